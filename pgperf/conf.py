@@ -1,0 +1,67 @@
+"""pgperf's settings: one `PGPERF` dict over typed defaults, read when asked for."""
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings as django_settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.signals import setting_changed
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every key of `PGPERF` with its default. Unknown keys and wrong types are refused by name."""
+
+    QUEUE: str = "pgperf"
+    #: Where `pgperf build` puts the C client.
+    BUILD_DIR: str = str(Path.home() / ".cache" / "pgperf")
+    #: pg_config of the libpq that the C client links to; "" looks on PATH.
+    PG_CONFIG: str = ""
+    CC: str = "cc"
+    #: The one directory that `file:` credentials may name files in; "" allows none.
+    SECRETS_DIR: str = ""
+    #: Hosts that a target may send a `DATABASES` alias's credential to, besides the alias's own host.
+    ALLOWED_HOSTS: list[str] = field(default_factory=lambda: ["localhost", "127.0.0.1", "::1"])
+    #: May a run pin the server's and pooler's processes to processors, where the system lets it?
+    PIN_SERVER: bool = True
+    MAX_RUN_SECONDS: int = 1800
+    MAX_CLIENTS: int = 64
+    #: Share of the server's free connection slots that one run may take.
+    CONNECTION_SHARE: float = 0.25
+    HEARTBEAT_SECONDS: float = 5.0
+    #: A running run without a heartbeat for so long is lost.
+    STALE_SECONDS: float = 30.0
+
+
+def get_settings() -> Settings:
+    """The settings in force. Raises ImproperlyConfigured naming the key that is wrong."""
+    global _cached
+    if _cached is None:
+        _cached = _read(getattr(django_settings, "PGPERF", {}))
+    return _cached
+
+
+_cached: Settings | None = None
+
+
+def _read(given: dict[str, Any]) -> Settings:
+    defaults = Settings()
+    names = [f.name for f in fields(Settings)]
+    for key, value in given.items():
+        if key not in names:
+            raise ImproperlyConfigured(f"PGPERF[{key!r}] is no setting of pgperf; choose from {', '.join(names)}.")
+        want = type(getattr(defaults, key))
+        accepted = (int, float) if want is float else (str, Path) if want is str else want
+        if not isinstance(value, accepted) or (want is int and isinstance(value, bool)):
+            raise ImproperlyConfigured(f"PGPERF[{key!r}] must be {want.__name__}, not {type(value).__name__}.")
+    return Settings(**{k: str(v) if isinstance(v, Path) else v for k, v in given.items()})
+
+
+def _forget(*, setting: str, **_: Any) -> None:
+    global _cached
+    if setting == "PGPERF":
+        _cached = None
+
+
+setting_changed.connect(_forget)

@@ -1,0 +1,41 @@
+"""Every error pgperf raises on purpose; each message names what is wrong and what to do about it."""
+
+
+class PgperfError(Exception):
+    """Base of all errors below; never raised itself. `str()` of one is safe to show to a user."""
+
+
+class InvalidDefinition(PgperfError):
+    """A benchmark, workload or option that cannot be run as written. The message names the field."""
+
+
+class LayerUnavailable(PgperfError):
+    """This machine cannot run a layer, or a layer lacks a statement mode. The message says why."""
+
+
+class PreflightRefused(PgperfError):
+    """Starting would exceed a rail (connections, memory, time). The message has the numbers."""
+
+
+class CredentialError(PgperfError):
+    """A credential reference that does not resolve here. The message never holds the secret."""
+
+
+class ClientFailed(PgperfError):
+    """A client reported an error, died, or missed its deadline."""
+
+
+class ProtocolError(ClientFailed):
+    """A client sent something that the wire protocol does not allow."""
+
+
+class RunCancelled(PgperfError):
+    """The run's cancel flag was honoured."""
+
+
+class RunConflict(PgperfError):
+    """A state change that the run's present state does not allow, or another run holds the database."""
+
+
+class FenceLost(RunConflict):
+    """Another attempt owns the run now; this one must stop writing."""

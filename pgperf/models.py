@@ -1,0 +1,293 @@
+"""Definitions and results as tables: fields and constraints only. runs.py moves a Run, store.py writes results."""
+
+from django.conf import settings
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from pgperf import validators
+
+
+class Database(models.Model):
+    """One PostgreSQL as people know it."""
+
+    name = models.SlugField(_("name"), max_length=60, unique=True)
+    dbname = models.CharField(_("database name"), max_length=63, validators=[validators.plain_text])
+    user = models.CharField(_("user"), max_length=63, blank=True, validators=[validators.plain_text],
+                            help_text=_("Empty: the user of the credential's DATABASES alias."))
+    credential = models.CharField(
+        _("credential"), max_length=120, validators=[validators.credential_reference],
+        help_text=_("Where the worker finds the password: alias:NAME (an entry of DATABASES), "
+                    "env:PGPERF_SECRET_NAME, or file:NAME in PGPERF['SECRETS_DIR']. Never the password itself."),
+    )
+    production = models.BooleanField(_("production"), default=False,
+                                     help_text=_("Starting a run asks to type the database's name."))
+    allow_fixtures = models.BooleanField(_("allow fixtures"), default=False,
+                                         help_text=_("pgperf may create its tables in a schema named pgperf."))
+    notes = models.TextField(_("notes"), blank=True)
+
+    class Meta:
+        verbose_name = _("database")
+        verbose_name_plural = _("databases")
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Target(models.Model):
+    """One route to a Database: `socket`, `tcp`, `pgbouncer`, ..."""
+
+    class Pooler(models.TextChoices):
+        NONE = "", _("none")
+        SESSION = "session", _("session pooling")
+        TRANSACTION = "transaction", _("transaction pooling")
+
+    class SSLMode(models.TextChoices):
+        DISABLE = "disable"
+        PREFER = "prefer"
+        REQUIRE = "require"
+        VERIFY_CA = "verify-ca"
+        VERIFY_FULL = "verify-full"
+
+    database = models.ForeignKey(Database, models.CASCADE, related_name="targets", verbose_name=_("database"))
+    route = models.SlugField(_("route"), max_length=30, help_text=_("socket, tcp, pgbouncer, or a name of yours."))
+    host = models.CharField(_("host"), max_length=255, validators=[validators.host],
+                            help_text=_("A name, an address, or the directory of a Unix socket."))
+    port = models.PositiveIntegerField(_("port"), default=5432,
+                                       validators=[MinValueValidator(1), MaxValueValidator(65535)])
+    sslmode = models.CharField(_("sslmode"), max_length=12, choices=SSLMode.choices, default=SSLMode.PREFER)
+    pooler = models.CharField(_("pooler"), max_length=12, choices=Pooler.choices, default=Pooler.NONE, blank=True)
+    enabled = models.BooleanField(_("enabled"), default=True)
+
+    class Meta:
+        verbose_name = _("target")
+        verbose_name_plural = _("targets")
+        ordering = ["database", "id"]
+        constraints = [models.UniqueConstraint(fields=["database", "route"], name="pgperf_one_target_per_route")]
+
+    def __str__(self) -> str:
+        return f"{self.database} · {self.route}"
+
+
+class Workload(models.Model):
+    """What one operation does, in every form the layers need."""
+
+    name = models.SlugField(_("name"), max_length=60, unique=True)
+    title = models.CharField(_("title"), max_length=200)
+    sql = models.TextField(_("SQL"), help_text=_("One statement with %s for each argument."))
+    args = models.JSONField(_("arguments"), default=list, blank=True, validators=[validators.scalar_list])
+    orm = models.CharField(_("ORM callable"), max_length=100, blank=True,
+                           help_text=_("Name in pgperf.registry of the callable that sends the same statement."))
+    other_sql = models.TextField(_("other SQL"), blank=True, help_text=_("The second query of the cold phases."))
+    other_args = models.JSONField(_("other arguments"), default=list, blank=True, validators=[validators.scalar_list])
+    other_orm = models.CharField(_("other ORM callable"), max_length=100, blank=True)
+    fixture = models.CharField(_("fixture"), max_length=60, blank=True,
+                               help_text=_("Name of the tables and rows it needs; empty if they are there."))
+
+    class Meta:
+        verbose_name = _("workload")
+        verbose_name_plural = _("workloads")
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Benchmark(models.Model):
+    """A saved definition. Those of the catalog are copied here by `migrate`, and then are the site's own."""
+
+    class Placement(models.TextChoices):
+        APART = "apart", _("apart: clients and pooler on some processors, server on the others")
+        TOGETHER = "together", _("together: everything on one processor")
+        SCHEDULER = "scheduler", _("scheduler: left alone")
+
+    name = models.SlugField(_("name"), max_length=60, unique=True)
+    title = models.CharField(_("title"), max_length=200)
+    description = models.TextField(_("description"), blank=True)
+    workload = models.ForeignKey(Workload, models.PROTECT, verbose_name=_("workload"))
+    database = models.ForeignKey(Database, models.SET_NULL, null=True, blank=True, verbose_name=_("usual database"))
+    layers = models.JSONField(_("layers"), default=list, validators=[validators.layer_list])
+    routes = models.JSONField(_("routes"), default=list, validators=[validators.name_list])
+    modes = models.JSONField(_("statement modes"), default=list, validators=[validators.mode_list])
+    clients = models.JSONField(_("clients"), default=list, validators=[validators.client_list])
+    placement = models.CharField(_("placement"), max_length=12, choices=Placement.choices, default=Placement.APART)
+    blocks = models.PositiveSmallIntegerField(_("blocks"), default=6,
+                                              validators=[MinValueValidator(1), MaxValueValidator(100)])
+    rounds = models.PositiveSmallIntegerField(_("rounds per block"), default=5,
+                                              validators=[MinValueValidator(1), MaxValueValidator(200)])
+    slice_ms = models.PositiveIntegerField(_("slice length (ms)"), default=0, validators=[MaxValueValidator(5000)],
+                                           help_text=_("0: a pilot sets it, 200 ms to 5 s."))
+
+    class Meta:
+        verbose_name = _("benchmark")
+        verbose_name_plural = _("benchmarks")
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Run(models.Model):
+    """One execution of a frozen definition. Only runs.py changes its state."""
+
+    class Status(models.TextChoices):
+        QUEUED = "queued", _("queued")
+        RUNNING = "running", _("running")
+        DONE = "done", _("done")
+        FAILED = "failed", _("failed")
+        CANCELLED = "cancelled", _("cancelled")
+        LOST = "lost", _("lost")
+
+    benchmark = models.ForeignKey(Benchmark, models.SET_NULL, null=True, verbose_name=_("benchmark"))
+    benchmark_name = models.CharField(_("benchmark name"), max_length=60)
+    database = models.ForeignKey(Database, models.SET_NULL, null=True, verbose_name=_("database"))
+    database_name = models.CharField(_("database name"), max_length=60)
+    status = models.CharField(_("status"), max_length=12, choices=Status.choices, default=Status.QUEUED, db_index=True)
+    quick = models.BooleanField(_("quick"), default=False)
+    definition = models.JSONField(_("definition"))
+    definition_hash = models.CharField(_("definition hash"), max_length=64, db_index=True)
+    #: db_constraint=False: the user model may live in another database.
+    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True,
+                                     db_constraint=False, related_name="+", verbose_name=_("requested by"))
+    requested_at = models.DateTimeField(_("requested"))
+    #: Secret-free token of the form that asked for it: a double click finds the first one's row.
+    request_token = models.CharField(max_length=64, unique=True, null=True, blank=True, editable=False)  # noqa: DJ001
+    started_at = models.DateTimeField(_("started"), null=True, blank=True)
+    finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
+    heartbeat_at = models.DateTimeField(_("last heartbeat"), null=True, blank=True)
+    #: The fence: bumped by each claim, named by every later write.
+    attempt = models.PositiveIntegerField(_("attempt"), default=0)
+    #: The database's name while the run is running, else null: one run at a time per database.
+    busy_key = models.CharField(max_length=80, unique=True, null=True, blank=True, editable=False)  # noqa: DJ001
+    cancel_requested = models.BooleanField(_("cancel requested"), default=False)
+    worker = models.CharField(_("worker"), max_length=200, blank=True)
+    progress = models.FloatField(_("progress"), default=0.0, help_text=_("0 to 1"))
+    message = models.CharField(_("message"), max_length=300, blank=True)
+    error = models.TextField(_("error"), blank=True)
+    environment = models.JSONField(_("environment"), default=dict)
+    timings = models.JSONField(_("timings"), default=dict)
+    #: What analysis.summary made of the blocks, beside the rows below: ladders, controls, skipped layers.
+    summary = models.JSONField(_("summary"), default=dict)
+    analysis_version = models.PositiveSmallIntegerField(_("analysis version"), default=0)
+    notes = models.TextField(_("notes"), blank=True)
+
+    class Meta:
+        verbose_name = _("run")
+        verbose_name_plural = _("runs")
+        ordering = ["-id"]
+        permissions = [
+            ("start_run", _("Can run benchmarks")),
+            ("cancel_run", _("Can cancel runs")),
+            ("export_run", _("Can export results")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.benchmark_name} #{self.pk}"
+
+
+class VariantResult(models.Model):
+    """One variant of one run, summarised: the row of the tables and of the CSV. Null: not known."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="variants")
+    position = models.PositiveSmallIntegerField()
+    label = models.CharField(max_length=200)
+    workload = models.CharField(max_length=60)
+    layer = models.CharField(max_length=30)
+    mode = models.CharField(max_length=12)
+    route = models.CharField(max_length=30)
+    clients = models.PositiveIntegerField()
+    placement = models.CharField(max_length=12)
+    connect = models.CharField(max_length=20)
+    copy = models.PositiveSmallIntegerField(default=0)
+    slices = models.PositiveIntegerField(default=0)
+    ops = models.PositiveBigIntegerField(default=0)
+    rows = models.PositiveBigIntegerField(default=0)
+    errors = models.PositiveBigIntegerField(default=0)
+    ops_per_s = models.FloatField(null=True)
+    rows_per_s = models.FloatField(null=True)
+    us_per_op = models.FloatField(null=True)
+    us_per_op_low = models.FloatField(null=True)
+    us_per_op_high = models.FloatField(null=True)
+    latency_us = models.JSONField(default=dict)  # min mean stddev p50 p90 p95 p99 max
+    cold_us = models.JSONField(default=dict)
+    cpu_us_per_op = models.JSONField(default=dict)
+    verdict = models.JSONField(default=dict)
+
+    class Meta:
+        verbose_name = _("variant result")
+        verbose_name_plural = _("variant results")
+        ordering = ["run", "position"]
+        constraints = [models.UniqueConstraint(fields=["run", "label"], name="pgperf_one_result_per_variant")]
+
+    def __str__(self) -> str:
+        return self.label
+
+
+class ComparisonResult(models.Model):
+    """One variant against its baseline. `ratio` is time per operation, variant over baseline."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="comparisons")
+    position = models.PositiveSmallIntegerField()
+    variant = models.CharField(max_length=200)
+    baseline = models.CharField(max_length=200)
+    ratio = models.FloatField()
+    low = models.FloatField(null=True)
+    high = models.FloatField(null=True)
+    delta_us = models.FloatField()
+    delta_low_us = models.FloatField(null=True)
+    delta_high_us = models.FloatField(null=True)
+    outcome = models.CharField(max_length=20)
+    aa = models.BooleanField(default=False)
+    pairs = models.PositiveIntegerField()
+    sample = models.CharField(max_length=10)  # "rounds" or "blocks"
+    mde = models.FloatField(null=True)  # smallest ratio change that could have been seen, e.g. 0.021
+
+    class Meta:
+        verbose_name = _("comparison")
+        verbose_name_plural = _("comparisons")
+        ordering = ["run", "position"]
+
+    def __str__(self) -> str:
+        return f"{self.variant} / {self.baseline}"
+
+
+class BlockResult(models.Model):
+    """One variant in one block, packed. Written as each block ends, so a lost run keeps what it finished."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="blocks")
+    attempt = models.PositiveIntegerField()
+    variant = models.CharField(max_length=200)
+    cohort = models.PositiveSmallIntegerField()
+    block = models.PositiveSmallIntegerField()
+    data = models.JSONField()  # records.VariantBlock without its histogram
+    histogram = models.BinaryField()
+
+    class Meta:
+        verbose_name = _("block result")
+        verbose_name_plural = _("block results")
+        ordering = ["run", "block", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "variant", "cohort", "block"], name="pgperf_one_row_per_block")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.run_id} · {self.variant} · block {self.block}"
+
+
+class Worker(models.Model):
+    """A Celery worker that can run benchmarks, as it described itself when it started."""
+
+    hostname = models.CharField(_("hostname"), max_length=200, unique=True)
+    queue = models.CharField(_("queue"), max_length=100)
+    layers = models.JSONField(_("layers"), default=dict)  # layer -> "" or the reason why not
+    versions = models.JSONField(_("versions"), default=dict)
+    last_seen = models.DateTimeField(_("last seen"))
+
+    class Meta:
+        verbose_name = _("worker")
+        verbose_name_plural = _("workers")
+        ordering = ["hostname"]
+
+    def __str__(self) -> str:
+        return self.hostname

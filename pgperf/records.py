@@ -1,0 +1,181 @@
+"""The records that flow through pgperf: what is asked for, what is compared, what was measured (standard library only).
+
+definition -> plan -> slices -> blocks -> summary. All are plain data: frozen, JSON-able through `to_json`, and free
+of secrets, `Route` excepted, which is resolved in the worker and never stored.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+PLACEMENTS = ("apart", "together", "scheduler")
+MODES = ("simple", "prepared")
+CONNECTS = ("persistent",)
+
+
+@dataclass(frozen=True)
+class Route:
+    """One way to a database, with everything a client needs to log in. Lives in the worker's memory only."""
+
+    name: str
+    host: str  # a name, an address, or the directory of a Unix socket
+    port: int
+    dbname: str
+    user: str
+    password: str = field(repr=False)
+    sslmode: str = "disable"
+    pooler: str = ""  # "" for a direct route, else "session" or "transaction"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What one operation does. `sql` has %s placeholders; `orm` names a callable in pgperf.registry."""
+
+    name: str
+    sql: str
+    args: tuple[Any, ...] = ()
+    orm: str = ""
+    other_sql: str = ""
+    other_args: tuple[Any, ...] = ()
+    other_orm: str = ""
+    fixture: str = ""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A benchmark with every default filled in: what a Run freezes and hashes. Times in ms."""
+
+    benchmark: str
+    workload: Workload
+    layers: tuple[str, ...]
+    routes: tuple[str, ...]
+    modes: tuple[str, ...] = ("simple",)
+    clients: tuple[int, ...] = (1,)
+    placement: str = "apart"
+    blocks: int = 6
+    rounds: int = 5
+    window_ms: int = 0  # 0: the pilot sets it
+    lead_in_ms: int = 50
+    warm_up_ms: int = 500
+    warm_up_ops: int = 300
+    cold_blocks: int = 6  # blocks whose processes start one at a time, so that cold phases are clean
+    seed: int = 0
+    nominal_us: dict[str, float] = field(default_factory=dict)  # fake client only
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        workload = {k: tuple(v) if isinstance(v, list) else v for k, v in data["workload"].items()}
+        rest = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k != "workload"}
+        return cls(workload=Workload(**workload), **rest)
+
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON, seed left out: equal digests measure the same thing."""
+        body = {k: v for k, v in self.to_json().items() if k != "seed"}
+        return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The thing that is compared. `copy` > 0 marks a control: a duplicate measured as if it were another."""
+
+    workload: str
+    layer: str
+    mode: str
+    route: str
+    clients: int
+    connect: str
+    placement: str
+    copy: int = 0
+
+    @property
+    def label(self) -> str:
+        """Unique within a run; what tables, charts, JSON and CSV show."""
+        parts = [self.layer, self.route]
+        parts += [self.mode] if self.mode != "simple" else []
+        parts += [f"{self.clients} clients"] if self.clients != 1 else []
+        parts += [self.connect.replace("_", " ")] if self.connect != "persistent" else []
+        parts += [f"control {self.copy}"] if self.copy else []
+        return " · ".join(parts)
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Variants resident together; `reference` is the index of the one shared by all cohorts."""
+
+    variants: tuple[Variant, ...]
+    reference: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run will do, in order. Pure function of the definition and the layers that can run here."""
+
+    definition: Definition
+    cohorts: tuple[Cohort, ...]
+    skipped: dict[str, str] = field(default_factory=dict)  # "layer" or "layer/mode" -> reason
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """Every variant once, in the order of the ladder."""
+        return tuple(dict.fromkeys(variant for cohort in self.cohorts for variant in cohort.variants))
+
+
+@dataclass(frozen=True)
+class SliceRecord:
+    """One slice of one variant, its clients merged. CPU times cover lead-in and window of all clients.
+
+    `us_per_op` is the mean time one client spent on one operation inside the window. `user_ns`/`sys_ns` are the
+    clients' own account; `client_ns`, `server_ns`, `pooler_ns` the scheduler's (null: not visible from here).
+    """
+
+    round: int
+    position: int
+    ops: int
+    rows: int
+    lead_in_ops: int
+    window_ns: int
+    us_per_op: float
+    ops_per_s: float
+    user_ns: int
+    sys_ns: int
+    client_ns: int | None = None
+    server_ns: int | None = None
+    pooler_ns: int | None = None
+    started_ns: int = 0
+    disturbed: str = ""  # why this slice should be read with care; never silently dropped
+
+
+@dataclass(frozen=True)
+class VariantBlock:
+    """One variant in one block: its slices, its merged latency histogram, its cold phases (µs)."""
+
+    variant: Variant
+    cohort: int
+    block: int
+    slices: tuple[SliceRecord, ...]
+    histogram: bytes = b""  # HdrHistogram V2, compressed, base64; nanoseconds, 3 significant digits
+    cold_us: dict[str, float | None] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    rows_per_op: int = 0
+    latency_sum_ns: int = 0
+    latency_sum_sq: float = 0.0
+    latency_min_ns: int = 0
+    latency_max_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Where a run's wall time went, seconds. `wall` covers everything from first spawn to last bye."""
+
+    wall_s: float
+    startup_s: float
+    warm_up_s: float
+    pilot_s: float
+    slices_s: float  # lead-ins and windows
+
+    def to_json(self) -> dict[str, float]:
+        return asdict(self)

@@ -1,0 +1,63 @@
+"""What a field of a definition may hold. Each refusal names the remedy."""
+
+import re
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+
+from pgperf.layers import LAYERS
+from pgperf.records import MODES
+
+_CREDENTIAL = re.compile(r"alias:\w[\w-]*|env:PGPERF_SECRET_[A-Z0-9_]+|file:\w[\w.-]*")
+_HOST = re.compile(r"/[\w./-]+|[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?|::1?")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,29}")
+
+
+def plain_text(value: str) -> None:
+    """A database or user name that cannot be taken for a connection string."""
+    if "=" in value or "://" in value or not value.isprintable():
+        raise ValidationError(_("Give a plain name, not a connection string."))
+
+
+def credential_reference(value: str) -> None:
+    if not _CREDENTIAL.fullmatch(value):
+        raise ValidationError(_("Write alias:NAME, env:PGPERF_SECRET_NAME or file:NAME; never the password itself."))
+
+
+def host(value: str) -> None:
+    if not _HOST.fullmatch(value) or "/.." in value:
+        raise ValidationError(_("Give one host name, one address, or the absolute directory of a Unix socket."))
+
+
+def scalar_list(value: Any) -> None:
+    if not isinstance(value, list) or any(isinstance(item, list | dict) for item in value):
+        raise ValidationError(_("Give a JSON list of strings, numbers, booleans or nulls."))
+
+
+def layer_list(value: Any) -> None:
+    _members(value, tuple(LAYERS))
+
+
+def mode_list(value: Any) -> None:
+    _members(value, MODES)
+
+
+def name_list(value: Any) -> None:
+    if not _strings(value) or not all(_NAME.fullmatch(item) for item in value):
+        raise ValidationError(_('Give a JSON list of route names, for example ["socket", "tcp"].'))
+
+
+def client_list(value: Any) -> None:
+    numbers = isinstance(value, list) and value and all(type(item) is int and 1 <= item <= 1024 for item in value)
+    if not numbers or len(set(value)) != len(value):
+        raise ValidationError(_("Give a JSON list of different client counts, each 1 to 1024, for example [1, 8]."))
+
+
+def _strings(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
+
+
+def _members(value: Any, allowed: tuple[str, ...]) -> None:
+    if not _strings(value) or set(value) - set(allowed) or len(set(value)) != len(value):
+        raise ValidationError(_("Give a JSON list of different names out of: %s.") % ", ".join(allowed))

@@ -1,0 +1,194 @@
+"""The protocol between the runner and a client: messages and framing (standard library only).
+
+One JSON object per line, each way, UTF-8. A `SliceReply` is followed by `8 * ops` raw bytes: the operations'
+durations in nanoseconds, little-endian uint64. docs/protocol.md is the prose version, with the order of messages.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, BinaryIO, NamedTuple
+
+from pgperf.exceptions import ProtocolError
+
+PROTOCOL = 1
+MAX_LINE_BYTES = 4 * 1024 * 1024
+MAX_SAMPLES = 1 << 20
+
+#: Exit codes of a client.
+EXIT_OK = 0  # after `bye`, or when the runner is gone (EOF on stdin, closed stdout)
+EXIT_FAILED = 3  # after an `error` message
+EXIT_PROTOCOL = 4  # what came in on stdin is not this protocol
+
+
+class Spec(NamedTuple):
+    """Runner to client, once, first: what to connect to and what one operation is.
+
+    A statement comes in every form a layer may need, so that no client has to translate: `sql` has `%s`
+    placeholders and goes with `args`; `sql_literal` has the arguments written in; `sql_numbered` has `$1`
+    placeholders and goes with `args_text` (text format, null for NULL). `other_*` is the second query of the cold phases.
+    """
+
+    protocol: int = PROTOCOL
+    layer: str = ""
+    mode: str = "simple"
+    host: str = ""
+    port: int = 5432
+    dbname: str = ""
+    user: str = ""
+    password: str = ""
+    sslmode: str = "disable"
+    connect_timeout_s: int = 10
+    application_name: str = "pgperf"
+    sql: str = ""
+    args: list[Any] = []
+    sql_literal: str = ""
+    sql_numbered: str = ""
+    args_text: list[str | None] = []
+    orm: str = ""
+    other_sql: str = ""
+    other_args: list[Any] = []
+    other_sql_literal: str = ""
+    other_sql_numbered: str = ""
+    other_args_text: list[str | None] = []
+    other_orm: str = ""
+    spawned_ns: int = 0
+    runner_pid: int = 0
+    cold: bool = True
+    nominal_us: float = 0.0  # fake client only: what one operation lasts
+
+
+class Ready(NamedTuple):
+    """Client to runner: connected, and the statement works. Cold phases in µs; null where not measured.
+
+    `next_ten_us` is the total of ten operations, as the published phases give it.
+    """
+
+    pid: int
+    backend_pid: int  # as the server reports it on this connection; 0 if there is none
+    versions: dict[str, str]  # e.g. {"python": .., "driver": .., "libpq": .., "django": ..}
+    server_version: str
+    rows_per_op: int
+    startup_us: float | None = None
+    connect_us: float | None = None
+    first_us: float | None = None
+    second_us: float | None = None
+    next_ten_us: float | None = None
+    other_first_us: float | None = None
+    other_second_us: float | None = None
+
+
+class Slice(NamedTuple):
+    """Runner to client: one timed stretch.
+
+    All times are CLOCK_MONOTONIC nanoseconds. Armed (`start_ns` > 0): the client answers `Armed` at once, waits
+    for `start_ns`, runs its lead-in, and its window is [start_ns + lead_in_ns, start_ns + lead_in_ns + window_ns).
+    Unarmed (`start_ns` = 0): it starts at once and the window opens when the lead-in is over: at least `lead_in_ops`
+    operations and `lead_in_ns`. By count: `count` > 0 and `window_ns` = 0.
+    """
+
+    seq: int
+    start_ns: int = 0
+    lead_in_ops: int = 10
+    lead_in_ns: int = 50_000_000
+    window_ns: int = 0
+    count: int = 0
+
+
+class Armed(NamedTuple):
+    """Client to runner: the slice `seq` is understood; waiting for its start."""
+
+    seq: int
+
+
+class SliceReply(NamedTuple):
+    """Client to runner, followed by `nbytes` of durations.
+
+    Durations are chained: the first operation recorded began at `first_ns`, each next one where the one before
+    ended, so the end of operation k is `first_ns + sum(durations[:k+1])`. The operation that is under way when the
+    window closes is finished and recorded. CPU times cover lead-in and window (`lead_in_ops + ops` operations).
+    `capped`: the slice ended early because MAX_SAMPLES were recorded.
+    """
+
+    seq: int
+    ops: int
+    rows: int
+    lead_in_ops: int
+    first_ns: int
+    user_ns: int
+    sys_ns: int
+    capped: bool
+    nbytes: int
+
+
+class Query(NamedTuple):
+    """Runner to client: run one SQL text outside any slice and send its rows as text (Python clients only)."""
+
+    sql: str
+
+
+class Rows(NamedTuple):
+    """Client to runner: the answer to `Query`; every value as text, null for NULL, no rows for a command."""
+
+    rows: list[list[str | None]]
+
+
+class Bye(NamedTuple):
+    """Runner to client: close the connection and exit 0."""
+
+
+class Error(NamedTuple):
+    """Client to runner, before it exits with EXIT_FAILED. `stage` is spec, connect, ready, query or slice."""
+
+    stage: str
+    sqlstate: str
+    message: str  # scrubbed: never holds the password
+
+
+Message = Spec | Ready | Slice | Armed | SliceReply | Query | Rows | Bye | Error
+
+_TYPES: dict[str, type[Message]] = {
+    "spec": Spec,
+    "ready": Ready,
+    "slice": Slice,
+    "armed": Armed,
+    "slice_reply": SliceReply,
+    "query": Query,
+    "rows": Rows,
+    "bye": Bye,
+    "error": Error,
+}
+_NAMES = {cls: name for name, cls in _TYPES.items()}
+
+
+def encode(message: Message) -> bytes:
+    """One line of UTF-8 JSON with its newline."""
+    body = {"type": _NAMES[type(message)], **message._asdict()}
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def decode(line: bytes) -> Message:
+    """The message in one line. Raises ProtocolError for anything else; unknown fields are refused."""
+    try:
+        body = json.loads(line)
+        cls = _TYPES[body.pop("type")]
+        return cls(**body)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ProtocolError(f"not a message of protocol {PROTOCOL}: {type(error).__name__}") from error
+
+
+def read_message(stream: BinaryIO) -> Message | None:
+    """The next message of a stream, or None at its end. Raises ProtocolError for a line cut short or too long."""
+    line = stream.readline(MAX_LINE_BYTES)
+    if not line:
+        return None
+    if not line.endswith(b"\n"):
+        raise ProtocolError("a line without its end" if len(line) < MAX_LINE_BYTES else "a line too long")
+    return decode(line)
+
+
+def scrub(text: str, secrets: Mapping[str, str]) -> str:
+    """`text` with every secret replaced by the name it goes by. Empty secrets are skipped."""
+    for name, secret in secrets.items():
+        if secret:
+            text = text.replace(secret, f"<{name}>")
+    return text

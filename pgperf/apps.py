@@ -1,6 +1,7 @@
-"""The app's configuration."""
+"""The app's configuration: what is wired when Django starts. Nothing here touches a database or the broker."""
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 from django.utils.translation import gettext_lazy as _
 
 
@@ -9,3 +10,9 @@ class PgperfConfig(AppConfig):
     label = "pgperf"
     verbose_name = _("pgperf: where database time goes")
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        # These import models, which exist only now; checks and workers register what they hold on import.
+        from pgperf import catalog_rows, checks, workers  # noqa: F401
+
+        post_migrate.connect(catalog_rows.copy_catalog, sender=self, dispatch_uid="pgperf.copy_catalog")

@@ -158,8 +158,14 @@ class Run(models.Model):
     heartbeat_at = models.DateTimeField(_("last heartbeat"), null=True, blank=True)
     #: The fence: bumped by each claim, named by every later write.
     attempt = models.PositiveIntegerField(_("attempt"), default=0)
-    #: The database's name while the run is running, else null: one run at a time per database.
+    #: The database while the run is running, else null: one run at a time per database.
     busy_key = models.CharField(max_length=80, unique=True, null=True, blank=True, editable=False)  # noqa: DJ001
+    #: The machine that makes the load while the run is running, else null: one run at a time per load host.
+    busy_host = models.CharField(max_length=80, unique=True, null=True, blank=True, editable=False)  # noqa: DJ001
+    #: The Celery queue its message goes to; empty: the command that asked for it performs it.
+    queue = models.CharField(_("queue"), max_length=100, blank=True)
+    #: When the broker last took its message; null: to be sent (again). The row is the outbox.
+    sent_at = models.DateTimeField(_("sent"), null=True, blank=True, editable=False)
     cancel_requested = models.BooleanField(_("cancel requested"), default=False)
     worker = models.CharField(_("worker"), max_length=200, blank=True)
     progress = models.FloatField(_("progress"), default=0.0, help_text=_("0 to 1"))

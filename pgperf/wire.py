@@ -91,7 +91,7 @@ class Slice(NamedTuple):
     lead_in_ops: int = 10
     lead_in_ns: int = 50_000_000
     window_ns: int = 0
-    count: int = 0
+    count: int = 0  # type: ignore[assignment]  # shadows tuple.count, which nobody needs here
 
 
 class Armed(NamedTuple):

@@ -1,0 +1,159 @@
+"""One block of one cohort: fresh processes and connections, warm-up, pilot, rounds."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from pgperf import wire
+from pgperf.analysis import latency
+from pgperf.records import Plan, Route, SliceRecord, VariantBlock
+from pgperf.runner.group import Durations, Group, measure, started
+from pgperf.runner.placement import Seats
+from pgperf.runner.plan import round_order
+
+_PILOT_OPS = 20
+_WINDOW_MIN_NS = 200_000_000
+_WINDOW_MAX_NS = 5_000_000_000
+_WINDOW_OPS = 50
+
+
+@dataclass
+class Clock:
+    """Where the wall time goes, in seconds per phase."""
+
+    spent: dict[str, float] = field(
+        default_factory=lambda: dict.fromkeys(("startup", "warm_up", "pilot", "slices"), 0.0)
+    )
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            self.spent[name] += time.monotonic() - begin
+
+
+@dataclass
+class Bench:
+    """What all blocks of a run share."""
+
+    plan: Plan
+    routes: dict[str, Route]
+    build_dir: str
+    seats: Seats
+    application: str  # prefix of every connection's application_name
+    clock: Clock
+    #: Fills in each group's server and pooler processes once all are connected.
+    find_servers: Callable[[list[Group]], None]
+    #: Called with the number of slices measured so far, between rounds and, rarely, between slices.
+    breathe: Callable[[int], None]
+    windows: dict[int, wire.Slice] = field(default_factory=dict)  # per cohort: what the pilot decided
+    slices_done: int = 0
+
+
+def run_block(bench: Bench, cohort: int, block: int) -> list[VariantBlock]:
+    """Measure every variant of the cohort in one block; results in the cohort's order."""
+    with _resident(bench, cohort, block) as groups:
+        with bench.clock.phase("warm_up"):
+            _warm_up(bench, groups)
+        bench.find_servers(groups)
+        if cohort not in bench.windows:
+            with bench.clock.phase("pilot"):
+                bench.windows[cohort] = _pilot(bench, groups)
+        sheets = _rounds(bench, groups, cohort, block)
+    return [_fold(group, cohort, block, sheet) for group, sheet in zip(groups, sheets, strict=True)]
+
+
+@dataclass
+class Sheet:
+    """What one variant collects during a block."""
+
+    records: list[SliceRecord] = field(default_factory=list)
+    durations: list[Durations] = field(default_factory=list)
+
+
+@contextmanager
+def _resident(bench: Bench, cohort: int, block: int) -> Iterator[list[Group]]:
+    plan = bench.plan
+    everyone = plan.variants
+    named = [(v, f"{bench.application}-{everyone.index(v)}") for v in plan.cohorts[cohort].variants]
+    cold = block < plan.definition.cold_blocks
+    start = partial(started, plan.definition, named, bench.routes, bench.build_dir, cold, bench.seats.clients)
+    begin = time.monotonic()
+    with start() as groups:
+        bench.clock.spent["startup"] += time.monotonic() - begin
+        yield groups
+
+
+def _warm_up(bench: Bench, groups: list[Group]) -> None:
+    """The same for every variant, all of them at once: nothing is recorded, and the wall clock is spared."""
+    definition = bench.plan.definition
+    request = wire.Slice(0, 0, definition.warm_up_ops, definition.warm_up_ms * 1_000_000, 0, 1)
+    for group in groups:
+        group.begin(request)
+    for group in groups:
+        group.collect(request)
+
+
+def _pilot(bench: Bench, groups: list[Group]) -> wire.Slice:
+    """One window for the cohort: 50 operations of its slowest member, 200 ms to 5 s; slower work goes by count."""
+    definition = bench.plan.definition
+    lead_in = wire.Slice(0, 0, 10, definition.lead_in_ms * 1_000_000)
+    if definition.window_ms:
+        return lead_in._replace(window_ns=definition.window_ms * 1_000_000)
+    probe = wire.Slice(0, 0, 2, 0, 0, _PILOT_OPS)
+    slowest_ns = max(measure(group, probe, -1, -1)[0].us_per_op for group in groups) * 1000
+    window_ns = int(slowest_ns * _WINDOW_OPS)
+    if window_ns > _WINDOW_MAX_NS:
+        return lead_in._replace(lead_in_ops=1, lead_in_ns=0, count=max(1, int(_WINDOW_MAX_NS / slowest_ns)))
+    return lead_in._replace(window_ns=max(_WINDOW_MIN_NS, window_ns))
+
+
+def _rounds(bench: Bench, groups: list[Group], cohort: int, block: int) -> list[Sheet]:
+    sheets = [Sheet() for _ in groups]
+    for round_ in range(bench.plan.definition.rounds):
+        for position, index in enumerate(round_order(bench.plan, cohort, block, round_)):
+            with bench.clock.phase("slices"):
+                request = bench.windows[cohort]._replace(seq=bench.slices_done + 1)
+                record, durations = measure(groups[index], request, round_, position)
+            sheets[index].records.append(record)
+            sheets[index].durations.append(durations)
+            bench.slices_done += 1
+        bench.breathe(bench.slices_done)
+    return sheets
+
+
+def _fold(group: Group, cohort: int, block: int, sheet: Sheet) -> VariantBlock:
+    durations = np.concatenate(sheet.durations) if sheet.durations else np.zeros(0, dtype=np.uint64)
+    first = group.ready[0]
+    return VariantBlock(
+        variant=group.variant,
+        cohort=cohort,
+        block=block,
+        slices=tuple(sheet.records),
+        histogram=latency.fold(durations),
+        cold_us=_cold(first),
+        versions=dict(first.versions),
+        rows_per_op=first.rows_per_op,
+        latency_sum_ns=int(durations.sum()),
+        latency_sum_sq=float(np.square(durations.astype(np.float64)).sum()),
+        latency_min_ns=int(durations.min()) if len(durations) else 0,
+        latency_max_ns=int(durations.max()) if len(durations) else 0,
+    )
+
+
+def _cold(ready: wire.Ready) -> dict[str, float | None]:
+    return {
+        "startup": ready.startup_us,
+        "connect": ready.connect_us,
+        "first": ready.first_us,
+        "second": ready.second_us,
+        "next_ten": ready.next_ten_us,
+        "other_query_first": ready.other_first_us,
+        "other_query_second": ready.other_second_us,
+    }

@@ -1,0 +1,117 @@
+"""The environment of a run: what must be known to read its figures later. Facts only, nothing secret."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+import pgperf
+from pgperf.runner.placement import Seats
+
+_PACKAGES = (
+    "Django",
+    "psycopg",
+    "psycopg-binary",
+    "psycopg-c",
+    "psycopg2",
+    "psycopg2-binary",
+    "celery",
+    "redis",
+    "numpy",
+)
+_SETTINGS = (
+    "server_version", "shared_buffers", "work_mem", "effective_cache_size", "max_connections", "fsync",
+    "synchronous_commit", "jit", "wal_level", "max_parallel_workers_per_gather", "shared_preload_libraries",
+    "track_io_timing", "log_min_duration_statement", "log_statement", "ssl", "TimeZone", "plan_cache_mode",
+    "huge_pages", "io_method", "password_encryption", "client_connection_check_interval",
+)  # fmt: skip
+
+Query = Callable[[str], list[list[str | None]]]
+
+
+def before(query: Query, pooler_pid: int | None, seats: Seats) -> dict[str, Any]:
+    """Facts that hold before the first block."""
+    return {
+        "pgperf": pgperf.__version__,
+        "python": platform.python_version(),
+        "packages": _packages(),
+        "machine": _machine(),
+        "server": _server(query),
+        "pooler": _pooler(pooler_pid),
+        "placement": seats.to_json(),
+    }
+
+
+def after(versions: dict[str, dict[str, str]]) -> dict[str, Any]:
+    """What the clients said about themselves: per layer its driver and the libpq it really loaded."""
+    return {"layers": versions}
+
+
+def _packages() -> dict[str, str]:
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _machine() -> dict[str, Any]:
+    load = os.getloadavg()
+    return {
+        "kernel": platform.release(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _cpuinfo("model name"),
+        "processors": len(os.sched_getaffinity(0)),
+        "memory_bytes": psutil.virtual_memory().total,
+        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "clocksource": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "hypervisor": " hypervisor" in (_cpuinfo("flags") or ""),
+        "load_average": [round(value, 2) for value in load],
+    }
+
+
+def _server(query: Query) -> dict[str, str | None]:
+    names = ", ".join(f"'{name}'" for name in _SETTINGS)
+    # setting plus unit as SHOW prints it; names in pg_settings keep their own case
+    return {
+        str(name): value
+        for name, value in query(
+            f"SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({names}) ORDER BY 1"
+        )
+    }
+
+
+def _pooler(pid: int | None) -> dict[str, str] | None:
+    """Name and version of a pooler on this machine, asked of its own executable."""
+    if not pid:
+        return None
+    try:
+        process = psutil.Process(pid)
+        name = process.name()
+        if name != "pgbouncer":
+            return {"name": name}
+        text = subprocess.run([process.exe(), "--version"], capture_output=True, text=True, timeout=5).stdout
+    except (psutil.Error, OSError, subprocess.TimeoutExpired):
+        return None
+    return {"name": name, "version": text.splitlines()[0] if text else ""}
+
+
+def _cpuinfo(key: str) -> str | None:
+    for line in (_read("/proc/cpuinfo") or "").splitlines():
+        if line.startswith(key):
+            return line.partition(":")[2].rstrip()
+    return None
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None

@@ -1,0 +1,197 @@
+"""The client processes of one variant: started, pinned, and driven through a slice together."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgperf import layers, sql, wire
+from pgperf.records import Definition, Route, SliceRecord, Variant
+from pgperf.runner import cpu, placement
+from pgperf.runner.launch import ClientProcess
+
+Durations = NDArray[np.uint64]
+
+_START_TIMEOUT_S = 60.0
+_SLICE_GRACE_S = 15.0
+#: Between arming several clients and their common start.
+_ARM_NS = 20_000_000
+
+
+@dataclass
+class Group:
+    """All clients of a variant, connected and standing by. `server_pids`/`pooler_pid`: what works for them, if seen."""
+
+    variant: Variant
+    application: str  # application_name of its connections
+    clients: list[ClientProcess] = field(default_factory=list)
+    ready: list[wire.Ready] = field(default_factory=list)
+    server_pids: list[int] = field(default_factory=list)
+    pooler_pid: int | None = None
+
+    def run(self, request: wire.Slice) -> tuple[list[wire.SliceReply], list[Durations]]:
+        """Drive every client through one slice; replies and durations (ns) in client order."""
+        self.begin(request)
+        return self.collect(request)
+
+    def begin(self, request: wire.Slice) -> None:
+        """Send the slice; armed clients have all acknowledged when this returns."""
+        for client in self.clients:
+            client.send(request)
+        if request.start_ns:
+            for client in self.clients:
+                client.expect(wire.Armed, _SLICE_GRACE_S)
+
+    def collect(self, request: wire.Slice) -> tuple[list[wire.SliceReply], list[Durations]]:
+        timeout = _SLICE_GRACE_S + (request.lead_in_ns + request.window_ns) / 1e9
+        replies = [client.expect(wire.SliceReply, timeout) for client in self.clients]
+        raw = [c.read_bytes(r.nbytes, _SLICE_GRACE_S) for c, r in zip(self.clients, replies, strict=True)]
+        return replies, [np.frombuffer(data, dtype="<u8") for data in raw]
+
+    def cpu_ns(self) -> tuple[int | None, int | None, int | None]:
+        """Processor time so far of clients, server backends, pooler."""
+        pooler = cpu.run_ns([self.pooler_pid]) if self.pooler_pid else None
+        return cpu.run_ns(c.pid for c in self.clients), cpu.run_ns(self.server_pids), pooler
+
+
+def measure(group: Group, request: wire.Slice, round_: int, position: int) -> tuple[SliceRecord, Durations]:
+    """One slice of a variant: its record, and the durations (ns) that count."""
+    before = group.cpu_ns()
+    started_ns = time.monotonic_ns()
+    if len(group.clients) > 1:
+        request = request._replace(start_ns=time.monotonic_ns() + _ARM_NS)
+    replies, durations = group.run(request)
+    spent = [cpu.elapsed(a, b) for a, b in zip(before, group.cpu_ns(), strict=True)]
+    window = Window.of(request, replies, durations)
+    record = SliceRecord(
+        round=round_,
+        position=position,
+        ops=window.ops,
+        rows=sum(r.rows for r in replies),
+        lead_in_ops=sum(r.lead_in_ops + r.ops for r in replies) - window.ops,
+        window_ns=window.length_ns,
+        us_per_op=window.length_ns * len(replies) / max(window.ops, 1) / 1000,
+        ops_per_s=window.ops / window.length_ns * 1e9 if window.length_ns else 0.0,
+        user_ns=sum(r.user_ns for r in replies),
+        sys_ns=sum(r.sys_ns for r in replies),
+        client_ns=spent[0],
+        server_ns=spent[1],
+        pooler_ns=spent[2],
+        started_ns=started_ns,
+        disturbed=window.disturbed,
+    )
+    return record, window.durations
+
+
+@dataclass(frozen=True)
+class Window:
+    """What counts of a slice: a client's own stretch, or for several clients what ended inside the common window."""
+
+    ops: int
+    length_ns: int
+    durations: Durations
+    disturbed: str = ""
+
+    @classmethod
+    def of(cls, request: wire.Slice, replies: list[wire.SliceReply], durations: list[Durations]) -> "Window":
+        disturbed = "recording was full before the window closed" if any(r.capped for r in replies) else ""
+        if len(replies) == 1 or not request.window_ns:
+            together = np.concatenate(durations)
+            length = max((int(d.sum()) for d in durations), default=0)
+            return cls(len(together), length, together, disturbed)
+        opens = request.start_ns + request.lead_in_ns
+        closes = opens + request.window_ns
+        if any(reply.first_ns > opens + request.window_ns // 10 for reply in replies):
+            disturbed = disturbed or "a client began after the common window had opened"
+        inside = [_inside(r, d, opens, closes) for r, d in zip(replies, durations, strict=True)]
+        together = np.concatenate(inside)
+        return cls(len(together), request.window_ns, together, disturbed)
+
+
+def _inside(reply: wire.SliceReply, durations: Durations, opens: int, closes: int) -> Durations:
+    ends = reply.first_ns + np.cumsum(durations.astype(np.int64))
+    return durations[(ends > opens) & (ends <= closes)]
+
+
+@contextmanager
+def started(
+    definition: Definition,
+    variants: list[tuple[Variant, str]],
+    routes: dict[str, Route],
+    build_dir: str,
+    cold: bool,
+    cpus: frozenset[int] | None,
+) -> Iterator[list[Group]]:
+    """Groups of the variants (each with its application name), connected; gone when the context ends.
+
+    `cold`: one at a time, pinned from the start, with their cold phases; else all at once and pinned when ready.
+    """
+    groups: list[Group] = []
+    clean = False
+    try:
+        for variant, name in variants:
+            groups.append(Group(variant, name))
+            for _ in range(variant.clients):
+                _spawn(groups[-1], definition, routes[variant.route], build_dir, cold)
+                if cold:
+                    placement.pin(groups[-1].clients[-1].pid, cpus)
+                    _await(groups[-1])
+        for group in groups:
+            _await(group)
+            for client in group.clients:
+                placement.pin(client.pid, cpus)
+        yield groups
+        clean = True
+    finally:
+        for client in [client for group in groups for client in group.clients]:
+            client.goodbye() if clean else client.kill()
+
+
+def _spawn(group: Group, definition: Definition, route: Route, build_dir: str, cold: bool) -> None:
+    variant = group.variant
+    client = ClientProcess(variant.label, layers.command(variant.layer, build_dir), route.password)
+    group.clients.append(client)
+    client.send(spec(definition, variant, route, group.application, cold, client.spawned_ns))
+
+
+def _await(group: Group) -> None:
+    for client in group.clients[len(group.ready) :]:
+        group.ready.append(client.expect(wire.Ready, _START_TIMEOUT_S))
+
+
+def spec(
+    definition: Definition, variant: Variant, route: Route, name: str, cold: bool, spawned_ns: int
+) -> wire.Spec:
+    """What a client of that variant is told."""
+    work = definition.workload
+    return wire.Spec(
+        layer=variant.layer,
+        mode=variant.mode,
+        host=route.host,
+        port=route.port,
+        dbname=route.dbname,
+        user=route.user,
+        password=route.password,
+        sslmode=route.sslmode,
+        application_name=name,
+        sql=work.sql,
+        args=list(work.args),
+        sql_literal=sql.literal(work.sql, work.args),
+        sql_numbered=sql.numbered(work.sql),
+        args_text=sql.as_text(work.args),
+        orm=work.orm,
+        other_sql=work.other_sql,
+        other_args=list(work.other_args),
+        other_sql_literal=sql.literal(work.other_sql, work.other_args),
+        other_sql_numbered=sql.numbered(work.other_sql),
+        other_args_text=sql.as_text(work.other_args),
+        other_orm=work.other_orm,
+        spawned_ns=spawned_ns,
+        runner_pid=os.getpid(),
+        cold=cold,
+        nominal_us=definition.nominal_us.get(variant.label, definition.nominal_us.get(variant.layer, 0.0)),
+    )

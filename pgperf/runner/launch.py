@@ -1,0 +1,166 @@
+"""One client process: spawn it, talk to it within deadlines, end its whole process group."""
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from pgperf import wire
+from pgperf.exceptions import ClientFailed, ProtocolError
+
+_PACKAGE_ROOT = str(Path(wire.__file__).resolve().parent.parent)
+_STDERR_TAIL_BYTES = 2000
+_GOODBYE_S = 2.0
+
+M = TypeVar("M", bound=wire.Message)
+
+
+class ClientProcess:
+    """A running client. Every wait has a deadline in seconds; past it ClientFailed names the client.
+
+    Spawn it from a thread that lives as long as the client should: the kernel kills it when that thread ends.
+    """
+
+    def __init__(self, name: str, argv: Sequence[str], secret: str = "") -> None:
+        self.name = name
+        self._secret = secret
+        self._buffer = bytearray()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the client)
+        self.spawned_ns = time.monotonic_ns()
+        self._process = subprocess.Popen(
+            [*_die_with_parent(), *argv],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            start_new_session=True,
+            env=_clean_environment(),
+            cwd="/",
+        )
+        assert self._process.stdin
+        assert self._process.stdout
+        self._stdin, self._stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def send(self, message: wire.Message) -> None:
+        """Write one message. Raises ClientFailed when the client is gone."""
+        data = wire.encode(message)
+        try:
+            while data:
+                data = data[os.write(self._stdin, data) :]
+        except BrokenPipeError:
+            raise self._gone() from None
+
+    def expect(self, kind: type[M], timeout_s: float) -> M:
+        """The next message, which must be of that kind. An Error or anything else raises ClientFailed."""
+        message = wire.decode(self._read_line(time.monotonic() + timeout_s))
+        if isinstance(message, wire.Error):
+            raise ClientFailed(
+                f"{self.name}: {message.message}{_code(message.sqlstate)} (while: {message.stage})"
+            )
+        if not isinstance(message, kind):
+            raise ProtocolError(f"{self.name}: expected {kind.__name__}, got {type(message).__name__}")
+        return message
+
+    def read_bytes(self, count: int, timeout_s: float) -> bytes:
+        """Exactly `count` raw bytes that a message announced."""
+        deadline = time.monotonic() + timeout_s
+        while len(self._buffer) < count:
+            self._fill(deadline)
+        data = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return data
+
+    def goodbye(self) -> None:
+        """Ask it to leave; whatever is left of its process group after 2 s is killed."""
+        try:
+            self.send(wire.Bye())
+            self._process.wait(_GOODBYE_S)
+        except (ClientFailed, subprocess.TimeoutExpired):
+            pass
+        self.kill()
+
+    def kill(self) -> None:
+        """End the whole process group, reap the client, close its pipes. Safe to call again."""
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._stderr):
+            try:
+                stream.close()  # type: ignore[union-attr]
+            except BrokenPipeError:
+                pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.goodbye() if kind is None else self.kill()
+
+    def _read_line(self, deadline: float) -> bytes:
+        while (end := self._buffer.find(b"\n")) < 0:
+            if len(self._buffer) > wire.MAX_LINE_BYTES:
+                raise ProtocolError(f"{self.name}: sent a line of more than {wire.MAX_LINE_BYTES} bytes")
+            self._fill(deadline)
+        line = bytes(self._buffer[: end + 1])
+        del self._buffer[: end + 1]
+        return line
+
+    def _fill(self, deadline: float) -> None:
+        poll = select.poll()
+        poll.register(self._stdout, select.POLLIN)
+        if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            raise ClientFailed(f"{self.name}: no answer within its deadline")
+        chunk = os.read(self._stdout, 1 << 20)
+        if not chunk:
+            raise self._gone()
+        self._buffer += chunk
+
+    def _gone(self) -> ClientFailed:
+        """The error for a client that ended unasked, with the last it wrote to stderr."""
+        try:
+            code = self._process.wait(_GOODBYE_S)
+        except subprocess.TimeoutExpired:
+            return ClientFailed(f"{self.name}: closed its pipe but goes on running")
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return ClientFailed(f"{self.name}: ended unasked ({how}){self._last_words()}")
+
+    def _last_words(self) -> str:
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, size - _STDERR_TAIL_BYTES))
+        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
+        return f": {wire.scrub(lines[-1], {'password': self._secret})}" if lines else ""
+
+
+def _die_with_parent() -> list[str]:
+    """The kernel kills the client when the thread that spawned it ends; its stdin closing is the second net."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+
+
+def _clean_environment() -> dict[str, str]:
+    """Nothing of the site's: no PG*, no HOME with its .pgpass, no proxies. pgperf itself stays importable."""
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": _PACKAGE_ROOT,
+        "PYTHONSAFEPATH": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _code(sqlstate: str) -> str:
+    return f" [{sqlstate}]" if sqlstate else ""

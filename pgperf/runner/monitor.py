@@ -1,0 +1,63 @@
+"""Control queries of a run, through a client of ours, so that deadlines and secrecy hold for them too."""
+
+import importlib.util
+import os
+from types import TracebackType
+from typing import Self
+
+from pgperf import layers, wire
+from pgperf.exceptions import LayerUnavailable
+from pgperf.records import Route
+from pgperf.runner.launch import ClientProcess
+
+_TIMEOUT_S = 30.0
+
+
+class Monitor:
+    """A connection over one route that answers SQL with rows of text. Use as a context manager.
+
+    Raises LayerUnavailable without a driver, ClientFailed when the server refuses, fails or does not answer in 30 s.
+    """
+
+    def __init__(self, route: Route, application_name: str = "pgperf-monitor") -> None:
+        layer = next((name for name in ("psycopg", "psycopg2") if importlib.util.find_spec(name)), "")
+        if not layer:
+            raise LayerUnavailable("neither psycopg nor psycopg2 is installed: pip install psycopg")
+        self._client = ClientProcess(
+            f"connection over {route.name}", layers.command(layer, ""), route.password
+        )
+        self._spec = wire.Spec(
+            layer=layer,
+            host=route.host,
+            port=route.port,
+            dbname=route.dbname,
+            user=route.user,
+            password=route.password,
+            sslmode=route.sslmode,
+            application_name=application_name,
+            sql="SELECT 1",
+            sql_literal="SELECT 1",
+            sql_numbered="SELECT 1",
+            spawned_ns=self._client.spawned_ns,
+            runner_pid=os.getpid(),
+            cold=False,
+        )
+
+    def query(self, sql: str) -> list[list[str | None]]:
+        """Run one statement in its own transaction; its rows with every value as text."""
+        self._client.send(wire.Query(sql))
+        return self._client.expect(wire.Rows, _TIMEOUT_S).rows
+
+    def __enter__(self) -> Self:
+        try:
+            self._client.send(self._spec)
+            self._client.expect(wire.Ready, _TIMEOUT_S)
+        except BaseException:
+            self._client.kill()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._client.__exit__(kind, error, tb)

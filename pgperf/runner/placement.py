@@ -1,0 +1,80 @@
+"""Which processors clients, pooler and server run on. Of the server only our own backends are pinned."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import psutil
+
+
+@dataclass(frozen=True)
+class Seats:
+    """Processor numbers per role; None leaves the role to the scheduler. `note` says why a wish was not granted."""
+
+    placement: str
+    clients: frozenset[int] | None = None
+    server: frozenset[int] | None = None
+    note: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "placement": self.placement,
+            "clients": sorted(self.clients) if self.clients else None,
+            "server": sorted(self.server) if self.server else None,
+            "note": self.note,
+        }
+
+
+def seats(wish: str, processors: Iterable[int], refusal: str) -> Seats:
+    """Seats for a placement. `refusal`: why the server may not be pinned, "" if it may."""
+    cpus = sorted(processors)
+    if wish == "scheduler":
+        return Seats("scheduler")
+    if refusal:
+        return Seats("scheduler", note=f"{wish} not possible: {refusal}")
+    if wish == "together":
+        return Seats("together", frozenset(cpus[-1:]), frozenset(cpus[-1:]))
+    if len(cpus) < 2:
+        return Seats("scheduler", note="apart needs two processors, this machine has one")
+    half = len(cpus) // 2
+    return Seats("apart", frozenset(cpus[:half]), frozenset(cpus[half:]))
+
+
+def pin(pid: int, cpus: frozenset[int] | None) -> bool:
+    """Bind all tasks of a process; False when the system does not let us or the process is gone."""
+    if not cpus:
+        return True
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            os.sched_setaffinity(int(task), cpus)
+    except OSError:
+        return False
+    return True
+
+
+def may_pin(pid: int) -> bool:
+    """Would the system let us bind that process? Tried with the binding it has."""
+    try:
+        os.sched_setaffinity(pid, os.sched_getaffinity(pid))
+    except OSError:
+        return False
+    return True
+
+
+class PinnedPooler:
+    """Pins a pooler for the length of a run and gives it back all processors it had."""
+
+    def __init__(self, pid: int | None, cpus: frozenset[int] | None) -> None:
+        self.pid = pid
+        self._cpus = cpus
+        self._before: set[int] = set()
+
+    def __enter__(self) -> "PinnedPooler":
+        if self.pid and self._cpus and may_pin(self.pid):
+            self._before = os.sched_getaffinity(self.pid)
+            pin(self.pid, self._cpus)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.pid and self._before and psutil.pid_exists(self.pid):
+            pin(self.pid, frozenset(self._before))

@@ -1,0 +1,88 @@
+"""The server side of a run: free slots, backends by application name, whether they may be pinned."""
+
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+
+from pgperf.records import Plan, Route
+from pgperf.runner import cpu, placement, preflight
+from pgperf.runner.group import Group
+from pgperf.runner.monitor import Monitor
+
+
+class Server:
+    """A run's view of its server, through a monitor connection on the most direct route. The fake layer has none."""
+
+    def __init__(self, routes: list[Route], monitor: Monitor | None, run_id: str, may_pin: bool) -> None:
+        self._routes = routes
+        self._monitor = monitor
+        self._may_pin = may_pin
+        self.application = f"pgperf-{run_id}"
+        pooled = next((route for route in routes if route.pooler), None)
+        self.pooler_pid = cpu.listener(pooled.port) if pooled and _is_local(pooled.host) else None
+
+    @classmethod
+    def open(cls, plan: Plan, routes: dict[str, Route], run_id: str, may_pin: bool) -> "Server":
+        used = [routes[name] for name in plan.definition.routes]
+        if all(variant.layer == "fake" for variant in plan.variants):
+            return cls([], None, run_id, may_pin)
+        direct = next((route for route in used if not route.pooler), used[0])
+        return cls(used, Monitor(direct, f"pgperf-{run_id}-monitor"), run_id, may_pin)
+
+    def __enter__(self) -> "Server":
+        if self._monitor:
+            self._monitor.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._monitor:
+            self._monitor.__exit__(*error)
+
+    def query(self, sql: str) -> list[list[str | None]]:
+        return self._monitor.query(sql) if self._monitor else []
+
+    def headroom(self) -> preflight.Headroom:
+        memory = int(psutil.virtual_memory().available)
+        rows = self.query(_FREE_SLOTS)
+        return preflight.Headroom(int(rows[0][0] or 0) if rows else 1_000_000, memory)
+
+    def pin_refusal(self) -> str:
+        """Why the server's backends may not be pinned; "" if they may."""
+        if not self._monitor:
+            return ""
+        if not self._may_pin:
+            return "PGPERF['PIN_SERVER'] is off"
+        pid = int(self.query("SELECT pg_backend_pid()")[0][0] or 0)
+        if not cpu.backend_is_here(pid):
+            return "the server is not on this machine"
+        return "" if placement.may_pin(pid) else "the system does not let us bind the server's processes"
+
+    def finder(self, seats: placement.Seats) -> Callable[[list[Group]], None]:
+        """Fills in and pins the server processes of each group, found by application name."""
+
+        def find(groups: list[Group]) -> None:
+            backends: dict[str, list[int]] = {}
+            for name, pid in self.query(_BACKENDS.format(self.application)):
+                if cpu.backend_is_here(int(pid or 0)):
+                    backends.setdefault(name or "", []).append(int(pid or 0))
+            pooled = {route.name for route in self._routes if route.pooler}
+            for group in groups:
+                group.server_pids = backends.get(group.application, [])
+                group.pooler_pid = self.pooler_pid if group.variant.route in pooled else None
+                for backend in group.server_pids:
+                    placement.pin(backend, seats.server)
+
+        return find
+
+
+_FREE_SLOTS = """
+SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+       - coalesce(current_setting('reserved_connections', true)::int, 0)
+       - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')
+"""
+_BACKENDS = "SELECT application_name, pid FROM pg_stat_activity WHERE application_name LIKE '{}-%'"
+
+
+def _is_local(host: str) -> bool:
+    return host.startswith(("/", "127.")) or host in ("localhost", "::1")

@@ -1,0 +1,128 @@
+"""Does the same benchmark say the same twice? Runs `orm-overhead --quick` ten times, one after the other.
+
+    python -m benchmarks.repeatability [--runs 10] [--quick] [--out FILE]
+
+The bar: of each control at least 90 % of the A/A intervals contain 1 with half-widths of at most 2 %, every rung's
+ratio stays within 5 % of its median over the runs, and wall time less start-up is under 1.2 times the measuring.
+`--quick`: three runs of two rungs on one route, under a minute, with wider tolerances.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from example.stack import Stack
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Bar:
+    contain: float
+    half_width: float
+    spread: float
+    wall: float
+
+
+FULL = Bar(contain=0.9, half_width=0.02, spread=0.05, wall=1.2)
+WIDER = Bar(contain=0.6, half_width=0.08, spread=0.15, wall=1.4)
+
+
+def main() -> int:
+    options = _options()
+    bar = WIDER if options.quick else FULL
+    with Stack(ROOT / ".stack" / "repeatability", keep=False) as stack:
+        runs = [_run(stack.env, options) for _ in range(3 if options.quick else options.runs)]
+    if options.out:
+        Path(options.out).write_text(json.dumps(runs))
+    passed = [_controls(runs, bar), _rungs(runs, bar), _wall(runs, bar)]
+    print("verdict: " + ("the bar holds" if all(passed) else "the bar does NOT hold"))
+    return 0 if all(passed) else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", help="keep every run's JSON in this file")
+    parser.add_argument("--extra", default="", help="more options for `pgperf run`, for experiments")
+    return parser.parse_args()
+
+
+def _run(env: dict[str, str], options: argparse.Namespace) -> dict[str, Any]:
+    extra = (
+        ["--layers=libpq,django_orm", "--routes=socket", "--blocks=6", "--rounds=1"] if options.quick else []
+    )
+    command = [sys.executable, "manage.py", "pgperf", "run", "orm-overhead", "--quick", "--json"]
+    done = subprocess.run(
+        [*command, *extra, *options.extra.split()],
+        cwd=ROOT,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise SystemExit(f"a run failed: {done.stderr[-2000:]}")
+    return dict(json.loads(done.stdout))
+
+
+def _controls(runs: list[dict[str, Any]], bar: Bar) -> bool:
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for run in runs:
+        for comparison in run["comparisons"]:
+            if comparison["aa"]:
+                found[comparison["variant"]].append(comparison)
+    print(f"{'control (A/A)':<36} {'contain 1':>10} {'median ratio':>13} {'widest ±':>9} {'ratios':>8}")
+    passed = bool(found)
+    for label, comparisons in found.items():
+        inside = sum(c["low"] <= 1 <= c["high"] for c in comparisons)
+        widest = max((c["high"] - c["low"]) / 2 for c in comparisons)
+        ratios = [c["ratio"] for c in comparisons]
+        print(
+            f"{label:<36} {f'{inside}/{len(runs)}':>10} {statistics.median(ratios):>13.4f} {widest:>9.2%}"
+            f"  {min(ratios):.3f} to {max(ratios):.3f}"
+        )
+        passed = passed and inside >= bar.contain * len(runs) and widest <= bar.half_width
+    return passed
+
+
+def _rungs(runs: list[dict[str, Any]], bar: Bar) -> bool:
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for run in runs:
+        for ladder in run["ladders"]:
+            for step in (*ladder["steps"], *ladder.get("side", [])):
+                ratios[step["label"]].append(step["ratio"])
+    print(f"\n{'rung, time over libpq':<36} {'median':>8} {'min':>8} {'max':>8} {'furthest':>9}")
+    furthest_of_all = 0.0
+    for label, values in ratios.items():
+        middle = statistics.median(values)
+        furthest = max(abs(value / middle - 1) for value in values)
+        furthest_of_all = max(furthest_of_all, furthest)
+        print(f"{label:<36} {middle:>8.3f} {min(values):>8.3f} {max(values):>8.3f} {furthest:>9.2%}")
+    return bool(ratios) and furthest_of_all <= bar.spread
+
+
+def _wall(runs: list[dict[str, Any]], bar: Bar) -> bool:
+    shares, walls = [], []
+    for run in runs:
+        t = run["timings"]
+        measuring = t["slices_s"] + t["warm_up_s"] + t["pilot_s"]
+        shares.append((t["wall_s"] - t["startup_s"]) / measuring)
+        walls.append(t["wall_s"])
+    print(
+        f"\nwall time {min(walls):.1f} to {max(walls):.1f} s; less start-up, over measuring: at most {max(shares):.3f}\n"
+    )
+    return max(shares) <= bar.wall
+
+
+if __name__ == "__main__":
+    sys.exit(main())

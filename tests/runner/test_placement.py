@@ -1,0 +1,47 @@
+"""Seats: who runs on which processors, and what happens when a wish cannot be granted."""
+
+import os
+
+import pytest
+
+from pgperf.runner import placement
+
+
+@pytest.mark.parametrize(
+    ("wish", "cpus", "clients", "server"),
+    [
+        ("apart", range(2), {0}, {1}),
+        ("apart", range(8), {0, 1, 2, 3}, {4, 5, 6, 7}),
+        ("together", range(4), {3}, {3}),
+        ("scheduler", range(4), None, None),
+    ],
+)
+def test_seats(wish: str, cpus: range, clients: set[int] | None, server: set[int] | None) -> None:
+    got = placement.seats(wish, cpus, "")
+    assert (got.clients and set(got.clients), got.server and set(got.server)) == (clients, server)
+    assert got.placement == wish
+    assert got.note == ""
+
+
+def test_a_server_that_may_not_be_pinned_leaves_all_to_the_scheduler_and_says_why() -> None:
+    got = placement.seats("apart", range(4), "the server is not on this machine")
+    assert got.placement == "scheduler"
+    assert got.note == "apart not possible: the server is not on this machine"
+
+
+def test_one_processor_cannot_be_apart() -> None:
+    assert placement.seats("apart", [3], "").placement == "scheduler"
+
+
+def test_borrowed_processes_get_their_processors_back() -> None:
+    before = os.sched_getaffinity(0)
+    borrowed = placement.Borrowed()
+    borrowed.pin(os.getpid(), frozenset(sorted(before)[:1]))
+    assert os.sched_getaffinity(0) == set(sorted(before)[:1])
+    borrowed.give_back()
+    assert os.sched_getaffinity(0) == before
+
+
+def test_pinning_a_process_that_is_gone_says_so() -> None:
+    assert placement.pin(2**22 + 1, frozenset({0})) is False
+    assert placement.may_pin(2**22 + 1) is False

@@ -1,0 +1,76 @@
+"""The plan: which variants, which controls, which cohorts, in which order."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgperf.exceptions import InvalidDefinition
+from pgperf.runner.plan import COHORT_SIZE, make_plan, round_order
+
+from .builders import definition
+
+LADDER = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
+ROUTES = ("socket", "tcp", "pgbouncer")
+
+
+def test_orm_overhead_is_one_cohort_with_two_controls() -> None:
+    plan = make_plan(definition(layers=LADDER, routes=ROUTES))
+    assert len(plan.cohorts) == 1
+    assert [v.label for v in plan.variants if v.copy] == [
+        "libpq · socket · control 1",
+        "django_orm · pgbouncer · control 1",
+    ]
+    assert len(plan.variants) == 17
+
+
+def test_layers_come_in_ladder_order_whatever_the_definition_says() -> None:
+    plan = make_plan(definition(layers=("django_orm", "libpq")))
+    assert [v.layer for v in plan.variants if not v.copy] == ["libpq", "django_orm"]
+
+
+def test_a_single_variant_gets_one_control() -> None:
+    assert [v.copy for v in make_plan(definition()).variants] == [0, 1]
+
+
+def test_skipped_layers_keep_their_reason() -> None:
+    plan = make_plan(definition(layers=LADDER), {"libpq": "not built"})
+    assert "libpq" not in {v.layer for v in plan.variants}
+    assert plan.skipped == {"libpq": "not built"}
+
+
+def test_nothing_left_is_refused_with_the_reasons() -> None:
+    with pytest.raises(InvalidDefinition, match="libpq: not built"):
+        make_plan(definition(layers=("libpq",)), {"libpq": "not built"})
+
+
+def test_an_unknown_layer_is_named() -> None:
+    with pytest.raises(InvalidDefinition, match="layers: unknown odbc"):
+        make_plan(definition(layers=("odbc",)))
+
+
+def test_big_benchmarks_go_cohort_by_cohort_and_share_the_reference() -> None:
+    plan = make_plan(definition(layers=LADDER, routes=ROUTES, clients=(1, 8)))
+    reference = plan.variants[0]
+    assert len(plan.cohorts) > 1
+    for cohort in plan.cohorts:
+        assert cohort.variants[cohort.reference] == reference
+        assert len(cohort.variants) <= COHORT_SIZE
+    assert len(plan.variants) == 32
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 5))
+def test_a_round_has_every_variant_once_and_keeps_routes_together(seed: int, block: int, round_: int) -> None:
+    plan = make_plan(definition(layers=LADDER, routes=ROUTES, seed=seed))
+    order = round_order(plan, 0, block, round_)
+    assert sorted(order) == list(range(17))
+    routes = [plan.cohorts[0].variants[index].route for index in order]
+    assert sum(a != b for a, b in itertools.pairwise(routes)) == len(ROUTES) - 1
+
+
+def test_rounds_differ_and_repeat_with_the_seed() -> None:
+    plan = make_plan(definition(layers=LADDER, routes=ROUTES))
+    orders = {tuple(round_order(plan, 0, 0, round_)) for round_ in range(10)}
+    assert len(orders) == 10
+    assert round_order(plan, 0, 1, 2) == round_order(plan, 0, 1, 2)

@@ -1,0 +1,43 @@
+"""The rails: refused before anything starts, with the numbers."""
+
+import pytest
+
+from pgperf.exceptions import PreflightRefused
+from pgperf.runner import preflight
+from pgperf.runner.plan import make_plan
+
+from .builders import definition
+
+PLENTY = preflight.Headroom(free_connections=1000, memory_bytes=64 << 30)
+
+
+def test_estimate_counts_clients_controls_and_the_monitor() -> None:
+    plan = make_plan(definition(clients=(8,)))
+    assert preflight.estimate(plan).connections == 8 * 2 + 1
+
+
+def test_more_rounds_take_longer() -> None:
+    short, long = (preflight.estimate(make_plan(definition(rounds=n))).seconds for n in (1, 100))
+    assert long - short == pytest.approx(99 * 2 * 0.009)
+
+
+def test_within_the_rails_passes() -> None:
+    plan = make_plan(definition())
+    assert preflight.check(plan, PLENTY, 0.25, 1800) == preflight.estimate(plan)
+
+
+@pytest.mark.parametrize(
+    ("headroom", "seconds", "words"),
+    [
+        (
+            preflight.Headroom(8, 64 << 30),
+            1800,
+            r"connections: the run needs 3 at once, allowed are 2 \(25% of 8",
+        ),
+        (preflight.Headroom(1000, 1 << 20), 1800, "memory: the clients need about 40 MiB"),
+        (PLENTY, 1, "time: the run would take about"),
+    ],
+)
+def test_each_rail_refuses_with_its_numbers(headroom: preflight.Headroom, seconds: float, words: str) -> None:
+    with pytest.raises(PreflightRefused, match=words):
+        preflight.check(make_plan(definition()), headroom, 0.25, seconds)

@@ -1,0 +1,121 @@
+"""The engine end to end with the fake client: known durations in, the same durations out; and every way to fail."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from pgperf.exceptions import ClientFailed, PreflightRefused, RunCancelled
+from pgperf.records import Definition, Route, VariantBlock
+from pgperf.runner.plan import make_plan
+from pgperf.runner.run import Machine, Outcome, execute
+
+from .builders import definition
+
+ROUTES = {"here": Route("here", "localhost", 1, "none", "nobody", "")}
+MACHINE = Machine(build_dir="", run_id="test")
+
+
+class Watcher:
+    """An Observer that remembers, and cancels when told to."""
+
+    def __init__(self, cancel_when: Callable[[], bool] = lambda: False) -> None:
+        self.blocks: list[VariantBlock] = []
+        self.shares: list[float] = []
+        self.cancelled = cancel_when
+
+    def block_done(self, blocks: list[VariantBlock]) -> None:
+        self.blocks += blocks
+
+    def progress(self, share: float, message: str) -> None:
+        self.shares.append(share)
+
+
+def run(what: Definition, watcher: Watcher, machine: Machine = MACHINE) -> Outcome:
+    return execute(make_plan(what), ROUTES, machine, watcher)
+
+
+def test_every_variant_gets_every_slice_of_every_block() -> None:
+    watcher = Watcher()
+    outcome = run(definition(blocks=2, rounds=3), watcher)
+    assert [(b.block, b.variant.copy, len(b.slices)) for b in watcher.blocks] == [
+        (0, 0, 3),
+        (0, 1, 3),
+        (1, 0, 3),
+        (1, 1, 3),
+    ]
+    assert watcher.shares == pytest.approx([1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1])
+    assert outcome.timings.wall_s > outcome.timings.slices_s > 0
+
+
+def test_the_first_blocks_have_cold_phases_and_the_others_do_not() -> None:
+    watcher = Watcher()
+    run(definition(blocks=2, cold_blocks=1), watcher)
+    assert [b.cold_us["startup"] is not None for b in watcher.blocks] == [True, True, False, False]
+
+
+def test_slices_hold_together() -> None:
+    watcher = Watcher()
+    run(definition(), watcher)
+    for block in watcher.blocks:
+        for record in block.slices:
+            assert record.ops > 0
+            assert record.rows == record.ops * block.rows_per_op
+            assert record.us_per_op == pytest.approx(record.window_ns / record.ops / 1000)
+            assert record.us_per_op >= 20  # the fake spins for at least its nominal time
+            assert record.lead_in_ops >= 10
+            assert record.client_ns
+            assert record.server_ns is None
+        assert block.latency_sum_ns == sum(record.window_ns for record in block.slices)
+        assert block.histogram
+
+
+def test_several_clients_share_one_window() -> None:
+    watcher = Watcher()
+    run(definition(clients=(2,), window_ms=20, lead_in_ms=20), watcher)
+    for block in watcher.blocks:
+        assert all(record.window_ns == 20_000_000 for record in block.slices)
+
+
+def test_the_pilot_sets_the_window_from_the_slowest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgperf.runner.block._WINDOW_MIN_NS", 2_000_000)
+    watcher = Watcher()
+    run(definition(window_ms=0, nominal_us={"fake": 100.0}), watcher)
+    assert all(record.window_ns >= 50 * 100_000 for block in watcher.blocks for record in block.slices)
+
+
+def test_work_too_slow_for_a_window_goes_by_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgperf.runner.block._WINDOW_MAX_NS", 1_000_000)
+    watcher = Watcher()
+    run(definition(window_ms=0, nominal_us={"fake": 100.0}), watcher)
+    assert {record.ops for block in watcher.blocks for record in block.slices} <= set(range(1, 11))
+
+
+def test_cancel_is_honoured_between_rounds_and_finished_blocks_stay() -> None:
+    watcher = Watcher()
+    watcher.cancelled = lambda: len(watcher.shares) == 3
+    with pytest.raises(RunCancelled):
+        run(definition(blocks=3, rounds=2), watcher)
+    assert {b.block for b in watcher.blocks} == {0}
+
+
+def test_the_time_limit_ends_the_run() -> None:
+    with pytest.raises(PreflightRefused, match="time"):
+        run(definition(), Watcher(), replace(MACHINE, max_run_seconds=0.1))
+
+
+@pytest.mark.parametrize(
+    ("misbehaviour", "words"), [("die", "ended unasked"), ("garbage", "not a message"), ("fail", "fake")]
+)
+def test_a_client_that_fails_fails_the_run_with_its_name(misbehaviour: str, words: str) -> None:
+    what = definition()
+    what = replace(what, workload=replace(what.workload, sql=misbehaviour))
+    with pytest.raises(ClientFailed, match=words):
+        run(what, Watcher())
+
+
+def test_a_client_that_hangs_is_killed_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgperf.runner.group._SLICE_GRACE_S", 0.1)
+    what = definition()
+    with pytest.raises(ClientFailed, match="no answer within its deadline"):
+        run(replace(what, workload=replace(what.workload, sql="hang")), Watcher())

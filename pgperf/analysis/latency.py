@@ -1,0 +1,91 @@
+"""Latencies as HdrHistograms: fold raw durations, merge by addition, read percentiles that the sample can carry.
+
+The histograms hold nanoseconds from 1 ns to one hour at 3 significant digits: a percentile is read at the upper end
+of its cell, at most 0.1 % above the duration that was measured. Minimum, mean, deviation and maximum come exactly,
+from sums that each `VariantBlock` carries beside its histogram.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from hdrh.histogram import HdrHistogram
+
+from pgperf.records import VariantBlock
+
+LOWEST_NS = 1
+HIGHEST_NS = 3_600_000_000_000
+DIGITS = 3
+_CELL_BITS = 11  # cells of 3 digits: the 2048 numbers of 11 bits, then doubling in width with each further bit
+
+#: The fewest samples from which a percentile is read; any number serves the others.
+MIN_SAMPLES = {99.0: 1_000, 99.9: 10_000}
+_PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0}
+
+
+def fold(durations: np.ndarray) -> bytes:
+    """Durations in ns, in any order, as an encoded HdrHistogram (V2, compressed, base64).
+
+    Those outside 1 ns to one hour are counted at the nearer end.
+    """
+    histogram = empty()
+    clipped = np.clip(durations, LOWEST_NS, HIGHEST_NS).astype(np.int64)
+    values, counts = np.unique(_cell_starts(clipped), return_counts=True)
+    for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+        histogram.record_value(value, count)
+    return histogram.encode()
+
+
+def merge(encoded: Iterable[bytes]) -> HdrHistogram:
+    """The sum of encoded histograms; those that are b"" count as empty. Raises what hdrh raises for other bytes."""
+    total = empty()
+    for blob in encoded:
+        if blob:
+            total.add(HdrHistogram.decode(blob))
+    return total
+
+
+def empty() -> HdrHistogram:
+    return HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
+
+
+def percentile_ns(histogram: HdrHistogram, percentile: float) -> float | None:
+    """The duration that `percentile` per cent of the samples do not exceed; None where there are too few of them."""
+    if histogram.get_total_count() < MIN_SAMPLES.get(percentile, 1):
+        return None
+    return float(histogram.get_value_at_percentile(percentile))
+
+
+def summary_us(blocks: Sequence[VariantBlock]) -> dict[str, float | None]:
+    """min, mean, stddev, p50, p90, p95, p99 and max of one variant's blocks, µs; None for what is not known."""
+    histogram = merge(block.histogram for block in blocks)
+    exact = _exact_ns(blocks)
+    keys = ("min", "mean", "stddev", *_PERCENTILES, "max")
+    if exact is None:
+        return dict.fromkeys(keys)
+    read = {name: percentile_ns(histogram, percentile) for name, percentile in _PERCENTILES.items()}
+    within = {name: ns if ns is None else min(max(ns, exact["min"]), exact["max"]) for name, ns in read.items()}
+    found = exact | within
+    return {key: None if found[key] is None else found[key] / 1000 for key in keys}
+
+
+def _exact_ns(blocks: Sequence[VariantBlock]) -> dict[str, float] | None:
+    timed = [(block, ops) for block in blocks if (ops := sum(piece.ops for piece in block.slices))]
+    if not timed:
+        return None
+    n = sum(ops for _, ops in timed)
+    mean = sum(block.latency_sum_ns for block, _ in timed) / n
+    mean_square = math.fsum(block.latency_sum_sq for block, _ in timed) / n
+    return {
+        "min": float(min(block.latency_min_ns for block, _ in timed)),
+        "mean": mean,
+        "stddev": math.sqrt(max(0.0, mean_square - mean * mean)),
+        "max": float(max(block.latency_max_ns for block, _ in timed)),
+    }
+
+
+def _cell_starts(values: np.ndarray) -> np.ndarray:
+    """The lowest number of each value's histogram cell: all but its 11 leading bits cleared."""
+    bits = np.frexp(values.astype(np.float64))[1]
+    shift = np.maximum(bits - _CELL_BITS, 0)
+    return (values >> shift) << shift

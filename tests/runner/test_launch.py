@@ -58,9 +58,9 @@ def test_a_killed_client_is_told_apart() -> None:
 
 def test_an_error_message_becomes_the_error() -> None:
     line = wire.encode(wire.Error("slice", "42601", "syntax error")).decode().strip()
-    with script(f"print({line!r}, flush=True); input()") as client:
-        with pytest.raises(ClientFailed, match=r"peer: syntax error \[42601\] \(while: slice\)"):
-            client.expect(wire.SliceReply, 10)
+    words = r"peer: syntax error \[42601\] \(while: slice\)"
+    with script(f"print({line!r}, flush=True); input()") as client, pytest.raises(ClientFailed, match=words):
+        client.expect(wire.SliceReply, 10)
 
 
 @pytest.mark.parametrize("text", ["nonsense", '{"type":"armed"}', '{"type":"armed","seq":1,"more":2}', "[1]"])

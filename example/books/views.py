@@ -1,0 +1,36 @@
+"""The site's public pages."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.views.generic import ListView, TemplateView
+
+from example.books.models import Book
+
+
+class HomeView(TemplateView):
+    """What this site is, and the way to the benchmarks."""
+
+    template_name = "home.html"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs, book_count=Book.objects.count())
+
+
+class BookListView(ListView):
+    """The catalogue, one query per page beside the count: author and publisher come by joins."""
+
+    template_name = "books/list.html"
+    context_object_name = "books"
+    paginate_by = 25
+
+    def get_queryset(self) -> QuerySet[Book]:
+        books = Book.objects.select_related("author", "publisher")
+        search = self.search()
+        return books.filter(title__icontains=search) if search else books
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs, search=self.search())
+
+    def search(self) -> str:
+        return self.request.GET.get("q", "").strip()[:100]

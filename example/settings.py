@@ -1,0 +1,105 @@
+"""The example site's settings. Everything about the stack comes from the environment or from `.stack/env`."""
+
+import os
+from pathlib import Path
+
+from example.env_file import read_env_file
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+# `make up` leaves the running stack's variables there, so that manage.py finds it from any shell.
+STACK = os.environ if "PGPERF_DB_PORT" in os.environ else {**read_env_file(BASE_DIR / ".stack" / "env"), **os.environ}
+
+DEBUG = STACK.get("DJANGO_DEBUG", "") == "1"
+# The default serves commands that need no stack, such as makemigrations; the stack makes a random key of its own.
+SECRET_KEY = STACK.get("DJANGO_SECRET_KEY", "only-for-commands-without-a-stack")
+ALLOWED_HOSTS = STACK.get("DJANGO_ALLOWED_HOSTS", "127.0.0.1 localhost [::1]").split()
+
+INSTALLED_APPS = [
+    "example.books",
+    "pgperf",
+    "import_export",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "example.middleware.content_security_policy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "example.urls"
+WSGI_APPLICATION = "example.wsgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": STACK.get("PGPERF_DB_NAME", "pgperf"),
+        "USER": STACK.get("PGPERF_DB_USER", "pgperf"),
+        "PASSWORD": STACK.get("PGPERF_DB_PASSWORD", ""),
+        "HOST": STACK.get("PGPERF_DB_HOST", "127.0.0.1"),
+        "PORT": STACK.get("PGPERF_DB_PORT", "5432"),
+        "OPTIONS": {"connect_timeout": 10},
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+CELERY_BROKER_URL = STACK.get("PGPERF_REDIS_URL", "redis://127.0.0.1:6379/0")
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 10, "socket_connect_timeout": 5}
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+
+PGPERF = {
+    "BUILD_DIR": BASE_DIR / ".build",
+    "PG_CONFIG": STACK.get("PGPERF_PG_CONFIG", ""),
+    # The targets of the demo log in with alias:default over its Unix socket too; a directory is no host to allow.
+    "ALLOWED_HOSTS": ["127.0.0.1", "localhost", *filter(None, [STACK.get("PGPERF_DB_SOCKET")])],
+}
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_I18N = True
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    },
+}
+
+LOGIN_URL = "admin:login"
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"

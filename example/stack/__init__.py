@@ -1,0 +1,12 @@
+"""The embedded stack: PostgreSQL, PgBouncer, Redis, a Celery worker and the site, for demo, tests and benchmarks.
+
+    with Stack(directory) as stack:      # PostgreSQL, PgBouncer and Redis, gone with this process
+        stack.env["PGPERF_DSN_TCP"]      # and the other variables of stack.env
+
+`python -m example.stack up|down|run|exec|clean` does the same from a shell.
+"""
+
+from example.stack.errors import StackError
+from example.stack.stack import ALL, SERVERS, Stack
+
+__all__ = ["ALL", "SERVERS", "Stack", "StackError"]

@@ -1,0 +1,44 @@
+"""The variables by which settings, tests, benchmarks and people find the parts of a stack."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+from example.stack import postgres, redis_server
+from example.stack.place import Place
+from example.stack.state import State
+
+ADMIN_USER = "admin"
+
+
+def environment(place: Place, state: State, parts: Collection[str]) -> dict[str, str]:
+    """Everything by name; what the stack does not run is left out. Holds passwords: for processes, not for logs."""
+    installation = postgres.installation()
+    env = {
+        "DJANGO_SETTINGS_MODULE": "example.settings",
+        "DJANGO_SECRET_KEY": state.django_secret_key,
+        "PGPERF_DB_NAME": postgres.DATABASE,
+        "PGPERF_DB_USER": postgres.ROLE,
+        "PGPERF_DB_PASSWORD": state.site_password,
+        "PGPERF_DB_SOCKET": str(place.socket_directory()),
+        "PGPERF_DB_HOST": "127.0.0.1",
+        "PGPERF_DB_PORT": str(state.ports["postgres"]),
+        "PGPERF_PG_CONFIG": str(installation / "bin" / "pg_config"),
+        "PGPERF_PGBENCH": str(installation / "bin" / "pgbench"),
+        "PGPERF_DSN_SOCKET": _dsn(state, place.socket_directory(), state.ports["postgres"]),
+        "PGPERF_DSN_TCP": _dsn(state, "127.0.0.1", state.ports["postgres"]),
+    }
+    if "pgbouncer" in parts:
+        env["PGPERF_PGBOUNCER_PORT"] = str(state.ports["pgbouncer"])
+        env["PGPERF_DSN_PGBOUNCER"] = _dsn(state, "127.0.0.1", state.ports["pgbouncer"])
+    if "redis" in parts:
+        env["PGPERF_REDIS_PORT"] = str(state.ports["redis"])
+        env["PGPERF_REDIS_URL"] = redis_server.url(state)
+    if "site" in parts:
+        env["PGPERF_URL"] = f"http://127.0.0.1:{state.ports['site']}/"
+        env["PGPERF_ADMIN_USER"] = ADMIN_USER
+        env["PGPERF_ADMIN_PASSWORD"] = state.admin_password
+    return env
+
+
+def _dsn(state: State, host: Path | str, port: int) -> str:
+    return f"host={host} port={port} dbname={postgres.DATABASE} user={postgres.ROLE} password={state.site_password}"

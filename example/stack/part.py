@@ -1,0 +1,61 @@
+"""One process of the stack: how it is started, how it shows that it answers, how it is stopped."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from example.stack.errors import StackError
+from example.stack.place import Account
+from example.stack.process import spawn, stop, tail
+
+PATIENCE_S = 60
+
+
+@dataclass
+class Part:
+    """`death` is the signal it gets when we die, `polite` the one that asks it to stop."""
+
+    name: str
+    argv: Sequence[str]
+    log: Path
+    answers: Callable[["Part"], bool]
+    death: signal.Signals = signal.SIGKILL
+    polite: signal.Signals = signal.SIGTERM
+    account: Account | None = None
+    cwd: Path | None = None
+    env: Mapping[str, str] | None = None
+    pass_fds: Sequence[int] = ()
+    process: subprocess.Popen[bytes] | None = None
+    started: float = field(default=0.0)
+    _log_start: int = 0
+
+    def start(self) -> None:
+        """Start it and return once it answers. Raises StackError with the end of its log if it does not."""
+        self.started = time.monotonic()
+        self._log_start = self.log.stat().st_size if self.log.exists() else 0
+        self.process = spawn(
+            self.argv, self.log, self.death, self.account, cwd=self.cwd, env=self.env, pass_fds=self.pass_fds
+        )
+        while not self.answers(self):
+            self._still_hopeful(self.process)
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        if self.process:
+            stop(self.process, self.polite)
+
+    def log_since_start(self) -> str:
+        """What this start of it has logged so far."""
+        with open(self.log, "rb") as file:
+            file.seek(self._log_start)
+            return file.read().decode(errors="replace")
+
+    def _still_hopeful(self, process: subprocess.Popen[bytes]) -> None:
+        code = process.poll()
+        if code is not None:
+            raise StackError(f"{self.name} ended with code {code}; {self.log} ends:\n{tail(self.log)}")
+        if time.monotonic() - self.started > PATIENCE_S:
+            raise StackError(f"{self.name} did not answer in {PATIENCE_S} s; {self.log} ends:\n{tail(self.log)}")

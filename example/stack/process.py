@@ -1,0 +1,58 @@
+"""Start and stop one process so that it cannot outlive us."""
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from example.stack.errors import StackError
+from example.stack.place import Account
+
+# setpriv asks for the parent death signal after the fork: a parent that died in between would go unnoticed.
+GUARD = 'test "$PPID" = "$1" || exit 1; shift; exec "$@"'
+
+
+def guarded(argv: Sequence[str], death: signal.Signals, account: Account | None = None) -> list[str]:
+    """The command that runs `argv`, as another user if asked, and gets `death` when the calling thread ends."""
+    user = account.setpriv() if account else []
+    deathsig = f"--pdeathsig={death.name.removeprefix('SIG')}"
+    return ["setpriv", *user, deathsig, "sh", "-c", GUARD, "sh", str(os.getpid()), *argv]
+
+
+def spawn(
+    argv: Sequence[str],
+    log: Path,
+    death: signal.Signals = signal.SIGKILL,
+    account: Account | None = None,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    """Start `argv` in a session of its own, output appended to `log`. Main thread only: see `guarded`."""
+    if threading.current_thread() is not threading.main_thread():
+        raise StackError("start the stack from the main thread: its processes end when the starting thread does")
+    with open(log, "ab") as output:
+        return subprocess.Popen(
+            guarded(argv, death, account),
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            cwd=cwd, env=env, pass_fds=pass_fds, start_new_session=True,
+        )  # fmt: skip
+
+
+def stop(process: subprocess.Popen[bytes], polite: signal.Signals, patience_s: float = 15) -> None:
+    """Ask, wait, then kill the process's whole group."""
+    if process.poll() is None:
+        process.send_signal(polite)
+    try:
+        process.wait(patience_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def tail(log: Path, lines: int = 12) -> str:
+    """The last lines of a log, for a person."""
+    text = log.read_text(errors="replace") if log.exists() else ""
+    return "\n".join(text.splitlines()[-lines:])

@@ -1,0 +1,65 @@
+"""What a stack remembers between starts: its passwords and its ports."""
+
+import contextlib
+import json
+import os
+import random
+import secrets
+import socket
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+PORTS = range(15000, 32000)  # below the range the kernel gives to outgoing connections
+SITE_PORT = 8000  # what people expect of a Django site, if it is free
+
+
+def _password() -> str:
+    return secrets.token_urlsafe(18)
+
+
+@dataclass
+class State:
+    """Random passwords of one stack, and the ports it had last time."""
+
+    superuser_password: str = field(default_factory=_password, repr=False)
+    site_password: str = field(default_factory=_password, repr=False)
+    redis_password: str = field(default_factory=_password, repr=False)
+    admin_password: str = field(default_factory=_password, repr=False)
+    django_secret_key: str = field(default_factory=lambda: secrets.token_urlsafe(48), repr=False)
+    ports: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path) -> "State":
+        return cls(**json.loads(path.read_text())) if path.exists() else cls()
+
+    def save(self, path: Path) -> None:
+        """Write for ourselves only, whole or not at all."""
+        new = path.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            json.dump(asdict(self), file)
+        new.replace(path)
+
+    def choose_ports(self, names: Iterable[str]) -> None:
+        """Each part keeps the port it had, if that is still free, and gets a new one otherwise."""
+        for name in names:
+            usual = self.ports.get(name, SITE_PORT if name == "site" else 0)
+            self.ports[name] = usual if is_free(usual) else free_port(taken=set(self.ports.values()))
+
+
+def free_port(taken: set[int]) -> int:
+    """A loopback port that nobody listens on."""
+    candidates = random.sample(PORTS, 200)
+    return next(port for port in candidates if port not in taken and is_free(port))
+
+
+def is_free(port: int) -> bool:
+    """Could a server listen on this loopback port? Port 0 stands for none."""
+    with contextlib.closing(socket.socket()) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return port != 0

@@ -1,0 +1,50 @@
+"""The processes that run our own code: the Celery worker and the site."""
+
+import http.client
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from example.stack.part import Part
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+
+
+def worker(directory: Path, env: Mapping[str, str]) -> Part:
+    """A worker for pgperf's queue: one process, one benchmark at a time. Celery logs `ready.` last of all."""
+    command = "-m celery -A example worker -Q pgperf -c 1 --pool prefork --loglevel INFO --without-gossip --without-mingle"
+    return Part(
+        name="Celery worker",
+        argv=[sys.executable, *command.split()],
+        log=directory / "worker.log",
+        answers=lambda part: " ready." in part.log_since_start(),
+        polite=signal.SIGQUIT,  # SIGTERM would wait for a benchmark to end
+        cwd=CHECKOUT,
+        env=env,
+    )
+
+
+def site(directory: Path, env: Mapping[str, str], port: int) -> Part:
+    """The site under Django's own server: a demo for one person needs no other package; WhiteNoise serves static files."""
+    command = f"manage.py runserver --noreload --nostatic 127.0.0.1:{port}"
+    return Part(
+        name="site",
+        argv=[sys.executable, *command.split()],
+        log=directory / "site.log",
+        answers=lambda _: _home_page_answers(port),
+        polite=signal.SIGTERM,
+        cwd=CHECKOUT,
+        env={**env, "DJANGO_RUNSERVER_HIDE_WARNING": "true"},
+    )
+
+
+def _home_page_answers(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", "/")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()

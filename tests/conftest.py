@@ -1,0 +1,58 @@
+"""What every test may ask for: the stack, routes to its PostgreSQL, the built C client, a Celery worker."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from example.stack import web
+from example.stack.part import Part
+from pgperf.records import Route
+
+
+@pytest.fixture(scope="session")
+def stack() -> dict[str, str]:
+    """The variables of the running stack."""
+    return {key: value for key, value in os.environ.items() if key.startswith(("PGPERF_", "DJANGO_"))}
+
+
+@pytest.fixture(scope="session")
+def routes(stack: dict[str, str]) -> dict[str, Route]:
+    """socket, tcp and pgbouncer routes to the stack's own database (not the one Django's tests use)."""
+    login = dict(dbname=stack["PGPERF_DB_NAME"], user=stack["PGPERF_DB_USER"], password=stack["PGPERF_DB_PASSWORD"])
+    port, pooler_port = int(stack["PGPERF_DB_PORT"]), int(stack["PGPERF_PGBOUNCER_PORT"])
+    return {
+        "socket": Route("socket", stack["PGPERF_DB_SOCKET"], port, **login),
+        "tcp": Route("tcp", "127.0.0.1", port, **login),
+        "pgbouncer": Route("pgbouncer", "127.0.0.1", pooler_port, pooler="session", **login),
+    }
+
+
+@pytest.fixture(scope="session")
+def c_client() -> Path:
+    """The C client, compiled from the checkout's sources."""
+    from pgperf import build
+
+    return Path(build.build(settings.PGPERF["BUILD_DIR"], settings.PGPERF["PG_CONFIG"]))
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """The stack goes with its data; idle pooled connections would stop a DROP DATABASE."""
+    return True
+
+
+@pytest.fixture(scope="module")
+def worker(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Part]:
+    """A real Celery worker on the tests' own database; tests that use it must commit (transactional_db)."""
+    database = str(connection.settings_dict["NAME"])
+    environment = {**os.environ, "PGPERF_DB_NAME": database, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+    part = web.worker(tmp_path_factory.mktemp("worker"), environment)
+    try:
+        part.start()
+        yield part
+    finally:
+        part.stop()

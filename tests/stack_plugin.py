@@ -1,0 +1,22 @@
+"""Starts PostgreSQL, PgBouncer and Redis for the test session, before Django's settings ask where they are."""
+
+import os
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from example.stack import Stack
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, object, object]:
+    """A wrapper runs before pytest-django reads the settings. A stack that the environment names is used as it is."""
+    if "PGPERF_DB_PORT" not in os.environ:
+        directory = Path(tempfile.mkdtemp(prefix="pgperf-test-"))
+        stack = Stack(directory, keep=False)
+        early_config.add_cleanup(stack.stop)
+        stack.start()
+        os.environ.update(stack.env, DJANGO_SETTINGS_MODULE="tests.settings")
+    return (yield)

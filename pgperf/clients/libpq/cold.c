@@ -1,0 +1,53 @@
+#include "cold.h"
+
+#include <math.h>
+
+#include "clock.h"
+
+static double microseconds_since(uint64_t before_ns)
+{
+    return (double)(int64_t)(clock_now_ns() - before_ns) / 1000.0;
+}
+
+struct cold cold_none(void)
+{
+    return (struct cold){NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+}
+
+bool cold_connect(struct cold *cold, struct session *session, const struct spec *spec, struct failure *failure)
+{
+    if (spec->spawned_ns)
+        cold->startup_us = microseconds_since((uint64_t)spec->spawned_ns);
+    uint64_t before = clock_now_ns();
+    bool worked = session_connect(session, spec, failure);
+    cold->connect_us = microseconds_since(before);
+    return worked;
+}
+
+static bool run_times(int times, double *total_us, struct session *session, struct statement *statement,
+                      struct failure *failure)
+{
+    int64_t ignored_rows = 0;
+    uint64_t before = clock_now_ns();
+    for (int i = 0; i < times; i++)
+        if (!session_run(session, statement, &ignored_rows, failure))
+            return false;
+    *total_us = microseconds_since(before);
+    return true;
+}
+
+static bool is_empty(const struct session *session, const struct statement *statement)
+{
+    return !*(session->prepared ? statement->numbered : statement->literal);
+}
+
+bool cold_run(struct cold *cold, struct session *session, struct spec *spec, struct failure *failure)
+{
+    if (!run_times(1, &cold->first_us, session, &spec->statement, failure) ||
+        !run_times(1, &cold->second_us, session, &spec->statement, failure) ||
+        !run_times(10, &cold->next_ten_us, session, &spec->statement, failure))
+        return false;
+    return is_empty(session, &spec->other) ||
+           (run_times(1, &cold->other_first_us, session, &spec->other, failure) &&
+            run_times(1, &cold->other_second_us, session, &spec->other, failure));
+}

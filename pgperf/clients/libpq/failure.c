@@ -1,0 +1,50 @@
+#include "failure.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *must(char *text)
+{
+    if (!text)
+        abort();
+    return text;
+}
+
+void failure_set(struct failure *failure, const char *sqlstate, const char *message)
+{
+    size_t length = strlen(message);
+    while (length > 0 && strchr(" \t\r\n", message[length - 1]))
+        length--;
+    failure_clear(failure);
+    snprintf(failure->sqlstate, sizeof failure->sqlstate, "%s", sqlstate ? sqlstate : "");
+    failure->message = must(strndup(message, length));
+}
+
+void failure_clear(struct failure *failure)
+{
+    free(failure->message);
+    *failure = (struct failure){0};
+}
+
+void failure_scrub(struct failure *failure, const char *name, const char *secret)
+{
+    char *scrubbed = NULL;
+    size_t size;
+    if (!failure->message || !secret || !*secret)
+        return;
+    FILE *out = open_memstream(&scrubbed, &size);
+    if (!out)
+        abort();
+    const char *rest = failure->message;
+    const char *found;
+    while ((found = strstr(rest, secret))) {
+        fprintf(out, "%.*s<%s>", (int)(found - rest), rest, name);
+        rest = found + strlen(secret);
+    }
+    fputs(rest, out);
+    if (fclose(out) != 0)
+        abort();
+    free(failure->message);
+    failure->message = must(scrubbed);
+}

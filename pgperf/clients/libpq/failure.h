@@ -1,0 +1,17 @@
+/* Why something did not work, in words for the user. */
+#ifndef PGPERF_FAILURE_H
+#define PGPERF_FAILURE_H
+
+struct failure {
+    char sqlstate[6]; /* five characters, or "" where the server did not say */
+    char *message;    /* owned; NULL until set */
+};
+
+/* Keeps copies. White space at the message's end is dropped; a failure that is already set is replaced. */
+void failure_set(struct failure *failure, const char *sqlstate, const char *message);
+void failure_clear(struct failure *failure);
+
+/* The message with every occurrence of `secret` replaced by <name>; an empty secret is skipped. */
+void failure_scrub(struct failure *failure, const char *name, const char *secret);
+
+#endif

@@ -1,0 +1,210 @@
+/* The libpq client: one connection, one statement, timed slice by slice as the runner asks.
+ * docs/protocol.md has the conversation. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cold.h"
+#include "failure.h"
+#include "line.h"
+#include "message.h"
+#include "process.h"
+#include "reply.h"
+#include "session.h"
+#include "timed.h"
+#include "version.h"
+
+/* What a step returns: the exit code, or the word to go on. */
+enum outcome { OUTCOME_OK = 0, OUTCOME_FAILED = 3, OUTCOME_PROTOCOL = 4, GO_ON = -1 };
+
+struct client {
+    int replies; /* where replies go */
+    struct line_reader lines;
+    struct message spec;
+    struct session session;
+    struct cold cold;
+    struct failure failure;
+    uint64_t *samples;
+};
+
+static enum outcome open_client(struct client *client);
+static enum outcome take_spec(struct client *client);
+static enum outcome connect_server(struct client *client);
+static enum outcome tell_ready(struct client *client);
+static enum outcome serve_request(struct client *client);
+static void close_client(struct client *client);
+static int print_version(void);
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--version") == 0)
+        return print_version();
+    struct client client = {0};
+    enum outcome outcome = open_client(&client);
+    if (outcome == GO_ON)
+        outcome = take_spec(&client);
+    if (outcome == GO_ON)
+        outcome = connect_server(&client);
+    if (outcome == GO_ON)
+        outcome = tell_ready(&client);
+    while (outcome == GO_ON)
+        outcome = serve_request(&client); /* slices, then bye */
+    close_client(&client);
+    return outcome;
+}
+
+static int print_version(void)
+{
+    char libpq[32];
+    reply_libpq_version(libpq);
+    printf("pgperf-libpq %s (libpq %s)\n", CLIENT_VERSION, libpq);
+    return OUTCOME_OK;
+}
+
+static enum outcome listening(bool replied)
+{
+    return replied ? GO_ON : OUTCOME_OK;
+}
+
+/* Tells the runner, and whoever reads stderr, what `client->failure` holds. */
+static enum outcome report(struct client *client, const char *stage, enum outcome outcome)
+{
+    failure_scrub(&client->failure, "password", client->spec.spec.password);
+    fprintf(stderr, "pgperf-libpq: %s: %s\n", stage, client->failure.message);
+    return reply_error(client->replies, stage, &client->failure) ? outcome : OUTCOME_OK;
+}
+
+static enum outcome give_up(struct client *client, const char *stage, const char *why, enum outcome outcome)
+{
+    failure_set(&client->failure, "", why);
+    return report(client, stage, outcome);
+}
+
+/* The next message; it is the caller's to clear, whatever the outcome. */
+static enum outcome next_message(struct client *client, struct message *message, const char *stage)
+{
+    char *line;
+    size_t length;
+    *message = (struct message){0};
+    switch (line_read(&client->lines, &line, &length)) {
+    case LINE_END:
+        return OUTCOME_OK;
+    case LINE_CUT:
+        return give_up(client, stage, "a line without its end", OUTCOME_PROTOCOL);
+    case LINE_TOO_LONG:
+        return give_up(client, stage, "a line too long", OUTCOME_PROTOCOL);
+    case LINE_NO_MEMORY:
+        return give_up(client, stage, "no memory for a line", OUTCOME_FAILED);
+    case LINE_OK:
+        break;
+    }
+    if (!message_decode(message, line, length))
+        return give_up(client, stage, message->fault, OUTCOME_PROTOCOL);
+    return GO_ON;
+}
+
+static enum outcome open_client(struct client *client)
+{
+    process_guard();
+    process_clean_environment();
+    client->cold = cold_none();
+    client->replies = process_keep_stdout();
+    if (client->replies < 0) {
+        perror("pgperf-libpq: stdout");
+        return OUTCOME_FAILED;
+    }
+    line_open(&client->lines, STDIN_FILENO);
+    return GO_ON;
+}
+
+static enum outcome check_spec(struct client *client)
+{
+    const struct spec *spec = &client->spec.spec;
+    if (spec->protocol != WIRE_PROTOCOL)
+        return give_up(client, "spec", "protocol: this client speaks version 1", OUTCOME_PROTOCOL);
+    if (strcmp(spec->mode, "simple") != 0 && strcmp(spec->mode, "prepared") != 0)
+        return give_up(client, "spec", "mode: choose simple or prepared", OUTCOME_FAILED);
+    return process_has_parent(spec->runner_pid) ? GO_ON : OUTCOME_OK;
+}
+
+static enum outcome take_spec(struct client *client)
+{
+    enum outcome outcome = next_message(client, &client->spec, "spec");
+    if (outcome != GO_ON || client->spec.kind == MESSAGE_SPEC)
+        return outcome == GO_ON ? check_spec(client) : outcome;
+    return give_up(client, "spec", "the first message must be a spec", OUTCOME_PROTOCOL);
+}
+
+static enum outcome connect_server(struct client *client)
+{
+    struct spec *spec = &client->spec.spec;
+    client->session.prepared = strcmp(spec->mode, "prepared") == 0;
+    bool worked = spec->cold ? cold_connect(&client->cold, &client->session, spec, &client->failure)
+                             : session_connect(&client->session, spec, &client->failure);
+    return worked ? GO_ON : report(client, "connect", OUTCOME_FAILED);
+}
+
+/* One plain run tells the rows of an operation; with cold phases asked for, it must not come before them. */
+static enum outcome tell_ready(struct client *client)
+{
+    struct spec *spec = &client->spec.spec;
+    int64_t rows = 0;
+    if ((spec->cold && !cold_run(&client->cold, &client->session, spec, &client->failure)) ||
+        !session_run(&client->session, &spec->statement, &rows, &client->failure))
+        return report(client, "ready", OUTCOME_FAILED);
+    client->samples = timed_new_samples();
+    if (!client->samples)
+        return give_up(client, "ready", "no memory for the durations", OUTCOME_FAILED);
+    return listening(reply_ready(client->replies, &client->session, rows, &client->cold));
+}
+
+static bool run_statement(void *self, int64_t *rows)
+{
+    struct client *client = self;
+    return session_run(&client->session, &client->spec.spec.statement, rows, &client->failure);
+}
+
+static enum outcome serve_slice(struct client *client, const struct slice *slice)
+{
+    struct timing timing;
+    struct operation operation = {run_statement, client};
+    if (slice->start_ns && !reply_armed(client->replies, slice->seq))
+        return OUTCOME_OK;
+    if (!timed_run(slice, operation, client->samples, &timing))
+        return report(client, "slice", OUTCOME_FAILED);
+    return listening(reply_slice(client->replies, slice->seq, &timing, client->samples));
+}
+
+static enum outcome serve(struct client *client, const struct message *message)
+{
+    switch (message->kind) {
+    case MESSAGE_SLICE:
+        return serve_slice(client, &message->slice);
+    case MESSAGE_QUERY:
+        return give_up(client, "query", "this client does not answer queries", OUTCOME_FAILED);
+    case MESSAGE_BYE:
+        return OUTCOME_OK;
+    default:
+        return give_up(client, "slice", "a second spec", OUTCOME_PROTOCOL);
+    }
+}
+
+static enum outcome serve_request(struct client *client)
+{
+    struct message message;
+    enum outcome outcome = next_message(client, &message, "slice");
+    if (outcome == GO_ON)
+        outcome = serve(client, &message);
+    message_clear(&message);
+    return outcome;
+}
+
+static void close_client(struct client *client)
+{
+    session_close(&client->session);
+    timed_free_samples(client->samples);
+    failure_clear(&client->failure);
+    message_clear(&client->spec);
+    line_close(&client->lines);
+}

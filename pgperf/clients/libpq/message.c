@@ -1,0 +1,241 @@
+#include "message.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "version.h"
+
+#define NANOSECONDS_MAX (INT64_MAX / 4) /* so that start, lead-in and window can be added */
+
+enum field_kind { TEXT, INTEGER, COUNT, NANOSECONDS, BOOLEAN, TEXT_LIST, UNUSED };
+
+struct field {
+    const char *name;
+    enum field_kind kind;
+    unsigned messages; /* the kinds of message that have it */
+    size_t offset;     /* in struct message */
+};
+
+#define SPEC(name, kind, member) {name, kind, MESSAGE_SPEC, offsetof(struct message, spec.member)}
+#define SLICE(name, kind) {#name, kind, MESSAGE_SLICE, offsetof(struct message, slice.name)}
+#define OTHER_LAYERS(name, messages) {name, UNUSED, messages, 0}
+
+static const struct field fields[] = {
+    SPEC("protocol", INTEGER, protocol),
+    SPEC("layer", TEXT, layer),
+    SPEC("mode", TEXT, mode),
+    SPEC("host", TEXT, host),
+    SPEC("port", INTEGER, port),
+    SPEC("dbname", TEXT, dbname),
+    SPEC("user", TEXT, user),
+    SPEC("password", TEXT, password),
+    SPEC("sslmode", TEXT, sslmode),
+    SPEC("connect_timeout_s", INTEGER, connect_timeout_s),
+    SPEC("application_name", TEXT, application_name),
+    SPEC("sql_literal", TEXT, statement.literal),
+    SPEC("sql_numbered", TEXT, statement.numbered),
+    SPEC("args_text", TEXT_LIST, statement),
+    SPEC("other_sql_literal", TEXT, other.literal),
+    SPEC("other_sql_numbered", TEXT, other.numbered),
+    SPEC("other_args_text", TEXT_LIST, other),
+    SPEC("spawned_ns", NANOSECONDS, spawned_ns),
+    SPEC("runner_pid", INTEGER, runner_pid),
+    SPEC("cold", BOOLEAN, cold),
+    OTHER_LAYERS("sql", MESSAGE_SPEC | MESSAGE_QUERY),
+    OTHER_LAYERS("args", MESSAGE_SPEC),
+    OTHER_LAYERS("orm", MESSAGE_SPEC),
+    OTHER_LAYERS("other_sql", MESSAGE_SPEC),
+    OTHER_LAYERS("other_args", MESSAGE_SPEC),
+    OTHER_LAYERS("other_orm", MESSAGE_SPEC),
+    OTHER_LAYERS("nominal_us", MESSAGE_SPEC),
+    SLICE(seq, COUNT),
+    SLICE(start_ns, NANOSECONDS),
+    SLICE(lead_in_ops, COUNT),
+    SLICE(lead_in_ns, NANOSECONDS),
+    SLICE(window_ns, NANOSECONDS),
+    SLICE(count, COUNT),
+};
+
+#define FIELD_COUNT (sizeof fields / sizeof *fields)
+
+static bool refuse(struct message *message, const char *subject, const char *why)
+{
+    snprintf(message->fault, sizeof message->fault, "%.40s: %s", subject, why);
+    return false;
+}
+
+static const struct field *find_field(const char *name)
+{
+    for (size_t i = 0; i < FIELD_COUNT; i++)
+        if (strcmp(fields[i].name, name) == 0)
+            return &fields[i];
+    return NULL;
+}
+
+static enum message_kind find_kind(const char *name)
+{
+    static const char *const names[] = {"spec", "slice", "query", "bye"};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return (enum message_kind)(1u << i);
+    return (enum message_kind)0;
+}
+
+/* A C string cannot carry a NUL byte, and PostgreSQL takes none in a text. */
+static bool is_text(const struct json_value *value)
+{
+    return value->kind == JSON_STRING && strlen(value->text) == value->length;
+}
+
+static bool append_value(struct statement *statement, const struct json_value *value)
+{
+    size_t room = (size_t)statement->value_count + 1;
+    if (statement->value_count == INT_MAX - 1 || (value->kind != JSON_NULL && !is_text(value)))
+        return false;
+    if ((room & (room - 1)) == 0) {
+        const char **values = realloc(statement->values, 2 * room * sizeof *values);
+        if (!values)
+            abort();
+        statement->values = values;
+    }
+    statement->values[statement->value_count++] = value->kind == JSON_NULL ? NULL : value->text;
+    return true;
+}
+
+static bool read_text_list(struct json *json, struct statement *statement)
+{
+    struct json_value value;
+    statement->value_count = 0;
+    if (!json_enter_array(json))
+        return false;
+    while (json_next_item(json))
+        if (!json_read(json, &value) || !append_value(statement, &value))
+            return false;
+    return !json->fault;
+}
+
+static bool is_integer(const struct json_value *value, int64_t least, int64_t most)
+{
+    return value->kind == JSON_INTEGER && value->in_range && value->integer >= least && value->integer <= most;
+}
+
+static bool store(const struct field *field, const struct json_value *value, void *member)
+{
+    switch (field->kind) {
+    case TEXT:
+        *(const char **)member = value->text;
+        return is_text(value);
+    case INTEGER:
+        *(int64_t *)member = value->integer;
+        return is_integer(value, INT64_MIN, INT64_MAX);
+    case COUNT:
+        *(int64_t *)member = value->integer;
+        return is_integer(value, 0, INT64_MAX);
+    case NANOSECONDS:
+        *(int64_t *)member = value->integer;
+        return is_integer(value, 0, NANOSECONDS_MAX);
+    case BOOLEAN:
+        *(bool *)member = value->truth;
+        return value->kind == JSON_BOOL;
+    default:
+        return true;
+    }
+}
+
+static bool read_field(struct json *json, const struct field *field, struct message *message)
+{
+    static const char *const wanted[] = {"wants a text without NUL",
+                                         "wants an integer",
+                                         "wants an integer that is not negative",
+                                         "wants nanoseconds that are not negative",
+                                         "wants true or false",
+                                         "wants a list of texts and nulls",
+                                         "wants a value"};
+    struct json_value value;
+    char *member = (char *)message + field->offset;
+    bool worked = field->kind == TEXT_LIST ? read_text_list(json, (struct statement *)member)
+                                           : json_read(json, &value) && store(field, &value, member);
+    return worked || refuse(message, field->name, json->fault ? json->fault : wanted[field->kind]);
+}
+
+static bool read_kind(struct json *json, struct message *message)
+{
+    struct json_value value;
+    if (!json_read(json, &value) || !is_text(&value))
+        return refuse(message, "type", "wants a text");
+    message->kind = find_kind(value.text);
+    return message->kind || refuse(message, "type", "not one that a client takes");
+}
+
+/* `type` may stand anywhere, so which fields were allowed is settled at the end. */
+static bool read_members(struct json *json, struct message *message, bool seen[FIELD_COUNT])
+{
+    char *name;
+    size_t length;
+    while (json_next_member(json, &name, &length)) {
+        const struct field *field = find_field(name);
+        if (strcmp(name, "type") == 0 ? !read_kind(json, message) : !field)
+            return *message->fault ? false : refuse(message, "a field", "not one of this protocol");
+        if (!field)
+            continue;
+        seen[field - fields] = true;
+        if (!read_field(json, field, message))
+            return false;
+    }
+    return json_end(json) || refuse(message, "the line", json->fault);
+}
+
+static bool check_fields(struct message *message, const bool seen[FIELD_COUNT])
+{
+    if (!message->kind)
+        return refuse(message, "type", "missing");
+    for (size_t i = 0; i < FIELD_COUNT; i++)
+        if (seen[i] && !(fields[i].messages & message->kind))
+            return refuse(message, fields[i].name, "does not belong to this type of message");
+    if (message->kind == MESSAGE_SLICE && !seen[find_field("seq") - fields])
+        return refuse(message, "seq", "missing");
+    if (message->kind == MESSAGE_QUERY && !seen[find_field("sql") - fields])
+        return refuse(message, "sql", "missing");
+    if (message->kind == MESSAGE_SLICE && !message->slice.window_ns == !message->slice.count)
+        return refuse(message, "slice", "wants either window_ns or count");
+    return true;
+}
+
+static const struct spec default_spec = {
+    .protocol = WIRE_PROTOCOL,
+    .layer = "",
+    .mode = "simple",
+    .host = "",
+    .port = 5432,
+    .dbname = "",
+    .user = "",
+    .password = "",
+    .sslmode = "disable",
+    .connect_timeout_s = 10,
+    .application_name = "pgperf",
+    .statement = {.name = "pgperf_statement", .literal = "", .numbered = ""},
+    .other = {.name = "pgperf_other", .literal = "", .numbered = ""},
+    .cold = true,
+};
+
+bool message_decode(struct message *message, char *line, size_t length)
+{
+    struct json json;
+    bool seen[FIELD_COUNT] = {false};
+    *message = (struct message){
+        .spec = default_spec, .slice = {.lead_in_ops = 10, .lead_in_ns = 50000000}, .line = line};
+    if (!json_open(&json, line, length) || !json_enter_object(&json))
+        return refuse(message, "the line", json.fault);
+    return read_members(&json, message, seen) && check_fields(message, seen);
+}
+
+void message_clear(struct message *message)
+{
+    free(message->spec.statement.values);
+    free(message->spec.other.values);
+    free(message->line);
+    *message = (struct message){0};
+}

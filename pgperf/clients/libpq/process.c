@@ -1,0 +1,66 @@
+#include "process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+extern char **environ;
+
+void process_guard(void)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_TIMERSLACK, 1);
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static void remove_variable(const char *entry)
+{
+    char *name = strndup(entry, strcspn(entry, "="));
+    if (!name)
+        abort();
+    unsetenv(name);
+    free(name);
+}
+
+void process_clean_environment(void)
+{
+    char **entry = environ;
+    while (entry && *entry) {
+        if (strncmp(*entry, "PG", 2) == 0)
+            remove_variable(*entry); /* what comes after moves up to this place */
+        else
+            entry++;
+    }
+}
+
+/* Otherwise the connection's socket could become stdin, stdout or stderr. */
+static bool fill_standard_descriptors(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+int process_keep_stdout(void)
+{
+    if (!fill_standard_descriptors())
+        return -1;
+    int replies = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (replies < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        return -1;
+    return replies;
+}
+
+bool process_has_parent(int64_t runner_pid)
+{
+    return runner_pid == 0 || (int64_t)getppid() == runner_pid;
+}

@@ -1,0 +1,116 @@
+#include "session.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* What reading the values comes to; volatile, so that the reads cannot be optimised away. */
+static volatile unsigned values_read;
+
+static void ignore_notice(void *unused, const PGresult *notice)
+{
+    (void)unused;
+    (void)notice;
+}
+
+bool session_connect(struct session *session, const struct spec *spec, struct failure *failure)
+{
+    char port[24], timeout[24];
+    snprintf(port, sizeof port, "%" PRId64, spec->port);
+    snprintf(timeout, sizeof timeout, "%" PRId64, spec->connect_timeout_s);
+    const char *const keywords[] = {"host", "port", "dbname", "user", "password", "sslmode", "connect_timeout",
+                                    "application_name", "gssencmode", "client_encoding", "passfile", NULL};
+    /* The passfile cannot exist: a password comes from the spec or not at all. */
+    const char *const values[] = {spec->host, port, spec->dbname, spec->user, spec->password, spec->sslmode, timeout,
+                                  spec->application_name, "disable", "UTF8", "/dev/null/none", NULL};
+    session->connection = PQconnectdbParams(keywords, values, 0);
+    if (PQstatus(session->connection) != CONNECTION_OK) {
+        failure_set(failure, "", PQerrorMessage(session->connection));
+        return false;
+    }
+    PQsetNoticeReceiver(session->connection, ignore_notice, NULL);
+    return true;
+}
+
+void session_close(struct session *session)
+{
+    PQfinish(session->connection);
+    session->connection = NULL;
+}
+
+static bool fail(struct session *session, PGresult *result, struct failure *failure)
+{
+    const char *message = PQresultErrorMessage(result);
+    const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    failure_set(failure, sqlstate, message && *message ? message : PQerrorMessage(session->connection));
+    PQclear(result);
+    return false;
+}
+
+static bool refuse(PGresult *result, struct failure *failure, const char *message)
+{
+    failure_set(failure, "", message);
+    PQclear(result);
+    return false;
+}
+
+static void read_values(const PGresult *result, int rows)
+{
+    int columns = PQnfields(result);
+    unsigned read = 0;
+    for (int row = 0; row < rows; row++)
+        for (int column = 0; column < columns; column++)
+            if (!PQgetisnull(result, row, column)) {
+                const char *value = PQgetvalue(result, row, column);
+                read += (unsigned)PQgetlength(result, row, column) + (unsigned char)*value;
+            }
+    values_read = read;
+}
+
+static bool take(struct session *session, PGresult *result, int64_t *rows, struct failure *failure)
+{
+    int count;
+    switch (PQresultStatus(result)) {
+    case PGRES_TUPLES_OK:
+        count = PQntuples(result);
+        read_values(result, count);
+        *rows += count;
+        break;
+    case PGRES_COMMAND_OK:
+        break;
+    case PGRES_EMPTY_QUERY:
+        return refuse(result, failure, "the statement is empty");
+    case PGRES_COPY_IN:
+    case PGRES_COPY_OUT:
+    case PGRES_COPY_BOTH:
+        return refuse(result, failure, "COPY is no statement this client can run");
+    default:
+        return fail(session, result, failure);
+    }
+    PQclear(result);
+    return true;
+}
+
+static bool prepare(struct session *session, struct statement *statement, struct failure *failure)
+{
+    PGresult *result = PQprepare(session->connection, statement->name, statement->numbered, 0, NULL);
+    if (PQresultStatus(result) != PGRES_COMMAND_OK)
+        return fail(session, result, failure);
+    PQclear(result);
+    statement->is_prepared = true;
+    return true;
+}
+
+static PGresult *execute(struct session *session, const struct statement *statement)
+{
+    if (!session->prepared)
+        return PQexec(session->connection, statement->literal);
+    return PQexecPrepared(session->connection, statement->name, statement->value_count, statement->values, NULL, NULL,
+                          0);
+}
+
+bool session_run(struct session *session, struct statement *statement, int64_t *rows, struct failure *failure)
+{
+    if (session->prepared && !statement->is_prepared && !prepare(session, statement, failure))
+        return false;
+    return take(session, execute(session, statement), rows, failure);
+}

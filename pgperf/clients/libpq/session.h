@@ -1,0 +1,23 @@
+/* One connection to PostgreSQL through libpq, and the statements run on it. */
+#ifndef PGPERF_SESSION_H
+#define PGPERF_SESSION_H
+
+#include <libpq-fe.h>
+
+#include "failure.h"
+#include "spec.h"
+
+struct session {
+    PGconn *connection; /* owned */
+    bool prepared;      /* statement mode: prepared, otherwise simple */
+};
+
+/* Connects by the spec's keywords alone. Whether it worked or not, session_close is to follow. */
+bool session_connect(struct session *session, const struct spec *spec, struct failure *failure);
+void session_close(struct session *session);
+
+/* Runs the statement once in the session's mode and reads every value of every row as libpq hands it out: text.
+ * Adds the number of rows to `*rows`. In prepared mode the first call prepares it. */
+bool session_run(struct session *session, struct statement *statement, int64_t *rows, struct failure *failure);
+
+#endif

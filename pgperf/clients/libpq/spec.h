@@ -1,0 +1,37 @@
+/* What to connect to and what one operation is: the fields of wire.Spec that this client uses. */
+#ifndef PGPERF_SPEC_H
+#define PGPERF_SPEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One statement in both forms libpq can send. The texts belong to the message they came in. */
+struct statement {
+    const char *name;     /* of the prepared statement */
+    const char *literal;  /* with its arguments written in */
+    const char *numbered; /* with $1, $2, .. */
+    const char **values;  /* in text format, NULL for NULL */
+    int value_count;
+    bool is_prepared; /* on this connection */
+};
+
+struct spec {
+    int64_t protocol;
+    const char *layer;
+    const char *mode;
+    const char *host;
+    int64_t port;
+    const char *dbname;
+    const char *user;
+    const char *password;
+    const char *sslmode;
+    int64_t connect_timeout_s;
+    const char *application_name;
+    struct statement statement;
+    struct statement other; /* the second query of the cold phases; empty texts where there is none */
+    int64_t spawned_ns;     /* CLOCK_MONOTONIC; 0 if not told */
+    int64_t runner_pid;     /* 0 if not told */
+    bool cold;              /* measure the cold phases */
+};
+
+#endif

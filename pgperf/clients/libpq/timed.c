@@ -1,0 +1,87 @@
+#include "timed.h"
+
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "clock.h"
+
+#define SAMPLES_BYTES (TIMED_MAX_SAMPLES * sizeof(uint64_t))
+
+uint64_t *timed_new_samples(void)
+{
+    void *samples =
+        mmap(NULL, SAMPLES_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    return samples == MAP_FAILED ? NULL : samples;
+}
+
+void timed_free_samples(uint64_t *samples)
+{
+    if (samples)
+        munmap(samples, SAMPLES_BYTES);
+}
+
+/* Runs until both minima of the lead-in are over. Returns false if an operation failed. */
+static bool lead_in(const struct slice *slice, struct operation operation, uint64_t begin, struct timing *timing)
+{
+    uint64_t until = begin + (uint64_t)slice->lead_in_ns;
+    int64_t ignored_rows = 0;
+    timing->first_ns = clock_now_ns();
+    while (timing->lead_in_ops < slice->lead_in_ops || timing->first_ns < until) {
+        if (!operation.run(operation.self, &ignored_rows))
+            return false;
+        timing->first_ns = clock_now_ns();
+        timing->lead_in_ops++;
+    }
+    return true;
+}
+
+/* Records until `close` has passed or `limit` samples are filled. One clock read and one store per operation. */
+static bool record(struct operation operation, uint64_t close, int64_t limit, uint64_t *samples,
+                   struct timing *timing)
+{
+    uint64_t before = timing->first_ns;
+    int64_t ops = 0;
+    while (before < close && ops < limit) {
+        if (!operation.run(operation.self, &timing->rows))
+            return false;
+        uint64_t now = clock_now_ns();
+        samples[ops++] = now - before;
+        before = now;
+    }
+    timing->ops = ops;
+    timing->capped = ops == TIMED_MAX_SAMPLES && before < close;
+    return true;
+}
+
+static bool record_by_count(int64_t count, struct operation operation, uint64_t *samples, struct timing *timing)
+{
+    bool too_many = count > TIMED_MAX_SAMPLES;
+    bool worked = record(operation, UINT64_MAX, too_many ? TIMED_MAX_SAMPLES : count, samples, timing);
+    timing->capped = too_many;
+    return worked;
+}
+
+/* Armed, the window lies where the runner put it; otherwise it opens when the lead-in is over. */
+static bool record_by_time(const struct slice *slice, struct operation operation, uint64_t *samples,
+                           struct timing *timing)
+{
+    uint64_t open = slice->start_ns ? (uint64_t)(slice->start_ns + slice->lead_in_ns) : timing->first_ns;
+    return record(operation, open + (uint64_t)slice->window_ns, TIMED_MAX_SAMPLES, samples, timing);
+}
+
+bool timed_run(const struct slice *slice, struct operation operation, uint64_t *samples, struct timing *timing)
+{
+    *timing = (struct timing){0};
+    if (slice->start_ns)
+        clock_sleep_until_ns((uint64_t)slice->start_ns);
+    struct cpu_time before = clock_cpu();
+    uint64_t begin = slice->start_ns ? (uint64_t)slice->start_ns : clock_now_ns();
+    if (!lead_in(slice, operation, begin, timing))
+        return false;
+    bool worked = slice->count ? record_by_count(slice->count, operation, samples, timing)
+                               : record_by_time(slice, operation, samples, timing);
+    struct cpu_time after = clock_cpu();
+    timing->user_ns = after.user_ns - before.user_ns;
+    timing->sys_ns = after.sys_ns - before.sys_ns;
+    return worked;
+}

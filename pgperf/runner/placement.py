@@ -4,8 +4,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import psutil
-
 
 @dataclass(frozen=True)
 class Seats:
@@ -61,20 +59,20 @@ def may_pin(pid: int) -> bool:
     return True
 
 
-class PinnedPooler:
-    """Pins a pooler for the length of a run and gives it back all processors it had."""
+class Borrowed:
+    """Processes that are not ours (a pooler, the backends it keeps), pinned for a run and given back as they were."""
 
-    def __init__(self, pid: int | None, cpus: frozenset[int] | None) -> None:
-        self.pid = pid
-        self._cpus = cpus
-        self._before: set[int] = set()
+    def __init__(self) -> None:
+        self._before: dict[int, frozenset[int]] = {}
 
-    def __enter__(self) -> "PinnedPooler":
-        if self.pid and self._cpus and may_pin(self.pid):
-            self._before = os.sched_getaffinity(self.pid)
-            pin(self.pid, self._cpus)
-        return self
+    def pin(self, pid: int, cpus: frozenset[int] | None) -> None:
+        """Bind it, remembering what it had; silently left alone when it is gone or not ours to bind."""
+        if not cpus or not may_pin(pid):
+            return
+        self._before.setdefault(pid, frozenset(os.sched_getaffinity(pid)))
+        pin(pid, cpus)
 
-    def __exit__(self, *_: object) -> None:
-        if self.pid and self._before and psutil.pid_exists(self.pid):
-            pin(self.pid, frozenset(self._before))
+    def give_back(self) -> None:
+        for pid, cpus in self._before.items():
+            pin(pid, cpus)
+        self._before.clear()

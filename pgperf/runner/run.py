@@ -57,7 +57,6 @@ def execute(plan: Plan, routes: dict[str, Route], machine: Machine, observer: Ob
         preflight.check(plan, server.headroom(), machine.connection_share, machine.max_run_seconds)
         seats = placement.seats(plan.definition.placement, os.sched_getaffinity(0), server.pin_refusal())
         plan = _placed(plan, seats.placement)
-        stack.enter_context(placement.PinnedPooler(server.pooler_pid, seats.clients))
         clock = Clock()
         facts = environment.before(server.query, server.pooler_pid, seats)
         breathe = _Breath(plan, machine, observer, begin)

@@ -18,6 +18,7 @@ class Server:
         self._routes = routes
         self._monitor = monitor
         self._may_pin = may_pin
+        self._borrowed = placement.Borrowed()
         self.application = f"pgperf-{run_id}"
         pooled = next((route for route in routes if route.pooler), None)
         self.pooler_pid = cpu.listener(pooled.port) if pooled and _is_local(pooled.host) else None
@@ -36,6 +37,7 @@ class Server:
         return self
 
     def __exit__(self, *error: Any) -> None:
+        self._borrowed.give_back()
         if self._monitor:
             self._monitor.__exit__(*error)
 
@@ -71,7 +73,9 @@ class Server:
                 group.server_pids = backends.get(group.application, [])
                 group.pooler_pid = self.pooler_pid if group.variant.route in pooled else None
                 for backend in group.server_pids:
-                    placement.pin(backend, seats.server)
+                    self._borrowed.pin(backend, seats.server)
+            if self.pooler_pid:
+                self._borrowed.pin(self.pooler_pid, seats.clients)
 
         return find
 

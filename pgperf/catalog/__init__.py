@@ -1,0 +1,9 @@
+"""The benchmarks that ship with pgperf, one file each; using one copies it."""
+
+from pgperf.catalog.base import CatalogBenchmark, Fixture
+from pgperf.catalog.fixtures import FIXTURES
+from pgperf.catalog.orm_overhead import ORM_OVERHEAD
+
+__all__ = ["BENCHMARKS", "FIXTURES", "CatalogBenchmark", "Fixture"]
+
+BENCHMARKS: dict[str, CatalogBenchmark] = {benchmark.name: benchmark for benchmark in (ORM_OVERHEAD,)}

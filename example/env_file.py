@@ -1,4 +1,4 @@
-"""`.stack/env`: the stack's variables as shell lines KEY=value, for people (`set -a; . .stack/env`) and for settings."""
+"""`.stack/env`: a stack's variables as shell lines KEY=value, for people (`set -a; . .stack/env`) and settings."""
 
 import os
 import shlex

@@ -4,11 +4,16 @@ import os
 from pathlib import Path
 
 from example.env_file import read_env_file
+from example.postgres_wheel import installation
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 # `make up` leaves the running stack's variables there, so that manage.py finds it from any shell.
-STACK = os.environ if "PGPERF_DB_PORT" in os.environ else {**read_env_file(BASE_DIR / ".stack" / "env"), **os.environ}
+STACK = (
+    os.environ
+    if "PGPERF_DB_PORT" in os.environ
+    else {**read_env_file(BASE_DIR / ".stack" / "env"), **os.environ}
+)
 
 DEBUG = STACK.get("DJANGO_DEBUG", "") == "1"
 # The default serves commands that need no stack, such as makemigrations; the stack makes a random key of its own.
@@ -78,7 +83,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 
 PGPERF = {
     "BUILD_DIR": BASE_DIR / ".build",
-    "PG_CONFIG": STACK.get("PGPERF_PG_CONFIG", ""),
+    "PG_CONFIG": WHEEL / "bin" / "pg_config" if (WHEEL := installation()) else "",
     # The targets of the demo log in with alias:default over its Unix socket too; a directory is no host to allow.
     "ALLOWED_HOSTS": ["127.0.0.1", "localhost", *filter(None, [STACK.get("PGPERF_DB_SOCKET")])],
 }

@@ -10,6 +10,7 @@ from django.db import connection
 
 from example.stack import web
 from example.stack.part import Part
+from pgperf.build import build
 from pgperf.records import Route
 
 
@@ -22,7 +23,11 @@ def stack() -> dict[str, str]:
 @pytest.fixture(scope="session")
 def routes(stack: dict[str, str]) -> dict[str, Route]:
     """socket, tcp and pgbouncer routes to the stack's own database (not the one Django's tests use)."""
-    login = dict(dbname=stack["PGPERF_DB_NAME"], user=stack["PGPERF_DB_USER"], password=stack["PGPERF_DB_PASSWORD"])
+    login = {
+        "dbname": stack["PGPERF_DB_NAME"],
+        "user": stack["PGPERF_DB_USER"],
+        "password": stack["PGPERF_DB_PASSWORD"],
+    }
     port, pooler_port = int(stack["PGPERF_DB_PORT"]), int(stack["PGPERF_PGBOUNCER_PORT"])
     return {
         "socket": Route("socket", stack["PGPERF_DB_SOCKET"], port, **login),
@@ -32,11 +37,9 @@ def routes(stack: dict[str, str]) -> dict[str, Route]:
 
 
 @pytest.fixture(scope="session")
-def c_client() -> Path:
+def c_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The C client, compiled from the checkout's sources."""
-    from pgperf import build
-
-    return Path(build.build(settings.PGPERF["BUILD_DIR"], settings.PGPERF["PG_CONFIG"]))
+    return build(tmp_path_factory.mktemp("build"), pg_config=str(settings.PGPERF["PG_CONFIG"])).path
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,9 @@ class Lock:
             pid = owner(self.directory)
             if pid or time.monotonic() > deadline:
                 os.close(fd)
-                raise StackError(f"a stack is already running in {self.directory} (process {pid or 'unknown'})")
+                raise StackError(
+                    f"a stack is already running in {self.directory} (process {pid or 'unknown'})"
+                )
             time.sleep(0.05)
         self.fd = fd
         (self.directory / "pid").write_text(str(os.getpid()))

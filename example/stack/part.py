@@ -47,6 +47,12 @@ class Part:
         if self.process:
             stop(self.process, self.polite)
 
+    def has_ended(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
+
+    def age_s(self) -> float:
+        return time.monotonic() - self.started
+
     def log_since_start(self) -> str:
         """What this start of it has logged so far."""
         with open(self.log, "rb") as file:
@@ -57,5 +63,7 @@ class Part:
         code = process.poll()
         if code is not None:
             raise StackError(f"{self.name} ended with code {code}; {self.log} ends:\n{tail(self.log)}")
-        if time.monotonic() - self.started > PATIENCE_S:
-            raise StackError(f"{self.name} did not answer in {PATIENCE_S} s; {self.log} ends:\n{tail(self.log)}")
+        if self.age_s() > PATIENCE_S:
+            raise StackError(
+                f"{self.name} did not answer in {PATIENCE_S} s; {self.log} ends:\n{tail(self.log)}"
+            )

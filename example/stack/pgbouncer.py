@@ -38,7 +38,11 @@ def part(place: Place, state: State) -> Part:
     port = state.ports["pgbouncer"]
     users = place.secret_file(directory / "users", f'"{ROLE}" "{state.site_password}"\n')
     text = CONFIGURATION.format(
-        socket=place.socket_directory(), postgres_port=state.ports["postgres"], port=port, users=users, role=ROLE
+        socket=place.socket_directory(),
+        postgres_port=state.ports["postgres"],
+        port=port,
+        users=users,
+        role=ROLE,
     )
     configuration = place.secret_file(directory / "pgbouncer.ini", text)
     return Part(

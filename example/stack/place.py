@@ -57,7 +57,9 @@ class Place:
         if self.servers.is_symlink() or self.servers.stat().st_uid != os.geteuid():
             raise StackError(f"{self.servers} belongs to someone else; remove it or set TMPDIR")
         if len(str(self.socket(65535))) > SOCKET_PATH_BYTES:
-            raise StackError(f"{self.servers} is too long a path for a Unix socket; set TMPDIR to a shorter one")
+            raise StackError(
+                f"{self.servers} is too long a path for a Unix socket; set TMPDIR to a shorter one"
+            )
 
     def directory(self, name: str) -> Path:
         """A directory of the servers' user, which others cannot enter."""

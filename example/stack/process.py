@@ -32,7 +32,9 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Start `argv` in a session of its own, output appended to `log`. Main thread only: see `guarded`."""
     if threading.current_thread() is not threading.main_thread():
-        raise StackError("start the stack from the main thread: its processes end when the starting thread does")
+        raise StackError(
+            "start the stack from the main thread: its processes end when the starting thread does"
+        )
     with open(log, "ab") as output:
         return subprocess.Popen(
             guarded(argv, death, account),

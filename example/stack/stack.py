@@ -47,7 +47,9 @@ class Stack:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
         self.stop()
 
     def start(self) -> None:
@@ -103,9 +105,11 @@ class Stack:
     def _set_up_site(self) -> None:
         """Migrations, static files, the admin's user, the demo's targets and rows; idempotent, so at every start."""
         log = self.place.own / "setup.log"
-        command = guarded([sys.executable, "-m", "example.set_up"], signal.SIGKILL)
+        command = guarded([sys.executable, "manage.py", "set_up_site"], signal.SIGKILL)
         with open(log, "wb") as output:
             env = {**os.environ, **self.env}
-            done = subprocess.run(command, cwd=web.CHECKOUT, env=env, stdout=output, stderr=output, check=False)
+            done = subprocess.run(
+                command, cwd=web.CHECKOUT, env=env, stdout=output, stderr=output, check=False
+            )
         if done.returncode:
             raise StackError(f"setting up the site failed; {log} ends:\n{tail(log)}")

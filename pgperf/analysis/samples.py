@@ -1,0 +1,60 @@
+"""What counts as one independent value, and the interval that follows from it.
+
+Two processes of one program differ by 1 to 2 % for as long as they live, so the rounds of one block are not
+independent draws of what the comparison is about. With two blocks or more, the sample is one robust centre per block
+and the interval is Student's. With a single block, the rounds are all there is: the sample is the rounds, the
+interval is the signed-rank test's, and it speaks of these processes only. `benchmarks/coverage.py` shows why there is
+no test in between that would pool the rounds when blocks seem to agree.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgperf.analysis import student
+from pgperf.analysis.pairs import Estimate, hodges_lehmann, signed_rank_interval
+
+ROUNDS, BLOCKS = "rounds", "blocks"
+#: For normal values the Hodges-Lehmann centre varies by pi/3 of what their mean does.
+_SPREAD_OF_CENTRE = math.sqrt(math.pi / 3)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """`values` are centres of blocks or single rounds, as `kind` says; `observations` counts the slices behind them."""
+
+    kind: str
+    values: np.ndarray
+    observations: int
+
+
+def sample_of(blocks: Sequence[np.ndarray]) -> Sample:
+    """The sample in values grouped by block: at least one block, none of them empty."""
+    observations = sum(len(block) for block in blocks)
+    if len(blocks) == 1:
+        return Sample(ROUNDS, np.asarray(blocks[0], dtype=float), observations)
+    return Sample(BLOCKS, np.array([hodges_lehmann(block) for block in blocks]), observations)
+
+
+def interval(sample: Sample, confidence: float = 0.95) -> Estimate:
+    """The Hodges-Lehmann centre of the sample with its interval."""
+    if sample.kind == ROUNDS:
+        return signed_rank_interval(sample.values, confidence)
+    n = len(sample.values)
+    centre = hodges_lehmann(sample.values)
+    error = float(np.std(sample.values, ddof=1)) / math.sqrt(n) * _SPREAD_OF_CENTRE
+    reach = student.quantile(confidence, n - 1) * error
+    return Estimate(centre, centre - reach, centre + reach, n, confidence)
+
+
+def difference(first: Estimate, second: Estimate) -> Estimate:
+    """first - second for two independent estimates: on each side their distances add as squares (method MOVER)."""
+    centre = first.centre - second.centre
+    n, confidence = min(first.n, second.n), min(first.confidence, second.confidence)
+    if first.low is None or first.high is None or second.low is None or second.high is None:
+        return Estimate(centre, None, None, n, 0.0)
+    below = math.hypot(first.centre - first.low, second.high - second.centre)
+    above = math.hypot(first.high - first.centre, second.centre - second.low)
+    return Estimate(centre, centre - below, centre + above, n, confidence)

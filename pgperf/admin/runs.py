@@ -1,0 +1,186 @@
+"""Runs: the list, one run's page, its progress, cancelling it, and its files."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed, HttpResponseRedirect, JsonResponse
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from pgperf import runs
+from pgperf.admin import pages
+from pgperf.exceptions import PgperfError
+from pgperf.models import Run
+from pgperf.reports import export, figures
+from pgperf.reports.result import result
+from pgperf.reports.run import live_workers, progress_json, worker_command
+
+ACTIVE = (Run.Status.QUEUED, Run.Status.RUNNING)
+
+#: File name's end -> what makes it and its content type.
+DOWNLOADS: dict[str, tuple[Callable[..., str | bytes], str]] = {
+    "variants.csv": (export.variants_csv, export.CSV_TYPE),
+    "variants.xlsx": (export.variants_xlsx, export.XLSX_TYPE),
+    "comparisons.csv": (export.comparisons_csv, export.CSV_TYPE),
+    "comparisons.xlsx": (export.comparisons_xlsx, export.XLSX_TYPE),
+}
+
+
+class RunAdmin(pages.Styled, admin.ModelAdmin):
+    change_list_template = "admin/pgperf/run/change_list.html"
+    list_display = ("name", "state", "database_name", "length", "requested_at", "duration", "requested_by", "worker")
+    list_filter = ("status", "quick", "benchmark_name", "database_name", "requested_at")
+    search_fields = ("benchmark_name", "database_name", "worker", "error", "notes")
+    list_select_related = ("requested_by",)
+    date_hierarchy = "requested_at"
+    actions = ("export_variants_csv", "export_variants_xlsx", "export_comparisons_csv")
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        return [
+            path("<int:run_id>/progress/", view(self.progress_view), name="pgperf_run_progress"),
+            path("<int:run_id>/cancel/", view(self.cancel_view), name="pgperf_run_cancel"),
+            path("<int:run_id>/download/<str:name>", view(self.download_view), name="pgperf_run_download"),
+            *super().get_urls(),
+        ]
+
+    # Permissions
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Run | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Run | None = None) -> bool:
+        """A run under way is cancelled first."""
+        return super().has_delete_permission(request, obj) and (obj is None or obj.status not in ACTIVE)
+
+    def has_export_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("pgperf.export_run") and self.has_view_permission(request)
+
+    def has_cancel_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("pgperf.cancel_run") and self.has_view_permission(request)
+
+    # Pages
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponseBase:
+        """The run page: progress while it is under way, then its results."""
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        run = self.get_object(request, object_id)
+        if run is None:
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined]
+        if not self.has_view_permission(request, run):
+            raise PermissionDenied
+        return pages.render(self, request, "admin/pgperf/run/page.html", self._page(request, run))
+
+    def progress_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
+        """What the run page asks for every two seconds."""
+        if request.method != "GET":
+            return HttpResponseNotAllowed(["GET"])
+        run = self._run(request, run_id)
+        response = JsonResponse(progress_json(run))
+        response["Cache-Control"] = "no-store"
+        return response
+
+    def cancel_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        run = self._run(request, run_id)
+        if not self.has_cancel_permission(request):
+            raise PermissionDenied
+        try:
+            runs.request_cancel(run)
+        except PgperfError as error:
+            self.message_user(request, str(error), messages.ERROR)
+        else:
+            self.log_change(request, run, "Asked to cancel.")
+            self.message_user(request, gettext("Cancelling: the run stops within seconds."), messages.SUCCESS)
+        return HttpResponseRedirect(pages.url(self, "pgperf_run_change", run.pk))
+
+    def download_view(self, request: HttpRequest, run_id: int, name: str) -> HttpResponse:
+        if request.method != "GET":
+            return HttpResponseNotAllowed(["GET"])
+        run = self._run(request, run_id)
+        if not self.has_export_permission(request):
+            raise PermissionDenied
+        if name not in DOWNLOADS:
+            return HttpResponse(status=404)
+        return _file(name, f"{run.benchmark_name}-{run.pk}", run)
+
+    # The list
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
+        hint = {"no_runs": not Run.objects.exists(), "workers": live_workers(), "worker_command": worker_command()}
+        return super().changelist_view(request, {**(extra_context or {}), **hint})
+
+    @admin.display(description=_("run"), ordering="id")
+    def name(self, run: Run) -> str:
+        return str(run)
+
+    @admin.display(description=_("state"), ordering="status")
+    def state(self, run: Run) -> SafeString:
+        progress = progress_json(run) if run.status in ACTIVE else None
+        status, text = (progress["status"], progress["status_text"]) if progress else (run.status, run.get_status_display())
+        share = f" {run.progress:.0%}" if status == Run.Status.RUNNING else ""
+        return format_html('<span class="pgperf-badge {}">{}{}</span>', status, text, share)
+
+    @admin.display(description=_("length"), ordering="quick")
+    def length(self, run: Run) -> str:
+        return gettext("quick") if run.quick else gettext("full")
+
+    @admin.display(description=_("duration"))
+    def duration(self, run: Run) -> str:
+        if not (run.started_at and run.finished_at):
+            return "–"
+        return figures.seconds((run.finished_at - run.started_at).total_seconds())
+
+    @admin.action(description=_("Export the variants as CSV"), permissions=["export"])
+    def export_variants_csv(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
+        return _file("variants.csv", "runs", *queryset)
+
+    @admin.action(description=_("Export the variants as XLSX"), permissions=["export"])
+    def export_variants_xlsx(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
+        return _file("variants.xlsx", "runs", *queryset)
+
+    @admin.action(description=_("Export the comparisons as CSV"), permissions=["export"])
+    def export_comparisons_csv(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
+        return _file("comparisons.csv", "runs", *queryset)
+
+    def _run(self, request: HttpRequest, run_id: int) -> Run:
+        """The run, for those who may see it. Raises PermissionDenied before it tells whether there is one."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return get_object_or_404(self.get_queryset(request), pk=run_id)
+
+    def _page(self, request: HttpRequest, run: Run) -> dict[str, Any]:
+        progress = progress_json(run)
+        return {
+            "title": str(run),
+            "run": run,
+            "progress": progress,
+            "result": result(run) if progress["terminal"] else None,
+            "duration": self.duration(run),
+            "chart_js": pages.chart_js(),
+            "workers": live_workers(),
+            "worker_command": worker_command(),
+            "may_cancel": not progress["terminal"] and self.has_cancel_permission(request),
+            "may_export": progress["terminal"] and self.has_export_permission(request),
+            "may_start": run.benchmark_id is not None and request.user.has_perm("pgperf.start_run"),
+        }
+
+
+def _file(name: str, stem: str, *chosen: Run) -> HttpResponse:
+    make, content_type = DOWNLOADS[name]
+    disposition = f'attachment; filename="pgperf-{stem}-{name}"'
+    return HttpResponse(make(*chosen), content_type=content_type, headers={"Content-Disposition": disposition})

@@ -1,0 +1,126 @@
+"""Results as files: one row per variant, and one per comparison, named as in `run --json`, flattened.
+
+Numbers stay numbers, negative ones too; text that a spreadsheet would take for a formula is quoted.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import tablib
+from django.db.models import QuerySet
+from import_export import fields, resources
+from import_export.formats.base_formats import CSV, XLSX
+
+from pgperf.models import ComparisonResult, Run, VariantResult
+from pgperf.reports.charts import CPU_ROLES
+
+CSV_TYPE = f"{CSV.CONTENT_TYPE}; charset=utf-8"
+XLSX_TYPE = XLSX.CONTENT_TYPE
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_LATENCY = ("min", "mean", "stddev", "p50", "p90", "p95", "p99", "max")
+_COLD = ("startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second")
+_VERDICT = ("word", "certainty")
+
+_RUN = {
+    "run_id": "run_id",
+    "benchmark": "run__benchmark_name",
+    "database": "run__database_name",
+    "status": "run__status",
+    "quick": "run__quick",
+    "started": "run__started_at",
+    "finished": "run__finished_at",
+    "definition_hash": "run__definition_hash",
+}
+_VARIANT = (
+    "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "copy", "slices",
+    "ops", "rows", "errors", "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
+)  # fmt: skip
+_COMPARISON = (
+    "variant", "baseline", "ratio", "low", "high", "delta_us", "delta_low_us", "delta_high_us",
+    "outcome", "aa", "pairs", "sample", "mde",
+)  # fmt: skip
+
+
+class Column(fields.Field):
+    """A cell that keeps its type: null is empty, times are ISO 8601, text is made harmless."""
+
+    def export(self, instance: Any, **_kwargs: Any) -> Any:
+        value = self.get_value(instance)
+        if value is None or isinstance(value, int | float):
+            return value
+        return harmless(value.isoformat() if hasattr(value, "isoformat") else str(value))
+
+
+def harmless(text: str) -> str:
+    """The text with an apostrophe before anything that a spreadsheet would run as a formula, in any of its lines.
+
+    Control characters, which no sheet can hold, are dropped.
+    """
+    text = "".join(char for char in text if char.isprintable() or char in "\t\r\n")
+    lines = text.splitlines() or [text]
+    risky = text.startswith(_FORMULA) or any(line.lstrip().startswith(_FORMULA) for line in lines)
+    return f"'{text}" if risky else text
+
+
+def _columns(attributes: dict[str, str]) -> dict[str, Column]:
+    return {name: Column(attribute=attribute, column_name=name) for name, attribute in attributes.items()}
+
+
+def _nested(field: str, keys: Iterable[str]) -> dict[str, str]:
+    return {f"{field}_{key}": f"{field}__{key}" for key in keys}
+
+
+class VariantResource(resources.Resource):
+    """One row per variant of each run."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.fields = _columns(
+            _RUN
+            | {name: name for name in _VARIANT}
+            | _nested("latency_us", _LATENCY)
+            | _nested("cold_us", _COLD)
+            | _nested("cpu_us_per_op", CPU_ROLES)
+            | _nested("verdict", _VERDICT)
+        )
+
+
+class ComparisonResource(resources.Resource):
+    """One row per comparison of each run."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.fields = _columns(_RUN | {name: name for name in _COMPARISON})
+
+
+def variants_csv(*runs: Run) -> str:
+    """CSV with a header line, one row per variant, in the runs' order."""
+    return str(_variants(runs).export("csv"))
+
+
+def comparisons_csv(*runs: Run) -> str:
+    """CSV with a header line, one row per comparison, in the runs' order."""
+    return str(_comparisons(runs).export("csv"))
+
+
+def variants_xlsx(*runs: Run) -> bytes:
+    """A workbook with one sheet: the rows of `variants_csv`."""
+    return bytes(XLSX().export_data(_variants(runs)))
+
+
+def comparisons_xlsx(*runs: Run) -> bytes:
+    """A workbook with one sheet: the rows of `comparisons_csv`."""
+    return bytes(XLSX().export_data(_comparisons(runs)))
+
+
+def _variants(runs: Iterable[Run]) -> tablib.Dataset:
+    return VariantResource().export(_rows(VariantResult.objects.all(), runs))
+
+
+def _comparisons(runs: Iterable[Run]) -> tablib.Dataset:
+    return ComparisonResource().export(_rows(ComparisonResult.objects.all(), runs))
+
+
+def _rows(queryset: QuerySet[Any], runs: Iterable[Run]) -> QuerySet[Any]:
+    return queryset.filter(run__in=[run.pk for run in runs]).select_related("run").order_by("-run", "position")

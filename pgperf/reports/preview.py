@@ -1,0 +1,82 @@
+"""What a run would do and take, before anyone asks for it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.template.defaultfilters import filesizeformat
+
+from pgperf import definitions
+from pgperf.exceptions import PgperfError
+from pgperf.models import Benchmark, Database, Worker
+from pgperf.records import Definition, Plan
+from pgperf.reports import figures
+from pgperf.reports.charts import layer_title
+from pgperf.reports.run import live_workers
+from pgperf.runner.plan import make_plan
+from pgperf.runner.preflight import Estimate, estimate
+
+
+@dataclass(frozen=True)
+class Row:
+    """One layer; `reason` says why no live worker can run it."""
+
+    title: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The confirm page's numbers. `refusal` is why it cannot start at all; then there is no estimate."""
+
+    database: Database
+    routes: list[str]
+    missing: list[str]
+    rows: list[Row]
+    refusal: str = ""
+    variants: int = 0
+    estimate: Estimate | None = None
+    quick_time: str = ""
+    full_time: str = ""
+    memory: str = ""
+
+
+def preview(benchmark: Benchmark, database: Database, *, quick: bool) -> Preview:
+    """What a run of the benchmark on the database would do with the workers that are alive now."""
+    skipped = skipped_layers(benchmark, live_workers())
+    rows = [Row(layer_title(layer), skipped.get(layer, "")) for layer in benchmark.layers]
+    shape: dict[str, Any] = {
+        "database": database,
+        "routes": list(benchmark.routes),
+        "missing": definitions.missing_routes(benchmark, database),
+        "rows": rows,
+    }
+    try:
+        plans = {length: make_plan(_definition(benchmark, database, length), skipped) for length in (True, False)}
+    except PgperfError as error:
+        return Preview(**shape, refusal=str(error))
+    return Preview(**shape, **_numbers(plans, quick))
+
+
+def skipped_layers(benchmark: Benchmark, workers: list[Worker]) -> dict[str, str]:
+    """Layers that none of the workers can run, with the first one's reason. Nothing without workers."""
+    skipped = {}
+    for layer in benchmark.layers:
+        reasons = [worker.layers.get(layer, "") for worker in workers]
+        if reasons and all(reasons):
+            skipped[layer] = reasons[0]
+    return skipped
+
+
+def _definition(benchmark: Benchmark, database: Database, quick: bool) -> Definition:
+    return definitions.freeze(benchmark, database, definitions.Overrides(quick=quick))
+
+
+def _numbers(plans: dict[bool, Plan], quick: bool) -> dict[str, Any]:
+    needs = {length: estimate(plan) for length, plan in plans.items()}
+    return {
+        "variants": len(plans[quick].variants),
+        "estimate": needs[quick],
+        "quick_time": figures.seconds(needs[True].seconds),
+        "full_time": figures.seconds(needs[False].seconds),
+        "memory": filesizeformat(needs[quick].memory_bytes),
+    }

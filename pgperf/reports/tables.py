@@ -1,0 +1,244 @@
+"""Rows to tables, one function per table: the numbers behind each chart, as text with the exact value beside it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from pgperf.models import ComparisonResult, VariantResult
+from pgperf.reports import figures
+from pgperf.reports.charts import CPU_ROLES, PERCENTILES, Ladder, cpu_names, ladder_title, layer_title
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is shown, the exact value behind it (null: not a number), and a word to colour it by."""
+
+    text: str
+    value: float | None = None
+    mark: str = ""
+    numeric: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with row headers in its first column. `unit` stands in the caption."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: list[tuple[Cell, ...]]
+    name: str = ""
+
+
+def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
+    """One ladder: time of each rung, what it adds, its ratio to the first; each with its 95 % interval."""
+    columns = (
+        _("Layer"), _("µs per operation"), _("95 % interval"), _("step, µs"), _("95 % interval"),
+        _("over the first"), _("95 % interval"),
+    )  # fmt: skip
+    rows = [
+        (
+            _head(step["label"]),
+            _number(step["us"]),
+            _text(figures.interval(step.get("low"), step.get("high"))),
+            *_step_cells(step, first=index == 0),
+        )
+        for index, step in enumerate(ladder["steps"])
+    ]
+    return Table(_("The ladder of %s") % ladder_title(ladder, ladders), columns, rows, "ladder")
+
+
+def throughput_table(variants: Sequence[VariantResult]) -> Table:
+    """Operations per second, and the processor time of one operation by role."""
+    names = cpu_names()
+    columns = (
+        _("Variant"), _("operations"), _("operations/s"), _("rows/s"), _("errors"), _("µs per operation"),
+        _("95 % interval"), *(_("CPU µs: %s") % names[role] for role in CPU_ROLES),
+    )  # fmt: skip
+    rows = [
+        (
+            _head(variant_name(variant)),
+            _count(variant.ops),
+            _number(variant.ops_per_s),
+            _number(variant.rows_per_s),
+            _count(variant.errors),
+            _number(variant.us_per_op),
+            _text(figures.interval(variant.us_per_op_low, variant.us_per_op_high)),
+            *(_number(variant.cpu_us_per_op.get(role)) for role in CPU_ROLES),
+        )
+        for variant in variants
+    ]
+    return Table(_("Throughput and processor time per operation"), columns, rows, "throughput")
+
+
+def latency_table(variants: Sequence[VariantResult]) -> Table:
+    """The distribution of one operation's duration, µs."""
+    keys = ("min", "mean", "stddev", *PERCENTILES, "max")
+    columns = (_("Variant"), *(f"{_(key)}, µs" for key in keys))
+    rows = [(_head(variant_name(v)), *(_number(v.latency_us.get(key)) for key in keys)) for v in variants]
+    return Table(_("Latency: duration of one operation, closed loop"), columns, rows, "latency")
+
+
+def cold_table(variants: Sequence[VariantResult]) -> Table:
+    """What comes before the steady state: start-up, connecting, the first operations, µs."""
+    phases = {
+        "startup": _("process start-up"),
+        "connect": _("connect"),
+        "first": _("first"),
+        "second": _("second"),
+        "next_ten": _("next ten"),
+        "other_query_first": _("other query, first"),
+        "other_query_second": _("other query, second"),
+    }
+    shown = [variant for variant in variants if any(value is not None for value in variant.cold_us.values())]
+    columns = (_("Variant"), *(_("%s, µs") % title for title in phases.values()))
+    rows = [(_head(variant_name(v)), *(_number(v.cold_us.get(phase)) for phase in phases)) for v in shown]
+    return Table(_("Cold phases: the median of the processes started for them"), columns, rows, "cold")
+
+
+def comparison_table(comparisons: Iterable[ComparisonResult]) -> Table:
+    """Each variant against its baseline, with the outcome in a word."""
+    columns = (
+        _("Variant"), _("against"), _("time ratio"), _("95 % interval"), _("difference, µs"), _("95 % interval"),
+        _("outcome"), _("pairs"),
+    )  # fmt: skip
+    return Table(_("Comparisons"), columns, [_comparison(row) for row in comparisons], "comparisons")
+
+
+def control_table(comparisons: Iterable[ComparisonResult]) -> Table:
+    """The controls: a variant against its own duplicate."""
+    return Table(
+        _("Controls: the same thing against itself"), comparison_table(()).columns,
+        [_comparison(row) for row in comparisons], "controls",
+    )  # fmt: skip
+
+
+def timings_table(timings: dict[str, float]) -> Table:
+    """Where the run's wall time went."""
+    names = {
+        "slices_s": _("slices (lead-ins and windows)"),
+        "warm_up_s": _("warm-up"),
+        "pilot_s": _("pilot"),
+        "startup_s": _("starting processes and connecting"),
+        "wall_s": _("whole run"),
+    }
+    wall = timings.get("wall_s")
+    rows = [
+        (_head(name), _number(timings[key]), _text(figures.percent(timings[key] / wall) if wall else ""))
+        for key, name in names.items()
+        if timings.get(key) is not None
+    ]
+    return Table(_("Where the run's own time went"), (_("Part"), _("seconds"), _("share")), rows, "timings")
+
+
+def environment_tables(environment: dict[str, Any]) -> list[Table]:
+    """What was measured on: one table per part, nested parts flattened to dotted names."""
+    plain = {key: value for key, value in environment.items() if not isinstance(value, dict)}
+    parts = {_("General"): plain} | {_words(k): v for k, v in environment.items() if isinstance(v, dict)}
+    columns = (_("What"), _("value"))
+    return [
+        Table(title, columns, [(_head(key), _text(text, numeric=False)) for key, text in _flat(part)], "environment")
+        for title, part in parts.items()
+        if part
+    ]
+
+
+def headlines(ladders: Sequence[Ladder]) -> list[str]:
+    """Each ladder in one sentence."""
+    return [_headline(ladder, ladders) for ladder in ladders if len(ladder["steps"]) > 1]
+
+
+def variant_name(variant: VariantResult) -> str:
+    """A variant's label with the layer's title instead of its name."""
+    return " · ".join([layer_title(variant.layer), *variant.label.split(" · ")[1:]])
+
+
+def _headline(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
+    first, last = ladder["steps"][0], ladder["steps"][-1]
+    return _("%(route)s: %(top)s takes %(us)s µs per operation, %(ratio)s of %(bottom)s's %(base)s µs.") % {
+        "route": ladder_title(ladder, ladders),
+        "top": last["label"],
+        "us": figures.number(last["us"]),
+        "ratio": figures.ratio(last.get("ratio")),
+        "bottom": first["label"],
+        "base": figures.number(first["us"]),
+    }
+
+
+def _step_cells(step: dict[str, Any], *, first: bool) -> tuple[Cell, ...]:
+    if first:
+        return (Cell("–"), Cell("–"), Cell(figures.ratio(1.0), 1.0), Cell("–"))
+    return (
+        Cell(figures.signed(step.get("step_us")), step.get("step_us")),
+        _text(figures.interval(step.get("step_low_us"), step.get("step_high_us"))),
+        Cell(figures.ratio(step.get("ratio")), step.get("ratio")),
+        _text(figures.ratio_interval(step.get("ratio_low"), step.get("ratio_high"))),
+    )
+
+
+def _comparison(row: ComparisonResult) -> tuple[Cell, ...]:
+    return (
+        _head(row.variant),
+        Cell(row.baseline, numeric=False),
+        Cell(figures.ratio(row.ratio), row.ratio),
+        _text(figures.ratio_interval(row.low, row.high)),
+        Cell(figures.signed(row.delta_us), row.delta_us),
+        _text(figures.interval(row.delta_low_us, row.delta_high_us)),
+        Cell(outcome_text(row), mark=row.outcome, numeric=False),
+        Cell(_sample(row), row.pairs),
+    )
+
+
+def outcome_text(row: ComparisonResult) -> str:
+    """The outcome as people read it; an inconclusive one says what could have been seen."""
+    words = {"differs": _("differs"), "equivalent": _("equivalent"), "inconclusive": _("inconclusive")}
+    word = words.get(row.outcome, row.outcome)
+    if row.outcome == "inconclusive" and row.mde is not None:
+        return _("%(word)s; %(size)s or more would have shown") % {"word": word, "size": figures.percent(row.mde)}
+    return word
+
+
+def _sample(row: ComparisonResult) -> str:
+    if row.sample == "blocks":
+        return ngettext("%d block", "%d blocks", row.pairs) % row.pairs
+    return ngettext("%d round", "%d rounds", row.pairs) % row.pairs
+
+
+def _head(text: str) -> Cell:
+    return Cell(str(text), numeric=False)
+
+
+def _text(text: str, *, numeric: bool = True) -> Cell:
+    return Cell(text, numeric=numeric)
+
+
+def _number(value: float | None) -> Cell:
+    return Cell(figures.number(value).replace("-", "−"), value, "" if value is not None else "unknown")
+
+
+def _count(value: int) -> Cell:
+    return Cell(figures.whole(value), value)
+
+
+def _words(key: str) -> str:
+    return key.replace("_", " ").capitalize()
+
+
+def _flat(part: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    for key, value in part.items():
+        if isinstance(value, dict):
+            rows += _flat(value, f"{prefix}{key}.")
+        else:
+            rows.append((f"{prefix}{key}", _plain(value)))
+    return rows
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return _("unknown")
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value) or _("none")
+    return str(value)

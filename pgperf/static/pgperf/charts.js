@@ -1,0 +1,193 @@
+/* Draws every canvas[data-chart] from the JSON that the attribute names; again when the theme changes. */
+"use strict";
+(function () {
+    const pgperf = (window.pgperf = window.pgperf || {});
+    const drawn = new Map();
+    const BAR = 22;
+    const LABEL_FONT = 12;
+
+    const language = document.documentElement.lang || "en";
+    const figure = new Intl.NumberFormat(language, {maximumSignificantDigits: 3});
+    const whole = new Intl.NumberFormat(language, {maximumFractionDigits: 0});
+    const format = (value) => (Math.abs(value) >= 100 ? whole : figure).format(value);
+
+    /* One function per kind of chart: the description from reports/charts.py in, datasets and plug-in options out. */
+    const KINDS = {stack, ladder, bars, dots};
+
+    function stack(chart, theme) {
+        const total = (row) => chart.series.reduce((sum, series) => sum + Math.max(series.values[row] || 0, 0), 0);
+        const tops = chart.rows.map((_row, row) => Math.max(total(row), ((chart.whiskers || [])[row] || [0, 0])[1]));
+        return {
+            datasets: chart.series.map((series) => ({
+                label: series.name,
+                data: series.values,
+                backgroundColor: pgperf.colour(series.colour),
+                borderColor: theme.background,
+                borderWidth: {left: 0, right: 1},
+                borderSkipped: false,
+            })),
+            stacked: true,
+            legend: true,
+            tops,
+            segments: true,
+        };
+    }
+
+    function ladder(chart, theme) {
+        const top = (row) => Math.max(chart.values[row], (chart.whiskers[row] || [0, 0])[1]);
+        return {
+            datasets: chart.values.map((value, step) => ({
+                label: chart.rows[step].join(" "),
+                data: chart.rows.map((_row, row) => (row >= step ? [chart.below[step], value] : null)),
+                backgroundColor: chart.rows.map((_row, row) => {
+                    const colour = pgperf.colour(chart.colours[step]);
+                    return row === step ? colour : pgperf.faded(colour, 0.3);
+                }),
+                borderColor: theme.background,
+                borderWidth: {left: 0, right: 1},
+                borderSkipped: false,
+                grouped: false,
+            })),
+            max: chart.max,
+            tops: chart.rows.map((_row, row) => top(row)),
+            tooltip: (item) => item.dataset.label + ": " + format(item.raw[1] - item.raw[0]) + " µs",
+        };
+    }
+
+    function bars(chart) {
+        return {
+            datasets: [{data: chart.values, backgroundColor: chart.colours.map(pgperf.colour)}],
+            tops: chart.values.map((value) => value || 0),
+            tooltip: (item) => format(item.raw),
+        };
+    }
+
+    function dots(chart, theme) {
+        const shapes = ["circle", "rect", "triangle", "rectRot"];
+        const known = (row) => chart.series.map((series) => series.values[row]).filter((value) => value > 0);
+        return {
+            type: "line",
+            datasets: chart.series.map((series, index) => ({
+                label: series.name,
+                data: series.values,
+                showLine: false,
+                pointStyle: shapes[index % shapes.length],
+                pointRadius: 5,
+                pointHoverRadius: 7,
+                backgroundColor: pgperf.colour(series.colour),
+                borderColor: theme.background,
+                borderWidth: 1,
+            })),
+            legend: true,
+            logarithmic: true,
+            ranges: chart.rows.map((_row, row) => [Math.min(...known(row)), Math.max(...known(row))]),
+            grace: 0.06,
+        };
+    }
+
+    function axes(chart, made, theme) {
+        const numbers = {
+            type: made.logarithmic ? "logarithmic" : "linear",
+            beginAtZero: !made.logarithmic,
+            suggestedMax: made.max,
+            stacked: Boolean(made.stacked),
+            title: {display: true, text: chart.axis, color: theme.quiet},
+            grid: {color: theme.grid},
+            border: {color: theme.border},
+            ticks: {color: theme.quiet, maxRotation: 0, callback: made.logarithmic ? roundPowers : format},
+        };
+        const names = {
+            type: "category",
+            offset: true,
+            stacked: Boolean(made.stacked),
+            grid: {display: false},
+            border: {color: theme.border},
+            ticks: {color: theme.text, autoSkip: false, crossAlign: "far", font: {size: LABEL_FONT}},
+        };
+        return {x: numbers, y: names};
+    }
+
+    /* Ticks at 1, 2 and 5 times each power of ten; more would overlap. */
+    function roundPowers(value) {
+        const lead = value / 10 ** Math.floor(Math.log10(value) + 1e-9);
+        return [1, 2, 5].some((digit) => Math.abs(lead - digit) < 1e-6) ? format(value) : null;
+    }
+
+    function plugins(chart, made, theme, font) {
+        const options = {
+            legend: {
+                display: Boolean(made.legend),
+                align: "start",
+                labels: {color: theme.text, usePointStyle: true, boxHeight: 9, padding: 14},
+            },
+            tooltip: {callbacks: {title: (items) => chart.rows[items[0].dataIndex].join(" · "), label: made.tooltip || labelled}},
+            whiskers: {intervals: chart.whiskers, colour: theme.text},
+            ends: {texts: chart.ends, tops: made.tops, colour: theme.text, font},
+            ranges: {ranges: made.ranges, colour: theme.border},
+        };
+        options.segments = made.segments ? {format, font} : false;
+        return options;
+    }
+
+    function labelled(item) {
+        return " " + item.dataset.label + ": " + (item.raw === null ? "–" : format(item.raw));
+    }
+
+    function configuration(chart, canvas) {
+        const theme = pgperf.theme();
+        const made = KINDS[chart.kind](chart, theme);
+        const font = LABEL_FONT + "px " + theme.font;
+        return {
+            type: made.type || "bar",
+            data: {labels: chart.rows.map((lines) => (lines.length > 1 ? lines : lines[0])), datasets: made.datasets},
+            options: {
+                indexAxis: "y",
+                animation: false,
+                responsive: true,
+                maintainAspectRatio: false,
+                maxBarThickness: BAR,
+                font: {family: theme.font, size: LABEL_FONT},
+                layout: {padding: {right: endWidth(chart.ends, canvas, font)}},
+                interaction: {mode: made.type === "line" ? "y" : "nearest", intersect: made.type !== "line"},
+                scales: axes(chart, made, theme),
+                plugins: plugins(chart, made, theme, font),
+            },
+            plugins: [pgperf.ranges, pgperf.segments, pgperf.whiskers, pgperf.ends],
+        };
+    }
+
+    /* Room for the texts at the ends of the bars, the longest of which may belong to the longest bar. */
+    function endWidth(ends, canvas, font) {
+        const ctx = canvas.getContext("2d");
+        ctx.font = font;
+        return Math.ceil(Math.max(0, ...(ends || []).map((text) => ctx.measureText(text).width))) + 16;
+    }
+
+    function draw(canvas) {
+        const chart = JSON.parse(document.getElementById(canvas.dataset.chart).textContent);
+        const lines = Math.max(1, ...chart.rows.map((row) => row.length));
+        canvas.parentElement.style.height = chart.rows.length * (lines > 1 ? 38 : 34) + 92 + "px";
+        if (drawn.has(canvas)) {
+            drawn.get(canvas).destroy();
+        }
+        drawn.set(canvas, new Chart(canvas, configuration(chart, canvas)));
+    }
+
+    function drawAll() {
+        document.querySelectorAll("canvas[data-chart]").forEach(draw);
+    }
+
+    function showMissing() {
+        document.querySelectorAll(".pgperf-chart").forEach((box) => {
+            box.querySelector("canvas").hidden = true;
+            box.querySelector(".missing").hidden = false;
+        });
+    }
+
+    if (typeof Chart === "undefined") {
+        showMissing();
+    } else {
+        drawAll();
+        pgperf.onThemeChange(drawAll);
+    }
+})();

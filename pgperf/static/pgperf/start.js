@@ -1,0 +1,22 @@
+/* Choosing another database shows what would run there; one click starts one run. */
+"use strict";
+(function () {
+    const form = document.getElementById("pgperf-start");
+    const database = form.querySelector("[name=database]");
+    const update = document.getElementById("pgperf-update");
+
+    if (update && database.tagName === "SELECT") {
+        update.hidden = true;
+        database.addEventListener("change", () => {
+            const chosen = form.querySelector("[name=length]:checked");
+            const query = new URLSearchParams({database: database.value, length: chosen ? chosen.value : "full"});
+            window.location.assign(window.location.pathname + "?" + query);
+        });
+    }
+    form.addEventListener("submit", () => {
+        setTimeout(() => form.querySelectorAll("[type=submit]").forEach((button) => (button.disabled = true)));
+    });
+    window.addEventListener("pageshow", () => {
+        form.querySelectorAll("[type=submit]").forEach((button) => (button.disabled = false));
+    });
+})();

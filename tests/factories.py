@@ -1,0 +1,194 @@
+"""Rows that look like a real run of `orm-overhead`, made without running anything: tests of pages, reports and exports."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from pgperf.layers import LAYERS
+from pgperf.models import Benchmark, ComparisonResult, Database, Run, Target, VariantResult, Worker, Workload
+from pgperf.records import Variant
+
+ROUTES = ("socket", "tcp", "pgbouncer")
+LAYER_NAMES = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
+LADDER = ("libpq", "psycopg", "django_cursor", "django_orm")
+
+#: µs per operation of each layer on a local socket, and what each route adds.
+_US = {"libpq": 68.9, "psycopg2": 73.2, "psycopg": 75.6, "django_cursor": 89.4, "django_orm": 214.7}
+_ROUTE_US = {"socket": 0.0, "tcp": 11.3, "pgbouncer": 15.4}
+
+
+def make_database(name: str = "demo", **fields: Any) -> Database:
+    """A database with one target per route."""
+    values = {"dbname": "app", "credential": "alias:default", "allow_fixtures": True, **fields}
+    database = Database.objects.create(name=name, **values)
+    for route in ROUTES:
+        host = "/run/postgresql" if route == "socket" else "127.0.0.1"
+        pooler = "transaction" if route == "pgbouncer" else ""
+        Target.objects.create(database=database, route=route, host=host, pooler=pooler, sslmode="disable")
+    return database
+
+
+def make_benchmark(name: str = "orm-overhead", **fields: Any) -> Benchmark:
+    """A benchmark of five layers over three routes; an existing one of the name is changed to it."""
+    workload, _made = Workload.objects.get_or_create(
+        name="site-by-domain",
+        defaults={
+            "title": "One row by a unique column",
+            "sql": 'SELECT id, domain, name FROM "pgperf"."site" WHERE domain = %s',
+            "args": ["example.com"],
+            "orm": "pgperf.site_by_domain",
+        },
+    )
+    values = {
+        "title": "Where the ORM's time goes",
+        "workload": workload,
+        "layers": list(LAYER_NAMES),
+        "routes": list(ROUTES),
+        "modes": ["simple"],
+        "clients": [1],
+        **fields,
+    }
+    return Benchmark.objects.update_or_create(name=name, defaults=values)[0]
+
+
+def make_worker(hostname: str = "pgperf@localhost", **layers: str) -> Worker:
+    """A live worker that can run every layer; a keyword gives the reason why it cannot run that one."""
+    return Worker.objects.update_or_create(
+        hostname=hostname,
+        defaults={
+            "queue": "pgperf",
+            "layers": {name: layers.get(name, "") for name in LAYERS},
+            "versions": {"python": "3.11.2", "django": "5.2.19", "psycopg": "3.3.9"},
+            "last_seen": timezone.now(),
+        },
+    )[0]
+
+
+def make_run(status: str = Run.Status.DONE, **fields: Any) -> Run:
+    """A run in any state, without results."""
+    benchmark = fields.pop("benchmark", None) or Benchmark.objects.filter(name="orm-overhead").first() or make_benchmark()
+    database = fields.pop("database", None) or Database.objects.filter(name="demo").first() or make_database()
+    now = timezone.now()
+    started = None if status == Run.Status.QUEUED else now - timedelta(seconds=84)
+    values: dict[str, Any] = {
+        "benchmark": benchmark,
+        "benchmark_name": benchmark.name,
+        "database": database,
+        "database_name": database.name,
+        "status": status,
+        "definition": {"benchmark": benchmark.name, "layers": benchmark.layers, "routes": benchmark.routes},
+        "definition_hash": "9f2c" * 16,
+        "requested_at": now - timedelta(seconds=90),
+        "started_at": started,
+        "heartbeat_at": now if status == Run.Status.RUNNING else started,
+        "finished_at": None if status in (Run.Status.QUEUED, Run.Status.RUNNING) else now,
+        "busy_key": database.name if status == Run.Status.RUNNING else None,
+        "worker": "" if status == Run.Status.QUEUED else "pgperf@localhost",
+        **fields,
+    }
+    return Run.objects.create(**values)
+
+
+def make_results(run: Run, routes: tuple[str, ...] = ROUTES, layers: tuple[str, ...] = LAYER_NAMES) -> Run:
+    """Fill a run with variants, comparisons, ladders, environment and timings."""
+    variants = [_variant(layer, route) for route in routes for layer in layers]
+    variants += [_variant(layers[0], routes[0], copy=1), _variant(layers[-1], routes[-1], copy=1)]
+    for position, variant in enumerate(variants):
+        _variant_result(run, position, variant).save()
+    for position, variant in enumerate(variant for variant in variants if variant.layer != layers[0] or variant.copy):
+        _comparison(run, position, variant, layers[0]).save()
+    ladder = tuple(layer for layer in LADDER if layer in layers)
+    run.summary = {"ladders": [_ladder(route, ladder) for route in routes], "skipped": {}}
+    run.environment = ENVIRONMENT
+    run.timings = {"wall_s": 84.2, "startup_s": 9.1, "warm_up_s": 7.4, "pilot_s": 1.2, "slices_s": 64.8}
+    run.progress, run.analysis_version = 1.0, 1
+    run.save()
+    return run
+
+
+ENVIRONMENT: dict[str, Any] = {
+    "pgperf": "0.1.0",
+    "python": "3.11.2",
+    "django": "5.2.19",
+    "kernel": "Linux 6.18.0",
+    "processors": {"model": "Example CPU @ 2.6 GHz", "count": 2, "clients": [0], "server": [1]},
+    "server": {
+        "version": "18.6",
+        "settings": {"shared_buffers": "128MB", "max_connections": "100", "jit": "on", "ssl": "off"},
+    },
+    "libpq": {"psycopg": "18.6", "psycopg2": "18.6", "C client": "18.6"},
+    "pooler": {"version": "PgBouncer 1.18.0", "pool_mode": "transaction"},
+}
+
+
+def _us(layer: str, route: str) -> float:
+    return _US[layer] + _ROUTE_US[route]
+
+
+def _variant(layer: str, route: str, copy: int = 0) -> Variant:
+    return Variant("site-by-domain", layer, "simple", route, 1, "persistent", "apart", copy)
+
+
+def _variant_result(run: Run, position: int, variant: Variant) -> VariantResult:
+    us = _us(variant.layer, variant.route) * (1 + 0.003 * variant.copy)
+    ops = round(6 * 5 * 200_000 / us)
+    return VariantResult(
+        run=run, position=position, label=variant.label, workload=variant.workload, layer=variant.layer,
+        mode=variant.mode, route=variant.route, clients=variant.clients, placement=variant.placement,
+        connect=variant.connect, copy=variant.copy, slices=30, ops=ops, rows=ops, errors=0,
+        ops_per_s=1e6 / us, rows_per_s=1e6 / us, us_per_op=us, us_per_op_low=us * 0.985, us_per_op_high=us * 1.017,
+        latency_us={
+            "min": us * 0.71, "mean": us, "stddev": us * 0.31, "p50": us * 0.94, "p90": us * 1.22,
+            "p95": us * 1.41, "p99": us * 2.6, "max": us * 41,
+        },
+        cold_us=_cold(variant, us), cpu_us_per_op=_cpu(variant, us), verdict={},
+    )  # fmt: skip
+
+
+def _cold(variant: Variant, us: float) -> dict[str, float | None]:
+    if variant.copy:
+        return {}
+    start_up = {"libpq": 2_100.0, "psycopg2": 61_000.0, "psycopg": 118_000.0}.get(variant.layer, 342_000.0)
+    return {
+        "startup": start_up, "connect": 3_912.0, "first": us * 7.7, "second": us * 2.1, "next_ten": us * 11.4,
+        "other_query_first": us * 2.4, "other_query_second": us * 1.1,
+    }  # fmt: skip
+
+
+def _cpu(variant: Variant, us: float) -> dict[str, float | None]:
+    pooled = variant.route == "pgbouncer"
+    own = us - 60
+    return {
+        "client_user": own * 0.8, "client_sys": own * 0.2 + 4.1, "pooler": 14.2 if pooled else 0.0,
+        "server": 21.8, "unattributed": None if pooled else 3.3,
+    }  # fmt: skip
+
+
+def _comparison(run: Run, position: int, variant: Variant, first: str) -> ComparisonResult:
+    baseline = _variant(variant.layer if variant.copy else first, variant.route)
+    base_us = _us(baseline.layer, baseline.route)
+    ratio = 1.004 if variant.copy else _us(variant.layer, variant.route) / base_us
+    outcome = "inconclusive" if variant.copy else "differs"
+    return ComparisonResult(
+        run=run, position=position, variant=variant.label, baseline=baseline.label, ratio=ratio, low=ratio * 0.988,
+        high=ratio * 1.012, delta_us=(ratio - 1) * base_us, delta_low_us=(ratio * 0.988 - 1) * base_us,
+        delta_high_us=(ratio * 1.012 - 1) * base_us, outcome=outcome, aa=bool(variant.copy), pairs=6,
+        sample="blocks", mde=0.021,
+    )  # fmt: skip
+
+
+def _ladder(route: str, layers: tuple[str, ...]) -> dict[str, Any]:
+    steps = [_step(route, below, layer, layers[0]) for below, layer in zip((None, *layers), layers, strict=False)]
+    return {"route": route, "mode": "simple", "clients": 1, "placement": "apart", "steps": steps}
+
+
+def _step(route: str, below: str | None, layer: str, first: str) -> dict[str, Any]:
+    us = _us(layer, route)
+    step = us - (_us(below, route) if below else 0)
+    ratio = us / _us(first, route)
+    return {
+        "layer": layer, "label": LAYERS[layer].title, "us": us, "low": us * 0.985, "high": us * 1.017,
+        "step_us": step, "step_low_us": step * 0.9, "step_high_us": step * 1.12,
+        "ratio": ratio, "ratio_low": ratio * 0.988, "ratio_high": ratio * 1.013,
+    }  # fmt: skip

@@ -17,5 +17,5 @@ def read_env_file(path: Path) -> dict[str, str]:
     """What `write_env_file` wrote; empty if there is no such file."""
     if not path.exists():
         return {}
-    lines = (shlex.split(line)[0] for line in path.read_text().splitlines())
+    lines = (shlex.split(line)[0] for line in path.read_text().split("\n") if line)
     return {key: value for key, _, value in (line.partition("=") for line in lines)}

@@ -16,6 +16,7 @@ def environment(place: Place, state: State, parts: Collection[str]) -> dict[str,
     env = {
         "DJANGO_SETTINGS_MODULE": "example.settings",
         "DJANGO_SECRET_KEY": state.django_secret_key,
+        "DJANGO_STATIC_ROOT": str(place.own / "static"),
         "PGPERF_DB_NAME": postgres.DATABASE,
         "PGPERF_DB_USER": postgres.ROLE,
         "PGPERF_DB_PASSWORD": state.site_password,

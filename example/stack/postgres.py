@@ -64,13 +64,13 @@ def part(place: Place, state: State) -> Part:
 def create_role_and_database(place: Place, state: State) -> None:
     """The site's own login and database; tests need CREATEDB, environments of runs are read by pg_monitor."""
     with _connect(place, state) as connection:
-        if not connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [ROLE]).fetchone():
+        if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [ROLE]).fetchone():
             connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(ROLE)))
         password = sql.Literal(state.site_password)
         role = sql.Identifier(ROLE)
         connection.execute(sql.SQL("ALTER ROLE {} LOGIN CREATEDB PASSWORD {}").format(role, password))
         connection.execute(sql.SQL("GRANT pg_monitor TO {}").format(role))
-        if not connection.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
             connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(DATABASE), role))
 
 

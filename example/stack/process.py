@@ -10,6 +10,8 @@ from pathlib import Path
 from example.stack.errors import StackError
 from example.stack.place import Account
 
+PATIENCE_S = 15.0
+
 # setpriv asks for the parent death signal after the fork: a parent that died in between would go unnoticed.
 GUARD = 'test "$PPID" = "$1" || exit 1; shift; exec "$@"'
 
@@ -43,12 +45,12 @@ def spawn(
         )  # fmt: skip
 
 
-def stop(process: subprocess.Popen[bytes], polite: signal.Signals, patience_s: float = 15) -> None:
+def stop(process: subprocess.Popen[bytes], polite: signal.Signals) -> None:
     """Ask, wait, then kill the process's whole group."""
     if process.poll() is None:
         process.send_signal(polite)
     try:
-        process.wait(patience_s)
+        process.wait(PATIENCE_S)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -1,0 +1,37 @@
+"""The variables' file survives whatever a path or a password may hold, and the shell reads it as we do."""
+
+import stat
+import subprocess
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from example.env_file import read_env_file, write_env_file
+
+VALUES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0"))
+
+
+@given(value=VALUES)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_written_is_read(tmp_path: Path, value: str) -> None:
+    write_env_file(tmp_path / "env", {"A": value, "B": "2"})
+    assert read_env_file(tmp_path / "env") == {"A": value, "B": "2"}
+
+
+def test_a_shell_reads_it_too(tmp_path: Path) -> None:
+    path, value = tmp_path / "env", 'it\'s $HOME; `date` "x" \\ # é'
+    write_env_file(path, {"A": value})
+    shell = subprocess.run(
+        ["sh", "-c", f'. {path}; printf %s "$A"'], capture_output=True, text=True, check=True
+    )
+    assert shell.stdout == value
+
+
+def test_only_we_can_read_it(tmp_path: Path) -> None:
+    write_env_file(tmp_path / "env", {"A": "secret"})
+    assert stat.S_IMODE((tmp_path / "env").stat().st_mode) == 0o600
+
+
+def test_no_file_means_no_variables(tmp_path: Path) -> None:
+    assert read_env_file(tmp_path / "env") == {}

@@ -1,0 +1,122 @@
+"""The servers of the stack, started in this process."""
+
+import socket
+import stat
+import threading
+from pathlib import Path
+
+import psycopg
+import pytest
+from redis import Redis
+
+from example.stack import Stack, StackError, postgres
+from example.stack.place import Place
+from example.stack.state import State
+
+ROUTES = ["PGPERF_DSN_SOCKET", "PGPERF_DSN_TCP", "PGPERF_DSN_PGBOUNCER"]
+
+
+def one(dsn: str, statement: str) -> object:
+    """The first value of the first row."""
+    with psycopg.connect(dsn, connect_timeout=10) as connection:
+        row = connection.execute(statement).fetchone()
+    return row and row[0]
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_postgres_answers_on_every_route(stack: dict[str, str], route: str) -> None:
+    assert one(stack[route], "SELECT 1") == 1
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_wrong_password_is_refused_on_every_route(stack: dict[str, str], route: str) -> None:
+    dsn = stack[route].replace(stack["PGPERF_DB_PASSWORD"], "wrong")
+    with pytest.raises(psycopg.OperationalError):
+        one(dsn, "SELECT 1")
+
+
+def test_redis_answers_only_with_its_password(stack: dict[str, str]) -> None:
+    assert Redis.from_url(stack["PGPERF_REDIS_URL"]).ping()
+    with socket.create_connection(("127.0.0.1", int(stack["PGPERF_REDIS_PORT"])), timeout=10) as stranger:
+        stranger.sendall(b"PING\r\n")
+        assert stranger.recv(100).startswith(b"-NOAUTH")
+
+
+def test_two_stacks_run_side_by_side(stack: dict[str, str], tmp_path: Path) -> None:
+    with Stack(tmp_path / "other", keep=False) as other:
+        assert one(other.env["PGPERF_DSN_TCP"], "SELECT 1") == 1
+        for port in ("PGPERF_DB_PORT", "PGPERF_PGBOUNCER_PORT", "PGPERF_REDIS_PORT"):
+            assert other.env[port] != stack[port]
+
+
+def test_data_and_passwords_outlive_a_stack_until_it_is_removed(tmp_path: Path) -> None:
+    first = Stack(tmp_path / "own", parts=["postgres"])
+    with first, psycopg.connect(first.env["PGPERF_DSN_TCP"]) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
+    second = Stack(tmp_path / "own", parts=["postgres"], keep=False)
+    with second:
+        assert second.env["PGPERF_DB_PASSWORD"] == first.env["PGPERF_DB_PASSWORD"]
+        assert one(second.env["PGPERF_DSN_SOCKET"], "SELECT answer FROM kept") == 42
+    assert not second.place.servers.exists()
+    assert not second.place.own.exists()
+
+
+def test_a_directory_has_one_stack_at_a_time(tmp_path: Path) -> None:
+    with Stack(tmp_path / "own", parts=["postgres"], keep=False) as running:
+        with pytest.raises(StackError, match="already running"):
+            Stack(tmp_path / "own").start()
+        assert one(running.env["PGPERF_DSN_TCP"], "SELECT 1") == 1
+
+
+def test_passwords_lie_in_files_of_one_reader(tmp_path: Path) -> None:
+    with Stack(tmp_path / "own", keep=False) as running:
+        password = running.env["PGPERF_DB_PASSWORD"].encode()
+        holders = [path for top in (running.place.own, running.place.servers) for path in top.rglob("*")
+                   if path.is_file() and password in path.read_bytes()]  # fmt: skip
+        assert {"env", "state.json", "users"} <= {path.name for path in holders}
+        assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in holders)
+
+
+def test_programs_are_copied_when_the_servers_user_cannot_reach_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "_can_run", lambda place, program: False)
+    with Stack(tmp_path / "own", parts=["postgres"], keep=False) as running:
+        program = Path(running.running[0].argv[0])
+        assert program.is_relative_to(running.place.servers)
+        assert one(running.env["PGPERF_DSN_TCP"], "SELECT 1") == 1
+
+
+def test_data_of_another_version_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    place = Place(tmp_path / "own")
+    place.prepare()
+    data = place.directory("postgres") / "data"
+    data.mkdir()
+    (data / "PG_VERSION").write_text("9.6\n")
+    try:
+        with pytest.raises(StackError, match=r"9\.6.*make clean"):
+            postgres.part(place, State(ports={"postgres": 1}))
+    finally:
+        place.remove()
+
+
+def test_a_stack_starts_in_the_main_thread_only(tmp_path: Path) -> None:
+    refusals: list[StackError] = []
+
+    def start() -> None:
+        stack = Stack(tmp_path / "own", parts=["postgres"], keep=False)
+        try:
+            with stack:
+                pass
+        except StackError as error:
+            refusals.append(error)
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    assert "main thread" in str(refusals[0])
+
+
+def test_the_site_login_is_no_superuser(stack: dict[str, str]) -> None:
+    assert one(stack["PGPERF_DSN_TCP"], "SELECT current_setting('is_superuser')") == "off"
+    assert one(stack["PGPERF_DSN_TCP"], "SELECT current_setting('server_version')") != ""

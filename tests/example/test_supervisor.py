@@ -1,0 +1,166 @@
+"""The whole stack as a program of its own: `up`, `down`, `exec`, and what is left after kill -9."""
+
+import os
+import select
+import signal
+import stat
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from example.env_file import read_env_file
+from example.stack import lock
+from example.stack.environment import ADMIN_USER
+from example.stack.web import CHECKOUT
+
+OWN = ("PGPERF_", "DJANGO_")
+
+
+@dataclass
+class Supervisor:
+    """A stack's directory and the command line that drives it, free of this test session's own stack."""
+
+    directory: Path
+
+    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        env = {key: value for key, value in os.environ.items() if not key.startswith(OWN)}
+        argv = [sys.executable, "-m", "example.stack", f"--directory={self.directory}", *words]
+        return subprocess.run(
+            argv, cwd=CHECKOUT, env=env, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    def processes(self) -> list[psutil.Process]:
+        supervisor = psutil.Process(lock.owner(self.directory))
+        return [supervisor, *supervisor.children(recursive=True)]
+
+    @property
+    def env(self) -> dict[str, str]:
+        return read_env_file(self.directory / "env")
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
+    one = Supervisor(tmp_path / "own")
+    yield one
+    one.command("clean")
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]:
+    one = Supervisor(tmp_path_factory.mktemp("stack") / "own")
+    started = one.command("up")
+    assert started.returncode == 0, started.stderr
+    yield one
+    one.command("clean")
+
+
+def await_ends(pidfds: Sequence[int], seconds: float) -> int:
+    """How many of the processes are still there when all have ended or the time is over."""
+    deadline, waiting = time.monotonic() + seconds, set(pidfds)
+    while waiting and time.monotonic() < deadline:
+        poll = select.poll()
+        for pidfd in waiting:
+            poll.register(pidfd, select.POLLIN)
+        waiting -= {pidfd for pidfd, _ in poll.poll(int(seconds * 1000))}
+    return len(waiting)
+
+
+@pytest.mark.parametrize("path", ["", "books/", "admin/login/"])
+def test_pages_answer_when_up_returns(running: Supervisor, path: str) -> None:
+    with urllib.request.urlopen(running.env["PGPERF_URL"] + path, timeout=10) as response:
+        assert response.status == 200
+
+
+def test_static_files_are_served(running: Supervisor) -> None:
+    with urllib.request.urlopen(running.env["PGPERF_URL"], timeout=10) as response:
+        page = response.read().decode()
+    style = page.partition('rel="stylesheet" href="/')[2].partition('"')[0]
+    with urllib.request.urlopen(running.env["PGPERF_URL"] + style, timeout=10) as response:
+        assert response.headers["Content-Type"].startswith("text/css")
+
+
+def test_the_worker_and_the_servers_run(running: Supervisor) -> None:
+    commands = " ".join(" ".join(process.cmdline()) for process in running.processes())
+    for part in (
+        "bin/postgres",
+        "pgbouncer",
+        "redis-server",
+        "celery -A example worker -Q pgperf",
+        "runserver",
+    ):
+        assert part in commands
+
+
+def test_no_password_is_in_any_argv(running: Supervisor) -> None:
+    passwords = [value for key, value in running.env.items() if "PASSWORD" in key or "SECRET" in key]
+    passwords.append(running.env["PGPERF_REDIS_URL"].split(":")[2].split("@")[0])
+    commands = " ".join(" ".join(process.cmdline()) for process in running.processes())
+    assert len(passwords) == 4
+    assert not [password for password in passwords if password in commands]
+
+
+def test_no_password_is_in_any_log(running: Supervisor) -> None:
+    passwords = [value for key, value in running.env.items() if "PASSWORD" in key or "SECRET" in key]
+    logs = [path.read_text(errors="replace") for path in running.directory.glob("*.log")]
+    assert logs
+    assert not [password for password in passwords for log in logs if password in log]
+
+
+def test_the_variables_are_ours_alone_and_name_the_login(running: Supervisor) -> None:
+    assert stat.S_IMODE((running.directory / "env").stat().st_mode) == 0o600
+    assert running.env["PGPERF_ADMIN_USER"] == ADMIN_USER
+
+
+def test_up_twice_is_one_stack(running: Supervisor) -> None:
+    before = lock.owner(running.directory)
+    again = running.command("up")
+    assert running.env["PGPERF_URL"] in again.stdout
+    assert lock.owner(running.directory) == before
+
+
+def test_exec_uses_the_running_stack(running: Supervisor) -> None:
+    done = running.command("exec", "--", "sh", "-c", "echo $PGPERF_DB_PORT; exit 7")
+    assert (done.stdout.strip(), done.returncode) == (running.env["PGPERF_DB_PORT"], 7)
+
+
+def test_exec_starts_servers_of_its_own_and_ends_them(supervisor: Supervisor) -> None:
+    done = supervisor.command("exec", "--", "sh", "-c", "echo $PGPERF_DB_PORT")
+    assert done.stdout.strip().isdigit()
+    assert lock.owner(supervisor.directory) == 0
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_is_left_when_the_supervisor_ends(supervisor: Supervisor, how: signal.Signals) -> None:
+    started = supervisor.command("up")
+    assert started.returncode == 0, started.stderr
+    processes = supervisor.processes()
+    pidfds = [os.pidfd_open(process.pid) for process in processes]
+    signal.pidfd_send_signal(pidfds[0], how)
+    assert len(processes) > 8
+    assert await_ends(pidfds, seconds=20) == 0
+
+
+def test_down_waits_and_up_finds_the_same_passwords(supervisor: Supervisor) -> None:
+    supervisor.command("up")
+    first = supervisor.env
+    pidfds = [os.pidfd_open(process.pid) for process in supervisor.processes()]
+    assert supervisor.command("down").returncode == 0
+    assert await_ends(pidfds, seconds=0.001) == 0
+    assert supervisor.env == {}
+    supervisor.command("up")
+    assert supervisor.env["PGPERF_ADMIN_PASSWORD"] == first["PGPERF_ADMIN_PASSWORD"]
+
+
+def test_a_stack_that_cannot_start_says_why(supervisor: Supervisor) -> None:
+    supervisor.directory.mkdir(parents=True)
+    (supervisor.directory / "lock").mkdir()
+    done = supervisor.command("up")
+    assert done.returncode == 1
+    assert "lock" in done.stderr

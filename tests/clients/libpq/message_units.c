@@ -1,0 +1,104 @@
+/* message.c: fields and their defaults, and everything a message may not be. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "message.h"
+
+static struct message message;
+
+static bool decode(const char *line)
+{
+    message_clear(&message);
+    return message_decode(&message, strdup(line), strlen(line));
+}
+
+static bool refused(const char *line, const char *why)
+{
+    bool worked = decode(line);
+    if (!worked && strcmp(message.fault, why) != 0)
+        fprintf(stderr, "%s\n    was refused with: %s\n", line, message.fault);
+    return !worked && strcmp(message.fault, why) == 0;
+}
+
+static void a_spec(void)
+{
+    CHECK(decode("{\"host\":\"h\\u00e4\",\"port\":6432,\"cold\":false,\"args_text\":[\"1\",null,\"\xC3\xA4\"],"
+                 "\"args\":[1,null,\"x\",true,1e9,99999999999999999999],\"orm\":\"\",\"nominal_us\":1.5,"
+                 "\"sql_numbered\":\"select $1\",\"other_args_text\":[],\"runner_pid\":7,\"type\":\"spec\"}"));
+    CHECK(message.kind == MESSAGE_SPEC && strcmp(message.spec.host, "h\xC3\xA4") == 0 && message.spec.port == 6432);
+    CHECK(!message.spec.cold && message.spec.runner_pid == 7 && message.spec.other.value_count == 0);
+    const struct statement *statement = &message.spec.statement;
+    CHECK(statement->value_count == 3 && strcmp(statement->values[0], "1") == 0 && !statement->values[1]);
+    CHECK(strcmp(statement->values[2], "\xC3\xA4") == 0 && strcmp(statement->numbered, "select $1") == 0);
+}
+
+static void defaults(void)
+{
+    CHECK(decode("{\"type\":\"spec\"}") && message.spec.cold && message.spec.port == 5432);
+    CHECK(strcmp(message.spec.mode, "simple") == 0 && strcmp(message.spec.sslmode, "disable") == 0);
+    CHECK(decode("{\"type\":\"slice\",\"seq\":3,\"count\":5}") && message.slice.seq == 3 && message.slice.count == 5);
+    CHECK(message.slice.lead_in_ops == 10 && message.slice.lead_in_ns == 50000000 && message.slice.start_ns == 0);
+}
+
+static void the_last_of_two_counts(void)
+{
+    CHECK(decode("{\"type\":\"spec\",\"args_text\":[\"a\",\"b\",\"c\"],\"args_text\":[\"d\"],\"port\":1,\"port\":2}"));
+    CHECK(message.spec.statement.value_count == 1 && strcmp(message.spec.statement.values[0], "d") == 0);
+    CHECK(message.spec.port == 2);
+}
+
+static void small_messages(void)
+{
+    CHECK(decode("{\"type\":\"bye\"}") && message.kind == MESSAGE_BYE);
+    CHECK(decode("{\"sql\":\"select 1\",\"type\":\"query\"}") && message.kind == MESSAGE_QUERY);
+}
+
+static void wrong_shapes(void)
+{
+    CHECK(refused("[]", "the line: not an object") && refused("", "the line: not an object"));
+    CHECK(refused("{}", "type: missing") && refused("{\"type\":1}", "type: wants a text"));
+    CHECK(refused("{\"type\":\"ready\"}", "type: not one that a client takes"));
+    CHECK(refused("{\"type\":\"bye\"}{}", "the line: something behind the value"));
+    CHECK(refused("{\"type\":\"bye\",\"x\":1}", "a field: not one of this protocol"));
+    CHECK(refused("{\"type\":\"bye\",\"seq\":1}", "seq: does not belong to this type of message"));
+    CHECK(refused("{\"type\":\"bye\"", "the line: a comma is missing"));
+}
+
+static void wrong_values(void)
+{
+    CHECK(refused("{\"type\":\"spec\",\"port\":\"5432\"}", "port: wants an integer"));
+    CHECK(refused("{\"type\":\"spec\",\"port\":99999999999999999999}", "port: wants an integer"));
+    CHECK(refused("{\"type\":\"spec\",\"port\":1.0}", "port: wants an integer"));
+    CHECK(refused("{\"type\":\"spec\",\"cold\":1}", "cold: wants true or false"));
+    CHECK(refused("{\"type\":\"spec\",\"password\":null}", "password: wants a text without NUL"));
+    CHECK(refused("{\"type\":\"spec\",\"password\":\"a\\u0000b\"}", "password: wants a text without NUL"));
+    CHECK(refused("{\"type\":\"spec\",\"args_text\":[1]}", "args_text: wants a list of texts and nulls"));
+    CHECK(refused("{\"type\":\"spec\",\"args_text\":[[]]}", "args_text: wants a list of texts and nulls"));
+    CHECK(refused("{\"type\":\"spec\",\"args_text\":null}", "args_text: not a list"));
+    CHECK(refused("{\"type\":\"spec\",\"args\":[1,}", "args: not a value"));
+}
+
+static void wrong_slices(void)
+{
+    CHECK(refused("{\"type\":\"slice\",\"count\":1}", "seq: missing"));
+    CHECK(refused("{\"type\":\"query\"}", "sql: missing"));
+    CHECK(refused("{\"type\":\"slice\",\"seq\":1}", "slice: wants either window_ns or count"));
+    CHECK(refused("{\"type\":\"slice\",\"seq\":1,\"count\":1,\"window_ns\":1}", "slice: wants either window_ns or count"));
+    CHECK(refused("{\"type\":\"slice\",\"seq\":1,\"count\":-1}", "count: wants an integer that is not negative"));
+    CHECK(refused("{\"type\":\"slice\",\"seq\":1,\"window_ns\":9223372036854775807}",
+                  "window_ns: wants nanoseconds that are not negative"));
+}
+
+int main(void)
+{
+    a_spec();
+    defaults();
+    the_last_of_two_counts();
+    small_messages();
+    wrong_shapes();
+    wrong_values();
+    wrong_slices();
+    message_clear(&message);
+    return CHECK_RESULT;
+}

@@ -1,0 +1,190 @@
+"""The C client as a program, under ASan and UBSan: what only it can get wrong. Conformance is tested with the others."""
+
+import os
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgperf import wire
+from pgperf.build import build
+from pgperf.records import Route
+
+
+@pytest.fixture(scope="module")
+def client(stack: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("client"), pg_config=stack["PGPERF_PG_CONFIG"], sanitize=True).path
+
+
+def spec(route: Route, **changes: Any) -> wire.Spec:
+    login = {name: getattr(route, name) for name in ("host", "port", "dbname", "user", "password")}
+    return wire.Spec(
+        **{"layer": "libpq", "sql_literal": "select 1", "sql_numbered": "select 1", **login, **changes}
+    )
+
+
+def talk(client: Path, said: bytes, **env: str) -> tuple[int, list[wire.Message], str]:
+    """Exit code, replies and stderr of a client that is told all that at once."""
+    done = subprocess.run([client], input=said, capture_output=True, timeout=60, env={**os.environ, **env})
+    return done.returncode, list(replies(done.stdout)), done.stderr.decode()
+
+
+def replies(data: bytes) -> Iterable[wire.Message]:
+    while data:
+        line, _, data = data.partition(b"\n")
+        message = wire.decode(line)
+        data = data[message.nbytes :] if isinstance(message, wire.SliceReply) else data
+        yield message
+
+
+def say(*messages: wire.Message) -> bytes:
+    return b"".join(wire.encode(message) for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (b"hello\n", "the line: not an object"),
+        (b'{"type":"spec","host":"\xff"}\n', "the line: not UTF-8"),
+        (b'{"type":"spec"\0}\n', "the line: a NUL byte"),
+        (b'{"type":"spec","port":' + b"9" * 10_000 + b"}\n", "port: wants an integer"),
+        (b'{"type":"spec","args":' + b"[" * 100_000 + b"\n", "args: nested too deeply"),
+        (b'{"type":"spec","protocol":2}\n', "protocol: this client speaks version 1"),
+        (b'{"type":"bye"}\n', "the first message must be a spec"),
+        (b'{"type":"spec"}', "a line without its end"),
+        (b"x" * wire.MAX_LINE_BYTES + b"\n", "a line too long"),
+    ],
+)
+def test_nonsense_ends_it_with_the_reason(client: Path, said: bytes, why: str) -> None:
+    code, said_back, stderr = talk(client, said)
+    assert (code, said_back) == (wire.EXIT_PROTOCOL, [wire.Error("spec", "", why)])
+    assert stderr == f"pgperf-libpq: spec: {why}\n"
+
+
+def test_a_mode_it_does_not_have_is_a_failure(client: Path) -> None:
+    error = wire.Error("spec", "", "mode: choose simple or prepared")
+    assert talk(client, say(wire.Spec(mode="extended")))[:2] == (wire.EXIT_FAILED, [error])
+
+
+def test_it_leaves_quietly_when_nobody_speaks_or_its_runner_is_another(
+    client: Path, routes: dict[str, Route]
+) -> None:
+    assert talk(client, b"") == (wire.EXIT_OK, [], "")
+    assert talk(client, say(spec(routes["socket"], runner_pid=1))) == (wire.EXIT_OK, [], "")
+
+
+@pytest.mark.parametrize("mode", ["simple", "prepared"])
+@pytest.mark.parametrize("cold", [True, False])
+def test_it_speaks_and_leaves(client: Path, routes: dict[str, Route], mode: str, cold: bool) -> None:
+    first = spec(routes["socket"], mode=mode, cold=cold, spawned_ns=1, runner_pid=os.getpid())
+    code, said, stderr = talk(client, say(first, wire.Slice(7, lead_in_ns=0, count=5), wire.Bye()))
+    ready, reply = said
+    assert (code, stderr) == (wire.EXIT_OK, "")
+    assert isinstance(ready, wire.Ready)
+    assert isinstance(reply, wire.SliceReply)
+    assert (reply.seq, reply.ops, reply.rows, reply.lead_in_ops, reply.nbytes) == (7, 5, 5, 10, 40)
+    measured = [ready.startup_us, ready.connect_us, ready.first_us, ready.second_us, ready.next_ten_us]
+    assert [value is not None for value in measured] == [cold] * 5
+    assert ready.other_first_us is ready.other_second_us is None
+
+
+def test_values_of_every_kind_go_through(client: Path, routes: dict[str, Route]) -> None:
+    arguments = ["ä😀", None, "", "\\ ' \" \n"]
+    as_sent = "$1 = U&'\\00e4\\+01f600' and $2::text is null and $3 = '' and length($4) = 7"
+    check = f"select 1 / ({as_sent})::int"
+    first = spec(
+        routes["tcp"], mode="prepared", args=[1, None, True, 1e300, "ä"], args_text=arguments, sql_numbered=check,
+        other_sql_numbered="select null, ''::text, repeat('x', 1000000) from generate_series(1, 3) where $1 > 0",
+        other_args_text=["1"],
+    )  # fmt: skip
+    code, said, stderr = talk(client, say(first, wire.Bye()))
+    assert (code, stderr) == (wire.EXIT_OK, "")
+    assert isinstance(said[0], wire.Ready)
+    assert said[0].rows_per_op == 1
+    assert said[0].other_second_us
+
+
+def test_a_statement_that_fails_names_its_sqlstate(client: Path, routes: dict[str, Route]) -> None:
+    code, said, _ = talk(client, say(spec(routes["socket"], sql_literal="select 1/0")))
+    assert (code, said) == (wire.EXIT_FAILED, [wire.Error("ready", "22012", "ERROR:  division by zero")])
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("", "the statement is empty"),
+        ("copy (select 1) to stdout", "COPY is no statement this client can run"),
+    ],
+)
+def test_what_is_no_query_is_refused(client: Path, routes: dict[str, Route], sql: str, why: str) -> None:
+    error = wire.Error("ready", "", why)
+    assert talk(client, say(spec(routes["socket"], sql_literal=sql)))[:2] == (wire.EXIT_FAILED, [error])
+
+
+def test_an_operation_that_fails_in_a_slice_ends_it(client: Path, routes: dict[str, Route]) -> None:
+    """The sequence is used up in the tenth run or so: after `ready`, in the slice's lead-in."""
+    sql = "select nextval('pg_temp.few')"
+    create = "create temp sequence if not exists few maxvalue 5"
+    first = spec(routes["socket"], cold=False, sql_literal=f"{create}; {sql}")
+    code, said, _ = talk(client, say(first, wire.Slice(1, count=10)))
+    assert code == wire.EXIT_FAILED
+    assert isinstance(said[1], wire.Error)
+    assert (said[1].stage, said[1].sqlstate) == ("slice", "2200H")
+
+
+def test_the_password_is_in_no_message(client: Path, routes: dict[str, Route]) -> None:
+    secret = routes["socket"].password
+    code, said, stderr = talk(client, say(spec(routes["socket"], dbname=secret)))
+    assert code == wire.EXIT_FAILED
+    assert isinstance(said[0], wire.Error)
+    assert (said[0].stage, 'database "<password>" does not exist' in said[0].message) == ("connect", True)
+    assert secret not in stderr
+
+
+def test_a_connection_string_is_no_database_name(client: Path, routes: dict[str, Route]) -> None:
+    code, said, _ = talk(client, say(spec(routes["socket"], dbname="host=/nowhere")))
+    assert code == wire.EXIT_FAILED
+    assert isinstance(said[0], wire.Error)
+    assert 'database "host=/nowhere" does not exist' in said[0].message
+
+
+def test_the_environment_has_no_say(client: Path, routes: dict[str, Route], tmp_path: Path) -> None:
+    passfile = tmp_path / "passfile"
+    passfile.write_text(f"*:*:*:*:{routes['socket'].password}\n")
+    passfile.chmod(0o600)
+    env = dict(
+        PGHOSTADDR="192.0.2.1", PGOPTIONS="-c nonsense=1", PGSERVICE="nowhere", PGPASSFILE=str(passfile)
+    )
+    assert talk(client, say(spec(routes["socket"]), wire.Bye()), **env)[0] == wire.EXIT_OK
+    code, said, _ = talk(client, say(spec(routes["socket"], password="")), **env)
+    assert code == wire.EXIT_FAILED
+    assert isinstance(said[0], wire.Error)
+    assert "no password supplied" in said[0].message
+
+
+def test_a_query_is_not_for_it(client: Path, routes: dict[str, Route]) -> None:
+    code, said, _ = talk(client, say(spec(routes["socket"]), wire.Query("select 1")))
+    assert (code, said[1]) == (
+        wire.EXIT_FAILED,
+        wire.Error("query", "", "this client does not answer queries"),
+    )
+
+
+def test_it_leaves_when_nobody_reads(client: Path, routes: dict[str, Route]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([client], input=say(spec(routes["socket"])), stdout=writing, timeout=60)
+    os.close(writing)
+    assert done.returncode == wire.EXIT_OK
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_standard_stream_is_no_trap(client: Path, routes: dict[str, Route], closed: str) -> None:
+    said = say(spec(routes["socket"]), wire.Bye())
+    done = subprocess.run(
+        ["sh", "-c", f"exec {client} {closed}"], input=said, stdout=subprocess.PIPE, timeout=60
+    )
+    assert done.returncode == wire.EXIT_OK
+    assert bool(done.stdout) == (closed == "2>&-")

@@ -1,0 +1,14 @@
+"""The C client's modules by themselves, each test program under ASan and UBSan."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.clients.libpq.programs import compile_program
+
+
+@pytest.mark.parametrize("name", ["json_units", "line_units", "message_units", "timed_units"])
+def test_the_module_keeps_its_word(name: str, tmp_path: Path) -> None:
+    done = subprocess.run([compile_program(name, tmp_path)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -118,9 +118,9 @@ def _rounds(bench: Bench, groups: list[Group], cohort: int, block: int) -> list[
     sheets = [Sheet() for _ in groups]
     for round_ in range(bench.plan.definition.rounds):
         for position, index in enumerate(round_order(bench.plan, cohort, block, round_)):
-            with bench.clock.phase("slices"):
-                request = bench.windows[cohort]._replace(seq=bench.slices_done + 1)
-                record, durations = measure(groups[index], request, round_, position)
+            request = bench.windows[cohort]._replace(seq=bench.slices_done + 1)
+            record, durations = measure(groups[index], request, round_, position)
+            bench.clock.spent["slices"] += (request.lead_in_ns + record.window_ns) / 1e9
             sheets[index].records.append(record)
             sheets[index].durations.append(durations)
             bench.slices_done += 1

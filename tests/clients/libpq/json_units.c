@@ -53,7 +53,8 @@ static void scalars(void)
     CHECK(is_integer("0", 0) && is_integer("-0", 0) && is_integer("42", 42));
     CHECK(is_integer("9223372036854775807", INT64_MAX) && is_integer("-9223372036854775808", INT64_MIN));
     CHECK(!value_of("9223372036854775808").in_range && !value_of("-99999999999999999999999").in_range);
-    CHECK(value_of("1.5").kind == JSON_REAL && value_of("-1e9").kind == JSON_REAL && value_of("0E+1").kind == JSON_REAL);
+    CHECK(value_of("1.5").kind == JSON_REAL && value_of("-1e9").kind == JSON_REAL);
+    CHECK(value_of("0E+1").kind == JSON_REAL);
 }
 
 static void bad_scalars(void)

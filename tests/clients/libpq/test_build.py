@@ -118,7 +118,7 @@ def test_what_the_compiler_says_is_kept_and_the_old_client_stays(pg_config: str,
 
 
 def test_a_program_that_does_not_run_is_no_client(pg_config: str, tmp_path: Path) -> None:
-    with pytest.raises(LayerUnavailable, match="does not run|cannot be run"):
+    with pytest.raises(LayerUnavailable, match=r"does not run|cannot be run"):
         build(tmp_path / "out", cc=fake_program(tmp_path, "exit 0"), pg_config=pg_config)
 
 

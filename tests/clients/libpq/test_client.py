@@ -1,4 +1,4 @@
-"""The C client as a program, under ASan and UBSan: what only it can get wrong. Conformance is tested with the others."""
+"""The C client as a program, under ASan and UBSan: what only it can get wrong. test_conformance has the rest."""
 
 import os
 import subprocess
@@ -154,9 +154,12 @@ def test_the_environment_has_no_say(client: Path, routes: dict[str, Route], tmp_
     passfile = tmp_path / "passfile"
     passfile.write_text(f"*:*:*:*:{routes['socket'].password}\n")
     passfile.chmod(0o600)
-    env = dict(
-        PGHOSTADDR="192.0.2.1", PGOPTIONS="-c nonsense=1", PGSERVICE="nowhere", PGPASSFILE=str(passfile)
-    )
+    env = {
+        "PGHOSTADDR": "192.0.2.1",
+        "PGOPTIONS": "-c nonsense=1",
+        "PGSERVICE": "nowhere",
+        "PGPASSFILE": str(passfile),
+    }
     assert talk(client, say(spec(routes["socket"]), wire.Bye()), **env)[0] == wire.EXIT_OK
     code, said, _ = talk(client, say(spec(routes["socket"], password="")), **env)
     assert code == wire.EXIT_FAILED

@@ -9,7 +9,7 @@ no test in between that would pool the rounds when blocks seem to agree.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,14 +39,31 @@ def sample_of(blocks: Sequence[np.ndarray]) -> Sample:
 
 
 def interval(sample: Sample, confidence: float = 0.95) -> Estimate:
-    """The Hodges-Lehmann centre of the sample with its interval."""
-    if sample.kind == ROUNDS:
-        return signed_rank_interval(sample.values, confidence)
-    n = len(sample.values)
-    centre = hodges_lehmann(sample.values)
-    error = float(np.std(sample.values, ddof=1)) / math.sqrt(n) * _SPREAD_OF_CENTRE
+    """The Hodges-Lehmann centre of the sample with its interval; no bounds for a sample of one value.
+
+    A few rounds cannot give the signed-rank test every confidence (fewer than six, not even 95 %): Student's then
+    stands in, at least as wide as all the values.
+    """
+    if len(sample.values) == 1:
+        return Estimate(float(sample.values[0]), None, None, 1, 0.0)
+    if sample.kind == BLOCKS:
+        return _student_interval(sample.values, confidence)
+    ranked = signed_rank_interval(sample.values, confidence)
+    return _widest(sample.values, confidence) if ranked.low is None else ranked
+
+
+def _student_interval(values: np.ndarray, confidence: float) -> Estimate:
+    n = len(values)
+    centre = hodges_lehmann(values)
+    error = float(np.std(values, ddof=1)) / math.sqrt(n) * _SPREAD_OF_CENTRE
     reach = student.quantile(confidence, n - 1) * error
     return Estimate(centre, centre - reach, centre + reach, n, confidence)
+
+
+def _widest(values: np.ndarray, confidence: float) -> Estimate:
+    found = _student_interval(values, confidence)
+    reach = max(found.half_width() or 0.0, float(np.abs(values - found.centre).max()))
+    return replace(found, low=found.centre - reach, high=found.centre + reach)
 
 
 def difference(first: Estimate, second: Estimate) -> Estimate:

@@ -1,5 +1,6 @@
 """Some books for the example site: enough for pages, joins and a search to have work to do."""
 
+import itertools
 import random
 
 from example.books.models import Author, Book, Publisher
@@ -23,7 +24,7 @@ QUALITIES = (
     "Restless",
 )
 THINGS = ("Index", "Harbour", "Ledger", "Garden", "Query", "Winter", "Join", "Atlas", "Orchard", "Window")
-BOOKS = 400
+TITLES = ("The {} {}", "One {} {}", "Towards {} {}", "{} {} Stories")
 
 
 def fill_shelves() -> None:
@@ -35,12 +36,19 @@ def fill_shelves() -> None:
         Publisher(name=name, city=city) for name, city in PUBLISHERS.items()
     )
     authors = Author.objects.bulk_create(Author(name=f"{first} {last}") for first in FIRST for last in LAST)
-    Book.objects.bulk_create(_book(number, choose, publishers, authors) for number in range(BOOKS))
+    words = list(itertools.product(TITLES, QUALITIES, THINGS))
+    choose.shuffle(words)
+    titles = [title.format(quality, thing) for title, quality, thing in words]
+    Book.objects.bulk_create(
+        _book(number, title, choose, publishers, authors) for number, title in enumerate(titles, start=1)
+    )
 
 
-def _book(number: int, choose: random.Random, publishers: list[Publisher], authors: list[Author]) -> Book:
+def _book(
+    number: int, title: str, choose: random.Random, publishers: list[Publisher], authors: list[Author]
+) -> Book:
     return Book(
-        title=f"The {choose.choice(QUALITIES)} {choose.choice(THINGS)}",
+        title=title,
         author=choose.choice(authors),
         publisher=choose.choice(publishers),
         year=choose.randint(1974, 2026),

@@ -1,0 +1,271 @@
+"""The five steps every Python client takes: spec, connect, ready, slices, bye.
+
+A client brings a class that knows its driver; `main` does the rest. It imports little, because the time until a
+client is ready to connect is one of the things measured.
+"""
+
+import gc
+import os
+import sys
+from collections.abc import Callable
+from time import monotonic_ns
+from typing import Any, BinaryIO, NoReturn, Protocol
+
+from pgperf import wire
+from pgperf.clients.timing import Operation, new_stamps, run_slice
+from pgperf.exceptions import PgperfError, ProtocolError
+
+# A file that cannot exist: the password comes from the spec or not at all.
+_NO_PASSFILE = "/dev/null/none"
+_MESSAGE_CHARACTERS = 2000
+
+
+class Client(Protocol):
+    """What a layer brings. Whatever it raises ends the client with an `error` message."""
+
+    def load(self, spec: wire.Spec) -> None:
+        """Bring into memory what is needed before connecting; the end of this is the end of start-up."""
+
+    def connect(self, spec: wire.Spec) -> None:
+        """Open the one connection."""
+
+    def operation(self, spec: wire.Spec, other: bool = False) -> Operation:
+        """The callable that runs the statement once, reads every value and returns the rows; `other`: the second."""
+
+    def query(self, sql: str) -> list[list[str | None]]:
+        """Run one SQL text; its rows as text."""
+
+    def versions(self) -> dict[str, str]:
+        """What of the outside world is at work here, e.g. {"driver": "psycopg", "libpq": "18.6"}."""
+
+    @property
+    def backend_pid(self) -> int:
+        """The server's process as the server tells it on this connection; 0 if there is none."""
+
+    @property
+    def server_version(self) -> str:
+        """As the server tells it."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class _Leave(Exception):
+    """The conversation is over."""
+
+    def __init__(self, exit_code: int) -> None:
+        self.exit_code = exit_code
+
+
+def main(make_client: Callable[[BinaryIO], Client]) -> NoReturn:
+    """Run the client that `make_client` makes (given the stream of replies) and end the process with its exit code."""
+    clean_environment()
+    replies = keep_stdout()
+    exit_code = serve(make_client(replies), sys.stdin.buffer, replies)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass
+    # Not sys.exit: no thread or broken pipe of the driver's or the site's may change the code.
+    os._exit(exit_code)
+
+
+def serve(client: Client, requests: BinaryIO, replies: BinaryIO) -> int:
+    """Hold the whole conversation; returns the exit code."""
+    conversation = _Conversation(client, requests, replies)
+    try:
+        conversation.hold()
+    except _Leave as leave:
+        return leave.exit_code
+    finally:
+        _quietly(client.close)
+
+
+def clean_environment() -> None:
+    """Nothing but the spec says where to connect; every layer's session has the same time zone."""
+    for name in [name for name in os.environ if name.startswith("PG")]:
+        del os.environ[name]
+    os.environ["PGTZ"] = "UTC"
+
+
+def keep_stdout() -> BinaryIO:
+    """A stream to what is stdout now; stdout itself becomes stderr, so that a stray print cannot corrupt a reply."""
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return replies
+
+
+def statement(spec: wire.Spec, other: bool) -> tuple[str, list[Any]]:
+    """The statement with `%s` placeholders, and its arguments."""
+    return (spec.other_sql, spec.other_args) if other else (spec.sql, spec.args)
+
+
+def login(spec: wire.Spec) -> dict[str, Any]:
+    """Connection keywords for a driver, all of them explicit."""
+    return {
+        "host": spec.host,
+        "port": spec.port,
+        "dbname": spec.dbname,
+        "user": spec.user,
+        "password": spec.password,
+        "sslmode": spec.sslmode,
+        "connect_timeout": spec.connect_timeout_s,
+        "application_name": spec.application_name,
+        "gssencmode": "disable",
+        "client_encoding": "UTF8",
+        "passfile": _NO_PASSFILE,
+    }
+
+
+class _Conversation:
+    def __init__(self, client: Client, requests: BinaryIO, replies: BinaryIO) -> None:
+        self._client, self._requests, self._replies = client, requests, replies
+        self._stage, self._secrets = "spec", {"password": ""}
+
+    def hold(self) -> NoReturn:
+        try:
+            spec = self._take_spec()
+            operation = self._connect(spec)
+            self._serve_requests(operation)
+        except _Leave:
+            raise
+        except ProtocolError as error:
+            self._report(error)
+            raise _Leave(wire.EXIT_PROTOCOL) from None
+        except Exception as error:
+            self._report(error)
+            raise _Leave(wire.EXIT_FAILED) from None
+
+    def _take_spec(self) -> wire.Spec:
+        spec = self._next()
+        if not isinstance(spec, wire.Spec):
+            raise ProtocolError("the first message must be a spec")
+        if spec.protocol != wire.PROTOCOL:
+            raise ProtocolError(f"protocol: this client speaks version {wire.PROTOCOL}")
+        self._secrets = {"password": spec.password}
+        if spec.mode not in ("simple", "prepared"):
+            raise PgperfError("mode: choose simple or prepared")
+        if spec.runner_pid and os.getppid() != spec.runner_pid:
+            raise _Leave(wire.EXIT_OK)
+        return spec
+
+    def _connect(self, spec: wire.Spec) -> Operation:
+        self._client.load(spec)
+        self._stage = "connect"
+        phases: dict[str, float] = {}
+        if spec.spawned_ns:
+            phases["startup_us"] = (monotonic_ns() - spec.spawned_ns) / 1000
+        phases["connect_us"] = _timed_us(lambda: self._client.connect(spec))
+        self._stage = "ready"
+        operation = self._client.operation(spec)
+        if spec.cold:
+            self._run_cold(spec, operation, phases)
+        self._send_ready(operation(), phases if spec.cold else {})
+        return operation
+
+    def _run_cold(self, spec: wire.Spec, operation: Operation, phases: dict[str, float]) -> None:
+        phases["first_us"] = _timed_us(operation)
+        phases["second_us"] = _timed_us(operation)
+        phases["next_ten_us"] = _timed_us(lambda: [operation() for _ in range(10)])
+        has_other = spec.other_orm if spec.layer == "django_orm" else spec.other_sql
+        if has_other:
+            other = self._client.operation(spec, other=True)
+            phases["other_first_us"] = _timed_us(other)
+            phases["other_second_us"] = _timed_us(other)
+
+    def _send_ready(self, rows: int, phases: dict[str, float]) -> None:
+        self._stamps = new_stamps()
+        gc.collect()
+        gc.freeze()
+        self._send(
+            wire.Ready(
+                pid=os.getpid(),
+                backend_pid=self._client.backend_pid,
+                versions={"python": sys.version.split()[0], **self._client.versions()},
+                server_version=self._client.server_version,
+                rows_per_op=rows,
+                **phases,
+            )
+        )
+
+    def _serve_requests(self, operation: Operation) -> NoReturn:
+        while True:
+            self._stage = "slice"
+            request = self._next()
+            match request:
+                case wire.Slice():
+                    self._serve_slice(operation, request)
+                case wire.Query():
+                    self._stage = "query"
+                    self._send(wire.Rows(self._client.query(request.sql)))
+                case wire.Bye():
+                    raise _Leave(wire.EXIT_OK)
+                case _:
+                    raise ProtocolError(f"a client takes no {type(request).__name__} here")
+
+    def _serve_slice(self, operation: Operation, request: wire.Slice) -> None:
+        if min(request) < 0:
+            raise ProtocolError("a slice has no negative numbers")
+        if request.start_ns:
+            self._send(wire.Armed(request.seq))
+        timing = run_slice(operation, request, self._stamps)
+        *measured, durations = timing
+        self._send(wire.SliceReply(request.seq, *measured, nbytes=len(durations)), durations)
+
+    def _next(self) -> wire.Message:
+        message = wire.read_message(self._requests)
+        if message is None:
+            raise _Leave(wire.EXIT_OK)
+        return message
+
+    def _send(self, message: wire.Message, payload: bytes = b"") -> None:
+        try:
+            self._replies.write(wire.encode(message) + payload)
+            self._replies.flush()
+        except BrokenPipeError:
+            raise _Leave(wire.EXIT_OK) from None
+
+    def _report(self, error: Exception) -> None:
+        message = wire.scrub(describe(error), self._secrets)[:_MESSAGE_CHARACTERS]
+        message = message.encode(errors="replace").decode()
+        _quietly(lambda: print(f"pgperf: {self._stage}: {message}", file=sys.stderr))
+        self._send(wire.Error(self._stage, sqlstate(error), message))
+
+
+def describe(error: Exception) -> str:
+    """What went wrong in words: the server's own message where there is one, without the statement it quotes."""
+    for cause in _causes(error):
+        primary = getattr(getattr(cause, "diag", None), "message_primary", None)
+        if primary:
+            return str(primary)
+    known = isinstance(error, PgperfError) or _sqlstate(error) is not None
+    text = str(error).strip()
+    return text if known and text else f"{type(error).__name__}: {text}".rstrip(": ")
+
+
+def sqlstate(error: Exception) -> str:
+    """The server's five characters, "" where it did not say."""
+    return next((code for cause in _causes(error) if (code := _sqlstate(cause))), "")
+
+
+def _sqlstate(error: BaseException) -> str | None:
+    return getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """The error and what Django wrapped: the driver's own error."""
+    return [error, error.__cause__] if error.__cause__ else [error]
+
+
+def _timed_us(step: Callable[[], Any]) -> float:
+    before = monotonic_ns()
+    step()
+    return (monotonic_ns() - before) / 1000
+
+
+def _quietly(step: Callable[[], None]) -> None:
+    try:
+        step()
+    except Exception:
+        pass

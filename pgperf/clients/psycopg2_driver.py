@@ -1,0 +1,24 @@
+"""What pgperf asks of psycopg2 outside the timed operation; for its own layer and for Django on top of it."""
+
+from typing import Any
+
+import psycopg2
+from psycopg2.extensions import libpq_version, new_type, register_type, string_types
+
+
+def versions() -> dict[str, str]:
+    """The driver, its version, and the libpq it has loaded."""
+    major, minor = divmod(libpq_version(), 10000)
+    return {
+        "driver": "psycopg2",
+        "driver_version": psycopg2.__version__.split()[0],
+        "libpq": f"{major}.{minor}",
+    }
+
+
+def text_rows(connection: Any, sql: str) -> list[list[str | None]]:
+    """Run one SQL text; its rows with every value as PostgreSQL writes it."""
+    with connection.cursor() as cursor:
+        register_type(new_type(tuple(string_types), "TEXT", lambda value, _: value), cursor)
+        cursor.execute(sql)
+        return [list(row) for row in cursor.fetchall()] if cursor.description else []

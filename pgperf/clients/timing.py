@@ -1,0 +1,103 @@
+"""The timed loop: one slice of one operation, whatever the operation is.
+
+Recording costs an operation one clock read and one store: when it ended. Durations are worked out after the slice.
+"""
+
+import gc
+import sys
+from array import array
+from collections.abc import Callable
+from operator import sub
+from resource import RUSAGE_SELF, getrusage
+from time import monotonic_ns, sleep
+from typing import NamedTuple
+
+from pgperf.wire import MAX_SAMPLES, Slice
+
+#: Does its work once and returns the rows it read.
+Operation = Callable[[], int]
+
+_NEVER_NS = sys.maxsize
+
+
+class Timing(NamedTuple):
+    """One slice as measured; the fields of wire.SliceReply. `durations` are little-endian uint64 nanoseconds."""
+
+    ops: int
+    rows: int
+    lead_in_ops: int
+    first_ns: int
+    user_ns: int
+    sys_ns: int
+    capped: bool
+    durations: bytes
+
+
+def new_stamps() -> "array[int]":
+    """Room for MAX_SAMPLES end times, its pages already there so that no slice pays for them."""
+    return array("Q", [0]) * MAX_SAMPLES
+
+
+def run_slice(operation: Operation, request: Slice, stamps: "array[int]") -> Timing:
+    """Waits for the start, leads in, records until the window closes or the count is reached."""
+    gc.collect()
+    begin = _await_start(request.start_ns)
+    user_before, sys_before = _cpu_ns()
+    lead_in_ops, first_ns = _lead_in(operation, request.lead_in_ops, begin + request.lead_in_ns)
+    opens = begin + request.lead_in_ns if request.start_ns else first_ns
+    close_ns = _NEVER_NS if request.count else opens + request.window_ns
+    limit = min(request.count or MAX_SAMPLES, MAX_SAMPLES)
+    ops, rows = record(operation, stamps, limit, close_ns) if first_ns < close_ns else (0, 0)
+    user_after, sys_after = _cpu_ns()
+    return Timing(
+        ops=ops,
+        rows=rows,
+        lead_in_ops=lead_in_ops,
+        first_ns=first_ns,
+        user_ns=user_after - user_before,
+        sys_ns=sys_after - sys_before,
+        capped=ops == MAX_SAMPLES != request.count and stamps[-1] < close_ns,
+        durations=_durations(stamps, ops, first_ns),
+    )
+
+
+def record(operation: Operation, stamps: "array[int]", limit: int, close_ns: int) -> tuple[int, int]:
+    """Runs until `close_ns` has passed or `limit` (1 at least) operations are recorded; returns operations and rows."""
+    clock = monotonic_ns
+    rows = 0
+    for index in range(limit):
+        rows += operation()
+        now = clock()
+        stamps[index] = now
+        if now >= close_ns:
+            break
+    return index + 1, rows
+
+
+def _await_start(start_ns: int) -> int:
+    while (left_ns := start_ns - monotonic_ns()) > 0:
+        sleep(min(left_ns / 1e9, 1.0))
+    return start_ns or monotonic_ns()
+
+
+def _lead_in(operation: Operation, least_ops: int, until_ns: int) -> tuple[int, int]:
+    """Runs until both minima are over; returns the operations run and the time."""
+    ops, now = 0, monotonic_ns()
+    while ops < least_ops or now < until_ns:
+        operation()
+        now = monotonic_ns()
+        ops += 1
+    return ops, now
+
+
+def _cpu_ns() -> tuple[int, int]:
+    usage = getrusage(RUSAGE_SELF)
+    return round(usage.ru_utime * 1e9), round(usage.ru_stime * 1e9)
+
+
+def _durations(stamps: "array[int]", ops: int, first_ns: int) -> bytes:
+    ends = stamps[:ops]
+    durations = array("Q", map(sub, ends, array("Q", [first_ns]) + ends[:-1]))
+    if sys.byteorder == "big":
+        durations.byteswap()
+    return durations.tobytes()

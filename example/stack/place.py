@@ -56,6 +56,7 @@ class Place:
         self.servers.mkdir(mode=0o711, exist_ok=True)
         if self.servers.is_symlink() or self.servers.stat().st_uid != os.geteuid():
             raise StackError(f"{self.servers} belongs to someone else; remove it or set TMPDIR")
+        self.servers.chmod(0o711)  # whatever our umask made of it
         if len(str(self.socket(65535))) > SOCKET_PATH_BYTES:
             raise StackError(
                 f"{self.servers} is too long a path for a Unix socket; set TMPDIR to a shorter one"

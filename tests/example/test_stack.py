@@ -1,5 +1,6 @@
 """The servers of the stack, started in this process."""
 
+import os
 import socket
 import stat
 import threading
@@ -85,6 +86,18 @@ def test_programs_are_copied_when_the_servers_user_cannot_reach_them(
         program = Path(running.running[0].argv[0])
         assert program.is_relative_to(running.place.servers)
         assert one(running.env["PGPERF_DSN_TCP"], "SELECT 1") == 1
+
+
+def test_a_strict_umask_does_not_shut_the_servers_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "_can_run", lambda place, program: False)
+    before = os.umask(0o077)
+    try:
+        with Stack(tmp_path / "own", keep=False) as running:
+            assert one(running.env["PGPERF_DSN_PGBOUNCER"], "SELECT 1") == 1
+    finally:
+        os.umask(before)
 
 
 def test_data_of_another_version_is_refused_with_the_remedy(tmp_path: Path) -> None:

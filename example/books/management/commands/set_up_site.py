@@ -39,7 +39,7 @@ def register_targets(env: Mapping[str, str]) -> None:
     database, _ = Database.objects.get_or_create(
         name="demo",
         defaults={
-            "dbname": settings.DATABASES["default"]["NAME"],
+            "dbname": str(settings.DATABASES["default"]["NAME"]),
             "credential": "alias:default",
             "allow_fixtures": True,
             "notes": "The example site's own PostgreSQL.",

@@ -1,0 +1,40 @@
+"""Making the example site ready, once and again."""
+
+import pytest
+from django.contrib.auth import authenticate, get_user_model
+
+from example.books.management.commands.set_up_site import create_admin, register_targets
+from pgperf.models import Database, Target
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_admin_can_log_in_with_the_latest_password() -> None:
+    for password in ("first", "second"):
+        create_admin("admin", password)
+    assert authenticate(username="admin", password="first") is None
+    user = authenticate(username="admin", password="second")
+    assert user is not None
+    assert user.is_superuser
+    assert get_user_model().objects.count() == 1
+
+
+def test_the_demo_has_a_target_per_route_that_passes_its_own_checks(stack: dict[str, str]) -> None:
+    register_targets(stack)
+    database = Database.objects.get(name="demo")
+    database.full_clean()
+    for target in database.targets.all():
+        target.full_clean()
+    addresses = {target.route: (target.host, str(target.port)) for target in database.targets.all()}
+    assert addresses == {
+        "socket": (stack["PGPERF_DB_SOCKET"], stack["PGPERF_DB_PORT"]),
+        "tcp": ("127.0.0.1", stack["PGPERF_DB_PORT"]),
+        "pgbouncer": ("127.0.0.1", stack["PGPERF_PGBOUNCER_PORT"]),
+    }
+
+
+def test_ports_that_moved_are_put_right(stack: dict[str, str]) -> None:
+    register_targets(stack)
+    register_targets({**stack, "PGPERF_DB_PORT": "5999"})
+    assert Target.objects.get(route="tcp").port == 5999
+    assert Target.objects.count() == 3

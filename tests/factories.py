@@ -84,6 +84,7 @@ def make_run(status: str = Run.Status.DONE, **fields: Any) -> Run:
         "heartbeat_at": now if status == Run.Status.RUNNING else started,
         "finished_at": None if status in (Run.Status.QUEUED, Run.Status.RUNNING) else now,
         "busy_key": database.name if status == Run.Status.RUNNING else None,
+        "queue": "pgperf",
         "worker": "" if status == Run.Status.QUEUED else "pgperf@localhost",
         **fields,
     }
@@ -96,10 +97,11 @@ def make_results(run: Run, routes: tuple[str, ...] = ROUTES, layers: tuple[str, 
     variants += [_variant(layers[0], routes[0], copy=1), _variant(layers[-1], routes[-1], copy=1)]
     for position, variant in enumerate(variants):
         _variant_result(run, position, variant).save()
-    for position, variant in enumerate(variant for variant in variants if variant.layer != layers[0] or variant.copy):
-        _comparison(run, position, variant, layers[0]).save()
+    for position, (variant, baseline) in enumerate(_pairs(variants, layers[0], routes[0])):
+        _comparison(run, position, variant, baseline).save()
     ladder = tuple(layer for layer in LADDER if layer in layers)
-    run.summary = {"ladders": [_ladder(route, ladder) for route in routes], "skipped": {}}
+    beside = tuple(layer for layer in layers if layer not in LADDER)
+    run.summary = {"ladders": [_ladder(route, ladder, beside) for route in routes]}
     run.environment = ENVIRONMENT
     run.timings = {"wall_s": 84.2, "startup_s": 9.1, "warm_up_s": 7.4, "pilot_s": 1.2, "slices_s": 64.8}
     run.progress, run.analysis_version = 1.0, 1
@@ -165,8 +167,15 @@ def _cpu(variant: Variant, us: float) -> dict[str, float | None]:
     }  # fmt: skip
 
 
-def _comparison(run: Run, position: int, variant: Variant, first: str) -> ComparisonResult:
-    baseline = _variant(variant.layer if variant.copy else first, variant.route)
+def _pairs(variants: list[Variant], first: str, route: str) -> list[tuple[Variant, Variant]]:
+    measured = [variant for variant in variants if not variant.copy]
+    layers = [(variant, _variant(first, variant.route)) for variant in measured if variant.layer != first]
+    routes = [(variant, _variant(variant.layer, route)) for variant in measured if variant.route != route]
+    controls = [(variant, _variant(variant.layer, variant.route)) for variant in variants if variant.copy]
+    return layers + routes + controls
+
+
+def _comparison(run: Run, position: int, variant: Variant, baseline: Variant) -> ComparisonResult:
     base_us = _us(baseline.layer, baseline.route)
     ratio = 1.004 if variant.copy else _us(variant.layer, variant.route) / base_us
     outcome = "inconclusive" if variant.copy else "differs"
@@ -178,9 +187,10 @@ def _comparison(run: Run, position: int, variant: Variant, first: str) -> Compar
     )  # fmt: skip
 
 
-def _ladder(route: str, layers: tuple[str, ...]) -> dict[str, Any]:
+def _ladder(route: str, layers: tuple[str, ...], beside: tuple[str, ...] = ()) -> dict[str, Any]:
     steps = [_step(route, below, layer, layers[0]) for below, layer in zip((None, *layers), layers, strict=False)]
-    return {"route": route, "mode": "simple", "clients": 1, "placement": "apart", "steps": steps}
+    side = [_step(route, layers[0], layer, layers[0]) for layer in beside]
+    return {"route": route, "mode": "simple", "clients": 1, "placement": "apart", "steps": steps, "side": side}
 
 
 def _step(route: str, below: str | None, layer: str, first: str) -> dict[str, Any]:
@@ -188,7 +198,7 @@ def _step(route: str, below: str | None, layer: str, first: str) -> dict[str, An
     step = us - (_us(below, route) if below else 0)
     ratio = us / _us(first, route)
     return {
-        "layer": layer, "label": LAYERS[layer].title, "us": us, "low": us * 0.985, "high": us * 1.017,
+        "layer": layer, "label": _variant(layer, route).label, "us": us, "low": us * 0.985, "high": us * 1.017,
         "step_us": step, "step_low_us": step * 0.9, "step_high_us": step * 1.12,
         "ratio": ratio, "ratio_low": ratio * 0.988, "ratio_high": ratio * 1.013,
     }  # fmt: skip

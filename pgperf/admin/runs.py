@@ -22,8 +22,6 @@ from pgperf.reports import export, figures
 from pgperf.reports.result import result
 from pgperf.reports.run import live_workers, progress_json, worker_command
 
-ACTIVE = (Run.Status.QUEUED, Run.Status.RUNNING)
-
 #: File name's end -> what makes it and its content type.
 DOWNLOADS: dict[str, tuple[Callable[..., str | bytes], str]] = {
     "variants.csv": (export.variants_csv, export.CSV_TYPE),
@@ -61,7 +59,7 @@ class RunAdmin(pages.Styled, admin.ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Run | None = None) -> bool:
         """A run under way is cancelled first."""
-        return super().has_delete_permission(request, obj) and (obj is None or obj.status not in ACTIVE)
+        return super().has_delete_permission(request, obj) and (obj is None or obj.status not in runs.ACTIVE)
 
     def has_export_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("pgperf.export_run") and self.has_view_permission(request)
@@ -70,6 +68,9 @@ class RunAdmin(pages.Styled, admin.ModelAdmin):
         return request.user.has_perm("pgperf.cancel_run") and self.has_view_permission(request)
 
     # Pages
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
+        return runs.with_effective_status(super().get_queryset(request))
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
@@ -130,10 +131,9 @@ class RunAdmin(pages.Styled, admin.ModelAdmin):
 
     @admin.display(description=_("state"), ordering="status")
     def state(self, run: Run) -> SafeString:
-        progress = progress_json(run) if run.status in ACTIVE else None
-        status, text = (progress["status"], progress["status_text"]) if progress else (run.status, run.get_status_display())
+        status = Run.Status(run.effective)  # type: ignore[attr-defined]
         share = f" {run.progress:.0%}" if status == Run.Status.RUNNING else ""
-        return format_html('<span class="pgperf-badge {}">{}{}</span>', status, text, share)
+        return format_html('<span class="pgperf-badge {}">{}{}</span>', status.value, status.label, share)
 
     @admin.display(description=_("length"), ordering="quick")
     def length(self, run: Run) -> str:

@@ -29,28 +29,41 @@ def time_split(ladders: Sequence[Ladder]) -> Chart:
         "axis": _("µs per operation"),
         "rows": [_lines(ladder_title(ladder, ladders)) for ladder in ladders],
         "series": [_split_series(layer, ladders) for layer in layers],
-        "whiskers": [_whisker(ladder["steps"][-1]) if ladder["steps"] else None for ladder in ladders],
-        "ends": [figures.number(ladder["steps"][-1]["us"]) if ladder["steps"] else "" for ladder in ladders],
+        "whiskers": [_whisker(ladder["steps"][-1]) for ladder in ladders],
+        "ends": [_("%s µs") % figures.number(ladder["steps"][-1]["us"]) for ladder in ladders],
     }
 
 
 def ladder_chart(ladder: Ladder, ladders: Sequence[Ladder]) -> Chart:
-    """One ladder as a staircase: each rung stands on the one below; all ladders of a run share one scale."""
-    steps = ladder["steps"]
-    below = [0.0, *(step["us"] for step in steps[:-1])]
-    title = ladder_title(ladder, ladders)
+    """One ladder as a staircase: each rung stands on the one below, side rungs on the first.
+
+    `stands_on` is the index of the rung below (-1: the ground). All ladders of a run share one scale.
+    """
+    rungs = [*ladder["steps"], *side_rungs(ladder)]
+    climbed = len(ladder["steps"])
     return {
         "kind": "ladder",
-        "label": _("Ladder of %s: time per operation of each layer. The table below has the numbers.") % title,
+        "label": _("Ladder of %s: time per operation of each layer. The table below has the numbers.")
+        % ladder_title(ladder, ladders),
         "axis": _("µs per operation"),
-        "rows": [[step["label"]] for step in steps],
-        "below": below,
-        "values": [step["us"] for step in steps],
-        "colours": [f"layer-{step['layer']}" for step in steps],
-        "whiskers": [_whisker(step) for step in steps],
-        "ends": [_rung_end(step, index) for index, step in enumerate(steps)],
+        "rows": [rung_lines(rung, beside=index >= climbed) for index, rung in enumerate(rungs)],
+        "stands_on": [index - 1 if index < climbed else 0 for index in range(len(rungs))],
+        "values": [rung["us"] for rung in rungs],
+        "colours": [f"layer-{rung['layer']}" for rung in rungs],
+        "whiskers": [_whisker(rung) for rung in rungs],
+        "ends": [_rung_end(rung, index) for index, rung in enumerate(rungs)],
         "max": _shared_maximum(ladders),
     }
+
+
+def side_rungs(ladder: Ladder) -> list[dict[str, Any]]:
+    """Layers beside the ladder: another driver than Django's, each one step above the first rung."""
+    return list(ladder.get("side", []))
+
+
+def rung_lines(rung: dict[str, Any], *, beside: bool) -> list[str]:
+    """A rung's name over one or two lines."""
+    return [layer_title(rung["layer"]), _("beside")] if beside else [layer_title(rung["layer"])]
 
 
 def throughput(variants: Sequence[VariantResult]) -> Chart:
@@ -144,8 +157,8 @@ def _lines(title: str) -> list[str]:
 
 def _split_series(layer: str, ladders: Sequence[Ladder]) -> dict[str, Any]:
     by_layer = [{step["layer"]: step for step in ladder["steps"]} for ladder in ladders]
-    name = next(steps[layer]["label"] for steps in by_layer if layer in steps)
-    return {"name": name, "colour": f"layer-{layer}", "values": [_own_share(steps.get(layer)) for steps in by_layer]}
+    values = [_own_share(steps.get(layer)) for steps in by_layer]
+    return {"name": layer_title(layer), "colour": f"layer-{layer}", "values": values}
 
 
 def _own_share(step: dict[str, Any] | None) -> float | None:
@@ -165,7 +178,7 @@ def _rung_end(step: dict[str, Any], index: int) -> str:
 
 
 def _shared_maximum(ladders: Sequence[Ladder]) -> float:
-    tops = [step.get("high") or step["us"] for ladder in ladders for step in ladder["steps"]]
+    tops = [step.get("high") or step["us"] for ladder in ladders for step in (*ladder["steps"], *side_rungs(ladder))]
     return max(tops, default=0.0)
 
 

@@ -8,31 +8,27 @@ def number(value: float | None) -> str:
     """About three significant digits; `None` reads "unknown", never 0."""
     if value is None:
         return _("unknown")
-    return number_format(value, _decimals(value), force_grouping=True)
+    return _fixed(value, _decimals(value))
 
 
 def whole(value: int | None) -> str:
     """An exact count."""
-    return _("unknown") if value is None else number_format(value, 0, force_grouping=True)
+    return _("unknown") if value is None else _fixed(value, 0)
 
 
 def signed(value: float | None) -> str:
     """A difference, with its sign."""
-    text = number(value)
-    return f"+{text}" if value is not None and value > 0 else text.replace("-", "−")
+    return f"+{number(value)}" if value is not None and value > 0 else number(value)
 
 
 def ratio(value: float | None) -> str:
-    """A ratio with enough decimals to see one percent, and a tenth of it near 1."""
-    if value is None:
-        return _("unknown")
-    decimals = 3 if abs(value - 1) < 0.1 else 2 if abs(value) < 10 else 1
-    return "×" + number_format(value, decimals)
+    """A ratio with as many decimals as show a tenth of a percent near 1."""
+    return _("unknown") if value is None else _times(value, _ratio_decimals(value))
 
 
 def percent(share: float | None) -> str:
     """A share of 1 as a percentage."""
-    return _("unknown") if share is None else f"{number_format(share * 100, 1)} %"
+    return _("unknown") if share is None else f"{_fixed(share * 100, 1)} %"
 
 
 def interval(low: float | None, high: float | None) -> str:
@@ -40,7 +36,7 @@ def interval(low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return _("none")
     decimals = max(_decimals(low), _decimals(high)) if max(abs(low), abs(high)) < 100 else 0
-    ends = (number_format(end, decimals, force_grouping=True).replace("-", "−") for end in (low, high))
+    ends = (_fixed(end, decimals) for end in (low, high))
     return " … ".join(ends)
 
 
@@ -48,7 +44,8 @@ def ratio_interval(low: float | None, high: float | None) -> str:
     """Both ends of a ratio's 95 % interval."""
     if low is None or high is None:
         return _("none")
-    return f"{ratio(low)} … {ratio(high)}"
+    decimals = min(_ratio_decimals(low), _ratio_decimals(high))
+    return f"{_times(low, decimals)} … {_times(high, decimals)}"
 
 
 def seconds(value: float | None) -> str:
@@ -56,11 +53,24 @@ def seconds(value: float | None) -> str:
     if value is None:
         return _("unknown")
     if value < 60:
-        return _("%s s") % number_format(value, 1 if value < 10 else 0)
+        return _("%s s") % _fixed(value, 1 if value < 10 else 0)
     minutes, rest = divmod(round(value), 60)
     return _("%(minutes)d min %(seconds)d s") % {"minutes": minutes, "seconds": rest}
+
+
+def _fixed(value: float, decimals: int) -> str:
+    """Rounded here, since number_format cuts off what it does not show."""
+    return number_format(round(value, decimals), decimals, force_grouping=True).replace("-", "−")
 
 
 def _decimals(value: float) -> int:
     size = abs(value)
     return 0 if size >= 100 else 1 if size >= 10 else 2
+
+
+def _ratio_decimals(value: float) -> int:
+    return 3 if value < 2 else 2 if value < 10 else 1
+
+
+def _times(value: float, decimals: int) -> str:
+    return f"×{_fixed(value, decimals)}"

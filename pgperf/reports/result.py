@@ -28,10 +28,11 @@ class Result:
     throughput: Chart | None = None
     cpu: Chart | None = None
     throughput_table: Table | None = None
+    cpu_table: Table | None = None
     latency: Chart | None = None
     latency_table: Table | None = None
     cold_table: Table | None = None
-    comparisons: Table | None = None
+    comparisons: list[Table] = field(default_factory=list)
     controls: Table | None = None
     timings: Table | None = None
     environment: list[Table] = field(default_factory=list)
@@ -75,6 +76,7 @@ def _variant_parts(run: Run) -> dict[str, Any]:
         "throughput": charts.throughput(variants),
         "cpu": charts.cpu(variants),
         "throughput_table": tables.throughput_table(variants),
+        "cpu_table": tables.cpu_table(variants),
         "latency": latency if latency["rows"] else None,
         "latency_table": tables.latency_table(variants),
         "cold_table": cold if cold.rows else None,
@@ -83,8 +85,5 @@ def _variant_parts(run: Run) -> dict[str, Any]:
 
 def _comparison_parts(run: Run) -> dict[str, Any]:
     rows = list(run.comparisons.all())
-    compared, controls = [row for row in rows if not row.aa], [row for row in rows if row.aa]
-    return {
-        "comparisons": tables.comparison_table(compared) if compared else None,
-        "controls": tables.control_table(controls) if controls else None,
-    }
+    controls = tables.control_table(rows)
+    return {"comparisons": tables.comparison_tables(rows), "controls": controls if controls.rows else None}

@@ -9,7 +9,7 @@ from django.utils.translation import ngettext
 
 from pgperf.models import ComparisonResult, VariantResult
 from pgperf.reports import figures
-from pgperf.reports.charts import CPU_ROLES, PERCENTILES, Ladder, cpu_names, ladder_title, layer_title
+from pgperf.reports.charts import CPU_ROLES, PERCENTILES, Ladder, cpu_names, ladder_title, layer_title, rung_lines, side_rungs
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,12 @@ class Table:
     rows: list[tuple[Cell, ...]]
     name: str = ""
 
+    @property
+    def heads(self) -> list[tuple[str, bool]]:
+        """Each column's title, and whether it holds numbers."""
+        first = self.rows[0] if self.rows else ()
+        return [(title, index < len(first) and first[index].numeric) for index, title in enumerate(self.columns)]
+
 
 def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
     """One ladder: time of each rung, what it adds, its ratio to the first; each with its 95 % interval."""
@@ -38,46 +44,56 @@ def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
         _("Layer"), _("µs per operation"), _("95 % interval"), _("step, µs"), _("95 % interval"),
         _("over the first"), _("95 % interval"),
     )  # fmt: skip
+    climbed = len(ladder["steps"])
     rows = [
         (
-            _head(step["label"]),
-            _number(step["us"]),
-            _text(figures.interval(step.get("low"), step.get("high"))),
-            *_step_cells(step, first=index == 0),
+            _head(", ".join(rung_lines(rung, beside=index >= climbed))),
+            _number(rung["us"]),
+            _text(figures.interval(rung.get("low"), rung.get("high"))),
+            *_step_cells(rung, first=index == 0),
         )
-        for index, step in enumerate(ladder["steps"])
+        for index, rung in enumerate([*ladder["steps"], *side_rungs(ladder)])
     ]
     return Table(_("The ladder of %s") % ladder_title(ladder, ladders), columns, rows, "ladder")
 
 
 def throughput_table(variants: Sequence[VariantResult]) -> Table:
-    """Operations per second, and the processor time of one operation by role."""
-    names = cpu_names()
+    """What each variant got done, controls included."""
     columns = (
         _("Variant"), _("operations"), _("operations/s"), _("rows/s"), _("errors"), _("µs per operation"),
-        _("95 % interval"), *(_("CPU µs: %s") % names[role] for role in CPU_ROLES),
+        _("95 % interval"),
     )  # fmt: skip
     rows = [
         (
-            _head(variant_name(variant)),
+            _head(label_text(variant.label)),
             _count(variant.ops),
             _number(variant.ops_per_s),
             _number(variant.rows_per_s),
             _count(variant.errors),
             _number(variant.us_per_op),
             _text(figures.interval(variant.us_per_op_low, variant.us_per_op_high)),
-            *(_number(variant.cpu_us_per_op.get(role)) for role in CPU_ROLES),
         )
         for variant in variants
     ]
-    return Table(_("Throughput and processor time per operation"), columns, rows, "throughput")
+    return Table(_("Throughput"), columns, rows, "throughput")
+
+
+def cpu_table(variants: Sequence[VariantResult]) -> Table:
+    """Processor time of one operation by who spent it, µs."""
+    names = cpu_names()
+    columns = (_("Variant"), *(_("%s, µs") % names[role] for role in CPU_ROLES))
+    rows = [
+        (_head(label_text(variant.label)), *(_number(variant.cpu_us_per_op.get(role)) for role in CPU_ROLES))
+        for variant in variants
+    ]
+    return Table(_("Processor time per operation"), columns, rows, "cpu")
 
 
 def latency_table(variants: Sequence[VariantResult]) -> Table:
     """The distribution of one operation's duration, µs."""
     keys = ("min", "mean", "stddev", *PERCENTILES, "max")
     columns = (_("Variant"), *(f"{_(key)}, µs" for key in keys))
-    rows = [(_head(variant_name(v)), *(_number(v.latency_us.get(key)) for key in keys)) for v in variants]
+    rows = [(_head(label_text(v.label)), *(_number(v.latency_us.get(key)) for key in keys)) for v in variants]
     return Table(_("Latency: duration of one operation, closed loop"), columns, rows, "latency")
 
 
@@ -94,25 +110,23 @@ def cold_table(variants: Sequence[VariantResult]) -> Table:
     }
     shown = [variant for variant in variants if any(value is not None for value in variant.cold_us.values())]
     columns = (_("Variant"), *(_("%s, µs") % title for title in phases.values()))
-    rows = [(_head(variant_name(v)), *(_number(v.cold_us.get(phase)) for phase in phases)) for v in shown]
+    rows = [(_head(label_text(v.label)), *(_number(v.cold_us.get(phase)) for phase in phases)) for v in shown]
     return Table(_("Cold phases: the median of the processes started for them"), columns, rows, "cold")
 
 
-def comparison_table(comparisons: Iterable[ComparisonResult]) -> Table:
-    """Each variant against its baseline, with the outcome in a word."""
-    columns = (
-        _("Variant"), _("against"), _("time ratio"), _("95 % interval"), _("difference, µs"), _("95 % interval"),
-        _("outcome"), _("pairs"),
-    )  # fmt: skip
-    return Table(_("Comparisons"), columns, [_comparison(row) for row in comparisons], "comparisons")
+def comparison_tables(comparisons: Iterable[ComparisonResult]) -> list[Table]:
+    """Each variant against its baseline, with the outcome in a word: layers, then routes, without the controls."""
+    rows = [row for row in comparisons if not row.aa]
+    routes = [row for row in rows if _layer(row.variant) == _layer(row.baseline)]
+    layers = [row for row in rows if row not in routes]
+    made = (_comparisons(_("One layer against another"), layers), _comparisons(_("One route against another"), routes))
+    return [table for table in made if table.rows]
 
 
 def control_table(comparisons: Iterable[ComparisonResult]) -> Table:
     """The controls: a variant against its own duplicate."""
-    return Table(
-        _("Controls: the same thing against itself"), comparison_table(()).columns,
-        [_comparison(row) for row in comparisons], "controls",
-    )  # fmt: skip
+    controls = [row for row in comparisons if row.aa]
+    return _comparisons(_("Controls: the same thing against itself"), controls, "controls")
 
 
 def timings_table(timings: dict[str, float]) -> Table:
@@ -150,19 +164,20 @@ def headlines(ladders: Sequence[Ladder]) -> list[str]:
     return [_headline(ladder, ladders) for ladder in ladders if len(ladder["steps"]) > 1]
 
 
-def variant_name(variant: VariantResult) -> str:
+def label_text(label: str) -> str:
     """A variant's label with the layer's title instead of its name."""
-    return " · ".join([layer_title(variant.layer), *variant.label.split(" · ")[1:]])
+    layer, *rest = label.split(" · ")
+    return " · ".join([layer_title(layer), *rest])
 
 
 def _headline(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
     first, last = ladder["steps"][0], ladder["steps"][-1]
     return _("%(route)s: %(top)s takes %(us)s µs per operation, %(ratio)s of %(bottom)s's %(base)s µs.") % {
         "route": ladder_title(ladder, ladders),
-        "top": last["label"],
+        "top": layer_title(last["layer"]),
         "us": figures.number(last["us"]),
         "ratio": figures.ratio(last.get("ratio")),
-        "bottom": first["label"],
+        "bottom": layer_title(first["layer"]),
         "base": figures.number(first["us"]),
     }
 
@@ -178,17 +193,39 @@ def _step_cells(step: dict[str, Any], *, first: bool) -> tuple[Cell, ...]:
     )
 
 
+def _comparisons(caption: str, rows: Iterable[ComparisonResult], name: str = "comparisons") -> Table:
+    columns = (
+        _("Variant"), _("against"), _("outcome"), _("time ratio"), _("95 % interval"), _("difference, µs"),
+        _("95 % interval"), _("pairs"),
+    )  # fmt: skip
+    return Table(caption, columns, [_comparison(row) for row in rows], name)
+
+
+def _layer(label: str) -> str:
+    return label.partition(" · ")[0]
+
+
 def _comparison(row: ComparisonResult) -> tuple[Cell, ...]:
     return (
-        _head(row.variant),
-        Cell(row.baseline, numeric=False),
+        _head(label_text(row.variant)),
+        Cell(baseline_text(row), numeric=False),
+        Cell(outcome_text(row), mark=row.outcome, numeric=False),
         Cell(figures.ratio(row.ratio), row.ratio),
         _text(figures.ratio_interval(row.low, row.high)),
         Cell(figures.signed(row.delta_us), row.delta_us),
         _text(figures.interval(row.delta_low_us, row.delta_high_us)),
-        Cell(outcome_text(row), mark=row.outcome, numeric=False),
         Cell(_sample(row), row.pairs),
     )
+
+
+def baseline_text(row: ComparisonResult) -> str:
+    """What tells the baseline from its variant; the whole label where that is nothing."""
+    if row.aa:
+        return _("itself")
+    variant, baseline = label_text(row.variant).split(" · "), label_text(row.baseline).split(" · ")
+    if len(variant) != len(baseline):
+        return label_text(row.baseline)
+    return " · ".join(part for part, other in zip(baseline, variant, strict=True) if part != other)
 
 
 def outcome_text(row: ComparisonResult) -> str:
@@ -215,7 +252,7 @@ def _text(text: str, *, numeric: bool = True) -> Cell:
 
 
 def _number(value: float | None) -> Cell:
-    return Cell(figures.number(value).replace("-", "−"), value, "" if value is not None else "unknown")
+    return Cell(figures.number(value), value, "" if value is not None else "unknown")
 
 
 def _count(value: int) -> Cell:

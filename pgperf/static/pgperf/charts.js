@@ -5,6 +5,7 @@
     const drawn = new Map();
     const BAR = 22;
     const LABEL_FONT = 12;
+    const SHAPES = ["circle", "rect", "triangle", "rectRot"];
 
     const language = document.documentElement.lang || "en";
     const figure = new Intl.NumberFormat(language, {maximumSignificantDigits: 3});
@@ -27,18 +28,18 @@
                 borderSkipped: false,
             })),
             stacked: true,
-            legend: true,
             tops,
             segments: true,
         };
     }
 
     function ladder(chart, theme) {
-        const top = (row) => Math.max(chart.values[row], (chart.whiskers[row] || [0, 0])[1]);
+        const base = (step) => (chart.stands_on[step] < 0 ? 0 : chart.values[chart.stands_on[step]]);
+        const carries = (row, step) => row === step || (row >= 0 && carries(chart.stands_on[row], step));
         return {
             datasets: chart.values.map((value, step) => ({
-                label: chart.rows[step].join(" "),
-                data: chart.rows.map((_row, row) => (row >= step ? [chart.below[step], value] : null)),
+                label: chart.rows[step][0],
+                data: chart.rows.map((_row, row) => (carries(row, step) ? [base(step), value] : null)),
                 backgroundColor: chart.rows.map((_row, row) => {
                     const colour = pgperf.colour(chart.colours[step]);
                     return row === step ? colour : pgperf.faded(colour, 0.3);
@@ -49,8 +50,8 @@
                 grouped: false,
             })),
             max: chart.max,
-            tops: chart.rows.map((_row, row) => top(row)),
-            tooltip: (item) => item.dataset.label + ": " + format(item.raw[1] - item.raw[0]) + " µs",
+            tops: chart.values.map((value, row) => Math.max(value, (chart.whiskers[row] || [0, 0])[1])),
+            tooltip: (item) => " " + item.dataset.label + ": " + format(item.raw[1] - item.raw[0]) + " µs",
         };
     }
 
@@ -63,7 +64,6 @@
     }
 
     function dots(chart, theme) {
-        const shapes = ["circle", "rect", "triangle", "rectRot"];
         const known = (row) => chart.series.map((series) => series.values[row]).filter((value) => value > 0);
         return {
             type: "line",
@@ -71,17 +71,15 @@
                 label: series.name,
                 data: series.values,
                 showLine: false,
-                pointStyle: shapes[index % shapes.length],
-                pointRadius: 5,
-                pointHoverRadius: 7,
+                pointStyle: SHAPES[index % SHAPES.length],
+                pointRadius: 6,
+                pointHoverRadius: 8,
                 backgroundColor: pgperf.colour(series.colour),
                 borderColor: theme.background,
                 borderWidth: 1,
             })),
-            legend: true,
             logarithmic: true,
             ranges: chart.rows.map((_row, row) => [Math.min(...known(row)), Math.max(...known(row))]),
-            grace: 0.06,
         };
     }
 
@@ -115,11 +113,7 @@
 
     function plugins(chart, made, theme, font) {
         const options = {
-            legend: {
-                display: Boolean(made.legend),
-                align: "start",
-                labels: {color: theme.text, usePointStyle: true, boxHeight: 9, padding: 14},
-            },
+            legend: {display: false},
             tooltip: {callbacks: {title: (items) => chart.rows[items[0].dataIndex].join(" · "), label: made.tooltip || labelled}},
             whiskers: {intervals: chart.whiskers, colour: theme.text},
             ends: {texts: chart.ends, tops: made.tops, colour: theme.text, font},
@@ -146,7 +140,6 @@
                 responsive: true,
                 maintainAspectRatio: false,
                 maxBarThickness: BAR,
-                font: {family: theme.font, size: LABEL_FONT},
                 layout: {padding: {right: endWidth(chart.ends, canvas, font)}},
                 interaction: {mode: made.type === "line" ? "y" : "nearest", intersect: made.type !== "line"},
                 scales: axes(chart, made, theme),
@@ -163,17 +156,34 @@
         return Math.ceil(Math.max(0, ...(ends || []).map((text) => ctx.measureText(text).width))) + 16;
     }
 
+    /* The legend stands in the page, so that charts side by side keep their bars on one line. */
+    function showLegend(canvas, chart) {
+        const list = document.querySelector('[data-legend="' + canvas.dataset.chart + '"]');
+        const shapes = chart.kind === "dots" ? SHAPES : ["rect"];
+        list.replaceChildren(...(chart.series || []).map((series, index) => {
+            const item = document.createElement("li");
+            const swatch = item.appendChild(document.createElement("span"));
+            swatch.className = shapes[index % shapes.length];
+            swatch.style.backgroundColor = pgperf.colour(series.colour);
+            item.append(series.name);
+            return item;
+        }));
+        list.hidden = !chart.series;
+    }
+
     function draw(canvas) {
         const chart = JSON.parse(document.getElementById(canvas.dataset.chart).textContent);
         const lines = Math.max(1, ...chart.rows.map((row) => row.length));
-        canvas.parentElement.style.height = chart.rows.length * (lines > 1 ? 38 : 34) + 92 + "px";
+        canvas.parentElement.style.height = chart.rows.length * (lines > 1 ? 38 : 34) + 62 + "px";
         if (drawn.has(canvas)) {
             drawn.get(canvas).destroy();
         }
+        showLegend(canvas, chart);
         drawn.set(canvas, new Chart(canvas, configuration(chart, canvas)));
     }
 
     function drawAll() {
+        Object.assign(Chart.defaults.font, {family: pgperf.theme().font, size: LABEL_FONT});
         document.querySelectorAll("canvas[data-chart]").forEach(draw);
     }
 

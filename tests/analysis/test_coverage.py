@@ -1,0 +1,61 @@
+"""Simulated comparisons with known answers: how often an interval has the truth, and how often 5 % is seen."""
+
+import numpy as np
+import pytest
+
+from benchmarks.coverage import Scenario, chosen, pooled, simulate
+from pgperf.analysis.contrasts import Measurements
+from pgperf.analysis.outcome import judge
+from pgperf.records import Variant
+
+from .synthetic import blocks, variant
+
+TRIALS = 1000
+#: Three standard errors of a share near 95 % in so many trials.
+SLACK = 0.021
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.01, 0.02])
+@pytest.mark.parametrize(("count", "rounds"), [(6, 2), (6, 5), (3, 10)])
+def test_a_a_intervals_cover(count: int, rounds: int, bias: float) -> None:
+    found = simulate(Scenario(count, rounds, bias), TRIALS, {"chosen": chosen})["chosen"]
+    assert found.coverage >= 0.95 - SLACK
+
+
+def test_one_block_covers_what_its_processes_do() -> None:
+    assert simulate(Scenario(1, 20, 0.0), TRIALS, {"chosen": chosen})["chosen"].coverage >= 0.95 - SLACK
+
+
+def test_strays_do_not_break_it() -> None:
+    assert simulate(Scenario(6, 5, 0.01, 0.1), TRIALS, {"chosen": chosen})["chosen"].coverage >= 0.95 - SLACK
+
+
+def test_pooling_the_rounds_would_not_cover() -> None:
+    """Why blocks are the sample: two processes of one program differ for as long as they live."""
+    assert simulate(Scenario(6, 5, 0.02), TRIALS, {"pooled": pooled})["pooled"].coverage < 0.85
+
+
+def test_five_per_cent_are_seen_and_nothing_is_not() -> None:
+    """A small run as a whole: a drifting machine, biased processes, one pair 5 % apart and one not at all."""
+    rng = np.random.default_rng(11)
+    seen, false = 0, 0
+    for _ in range(60):
+        words = _small_run(rng)
+        seen += words[0] == "differs"
+        false += words[1] == "differs"
+    assert seen >= 57
+    assert false <= 1
+
+
+def _small_run(rng: np.random.Generator) -> list[str]:
+    base, slower, same = variant("libpq"), variant("psycopg"), variant("psycopg2")
+    drift = rng.lognormal(0, 0.3, (6, 5))
+    bias = {of: rng.lognormal(0, 0.004, 6) for of in (base, slower, same)}
+
+    def times(of: Variant, number: int, round_: int) -> float:
+        effect = 1.05 if of == slower else 1.0
+        return float(60 * effect * drift[number, round_] * bias[of][number] * rng.lognormal(0, 0.01))
+
+    measured = Measurements(blocks([base, slower, same], 6, 5, times))
+    comparisons = [measured.compare(of, base) for of in (slower, same)]
+    return [outcome.word for outcome in judge([found.log.at for found in comparisons if found])]

@@ -1,0 +1,125 @@
+"""Steps that add up, with rungs missing, with side rungs, from exact and from noisy times."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgperf.analysis.contrasts import Measurements
+from pgperf.analysis.ladder import adjusted, ladder, rungs
+from pgperf.records import Variant
+
+from .synthetic import block, blocks, variant
+
+LAYERS = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
+US = {"libpq": 60.0, "psycopg2": 64.0, "psycopg": 70.0, "django_cursor": 90.0, "django_orm": 210.0}
+VARIANTS = [variant(layer) for layer in LAYERS]
+
+
+def exact(of: Variant, number: int, round_: int) -> float:
+    return US[of.layer]
+
+
+def noisy(seed: int = 1):  # type: ignore[no-untyped-def]
+    rng = np.random.default_rng(seed)
+    return lambda of, number, round_: US[of.layer] * rng.lognormal(0, 0.03)
+
+
+def test_known_steps() -> None:
+    found = ladder(Measurements(blocks(VARIANTS, 6, 5, exact)), VARIANTS, "psycopg")
+    assert found
+    assert {key: found[key] for key in ("route", "mode", "clients", "placement")} == {
+        "route": "socket", "mode": "simple", "clients": 1, "placement": "apart",
+    }  # fmt: skip
+    steps = found["steps"]
+    assert [step["layer"] for step in steps] == ["libpq", "psycopg", "django_cursor", "django_orm"]
+    assert steps[0]["label"] == "libpq · socket"
+    assert [step["us"] for step in steps] == pytest.approx([60, 70, 90, 210])
+    assert [step["step_us"] for step in steps] == pytest.approx([60, 10, 20, 120])
+    assert [step["ratio"] for step in steps] == pytest.approx([1, 7 / 6, 1.5, 3.5])
+
+
+def test_the_other_driver_stands_beside() -> None:
+    measured = Measurements(blocks(VARIANTS, 6, 5, exact))
+    found = ladder(measured, VARIANTS, "psycopg2")
+    assert found
+    assert [step["layer"] for step in found["steps"]][1] == "psycopg2"
+    (side,) = found["side"]
+    assert side.keys() == found["steps"][0].keys()
+    assert (side["layer"], side["us"], side["step_us"]) == ("psycopg", pytest.approx(70), pytest.approx(10))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_steps_of_noisy_times_add_up(seed: int) -> None:
+    found = ladder(Measurements(blocks(VARIANTS, 6, 5, noisy(seed))), VARIANTS, "psycopg")
+    assert found
+    height = 0.0
+    for step in found["steps"]:
+        height += step["step_us"]
+        assert step["us"] == pytest.approx(height)
+        assert step["low"] < step["us"] < step["high"]
+        assert step["step_low_us"] < step["step_us"] < step["step_high_us"]
+        assert step["ratio_low"] <= step["ratio"] <= step["ratio_high"]
+    (side,) = found["side"]
+    assert side["us"] == pytest.approx(found["steps"][0]["us"] + side["step_us"])
+
+
+def test_noisy_steps_are_near_the_truth() -> None:
+    found = ladder(Measurements(blocks(VARIANTS, 20, 5, noisy())), VARIANTS, "psycopg")
+    assert found
+    assert [step["step_us"] for step in found["steps"]] == pytest.approx([60, 10, 20, 120], abs=2)
+
+
+@pytest.mark.parametrize("missing", LAYERS)
+def test_a_missing_rung_leaves_a_shorter_ladder(missing: str) -> None:
+    present = [variant(layer) for layer in LAYERS if layer != missing]
+    found = ladder(Measurements(blocks(present, 6, 2, exact)), present, "psycopg")
+    assert found
+    assert [step["layer"] for step in found["steps"]] == [
+        layer for layer in ("libpq", "psycopg", "django_cursor", "django_orm") if layer != missing
+    ]
+    total = sum(step["step_us"] for step in found["steps"])
+    assert total == pytest.approx(US[found["steps"][-1]["layer"]])
+
+
+def test_one_rung_is_a_ladder_and_none_is_not() -> None:
+    measured = Measurements([block(variant("libpq"), 0, [50.0])])
+    found = ladder(measured, VARIANTS, "psycopg")
+    assert found
+    (only,) = found["steps"]
+    assert (only["us"], only["step_us"], only["ratio"], only["low"]) == (50.0, 50.0, 1.0, None)
+    assert found["side"] == []
+    assert ladder(Measurements([]), VARIANTS, "psycopg") is None
+    assert ladder(Measurements([block(variant("fake"), 0, [1.0])]), [variant("fake")], "psycopg") is None
+
+
+def test_a_rung_that_shares_no_round_is_left_out() -> None:
+    measured = Measurements([block(variant("libpq"), 0, [50.0]), block(variant("django_orm"), 1, [200.0])])
+    found = ladder(measured, VARIANTS, "psycopg")
+    assert found
+    assert [step["layer"] for step in found["steps"]] == ["libpq"]
+
+
+def test_rungs_ignore_the_order_they_come_in() -> None:
+    assert rungs(VARIANTS[::-1], "psycopg") == rungs(VARIANTS, "psycopg")
+
+
+heights = st.lists(st.integers(-1000, 1000).map(float), min_size=1, max_size=6)
+
+
+@given(heights)
+def test_differences_that_agree_are_kept(true: list[float]) -> None:
+    found = adjusted([[one - other for other in true] for one in true])
+    assert found == pytest.approx([height - true[0] for height in true], abs=1e-9)
+
+
+@given(st.integers(2, 5).flatmap(lambda n: st.lists(st.floats(-100, 100), min_size=n * n, max_size=n * n)))
+def test_the_fit_is_the_least_squares_one(flat: list[float]) -> None:
+    n = round(len(flat) ** 0.5)
+    raw = np.array(flat).reshape(n, n)
+    differences = raw - raw.T
+    design = np.array(
+        [[(k == i) - (k == j) for k in range(n)] for i in range(n) for j in range(n)], dtype=float
+    )
+    fitted = np.linalg.lstsq(design, differences.ravel(), rcond=None)[0]
+    assert adjusted(differences.tolist()) == pytest.approx(list(fitted - fitted[0]), abs=1e-6)

@@ -2,7 +2,6 @@
 
 import pytest
 from django.test import Client
-
 from pytest_django.fixtures import DjangoAssertNumQueries
 
 from example.books.models import Book

@@ -12,7 +12,7 @@ class PgperfConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        # These import models, which exist only now; checks and workers register what they hold on import.
-        from pgperf import catalog_rows, checks, workers  # noqa: F401
+        # Only now are there models to import; the checks register themselves. A worker's hooks come with tasks.py.
+        from pgperf import catalog_rows, checks  # noqa: F401
 
         post_migrate.connect(catalog_rows.copy_catalog, sender=self, dispatch_uid="pgperf.copy_catalog")

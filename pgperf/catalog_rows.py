@@ -17,7 +17,7 @@ def copy_catalog(*, apps: Apps, using: str, **_: Any) -> None:
         return
     if not router.allow_migrate_model(using, benchmarks):
         return
-    for shipped in getattr(catalog, "BENCHMARKS", {}).values():
+    for shipped in catalog.BENCHMARKS.values():
         workload, _made = workloads.objects.using(using).get_or_create(
             name=shipped.workload.name, defaults=_workload_fields(shipped.title, shipped.workload)
         )
@@ -31,7 +31,7 @@ def _workload_fields(title: str, workload: records.Workload) -> dict[str, Any]:
     return {**fields, "args": list(workload.args), "other_args": list(workload.other_args), "title": title}
 
 
-def _benchmark_fields(shipped: "catalog.CatalogBenchmark") -> dict[str, Any]:
+def _benchmark_fields(shipped: catalog.CatalogBenchmark) -> dict[str, Any]:
     lists = {name: list(getattr(shipped, name)) for name in ("layers", "routes", "modes", "clients")}
     plain = ("title", "description", "placement", "blocks", "rounds", "slice_ms")
     return {**lists, **{name: getattr(shipped, name) for name in plain}}

@@ -1,1 +1,149 @@
-"""What a Celery worker does for pgperf."""
+"""What a Celery worker does for pgperf beside its tasks: say that it lives and what it can run, put stale runs right.
+
+A thread of the worker's main process does it, so that a slow database cannot hold up the site's own tasks. It is
+silent while a run of ours is under way there: the run's own heartbeat says that the worker lives.
+pgperf.tasks imports this, so that only workers do.
+"""
+
+import logging
+import platform
+import threading
+from importlib import metadata
+from typing import Any
+
+import django
+from celery import signals
+from celery.worker import state
+from django.db import DatabaseError, close_old_connections, connections, router
+from django.db.models.functions import Now
+
+import pgperf
+from pgperf import layers, runs, sending
+from pgperf.conf import get_settings
+from pgperf.models import Run, Worker
+from pgperf.perform import summarise_lost
+
+logger = logging.getLogger(__name__)
+
+BEAT_SECONDS = 10.0
+_PACKAGES = ("psycopg", "psycopg2", "psycopg2-binary", "celery")
+_UNFIT_POOLS = ("gevent", "eventlet")
+
+#: Why runs must not be performed in this process; "" if they may.
+pool_refusal = ""
+
+
+class Beat(threading.Thread):
+    """Writes the Worker row at once and then every BEAT_SECONDS, until stopped."""
+
+    def __init__(self, hostname: str, queue: str) -> None:
+        super().__init__(name="pgperf-beat", daemon=True)
+        self.hostname = hostname
+        self._queue = queue
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        self._guarded(self._arrive)
+        while not self._over.wait(BEAT_SECONDS):
+            if not is_measuring():
+                self._guarded(self._still_here)
+        self._guarded(self._leave)
+
+    def stop(self) -> None:
+        """Ask it to leave; returns at once."""
+        self._over.set()
+
+    def _arrive(self) -> None:
+        facts = {"queue": self._queue, "layers": abilities(), "versions": versions(), "last_seen": Now()}
+        _workers().update_or_create(hostname=self.hostname, defaults=facts)
+        put_right()
+
+    def _still_here(self) -> None:
+        if not _workers().filter(hostname=self.hostname).update(last_seen=Now()):
+            self._arrive()
+        put_right()
+
+    def _leave(self) -> None:
+        _workers().filter(hostname=self.hostname).delete()
+
+    def _guarded(self, step: Any) -> None:
+        """A database that is away for a while must not end the thread; between beats no connection stays open."""
+        try:
+            close_old_connections()
+            step()
+        except DatabaseError as error:
+            logger.warning("pgperf: the worker's row could not be written (%s)", type(error).__name__)
+        finally:
+            connections.close_all()
+
+
+def put_right() -> runs.Reconciled:
+    """Reconcile, and summarise the finished blocks of runs that were lost."""
+    reconciled = runs.reconcile()
+    for run in Run.objects.using(router.db_for_write(Run)).filter(status=Run.Status.LOST, analysis_version=0):
+        summarise_lost(run)
+    return reconciled
+
+
+def abilities() -> dict[str, str]:
+    """Layer -> why this machine cannot run it; "" if it can."""
+    build_dir = get_settings().BUILD_DIR
+    return {name: pool_refusal or layers.unavailable(name, "simple", build_dir) for name in layers.LAYERS}
+
+
+def versions() -> dict[str, str]:
+    """What runs here: pgperf, Python, Django, and the drivers and Celery that are installed."""
+    found = {
+        "pgperf": pgperf.__version__,
+        "python": platform.python_version(),
+        "django": django.get_version(),
+    }
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def is_measuring() -> bool:
+    """Is a run of ours under way in this worker?"""
+    return any(request.name == sending.TASK for request in list(state.active_requests))
+
+
+_beat: Beat | None = None
+
+
+@signals.worker_ready.connect(dispatch_uid="pgperf.arrive")
+def arrive(sender: Any, **_: Any) -> None:
+    """Start the beat of a worker that takes pgperf's queue; `sender` is its consumer."""
+    global _beat, pool_refusal
+    pool_refusal = refusal_of(type(sender.pool).__module__)
+    queue = get_settings().QUEUE
+    if queue in sender.app.amqp.queues.consume_from:
+        _beat = Beat(str(sender.hostname), queue)
+        _beat.start()
+
+
+@signals.worker_shutting_down.connect(dispatch_uid="pgperf.leave")
+def leave(**_: Any) -> None:
+    """A worker that takes no more runs is not shown as one that does."""
+    if _beat:
+        _beat.stop()
+
+
+@signals.worker_shutdown.connect(dispatch_uid="pgperf.gone")
+def gone(**_: Any) -> None:
+    if _beat:
+        _beat.join(BEAT_SECONDS)
+
+
+def refusal_of(pool: str) -> str:
+    """Why a pool may not measure, by the name of its module: green threads stop while a driver waits, all at once."""
+    unfit = next((name for name in _UNFIT_POOLS if name in pool), "")
+    remedy = "start one for pgperf with --pool prefork"
+    return f"The worker uses Celery's {unfit} pool, which cannot measure: {remedy}." if unfit else ""
+
+
+def _workers() -> Any:
+    return Worker.objects.using(router.db_for_write(Worker))

@@ -1,0 +1,121 @@
+"""From a Database and its Targets to routes with a login. Only the process that measures does this.
+
+A credential is a reference; the password it leads to stays in the Route, in memory. No error here quotes a secret.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.db import connections
+
+from pgperf.conf import get_settings
+from pgperf.exceptions import CredentialError
+from pgperf.models import Database, Target
+from pgperf.records import Route
+
+_SECRET_PREFIX = "PGPERF_SECRET_"
+_MAX_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Login:
+    """Who to log in as. `host` is the one that the credential belongs to; None: it belongs to no host."""
+
+    user: str
+    password: str
+    host: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Login({self.user!r})"
+
+
+def resolve(database: Database, names: Iterable[str]) -> dict[str, Route]:
+    """The routes of that name. Raises CredentialError naming the field and the remedy."""
+    login = _login(database)
+    targets = {target.route: target for target in database.targets.filter(enabled=True)}
+    missing = [name for name in names if name not in targets]
+    if missing:
+        raise CredentialError(f"routes: database {database} has no enabled target for {', '.join(missing)}")
+    return {name: _route(database, targets[name], login) for name in names}
+
+
+def _route(database: Database, target: Target, login: Login) -> Route:
+    if login.host is not None:
+        _check_host(target, login.host)
+    return Route(
+        name=target.route,
+        host=target.host,
+        port=target.port,
+        dbname=database.dbname,
+        user=login.user,
+        password=login.password,
+        sslmode=target.sslmode,
+        pooler=target.pooler,
+    )
+
+
+def _check_host(target: Target, own: str) -> None:
+    """An alias's password goes to the alias's own host, or where settings allow it."""
+    if target.host != own and target.host not in get_settings().ALLOWED_HOSTS:
+        raise CredentialError(
+            f"host: target {target} has {target.host!r}, which is not the alias's own host; "
+            "to send the alias's password there, add it to PGPERF['ALLOWED_HOSTS']"
+        )
+
+
+def _login(database: Database) -> Login:
+    kind, _, name = database.credential.partition(":")
+    if kind == "alias":
+        return _from_alias(database, name)
+    if kind not in ("env", "file"):
+        raise CredentialError(
+            f"credential: database {database} needs alias:NAME, env:PGPERF_SECRET_NAME or file:NAME"
+        )
+    if not database.user:
+        raise CredentialError(f"user: database {database} needs one, {kind}: holds a password only")
+    return Login(database.user, _from_environment(name) if kind == "env" else _from_file(name))
+
+
+def _from_alias(database: Database, name: str) -> Login:
+    if name not in connections.databases:
+        raise CredentialError(f"credential: DATABASES has no alias {name!r} on this machine")
+    alias = connections.databases[name]
+    if "postgresql" not in alias["ENGINE"] and "postgis" not in alias["ENGINE"]:
+        raise CredentialError(f"credential: alias {name!r} of DATABASES is no PostgreSQL ({alias['ENGINE']})")
+    user = str(alias.get("USER") or "")
+    if database.user not in ("", user):
+        raise CredentialError(
+            f"user: leave it empty, the password of alias {name!r} is not {database.user!r}'s"
+        )
+    if not user:
+        raise CredentialError(f"credential: alias {name!r} of DATABASES has no USER")
+    return Login(user, str(alias.get("PASSWORD") or ""), str(alias.get("HOST") or ""))
+
+
+def _from_environment(name: str) -> str:
+    if not name.startswith(_SECRET_PREFIX):
+        raise CredentialError(f"credential: the variable's name must start with {_SECRET_PREFIX}")
+    if name not in os.environ:
+        raise CredentialError(
+            f"credential: {name} is not set in the environment of the process that measures"
+        )
+    return os.environ[name]
+
+
+def _from_file(name: str) -> str:
+    directory = get_settings().SECRETS_DIR
+    if not directory:
+        raise CredentialError("credential: file: needs PGPERF['SECRETS_DIR']")
+    root = Path(directory).resolve()
+    path = (root / name).resolve()
+    if not name or not path.is_relative_to(root) or not path.is_file():
+        raise CredentialError(f"credential: no file {name!r} in PGPERF['SECRETS_DIR'] on this machine")
+    try:
+        with path.open("rb") as file:
+            return file.read(_MAX_BYTES).decode().rstrip("\r\n")
+    except OSError as error:
+        raise CredentialError(f"credential: file {name!r} cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise CredentialError(f"credential: file {name!r} is not UTF-8 text") from None

@@ -1,0 +1,56 @@
+"""Sees to it that a workload's tables and rows are there, where the Database permits it."""
+
+from pgperf.catalog import FIXTURES, Fixture
+from pgperf.exceptions import ClientFailed, FixtureMissing
+from pgperf.models import Database
+from pgperf.records import Route
+from pgperf.runner.monitor import Monitor
+
+
+def ensure(name: str, database: Database, route: Route) -> bool:
+    """Make the fixture where it is missing; True if it was made. An empty name needs nothing.
+
+    Raises FixtureMissing with the SQL or the box to tick, ClientFailed when the server cannot be asked.
+    """
+    if not name:
+        return False
+    if name not in FIXTURES:
+        raise FixtureMissing(f"fixture: {name!r} is unknown; choose from {', '.join(FIXTURES)}")
+    with Monitor(route, "pgperf-fixture") as monitor:
+        return _ensure(FIXTURES[name], database, route, monitor)
+
+
+def statements(name: str) -> str:
+    """The SQL that makes a fixture, for people who run it themselves."""
+    return "\n".join(f"{statement};" for statement in FIXTURES[name].create)
+
+
+def _ensure(fixture: Fixture, database: Database, route: Route, monitor: Monitor) -> bool:
+    if _is_there(fixture, monitor):
+        return False
+    if not database.allow_fixtures:
+        raise FixtureMissing(
+            f"fixture: the tables of {fixture.name!r} are not in database {database}. Tick 'allow fixtures' there, "
+            f"or run this as their owner:\n{statements(fixture.name)}"
+        )
+    try:
+        for statement in fixture.create:
+            monitor.query(statement)
+    except ClientFailed as error:
+        raise FixtureMissing(_denied(fixture, route, error)) from None
+    if not _is_there(fixture, monitor):
+        raise FixtureMissing(f"fixture: {fixture.name!r} was made, but is not there as it should be")
+    return True
+
+
+def _is_there(fixture: Fixture, monitor: Monitor) -> bool:
+    return monitor.query(fixture.probe) in ([["t"]], [["true"]], [["True"]])
+
+
+def _denied(fixture: Fixture, route: Route, error: ClientFailed) -> str:
+    return (
+        f"fixture: {fixture.name!r} cannot be made: {error}. Let the user do it "
+        f'(GRANT CREATE ON DATABASE "{route.dbname}" TO "{route.user}";) or run this as an owner and grant '
+        f'(GRANT USAGE ON SCHEMA pgperf TO "{route.user}"; GRANT SELECT ON ALL TABLES IN SCHEMA pgperf TO '
+        f'"{route.user}";):\n{statements(fixture.name)}'
+    )

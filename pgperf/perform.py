@@ -1,0 +1,266 @@
+"""One run from claim to end: what the Celery task and the foreground command both do.
+
+Every way out ends in a final state with a reason that holds no secret. A process that is killed leaves the run to
+`runs.reconcile`.
+"""
+
+import logging
+import threading
+import time
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from celery.exceptions import SoftTimeLimitExceeded
+from django.contrib.auth import get_user_model
+from django.db import DatabaseError, connections, router, transaction
+
+from pgperf import credentials, fixtures, layers, runs, store
+from pgperf.analysis.summary import summarise
+from pgperf.conf import get_settings
+from pgperf.exceptions import CredentialError, FenceLost, PgperfError, RunCancelled
+from pgperf.models import Run
+from pgperf.records import Definition, Plan, Route, VariantBlock
+from pgperf.runner.plan import make_plan
+from pgperf.runner.run import Machine, Outcome, execute
+from pgperf.wire import scrub
+
+logger = logging.getLogger(__name__)
+
+_REASON_CHARACTERS = 500
+
+
+class Watch(Protocol):
+    """Who looks on in this process, such as a progress bar."""
+
+    def progress(self, share: float, message: str) -> None: ...
+
+
+def perform(run_id: int, worker: str, watch: Watch | None = None) -> Run:
+    """Claim the run, measure, store; the run in its final state.
+
+    Raises RunWaits or RunConflict when it cannot be claimed, FenceLost when it was taken away on the way. What
+    stops the process itself (KeyboardInterrupt, SystemExit) is passed on after the run has ended.
+    """
+    run = runs.claim(run_id, worker)
+    job = _Job(run, watch)
+    try:
+        outcome = job.measure()
+        job.done(outcome)
+    except FenceLost:
+        logger.warning("run %s was taken away from attempt %s", run.pk, run.attempt)
+        raise
+    except BaseException as error:
+        job.end(error)
+        if not isinstance(error, Exception):
+            raise
+    return run
+
+
+def skipped_layers(definition: Definition, build_dir: str) -> dict[str, str]:
+    """What of the definition this machine cannot run: "layer" or "layer/mode" -> the reason."""
+    skipped: dict[str, str] = {}
+    for layer in definition.layers:
+        reasons = {mode: layers.unavailable(layer, mode, build_dir) for mode in definition.modes}
+        lacking = {mode: reason for mode, reason in reasons.items() if reason}
+        if len(lacking) == len(reasons):
+            skipped[layer] = next(iter(lacking.values()))
+        else:
+            skipped |= {f"{layer}/{mode}": reason for mode, reason in lacking.items()}
+    return skipped
+
+
+def summarise_lost(run: Run) -> bool:
+    """Summarise what an ended run has stored and nobody summarised; True if it now has a summary."""
+    if run.summary or not run.blocks.exists():
+        return False
+    definition = Definition.from_json(run.definition)
+    skipped = skipped_layers(definition, get_settings().BUILD_DIR)
+    return _summarise_part(run, definition, skipped)
+
+
+@dataclass
+class _Job:
+    """A claimed run on its way."""
+
+    run: Run
+    watch: Watch | None
+    skipped: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
+
+    def measure(self) -> Outcome:
+        settings, run = get_settings(), self.run
+        _check_permission(run)
+        definition = Definition.from_json(run.definition)
+        self.skipped = skipped_layers(definition, settings.BUILD_DIR)
+        plan = make_plan(definition, self.skipped)
+        routes = self._routes(plan)
+        observer = _Recorder(run, self.watch, settings.HEARTBEAT_SECONDS)
+        machine = Machine(
+            build_dir=settings.BUILD_DIR,
+            run_id=str(run.pk),
+            pin_server=settings.PIN_SERVER,
+            connection_share=settings.CONNECTION_SHARE,
+            max_run_seconds=settings.MAX_RUN_SECONDS,
+        )
+        with observer.pulse(settings.STALE_SECONDS / 3):
+            self._prepare(plan, routes)
+            return execute(plan, routes, machine, observer)
+
+    def done(self, outcome: Outcome) -> None:
+        """The summary and the end in one transaction, under the fence."""
+        run, plan = self.run, outcome.plan
+        summary = summarise(plan.definition, plan.variants, store.load_blocks(run), layers.django_driver())
+        with transaction.atomic(using=router.db_for_write(Run)):
+            runs.finish(run)
+            store.save_facts(run, outcome.environment, outcome.timings)
+            store.save_summary(run, summary, skipped=dict(plan.skipped), partial=False)
+
+    def end(self, error: BaseException) -> None:
+        """End the run for the reason the error gives, and summarise the blocks that it finished."""
+        reason = _reason(error, self.secrets)
+        if not isinstance(error, PgperfError | KeyboardInterrupt):
+            logger.error("run %s: %s", self.run.pk, scrub(_trace(error), self.secrets))
+        try:
+            if isinstance(error, RunCancelled | KeyboardInterrupt):
+                runs.cancelled(self.run, reason)
+            else:
+                runs.fail(self.run, reason)
+            _summarise_part(self.run, Definition.from_json(self.run.definition), self.skipped)
+        except (FenceLost, DatabaseError) as trouble:
+            logger.error("run %s could not be ended: %s", self.run.pk, type(trouble).__name__)
+
+    def _routes(self, plan: Plan) -> dict[str, Route]:
+        if self.run.database is None:
+            raise CredentialError(f"database: {self.run.database_name} was deleted")
+        routes = credentials.resolve(self.run.database, plan.definition.routes)
+        self.secrets = {"password": next(iter(routes.values())).password}
+        return routes
+
+    def _prepare(self, plan: Plan, routes: Mapping[str, Route]) -> None:
+        if all(variant.layer == "fake" for variant in plan.variants):
+            return
+        direct = next((route for route in routes.values() if not route.pooler), next(iter(routes.values())))
+        assert self.run.database
+        fixtures.ensure(plan.definition.workload.fixture, self.run.database, direct)
+
+
+class _Recorder:
+    """The engine's Observer: blocks into the store, progress into the heartbeat, the cancel flag out of the row."""
+
+    def __init__(self, run: Run, watch: Watch | None, every_s: float) -> None:
+        self._run = run
+        self._watch = watch
+        self._every_s = every_s
+        self._beaten = time.monotonic()
+        self._looked = 0.0
+        self._share, self._message = 0.0, "Connecting."
+        self._lock = threading.Lock()
+
+    def block_done(self, blocks: list[VariantBlock]) -> None:
+        store.save_blocks(self._run, blocks)
+        self._beat()
+
+    def progress(self, share: float, message: str) -> None:
+        self._share, self._message = share, message
+        if self._watch:
+            self._watch.progress(share, message)
+        if time.monotonic() - self._beaten >= self._every_s:
+            self._beat()
+
+    def cancelled(self) -> bool:
+        """Asks the database as rarely as the heartbeat is written."""
+        if time.monotonic() - self._looked < self._every_s:
+            return False
+        self._looked = time.monotonic()
+        return runs.is_cancelling(self._run)
+
+    @contextmanager
+    def pulse(self, longest_s: float) -> Iterator[None]:
+        """A second net: when no round has ended for so long (slow queries, many clients), a thread beats instead."""
+        over = threading.Event()
+        thread = threading.Thread(target=self._watch_over, args=(over, longest_s), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def _watch_over(self, over: threading.Event, longest_s: float) -> None:
+        while not over.wait(max(0.05, self._beaten + longest_s - time.monotonic())):
+            if time.monotonic() - self._beaten < longest_s:
+                continue
+            try:
+                with closing(connections[router.db_for_write(Run)]):
+                    self._beat()
+            except FenceLost:
+                return  # the runner finds out by itself
+            except DatabaseError:
+                logger.warning("run %s: its heartbeat could not be written", self._run.pk)
+                self._beaten = time.monotonic()
+
+    def _beat(self) -> None:
+        with self._lock:
+            runs.heartbeat(self._run, self._share, self._message)
+            self._beaten = time.monotonic()
+
+
+def _check_permission(run: Run) -> None:
+    """Whoever asked must still be allowed to; a command has nobody to ask for."""
+    if run.requested_by_id is None:
+        return
+    user = get_user_model()._default_manager.filter(pk=run.requested_by_id).first()
+    if user is None or not user.is_active or not user.has_perm("pgperf.start_run"):
+        raise PermissionGone("permission: the user who asked for this run may not start runs any more")
+
+
+class PermissionGone(PgperfError):
+    """Between the request and the run, its user lost the permission to start runs."""
+
+
+def _summarise_part(run: Run, definition: Definition, skipped: Mapping[str, str]) -> bool:
+    """A summary of the blocks that an unfinished run has; none when they do not suffice for one."""
+    blocks = store.load_blocks(run)
+    if not blocks:
+        return False
+    variants = _in_table_order(definition, skipped, blocks)
+    try:
+        summary = summarise(definition, variants, blocks, layers.django_driver())
+        store.save_summary(run, summary, skipped=dict(skipped), partial=True)
+    except DatabaseError:
+        raise
+    except Exception as error:
+        logger.error("run %s: its finished blocks could not be summarised: %s", run.pk, _trace(error))
+        return False
+    return True
+
+
+def _in_table_order(
+    definition: Definition, skipped: Mapping[str, str], blocks: Iterable[VariantBlock]
+) -> list[Any]:
+    """The variants that were measured, in the order of the plan (the placement may be another than planned)."""
+    measured = {block.variant.label: block.variant for block in blocks}
+    planned = [variant.label for variant in make_plan(definition, skipped).variants]
+    order = [label for label in planned if label in measured]
+    return [measured[label] for label in dict.fromkeys([*order, *measured])]
+
+
+def _reason(error: BaseException, secrets: Mapping[str, str]) -> str:
+    """What the page shows: short, and scrubbed."""
+    if isinstance(error, KeyboardInterrupt):
+        return "Cancelled: interrupted."
+    if isinstance(error, SoftTimeLimitExceeded):
+        return f"The run took longer than PGPERF['MAX_RUN_SECONDS'] ({get_settings().MAX_RUN_SECONDS} s)."
+    text = scrub(str(error), secrets)
+    if isinstance(error, SystemExit):
+        text = "The worker was shut down."
+    elif not isinstance(error, PgperfError):
+        text = f"Unexpected {type(error).__name__}: {text} (the worker's log has more)"
+    return text if len(text) <= _REASON_CHARACTERS else text[: _REASON_CHARACTERS - 1] + "…"
+
+
+def _trace(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))

@@ -1,0 +1,118 @@
+"""A run as plain JSON: what `pgperf run --json`, the run page's polling and scripts read."""
+
+import os
+from datetime import datetime
+from typing import Any
+
+from celery import current_app
+from django.conf import settings
+
+from pgperf import runs
+from pgperf.conf import get_settings
+from pgperf.models import ComparisonResult, Run, VariantResult, Worker
+
+TERMINAL = (Run.Status.DONE, Run.Status.FAILED, Run.Status.CANCELLED, Run.Status.LOST)
+
+_LATENCY = ("min", "mean", "stddev", "p50", "p90", "p95", "p99", "max")
+_COLD = ("startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second")
+_CPU = ("client_user", "client_sys", "pooler", "server", "unattributed")
+_VERDICT = ("word", "certainty", "evidence")
+_VARIANT = (
+    "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "copy", "ops", "rows", "errors",
+    "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
+)  # fmt: skip
+_COMPARISON = (
+    "variant", "baseline", "ratio", "low", "high", "delta_us", "delta_low_us", "delta_high_us", "outcome", "aa",
+    "pairs", "sample", "mde",
+)  # fmt: skip
+
+
+def run_json(run: Run) -> dict[str, Any]:
+    """The contract object: run, variants, comparisons, ladders, timings. Null is "not known", never zero."""
+    return {
+        "run": {
+            "id": run.pk,
+            "status": str(runs.effective_status(run)),
+            "benchmark": run.benchmark_name,
+            "database": run.database_name,
+            "quick": run.quick,
+            "requested": _time(run.requested_at),
+            "started": _time(run.started_at),
+            "finished": _time(run.finished_at),
+            "error": run.error,
+            "partial": bool(run.summary.get("partial", False)),
+            "skipped": run.summary.get("skipped", {}),
+            "definition": run.definition,
+            "definition_hash": run.definition_hash,
+            "environment": run.environment,
+        },
+        "variants": [_variant(row) for row in run.variants.all()],
+        "comparisons": [_comparison(row) for row in run.comparisons.all()],
+        "ladders": run.summary.get("ladders", []),
+        "timings": run.timings,
+    }
+
+
+def progress_json(run: Run) -> dict[str, Any]:
+    """What the run page polls. A run whose worker died is put right here, so that it shows even with none left."""
+    if runs.effective_status(run) != run.status:
+        runs.mark_lost()
+        run.refresh_from_db()
+    workers = len(live_workers())
+    return {
+        "id": run.pk,
+        "status": run.status,
+        "status_text": run.get_status_display(),
+        "progress": run.progress,
+        "message": run.message,
+        "error": run.error,
+        "terminal": run.status in TERMINAL,
+        "workers": workers,
+        "hint": _hint(run, workers),
+    }
+
+
+def live_workers() -> list[Worker]:
+    """The workers that are there now, by name."""
+    return list(runs.live_workers())
+
+
+def worker_command() -> str:
+    """The command that starts a worker for pgperf, as one would type it beside manage.py."""
+    return f"celery -A {_project()} worker --queues {get_settings().QUEUE} --pool prefork --concurrency 1"
+
+
+def _hint(run: Run, workers: int) -> str:
+    if run.status == Run.Status.QUEUED and run.queue and not workers:
+        return f"No worker is running. Start one: {worker_command()}"
+    if run.status == Run.Status.RUNNING and run.cancel_requested:
+        return "Stopping: the run ends after the slices under way."
+    return ""
+
+
+def _project() -> str:
+    """The package of the site's Celery application: where its settings live, unless the application is named."""
+    module = os.environ.get("DJANGO_SETTINGS_MODULE") or str(getattr(settings, "SETTINGS_MODULE", ""))
+    return str(current_app.main or module.partition(".")[0] or "PROJECT")
+
+
+def _variant(row: VariantResult) -> dict[str, Any]:
+    return {
+        **{name: getattr(row, name) for name in _VARIANT},
+        "latency_us": _known(row.latency_us, _LATENCY),
+        "cold_us": _known(row.cold_us, _COLD),
+        "cpu_us_per_op": _known(row.cpu_us_per_op, _CPU),
+        "verdict": _known(row.verdict, _VERDICT),
+    }
+
+
+def _comparison(row: ComparisonResult) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in _COMPARISON}
+
+
+def _known(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: values.get(name) for name in names}
+
+
+def _time(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None

@@ -1,0 +1,56 @@
+"""Hands a run's message to Celery's broker, quickly or not at all. The message is a hint; the Run row is the truth."""
+
+import logging
+from typing import Any
+
+from celery import Celery, current_app
+from kombu.exceptions import KombuError
+
+from pgperf.conf import get_settings
+from pgperf.exceptions import BrokerUnreachable
+
+logger = logging.getLogger(__name__)
+
+TASK = "pgperf.tasks.run_benchmark"
+#: Version of the message's arguments: (run id, version).
+SCHEMA = 1
+
+_CONNECT_TIMEOUT_S = 3.0
+_ANSWER_TIMEOUT_S = 4.0
+#: Beyond the run's own limit, so that the run can still say what was too long.
+_SOFT_GRACE_S = 60
+_HARD_GRACE_S = 90
+
+
+def send(run_id: int, queue: str) -> None:
+    """Put the run's message on a queue. Raises BrokerUnreachable within seconds when the broker does not take it."""
+    app = current_app._get_current_object()
+    limit = get_settings().MAX_RUN_SECONDS
+    try:
+        with _connection(app) as connection:
+            app.send_task(
+                TASK,
+                args=(run_id, SCHEMA),
+                queue=queue,
+                connection=connection,
+                ignore_result=True,
+                retry=False,
+                soft_time_limit=limit + _SOFT_GRACE_S,
+                time_limit=limit + _HARD_GRACE_S,
+            )
+    except _errors(app) as error:
+        logger.warning("the broker did not take the message of run %s: %s", run_id, type(error).__name__)
+        raise BrokerUnreachable(f"Celery's broker does not answer ({type(error).__name__})") from None
+
+
+def _connection(app: Celery) -> Any:
+    """A connection with deadlines: without a socket timeout a silent broker would hold a page for ever."""
+    options: dict[str, Any] = {"max_retries": 0}
+    if str(app.conf.broker_url or "").startswith(("redis", "rediss", "sentinel", "valkey")):
+        options |= {"socket_timeout": _ANSWER_TIMEOUT_S, "socket_connect_timeout": _CONNECT_TIMEOUT_S}
+    return app.connection_for_write(connect_timeout=_CONNECT_TIMEOUT_S, transport_options=options)
+
+
+def _errors(app: Celery) -> tuple[type[BaseException], ...]:
+    with app.connection_for_write() as connection:  # lazy: nothing is opened
+        return (OSError, KombuError, *connection.connection_errors, *connection.channel_errors)

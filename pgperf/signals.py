@@ -1,0 +1,15 @@
+"""Signals a site may connect to. Receivers get `run` (a `pgperf.models.Run`); what they raise is logged and dropped.
+
+They are sent in the process that moved the run (a Celery worker as a rule), after the change is committed.
+"""
+
+from django.dispatch import Signal
+
+#: A run was claimed and starts to measure.
+run_started = Signal()
+
+#: A run ended, in whatever state: look at `run.status`.
+run_finished = Signal()
+
+#: A run ended in the state failed or lost; `run.error` says why. Sent after `run_finished`.
+run_failed = Signal()

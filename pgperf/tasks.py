@@ -1,0 +1,34 @@
+"""The Celery task: a message names a run, the Run row says the rest."""
+
+import logging
+from typing import Any
+
+from celery import shared_task
+
+from pgperf import runs, sending, workers
+from pgperf.exceptions import RunConflict
+from pgperf.perform import perform
+
+logger = logging.getLogger(__name__)
+
+
+# Queue and time limits come with each message (pgperf.sending): they are settings, read when a run is asked for.
+@shared_task(name=sending.TASK, bind=True, acks_late=False, ignore_result=True, max_retries=0)
+def run_benchmark(self: Any, run_id: int, schema: int) -> None:
+    """Perform the run. A message that comes twice, late or for a run that waits its turn does nothing."""
+    try:
+        if reason := _refusal(schema):
+            runs.refuse(run_id, reason)
+        else:
+            perform(run_id, str(self.request.hostname or ""))
+    except RunConflict as error:
+        logger.info("run %s: %s", run_id, error)
+
+
+def _refusal(schema: int) -> str:
+    if schema != sending.SCHEMA:
+        return (
+            f"The worker runs another version of pgperf than the site (message {schema}, it knows {sending.SCHEMA}): "
+            "restart the workers after an upgrade."
+        )
+    return workers.pool_refusal

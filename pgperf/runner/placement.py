@@ -69,7 +69,9 @@ class Borrowed:
         """Bind it, remembering what it had; silently left alone when it is gone or not ours to bind."""
         if not cpus or not may_pin(pid):
             return
-        self._before.setdefault(pid, frozenset(os.sched_getaffinity(pid)))
+        had = frozenset(os.sched_getaffinity(pid))
+        # A run that was killed could not give it back: what it had is then what runs like this one give.
+        self._before.setdefault(pid, frozenset(os.sched_getaffinity(0)) if had == cpus else had)
         pin(pid, cpus)
 
     def give_back(self) -> None:

@@ -1,6 +1,8 @@
 """Seats: who runs on which processors, and what happens when a wish cannot be granted."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -40,6 +42,18 @@ def test_borrowed_processes_get_their_processors_back() -> None:
     assert os.sched_getaffinity(0) == set(sorted(before)[:1])
     borrowed.give_back()
     assert os.sched_getaffinity(0) == before
+
+
+def test_what_a_killed_run_left_pinned_gets_all_processors_back() -> None:
+    before = os.sched_getaffinity(0)
+    one = frozenset(sorted(before)[:1])
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        placement.pin(other.pid, one)
+        borrowed = placement.Borrowed()
+        borrowed.pin(other.pid, one)
+        borrowed.give_back()
+        assert os.sched_getaffinity(other.pid) == before
+        other.communicate(b"\n")
 
 
 def test_pinning_a_process_that_is_gone_says_so() -> None:

@@ -6,7 +6,8 @@ durations in nanoseconds, little-endian uint64. docs/protocol.md is the prose ve
 
 import json
 from collections.abc import Mapping
-from typing import Any, BinaryIO, NamedTuple
+from types import NoneType, UnionType
+from typing import Any, BinaryIO, NamedTuple, get_args, get_origin
 
 from pgperf.exceptions import ProtocolError
 
@@ -25,7 +26,8 @@ class Spec(NamedTuple):
 
     A statement comes in every form a layer may need, so that no client has to translate: `sql` has `%s`
     placeholders and goes with `args`; `sql_literal` has the arguments written in; `sql_numbered` has `$1`
-    placeholders and goes with `args_text` (text format, null for NULL). `other_*` is the second query of the cold phases.
+    placeholders and goes with `args_text` (text format, null for NULL). `other_*` is the second query of the cold
+    phases.
     """
 
     protocol: int = PROTOCOL
@@ -167,13 +169,33 @@ def encode(message: Message) -> bytes:
 
 
 def decode(line: bytes) -> Message:
-    """The message in one line. Raises ProtocolError for anything else; unknown fields are refused."""
+    """The message in one line. Raises ProtocolError for anything else; unknown fields and wrong types are refused."""
     try:
         body = json.loads(line)
         cls = _TYPES[body.pop("type")]
-        return cls(**body)
+        message = cls(**body)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ProtocolError(f"not a message of protocol {PROTOCOL}: {type(error).__name__}") from error
+    for field, kind in cls.__annotations__.items():
+        if not _fits(getattr(message, field), kind):
+            raise ProtocolError(
+                f"not a message of protocol {PROTOCOL}: {_NAMES[cls]}.{field} has the wrong type"
+            )
+    return message
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if kind is Any:
+        return True
+    if isinstance(kind, UnionType):
+        return any(_fits(value, member) for member in get_args(kind))
+    if get_origin(kind) is list:
+        return isinstance(value, list) and all(_fits(item, get_args(kind)[0]) for item in value)
+    if get_origin(kind) is dict:
+        return isinstance(value, dict) and all(_fits(item, get_args(kind)[1]) for item in value.values())
+    if kind is float:
+        return type(value) in (int, float)
+    return type(value) is (NoneType if kind is None else kind)
 
 
 def read_message(stream: BinaryIO) -> Message | None:

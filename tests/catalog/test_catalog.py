@@ -1,0 +1,78 @@
+"""The catalog: well-formed benchmarks, fixtures that can be made twice, SQL that is what Django sends."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection as django_connection
+from django.test.utils import CaptureQueriesContext
+
+from pgperf import registry, sql
+from pgperf.catalog import BENCHMARKS, FIXTURES, CatalogBenchmark, Fixture
+from pgperf.layers import LAYERS
+from pgperf.records import MODES, PLACEMENTS
+
+
+def rows(connection: psycopg.Connection, statement: str) -> list[Any]:
+    return connection.execute(statement).fetchall()
+
+
+@pytest.fixture
+def connection(stack: dict[str, str]) -> Iterator[psycopg.Connection]:
+    """A transaction that is rolled back, in the stack's own database."""
+    with psycopg.connect(
+        host="127.0.0.1", port=int(stack["PGPERF_DB_PORT"]), dbname=stack["PGPERF_DB_NAME"],
+        user=stack["PGPERF_DB_USER"], password=stack["PGPERF_DB_PASSWORD"],
+    ) as opened:  # fmt: skip
+        yield opened
+        opened.rollback()
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS.values(), ids=list(BENCHMARKS))
+def test_a_benchmark_names_only_what_there_is(benchmark: CatalogBenchmark) -> None:
+    assert set(benchmark.layers) <= set(LAYERS)
+    assert set(benchmark.modes) <= set(MODES)
+    assert benchmark.placement in PLACEMENTS
+    assert benchmark.workload.fixture in FIXTURES
+    assert benchmark.blocks >= 6
+    sql.literal(benchmark.workload.sql, benchmark.workload.args)
+    sql.literal(benchmark.workload.other_sql, benchmark.workload.other_args)
+
+
+@pytest.mark.parametrize("fixture", FIXTURES.values(), ids=list(FIXTURES))
+def test_a_fixture_is_made_twice_probed_and_dropped(fixture: Fixture, connection: psycopg.Connection) -> None:
+    for statement in fixture.drop:
+        connection.execute(statement)
+    assert rows(connection, fixture.probe) == [(False,)]
+    for statement in fixture.create * 2:
+        connection.execute(statement)
+    assert rows(connection, fixture.probe) == [(True,)]
+    for statement in fixture.drop * 2:
+        connection.execute(statement)
+    assert rows(connection, fixture.probe) == [(False,)]
+
+
+def test_a_half_made_fixture_is_not_taken_for_one(connection: psycopg.Connection) -> None:
+    site = FIXTURES["site"]
+    for statement in (*site.drop, *site.create[:-1]):
+        connection.execute(statement)
+    assert rows(connection, site.probe) == [(False,)]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("benchmark", BENCHMARKS.values(), ids=list(BENCHMARKS))
+def test_the_sql_is_what_the_orm_sends(benchmark: CatalogBenchmark) -> None:
+    import_module("pgperf.catalog.orm")
+    work = benchmark.workload
+    with django_connection.cursor() as cursor:
+        for statement in FIXTURES[work.fixture].create:
+            cursor.execute(statement)
+    for statement, args, name in (
+        (work.sql, work.args, work.orm),
+        (work.other_sql, work.other_args, work.other_orm),
+    ):
+        with CaptureQueriesContext(django_connection) as captured:
+            assert registry.get(name)(*args)
+        assert [query["sql"] for query in captured] == [sql.literal(statement, args)]

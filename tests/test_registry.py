@@ -1,0 +1,61 @@
+"""The registry of ORM callables."""
+
+import pytest
+
+from pgperf import registry
+from pgperf.exceptions import InvalidDefinition
+
+
+@pytest.fixture(autouse=True)
+def _empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_workloads", {})
+
+
+def test_a_callable_is_found_by_its_name_and_stays_what_it_was() -> None:
+    def orders(customer: int) -> list[int]:
+        return [customer]
+
+    assert registry.workload("shop.orders")(orders) is orders
+    assert registry.get("shop.orders")(7) == [7]
+    assert registry.names() == ["shop.orders"]
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    registry.workload("shop.orders")(len)
+    registry.workload("shop.customers")(max)
+    with pytest.raises(
+        InvalidDefinition, match=r"'shop\.order' is registered; registered are: shop\.customers, shop\.orders"
+    ):
+        registry.get("shop.order")
+
+
+def test_an_empty_registry_says_none() -> None:
+    with pytest.raises(InvalidDefinition, match="registered are: none"):
+        registry.get("")
+
+
+def test_a_name_is_taken_once() -> None:
+    registry.workload("shop.orders")(len)
+    with pytest.raises(InvalidDefinition, match=r"already registered by builtins\.len; rename one"):
+        registry.workload("shop.orders")(max)
+    assert registry.get("shop.orders") is len
+
+
+def test_loading_a_module_again_replaces_its_callables() -> None:
+    def load() -> object:
+        @registry.workload("shop.orders")
+        def orders() -> None: ...
+
+        return orders
+
+    load()
+    again = load()
+    assert registry.get("shop.orders") is again
+
+
+@pytest.mark.parametrize(
+    "name", ["", "orders", "Shop.orders", "shop orders", "shop.", ".orders", "shop.1st", None, len]
+)
+def test_odd_names_are_refused_with_the_form_to_use(name: str) -> None:
+    with pytest.raises(InvalidDefinition, match=r"write it app\.name"):
+        registry.workload(name)

@@ -1,0 +1,165 @@
+"""The wire protocol: what is written is read back, and nothing else is taken for a message."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgperf import wire
+from pgperf.exceptions import ProtocolError
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+WHOLE = st.integers(0, 2**63 - 1)
+SCALAR = st.none() | st.booleans() | WHOLE | TEXT | st.floats(allow_nan=False)
+US = st.none() | st.floats(0, 1e9)
+
+
+def made(kind: type[wire.Message], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[wire.Message]:
+    return st.fixed_dictionaries({}, optional=fields).map(
+        lambda given: kind(**{**_LEAST.get(kind, {}), **given})
+    )
+
+
+_LEAST: dict[type, dict[str, Any]] = {
+    wire.Ready: {"pid": 1, "backend_pid": 0, "versions": {}, "server_version": "", "rows_per_op": 0},
+}
+ARGS = st.lists(SCALAR, max_size=4)
+MESSAGES: st.SearchStrategy[wire.Message] = st.one_of(
+    made(
+        wire.Spec, layer=TEXT, mode=TEXT, host=TEXT, port=WHOLE, dbname=TEXT, user=TEXT, password=TEXT, sql=TEXT,
+        args=ARGS, args_text=st.lists(st.none() | TEXT, max_size=4), orm=TEXT, other_args=ARGS,
+        spawned_ns=WHOLE, runner_pid=WHOLE, cold=st.booleans(), nominal_us=st.floats(0, 1e9),
+    ),
+    made(
+        wire.Ready, pid=WHOLE, backend_pid=WHOLE, versions=st.dictionaries(TEXT, TEXT, max_size=4),
+        server_version=TEXT, rows_per_op=WHOLE, startup_us=US, connect_us=US, first_us=US, other_second_us=US,
+    ),
+    st.builds(wire.Slice, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE),
+    st.builds(wire.Armed, WHOLE),
+    st.builds(wire.SliceReply, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, st.booleans(), WHOLE),
+    st.builds(wire.Query, TEXT),
+    st.builds(wire.Rows, st.lists(st.lists(st.none() | TEXT, max_size=3), max_size=3)),
+    st.just(wire.Bye()),
+    st.builds(wire.Error, TEXT, TEXT, TEXT),
+)  # fmt: skip
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+class Trickle(io.RawIOBase):
+    """A stream that hands out one byte at a time."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = io.BytesIO(data)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._data.read(1)
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+@given(MESSAGES)
+def test_a_message_survives_the_trip(message: wire.Message) -> None:
+    line = wire.encode(message)
+    assert line.count(b"\n") == 1
+    assert line.endswith(b"\n")
+    assert wire.decode(line) == message
+
+
+@given(st.lists(MESSAGES, max_size=5))
+def test_a_stream_of_messages_ends_with_none(messages: list[wire.Message]) -> None:
+    stream = io.BufferedReader(Trickle(b"".join(map(wire.encode, messages))))
+    assert [wire.read_message(stream) for _ in messages] == messages
+    assert wire.read_message(stream) is None
+
+
+@given(MESSAGES, st.data())
+def test_a_line_cut_short_is_no_message(message: wire.Message, data: st.DataObject) -> None:
+    line = wire.encode(message)
+    piece = line[: data.draw(st.integers(1, len(line) - 1))]
+    with pytest.raises(ProtocolError, match="without its end"):
+        wire.read_message(io.BytesIO(piece))
+
+
+def test_a_line_too_long_is_refused_unread() -> None:
+    stream = io.BytesIO(b"x" * (wire.MAX_LINE_BYTES + 100) + b"\n")
+    with pytest.raises(ProtocolError, match="too long"):
+        wire.read_message(stream)
+    assert stream.tell() == wire.MAX_LINE_BYTES
+
+
+def test_the_longest_line_is_read() -> None:
+    bare = len(wire.encode(wire.Query("")))
+    message = wire.Query("x" * (wire.MAX_LINE_BYTES - bare))
+    assert wire.read_message(io.BytesIO(wire.encode(message))) == message
+
+
+@given(st.binary(max_size=200))
+def test_bytes_are_a_message_or_a_protocol_error(line: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        wire.decode(line)
+
+
+@given(JSON)
+def test_json_that_is_no_message_is_a_protocol_error(body: Any) -> None:
+    with pytest.raises(ProtocolError):
+        wire.decode(json.dumps(body).encode())
+
+
+@given(st.sampled_from(["spec", "ready", "slice", "armed", "query", "rows", "error"]), st.data())
+def test_a_field_of_the_wrong_type_is_refused(name: str, data: st.DataObject) -> None:
+    kind = wire._TYPES[name]
+    field = data.draw(st.sampled_from(kind._fields))
+    filled = {"int": 1, "str": "", "bool": True, "float": 0.5}
+    body = {f: filled.get(getattr(t, "__name__", ""), []) for f, t in kind.__annotations__.items()}
+    body |= {f: {} for f in ("versions",) if f in body} | {f: None for f in body if f.endswith("_us")}
+    body |= {"nominal_us": 1.0} if name == "spec" else {}
+    assert wire.decode(json.dumps({"type": name, **body}).encode())
+    with pytest.raises(ProtocolError, match=field):
+        wire.decode(json.dumps({"type": name, **body, field: {"wrong": [1]}}).encode())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type":"slice","seq":true}',
+        b'{"type":"slice","seq":1.0}',
+        b'{"type":"slice","seq":1,"surprise":2}',
+        b'{"type":"slice"}',
+        b'{"type":"rows","rows":[[1]]}',
+        b'{"type":["slice"],"seq":1}',
+        b'{"type":"slice","seq":' + b"9" * 5000 + b"}",
+        b"[" * 100_000,
+    ],
+)
+def test_near_misses_are_refused(line: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        wire.decode(line)
+
+
+def test_text_is_utf_8_and_control_characters_stay_inside_the_line() -> None:
+    line = wire.encode(wire.Query("Größe\n\u2028\x00"))
+    assert "Größe".encode() in line
+    assert line.count(b"\n") == 1
+
+
+@given(TEXT.filter(bool), TEXT, TEXT)
+def test_scrub_leaves_nothing_of_the_secret(secret: str, before: str, after: str) -> None:
+    scrubbed = wire.scrub(f"{before}\x00{secret}\x00{after}", {"": secret})
+    assert secret not in scrubbed.replace("<>", "\x01") or secret in "<>\x00\x01"
+
+
+def test_scrub_names_what_it_took_and_skips_empty_secrets() -> None:
+    assert (
+        wire.scrub("login hunter2 failed", {"password": "hunter2", "other": ""}) == "login <password> failed"
+    )

@@ -3,14 +3,18 @@
 from dataclasses import asdict
 from typing import Any
 
+from django.apps import apps as installed
 from django.apps.registry import Apps
 from django.db import router
 
 from pgperf import catalog, records
 
 
-def copy_catalog(*, apps: Apps, using: str, **_: Any) -> None:
-    """post_migrate handler. Makes the rows that are missing by name; a row that is there is the site's own."""
+def copy_catalog(*, using: str, apps: Apps = installed, **_: Any) -> None:
+    """post_migrate handler. Makes the rows that are missing by name; a row that is there is the site's own.
+
+    `apps` is the state migrated to; `flush` sends none.
+    """
     try:
         workloads, benchmarks = apps.get_model("pgperf", "Workload"), apps.get_model("pgperf", "Benchmark")
     except LookupError:  # migrated backwards: the tables are gone

@@ -1,0 +1,246 @@
+"""Is the C client as fast as pgbench? The same statement through both, on the same processors, turn by turn.
+
+    python -m benchmarks.libpq_vs_pgbench [--quick] [--rounds N] [--slot-s N]
+
+Simple and prepared mode, 1 and 8 clients (pgbench with as many threads as clients). Each slot starts fresh processes,
+which have one processor to themselves and the server has another; connecting is not counted. In a round every case is
+measured once by both, in random order. Throughput is defined as pgbench's: what ended inside the slot, over its length.
+The bar: each ratio of throughputs, C client over pgbench, is within 0.98 to 1.05. `--quick`: under a minute, wider
+tolerance.
+"""
+
+import argparse
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import IO, TypeVar
+
+import numpy as np
+import psutil
+
+from example.stack import Stack
+from pgperf import wire
+from pgperf.analysis.pairs import Estimate, log_ratios, signed_rank_interval
+from pgperf.build import build
+from pgperf.runner import placement
+from pgperf.runner.group import Window
+
+ROOT = Path(__file__).resolve().parent.parent
+SQL = "select relname, relkind from pg_class where oid = {}"
+OID = "1259"  # pg_class itself: in every database, in every cache
+ARM_NS = 20_000_000
+
+M = TypeVar("M", bound=wire.Message)
+
+
+@dataclass(frozen=True)
+class Bar:
+    low: float
+    high: float
+    confidence: float
+
+    def holds(self, ratio: Estimate) -> bool:
+        return self.low <= ratio.centre <= self.high
+
+
+FULL = Bar(0.98, 1.05, 0.95)
+WIDER = Bar(0.95, 1.08, 0.90)
+
+
+@dataclass(frozen=True)
+class Case:
+    mode: str
+    clients: int
+
+
+CASES = [Case(mode, clients) for mode, clients in product(("simple", "prepared"), (1, 8))]
+
+#: Operations per second of a case in a slot of that many seconds.
+Side = Callable[[Case, int], float]
+
+
+def main() -> int:
+    options = _options()
+    bar = WIDER if options.quick else FULL
+    with Stack(ROOT / ".stack" / "libpq_vs_pgbench", parts=["postgres"], keep=False) as stack:
+        _place(stack)
+        sides = [_libpq(stack), _pgbench(stack)]
+        measured = _measure(sides, options.rounds, options.slot_s)
+    passed = _table(measured, bar)
+    print(f"verdict: the bar {'holds' if passed else 'does NOT hold'} ({bar.low} to {bar.high})")
+    return 0 if passed else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rounds", type=int, help="slots of each case and side (15; quick: 5)")
+    parser.add_argument("--slot-s", type=int, help="length of a slot, whole seconds (2; quick: 1)")
+    options = parser.parse_args()
+    options.rounds = options.rounds or (5 if options.quick else 15)
+    options.slot_s = options.slot_s or (1 if options.quick else 2)
+    return options
+
+
+def _place(stack: Stack) -> None:
+    """Ourselves, and so the clients we start, on one processor; the server and its coming backends on another."""
+    processors = sorted(os.sched_getaffinity(0))[:2]
+    seats = placement.seats("apart", processors, refusal="")
+    if not seats.clients:
+        raise SystemExit(f"verdict: cannot measure: {seats.note}")
+    os.sched_setaffinity(0, seats.clients)
+    postmaster = stack.running[0].process
+    assert postmaster
+    for process in (server := psutil.Process(postmaster.pid), *server.children()):
+        placement.pin(process.pid, seats.server)
+
+
+def _measure(sides: list[Side], rounds: int, slot_s: int) -> dict[Case, np.ndarray]:
+    """Operations per second of each case, one row per round, one column per side."""
+    measured: dict[Case, list[list[float]]] = defaultdict(list)
+    for case in _shuffled(CASES, rounds):
+        row = [0.0] * len(sides)
+        for column in random.sample(range(len(sides)), len(sides)):
+            row[column] = sides[column](case, slot_s)
+        measured[case].append(row)
+    return {case: np.array(measured[case]) for case in CASES}
+
+
+def _shuffled(cases: list[Case], rounds: int) -> Iterator[Case]:
+    for _ in range(rounds):
+        yield from random.sample(cases, len(cases))
+
+
+def _libpq(stack: Stack) -> Side:
+    """All clients in our own session, as pgbench's threads are. In sessions of their own, as the runner has them, a
+    kernel that shares a busy processor out by session would give them eight shares against pgbench's one."""
+    program = build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"]).path
+
+    def measure(case: Case, slot_s: int) -> float:
+        with ExitStack() as running:
+            clients = [running.enter_context(_started(program)) for _ in range(case.clients)]
+            _ask(clients, _spec(stack.env, case), wire.Ready)
+            request = wire.Slice(1, time.monotonic_ns() + ARM_NS, 0, 0, window_ns=slot_s * 1_000_000_000)
+            _ask(clients, request, wire.Armed)
+            replies = [client.hear(wire.SliceReply) for client in clients]
+            raw = [client.replies.read(reply.nbytes) for client, reply in zip(clients, replies, strict=True)]
+            window = Window.of(request, replies, [np.frombuffer(data, "<u8") for data in raw])
+        return window.ops / window.length_ns * 1e9
+
+    return measure
+
+
+@dataclass(frozen=True)
+class Client:
+    """The two ends of a running C client; it leaves when they are closed."""
+
+    requests: IO[bytes]
+    replies: IO[bytes]
+
+    def tell(self, message: wire.Message) -> None:
+        self.requests.write(wire.encode(message))
+        self.requests.flush()
+
+    def hear(self, answer: type[M]) -> M:
+        message = wire.decode(self.replies.readline())
+        if not isinstance(message, answer):
+            raise SystemExit(f"the C client failed: {message}")
+        return message
+
+
+@contextmanager
+def _started(program: Path) -> Iterator[Client]:
+    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        yield Client(process.stdin, process.stdout)
+
+
+def _ask(clients: list[Client], message: wire.Message, answer: type[wire.Message]) -> None:
+    """Tell all clients, then wait for all of them."""
+    for client in clients:
+        client.tell(message)
+    for client in clients:
+        client.hear(answer)
+
+
+def _spec(env: dict[str, str], case: Case) -> wire.Spec:
+    return wire.Spec(
+        layer="libpq",
+        mode=case.mode,
+        host=env["PGPERF_DB_SOCKET"],
+        port=int(env["PGPERF_DB_PORT"]),
+        dbname=env["PGPERF_DB_NAME"],
+        user=env["PGPERF_DB_USER"],
+        password=env["PGPERF_DB_PASSWORD"],
+        sql_literal=SQL.format(OID),
+        sql_numbered=SQL.format("$1"),
+        args_text=[OID],
+        runner_pid=os.getpid(),
+        cold=False,
+    )
+
+
+def _pgbench(stack: Stack) -> Side:
+    scripts = {"simple": SQL.format(OID), "prepared": SQL.format(":oid")}
+    for mode, script in scripts.items():
+        (stack.place.own / f"{mode}.sql").write_text(f"{script};\n")
+
+    def measure(case: Case, slot_s: int) -> float:
+        script = str(stack.place.own / f"{case.mode}.sql")
+        load = [f"--client={case.clients}", f"--jobs={case.clients}", f"--time={slot_s}"]
+        command = ["--no-vacuum", f"--protocol={case.mode}", f"--define=oid={OID}", f"--file={script}", *load]
+        return _tps(_run_pgbench(stack.env, command))
+
+    return measure
+
+
+def _run_pgbench(env: dict[str, str], options: list[str]) -> str:
+    login = {
+        "PGHOST": env["PGPERF_DB_SOCKET"],
+        "PGPORT": env["PGPERF_DB_PORT"],
+        "PGDATABASE": env["PGPERF_DB_NAME"],
+        "PGUSER": env["PGPERF_DB_USER"],
+        "PGPASSWORD": env["PGPERF_DB_PASSWORD"],
+    }
+    done = subprocess.run([env["PGPERF_PGBENCH"], *options], env=login, capture_output=True, text=True)
+    if done.returncode or "number of failed transactions: 0 " not in done.stdout:
+        raise SystemExit(f"pgbench failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def _tps(report: str) -> float:
+    found = re.search(r"^tps = ([\d.]+) \(without initial connection time\)$", report, re.MULTILINE)
+    if not found:
+        raise SystemExit(f"pgbench says no tps:\n{report}")
+    return float(found[1])
+
+
+def _table(measured: dict[Case, np.ndarray], bar: Bar) -> bool:
+    print(f"{'case':<20} {'libpq/s':>9} {'pgbench/s':>9} {'ratio':>7} {'interval':>18} {'pairs':>6}")
+    passed = True
+    for case, rows in measured.items():
+        libpq, pgbench = rows.T
+        ratio = signed_rank_interval(log_ratios(libpq, pgbench), bar.confidence).exp()
+        interval = f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.low and ratio.high else "too few pairs"
+        label = f"{case.mode}, {case.clients} client{'s' * (case.clients > 1)}"
+        figures = f"{np.median(libpq):>9.0f} {np.median(pgbench):>9.0f} {ratio.centre:>7.3f}"
+        print(f"{label:<20} {figures} {interval:>18} {ratio.n:>6}{'' if bar.holds(ratio) else '  outside'}")
+        passed = passed and bar.holds(ratio)
+    print(f"intervals: Hodges-Lehmann, signed rank, {bar.confidence:.0%}; throughput: medians over the slots")
+    return passed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

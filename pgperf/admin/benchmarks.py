@@ -11,6 +11,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.admin import pages
+from pgperf.admin.forms import BenchmarkForm
 from pgperf.admin.start import start_view
 from pgperf.models import Benchmark, Database
 
@@ -18,7 +19,8 @@ from pgperf.models import Benchmark, Database
 class BenchmarkAdmin(pages.Styled, admin.ModelAdmin):
     change_list_template = "admin/pgperf/benchmark/change_list.html"
     change_form_template = "admin/pgperf/benchmark/change_form.html"
-    list_display = ("name", "title", "workload", "what_runs", "database")
+    form = BenchmarkForm
+    list_display = ("name", "title", "what_runs", "database")
     list_filter = ("workload", "database", "placement")
     search_fields = ("name", "title", "description")
     list_select_related = ("workload", "database")
@@ -41,7 +43,8 @@ class BenchmarkAdmin(pages.Styled, admin.ModelAdmin):
         return start_view(self, request, benchmark_id)
 
     def get_list_display(self, request: HttpRequest) -> tuple[Any, ...]:
-        return (*self.list_display, self.run_link) if self.has_start_permission(request) else self.list_display
+        name, *rest = self.list_display
+        return (name, self.run_link, *rest) if self.has_start_permission(request) else self.list_display
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
         hint = {"no_benchmarks": not Benchmark.objects.exists(), "no_databases": not Database.objects.exists()}

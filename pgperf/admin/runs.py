@@ -9,8 +9,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed, HttpResponseRedirect, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -33,7 +35,7 @@ DOWNLOADS: dict[str, tuple[Callable[..., str | bytes], str]] = {
 
 class RunAdmin(pages.Styled, admin.ModelAdmin):
     change_list_template = "admin/pgperf/run/change_list.html"
-    list_display = ("name", "state", "database_name", "length", "requested_at", "duration", "requested_by", "worker")
+    list_display = ("name", "state", "requested", "duration", "length", "database_name", "requested_by")
     list_filter = ("status", "quick", "benchmark_name", "database_name", "requested_at")
     search_fields = ("benchmark_name", "database_name", "worker", "error", "notes")
     list_select_related = ("requested_by",)
@@ -139,7 +141,11 @@ class RunAdmin(pages.Styled, admin.ModelAdmin):
     def length(self, run: Run) -> str:
         return gettext("quick") if run.quick else gettext("full")
 
-    @admin.display(description=_("duration"))
+    @admin.display(description=_("requested"), ordering="requested_at")
+    def requested(self, run: Run) -> str:
+        return date_format(localtime(run.requested_at), "SHORT_DATETIME_FORMAT")
+
+    @admin.display(description=_("took"))
     def duration(self, run: Run) -> str:
         if not (run.started_at and run.finished_at):
             return "–"

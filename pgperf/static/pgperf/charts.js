@@ -42,7 +42,7 @@
                 data: chart.rows.map((_row, row) => (carries(row, step) ? [base(step), value] : null)),
                 backgroundColor: chart.rows.map((_row, row) => {
                     const colour = pgperf.colour(chart.colours[step]);
-                    return row === step ? colour : pgperf.faded(colour, 0.3);
+                    return row === step ? colour : pgperf.faded(colour, 0.35);
                 }),
                 borderColor: theme.background,
                 borderWidth: {left: 0, right: 1},

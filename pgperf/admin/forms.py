@@ -1,0 +1,67 @@
+"""The benchmark's form: its lists as boxes to tick and as words to type, not as JSON."""
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+
+from pgperf import validators
+from pgperf.layers import LAYERS
+from pgperf.models import Benchmark
+from pgperf.records import MODES
+
+
+class WordsField(forms.CharField):
+    """A list typed with commas or spaces between its words."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return ", ".join(str(item) for item in value) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> Any:
+        return str(value or "").replace(",", " ").split()
+
+    def validate(self, value: Any) -> None:
+        if self.required and not value:
+            raise ValidationError(self.error_messages["required"], code="required")
+
+    def run_validators(self, value: Any) -> None:
+        """The model field's validators see the list."""
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return self.to_python(self.prepare_value(initial)) != self.to_python(data)
+
+
+class NumbersField(WordsField):
+    """A list of whole numbers."""
+
+    def to_python(self, value: Any) -> Any:
+        words = super().to_python(value)
+        if not all(word.isascii() and word.isdigit() and len(word) < 9 for word in words):
+            raise ValidationError(_("Give whole numbers, for example 1, 8."))
+        return [int(word) for word in words]
+
+
+class BenchmarkForm(forms.ModelForm):
+    layers = forms.MultipleChoiceField(
+        label=_("Layers"),
+        choices=[(layer.name, layer.title) for layer in LAYERS.values()],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    modes = forms.MultipleChoiceField(
+        label=_("Statement modes"), choices=[(mode, mode) for mode in MODES], widget=forms.CheckboxSelectMultiple
+    )
+    routes = WordsField(label=_("Routes"), help_text=_("Names of routes, for example socket, tcp, pgbouncer."))
+    clients = NumbersField(label=_("Clients"), help_text=_("How many at once; several numbers are compared: 1, 8."))
+
+    class Meta:
+        model = Benchmark
+        fields = "__all__"
+
+    def clean_routes(self) -> list[str]:
+        validators.name_list(self.cleaned_data["routes"])
+        return list(self.cleaned_data["routes"])
+
+    def clean_clients(self) -> list[int]:
+        validators.client_list(self.cleaned_data["clients"])
+        return list(self.cleaned_data["clients"])

@@ -18,5 +18,6 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
         stack = Stack(directory, keep=False)
         early_config.add_cleanup(stack.stop)
         stack.start()
-        os.environ.update(stack.env, DJANGO_SETTINGS_MODULE="tests.settings")
+        os.environ.update(stack.env)
+    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"  # pytest-django prefers it over the ini file's
     return (yield)

@@ -14,7 +14,7 @@ from example.env_file import read_env_file
 from example.stack.errors import StackError
 from example.stack.lock import owner
 from example.stack.place import Place
-from example.stack.process import tail
+from example.stack.process import guarded, tail
 from example.stack.stack import ALL, SERVERS, Stack
 from example.stack.watch import watch
 from example.stack.web import CHECKOUT
@@ -35,7 +35,7 @@ def main() -> int:
         return int(options.command(options) or 0)
     except Stopped:
         return 0
-    except StackError as error:
+    except (StackError, OSError) as error:
         print(f"stack: {error}", file=sys.stderr)
         return 1
 
@@ -134,7 +134,8 @@ def _start_in_background(directory: Path) -> None:
 
 
 def _call(words: list[str], env: Mapping[str, str]) -> int:
-    return subprocess.run(words, env={**os.environ, **env}, check=False).returncode
+    """The command's exit code. It gets SIGTERM if we die first."""
+    return subprocess.run(guarded(words, signal.SIGTERM), env={**os.environ, **env}, check=False).returncode
 
 
 def _announce(env: Mapping[str, str]) -> None:

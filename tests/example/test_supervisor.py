@@ -164,3 +164,4 @@ def test_a_stack_that_cannot_start_says_why(supervisor: Supervisor) -> None:
     done = supervisor.command("up")
     assert done.returncode == 1
     assert "lock" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -33,4 +33,5 @@ class BookListView(ListView):
         return super().get_context_data(**kwargs, search=self.search())
 
     def search(self) -> str:
-        return self.request.GET.get("q", "").strip()[:100]
+        """What to look for; PostgreSQL's text cannot hold a NUL."""
+        return self.request.GET.get("q", "").replace("\0", "").strip()[:100]

@@ -27,6 +27,15 @@ void failure_clear(struct failure *failure)
     *failure = (struct failure){0};
 }
 
+void failure_limit(struct failure *failure, size_t bytes)
+{
+    if (!failure->message || strlen(failure->message) <= bytes)
+        return;
+    while (bytes > 0 && (failure->message[bytes] & 0xC0) == 0x80)
+        bytes--;
+    failure->message[bytes] = '\0';
+}
+
 void failure_scrub(struct failure *failure, const char *name, const char *secret)
 {
     char *scrubbed = NULL;

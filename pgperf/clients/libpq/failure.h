@@ -2,6 +2,8 @@
 #ifndef PGPERF_FAILURE_H
 #define PGPERF_FAILURE_H
 
+#include <stddef.h>
+
 struct failure {
     char sqlstate[6]; /* five characters, or "" where the server did not say */
     char *message;    /* owned; NULL until set */
@@ -10,6 +12,9 @@ struct failure {
 /* Keeps copies. White space at the message's end is dropped; a failure that is already set is replaced. */
 void failure_set(struct failure *failure, const char *sqlstate, const char *message);
 void failure_clear(struct failure *failure);
+
+/* Cuts the message to at most so many bytes, between two characters. */
+void failure_limit(struct failure *failure, size_t bytes);
 
 /* The message with every occurrence of `secret` replaced by <name>; an empty secret is skipped. */
 void failure_scrub(struct failure *failure, const char *name, const char *secret);

@@ -15,6 +15,8 @@
 #include "timed.h"
 #include "version.h"
 
+#define MESSAGE_BYTES 2000 /* of an error message */
+
 /* What a step returns: the exit code, or the word to go on. */
 enum outcome { OUTCOME_OK = 0, OUTCOME_FAILED = 3, OUTCOME_PROTOCOL = 4, GO_ON = -1 };
 
@@ -71,6 +73,7 @@ static enum outcome listening(bool replied)
 static enum outcome report(struct client *client, const char *stage, enum outcome outcome)
 {
     failure_scrub(&client->failure, "password", client->spec.spec.password);
+    failure_limit(&client->failure, MESSAGE_BYTES);
     fprintf(stderr, "pgperf-libpq: %s: %s\n", stage, client->failure.message);
     return reply_error(client->replies, stage, &client->failure) ? outcome : OUTCOME_OK;
 }

@@ -199,8 +199,6 @@ static bool check_fields(struct message *message, const bool seen[FIELD_COUNT])
         return refuse(message, "seq", "missing");
     if (message->kind == MESSAGE_QUERY && !seen[find_field("sql") - fields])
         return refuse(message, "sql", "missing");
-    if (message->kind == MESSAGE_SLICE && !message->slice.window_ns == !message->slice.count)
-        return refuse(message, "slice", "wants either window_ns or count");
     return true;
 }
 

@@ -36,6 +36,7 @@ void process_clean_environment(void)
         else
             entry++;
     }
+    setenv("PGTZ", "UTC", 1);
 }
 
 /* Otherwise the connection's socket could become stdin, stdout or stderr. */

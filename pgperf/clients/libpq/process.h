@@ -9,7 +9,8 @@
  * reply pipe is an error of write, not a signal; sleeps end on time. */
 void process_guard(void);
 
-/* Removes every PG* variable, so that libpq connects as it is told and in no other way. */
+/* Removes every PG* variable, so that libpq connects as it is told and in no other way; sets PGTZ, so that every
+ * layer's session has the same time zone. */
 void process_clean_environment(void);
 
 /* Keeps stdout for replies under a new descriptor and points stdout at stderr, so that a stray print cannot

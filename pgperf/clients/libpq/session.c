@@ -37,9 +37,10 @@ void session_close(struct session *session)
     session->connection = NULL;
 }
 
+/* The server's own words come without the statement that libpq would quote. */
 static bool fail(struct session *session, PGresult *result, struct failure *failure)
 {
-    const char *message = PQresultErrorMessage(result);
+    const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     failure_set(failure, sqlstate, message && *message ? message : PQerrorMessage(session->connection));
     PQclear(result);

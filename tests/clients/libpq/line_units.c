@@ -87,8 +87,19 @@ static int scrubs_to(const char *message, const char *secret, const char *expect
     return same;
 }
 
+static int cut_to(const char *message, size_t bytes, const char *expected)
+{
+    struct failure failure = {0};
+    failure_set(&failure, "", message);
+    failure_limit(&failure, bytes);
+    int same = strcmp(failure.message, expected) == 0;
+    failure_clear(&failure);
+    return same;
+}
+
 static void failures(void)
 {
+    CHECK(cut_to("abc", 3, "abc") && cut_to("abc", 2, "ab") && cut_to("a\xC3\xA4", 2, "a") && cut_to("abc", 0, ""));
     CHECK(scrubs_to("no \n\n", "", "no") && scrubs_to("no", NULL, "no") && scrubs_to("", "x", ""));
     CHECK(scrubs_to("pw and pw", "pw", "<password> and <password>"));
     CHECK(scrubs_to("aaa", "aa", "<password>a"));

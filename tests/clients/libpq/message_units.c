@@ -83,8 +83,6 @@ static void wrong_slices(void)
 {
     CHECK(refused("{\"type\":\"slice\",\"count\":1}", "seq: missing"));
     CHECK(refused("{\"type\":\"query\"}", "sql: missing"));
-    CHECK(refused("{\"type\":\"slice\",\"seq\":1}", "slice: wants either window_ns or count"));
-    CHECK(refused("{\"type\":\"slice\",\"seq\":1,\"count\":1,\"window_ns\":1}", "slice: wants either window_ns or count"));
     CHECK(refused("{\"type\":\"slice\",\"seq\":1,\"count\":-1}", "count: wants an integer that is not negative"));
     CHECK(refused("{\"type\":\"slice\",\"seq\":1,\"window_ns\":9223372036854775807}",
                   "window_ns: wants nanoseconds that are not negative"));

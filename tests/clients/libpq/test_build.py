@@ -64,7 +64,7 @@ def test_the_log_has_the_command_and_no_temporary_name(built: BuildResult) -> No
 
 
 def test_make_builds_the_same(pg_config: str, tmp_path: Path) -> None:
-    command = ["make", "-C", SOURCE_DIR, f"PG_CONFIG={pg_config}", f"BUILD_DIR={tmp_path}", "CC=cc"]
+    command = ["make", "-C", str(SOURCE_DIR), f"PG_CONFIG={pg_config}", f"BUILD_DIR={tmp_path}", "CC=cc"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     log = build(tmp_path / "other", pg_config=pg_config).log
 

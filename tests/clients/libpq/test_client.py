@@ -108,7 +108,7 @@ def test_values_of_every_kind_go_through(client: Path, routes: dict[str, Route])
 
 def test_a_statement_that_fails_names_its_sqlstate(client: Path, routes: dict[str, Route]) -> None:
     code, said, _ = talk(client, say(spec(routes["socket"], sql_literal="select 1/0")))
-    assert (code, said) == (wire.EXIT_FAILED, [wire.Error("ready", "22012", "ERROR:  division by zero")])
+    assert (code, said) == (wire.EXIT_FAILED, [wire.Error("ready", "22012", "division by zero")])
 
 
 @pytest.mark.parametrize(
@@ -165,6 +165,12 @@ def test_the_environment_has_no_say(client: Path, routes: dict[str, Route], tmp_
     assert code == wire.EXIT_FAILED
     assert isinstance(said[0], wire.Error)
     assert "no password supplied" in said[0].message
+
+
+def test_a_long_message_is_cut_and_the_session_is_in_utc(client: Path, routes: dict[str, Route]) -> None:
+    sql = "do $$ begin raise '% %', current_setting('TimeZone'), repeat('\u00e4', 3000); end $$"
+    _, said, _ = talk(client, say(spec(routes["socket"], sql_literal=sql)), PGTZ="Asia/Tokyo")
+    assert said == [wire.Error("ready", "P0001", "UTC " + 998 * "\u00e4")]
 
 
 def test_a_query_is_not_for_it(client: Path, routes: dict[str, Route]) -> None:

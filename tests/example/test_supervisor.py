@@ -1,14 +1,12 @@
 """The whole stack as a program of its own: `up`, `down`, `exec`, and what is left after kill -9."""
 
 import os
-import select
 import signal
 import stat
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from example.env_file import read_env_file
 from example.stack import lock
 from example.stack.environment import ADMIN_USER
 from example.stack.web import CHECKOUT
+from tests.processes import await_ends
 
 OWN = ("PGPERF_", "DJANGO_")
 
@@ -59,17 +58,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]:
     assert started.returncode == 0, started.stderr
     yield one
     one.command("clean")
-
-
-def await_ends(pidfds: Sequence[int], seconds: float) -> int:
-    """How many of the processes are still there when all have ended or the time is over."""
-    deadline, waiting = time.monotonic() + seconds, set(pidfds)
-    while waiting and time.monotonic() < deadline:
-        poll = select.poll()
-        for pidfd in waiting:
-            poll.register(pidfd, select.POLLIN)
-        waiting -= {pidfd for pidfd, _ in poll.poll(int(seconds * 1000))}
-    return len(waiting)
 
 
 @pytest.mark.parametrize("path", ["", "books/", "admin/login/"])
@@ -152,7 +140,7 @@ def test_down_waits_and_up_finds_the_same_passwords(supervisor: Supervisor) -> N
     first = supervisor.env
     pidfds = [os.pidfd_open(process.pid) for process in supervisor.processes()]
     assert supervisor.command("down").returncode == 0
-    assert await_ends(pidfds, seconds=0.001) == 0
+    assert await_ends(pidfds, seconds=0) == 0
     assert supervisor.env == {}
     supervisor.command("up")
     assert supervisor.env["PGPERF_ADMIN_PASSWORD"] == first["PGPERF_ADMIN_PASSWORD"]

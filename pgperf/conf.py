@@ -55,7 +55,8 @@ def _read(given: dict[str, Any]) -> Settings:
         accepted = (int, float) if want is float else (str, Path) if want is str else want
         if not isinstance(value, accepted) or (want is int and isinstance(value, bool)):
             raise ImproperlyConfigured(f"PGPERF[{key!r}] must be {want.__name__}, not {type(value).__name__}.")
-    return Settings(**{k: str(v) if isinstance(v, Path) else v for k, v in given.items()})
+    values: dict[str, Any] = {k: str(v) if isinstance(v, Path) else v for k, v in given.items()}
+    return Settings(**values)
 
 
 def _forget(*, setting: str, **_: Any) -> None:

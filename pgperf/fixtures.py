@@ -14,15 +14,26 @@ def ensure(name: str, database: Database, route: Route) -> bool:
     """
     if not name:
         return False
-    if name not in FIXTURES:
-        raise FixtureMissing(f"fixture: {name!r} is unknown; choose from {', '.join(FIXTURES)}")
+    fixture = _known(name)
     with Monitor(route, "pgperf-fixture") as monitor:
-        return _ensure(FIXTURES[name], database, route, monitor)
+        return _ensure(fixture, database, route, monitor)
+
+
+def exists(name: str, route: Route) -> bool:
+    """Is the fixture there? Raises FixtureMissing for an unknown name, ClientFailed when the server cannot be asked."""
+    with Monitor(route, "pgperf-fixture") as monitor:
+        return _is_there(_known(name), monitor)
 
 
 def statements(name: str) -> str:
     """The SQL that makes a fixture, for people who run it themselves."""
     return "\n".join(f"{statement};" for statement in FIXTURES[name].create)
+
+
+def _known(name: str) -> Fixture:
+    if name not in FIXTURES:
+        raise FixtureMissing(f"fixture: {name!r} is unknown; choose from {', '.join(FIXTURES)}")
+    return FIXTURES[name]
 
 
 def _ensure(fixture: Fixture, database: Database, route: Route, monitor: Monitor) -> bool:

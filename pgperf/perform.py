@@ -72,13 +72,15 @@ def skipped_layers(definition: Definition, build_dir: str) -> dict[str, str]:
     return skipped
 
 
-def summarise_lost(run: Run) -> bool:
-    """Summarise what an ended run has stored and nobody summarised; True if it now has a summary."""
-    if run.summary or not run.blocks.exists():
-        return False
+def summarise_lost_runs() -> list[int]:
+    """Summarise the finished blocks of lost runs, which had nobody left to do it; ids of the runs."""
+    lost = Run.objects.using(router.db_for_write(Run)).filter(status=Run.Status.LOST, analysis_version=0)
+    return [run.pk for run in lost.filter(blocks__isnull=False).distinct() if _summarise_lost(run)]
+
+
+def _summarise_lost(run: Run) -> bool:
     definition = Definition.from_json(run.definition)
-    skipped = skipped_layers(definition, get_settings().BUILD_DIR)
-    return _summarise_part(run, definition, skipped)
+    return _summarise_part(run, definition, skipped_layers(definition, get_settings().BUILD_DIR))
 
 
 @dataclass

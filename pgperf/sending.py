@@ -43,6 +43,16 @@ def send(run_id: int, queue: str) -> None:
         raise BrokerUnreachable(f"Celery's broker does not answer ({type(error).__name__})") from None
 
 
+def ping() -> None:
+    """Raises BrokerUnreachable within seconds when the broker does not answer."""
+    app = current_app._get_current_object()
+    try:
+        with _connection(app) as connection:
+            connection.default_channel  # noqa: B018 (opens it)
+    except _errors(app) as error:
+        raise BrokerUnreachable(f"Celery's broker does not answer ({type(error).__name__})") from None
+
+
 def _connection(app: Celery) -> Any:
     """A connection with deadlines: without a socket timeout a silent broker would hold a page for ever."""
     options: dict[str, Any] = {"max_retries": 0}

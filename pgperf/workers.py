@@ -20,8 +20,8 @@ from django.db.models.functions import Now
 import pgperf
 from pgperf import layers, runs, sending
 from pgperf.conf import get_settings
-from pgperf.models import Run, Worker
-from pgperf.perform import summarise_lost
+from pgperf.models import Worker
+from pgperf.perform import summarise_lost_runs
 
 logger = logging.getLogger(__name__)
 
@@ -56,12 +56,16 @@ class Beat(threading.Thread):
     def _arrive(self) -> None:
         facts = {"queue": self._queue, "layers": abilities(), "versions": versions(), "last_seen": Now()}
         _workers().update_or_create(hostname=self.hostname, defaults=facts)
-        put_right()
+        self._put_right()
 
     def _still_here(self) -> None:
         if not _workers().filter(hostname=self.hostname).update(last_seen=Now()):
             self._arrive()
-        put_right()
+        self._put_right()
+
+    def _put_right(self) -> None:
+        runs.reconcile()
+        summarise_lost_runs()
 
     def _leave(self) -> None:
         _workers().filter(hostname=self.hostname).delete()
@@ -75,14 +79,6 @@ class Beat(threading.Thread):
             logger.warning("pgperf: the worker's row could not be written (%s)", type(error).__name__)
         finally:
             connections.close_all()
-
-
-def put_right() -> runs.Reconciled:
-    """Reconcile, and summarise the finished blocks of runs that were lost."""
-    reconciled = runs.reconcile()
-    for run in Run.objects.using(router.db_for_write(Run)).filter(status=Run.Status.LOST, analysis_version=0):
-        summarise_lost(run)
-    return reconciled
 
 
 def abilities() -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""What the sub-commands of `manage.py pgperf` do: one module each."""

@@ -1,0 +1,45 @@
+"""A progress bar on a terminal; on anything else a line per tenth of the way."""
+
+from django.core.management.base import OutputWrapper
+
+_WIDTH = 30
+
+
+class Bar:
+    """A `perform.Watch` that draws. Leaves an unfinished line until `close`."""
+
+    def __init__(self, stream: OutputWrapper) -> None:
+        self._stream = stream
+        self._live = stream.isatty()
+        self._last = ""
+
+    def progress(self, share: float, message: str) -> None:
+        """`share` 0 to 1."""
+        if self._live:
+            filled = round(share * _WIDTH)
+            self._draw(f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {share:4.0%}  {message}")
+        else:
+            self.say(f"{int(share * 10) * 10} %")
+
+    def say(self, message: str) -> None:
+        """A line of its own, once as long as it stays the same."""
+        if not message or message == self._last:
+            return
+        self._last = message
+        if self._live:
+            self._draw(message)
+        else:
+            self._write(f"{message}\n")
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._live:
+            self._draw("")
+
+    def _draw(self, line: str) -> None:
+        self._write(f"\r\x1b[K{line}")
+
+    def _write(self, piece: str) -> None:
+        """As it is: progress is no error, so not in an error's colour."""
+        self._stream.write(piece, style_func=str, ending="")
+        self._stream.flush()

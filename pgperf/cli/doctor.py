@@ -1,0 +1,177 @@
+"""`pgperf doctor`: what is installed, reachable, permitted and built, with a hint for each thing that is not."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from django.core import checks
+from django.core.management.base import CommandError, OutputWrapper
+from django.db import DatabaseError, connections, router
+from django.db.migrations.executor import MigrationExecutor
+
+from pgperf import credentials, fixtures, layers, sending
+from pgperf.conf import get_settings
+from pgperf.exceptions import PgperfError
+from pgperf.models import Benchmark, Database, Run
+from pgperf.records import Route
+from pgperf.reports.run import live_workers, worker_command
+from pgperf.runner.monitor import Monitor
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report. `mark`: "ok", "note" (something is missing, runs work without), "problem"."""
+
+    mark: str
+    subject: str
+    text: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        line = f"{self.mark:<8} {self.subject}: {self.text}"
+        return f"{line}\n         {self.hint}" if self.hint else line
+
+
+def run(out: OutputWrapper) -> None:
+    """Print every finding; CommandError when there are problems."""
+    problems = 0
+    for examine in EXAMINATIONS:
+        for finding in examine():
+            out.write(str(finding))
+            problems += finding.mark == "problem"
+    if problems:
+        raise CommandError(f"{problems} {'problem' if problems == 1 else 'problems'} to solve.")
+
+
+def installation() -> Iterator[Finding]:
+    """pgperf's own system checks."""
+    found = [message for message in checks.run_checks() if (message.id or "").startswith("pgperf.")]
+    for message in found:
+        mark = "problem" if message.is_serious() else "note"
+        yield Finding(mark, str(message.id), str(message.msg), str(message.hint or ""))
+    if not found:
+        yield Finding("ok", "system checks", "nothing to say")
+
+
+def tables() -> Iterator[Finding]:
+    """The site's own database, where runs are kept."""
+    alias = router.db_for_write(Run)
+    try:
+        executor = MigrationExecutor(connections[alias])
+        missing = executor.migration_plan(
+            [key for key in executor.loader.graph.leaf_nodes() if key[0] == "pgperf"]
+        )
+    except DatabaseError as error:
+        yield Finding("problem", "tables", f"alias {alias!r} is not reachable: {_first_line(error)}")
+        return
+    if missing:
+        yield Finding("problem", "tables", f"{len(missing)} migrations are missing", "manage.py migrate")
+    else:
+        yield Finding("ok", "tables", f"up to date in alias {alias!r}")
+
+
+def machine() -> Iterator[Finding]:
+    """What ends with the runner, and each layer."""
+    if shutil.which("setpriv"):
+        yield Finding("ok", "setpriv", "clients die with their runner")
+    else:
+        yield Finding(
+            "note",
+            "setpriv",
+            "not found: clients notice a killed runner by their closed stdin",
+            "apt install util-linux",
+        )
+    build_dir = get_settings().BUILD_DIR
+    for name, layer in layers.LAYERS.items():
+        reason = layers.unavailable(name, "simple", build_dir)
+        yield Finding("note", name, "cannot run here", reason) if reason else Finding("ok", name, layer.title)
+
+
+def celery() -> Iterator[Finding]:
+    """The broker, and the workers of our queue."""
+    try:
+        sending.ping()
+    except PgperfError as error:
+        yield Finding(
+            "problem", "broker", str(error), "CELERY_BROKER_URL of the settings, and the broker itself"
+        )
+    else:
+        yield Finding("ok", "broker", "answers")
+    try:
+        workers = live_workers()
+    except DatabaseError:
+        return
+    for worker in workers:
+        yield Finding("ok", "worker", f"{worker.hostname}, queue {worker.queue}")
+    if not workers:
+        yield Finding(
+            "note", "worker", "none is running: runs asked for in the admin wait for one", worker_command()
+        )
+
+
+def targets() -> Iterator[Finding]:
+    """Every database over every enabled route, from this machine."""
+    try:
+        databases = list(Database.objects.prefetch_related("targets"))
+    except DatabaseError:
+        return
+    if not databases:
+        yield Finding("note", "databases", "none", "add one with its targets in the admin")
+    for database in databases:
+        yield from _database(database)
+
+
+EXAMINATIONS: tuple[Callable[[], Iterator[Finding]], ...] = (installation, tables, machine, celery, targets)
+
+
+def _database(database: Database) -> Iterator[Finding]:
+    names = [target.route for target in database.targets.all() if target.enabled]
+    if not names:
+        yield Finding("problem", str(database), "has no enabled target", "add one in the admin")
+    reachable: list[Route] = []
+    for name in names:
+        try:
+            route = credentials.resolve(database, [name])[name]
+            yield Finding("ok", f"{database} · {name}", _greeting(route))
+            reachable.append(route)
+        except PgperfError as error:
+            yield Finding("problem", f"{database} · {name}", str(error))
+    direct = next((route for route in reachable if not route.pooler), None)
+    if direct:
+        yield from _fixtures(database, direct)
+
+
+def _greeting(route: Route) -> str:
+    """Who answers there, and how many of its slots are free."""
+    with Monitor(route, "pgperf-doctor") as monitor:
+        version, user, free = monitor.query(_WHO)[0]
+    return f"PostgreSQL {version}, as {user}, {free} free connection slots"
+
+
+_WHO = (
+    "SELECT current_setting('server_version'), current_user, current_setting('max_connections')::int"
+    " - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"
+)
+
+
+def _fixtures(database: Database, route: Route) -> Iterator[Finding]:
+    used = {
+        row.workload.fixture for row in Benchmark.objects.select_related("workload") if row.workload.fixture
+    }
+    for name in sorted(used):
+        subject = f"{database} · fixture {name}"
+        try:
+            if fixtures.exists(name, route):
+                yield Finding("ok", subject, "is there")
+            elif database.allow_fixtures:
+                yield Finding("ok", subject, "is made by the first run")
+            else:
+                yield Finding(
+                    "note", subject, "is missing and may not be made", "tick 'allow fixtures' on the database"
+                )
+        except PgperfError as error:
+            yield Finding("problem", subject, str(error))
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

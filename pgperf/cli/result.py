@@ -1,0 +1,118 @@
+"""A run's figures for a terminal, from the object that `run --json` prints. Pure."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pgperf.cli.text import interval, number, signed, table, times
+from pgperf.layers import LAYERS
+
+Row = dict[str, Any]
+
+_COLD = (
+    ("startup", "start-up"), ("connect", "connect"), ("first", "first"), ("second", "second"),
+    ("next_ten", "next ten"), ("other_query_first", "other, first"), ("other_query_second", "other, second"),
+)  # fmt: skip
+
+
+def report(result: Row) -> str:
+    """Everything a reader of a terminal needs, part by part."""
+    return "\n\n".join(part for part in _parts(result) if part)
+
+
+def _parts(result: Row) -> Iterator[str]:
+    yield _headline(result["run"])
+    yield from (_ladder(ladder) for ladder in result["ladders"])
+    yield _beside(result)
+    yield _controls(result["comparisons"])
+    yield _cold(result["variants"])
+    yield _skipped(result["run"])
+
+
+def _headline(run: Row) -> str:
+    kind = ", quick" if run["quick"] else ""
+    line = f"{run['benchmark']} #{run['id']} on {run['database']}{kind}: {run['status']}"
+    if run["partial"]:
+        line += "\nUnfinished: the figures are those of its finished blocks."
+    return line
+
+
+def _ladder(ladder: Row) -> str:
+    clients = "1 client" if ladder["clients"] == 1 else f"{ladder['clients']} clients"
+    title = (
+        f"Ladder over {ladder['route']}: {ladder['mode']}, {clients}, {ladder['placement']}; 95 % intervals"
+    )
+    head = ("", "µs per operation", "", "step, µs", "", f"over {_title(ladder['steps'][0])}", "")
+    return f"{title}\n{table(head, [_step(step, at) for at, step in enumerate(ladder['steps'])])}"
+
+
+def _step(step: Row, position: int) -> tuple[str, ...]:
+    own = (_title(step), number(step["us"]), interval(number(step["low"]), number(step["high"])))
+    if position == 0:
+        return (*own, "", "", "", "")
+    return (
+        *own,
+        signed(step["step_us"]),
+        interval(signed(step["step_low_us"]), signed(step["step_high_us"])),
+        times(step["ratio"]),
+        interval(times(step["ratio_low"]), times(step["ratio_high"])),
+    )
+
+
+def _title(step: Row) -> str:
+    entry = LAYERS.get(step["layer"])
+    return entry.title if entry else str(step["layer"])
+
+
+def _beside(result: Row) -> str:
+    """What was measured and stands on no ladder, and what no ladder could be made of."""
+    on_ladder = {
+        (ladder["route"], ladder["mode"], ladder["clients"], step["layer"])
+        for ladder in result["ladders"]
+        for step in ladder["steps"]
+    }
+    rows = [
+        _speed(variant, result["comparisons"])
+        for variant in result["variants"]
+        if _place(variant) not in on_ladder and not variant["copy"]
+    ]
+    head = ("Beside the ladder", "µs per operation", "", "over", "", "")
+    return table(head, rows) if rows else ""
+
+
+def _place(variant: Row) -> tuple[Any, ...]:
+    return variant["route"], variant["mode"], variant["clients"], variant["layer"]
+
+
+def _speed(variant: Row, comparisons: Sequence[Row]) -> tuple[str, ...]:
+    own = (number(variant["us_per_op_low"]), number(variant["us_per_op_high"]))
+    first = next((row for row in comparisons if row["variant"] == variant["label"] and not row["aa"]), None)
+    against = (first["baseline"], times(first["ratio"]), _ratio_interval(first)) if first else ("", "", "")
+    return variant["label"], number(variant["us_per_op"]), interval(*own), *against
+
+
+def _controls(comparisons: Sequence[Row]) -> str:
+    """Each control against what it is a copy of: 1 belongs into 19 of 20 of these intervals."""
+    rows = [
+        (row["variant"], times(row["ratio"]), _ratio_interval(row), row["outcome"])
+        for row in comparisons
+        if row["aa"]
+    ]
+    return table(("Controls (a variant against itself)", "ratio", "", "outcome"), rows) if rows else ""
+
+
+def _ratio_interval(row: Row) -> str:
+    return interval(times(row["low"]), times(row["high"]))
+
+
+def _cold(variants: Sequence[Row]) -> str:
+    rows = [
+        (variant["label"], *(number(variant["cold_us"][phase]) for phase, _ in _COLD))
+        for variant in variants
+        if not variant["copy"] and any(value is not None for value in variant["cold_us"].values())
+    ]
+    return table(("Cold phases, µs", *(title for _, title in _COLD)), rows) if rows else ""
+
+
+def _skipped(run: Row) -> str:
+    lines = [f"Skipped {name}: {reason}" for name, reason in run["skipped"].items()]
+    return "\n".join(lines)

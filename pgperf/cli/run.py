@@ -1,0 +1,167 @@
+"""`pgperf run`: in this process, or through Celery and waiting for it."""
+
+import json
+import os
+import signal
+import socket
+import time
+from argparse import ArgumentParser, ArgumentTypeError
+from typing import Any
+
+from django.core.management.base import CommandError, OutputWrapper
+
+from pgperf import runs
+from pgperf.cli.bar import Bar
+from pgperf.cli.result import report
+from pgperf.definitions import Overrides
+from pgperf.exceptions import RunConflict, RunWaits
+from pgperf.models import Benchmark, Database, Run
+from pgperf.perform import perform
+from pgperf.records import PLACEMENTS
+from pgperf.reports.run import TERMINAL, progress_json, run_json
+
+#: As the run page does: polling must not disturb what it watches.
+_POLL_SECONDS = 2.0
+_TURN_SECONDS = 1.0
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", help="a benchmark, as `pgperf list` names it")
+    parser.add_argument(
+        "--database", default="", metavar="DB", help="default: the benchmark's, or the only one"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    parser.add_argument("--queue", action="store_true", help="through a Celery worker, waiting for it")
+    parser.add_argument("--quick", action="store_true", help="a first look, with wider intervals")
+    parser.add_argument("--layers", type=_names, metavar="A,B")
+    parser.add_argument("--routes", type=_names, metavar="A,B")
+    parser.add_argument("--clients", type=_numbers, metavar="1,8")
+    parser.add_argument("--placement", choices=PLACEMENTS)
+    parser.add_argument("--slice-ms", type=int, metavar="N", help="length of a slice; 0: a pilot sets it")
+    parser.add_argument("--rounds", type=int, metavar="N", help="rounds per block")
+    parser.add_argument("--blocks", type=int, metavar="N", help="an interval needs 6 or more")
+
+
+def run(options: dict[str, Any], out: OutputWrapper, err: OutputWrapper) -> None:
+    """Run, print, and succeed only if the run is done."""
+    benchmark = find_benchmark(options["name"])
+    database = find_database(options["database"], benchmark)
+    asked = runs.request(benchmark, database, _overrides(options), foreground=not options["queue"])
+    bar = Bar(err)
+    try:
+        ended = _through_celery(asked, bar) if options["queue"] else _here(asked, bar)
+    finally:
+        bar.close()
+    _print(ended, out, as_json=options["json"])
+    if ended.status != Run.Status.DONE:
+        raise CommandError(f"{ended}: {ended.get_status_display()}. {ended.error}")
+
+
+def find_benchmark(name: str) -> Benchmark:
+    """Raises CommandError that lists what there is."""
+    found = Benchmark.objects.select_related("workload", "database").filter(name=name).first()
+    if found is None:
+        there = _listed(Benchmark.objects.values_list("name", flat=True), "none: run `manage.py migrate`")
+        raise CommandError(f"There is no benchmark {name!r}; there is {there}.")
+    return found
+
+
+def find_database(name: str, benchmark: Benchmark) -> Database:
+    """The one that is named, else the benchmark's usual one, else the only one."""
+    everyone = list(Database.objects.all())
+    there = _listed([database.name for database in everyone], "none: add one in the admin, with its targets")
+    if name:
+        found = next((database for database in everyone if database.name == name), None)
+    else:
+        found = benchmark.database or (everyone[0] if len(everyone) == 1 else None)
+    if found is None:
+        problem = f"There is no database {name!r}" if name else "Say which database with --database"
+        raise CommandError(f"{problem}; there is {there}.")
+    return found
+
+
+def _here(asked: Run, bar: Bar) -> Run:
+    """Perform it in this process, when its turn comes. Ctrl-C and SIGTERM cancel."""
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        _take_turn(asked, bar)
+    except KeyboardInterrupt:
+        _cancel(asked)
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    asked.refresh_from_db()
+    return asked
+
+
+def _take_turn(asked: Run, bar: Bar) -> None:
+    worker = f"pgperf run, {socket.gethostname()}, process {os.getpid()}"
+    while True:
+        try:
+            perform(asked.pk, worker, bar)
+        except RunWaits as reason:
+            bar.say(str(reason))
+            runs.stay_queued(asked)
+            time.sleep(_TURN_SECONDS)
+        except RunConflict:  # cancelled or taken away by somebody else; the row says so
+            return
+        else:
+            return
+
+
+def _through_celery(asked: Run, bar: Bar) -> Run:
+    """Wait for a worker to end it. The first Ctrl-C asks the run to stop, a second one leaves it alone."""
+    try:
+        _await_end(asked, bar)
+    except KeyboardInterrupt:
+        _cancel(asked)
+        bar.say("Cancelling; Ctrl-C again leaves at once.")
+        _await_end(asked, bar)
+    return asked
+
+
+def _await_end(asked: Run, bar: Bar) -> None:
+    while True:
+        asked.refresh_from_db()
+        state = progress_json(asked)
+        if state["terminal"]:
+            return
+        if state["status"] == Run.Status.RUNNING:
+            bar.progress(state["progress"], state["message"])
+        else:
+            bar.say(" ".join(filter(None, (state["message"], state["hint"]))))
+        time.sleep(_POLL_SECONDS)
+
+
+def _cancel(asked: Run) -> None:
+    try:
+        runs.request_cancel(asked)
+    except RunConflict:  # it has ended meanwhile
+        asked.refresh_from_db()
+
+
+def _print(ended: Run, out: OutputWrapper, *, as_json: bool) -> None:
+    result = run_json(ended)
+    if as_json:
+        out.write(json.dumps(result, indent=2))
+    elif ended.status in TERMINAL and (result["variants"] or ended.status == Run.Status.DONE):
+        out.write(report(result))
+
+
+def _overrides(options: dict[str, Any]) -> Overrides:
+    names = ("layers", "routes", "clients", "placement", "slice_ms", "rounds", "blocks", "quick")
+    return Overrides(**{name: options[name] for name in names})
+
+
+def _names(value: str) -> list[str]:
+    return [name.strip() for name in value.split(",") if name.strip()]
+
+
+def _numbers(value: str) -> list[int]:
+    try:
+        return [int(item) for item in value.split(",")]
+    except ValueError:
+        raise ArgumentTypeError(f"{value!r} is no list of whole numbers such as 1,8") from None
+
+
+def _listed(names: Any, otherwise: str) -> str:
+    return ", ".join(names) or otherwise

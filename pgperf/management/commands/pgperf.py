@@ -1,0 +1,79 @@
+"""`manage.py pgperf`: the table of contents of the command line; pgperf.cli does the work."""
+
+import os
+import sys
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
+
+from pgperf.cli import build, doctor, export, listing, reconcile, run
+from pgperf.exceptions import PgperfError
+
+
+class Command(BaseCommand):
+    help = "Where the time of a database call goes: benchmarks, runs, results."
+    requires_system_checks = []  # doctor must speak when checks fail; run says itself what is in its way
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        add = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND").add_parser
+        self._register(add("list", help="benchmarks, targets, layers"), self._list, listing.add_arguments)
+        self._register(add("run", help="run a benchmark"), self._run, run.add_arguments)
+        self._register(add("export", help="a run's results to stdout"), self._export, export.add_arguments)
+        self._register(add("doctor", help="what is missing, and what to do"), self._doctor)
+        self._register(add("build", help="compile the C client"), self._build)
+        self._register(add("reconcile", help="put stale runs right"), self._reconcile)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        with _no_traceback():
+            options["action"](options)
+
+    def _list(self, options: dict[str, Any]) -> None:
+        listing.run(options, self.stdout)
+
+    def _run(self, options: dict[str, Any]) -> None:
+        run.run(options, self.stdout, self.stderr)
+
+    def _export(self, options: dict[str, Any]) -> None:
+        export.run(options, self.stdout)
+
+    def _doctor(self, options: dict[str, Any]) -> None:
+        doctor.run(self.stdout)
+
+    def _build(self, options: dict[str, Any]) -> None:
+        build.run(self.stdout)
+
+    def _reconcile(self, options: dict[str, Any]) -> None:
+        reconcile.run(self.stdout)
+
+    @staticmethod
+    def _register(
+        parser: ArgumentParser,
+        action: Callable[[dict[str, Any]], None],
+        add_arguments: Callable[[ArgumentParser], None] | None = None,
+    ) -> None:
+        parser.set_defaults(action=action)
+        if add_arguments:
+            add_arguments(parser)
+
+
+@contextmanager
+def _no_traceback() -> Iterator[None]:
+    """Errors as one line with the remedy. A reader that closed the pipe ends the command quietly."""
+    try:
+        yield
+    except (PgperfError, ImproperlyConfigured) as error:
+        raise CommandError(str(error)) from error
+    except DatabaseError as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise CommandError(
+            f"The site's database says: {first}. `manage.py pgperf doctor` looks closer."
+        ) from error
+    except KeyboardInterrupt:
+        raise CommandError("Interrupted.", returncode=130) from None
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -29,11 +29,16 @@ class Supervisor:
     directory: Path
 
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run it to its end."""
+        process = self.start(*words)
+        out, err = process.communicate(timeout=120)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
         env = {key: value for key, value in os.environ.items() if not key.startswith(OWN)}
         argv = [sys.executable, "-m", "example.stack", f"--directory={self.directory}", *words]
-        return subprocess.run(
-            argv, cwd=CHECKOUT, env=env, capture_output=True, text=True, timeout=120, check=False
-        )
+        pipe = subprocess.PIPE
+        return subprocess.Popen(argv, cwd=CHECKOUT, env=env, stdout=pipe, stderr=pipe, text=True)
 
     def processes(self) -> list[psutil.Process]:
         supervisor = psutil.Process(lock.owner(self.directory))
@@ -122,6 +127,22 @@ def test_exec_starts_servers_of_its_own_and_ends_them(supervisor: Supervisor) ->
     done = supervisor.command("exec", "--", "sh", "-c", "echo $PGPERF_DB_PORT")
     assert done.stdout.strip().isdigit()
     assert lock.owner(supervisor.directory) == 0
+
+
+def test_exec_that_stays_serves_until_it_is_interrupted(supervisor: Supervisor) -> None:
+    demo = supervisor.start("exec", "--all", "--stay", "--", "echo", "the ladder")
+    assert demo.stdout is not None
+    lines = list(iter(demo.stdout.readline, "Ctrl-C ends it.\n"))
+    assert lines[0] == "the ladder\n"
+    assert supervisor.env["PGPERF_URL"] in lines[1]
+    demo.send_signal(signal.SIGINT)
+    _, errors = demo.communicate(timeout=30)
+    assert (demo.returncode, errors) == (0, "")
+    assert lock.owner(supervisor.directory) == 0
+
+
+def test_exec_does_not_stay_when_the_command_fails(supervisor: Supervisor) -> None:
+    assert supervisor.command("exec", "--stay", "--", "false").returncode == 1
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])

@@ -100,4 +100,4 @@ system:
 	$(call install,$(SYSTEM))
 
 chromium:
-	$(call install,$(call lacks,command -v chromium,chromium))
+	$(call install,$(call lacks,command -v chromium,chromium fonts-dejavu-core))

@@ -39,3 +39,15 @@ class RunConflict(PgperfError):
 
 class FenceLost(RunConflict):
     """Another attempt owns the run now; this one must stop writing."""
+
+
+class RunWaits(RunConflict):
+    """Another run holds the database or the load host; this one stays queued until its turn."""
+
+
+class FixtureMissing(PgperfError):
+    """The workload's tables are not there and may not, or could not, be made. The message has the remedy."""
+
+
+class BrokerUnreachable(PgperfError):
+    """Celery's broker did not take a message in time. Nothing is lost: the run stays queued."""

@@ -1,0 +1,57 @@
+"""The clients under test and the database they are pointed at."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.conf import settings
+
+from pgperf.build import build
+from pgperf.catalog import FIXTURES
+from pgperf.records import Route
+from tests.clients.driving import Driven, Subject
+
+Start = Callable[..., Driven]
+
+
+@pytest.fixture(scope="session")
+def c_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The C client with address and undefined-behaviour sanitizers."""
+    pg_config = str(settings.PGPERF["PG_CONFIG"])
+    return build(tmp_path_factory.mktemp("sanitized"), pg_config=pg_config, sanitize=True).path
+
+
+@pytest.fixture(scope="session")
+def tcp(routes: dict[str, Route]) -> Route:
+    return routes["tcp"]
+
+
+@pytest.fixture(scope="session")
+def admin(tcp: Route) -> Iterator[psycopg.Connection]:
+    """A connection of the tests' own; the fixture `site` is there."""
+    login = {
+        "host": tcp.host,
+        "port": tcp.port,
+        "dbname": tcp.dbname,
+        "user": tcp.user,
+        "password": tcp.password,
+    }
+    with psycopg.connect(**login, autocommit=True) as connection:  # type: ignore[arg-type]
+        for statement in FIXTURES["site"].create:
+            connection.execute(statement)
+        yield connection
+
+
+@pytest.fixture
+def start(c_program: Path, admin: psycopg.Connection) -> Iterator[Start]:
+    """Starts clients; they are gone when the test ends."""
+    started: list[Driven] = []
+
+    def start(subject: Subject, **environment: str) -> Driven:
+        started.append(Driven.start(subject, c_program, **environment))
+        return started[-1]
+
+    yield start
+    for client in started:
+        client.__exit__(None, None, None)

@@ -1,0 +1,152 @@
+"""Drives one client by hand, byte by byte where a test wants that; every wait has a deadline."""
+
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from array import array
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from pgperf import sql, wire
+from pgperf.records import Route, Workload
+
+ROOT = Path(__file__).resolve().parents[2]
+DEADLINE_S = 60.0
+
+M = TypeVar("M", bound=wire.Message)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One layer in one mode. `module` is the Python program, "" for the C client."""
+
+    layer: str
+    mode: str
+    module: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        return self.name or f"{self.layer}-{self.mode}"
+
+    @property
+    def binds_on_client(self) -> bool:
+        return self.mode == "simple"
+
+
+def spec(subject: Subject, route: Route, work: Workload, **changes: object) -> wire.Spec:
+    """What the runner would send for that workload."""
+    return wire.Spec(
+        layer=subject.layer, mode=subject.mode, host=route.host, port=route.port, dbname=route.dbname,
+        user=route.user, password=route.password, application_name="conformance",
+        sql=work.sql, args=list(work.args), orm=work.orm,
+        sql_literal=sql.literal(work.sql, work.args), sql_numbered=sql.numbered(work.sql),
+        args_text=sql.as_text(work.args),
+        other_sql=work.other_sql, other_args=list(work.other_args), other_orm=work.other_orm,
+        other_sql_literal=sql.literal(work.other_sql, work.other_args),
+        other_sql_numbered=sql.numbered(work.other_sql), other_args_text=sql.as_text(work.other_args),
+        spawned_ns=time.monotonic_ns(), runner_pid=os.getpid(),
+    )._replace(**changes)  # fmt: skip
+
+
+class Driven:
+    """A running client."""
+
+    def __init__(self, argv: list[str], **environment: str) -> None:
+        self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the client)
+        self.process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr, cwd=ROOT,
+            env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **environment},
+        )  # fmt: skip
+        assert self.process.stdin
+        assert self.process.stdout
+        self._buffer = bytearray()
+
+    @classmethod
+    def start(cls, subject: Subject, c_program: Path, **environment: str) -> Self:
+        argv = [sys.executable, "-m", subject.module] if subject.module else [str(c_program)]
+        return cls(argv, **environment)
+
+    def send(self, *messages: wire.Message | bytes) -> None:
+        for message in messages:
+            self._write(message if isinstance(message, bytes) else wire.encode(message))
+
+    def trickle(self, message: wire.Message) -> None:
+        """Every byte in a write of its own."""
+        for byte in wire.encode(message):
+            self._write(bytes([byte]))
+
+    def _write(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(self.process.stdin.fileno(), data) :]  # type: ignore[union-attr]
+
+    def read(self, kind: type[M]) -> M:
+        """The next message, which must be of that kind."""
+        while (end := self._buffer.find(b"\n")) < 0:
+            assert self._fill(), f"it ended instead of sending {kind.__name__}: {self.last_words()}"
+        message = wire.decode(self._take(end + 1))
+        assert isinstance(message, kind), message
+        return message
+
+    def slice(self, request: wire.Slice) -> tuple[wire.SliceReply, "array[int]"]:
+        """One slice; the reply and its durations."""
+        self.send(request)
+        if request.start_ns:
+            assert self.read(wire.Armed).seq == request.seq
+        reply = self.read(wire.SliceReply)
+        assert reply.seq == request.seq
+        return reply, self.samples(reply)
+
+    def samples(self, reply: wire.SliceReply) -> "array[int]":
+        """The durations that the reply announces."""
+        assert reply.nbytes == reply.ops * 8
+        while len(self._buffer) < reply.nbytes:
+            assert self._fill(), "a reply cut short"
+        return array("Q", self._take(reply.nbytes))
+
+    def at_end(self) -> bool:
+        """No byte is left and none will come."""
+        return not self._buffer and not self._fill()
+
+    def wait(self) -> int:
+        return self.process.wait(DEADLINE_S)
+
+    def last_words(self) -> str:
+        self.stderr.seek(0)
+        return self.stderr.read().decode(errors="replace")
+
+    def close_stdin(self) -> None:
+        self.process.stdin.close()  # type: ignore[union-attr]
+
+    def close_stdout(self) -> None:
+        self.process.stdout.close()  # type: ignore[union-attr]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.stderr):
+            try:
+                stream.close()  # type: ignore[union-attr]
+            except BrokenPipeError:
+                pass
+
+    def _take(self, count: int) -> bytes:
+        data = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return data
+
+    def _fill(self) -> bool:
+        readable, _, _ = select.select([self.process.stdout], [], [], DEADLINE_S)
+        assert readable, f"no answer within {DEADLINE_S} s: {self.last_words()}"
+        chunk = os.read(self.process.stdout.fileno(), 1 << 20)  # type: ignore[union-attr]
+        self._buffer += chunk
+        return bool(chunk)

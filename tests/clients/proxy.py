@@ -1,0 +1,70 @@
+"""A TCP proxy of one test's own: it can be cut, and it keeps what the client sent."""
+
+import socket
+import struct
+import threading
+from types import TracebackType
+from typing import Self
+
+
+class Proxy:
+    """Forwards connections on `port` to a port of this machine."""
+
+    def __init__(self, target_port: int) -> None:
+        self._target = ("127.0.0.1", target_port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._sockets: list[socket.socket] = []
+        self._sent = bytearray()
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def forget(self) -> None:
+        """Begin a new record of what the client sends."""
+        self._sent.clear()
+
+    def messages(self) -> list[tuple[str, bytes]]:
+        """What the client sent since `forget`: type and body of each message of PostgreSQL's protocol."""
+        found, at = [], 0
+        while at < len(self._sent):
+            kind, length = struct.unpack_from("!cI", self._sent, at)
+            found.append((kind.decode(), bytes(self._sent[at + 5 : at + 1 + length])))
+            at += 1 + length
+        return found
+
+    def cut(self) -> None:
+        """End all connections, in both directions."""
+        for each in self._sockets:
+            try:
+                each.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._listener.close()
+        self.cut()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(self._target)
+            self._sockets += [client, server]
+            for pair in ((client, server, self._sent), (server, client, bytearray())):
+                threading.Thread(target=_pump, args=pair, daemon=True).start()
+
+
+def _pump(source: socket.socket, sink: socket.socket, record: bytearray) -> None:
+    try:
+        while data := source.recv(65536):
+            record += data
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass

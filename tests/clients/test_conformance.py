@@ -1,0 +1,553 @@
+"""Every client through the same cases, whatever its language, layer and mode."""
+
+import os
+import time
+from collections.abc import Iterator
+from itertools import accumulate
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from pgperf import wire
+from pgperf.catalog import BENCHMARKS
+from pgperf.records import Route, Workload
+from tests.clients.conftest import Start
+from tests.clients.driving import Driven, Subject, spec
+from tests.clients.proxy import Proxy
+
+DJANGO = "pgperf.clients.django_client"
+LAYERS = (
+    Subject("libpq", "simple", ""),
+    Subject("libpq", "prepared", ""),
+    Subject("psycopg2", "simple", "pgperf.clients.psycopg2_client"),
+    Subject("psycopg", "simple", "pgperf.clients.psycopg_client"),
+    Subject("psycopg", "prepared", "pgperf.clients.psycopg_client"),
+    Subject("django_cursor", "simple", DJANGO),
+    Subject("django_cursor", "prepared", DJANGO),
+    Subject("django_orm", "simple", DJANGO),
+    Subject("django_orm", "prepared", DJANGO),
+    Subject("django_cursor", "simple", "tests.clients.django_on_psycopg2", "django_cursor-psycopg2"),
+    Subject("django_orm", "simple", "tests.clients.django_on_psycopg2", "django_orm-psycopg2"),
+)
+FAKE = Subject("fake", "simple", "pgperf.clients.fake_client")
+PROGRAMS = (LAYERS[0], LAYERS[2], LAYERS[3], LAYERS[7], FAKE)
+
+SITE = BENCHMARKS["orm-overhead"].workload
+AT_ONCE = wire.Slice(1, 0, 0, 0, 0, 1)
+
+every_layer = pytest.mark.parametrize("subject", LAYERS, ids=str)
+every_program = pytest.mark.parametrize("subject", PROGRAMS, ids=str)
+
+
+def select(sql: str, *args: object) -> Workload:
+    """A workload of any SELECT with the columns id, domain, name: the ORM reads it as rows of its model."""
+    return Workload("select", sql, args, orm="tests.raw")
+
+
+def started(start: Start, subject: Subject, route: Route, work: Workload = SITE, **changes: object) -> Driven:
+    """A client that has its spec; one of the ORM reads any SELECT through `tests.raw`."""
+    if subject.layer == "django_orm" and work.orm.startswith("tests."):
+        module = "tests.clients.django_with_workloads" if subject.module == DJANGO else subject.module
+        subject = Subject(subject.layer, subject.mode, module)
+        changes = {"args": [work.sql] if work.orm == "tests.raw" else list(work.args), **changes}
+    client = start(subject)
+    client.send(spec(subject, route, work)._replace(**changes))
+    return client
+
+
+# One session of a client serves all tests that only ask it for slices.
+
+
+@pytest.fixture(scope="module", params=LAYERS, ids=str)
+def session(
+    request: pytest.FixtureRequest, c_program: Path, tcp: Route, admin: psycopg.Connection
+) -> Iterator[tuple[Driven, wire.Ready, Subject]]:
+    with Driven.start(request.param, c_program) as client:
+        client.send(spec(request.param, tcp, SITE))
+        yield client, client.read(wire.Ready), request.param
+        client.send(wire.Bye())
+        assert client.wait() == wire.EXIT_OK
+        assert client.at_end()
+
+
+Session = tuple[Driven, wire.Ready, Subject]
+
+
+def test_ready_tells_who_it_is(session: Session, admin: psycopg.Connection) -> None:
+    client, ready, subject = session
+    activity = admin.execute(
+        "SELECT application_name, state, xact_start, backend_type FROM pg_stat_activity WHERE pid = %s",
+        [ready.backend_pid],
+    ).fetchone()
+    assert activity == ("conformance", "idle", None, "client backend")
+    assert ready.pid == client.process.pid
+    assert ready.rows_per_op == 1
+    assert ready.server_version == admin.info.parameter_status("server_version")
+    assert ready.versions["libpq"].partition(".")[0].isdigit()
+    if subject.layer.startswith("django"):
+        assert ready.versions["django"]
+        assert ready.versions["driver"] == ("psycopg2" if "psycopg2" in str(subject) else "psycopg")
+    if subject.module:
+        assert {"python", "driver", "driver_version"} <= set(ready.versions)
+
+
+def test_ready_has_every_cold_phase(session: Session) -> None:
+    phases = {name: value for name, value in session[1]._asdict().items() if name.endswith("_us")}
+    assert len(phases) == 7
+    assert all(value > 0 for value in phases.values())
+
+
+def test_the_password_is_not_where_others_can_read_it(session: Session, tcp: Route) -> None:
+    client, ready, _ = session
+    process = Path("/proc", str(ready.pid))
+    for part in ("cmdline", "environ"):
+        assert tcp.password.encode() not in (process / part).read_bytes()
+    assert tcp.password not in client.last_words()
+
+
+def test_a_slice_by_time_ends_with_the_first_operation_past_its_window(session: Session) -> None:
+    window = 30_000_000
+    before = time.monotonic_ns()
+    reply, durations = session[0].slice(wire.Slice(5, 0, 7, 10_000_000, window, 0))
+    after = time.monotonic_ns()
+    assert reply.lead_in_ops >= 7
+    assert before + 10_000_000 <= reply.first_ns <= after
+    assert reply.rows == reply.ops == len(durations) >= 1
+    assert sum(durations[:-1]) < window <= sum(durations) <= after - reply.first_ns
+    assert not reply.capped
+    assert 0 <= reply.user_ns + reply.sys_ns <= after - before
+
+
+def test_a_slice_by_count_is_exact(session: Session) -> None:
+    reply, durations = session[0].slice(wire.Slice(6, 0, 3, 0, 0, 17))
+    assert (reply.ops, len(durations), reply.rows, reply.lead_in_ops, reply.capped) == (17, 17, 17, 3, False)
+    assert all(durations)
+
+
+def test_an_armed_slice_keeps_to_its_window(session: Session) -> None:
+    start, lead_in, window = time.monotonic_ns() + 60_000_000, 10_000_000, 30_000_000
+    session[0].send(wire.Slice(7, start, 1, lead_in, window, 0))
+    assert session[0].read(wire.Armed) == wire.Armed(7)
+    reply = session[0].read(wire.SliceReply)
+    durations = session[0].samples(reply)
+    ends = list(accumulate(durations, initial=reply.first_ns))
+    assert reply.lead_in_ops >= 1
+    assert reply.first_ns >= start + lead_in
+    assert reply.ops == 0 or ends[-2] < start + lead_in + window <= ends[-1]
+
+
+def test_an_armed_slice_by_count_waits_for_its_start(session: Session) -> None:
+    start = time.monotonic_ns() + 30_000_000
+    reply, durations = session[0].slice(wire.Slice(8, start, 0, 0, 0, 3))
+    assert reply.first_ns >= start
+    assert len(durations) == 3
+
+
+def test_a_window_that_is_over_before_the_lead_in_stays_empty(session: Session) -> None:
+    reply, durations = session[0].slice(wire.Slice(9, 1, 4, 0, 1, 0))
+    assert (reply.ops, reply.rows, reply.lead_in_ops, len(durations)) == (0, 0, 4, 0)
+
+
+def test_each_operation_runs_the_statement_once_and_reads_its_rows(
+    session: Session, admin: psycopg.Connection
+) -> None:
+    assert admin.execute("SELECT count(*) FROM pgperf.site").fetchone() == (4,)
+    reply, _ = session[0].slice(wire.Slice(10, 0, 0, 0, 0, 5))
+    assert reply.rows == 5
+
+
+# What goes over the wire.
+
+
+@every_layer
+def test_every_layer_sends_the_same_messages(subject: Subject, start: Start, tcp: Route) -> None:
+    with Proxy(tcp.port) as proxy:
+        client = start(subject)
+        told = spec(subject, tcp, SITE)._replace(host="127.0.0.1", port=proxy.port)
+        client.send(told)
+        client.read(wire.Ready)
+        proxy.forget()
+        client.slice(wire.Slice(1, 0, 0, 0, 0, 3))
+        sent = proxy.messages()
+    if subject.binds_on_client:
+        assert sent == [("Q", told.sql_literal.encode() + b"\x00")] * 3
+    else:
+        assert [kind for kind, _ in sent] == ["B", "D", "E", "S"] * 3
+        assert all(b"example.com" in body for kind, body in sent if kind == "B")
+
+
+@every_layer
+def test_without_cold_phases_it_runs_the_statement_once(subject: Subject, start: Start, tcp: Route) -> None:
+    ready = started(start, subject, tcp, cold=False).read(wire.Ready)
+    assert ready.rows_per_op == 1
+    assert [value for name, value in ready._asdict().items() if name.endswith("_us")] == [None] * 7
+
+
+@every_layer
+def test_the_environment_changes_nothing(
+    subject: Subject, start: Start, tcp: Route, admin: psycopg.Connection
+) -> None:
+    work = select(
+        "SELECT 1 / (current_setting('TimeZone') = 'UTC' AND current_setting('application_name') = 'conformance'"
+        " AND current_setting('statement_timeout') = '0')::int AS id, 'd' AS domain, 'n' AS name"
+    )
+    astray = {
+        "PGHOST": "192.0.2.1", "PGHOSTADDR": "192.0.2.1", "PGPORT": "1", "PGUSER": "nobody", "PGDATABASE": "none",
+        "PGPASSWORD": "wrong", "PGOPTIONS": "-c statement_timeout=1", "PGTZ": "Asia/Tokyo", "PGSERVICE": "none",
+        "PGSSLMODE": "verify-full", "PGAPPNAME": "other", "PGCLIENTENCODING": "LATIN1", "PGSYSCONFDIR": "/nonexistent",
+    }  # fmt: skip
+    client = started(lambda subject: start(subject, **astray), subject, tcp, work)
+    assert client.read(wire.Ready).rows_per_op == 1
+
+
+@every_layer
+def test_the_session_has_one_time_zone_whatever_the_servers_is(
+    subject: Subject, start: Start, tcp: Route, admin: psycopg.Connection
+) -> None:
+    work = select("SELECT 1 / (current_setting('TimeZone') = 'UTC')::int AS id, 'd' AS domain, 'n' AS name")
+    admin.execute(f"ALTER ROLE \"{tcp.user}\" SET timezone = 'Asia/Tokyo'")
+    try:
+        assert started(start, subject, tcp, work).read(wire.Ready).rows_per_op == 1
+    finally:
+        admin.execute(f'ALTER ROLE "{tcp.user}" RESET timezone')
+
+
+# Values.
+
+
+@every_layer
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        pytest.param("SELECT 1 AS id, NULL::text AS domain, NULL::text AS name", 1, id="nulls"),
+        pytest.param("SELECT 1 AS id, repeat('x', 2000000) AS domain, '' AS name", 1, id="two megabytes"),
+        pytest.param("SELECT i AS id, 'd' AS domain, 'n' AS name FROM generate_series(1, 100000) i", 10**5, id="many"),
+        pytest.param("SELECT 1 AS id, 'd' AS domain, 'n' AS name WHERE false", 0, id="no rows"),
+        pytest.param(
+            "SELECT 1 / (length('Größe 漢字😀') = 9 AND octet_length('Größe 漢字😀') = 18)::int AS id,"
+            " 'Größe 漢字😀' AS domain, chr(128512) AS name", 1, id="beyond ASCII",
+        ),
+    ],
+)  # fmt: skip
+def test_results_of_every_kind(subject: Subject, start: Start, tcp: Route, sql: str, rows: int) -> None:
+    client = started(start, subject, tcp, select(sql), cold=False)
+    assert client.read(wire.Ready).rows_per_op == rows
+    reply, _ = client.slice(AT_ONCE._replace(count=2))
+    assert reply.rows == 2 * rows
+
+
+@pytest.mark.parametrize("subject", [s for s in LAYERS if s.layer != "django_orm"], ids=str)
+def test_arguments_of_every_kind(subject: Subject, start: Start, tcp: Route) -> None:
+    args = ["it's \\ 'ü' 漢\n%", 7, -7, 2.5, True, None]
+    work = Workload(
+        "arguments",
+        "SELECT 1 / (%s::text = E'it''s \\\\ ''ü'' 漢\\n' || chr(37) AND 10 %% %s::int = 3 AND 1-%s::int = 8"
+        " AND %s::float8 = 2.5 AND %s::bool AND %s::text IS NULL)::int",
+        tuple(args),
+    )
+    assert started(start, subject, tcp, work).read(wire.Ready).rows_per_op == 1
+
+
+@pytest.mark.parametrize("subject", [s for s in LAYERS if s.layer != "django_orm"], ids=str)
+def test_a_command_without_rows_and_with_a_notice(subject: Subject, start: Start, tcp: Route) -> None:
+    work = Workload("command", "DO $$ BEGIN RAISE WARNING 'stray'; END $$")
+    client = started(start, subject, tcp, work)
+    assert client.read(wire.Ready).rows_per_op == 0
+    assert client.slice(AT_ONCE)[0].rows == 0
+
+
+@pytest.mark.parametrize("subject", [s for s in LAYERS if s.layer == "django_orm"], ids=str)
+@pytest.mark.parametrize(("orm", "rows"), [("tests.lazy", 1), ("tests.nothing", 0)])
+def test_what_an_orm_callable_returns_is_counted(
+    subject: Subject, start: Start, tcp: Route, orm: str, rows: int
+) -> None:
+    client = started(start, subject, tcp, Workload("orm", "%s", ("example.com",), orm=orm))
+    assert client.read(wire.Ready).rows_per_op == rows
+
+
+# Failures.
+
+
+@every_layer
+def test_bad_sql_is_an_error_with_its_code_and_without_the_arguments(
+    subject: Subject, start: Start, tcp: Route
+) -> None:
+    work = select("SELECT id, 'private value' AS domain, name FROM no_such_table")
+    client = started(start, subject, tcp, work)
+    error = client.read(wire.Error)
+    assert (error.stage, error.sqlstate) == ("ready", "42P01")
+    assert 'relation "no_such_table" does not exist' in error.message
+    assert "private value" not in error.message
+    assert client.wait() == wire.EXIT_FAILED
+    assert client.at_end()
+
+
+@every_layer
+def test_a_wrong_password_is_told_without_it(subject: Subject, start: Start, tcp: Route) -> None:
+    secret = "s3cret'Ω\\ x"
+    client = started(start, subject, tcp, password=secret)
+    error = client.read(wire.Error)
+    assert error.stage == "connect"
+    assert "password authentication failed" in error.message
+    assert client.wait() == wire.EXIT_FAILED
+    assert not any(part in text for part in ("s3cret", "Ω") for text in (error.message, client.last_words()))
+
+
+@every_layer
+def test_a_password_that_the_server_repeats_is_scrubbed(subject: Subject, start: Start, tcp: Route) -> None:
+    client = started(start, subject, tcp, dbname=tcp.password)
+    error = client.read(wire.Error)
+    assert 'database "<password>" does not exist' in error.message
+    assert tcp.password not in client.last_words()
+
+
+@every_layer
+def test_nobody_listening_is_an_error(subject: Subject, start: Start, tcp: Route) -> None:
+    client = started(start, subject, tcp, host="127.0.0.1", port=1)
+    error = client.read(wire.Error)
+    assert (error.stage, error.sqlstate) == ("connect", "")
+    assert "refused" in error.message
+    assert client.wait() == wire.EXIT_FAILED
+
+
+@every_layer
+def test_a_backend_terminated_mid_slice(
+    subject: Subject, start: Start, tcp: Route, admin: psycopg.Connection
+) -> None:
+    client = started(start, subject, tcp, cold=False)
+    ready = client.read(wire.Ready)
+    client.send(wire.Slice(1, time.monotonic_ns(), 0, 0, 3_600_000_000_000, 0))
+    client.read(wire.Armed)
+    assert admin.execute("SELECT pg_terminate_backend(%s)", [ready.backend_pid]).fetchone() == (True,)
+    error = client.read(wire.Error)
+    assert (error.stage, error.sqlstate) in {("slice", "57P01"), ("slice", "")}
+    assert error.message
+    assert client.wait() == wire.EXIT_FAILED
+
+
+@every_layer
+def test_the_connection_cut_mid_slice(subject: Subject, start: Start, tcp: Route) -> None:
+    with Proxy(tcp.port) as proxy:
+        client = started(start, subject, tcp, host="127.0.0.1", port=proxy.port, cold=False)
+        client.read(wire.Ready)
+        client.send(wire.Slice(1, time.monotonic_ns(), 0, 0, 3_600_000_000_000, 0))
+        client.read(wire.Armed)
+        proxy.cut()
+        error = client.read(wire.Error)
+    assert error.stage == "slice"
+    assert error.message
+    assert client.wait() == wire.EXIT_FAILED
+
+
+@pytest.mark.parametrize("subject", [LAYERS[2], LAYERS[9], LAYERS[10]], ids=str)
+def test_prepared_statements_are_refused_where_there_are_none(
+    subject: Subject, start: Start, tcp: Route
+) -> None:
+    client = started(start, subject, tcp, mode="prepared")
+    error = client.read(wire.Error)
+    assert error.stage == "spec"
+    assert error.message.startswith("mode: ")
+    assert client.wait() == wire.EXIT_FAILED
+
+
+@every_layer
+def test_an_unknown_mode_is_refused(subject: Subject, start: Start, tcp: Route) -> None:
+    client = started(start, subject, tcp, mode="guessed")
+    assert client.read(wire.Error).message.startswith("mode: ")
+    assert client.wait() == wire.EXIT_FAILED
+
+
+@pytest.mark.parametrize("orm", ["", "pgperf.no_such"])
+def test_an_unknown_orm_callable_is_named(start: Start, tcp: Route, orm: str) -> None:
+    client = started(start, LAYERS[7], tcp, orm=orm)
+    error = client.read(wire.Error)
+    assert f"orm: no workload '{orm}' is registered; registered are: pgperf.site_by_domain" in error.message
+    assert client.wait() == wire.EXIT_FAILED
+
+
+# The runner gone.
+
+
+@every_program
+@pytest.mark.parametrize("step", ["spec", "ready", "slice"])
+def test_end_of_input_ends_it_at_every_step(subject: Subject, start: Start, tcp: Route, step: str) -> None:
+    client = start(subject)
+    if step != "spec":
+        client.send(spec(subject, tcp, SITE))
+        client.read(wire.Ready)
+    if step == "slice":
+        client.send(wire.Slice(1, time.monotonic_ns() + 20_000_000, 0, 0, 0, 3))
+    client.close_stdin()
+    assert client.wait() == wire.EXIT_OK
+
+
+@every_program
+def test_end_of_input_while_it_connects(subject: Subject, start: Start, tcp: Route) -> None:
+    client = start(subject)
+    client.send(spec(subject, tcp, SITE))
+    client.close_stdin()
+    client.read(wire.Ready)
+    assert client.wait() == wire.EXIT_OK
+
+
+@every_program
+def test_nobody_reading_its_replies_ends_it(subject: Subject, start: Start, tcp: Route) -> None:
+    client = start(subject)
+    client.send(spec(subject, tcp, SITE))
+    client.read(wire.Ready)
+    client.close_stdout()
+    client.send(wire.Slice(1, 0, 0, 0, 0, 1))
+    assert client.wait() == wire.EXIT_OK
+
+
+@every_program
+def test_another_parent_than_the_runner_ends_it(subject: Subject, start: Start, tcp: Route) -> None:
+    client = start(subject)
+    client.send(spec(subject, tcp, SITE)._replace(runner_pid=1 if os.getpid() != 1 else 2))
+    assert client.wait() == wire.EXIT_OK
+    assert client.at_end()
+
+
+# Input in pieces, and input that is none.
+
+
+@every_program
+def test_input_one_byte_at_a_time(subject: Subject, start: Start, tcp: Route) -> None:
+    client = start(subject)
+    client.trickle(spec(subject, tcp, SITE))
+    client.read(wire.Ready)
+    client.trickle(AT_ONCE)
+    assert client.read(wire.SliceReply).ops == 1
+    client.trickle(wire.Bye())
+    assert client.wait() == wire.EXIT_OK
+
+
+@every_program
+def test_a_whole_conversation_in_one_write(subject: Subject, start: Start, tcp: Route) -> None:
+    client = start(subject)
+    asked = (spec(subject, tcp, SITE), AT_ONCE, AT_ONCE._replace(seq=2), wire.Bye())
+    client.send(b"".join(map(wire.encode, asked)))
+    client.read(wire.Ready)
+    for seq in (1, 2):
+        reply = client.read(wire.SliceReply)
+        assert (reply.seq, len(client.samples(reply))) == (seq, 1)
+    assert client.wait() == wire.EXIT_OK
+
+
+@every_program
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"\x00\xff\xfe\n",
+        b"\n",
+        b"[]\n",
+        b'{"type":"spec","surprise":1}\n',
+        b'{"type":"spec","protocol":2}\n',
+        b'{"type":"spec","port":"5432"}\n',
+        b'{"type":"slice","seq":1}\n',
+        b'{"type":"spec","sql":"a line without its end"',
+        b"[" * 100_000 + b"\n",
+        b"x" * (wire.MAX_LINE_BYTES + 1),
+    ],
+    ids=[
+        "bytes",
+        "nothing",
+        "list",
+        "unknown field",
+        "other protocol",
+        "wrong type",
+        "slice",
+        "cut",
+        "deep",
+        "long",
+    ],
+)
+def test_nonsense_instead_of_a_spec(subject: Subject, start: Start, nonsense: bytes) -> None:
+    client = start(subject)
+    try:
+        client.send(nonsense)
+        client.close_stdin()
+    except BrokenPipeError:  # it has seen enough
+        pass
+    error = client.read(wire.Error)
+    assert (error.stage, error.sqlstate) == ("spec", "")
+    assert client.wait() == wire.EXIT_PROTOCOL
+    assert client.at_end()
+
+
+@every_program
+@pytest.mark.parametrize(
+    "nonsense", [b"?\n", b'{"type":"slice","seq":-1}\n', b'{"type":"armed","seq":1}\n', wire.encode(wire.Spec())],
+    ids=["text", "negative", "not for clients", "second spec"],
+)  # fmt: skip
+def test_nonsense_instead_of_a_slice(subject: Subject, start: Start, tcp: Route, nonsense: bytes) -> None:
+    client = start(subject)
+    client.send(spec(subject, tcp, SITE)._replace(cold=False))
+    client.read(wire.Ready)
+    client.send(nonsense)
+    assert client.read(wire.Error).stage == "slice"
+    assert client.wait() == wire.EXIT_PROTOCOL
+    assert client.at_end()
+
+
+# Python clients only.
+
+
+@pytest.mark.parametrize(
+    "module", ["tests.clients.django_with_workloads", "tests.clients.django_on_psycopg2"]
+)
+def test_stray_prints_do_not_reach_the_replies(start: Start, tcp: Route, module: str) -> None:
+    subject = Subject("django_orm", "simple", module)
+    client = start(subject)
+    client.send(spec(subject, tcp, Workload("noisy", "%s", ("example.com",), orm="tests.noisy")))
+    client.read(wire.Ready)
+    assert client.slice(AT_ONCE._replace(count=5))[0].rows == 5
+    client.send(wire.Bye())
+    assert client.wait() == wire.EXIT_OK
+    assert client.at_end()
+    assert client.last_words().count("stray text") >= 10
+
+
+@pytest.mark.parametrize(
+    "subject", [s for s in LAYERS if s.module and s.mode == "simple" and s.layer != "django_orm"], ids=str
+)
+def test_queries_are_answered_as_the_server_writes_them(subject: Subject, start: Start, tcp: Route) -> None:
+    client = started(start, subject, tcp)
+    client.read(wire.Ready)
+    answers = {
+        "SELECT true, 1.50, NULL, 'ü', '{1,NULL}'::int[], '2026-01-02 03:04:05+00'::timestamptz, '\\x00ff'::bytea,"
+        " 'NaN'::float8, '{\"a\": 1}'::jsonb, '1 day'::interval": [
+            [
+                "t",
+                "1.50",
+                None,
+                "ü",
+                "{1,NULL}",
+                "2026-01-02 03:04:05+00",
+                "\\x00ff",
+                "NaN",
+                '{"a": 1}',
+                "1 day",
+            ]
+        ],
+        "SELECT 1 WHERE false": [],
+        "SET statement_timeout = 0": [],
+        "SELECT '%s %% %'": [["%s %% %"]],
+    }
+    for sql, rows in answers.items():
+        client.send(wire.Query(sql))
+        assert client.read(wire.Rows).rows == rows
+    assert client.slice(AT_ONCE)[0].rows == 1
+    client.send(wire.Query("SELECT 1/0"))
+    error = client.read(wire.Error)
+    assert (error.stage, error.sqlstate, error.message) == ("query", "22012", "division by zero")
+    assert client.wait() == wire.EXIT_FAILED
+
+
+def test_the_c_client_refuses_queries(start: Start, tcp: Route) -> None:
+    client = started(start, LAYERS[0], tcp)
+    client.read(wire.Ready)
+    client.send(wire.Query("SELECT 1"))
+    assert client.read(wire.Error).stage == "query"
+    assert client.wait() == wire.EXIT_FAILED

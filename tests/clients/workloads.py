@@ -1,0 +1,32 @@
+"""ORM callables for the tests; imported where Django is set up."""
+
+import os
+import sys
+
+from pgperf.catalog.orm import Site
+from pgperf.registry import workload
+
+
+@workload("tests.raw")
+def raw(sql: str) -> list[Site]:
+    """Any SELECT with the columns id, domain and name."""
+    return list(Site.objects.raw(sql))
+
+
+@workload("tests.lazy")
+def lazy(domain: str) -> object:
+    return Site.objects.filter(domain=domain)
+
+
+@workload("tests.nothing")
+def nothing(domain: str) -> Site | None:
+    return Site.objects.filter(domain=f"no {domain}").first()
+
+
+@workload("tests.noisy")
+def noisy(domain: str) -> Site:
+    print("stray text")
+    print("stray text, flushed at once", flush=True)
+    sys.stdout.buffer.write(b"\x00\xff stray bytes\n")
+    os.write(1, b'{"type":"bye"}\n')
+    return Site.objects.get(domain=domain)

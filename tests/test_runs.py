@@ -1,0 +1,458 @@
+"""The Run state machine: every transition, who may not make it, and what happens when many try at once."""
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db import connection, transaction
+from django.utils import timezone
+
+from pgperf import runs, signals
+from pgperf.exceptions import BrokerUnreachable, FenceLost, InvalidDefinition, RunConflict, RunWaits
+from pgperf.models import Run
+from tests.factories import make_benchmark, make_database, make_run, make_worker
+
+Status = Run.Status
+pytestmark = pytest.mark.django_db
+Commit = Callable[..., Any]
+
+
+class Broker:
+    """Stands in for Celery's broker: takes messages, or does not."""
+
+    def __init__(self) -> None:
+        self.taken: list[int] = []
+        self.away = False
+
+    def send(self, run_id: int, queue: str) -> None:
+        assert queue == "pgperf"
+        if self.away:
+            raise BrokerUnreachable("Celery's broker does not answer (OSError)")
+        self.taken.append(run_id)
+
+
+@pytest.fixture(autouse=True)
+def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
+    stand_in = Broker()
+    monkeypatch.setattr(runs.sending, "send", stand_in.send)
+    return stand_in
+
+
+@pytest.fixture
+def commit(django_capture_on_commit_callbacks: Commit) -> Commit:
+    """A context at whose end what waits for a commit happens."""
+    return lambda: django_capture_on_commit_callbacks(execute=True)
+
+
+def ask(**options: Any) -> Run:
+    return runs.request(make_benchmark(), options.pop("database", None) or make_database(), **options)
+
+
+def queued(**fields: Any) -> Run:
+    return make_run(Status.QUEUED, queue="pgperf", busy_key=None, **fields)
+
+
+def age(run: Run, seconds: float, field: str = "heartbeat_at") -> None:
+    Run.objects.filter(pk=run.pk).update(**{field: timezone.now() - timedelta(seconds=seconds)})
+
+
+def reread(run: Run) -> Run:
+    run.refresh_from_db()
+    return run
+
+
+class TestRequest:
+    def test_freezes_the_definition(self) -> None:
+        run = ask(quick=True)
+        assert (run.status, run.attempt, run.quick) == (Status.QUEUED, 0, True)
+        assert run.definition["layers"] == ["libpq", "psycopg2", "psycopg", "django_cursor", "django_orm"]
+        assert len(run.definition_hash) == 64
+        assert (run.benchmark_name, run.database_name) == ("orm-overhead", "demo")
+
+    def test_sends_after_the_commit_and_not_before(self, broker: Broker, commit: Commit) -> None:
+        with commit():
+            run = ask()
+            assert broker.taken == []
+        assert broker.taken == [run.pk]
+        assert reread(run).sent_at is not None
+
+    def test_a_broker_that_is_away_loses_nothing(self, broker: Broker, commit: Commit) -> None:
+        broker.away = True
+        with commit():
+            run = ask()
+        assert (reread(run).status, run.sent_at) == (Status.QUEUED, None)
+        assert "does not answer" in run.message
+
+    def test_the_same_token_gives_the_same_run(self, commit: Commit, broker: Broker) -> None:
+        database = make_database()
+        with commit():
+            first = ask(database=database, token="click")
+            second = ask(database=database, token="click")
+        assert first.pk == second.pk
+        assert broker.taken == [first.pk]
+
+    def test_foreground_runs_send_nothing(self, broker: Broker, commit: Commit) -> None:
+        with commit():
+            run = ask(foreground=True)
+        assert (broker.taken, run.queue) == ([], "")
+
+    def test_a_wrong_definition_leaves_no_row(self) -> None:
+        with pytest.raises(InvalidDefinition, match="clients"):
+            runs.request(make_benchmark(clients=[0]), make_database())
+        assert not Run.objects.exists()
+
+    def test_remembers_who_asked(self) -> None:
+        user = get_user_model().objects.create(username="ops")
+        assert ask(user=user).requested_by_id == user.pk
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_double_click_makes_one_run(self, broker: Broker) -> None:
+        benchmark, database = make_benchmark(), make_database()
+        got = at_once(20, lambda: runs.request(benchmark, database, token="click").pk)
+        assert len(set(got)) == 1
+        assert Run.objects.count() == 1
+        assert broker.taken == [got[0]]
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_rolled_back_request_sends_nothing(self, broker: Broker) -> None:
+        benchmark, database = make_benchmark(), make_database()
+        with transaction.atomic():
+            runs.request(benchmark, database)
+            transaction.set_rollback(True)
+        assert broker.taken == []
+        assert not Run.objects.exists()
+
+
+class TestClaim:
+    def test_takes_the_run(self) -> None:
+        run = runs.claim(queued().pk, "w@h")
+        assert (run.status, run.attempt, run.worker) == (Status.RUNNING, 1, "w@h")
+        assert (run.busy_key, run.busy_host) == ("demo", runs.load_host())
+        assert run.started_at is not None
+        assert run.heartbeat_at is not None
+
+    @pytest.mark.parametrize("status", [s for s in Status if s != Status.QUEUED])
+    def test_only_queued_runs_can_be_claimed(self, status: str) -> None:
+        with pytest.raises(RunConflict, match="not queued"):
+            runs.claim(make_run(status).pk, "w@h")
+
+    def test_a_run_that_is_gone(self) -> None:
+        with pytest.raises(RunConflict, match="gone"):
+            runs.claim(12345, "w@h")
+
+    def test_waits_for_the_database(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        first, second = queued(), queued()
+        runs.claim(first.pk, "w@h")
+        monkeypatch.setattr(runs, "load_host", lambda: "another machine")
+        with pytest.raises(RunWaits, match="on database demo"):
+            runs.claim(second.pk, "w@other")
+        assert (reread(second).status, second.sent_at, second.attempt) == (Status.QUEUED, None, 0)
+        assert str(first) in second.message
+
+    def test_waits_for_the_machine(self) -> None:
+        first, second = queued(), queued(database=make_database("other"))
+        runs.claim(first.pk, "w@h")
+        with pytest.raises(RunWaits, match="on this machine"):
+            runs.claim(second.pk, "w@h")
+
+    def test_two_databases_from_two_machines_run_together(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        runs.claim(queued().pk, "w@h")
+        monkeypatch.setattr(runs, "load_host", lambda: "another machine")
+        second = runs.claim(queued(database=make_database("other")).pk, "w@other")
+        assert second.status == Status.RUNNING
+
+    def test_a_dead_holder_is_put_aside(self) -> None:
+        dead = runs.claim(queued().pk, "w@h")
+        age(dead, 31)
+        assert runs.claim(queued().pk, "w@h").status == Status.RUNNING
+        assert reread(dead).status == Status.LOST
+
+    def test_a_cancelled_request_is_not_claimed(self) -> None:
+        with pytest.raises(RunConflict):
+            runs.claim(queued(cancel_requested=True).pk, "w@h")
+
+    @pytest.mark.django_db(transaction=True)
+    def test_of_twenty_one_wins(self) -> None:
+        run = queued()
+        got = at_once(20, lambda: runs.claim(run.pk, threading.current_thread().name).worker)
+        winners = [name for name in got if isinstance(name, str)]
+        assert len(winners) == 1
+        assert all(type(other) is RunConflict for other in got if not isinstance(other, str))
+        assert (reread(run).attempt, run.worker) == (1, winners[0])
+
+    @pytest.mark.django_db(transaction=True)
+    def test_of_twenty_runs_on_one_database_one_starts(self) -> None:
+        waiting = [queued().pk for _ in range(20)]
+        got = at_once(20, lambda: runs.claim(waiting.pop(), "w@h").pk)
+        assert len([pk for pk in got if isinstance(pk, int)]) == 1
+        assert all(type(other) is RunWaits for other in got if not isinstance(other, int))
+        assert Run.objects.filter(status=Status.RUNNING).count() == 1
+
+
+class TestRunning:
+    def test_heartbeat(self) -> None:
+        run = runs.claim(queued().pk, "w@h")
+        age(run, 20)
+        runs.heartbeat(run, 0.25, "slice 1 of 4")
+        assert (reread(run).progress, run.message) == (0.25, "slice 1 of 4")
+        assert run.heartbeat_at
+        assert run.heartbeat_at > timezone.now() - timedelta(seconds=10)
+
+    @pytest.mark.parametrize(("given", "kept"), [(-1.0, 0.0), (1.5, 1.0)])
+    def test_progress_stays_within_bounds(self, given: float, kept: float) -> None:
+        run = runs.claim(queued().pk, "w@h")
+        runs.heartbeat(run, given, "x" * 1000)
+        assert (reread(run).progress, len(run.message)) == (kept, 300)
+
+    @pytest.mark.parametrize(
+        "write",
+        [
+            lambda run: runs.heartbeat(run, 0.5, ""),
+            runs.hold,
+            runs.finish,
+            lambda run: runs.fail(run, "reason"),
+            runs.cancelled,
+        ],
+    )
+    @pytest.mark.parametrize("change", [{"attempt": 2}, {"status": Status.LOST}, {"status": Status.DONE}])
+    def test_the_fence(self, write: Callable[[Run], None], change: dict[str, Any]) -> None:
+        run = runs.claim(queued().pk, "w@h")
+        Run.objects.filter(pk=run.pk).update(**change)
+        with pytest.raises(FenceLost):
+            write(run)
+        assert Run.objects.filter(pk=run.pk, **change).exists()
+
+    @pytest.mark.parametrize(
+        ("end", "status", "error"),
+        [
+            (runs.finish, Status.DONE, ""),
+            (lambda run: runs.fail(run, "the reason"), Status.FAILED, "the reason"),
+            (runs.cancelled, Status.CANCELLED, "Cancelled."),
+        ],
+    )
+    def test_ends(self, end: Callable[[Run], None], status: str, error: str) -> None:
+        run = runs.claim(queued().pk, "w@h")
+        end(run)
+        assert (run.status, run.error, run.busy_key, run.busy_host) == (status, error, None, None)
+        assert run.finished_at is not None
+        assert run.message == ""
+
+    def test_whoever_waited_is_sent_when_it_ends(self, broker: Broker, commit: Commit) -> None:
+        first, second = queued(), queued()
+        claimed = runs.claim(first.pk, "w@h")
+        with pytest.raises(RunWaits):
+            runs.claim(second.pk, "w@h")
+        with commit():
+            runs.finish(claimed)
+        assert broker.taken == [second.pk]
+
+
+class TestRefuse:
+    def test_a_queued_run(self) -> None:
+        run = queued()
+        runs.refuse(run.pk, "restart the workers")
+        assert (reread(run).status, run.error) == (Status.FAILED, "restart the workers")
+
+    def test_no_other(self) -> None:
+        run = runs.claim(queued().pk, "w@h")
+        with pytest.raises(RunConflict):
+            runs.refuse(run.pk, "reason")
+
+
+class TestCancel:
+    def test_a_queued_run_ends_at_once(self) -> None:
+        run = queued()
+        runs.request_cancel(run)
+        assert (run.status, run.cancel_requested) == (Status.CANCELLED, True)
+        assert run.finished_at is not None
+
+    def test_a_running_run_is_asked_to_stop(self) -> None:
+        run = runs.claim(queued().pk, "w@h")
+        assert not runs.is_cancelling(run)
+        runs.request_cancel(run)
+        assert (run.status, runs.is_cancelling(run)) == (Status.RUNNING, True)
+
+    @pytest.mark.parametrize("status", [Status.DONE, Status.FAILED, Status.CANCELLED, Status.LOST])
+    def test_an_ended_run_cannot_be(self, status: str) -> None:
+        run = make_run(status)
+        with pytest.raises(RunConflict):
+            runs.request_cancel(run)
+        assert reread(run).status == status
+
+    def test_a_dead_run_becomes_lost(self) -> None:
+        run = runs.claim(queued().pk, "w@h")
+        age(run, 31)
+        with pytest.raises(RunConflict):
+            runs.request_cancel(run)
+        assert reread(run).status == Status.LOST
+
+
+class TestLost:
+    def test_stale_runs_are_lost(self) -> None:
+        run = runs.claim(queued().pk, "w@h")
+        age(run, 29)
+        assert (runs.mark_lost(), runs.effective_status(run)) == ([], Status.RUNNING)
+        age(run, 31)
+        assert runs.effective_status(run) == Status.LOST
+        assert runs.mark_lost() == [run.pk]
+        assert (reread(run).status, run.busy_key, run.busy_host) == (Status.LOST, None, None)
+        assert "w@h" in run.error
+
+    def test_lists_show_it_before_it_is_reconciled(self) -> None:
+        fresh, stale, done = runs.claim(queued().pk, "w@h"), make_run(busy_host=None), make_run()
+        Run.objects.filter(pk=stale.pk).update(status=Status.RUNNING)
+        age(stale, 31)
+        shown = {run.pk: run.effective for run in runs.with_effective_status(Run.objects.all())}  # type: ignore[attr-defined]
+        assert shown == {fresh.pk: Status.RUNNING, stale.pk: Status.LOST, done.pk: Status.DONE}
+
+    def test_a_waiting_command_that_is_gone(self) -> None:
+        run = make_run(Status.QUEUED, queue="")
+        age(run, 20)
+        runs.stay_queued(run)
+        assert runs.mark_lost() == []
+        age(run, 31)
+        assert runs.mark_lost() == [run.pk]
+
+    def test_a_queued_run_is_never_lost(self) -> None:
+        run = queued()
+        age(run, 10_000)
+        assert (runs.mark_lost(), runs.effective_status(run)) == ([], Status.QUEUED)
+
+    def test_it_does_not_run_again_by_itself(self, broker: Broker, commit: Commit) -> None:
+        run = runs.claim(queued().pk, "w@h")
+        age(run, 31)
+        with commit():
+            runs.reconcile()
+            runs.reconcile()
+        assert broker.taken == []
+        assert reread(run).status == Status.LOST
+
+
+class TestReconcile:
+    def test_sends_what_the_broker_never_took(self, broker: Broker) -> None:
+        run = queued()
+        assert runs.reconcile().sent == [run.pk]
+        assert reread(run).sent_at is not None
+        assert runs.reconcile().sent == []
+
+    def test_stops_at_a_broker_that_is_away(self, broker: Broker) -> None:
+        queued(), queued()
+        broker.away = True
+        assert runs.reconcile().sent == []
+
+    def test_sends_again_what_a_live_worker_never_took(self, broker: Broker) -> None:
+        make_worker()
+        run = queued(sent_at=timezone.now())
+        assert runs.reconcile().sent == []
+        age(run, 61, "sent_at")
+        assert runs.reconcile().sent == [run.pk]
+
+    def test_without_a_worker_the_message_waits_in_the_broker(self) -> None:
+        age(queued(sent_at=timezone.now()), 61, "sent_at")
+        assert runs.reconcile().sent == []
+
+    def test_while_something_runs_the_message_waits_for_its_turn(self) -> None:
+        make_worker()
+        runs.claim(queued().pk, "w@h")
+        age(queued(sent_at=timezone.now()), 61, "sent_at")
+        assert runs.reconcile().sent == []
+
+    def test_foreground_runs_are_not_sent(self) -> None:
+        make_run(Status.QUEUED, queue="")
+        assert runs.reconcile().sent == []
+
+
+class TestSignals:
+    @pytest.fixture
+    def heard(self) -> Any:
+        heard: list[tuple[str, str]] = []
+        names = {
+            "started": signals.run_started,
+            "finished": signals.run_finished,
+            "failed": signals.run_failed,
+        }
+        receivers = []
+        for name, signal in names.items():
+
+            def receive(run: Run, name: str = name, **_: Any) -> None:
+                heard.append((name, str(run.status)))
+
+            signal.connect(receive)
+            receivers.append((signal, receive))
+        yield heard
+        for signal, receive in receivers:
+            signal.disconnect(receive)
+
+    def test_of_a_run_that_is_done(self, heard: list[Any], commit: Commit) -> None:
+        with commit():
+            run = runs.claim(queued().pk, "w@h")
+        with commit():
+            runs.finish(run)
+        assert heard == [("started", "running"), ("finished", "done")]
+
+    def test_of_a_run_that_fails(self, heard: list[Any], commit: Commit) -> None:
+        with commit():
+            run = runs.claim(queued().pk, "w@h")
+        with commit():
+            runs.fail(run, "reason")
+        assert heard == [("started", "running"), ("finished", "failed"), ("failed", "failed")]
+
+    def test_of_a_run_that_is_lost(self, heard: list[Any], commit: Commit) -> None:
+        with commit():
+            age(runs.claim(queued().pk, "w@h"), 31)
+            runs.mark_lost()
+        assert heard == [("started", "running"), ("finished", "lost"), ("failed", "lost")]
+
+    def test_a_receiver_that_raises_harms_nothing(self, commit: Commit) -> None:
+        def careless(**_: Any) -> None:
+            raise ValueError
+
+        signals.run_finished.connect(careless)
+        try:
+            with commit():
+                run = runs.claim(queued().pk, "w@h")
+                runs.finish(run)
+        finally:
+            signals.run_finished.disconnect(careless)
+        assert reread(run).status == Status.DONE
+
+
+class TestLiveWorkers:
+    def test_those_heard_of_lately(self) -> None:
+        make_worker("a@h")
+        gone = make_worker("b@h")
+        type(gone).objects.filter(pk=gone.pk).update(last_seen=timezone.now() - timedelta(minutes=2))
+        assert [worker.hostname for worker in runs.live_workers()] == ["a@h"]
+
+    def test_and_those_whose_run_lives(self) -> None:
+        silent = make_worker("b@h")
+        type(silent).objects.filter(pk=silent.pk).update(last_seen=timezone.now() - timedelta(minutes=2))
+        run = runs.claim(queued().pk, "b@h")
+        assert [worker.hostname for worker in runs.live_workers()] == ["b@h"]
+        age(run, 31)
+        assert not runs.live_workers()
+
+
+def at_once(count: int, act: Callable[[], Any]) -> list[Any]:
+    """What `act` gave, or the conflict it raised, in `count` threads that start together."""
+    barrier, got = threading.Barrier(count), []
+
+    def one() -> None:
+        barrier.wait()
+        try:
+            got.append(act())
+        except RunConflict as error:
+            got.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=one) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == count
+    return got

@@ -84,10 +84,10 @@ class Driven:
         while data:
             data = data[os.write(self.process.stdin.fileno(), data) :]  # type: ignore[union-attr]
 
-    def read(self, kind: type[M]) -> M:
+    def read(self, kind: type[M], deadline_s: float = DEADLINE_S) -> M:
         """The next message, which must be of that kind."""
         while (end := self._buffer.find(b"\n")) < 0:
-            assert self._fill(), f"it ended instead of sending {kind.__name__}: {self.last_words()}"
+            assert self._fill(deadline_s), f"it ended instead of sending {kind.__name__}: {self.last_words()}"
         message = wire.decode(self._take(end + 1))
         assert isinstance(message, kind), message
         return message
@@ -144,9 +144,9 @@ class Driven:
         del self._buffer[:count]
         return data
 
-    def _fill(self) -> bool:
-        readable, _, _ = select.select([self.process.stdout], [], [], DEADLINE_S)
-        assert readable, f"no answer within {DEADLINE_S} s: {self.last_words()}"
+    def _fill(self, deadline_s: float = DEADLINE_S) -> bool:
+        readable, _, _ = select.select([self.process.stdout], [], [], deadline_s)
+        assert readable, f"no answer within {deadline_s} s: {self.last_words()}"
         chunk = os.read(self.process.stdout.fileno(), 1 << 20)  # type: ignore[union-attr]
         self._buffer += chunk
         return bool(chunk)

@@ -303,6 +303,15 @@ def test_a_password_that_the_server_repeats_is_scrubbed(subject: Subject, start:
 
 
 @every_layer
+def test_a_database_name_is_never_taken_for_a_connection_string(
+    subject: Subject, start: Start, tcp: Route
+) -> None:
+    for name in ("dbname=pgperf user=other", "postgresql://other@127.0.0.1/pgperf"):
+        error = started(start, subject, tcp, dbname=name).read(wire.Error)
+        assert f'database "{name}" does not exist' in error.message
+
+
+@every_layer
 def test_nobody_listening_is_an_error(subject: Subject, start: Start, tcp: Route) -> None:
     client = started(start, subject, tcp, host="127.0.0.1", port=1)
     error = client.read(wire.Error)

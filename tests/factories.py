@@ -1,4 +1,4 @@
-"""Rows that look like a real run of `orm-overhead`, made without running anything: tests of pages, reports and exports."""
+"""Rows that look like a real run of `orm-overhead`, made without running anything."""
 
 from datetime import timedelta
 from typing import Any
@@ -67,7 +67,11 @@ def make_worker(hostname: str = "pgperf@localhost", **layers: str) -> Worker:
 
 def make_run(status: str = Run.Status.DONE, **fields: Any) -> Run:
     """A run in any state, without results."""
-    benchmark = fields.pop("benchmark", None) or Benchmark.objects.filter(name="orm-overhead").first() or make_benchmark()
+    benchmark = (
+        fields.pop("benchmark", None)
+        or Benchmark.objects.filter(name="orm-overhead").first()
+        or make_benchmark()
+    )
     database = fields.pop("database", None) or Database.objects.filter(name="demo").first() or make_database()
     now = timezone.now()
     started = None if status == Run.Status.QUEUED else now - timedelta(seconds=84)
@@ -188,9 +192,18 @@ def _comparison(run: Run, position: int, variant: Variant, baseline: Variant) ->
 
 
 def _ladder(route: str, layers: tuple[str, ...], beside: tuple[str, ...] = ()) -> dict[str, Any]:
-    steps = [_step(route, below, layer, layers[0]) for below, layer in zip((None, *layers), layers, strict=False)]
+    steps = [
+        _step(route, below, layer, layers[0]) for below, layer in zip((None, *layers), layers, strict=False)
+    ]
     side = [_step(route, layers[0], layer, layers[0]) for layer in beside]
-    return {"route": route, "mode": "simple", "clients": 1, "placement": "apart", "steps": steps, "side": side}
+    return {
+        "route": route,
+        "mode": "simple",
+        "clients": 1,
+        "placement": "apart",
+        "steps": steps,
+        "side": side,
+    }
 
 
 def _step(route: str, below: str | None, layer: str, first: str) -> dict[str, Any]:

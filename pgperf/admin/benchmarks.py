@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -32,13 +32,15 @@ class BenchmarkAdmin(pages.Styled, admin.ModelAdmin):
     )
 
     def get_urls(self) -> list[URLPattern]:
-        run = path("<int:benchmark_id>/run/", self.admin_site.admin_view(self.run_view), name="pgperf_benchmark_run")
+        run = path(
+            "<int:benchmark_id>/run/", self.admin_site.admin_view(self.run_view), name="pgperf_benchmark_run"
+        )
         return [run, *super().get_urls()]
 
     def has_start_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("pgperf.start_run") and self.has_view_permission(request)
 
-    def run_view(self, request: HttpRequest, benchmark_id: int) -> HttpResponseBase:
+    def run_view(self, request: HttpRequest, benchmark_id: int) -> HttpResponse:
         """The confirm page; POST starts the run."""
         return start_view(self, request, benchmark_id)
 
@@ -46,13 +48,22 @@ class BenchmarkAdmin(pages.Styled, admin.ModelAdmin):
         name, *rest = self.list_display
         return (name, self.run_link, *rest) if self.has_start_permission(request) else self.list_display
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
-        hint = {"no_benchmarks": not Benchmark.objects.exists(), "no_databases": not Database.objects.exists()}
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        hint = {
+            "no_benchmarks": not Benchmark.objects.exists(),
+            "no_databases": not Database.objects.exists(),
+        }
         return super().changelist_view(request, {**(extra_context or {}), **hint})
 
     def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponseBase:
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
         more = {**(extra_context or {}), "may_start": self.has_start_permission(request)}
         return super().change_view(request, object_id, form_url, more)
 
@@ -66,4 +77,7 @@ class BenchmarkAdmin(pages.Styled, admin.ModelAdmin):
     @admin.display(description=_("run"))
     def run_link(self, benchmark: Benchmark) -> SafeString:
         address = pages.url(self, "pgperf_benchmark_run", benchmark.pk)
-        return format_html('<a class="pgperf-run-link" href="{}">{}</a>', address, gettext("Run benchmark"))
+        return format_html(
+            '<a class="pgperf-run-link" href="{}" aria-label="{} {}">{}</a>',
+            address, gettext("Run benchmark"), benchmark, gettext("Run benchmark"),
+        )  # fmt: skip

@@ -49,14 +49,34 @@ class BenchmarkForm(forms.ModelForm):
         widget=forms.CheckboxSelectMultiple,
     )
     modes = forms.MultipleChoiceField(
-        label=_("Statement modes"), choices=[(mode, mode) for mode in MODES], widget=forms.CheckboxSelectMultiple
+        label=_("Statement modes"),
+        choices=[(mode, mode) for mode in MODES],
+        widget=forms.CheckboxSelectMultiple,
     )
-    routes = WordsField(label=_("Routes"), help_text=_("Names of routes, for example socket, tcp, pgbouncer."))
-    clients = NumbersField(label=_("Clients"), help_text=_("How many at once; several numbers are compared: 1, 8."))
+    routes = WordsField(
+        label=_("Routes"), help_text=_("Names of routes, for example socket, tcp, pgbouncer.")
+    )
+    clients = NumbersField(
+        label=_("Clients"), help_text=_("How many at once; several numbers are compared: 1, 8.")
+    )
 
     class Meta:
         model = Benchmark
-        fields = "__all__"
+        fields = (
+            "name",
+            "title",
+            "description",
+            "workload",
+            "database",
+            "layers",
+            "routes",
+            "modes",
+            "clients",
+            "placement",
+            "blocks",
+            "rounds",
+            "slice_ms",
+        )
 
     def clean_routes(self) -> list[str]:
         validators.name_list(self.cleaned_data["routes"])

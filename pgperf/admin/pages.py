@@ -19,9 +19,11 @@ class Styled:
         css = {"all": ["pgperf/pgperf.css"]}
 
 
-def render(page: admin.ModelAdmin, request: HttpRequest, template: str, context: dict[str, Any]) -> TemplateResponse:
+def render(
+    page: admin.ModelAdmin, request: HttpRequest, template: str, context: dict[str, Any]
+) -> TemplateResponse:
     """One of our pages inside the admin site that `page` belongs to."""
-    request.current_app = page.admin_site.name  # type: ignore[attr-defined]
+    request.current_app = page.admin_site.name
     common = {**page.admin_site.each_context(request), "opts": page.opts, "media": page.media}
     return TemplateResponse(request, template, common | context)
 

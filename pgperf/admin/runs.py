@@ -6,7 +6,13 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed, HttpResponseRedirect, JsonResponse
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    HttpResponseRedirect,
+    JsonResponse,
+)
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path
 from django.utils.formats import date_format
@@ -75,8 +81,12 @@ class RunAdmin(pages.Styled, admin.ModelAdmin):
         return runs.with_effective_status(super().get_queryset(request))
 
     def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponseBase:
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
         """The run page: progress while it is under way, then its results."""
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
@@ -91,10 +101,7 @@ class RunAdmin(pages.Styled, admin.ModelAdmin):
         """What the run page asks for every two seconds."""
         if request.method != "GET":
             return HttpResponseNotAllowed(["GET"])
-        run = self._run(request, run_id)
-        response = JsonResponse(progress_json(run))
-        response["Cache-Control"] = "no-store"
-        return response
+        return JsonResponse(progress_json(self._run(request, run_id)))
 
     def cancel_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
         if request.method != "POST":
@@ -123,8 +130,14 @@ class RunAdmin(pages.Styled, admin.ModelAdmin):
 
     # The list
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
-        hint = {"no_runs": not Run.objects.exists(), "workers": live_workers(), "worker_command": worker_command()}
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        hint = {
+            "no_runs": not Run.objects.exists(),
+            "workers": live_workers(),
+            "worker_command": worker_command(),
+        }
         return super().changelist_view(request, {**(extra_context or {}), **hint})
 
     @admin.display(description=_("run"), ordering="id")
@@ -189,4 +202,6 @@ class RunAdmin(pages.Styled, admin.ModelAdmin):
 def _file(name: str, stem: str, *chosen: Run) -> HttpResponse:
     make, content_type = DOWNLOADS[name]
     disposition = f'attachment; filename="pgperf-{stem}-{name}"'
-    return HttpResponse(make(*chosen), content_type=content_type, headers={"Content-Disposition": disposition})
+    return HttpResponse(
+        make(*chosen), content_type=content_type, headers={"Content-Disposition": disposition}
+    )

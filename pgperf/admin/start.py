@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.validators import RegexValidator
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -20,7 +20,10 @@ from pgperf.models import Benchmark, Database, Run
 from pgperf.reports.preview import Preview, preview
 from pgperf.reports.run import live_workers, worker_command
 
-LENGTHS = (("quick", _("Quick: a first look, wider intervals")), ("full", _("Full: as the benchmark is saved")))
+LENGTHS = (
+    ("quick", _("Quick: a first look, wider intervals")),
+    ("full", _("Full: as the benchmark is saved")),
+)
 
 
 class StartForm(forms.Form):
@@ -37,11 +40,14 @@ class StartForm(forms.Form):
         cleaned = super().clean() or {}
         database = cleaned.get("database")
         if database and database.production and cleaned.get("confirm_name", "").strip() != database.name:
-            self.add_error("confirm_name", ValidationError(_("Type the name of the database exactly: %s") % database.name))
+            self.add_error(
+                "confirm_name",
+                ValidationError(_("Type the name of the database exactly: %s") % database.name),
+            )
         return cleaned
 
 
-def start_view(page: admin.ModelAdmin, request: HttpRequest, benchmark_id: int) -> HttpResponseBase:
+def start_view(page: admin.ModelAdmin, request: HttpRequest, benchmark_id: int) -> HttpResponse:
     """GET shows the page, POST asks for the run and goes to its page. 403 without `pgperf.start_run`."""
     if not (page.has_view_permission(request) and request.user.has_perm("pgperf.start_run")):
         raise PermissionDenied
@@ -54,23 +60,28 @@ def start_view(page: admin.ModelAdmin, request: HttpRequest, benchmark_id: int) 
         run = _request_run(page, request, benchmark, form)
         if run is not None:
             return HttpResponseRedirect(_next(page, request, run))
-    return pages.render(page, request, "admin/pgperf/benchmark/start.html", _context(benchmark, databases, form))
+    return pages.render(
+        page, request, "admin/pgperf/benchmark/start.html", _context(benchmark, databases, form)
+    )
 
 
 def _form(request: HttpRequest, benchmark: Benchmark, databases: QuerySet[Database]) -> StartForm:
     if request.method == "POST":
         return StartForm(request.POST)
-    wished = databases.filter(pk=_number(request.GET.get("database", ""))).first()
+    wished = _by_number(databases, request.GET.get("database", ""))
     chosen = wished or benchmark.database or databases.first()
     length = "quick" if request.GET.get("length") == "quick" else "full"
     return StartForm(initial={"database": chosen and chosen.pk, "length": length, "token": uuid.uuid4().hex})
 
 
-def _request_run(page: admin.ModelAdmin, request: HttpRequest, benchmark: Benchmark, form: StartForm) -> Run | None:
+def _request_run(
+    page: admin.ModelAdmin, request: HttpRequest, benchmark: Benchmark, form: StartForm
+) -> Run | None:
     """The run asked for, or None with the reason on the form."""
     asked = form.cleaned_data
     quick, database = asked["length"] == "quick", asked["database"]
     known = Run.objects.filter(request_token=asked["token"]).exists()
+    assert request.user.is_authenticated  # admin_view saw to it
     try:
         run = runs.request(benchmark, database, quick=quick, user=request.user, token=asked["token"])
     except PgperfError as error:
@@ -78,7 +89,7 @@ def _request_run(page: admin.ModelAdmin, request: HttpRequest, benchmark: Benchm
         return None
     if not known:
         length = "quick" if quick else "full"
-        page.log_addition(request, run, f"Requested {benchmark.name} on {database.name}, {length}.")  # type: ignore[arg-type]
+        page.log_addition(request, run, f"Requested {benchmark.name} on {database.name}, {length}.")
     return run
 
 
@@ -106,14 +117,13 @@ def _context(benchmark: Benchmark, databases: QuerySet[Database], form: StartFor
 
 def _chosen(databases: QuerySet[Database], form: StartForm) -> Database | None:
     """The database that the form shows; where it names none that there is, the first."""
-    chosen = _number(str(form["database"].value() or ""))
-    return next((database for database in databases if database.pk == chosen), databases.first())
+    return _by_number(databases, str(form["database"].value() or "")) or databases.first()
 
 
 def _preview(benchmark: Benchmark, database: Database | None, form: StartForm) -> Preview | None:
     return preview(benchmark, database, quick=form["length"].value() == "quick") if database else None
 
 
-def _number(text: str) -> int | None:
-    """A primary key out of a query string; None for anything that cannot be one."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+def _by_number(databases: QuerySet[Database], text: str) -> Database | None:
+    """The database whose primary key is written in `text`, which comes from outside and may be anything."""
+    return next((database for database in databases if str(database.pk) == text), None)

@@ -28,13 +28,19 @@ class WorkerAdmin(Styled, admin.ModelAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Worker | None = None) -> bool:
         return False
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> TemplateResponse:
         hint = {"workers_alive": bool(live_workers()), "worker_command": worker_command()}
         return super().changelist_view(request, {**(extra_context or {}), **hint})  # type: ignore[return-value]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Worker]:
         alive = When(pk__in=[worker.pk for worker in live_workers()], then=True)
-        return super().get_queryset(request).annotate(is_alive=Case(alive, default=False, output_field=BooleanField()))
+        return (
+            super()
+            .get_queryset(request)
+            .annotate(is_alive=Case(alive, default=False, output_field=BooleanField()))
+        )
 
     @admin.display(description=_("alive"), boolean=True, ordering="is_alive")
     def alive(self, worker: Worker) -> bool:
@@ -46,7 +52,11 @@ class WorkerAdmin(Styled, admin.ModelAdmin):
 
     @admin.display(description=_("cannot run"))
     def cannot_run(self, worker: Worker) -> str:
-        reasons = [f"{LAYERS[name].title if name in LAYERS else name}: {why}" for name, why in worker.layers.items() if why]
+        reasons = [
+            f"{LAYERS[name].title if name in LAYERS else name}: {why}"
+            for name, why in worker.layers.items()
+            if why
+        ]
         return "; ".join(reasons) or "–"
 
 

@@ -3,8 +3,6 @@
 from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
-from pgperf.models import Workload
-
 
 class WorkloadAdmin(admin.ModelAdmin):
     list_display = ("name", "title", "orm", "fixture")

@@ -25,7 +25,9 @@ def time_split(ladders: Sequence[Ladder]) -> Chart:
     layers = list(dict.fromkeys(step["layer"] for ladder in ladders for step in ladder["steps"]))
     return {
         "kind": "stack",
-        "label": _("Time per operation, split by layer, for each route. The tables of the ladder have the numbers."),
+        "label": _(
+            "Time per operation, split by layer, for each route. The tables of the ladder have the numbers."
+        ),
         "axis": _("µs per operation"),
         "rows": [_lines(ladder_title(ladder, ladders)) for ladder in ladders],
         "series": [_split_series(layer, ladders) for layer in layers],
@@ -90,7 +92,11 @@ def cpu(variants: Sequence[VariantResult]) -> Chart:
         "axis": _("CPU µs per operation"),
         "rows": [variant_lines(variant) for variant in shown],
         "series": [
-            {"name": names[role], "colour": f"cpu-{role}", "values": [v.cpu_us_per_op.get(role) for v in shown]}
+            {
+                "name": names[role],
+                "colour": f"cpu-{role}",
+                "values": [v.cpu_us_per_op.get(role) for v in shown],
+            }
             for role in CPU_ROLES
             if any(v.cpu_us_per_op.get(role) for v in shown)
         ],
@@ -104,7 +110,9 @@ def latency(variants: Sequence[VariantResult]) -> Chart:
     shown = [variant for variant in measured(variants) if variant.latency_us.get("p50") is not None]
     return {
         "kind": "dots",
-        "label": _("Latency percentiles of each variant, logarithmic scale. The table below has the numbers."),
+        "label": _(
+            "Latency percentiles of each variant, logarithmic scale. The table below has the numbers."
+        ),
         "axis": _("µs, logarithmic"),
         "rows": [variant_lines(variant) for variant in shown],
         "series": [
@@ -178,7 +186,11 @@ def _rung_end(step: dict[str, Any], index: int) -> str:
 
 
 def _shared_maximum(ladders: Sequence[Ladder]) -> float:
-    tops = [step.get("high") or step["us"] for ladder in ladders for step in (*ladder["steps"], *side_rungs(ladder))]
+    tops = [
+        step.get("high") or step["us"]
+        for ladder in ladders
+        for step in (*ladder["steps"], *side_rungs(ladder))
+    ]
     return max(tops, default=0.0)
 
 

@@ -123,4 +123,6 @@ def _comparisons(runs: Iterable[Run]) -> tablib.Dataset:
 
 
 def _rows(queryset: QuerySet[Any], runs: Iterable[Run]) -> QuerySet[Any]:
-    return queryset.filter(run__in=[run.pk for run in runs]).select_related("run").order_by("-run", "position")
+    return (
+        queryset.filter(run__in=[run.pk for run in runs]).select_related("run").order_by("-run", "position")
+    )

@@ -51,7 +51,9 @@ def preview(benchmark: Benchmark, database: Database, *, quick: bool) -> Preview
         "rows": rows,
     }
     try:
-        plans = {length: make_plan(_definition(benchmark, database, length), skipped) for length in (True, False)}
+        plans = {
+            length: make_plan(_definition(benchmark, database, length), skipped) for length in (True, False)
+        }
     except PgperfError as error:
         return Preview(**shape, refusal=str(error))
     return Preview(**shape, **_numbers(plans, quick))

@@ -37,6 +37,7 @@ class Result:
     timings: Table | None = None
     environment: list[Table] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
+    partial: bool = False
 
 
 def result(run: Run) -> Result:
@@ -47,6 +48,7 @@ def result(run: Run) -> Result:
         "environment": tables.environment_tables(run.environment),
         "timings": tables.timings_table(run.timings) if run.timings else None,
         "skipped": run.summary.get("skipped", {}),
+        "partial": bool(run.summary.get("partial", False)),
     }
     return Result(**_ladder_parts(ladders), **_variant_parts(run), **_comparison_parts(run), **about)
 

@@ -9,7 +9,16 @@ from django.utils.translation import ngettext
 
 from pgperf.models import ComparisonResult, VariantResult
 from pgperf.reports import figures
-from pgperf.reports.charts import CPU_ROLES, PERCENTILES, Ladder, cpu_names, ladder_title, layer_title, rung_lines, side_rungs
+from pgperf.reports.charts import (
+    CPU_ROLES,
+    PERCENTILES,
+    Ladder,
+    cpu_names,
+    ladder_title,
+    layer_title,
+    rung_lines,
+    side_rungs,
+)
 
 
 @dataclass(frozen=True)
@@ -28,14 +37,16 @@ class Table:
 
     caption: str
     columns: tuple[str, ...]
-    rows: list[tuple[Cell, ...]]
+    rows: Sequence[tuple[Cell, ...]]
     name: str = ""
 
     @property
     def heads(self) -> list[tuple[str, bool]]:
         """Each column's title, and whether it holds numbers."""
         first = self.rows[0] if self.rows else ()
-        return [(title, index < len(first) and first[index].numeric) for index, title in enumerate(self.columns)]
+        return [
+            (title, index < len(first) and first[index].numeric) for index, title in enumerate(self.columns)
+        ]
 
 
 def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
@@ -119,7 +130,10 @@ def comparison_tables(comparisons: Iterable[ComparisonResult]) -> list[Table]:
     rows = [row for row in comparisons if not row.aa]
     routes = [row for row in rows if _layer(row.variant) == _layer(row.baseline)]
     layers = [row for row in rows if row not in routes]
-    made = (_comparisons(_("One layer against another"), layers), _comparisons(_("One route against another"), routes))
+    made = (
+        _comparisons(_("One layer against another"), layers),
+        _comparisons(_("One route against another"), routes),
+    )
     return [table for table in made if table.rows]
 
 
@@ -153,7 +167,12 @@ def environment_tables(environment: dict[str, Any]) -> list[Table]:
     parts = {_("General"): plain} | {_words(k): v for k, v in environment.items() if isinstance(v, dict)}
     columns = (_("What"), _("value"))
     return [
-        Table(title, columns, [(_head(key), _text(text, numeric=False)) for key, text in _flat(part)], "environment")
+        Table(
+            title,
+            columns,
+            [(_head(key), _text(text, numeric=False)) for key, text in _flat(part)],
+            "environment",
+        )
         for title, part in parts.items()
         if part
     ]
@@ -233,7 +252,10 @@ def outcome_text(row: ComparisonResult) -> str:
     words = {"differs": _("differs"), "equivalent": _("equivalent"), "inconclusive": _("inconclusive")}
     word = words.get(row.outcome, row.outcome)
     if row.outcome == "inconclusive" and row.mde is not None:
-        return _("%(word)s; %(size)s or more would have shown") % {"word": word, "size": figures.percent(row.mde)}
+        return _("%(word)s; %(size)s or more would have shown") % {
+            "word": word,
+            "size": figures.percent(row.mde),
+        }
     return word
 
 

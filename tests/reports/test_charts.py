@@ -23,7 +23,12 @@ def test_the_segments_of_a_bar_add_up_to_the_last_rung(run: Run) -> None:
         total = sum(series["values"][row] for series in chart["series"])
         assert total == pytest.approx(ladder["steps"][-1]["us"])
     assert chart["rows"] == [["socket"], ["tcp"], ["pgbouncer"]]
-    assert [series["name"] for series in chart["series"]] == ["libpq (C)", "psycopg 3", "Django cursor", "Django ORM"]
+    assert [series["name"] for series in chart["series"]] == [
+        "libpq (C)",
+        "psycopg 3",
+        "Django cursor",
+        "Django ORM",
+    ]
 
 
 def test_each_rung_stands_on_the_one_below_and_side_rungs_on_the_first(run: Run) -> None:
@@ -58,7 +63,9 @@ def test_throughput_and_cpu_have_the_same_rows_without_controls(run: Run) -> Non
 
 def test_unknown_processor_time_is_empty_not_zero(run: Run) -> None:
     variants = list(run.variants.all())
-    unattributed = next(series for series in charts.cpu(variants)["series"] if series["colour"] == "cpu-unattributed")
+    unattributed = next(
+        series for series in charts.cpu(variants)["series"] if series["colour"] == "cpu-unattributed"
+    )
     assert unattributed["values"][-1] is None
 
 

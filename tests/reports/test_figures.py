@@ -10,7 +10,15 @@ from pgperf.reports import figures
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(214.7, "215"), (89.44, "89.4"), (6.999, "7.00"), (0, "0.00"), (14513.4, "14,513"), (-6.7, "−6.70"), (None, "unknown")],
+    [
+        (214.7, "215"),
+        (89.44, "89.4"),
+        (6.999, "7.00"),
+        (0, "0.00"),
+        (14513.4, "14,513"),
+        (-6.7, "−6.70"),
+        (None, "unknown"),
+    ],
 )
 def test_numbers_are_rounded_not_cut(value: float | None, text: str) -> None:
     assert figures.number(value) == text
@@ -42,6 +50,8 @@ def test_an_interval_s_ends_have_the_same_decimals() -> None:
     assert figures.interval(None, 2.0) == "none"
 
 
-@pytest.mark.parametrize(("value", "text"), [(4.25, "4.2 s"), (42.0, "42 s"), (83.9, "1 min 24 s"), (None, "unknown")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(4.25, "4.2 s"), (42.0, "42 s"), (83.9, "1 min 24 s"), (None, "unknown")]
+)
 def test_lengths_of_time(value: float | None, text: str) -> None:
     assert figures.seconds(value) == text

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.django_db
 def test_the_preview_has_every_layer_and_route_and_what_they_take() -> None:
     factories.make_worker()
     shown = preview(factories.make_benchmark(), factories.make_database(), quick=True)
-    assert [row.title for row in shown.rows][0] == "libpq (C)"
+    assert shown.rows[0].title == "libpq (C)"
     assert shown.routes == ["socket", "tcp", "pgbouncer"]
     assert shown.variants == 17  # 5 layers over 3 routes, and two controls
     assert shown.estimate is not None

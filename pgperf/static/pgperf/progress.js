@@ -15,7 +15,8 @@
         part("percent").textContent = Math.round(progress.progress * 100) + " %";
         part("message").textContent = progress.message;
         part("hint").textContent = progress.hint;
-        part("hint").hidden = !progress.hint;
+        part("hint").hidden = !progress.hint || !progress.workers;
+        document.getElementById("pgperf-no-worker").hidden = progress.workers > 0 || progress.status !== "queued";
         document.querySelectorAll("[data-part=status]").forEach((badge) => {
             badge.textContent = progress.status_text;
             badge.className = "pgperf-badge " + progress.status;

@@ -1,0 +1,113 @@
+"""Index, lists, forms and empty states."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from pgperf.models import Benchmark, Run, Worker
+from tests import factories
+
+
+def text(client: Client, name: str, *args: int) -> str:
+    response = client.get(reverse(f"admin:{name}", args=args))
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_the_index_lists_us(admin_page: Client) -> None:
+    index = text(admin_page, "index")
+    for model in ("benchmark", "database", "workload", "run", "worker"):
+        assert reverse(f"admin:pgperf_{model}_changelist") in index
+
+
+def test_empty_states_say_what_to_do(admin_page: Client) -> None:
+    Benchmark.objects.all().delete()
+    benchmarks = text(admin_page, "pgperf_benchmark_changelist")
+    assert "No benchmarks yet" in benchmarks
+    assert "manage.py migrate" in benchmarks
+    assert "No database to run against" in benchmarks
+    runs = text(admin_page, "pgperf_run_changelist")
+    assert "No runs yet" in runs
+    assert "--queues pgperf" in runs
+    assert "--queues pgperf" in text(admin_page, "pgperf_worker_changelist")
+
+
+def test_what_is_there_needs_no_advice(admin_page: Client, run: Run) -> None:
+    for model in ("benchmark", "run", "worker"):
+        page = text(admin_page, f"pgperf_{model}_changelist")
+        assert "No benchmarks yet" not in page
+        assert "No runs yet" not in page
+        assert "No worker is alive" not in page
+
+
+@pytest.mark.parametrize(
+    "query", ["q=orm", "status__exact=done", "quick__exact=1", "benchmark_name=orm-overhead", "o=2"]
+)
+def test_runs_are_searched_filtered_and_sorted(admin_page: Client, run: Run, query: str) -> None:
+    factories.make_run(Run.Status.FAILED, quick=True)
+    assert admin_page.get(reverse("admin:pgperf_run_changelist") + f"?{query}").status_code == 200
+
+
+def test_a_dead_worker_s_run_is_shown_as_lost(admin_page: Client, run: Run) -> None:
+    factories.make_run(Run.Status.RUNNING, heartbeat_at=run.requested_at.replace(year=2020))
+    assert '<span class="pgperf-badge lost">' in text(admin_page, "pgperf_run_changelist")
+
+
+def test_a_worker_says_what_it_can_run_and_why_not(admin_page: Client) -> None:
+    worker = factories.make_worker(libpq="the C client is not built")
+    assert 'alt="True"' in text(admin_page, "pgperf_worker_changelist")
+    page = text(admin_page, "pgperf_worker_change", worker.pk)
+    assert "libpq (C): the C client is not built" in page
+    assert 'name="hostname"' not in page
+    Worker.objects.update(last_seen=worker.last_seen.replace(year=2020))
+    assert 'alt="False"' in text(admin_page, "pgperf_worker_changelist")
+
+
+def test_a_database_has_its_routes_inline(admin_page: Client) -> None:
+    database = factories.make_database()
+    assert 'name="targets-2-route"' in text(admin_page, "pgperf_database_change", database.pk)
+    assert "socket, tcp, pgbouncer" in text(admin_page, "pgperf_database_changelist")
+
+
+def post_benchmark(client: Client, benchmark: Benchmark, **changed: object) -> tuple[int, str]:
+    data = {
+        "name": benchmark.name, "title": benchmark.title, "workload": benchmark.workload_id,
+        "layers": ["libpq", "psycopg"], "modes": ["simple"], "routes": "socket, tcp", "clients": "1 8",
+        "placement": "apart", "blocks": 6, "rounds": 5, "slice_ms": 0, **changed,
+    }  # fmt: skip
+    response = client.post(reverse("admin:pgperf_benchmark_change", args=[benchmark.pk]), data)
+    return response.status_code, response.content.decode()
+
+
+def test_a_benchmark_is_edited_without_json(admin_page: Client) -> None:
+    benchmark = factories.make_benchmark()
+    page = text(admin_page, "pgperf_benchmark_change", benchmark.pk)
+    assert 'value="socket, tcp, pgbouncer"' in page
+    assert post_benchmark(admin_page, benchmark)[0] == 302
+    benchmark.refresh_from_db()
+    assert (benchmark.layers, benchmark.routes, benchmark.clients) == (
+        ["libpq", "psycopg"],
+        ["socket", "tcp"],
+        [1, 8],
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"layers": []}, "This field is required"),
+        ({"layers": ["nonsense"]}, "Select a valid choice"),
+        ({"routes": "Über"}, "route names"),
+        ({"routes": ""}, "This field is required"),
+        ({"clients": "eight"}, "whole numbers"),
+        ({"clients": "0"}, "client counts"),
+        ({"clients": "²"}, "whole numbers"),
+        ({"clients": "1, 1"}, "client counts"),
+    ],
+)
+def test_a_wrong_benchmark_is_refused_at_its_field(
+    admin_page: Client, changed: dict[str, object], message: str
+) -> None:
+    status, page = post_benchmark(admin_page, factories.make_benchmark(), **changed)
+    assert status == 200
+    assert message in page

@@ -1,0 +1,174 @@
+"""The run page, its progress and its files."""
+
+import csv
+import io
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.staticfiles import finders
+from django.test import Client
+from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries
+
+from pgperf.admin import pages
+from pgperf.models import Run
+from tests import factories
+
+
+def page(run: Run, name: str = "change", *args: str) -> str:
+    return reverse(f"admin:pgperf_run_{name}", args=[run.pk, *args])
+
+
+def test_a_finished_run_shows_all_it_has(admin_page: Client, run: Run) -> None:
+    text = admin_page.get(page(run)).content.decode()
+    for expected in (
+        "Where a query&#x27;s time goes", "The ladder", "How to read this", "Throughput and processor time", "Latency",
+        "Cold phases", "Comparisons", "Controls", "Environment", "shared_buffers", "chart-split", "chart-ladder-3",
+        "pgperf/charts.js",
+    ):  # fmt: skip
+        assert expected in text or expected.replace("&#x27;", "'") in text, expected
+    assert "pgperf/progress.js" not in text
+
+
+def test_every_canvas_has_a_role_a_label_and_its_data(admin_page: Client, run: Run) -> None:
+    text = admin_page.get(page(run)).content.decode()
+    canvases = text.count("<canvas ")
+    assert canvases == 7
+    assert text.count('role="img" aria-label="') == canvases
+    assert text.count('type="application/json"') == canvases
+
+
+def test_the_tables_have_the_exact_values(admin_page: Client, run: Run) -> None:
+    text = admin_page.get(page(run)).content.decode()
+    for variant in run.variants.all():
+        assert f'data-value="{variant.ops_per_s}"' in text
+
+
+@pytest.mark.parametrize("status", ["queued", "running"])
+def test_a_run_under_way_shows_progress(admin_page: Client, status: str) -> None:
+    run = factories.make_run(status, progress=0.37, message="block 3 of 6")
+    text = admin_page.get(page(run)).content.decode()
+    assert f'data-url="{page(run, "progress")}"' in text
+    assert "block 3 of 6" in text
+    assert "Cancel run" in text
+    assert "pgperf/charts.js" not in text
+
+
+def test_progress_is_small_fresh_json(admin_page: Client) -> None:
+    run = factories.make_run(Run.Status.RUNNING, progress=0.5, message="block 3 of 6")
+    response = admin_page.get(page(run, "progress"))
+    assert "no-store" in response["Cache-Control"]
+    assert response.json() | {"hint": ""} == {
+        "id": run.pk, "status": "running", "status_text": "running", "progress": 0.5, "message": "block 3 of 6",
+        "error": "", "terminal": False, "workers": response.json()["workers"], "hint": "",
+    }  # fmt: skip
+
+
+def test_a_queued_run_without_a_worker_names_the_command(admin_page: Client) -> None:
+    text = admin_page.get(page(factories.make_run(Run.Status.QUEUED))).content.decode()
+    assert 'id="pgperf-no-worker">' in text
+    assert "--queues pgperf" in text
+
+
+def test_a_failed_run_says_why_and_what_to_do(admin_page: Client) -> None:
+    run = factories.make_run(Run.Status.FAILED, error="connections: the run needs 18, allowed are 9 <b>")
+    text = admin_page.get(page(run)).content.decode()
+    assert "connections: the run needs 18, allowed are 9 &lt;b&gt;" in text
+    assert "This run has no results" in text
+    assert "Download CSV" not in text
+
+
+def test_a_lost_run_keeps_what_it_has(admin_page: Client) -> None:
+    run = factories.make_results(
+        factories.make_run(Run.Status.LOST, error="The worker died."), routes=("socket",)
+    )
+    run.summary |= {"partial": True}
+    run.save()
+    text = admin_page.get(page(run)).content.decode()
+    assert "The worker died." in text
+    assert "Partial results." in text
+    assert "chart-ladder-1" in text
+
+
+def test_without_chart_js_there_are_tables_and_the_step_that_is_missing(
+    admin_page: Client, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "CHART_JS", "pgperf/vendor/not-built.js")
+    text = admin_page.get(page(run)).content.decode()
+    assert "run make build" in text
+    assert "not-built.js" not in text
+    assert 'class="pgperf-table ladder"' in text
+
+
+@pytest.mark.parametrize(
+    "file", ["pgperf.css", "theme.js", "whiskers.js", "charts.js", "progress.js", "start.js"]
+)
+def test_static_files_are_there(file: str) -> None:
+    assert finders.find(f"pgperf/{file}")
+
+
+def test_cancel_asks_the_run_to_stop_and_is_logged(admin_page: Client) -> None:
+    run = factories.make_run(Run.Status.RUNNING)
+    assert admin_page.post(page(run, "cancel"))["Location"] == page(run)
+    run.refresh_from_db()
+    assert run.cancel_requested
+    assert LogEntry.objects.get().get_change_message() == "Asked to cancel."
+
+
+def test_cancelling_what_has_ended_says_so(admin_page: Client, run: Run) -> None:
+    response = admin_page.post(page(run, "cancel"), follow=True)
+    assert "is done" in response.content.decode()
+    assert not LogEntry.objects.exists()
+
+
+def test_the_csv_has_the_database_s_numbers(admin_page: Client, run: Run) -> None:
+    response = admin_page.get(page(run, "download", "variants.csv"))
+    assert response["Content-Type"] == "text/csv; charset=utf-8"
+    assert (
+        response["Content-Disposition"] == f'attachment; filename="pgperf-orm-overhead-{run.pk}-variants.csv"'
+    )
+    rows = csv.DictReader(io.StringIO(response.content.decode()))
+    assert [float(row["us_per_op"]) for row in rows] == [variant.us_per_op for variant in run.variants.all()]
+
+
+@pytest.mark.parametrize("name", ["variants.xlsx", "comparisons.csv", "comparisons.xlsx"])
+def test_the_other_files(admin_page: Client, run: Run, name: str) -> None:
+    response = admin_page.get(page(run, "download", name))
+    assert response.status_code == 200
+    assert response.content.startswith(b"PK" if name.endswith("xlsx") else b"run_id,benchmark,")
+
+
+def test_an_unknown_file_is_not_found(admin_page: Client, run: Run) -> None:
+    assert admin_page.get(page(run, "download", "passwords.csv")).status_code == 404
+
+
+@pytest.mark.parametrize("action", ["export_variants_csv", "export_variants_xlsx", "export_comparisons_csv"])
+def test_the_list_exports_several_runs(admin_page: Client, run: Run, action: str) -> None:
+    other = factories.make_results(factories.make_run())
+    data = {"action": action, "_selected_action": [run.pk, other.pk]}
+    response = admin_page.post(reverse("admin:pgperf_run_changelist"), data)
+    assert "attachment" in response["Content-Disposition"]
+    if action == "export_variants_csv":
+        rows = list(csv.DictReader(io.StringIO(response.content.decode())))
+        assert {row["run_id"] for row in rows} == {str(run.pk), str(other.pk)}
+
+
+def test_more_results_take_no_more_queries(
+    admin_page: Client, run: Run, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_max_num_queries(12):
+        admin_page.get(page(run))
+
+
+def test_more_runs_take_no_more_queries(
+    admin_page: Client, run: Run, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    for status in ("queued", "failed", "done", "lost"):
+        for _ in range(5):
+            factories.make_run(status, requested_by=run.requested_by)
+    with django_assert_max_num_queries(16):
+        admin_page.get(reverse("admin:pgperf_run_changelist"))
+
+
+def test_a_missing_run_leads_back_to_the_index(admin_page: Client) -> None:
+    assert admin_page.get(reverse("admin:pgperf_run_change", args=[4711])).status_code == 302

@@ -1,0 +1,152 @@
+"""The run page in a real browser, on stored results: no worker, nothing measured."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from pgperf.models import Run
+from tests import factories
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+#: What a chart holds, read from Chart.js itself.
+CHART = """id => {
+    const chart = Chart.getChart(document.querySelector(`canvas[data-chart="${id}"]`));
+    return {
+        data: chart.data.datasets.map(dataset => dataset.data),
+        labels: chart.data.labels,
+        colours: chart.data.datasets.map(dataset => dataset.backgroundColor),
+        area: chart.chartArea,
+        width: chart.width,
+    };
+}"""
+#: How many pixels of a canvas are not empty.
+INK = """canvas => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data
+    .filter((value, index) => index % 4 === 3 && value > 0).length"""
+
+
+@pytest.fixture
+def run(page: Page) -> Run:
+    run = factories.make_results(factories.make_run())
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    return run
+
+
+def chart(page: Page, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = page.evaluate(CHART, name)
+    return found
+
+
+def test_charts_are_drawn_from_the_stored_numbers(page: Page, run: Run) -> None:
+    canvases = page.locator("canvas[data-chart]")
+    expect(canvases).to_have_count(7)
+    assert all(canvas.evaluate(INK) > 1000 for canvas in canvases.all())
+    steps = run.summary["ladders"][0]["steps"]
+    ladder = chart(page, "chart-ladder-1")
+    assert [dataset[index][1] for index, dataset in enumerate(ladder["data"])][:4] == [
+        step["us"] for step in steps
+    ]
+    measured = run.variants.filter(copy=0)
+    assert chart(page, "chart-throughput")["data"] == [[variant.ops_per_s for variant in measured]]
+
+
+def test_the_tables_show_what_is_stored(page: Page, run: Run) -> None:
+    values = (
+        page.locator("table.ladder")
+        .first.locator("tbody tr td:nth-child(2)")
+        .evaluate_all("cells => cells.map(cell => Number(cell.dataset.value))")
+    )
+    ladder = run.summary["ladders"][0]
+    assert values == [rung["us"] for rung in (*ladder["steps"], *ladder["side"])]
+
+
+def test_charts_are_drawn_anew_when_the_theme_changes(page: Page, run: Run) -> None:
+    before = chart(page, "chart-throughput")["colours"]
+    page.locator("button.theme-toggle").first.click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    after = chart(page, "chart-throughput")["colours"]
+    assert before != after
+    page.emulate_media(color_scheme="dark")
+    assert chart(page, "chart-throughput")["colours"] == after
+
+
+@pytest.mark.parametrize("width", [1280, 800])
+def test_nothing_is_cut_off(page: Page, run: Run, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.reload()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for canvas in page.locator("canvas[data-chart]").all():
+        name = canvas.get_attribute("data-chart")
+        drawn = chart(page, str(name))
+        widest = page.evaluate(
+            "lines => { const pen = document.createElement('canvas').getContext('2d');"
+            "pen.font = '12px ' + getComputedStyle(document.body).fontFamily;"
+            "return Math.max(...lines.flat().map(line => pen.measureText(line).width)); }",
+            drawn["labels"],
+        )
+        assert drawn["area"]["left"] >= widest, name
+        assert drawn["area"]["right"] - drawn["area"]["left"] > 150, name
+
+
+def test_wide_tables_scroll_with_the_keyboard(page: Page, run: Run) -> None:
+    page.set_viewport_size({"width": 800, "height": 900})
+    region = page.locator(".pgperf-scroll").first
+    region.focus()
+    expect(region).to_be_focused()
+    region.evaluate(
+        "region => { window.scrolled = new Promise(done => region.addEventListener('scroll', done, {once: true})); }"
+    )
+    page.keyboard.press("ArrowRight")
+    page.evaluate("() => window.scrolled.then(() => true)")
+
+
+def test_without_chart_js_the_page_says_what_is_missing(page: Page, run: Run) -> None:
+    page.route("**/chart.umd.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
+    page.reload()
+    expect(page.locator(".pgperf-chart .missing").first).to_be_visible()
+    expect(page.locator("table.ladder").first).to_be_visible()
+
+
+def test_progress_moves_and_the_result_follows(page: Page) -> None:
+    run = factories.make_run(Run.Status.RUNNING, progress=0.1, message="block 1 of 6")
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    expect(page.locator("[data-part=percent]")).to_have_text("10 %")
+    Run.objects.filter(pk=run.pk).update(progress=0.6, message="block 4 of 6")
+    expect(page.locator("[data-part=percent]")).to_have_text("60 %")
+    expect(page.locator("[data-part=message]")).to_have_text("block 4 of 6")
+    factories.make_results(run)
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.DONE, busy_key=None)
+    expect(page.locator("canvas[data-chart=chart-split]")).to_be_visible()
+
+
+def test_a_failure_of_the_network_is_not_taken_for_one_of_the_run(page: Page) -> None:
+    run = factories.make_run(Run.Status.RUNNING)
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    page.route("**/progress/", lambda route: route.fulfill(status=200, body="<html>a proxy's page</html>"))
+    expect(page.locator("[data-part=trouble]")).to_be_visible()
+    expect(page.locator("[data-part=status]")).to_have_text("running")
+    page.unroute("**/progress/")
+    expect(page.locator("[data-part=trouble]")).to_be_hidden()
+
+
+def test_a_hidden_page_asks_nothing(page: Page) -> None:
+    run = factories.make_run(Run.Status.RUNNING)
+    page.clock.install()
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "progress" in request.url else None)
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    page.clock.run_for(20_000)
+    assert asked == []
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: false, configurable: true})")
+    with page.expect_request("**/progress/"):
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+
+def test_cancel_is_one_click(page: Page) -> None:
+    run = factories.make_run(Run.Status.QUEUED)
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    page.get_by_role("button", name="Cancel run").click()
+    expect(page.locator("[data-part=status]")).to_have_text("cancelled")

@@ -1,0 +1,93 @@
+"""From Benchmarks to a finished run and its CSV, through the real worker."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from django.db import DEFAULT_DB_ALIAS, connection
+from playwright.sync_api import Page, expect
+
+from example.stack.part import Part
+from pgperf.catalog_rows import copy_catalog
+from pgperf.models import Benchmark, Database, Run, Target
+from tests import factories
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+#: Long enough for a loaded machine; a run that ends at once ends the wait at once.
+RUN_MS = 120_000
+
+
+@pytest.fixture
+def database(stack: dict[str, str]) -> Database:
+    """The tests' own database over its Unix socket."""
+    name = str(connection.settings_dict["NAME"])
+    database = Database.objects.create(
+        name="demo", dbname=name, credential="alias:default", allow_fixtures=True
+    )
+    Target.objects.create(
+        database=database, route="socket", host=stack["PGPERF_DB_SOCKET"], port=stack["PGPERF_DB_PORT"],
+        sslmode=Target.SSLMode.DISABLE,
+    )  # fmt: skip
+    return database
+
+
+@pytest.fixture
+def benchmark() -> Benchmark:
+    """Two drivers over one route, as short as a run can be."""
+    copy_catalog(apps=apps, using=DEFAULT_DB_ALIAS)
+    workload = Benchmark.objects.get(name="orm-overhead").workload
+    return Benchmark.objects.create(
+        name="two-drivers", title="Two drivers", workload=workload, layers=["psycopg2", "psycopg"], routes=["socket"],
+        modes=["simple"], clients=[1], blocks=2, rounds=4, slice_ms=100,
+    )  # fmt: skip
+
+
+def test_choosing_another_database_shows_what_runs_there(page: Page) -> None:
+    factories.make_worker()
+    benchmark = factories.make_benchmark()
+    factories.make_database()
+    live = factories.make_database("shop-live", production=True)
+    page.goto(f"/admin/pgperf/benchmark/{benchmark.pk}/run/")
+    expect(page.locator("#pgperf-update")).to_be_hidden()
+    page.get_by_label("Quick").check()
+    page.select_option("[name=database]", str(live.pk))
+    expect(page.get_by_text("shop-live is a production database.")).to_be_visible()
+    expect(page.get_by_label("Quick")).to_be_checked()
+    page.get_by_role("button", name="Run benchmark").click()
+    expect(page.get_by_text("Type the name of the database exactly")).to_be_visible()
+    assert not Run.objects.exists()
+
+
+def test_one_click_takes_a_query_apart(
+    page: Page, worker: Part, database: Database, benchmark: Benchmark, tmp_path: Path
+) -> None:
+    seen: list[float] = []
+    page.on(
+        "response", lambda reply: seen.append(reply.json()["progress"]) if "/progress/" in reply.url else None
+    )
+    page.goto("/admin/")
+    page.get_by_role("link", name="Benchmarks").first.click()
+    page.get_by_role("link", name="Run benchmark two-drivers").click()
+    expect(page.get_by_text("psycopg 3")).to_be_visible()
+    page.get_by_role("button", name="Run benchmark").click()
+    expect(page.locator("[data-part=status]")).to_be_visible()
+    expect(page.locator("canvas[data-chart=chart-throughput]")).to_be_visible(timeout=RUN_MS)
+    expect(page.locator("[data-part=status]")).to_have_text("done")
+    assert any(0 < share < 1 for share in seen), seen
+
+    run = Run.objects.get()
+    stored = [variant.ops_per_s for variant in run.variants.all()]
+    shown = page.locator("table.throughput tbody tr td:nth-child(3)").evaluate_all(
+        "cells => cells.map(cell => Number(cell.dataset.value))"
+    )
+    assert len(stored) == 4  # two drivers, and a control of each
+    assert shown == stored
+
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download CSV").click()
+    file = tmp_path / "variants.csv"
+    download.value.save_as(file)
+    with file.open(newline="") as rows:
+        assert [float(row["ops_per_s"]) for row in csv.DictReader(rows)] == stored

@@ -1,0 +1,145 @@
+"""Where passwords come from, where they may go, and that no error quotes one."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from pgperf import credentials
+from pgperf.exceptions import CredentialError
+from pgperf.models import Database
+from tests.factories import make_database
+
+SECRET = "s3cr3t=never shown"
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def aliases(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """DATABASES with aliases of the test's own."""
+    base = {
+        "ENGINE": "django.db.backends.postgresql",
+        "USER": "app",
+        "PASSWORD": SECRET,
+        "HOST": "db.example",
+    }
+    more = {
+        "app": base,
+        "nobody": {**base, "USER": ""},
+        "lite": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
+    }
+    for name, alias in more.items():
+        monkeypatch.setitem(connections.databases, name, alias)
+    return more
+
+
+def database(credential: str, host: str = "db.example", **fields: Any) -> Database:
+    row = make_database(credential=credential, **fields)
+    row.targets.update(host=host)
+    return row
+
+
+def resolve(row: Database) -> credentials.Route:
+    return credentials.resolve(row, ["tcp"])["tcp"]
+
+
+def test_an_alias(aliases: dict[str, Any]) -> None:
+    route = resolve(database("alias:app"))
+    assert (route.host, route.user, route.password, route.dbname) == ("db.example", "app", SECRET, "app")
+
+
+def test_a_pooled_route(aliases: dict[str, Any]) -> None:
+    routes = credentials.resolve(database("alias:app"), ["pgbouncer", "socket"])
+    assert list(routes) == ["pgbouncer", "socket"]
+    assert (routes["pgbouncer"].pooler, routes["socket"].pooler) == ("transaction", "")
+
+
+def test_an_alias_sends_its_password_to_its_own_host_only(aliases: dict[str, Any]) -> None:
+    with pytest.raises(CredentialError, match=r"^host: .*'evil.example'.*ALLOWED_HOSTS"):
+        resolve(database("alias:app", "evil.example"))
+
+
+def test_or_where_settings_allow(aliases: dict[str, Any], settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "ALLOWED_HOSTS": ["/run/postgresql"]}
+    assert resolve(database("alias:app", "/run/postgresql")).host == "/run/postgresql"
+    for host in ("/run/postgresql/..", "/run", "127.0.0.1"):
+        with pytest.raises(CredentialError, match=r"^host: "):
+            resolve(database("alias:app", host, name=f"d{host.count('/')}"))
+
+
+@pytest.mark.parametrize(
+    ("credential", "user", "message"),
+    [
+        ("alias:missing", "", "credential: DATABASES has no alias 'missing'"),
+        ("alias:lite", "", "credential: alias 'lite' of DATABASES is no PostgreSQL"),
+        ("alias:nobody", "", "credential: alias 'nobody' of DATABASES has no USER"),
+        ("alias:app", "root", "user: leave it empty"),
+        ("env:PGPERF_SECRET_MISSING", "app", "credential: PGPERF_SECRET_MISSING is not set"),
+        ("env:HOME", "app", "credential: the variable's name must start with PGPERF_SECRET_"),
+        ("env:PGPERF_SECRET_X", "", "user: "),
+        ("file:x", "app", "credential: file: needs PGPERF"),
+        ("file:x", "", "user: "),
+        ("postgres://app:pw@host/db", "app", "credential: "),
+        ("", "app", "credential: "),
+    ],
+)
+def test_refusals(aliases: dict[str, Any], credential: str, user: str, message: str) -> None:
+    with pytest.raises(CredentialError, match=f"^{message}"):
+        resolve(database(credential, user=user))
+
+
+def test_a_route_without_a_target(aliases: dict[str, Any]) -> None:
+    with pytest.raises(CredentialError, match=r"routes: .*no enabled target for vpn"):
+        credentials.resolve(database("alias:app"), ["tcp", "vpn"])
+
+
+def test_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPERF_SECRET_X", SECRET)
+    route = resolve(database("env:PGPERF_SECRET_X", user="bench"))
+    assert (route.user, route.password) == ("bench", SECRET)
+
+
+@pytest.fixture
+def secrets_dir(tmp_path: Path, settings: Any) -> Path:
+    folder = tmp_path / "secrets"
+    folder.mkdir()
+    (tmp_path / "outside").write_text(SECRET)
+    settings.PGPERF = {**settings.PGPERF, "SECRETS_DIR": str(folder)}
+    return folder
+
+
+def test_a_file(secrets_dir: Path) -> None:
+    (secrets_dir / "bench").write_text(f"{SECRET}\n")
+    assert resolve(database("file:bench", user="bench")).password == SECRET
+
+
+def test_a_link_inside_the_directory(secrets_dir: Path) -> None:
+    (secrets_dir / "real").write_text(SECRET)
+    (secrets_dir / "bench").symlink_to("real")
+    assert resolve(database("file:bench", user="bench")).password == SECRET
+
+
+@pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "link", "", ".", "missing", "a/../../outside"])
+def test_no_way_out_of_the_directory(secrets_dir: Path, name: str) -> None:
+    (secrets_dir / "link").symlink_to("../outside")
+    with pytest.raises(CredentialError, match="credential: no file"):
+        resolve(database(f"file:{name}", user="bench"))
+
+
+def test_a_file_that_is_no_text(secrets_dir: Path) -> None:
+    (secrets_dir / "bench").write_bytes(b"\xff\xfe")
+    with pytest.raises(CredentialError, match="not UTF-8") as caught:
+        resolve(database("file:bench", user="bench"))
+    assert caught.value.__cause__ is None
+
+
+def test_nothing_prints_a_password(aliases: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    route = resolve(database("alias:app"))
+    assert SECRET not in repr(route)
+    assert SECRET not in repr(credentials._login(database("alias:app", name="b")))
+    monkeypatch.setitem(os.environ, "PGPERF_SECRET_X", SECRET)
+    with pytest.raises(CredentialError) as caught:
+        resolve(database("alias:app", "evil.example", name="c"))
+    assert SECRET not in str(caught.value)

@@ -1,0 +1,115 @@
+"""What does the timed loop add to an operation? The real loops around an operation that does nothing.
+
+    python -m benchmarks.loop_cost [--quick] [--pairs N]
+
+Each pair runs the same number of operations in a bare loop and in the loop that clients use, in random order: in Python
+pgperf.clients.timing in this process, in C pgperf/clients/libpq/timed.c compiled into loop_cost.c. The difference per
+operation is what recording costs. The bar: at most 150 ns in Python and 40 ns in C, by the upper end of the 99 %
+interval. `--quick`: under a minute, and by the centre of the interval.
+"""
+
+import argparse
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from pgperf.analysis.pairs import Estimate, signed_rank_interval
+from pgperf.build import FLAGS, SOURCE_DIR
+from pgperf.clients import timing
+from pgperf.wire import Slice
+
+# So few that most runs end before another process takes their processor.
+PYTHON_OPERATIONS = 5_000
+C_OPERATIONS = 20_000
+BARS_NS = {"Python": 150.0, "C": 40.0}
+CONFIDENCE = 0.99
+
+
+def main() -> int:
+    options = _options()
+    measured = {"Python": _measure_python(options.pairs), "C": _measure_c(options.pairs)}
+    print(
+        f"{'loop':<8} {'bare ns':>9} {'timed ns':>9} {'adds ns':>9} {'99 % interval':>18} {'bar':>6} {'pairs':>6}"
+    )
+    held = [_row(name, pairs, options.quick) for name, pairs in measured.items()]
+    print(f"verdict: the bar {'holds' if all(held) else 'does NOT hold'} ({', '.join(map(_bar, BARS_NS))})")
+    return 0 if all(held) else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--pairs", type=int, help="pairs of runs in each language (1000; quick: 200)")
+    options = parser.parse_args()
+    options.pairs = options.pairs or (200 if options.quick else 1000)
+    return options
+
+
+def _bar(name: str) -> str:
+    return f"{name} at most {BARS_NS[name]:.0f} ns"
+
+
+def _row(name: str, pairs: np.ndarray, quick: bool) -> bool:
+    """Prints one line of the table; does the bar hold? `pairs`: ns per operation, columns bare and timed."""
+    cost: Estimate = signed_rank_interval(pairs[:, 1] - pairs[:, 0], CONFIDENCE)
+    bare, timed = np.median(pairs, axis=0)
+    interval = "unknown" if cost.low is None or cost.high is None else f"{cost.low:.1f} to {cost.high:.1f}"
+    print(
+        f"{name:<8} {bare:>9.1f} {timed:>9.1f} {cost.centre:>9.1f} {interval:>18} {BARS_NS[name]:>6.0f} {cost.n:>6}"
+    )
+    decisive = cost.centre if quick else cost.high
+    return decisive is not None and decisive <= BARS_NS[name]
+
+
+def _measure_python(pairs: int) -> np.ndarray:
+    stamps = timing.new_stamps()
+    request = Slice(1, lead_in_ops=0, lead_in_ns=0, count=PYTHON_OPERATIONS)
+
+    def timed() -> float:
+        measured = timing.run_slice(_operation, request, stamps)
+        return (stamps[measured.ops - 1] - measured.first_ns) / measured.ops
+
+    sides = (_bare, timed)
+    measured = np.empty((pairs, 2))
+    for row in measured:
+        for column in random.sample((0, 1), 2):
+            row[column] = sides[column]()
+    return measured
+
+
+def _operation() -> int:
+    return 1
+
+
+def _bare() -> float:
+    """Nanoseconds per operation of a loop that only calls it."""
+    operation = _operation
+    before = time.monotonic_ns()
+    for _ in range(PYTHON_OPERATIONS):
+        operation()
+    return (time.monotonic_ns() - before) / PYTHON_OPERATIONS
+
+
+def _measure_c(pairs: int) -> np.ndarray:
+    if not shutil.which("cc"):
+        raise SystemExit("verdict: cannot measure: no C compiler; apt install gcc libc6-dev")
+    with tempfile.TemporaryDirectory(prefix="pgperf-") as folder:
+        program = Path(folder, "loop_cost")
+        sources = [Path(__file__).with_suffix(".c"), SOURCE_DIR / "timed.c", SOURCE_DIR / "clock.c"]
+        compiling = ["cc", *FLAGS, f"-I{SOURCE_DIR}", "-o", program, *sources]
+        subprocess.run([str(part) for part in compiling], check=True)
+        running = [str(program), str(pairs), str(C_OPERATIONS)]
+        said = subprocess.run(running, check=True, capture_output=True, text=True).stdout
+    return np.array([[float(field) for field in line.split()] for line in said.splitlines()])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,5 +1,7 @@
 """The catalog's workloads as ORM calls, on pgperf's own model of the fixture."""
 
+from typing import ClassVar
+
 from django.db import models
 
 from pgperf.registry import workload
@@ -11,6 +13,8 @@ class Site(models.Model):
     id = models.IntegerField(primary_key=True)
     domain = models.CharField(max_length=100, unique=True)
     name = models.CharField(max_length=50)
+
+    objects: ClassVar[models.Manager["Site"]] = models.Manager()
 
     class Meta:
         managed = False

@@ -209,9 +209,9 @@ class _Conversation:
             raise ProtocolError("a slice has no negative numbers")
         if request.start_ns:
             self._send(wire.Armed(request.seq))
-        timing = run_slice(operation, request, self._stamps)
-        *measured, durations = timing
-        self._send(wire.SliceReply(request.seq, *measured, nbytes=len(durations)), durations)
+        measured = run_slice(operation, request, self._stamps)._asdict()
+        durations = measured.pop("durations")
+        self._send(wire.SliceReply(seq=request.seq, nbytes=len(durations), **measured), durations)
 
     def _next(self) -> wire.Message:
         message = wire.read_message(self._requests)

@@ -195,7 +195,9 @@ class RunAdmin(pages.Styled, admin.ModelAdmin):
             "worker_command": worker_command(),
             "may_cancel": not progress["terminal"] and self.has_cancel_permission(request),
             "may_export": progress["terminal"] and self.has_export_permission(request),
-            "may_start": run.benchmark_id is not None and request.user.has_perm("pgperf.start_run"),
+            "may_start": progress["terminal"]
+            and run.benchmark_id is not None
+            and request.user.has_perm("pgperf.start_run"),
         }
 
 

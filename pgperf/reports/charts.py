@@ -33,6 +33,7 @@ def time_split(ladders: Sequence[Ladder]) -> Chart:
         "series": [_split_series(layer, ladders) for layer in layers],
         "whiskers": [_whisker(ladder["steps"][-1]) for ladder in ladders],
         "ends": [_("%s µs") % figures.number(ladder["steps"][-1]["us"]) for ladder in ladders],
+        "max": _shared_maximum(ladders),
     }
 
 
@@ -186,12 +187,11 @@ def _rung_end(step: dict[str, Any], index: int) -> str:
 
 
 def _shared_maximum(ladders: Sequence[Ladder]) -> float:
-    tops = [
-        step.get("high") or step["us"]
-        for ladder in ladders
-        for step in (*ladder["steps"], *side_rungs(ladder))
-    ]
-    return max(tops, default=0.0)
+    """The end of the longest whisker, but at most twice the longest bar: else no bar could be read."""
+    rungs = [rung for ladder in ladders for rung in (*ladder["steps"], *side_rungs(ladder))]
+    longest = max((rung["us"] for rung in rungs), default=0.0)
+    whiskers = max((rung.get("high") or rung["us"] for rung in rungs), default=0.0)
+    return float(min(whiskers, 2 * longest))
 
 
 def _known_sum(cpu_us: dict[str, float | None]) -> float | None:

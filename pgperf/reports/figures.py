@@ -28,7 +28,7 @@ def ratio(value: float | None) -> str:
 
 def percent(share: float | None) -> str:
     """A share of 1 as a percentage."""
-    return _("unknown") if share is None else f"{_fixed(share * 100, 1)} %"
+    return _("unknown") if share is None else f"{_fixed(share * 100, 1 if abs(share) < 1 else 0)} %"
 
 
 def interval(low: float | None, high: float | None) -> str:
@@ -45,7 +45,7 @@ def ratio_interval(low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return _("none")
     decimals = min(_ratio_decimals(low), _ratio_decimals(high))
-    return f"{_times(low, decimals)} … {_times(high, decimals)}"
+    return f"{_fixed(low, decimals)} … {_fixed(high, decimals)}"
 
 
 def seconds(value: float | None) -> str:

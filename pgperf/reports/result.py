@@ -44,10 +44,10 @@ def result(run: Run) -> Result:
     """A finished run's charts and tables, in two queries."""
     ladders = run.summary.get("ladders", [])
     ladders = [ladder for ladder in ladders if ladder["steps"]]
-    about = {
+    about: dict[str, Any] = {
         "environment": tables.environment_tables(run.environment),
         "timings": tables.timings_table(run.timings) if run.timings else None,
-        "skipped": run.summary.get("skipped", {}),
+        "skipped": {charts.layer_title(name): why for name, why in run.summary.get("skipped", {}).items()},
         "partial": bool(run.summary.get("partial", False)),
     }
     return Result(**_ladder_parts(ladders), **_variant_parts(run), **_comparison_parts(run), **about)

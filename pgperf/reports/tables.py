@@ -90,14 +90,17 @@ def throughput_table(variants: Sequence[VariantResult]) -> Table:
 
 
 def cpu_table(variants: Sequence[VariantResult]) -> Table:
-    """Processor time of one operation by who spent it, µs."""
+    """Processor time of one operation by who spent it, µs. A role that no variant knows has no column."""
     names = cpu_names()
-    columns = (_("Variant"), *(_("%s, µs") % names[role] for role in CPU_ROLES))
+    roles = [role for role in CPU_ROLES if any(v.cpu_us_per_op.get(role) is not None for v in variants)]
+    columns = (_("Variant"), *(_("%s, µs") % names[role] for role in roles))
     rows = [
-        (_head(label_text(variant.label)), *(_number(variant.cpu_us_per_op.get(role)) for role in CPU_ROLES))
+        (_head(label_text(variant.label)), *(_number(variant.cpu_us_per_op.get(role)) for role in roles))
         for variant in variants
     ]
-    return Table(_("Processor time per operation"), columns, rows, "cpu")
+    unseen = ", ".join(names[role] for role in CPU_ROLES if role not in roles)
+    caption = _("Processor time per operation")
+    return Table(_("%s; not known here: %s") % (caption, unseen) if unseen else caption, columns, rows, "cpu")
 
 
 def latency_table(variants: Sequence[VariantResult]) -> Table:
@@ -215,7 +218,7 @@ def _step_cells(step: dict[str, Any], *, first: bool) -> tuple[Cell, ...]:
 def _comparisons(caption: str, rows: Iterable[ComparisonResult], name: str = "comparisons") -> Table:
     columns = (
         _("Variant"), _("against"), _("outcome"), _("time ratio"), _("95 % interval"), _("difference, µs"),
-        _("95 % interval"), _("pairs"),
+        _("95 % interval"), _("visible from"), _("pairs"),
     )  # fmt: skip
     return Table(caption, columns, [_comparison(row) for row in rows], name)
 
@@ -228,11 +231,12 @@ def _comparison(row: ComparisonResult) -> tuple[Cell, ...]:
     return (
         _head(label_text(row.variant)),
         Cell(baseline_text(row), numeric=False),
-        Cell(outcome_text(row), mark=row.outcome, numeric=False),
+        Cell(outcome_text(row.outcome), mark=row.outcome, numeric=False),
         Cell(figures.ratio(row.ratio), row.ratio),
         _text(figures.ratio_interval(row.low, row.high)),
         Cell(figures.signed(row.delta_us), row.delta_us),
         _text(figures.interval(row.delta_low_us, row.delta_high_us)),
+        Cell("–" if row.mde is None else figures.percent(row.mde), row.mde),
         Cell(_sample(row), row.pairs),
     )
 
@@ -247,16 +251,10 @@ def baseline_text(row: ComparisonResult) -> str:
     return " · ".join(part for part, other in zip(baseline, variant, strict=True) if part != other)
 
 
-def outcome_text(row: ComparisonResult) -> str:
-    """The outcome as people read it; an inconclusive one says what could have been seen."""
+def outcome_text(outcome: str) -> str:
+    """The outcome as people read it."""
     words = {"differs": _("differs"), "equivalent": _("equivalent"), "inconclusive": _("inconclusive")}
-    word = words.get(row.outcome, row.outcome)
-    if row.outcome == "inconclusive" and row.mde is not None:
-        return _("%(word)s; %(size)s or more would have shown") % {
-            "word": word,
-            "size": figures.percent(row.mde),
-        }
-    return word
+    return words.get(outcome, outcome)
 
 
 def _sample(row: ComparisonResult) -> str:
@@ -300,4 +298,4 @@ def _plain(value: Any) -> str:
         return _("unknown")
     if isinstance(value, list):
         return ", ".join(str(item) for item in value) or _("none")
-    return str(value)
+    return str(value).strip() or "–"

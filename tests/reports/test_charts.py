@@ -46,6 +46,13 @@ def test_all_ladders_share_one_scale(run: Run) -> None:
     assert {charts.ladder_chart(ladder, ladders)["max"] for ladder in ladders} == {highest}
 
 
+def test_a_very_long_whisker_does_not_flatten_the_bars(run: Run) -> None:
+    ladders = run.summary["ladders"]
+    longest = max(step["us"] for ladder in ladders for step in ladder["steps"])
+    ladders[0]["steps"][0]["high"] = 100 * longest
+    assert charts.ladder_chart(ladders[0], ladders)["max"] == 2 * longest
+
+
 def test_a_ladder_s_title_says_what_tells_it_apart() -> None:
     one = {"route": "tcp", "mode": "simple", "clients": 1, "placement": "apart"}
     assert charts.ladder_title(one, [one]) == "tcp"

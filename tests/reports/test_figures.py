@@ -46,7 +46,7 @@ def test_signs_and_ratios() -> None:
 def test_an_interval_s_ends_have_the_same_decimals() -> None:
     assert figures.interval(9.87, 102.4) == "10 … 102"
     assert figures.interval(-0.551, 1.1) == "−0.55 … 1.10"
-    assert figures.ratio_interval(1.985, 2.113) == "×1.99 … ×2.11"
+    assert figures.ratio_interval(1.985, 2.113) == "1.99 … 2.11"
     assert figures.interval(None, 2.0) == "none"
 
 

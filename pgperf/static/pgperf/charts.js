@@ -28,6 +28,7 @@
                 borderSkipped: false,
             })),
             stacked: true,
+            max: chart.max,
             tops,
             segments: true,
         };

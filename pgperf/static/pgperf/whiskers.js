@@ -12,6 +12,17 @@
         });
     }
 
+    /* A bar across the end of a whisker; an arrow head where the whisker goes on beyond the chart. */
+    function cap(ctx, x, y, area) {
+        const edge = Math.min(Math.max(x, area.left), area.right);
+        const back = Math.sign(edge - x) * CAP;
+        ctx.moveTo(edge + back, y - CAP);
+        ctx.lineTo(edge, back ? y : y + CAP);
+        if (back) {
+            ctx.lineTo(edge + back, y + CAP);
+        }
+    }
+
     /* options.intervals: [low, high] or null for each row; options.colour. */
     pgperf.whiskers = {
         id: "whiskers",
@@ -20,15 +31,14 @@
             ctx.save();
             ctx.strokeStyle = options.colour;
             ctx.lineWidth = 1.5;
+            const area = chart.chartArea;
             eachRow(chart, options.intervals, ([low, high], y) => {
                 const [left, right] = [low, high].map((value) => chart.scales.x.getPixelForValue(value));
                 ctx.beginPath();
-                ctx.moveTo(left, y);
-                ctx.lineTo(right, y);
-                [left, right].forEach((x) => {
-                    ctx.moveTo(x, y - CAP);
-                    ctx.lineTo(x, y + CAP);
-                });
+                ctx.moveTo(Math.max(left, area.left), y);
+                ctx.lineTo(Math.min(right, area.right), y);
+                cap(ctx, left, y, area);
+                cap(ctx, right, y, area);
                 ctx.stroke();
             });
             ctx.restore();
@@ -45,7 +55,7 @@
             ctx.font = options.font;
             ctx.textBaseline = "middle";
             eachRow(chart, options.texts, (text, y, row) => {
-                ctx.fillText(text, chart.scales.x.getPixelForValue(options.tops[row]) + 8, y);
+                ctx.fillText(text, Math.min(chart.scales.x.getPixelForValue(options.tops[row]), chart.chartArea.right) + 8, y);
             });
             ctx.restore();
         },

@@ -14,7 +14,7 @@ from typing import Any
 import django
 from celery import signals
 from celery.worker import state
-from django.db import DatabaseError, close_old_connections, connections, router
+from django.db import close_old_connections, connections, router
 from django.db.models.functions import Now
 
 import pgperf
@@ -71,12 +71,12 @@ class Beat(threading.Thread):
         _workers().filter(hostname=self.hostname).delete()
 
     def _guarded(self, step: Any) -> None:
-        """A database that is away for a while must not end the thread; between beats no connection stays open."""
+        """Whatever is wrong for a while must not end the thread; between beats no connection stays open."""
         try:
             close_old_connections()
             step()
-        except DatabaseError as error:
-            logger.warning("pgperf: the worker's row could not be written (%s)", type(error).__name__)
+        except Exception as error:
+            logger.warning("pgperf: the worker could not say that it lives (%s)", type(error).__name__)
         finally:
             connections.close_all()
 
@@ -104,7 +104,10 @@ def versions() -> dict[str, str]:
 
 def is_measuring() -> bool:
     """Is a run of ours under way in this worker?"""
-    return any(request.name == sending.TASK for request in list(state.active_requests))
+    try:
+        return any(request.name == sending.TASK for request in list(state.active_requests))
+    except RuntimeError:  # the main thread took or ended a task just now
+        return True
 
 
 _beat: Beat | None = None

@@ -1,0 +1,137 @@
+"""How a worker shows itself, and that it puts right what others left."""
+
+import threading
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from celery.worker import state
+from django.db import DatabaseError
+from django.utils import timezone
+
+from pgperf import runs, sending, workers
+from pgperf.layers import LAYERS
+from pgperf.models import Run, Worker
+from tests.factories import make_run
+
+pytestmark = pytest.mark.django_db
+
+
+class Beat(workers.Beat):
+    """Its steps, one at a time and in the test's own thread and connection."""
+
+    def _guarded(self, step: Any) -> None:
+        step()
+
+
+@pytest.fixture
+def beat() -> Beat:
+    return Beat("w@h", "pgperf")
+
+
+def test_arrives_with_what_it_can_do(beat: Beat) -> None:
+    beat._arrive()
+    row = Worker.objects.get()
+    assert (row.hostname, row.queue, set(row.layers)) == ("w@h", "pgperf", set(LAYERS))
+    assert row.layers["fake"] == ""
+    assert {"pgperf", "python", "django"} <= set(row.versions)
+    assert list(runs.live_workers()) == [row]
+
+
+def test_arriving_again_keeps_one_row(beat: Beat) -> None:
+    beat._arrive()
+    beat._arrive()
+    assert Worker.objects.count() == 1
+
+
+def test_stays(beat: Beat) -> None:
+    beat._arrive()
+    Worker.objects.update(last_seen=timezone.now() - timedelta(hours=1))
+    assert not runs.live_workers()
+    beat._still_here()
+    assert runs.live_workers().count() == 1
+
+
+def test_comes_back_when_its_row_was_deleted(beat: Beat) -> None:
+    beat._still_here()
+    assert Worker.objects.count() == 1
+
+
+def test_leaves(beat: Beat) -> None:
+    beat._arrive()
+    beat._leave()
+    assert not Worker.objects.exists()
+
+
+def test_puts_right_what_others_left(beat: Beat) -> None:
+    run = make_run(Run.Status.RUNNING)
+    Run.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+    beat._arrive()
+    run.refresh_from_db()
+    assert run.status == Run.Status.LOST
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_thread_arrives_stays_and_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "BEAT_SECONDS", 0.02)
+    stayed = threading.Event()
+    thread = workers.Beat("w@h", "pgperf")
+    monkeypatch.setattr(thread, "_still_here", stayed.set)
+    thread.start()
+    assert stayed.wait(10)
+    assert Worker.objects.filter(hostname="w@h").exists()
+    thread.stop()
+    thread.join(10)
+    assert not Worker.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_thread_outlives_a_database_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "BEAT_SECONDS", 0.02)
+    tried = threading.Semaphore(0)
+
+    def away() -> None:
+        tried.release()
+        raise DatabaseError
+
+    thread = workers.Beat("w@h", "pgperf")
+    monkeypatch.setattr(thread, "_still_here", away)
+    thread.start()
+    assert tried.acquire(timeout=10)
+    assert tried.acquire(timeout=10)
+    thread.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(("name", "measuring"), [(sending.TASK, True), ("site.tasks.mail", False)])
+def test_it_is_silent_only_while_it_measures(
+    monkeypatch: pytest.MonkeyPatch, name: str, measuring: bool
+) -> None:
+    monkeypatch.setattr(state, "active_requests", [SimpleNamespace(name=name)])
+    assert workers.is_measuring() is measuring
+
+
+def test_a_pool_that_cannot_measure() -> None:
+    assert "gevent" in workers.refusal_of("celery.concurrency.gevent")
+    assert "--pool prefork" in workers.refusal_of("celery.concurrency.eventlet")
+    assert workers.refusal_of("celery.concurrency.prefork") == ""
+
+
+def test_is_shown_with_the_reason(beat: Beat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "pool_refusal", "no green threads")
+    beat._arrive()
+    assert set(Worker.objects.get().layers.values()) == {"no green threads"}
+
+
+@pytest.mark.parametrize(("queues", "starts"), [(["celery", "pgperf"], True), (["celery"], False)])
+def test_only_a_worker_of_our_queue_shows_itself(
+    monkeypatch: pytest.MonkeyPatch, queues: list[str], starts: bool
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(workers.Beat, "start", lambda self: started.append(self.hostname))
+    monkeypatch.setattr(workers, "_beat", None)
+    amqp = SimpleNamespace(queues=SimpleNamespace(consume_from=dict.fromkeys(queues)))
+    workers.arrive(SimpleNamespace(hostname="w@h", pool=object(), app=SimpleNamespace(amqp=amqp)))
+    assert started == (["w@h"] if starts else [])

@@ -107,6 +107,8 @@ class Window:
         closes = opens + request.window_ns
         if any(reply.first_ns > opens + request.window_ns // 10 for reply in replies):
             disturbed = disturbed or "a client began after the common window had opened"
+        if not all(len(d) for d in durations):
+            disturbed = disturbed or "a client completed nothing inside the common window"
         inside = [_inside(r, d, opens, closes) for r, d in zip(replies, durations, strict=True)]
         together = np.concatenate(inside)
         return cls(len(together), request.window_ns, together, disturbed)

@@ -31,6 +31,7 @@ class Group:
     clients: list[ClientProcess] = field(default_factory=list)
     ready: list[wire.Ready] = field(default_factory=list)
     server_pids: list[int] = field(default_factory=list)
+    pooled: bool = False  # is there a pooler on its route?
     pooler_pid: int | None = None
 
     def run(self, request: wire.Slice) -> tuple[list[wire.SliceReply], list[Durations]]:
@@ -54,8 +55,13 @@ class Group:
 
     def cpu_ns(self) -> tuple[int | None, int | None, int | None]:
         """Processor time so far of clients, server backends, pooler."""
-        pooler = cpu.run_ns([self.pooler_pid]) if self.pooler_pid else None
-        return cpu.run_ns(c.pid for c in self.clients), cpu.run_ns(self.server_pids), pooler
+        return cpu.run_ns(c.pid for c in self.clients), cpu.run_ns(self.server_pids), self._pooler_ns()
+
+    def _pooler_ns(self) -> int | None:
+        """A direct route has no pooler, so its pooler takes no time; one that cannot be seen takes an unknown time."""
+        if not self.pooled:
+            return 0
+        return cpu.run_ns([self.pooler_pid]) if self.pooler_pid else None
 
 
 def measure(group: Group, request: wire.Slice, round_: int, position: int) -> tuple[SliceRecord, Durations]:

@@ -71,7 +71,8 @@ class Server:
             pooled = {route.name for route in self._routes if route.pooler}
             for group in groups:
                 group.server_pids = backends.get(group.application, [])
-                group.pooler_pid = self.pooler_pid if group.variant.route in pooled else None
+                group.pooled = group.variant.route in pooled
+                group.pooler_pid = self.pooler_pid if group.pooled else None
                 for backend in group.server_pids:
                     self._borrowed.pin(backend, seats.server)
             if self.pooler_pid:

@@ -66,6 +66,7 @@ def test_slices_hold_together() -> None:
             assert record.lead_in_ops >= 10
             assert record.client_ns
             assert record.server_ns is None
+            assert record.pooler_ns == 0
         assert block.latency_sum_ns == sum(record.window_ns for record in block.slices)
         assert block.histogram
 

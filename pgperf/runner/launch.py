@@ -39,7 +39,7 @@ class ClientProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
-            start_new_session=True,
+            process_group=0,  # not a session of its own: autogroup would give each client a whole share
             env=_clean_environment(),
             cwd="/",
         )

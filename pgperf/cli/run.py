@@ -4,8 +4,8 @@ import json
 import os
 import signal
 import socket
-import time
 from argparse import ArgumentParser, ArgumentTypeError
+from time import sleep
 from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
@@ -101,7 +101,7 @@ def _take_turn(asked: Run, bar: Bar) -> None:
         except RunWaits as reason:
             bar.say(str(reason))
             runs.stay_queued(asked)
-            time.sleep(_TURN_SECONDS)
+            sleep(_TURN_SECONDS)
         except RunConflict:  # cancelled or taken away by somebody else; the row says so
             return
         else:
@@ -129,7 +129,7 @@ def _await_end(asked: Run, bar: Bar) -> None:
             bar.progress(state["progress"], state["message"])
         else:
             bar.say(" ".join(filter(None, (state["message"], state["hint"]))))
-        time.sleep(_POLL_SECONDS)
+        sleep(_POLL_SECONDS)
 
 
 def _cancel(asked: Run) -> None:

@@ -1,0 +1,67 @@
+"""What a terminal shows of a run: the figures of the rows, in tables that line up."""
+
+import pytest
+
+from pgperf.cli.result import report
+from pgperf.models import Run
+from pgperf.reports.run import run_json
+from tests.factories import make_results, make_run
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def run() -> Run:
+    return make_results(make_run())
+
+
+def parts(run: Run) -> list[list[str]]:
+    return [part.splitlines() for part in report(run_json(run)).split("\n\n")]
+
+
+def test_a_ladder_per_route_with_every_step(run: Run) -> None:
+    ladders = [part for part in parts(run) if part[0].startswith("Ladder over")]
+    assert [ladder[0].split()[2].rstrip(":") for ladder in ladders] == ["socket", "tcp", "pgbouncer"]
+    titles = [line.split("  ")[0] for line in ladders[0][2:]]
+    assert titles == ["libpq (C)", "psycopg 3", "Django cursor", "Django ORM"]
+
+
+def test_a_step_has_its_figures_with_intervals(run: Run) -> None:
+    orm = run.summary["ladders"][0]["steps"][-1]
+    line = next(part for part in parts(run) if part[0].startswith("Ladder over socket"))[-1]
+    assert f"{orm['us']:.1f}  [{orm['low']:.1f}, {orm['high']:.1f}]" in line
+    assert f"+{orm['step_us']:.1f}  [+{orm['step_low_us']:.1f}, +{orm['step_high_us']:.1f}]" in line
+    assert f"{orm['ratio']:.3f}  [{orm['ratio_low']:.3f}, {orm['ratio_high']:.3f}]" in line
+
+
+def test_columns_line_up(run: Run) -> None:
+    for part in parts(run):
+        if part[0].startswith("Ladder over"):
+            assert len({line.index("]") for line in part[2:]}) == 1
+
+
+def test_side_rungs_controls_and_cold_phases(run: Run) -> None:
+    heads = [part[0].split("  ")[0] for part in parts(run)]
+    assert heads[-3:] == ["Beside the ladder", "Controls (a variant against itself)", "Cold phases, µs"]
+    beside = parts(run)[-3]
+    assert [line.split("  ")[0] for line in beside[1:]] == [
+        f"psycopg2 · {r}" for r in ("socket", "tcp", "pgbouncer")
+    ]
+    assert len(parts(run)[-2]) == 3
+
+
+def test_unknown_is_a_question_mark(run: Run) -> None:
+    run.variants.update(cold_us={"startup": 1.0})
+    assert "?" in parts(run)[-1][1]
+
+
+def test_what_was_skipped_and_what_is_unfinished(run: Run) -> None:
+    run.summary |= {"skipped": {"libpq": "the C client is not built"}, "partial": True}
+    text = report(run_json(run))
+    assert "Skipped libpq: the C client is not built" in text
+    assert "Unfinished" in text.splitlines()[1]
+
+
+def test_a_run_without_results() -> None:
+    run = make_run(Run.Status.FAILED)
+    assert report(run_json(run)) == f"orm-overhead #{run.pk} on demo: failed"

@@ -50,11 +50,15 @@ def _read(given: dict[str, Any]) -> Settings:
     names = [f.name for f in fields(Settings)]
     for key, value in given.items():
         if key not in names:
-            raise ImproperlyConfigured(f"PGPERF[{key!r}] is no setting of pgperf; choose from {', '.join(names)}.")
+            raise ImproperlyConfigured(
+                f"PGPERF[{key!r}] is no setting of pgperf; choose from {', '.join(names)}."
+            )
         want = type(getattr(defaults, key))
         accepted = (int, float) if want is float else (str, Path) if want is str else want
         if not isinstance(value, accepted) or (want is int and isinstance(value, bool)):
-            raise ImproperlyConfigured(f"PGPERF[{key!r}] must be {want.__name__}, not {type(value).__name__}.")
+            raise ImproperlyConfigured(
+                f"PGPERF[{key!r}] must be {want.__name__}, not {type(value).__name__}."
+            )
     values: dict[str, Any] = {k: str(v) if isinstance(v, Path) else v for k, v in given.items()}
     return Settings(**values)
 

@@ -1,4 +1,4 @@
-"""The layers pgperf can measure: what each is, what it needs, how its client is started. A new one is one entry here."""
+"""The layers pgperf can measure: what each is, what it needs, how its client starts. A new one is one entry."""
 
 import importlib.util
 import shutil
@@ -24,11 +24,32 @@ LAYERS: dict[str, Layer] = {
     layer.name: layer
     for layer in (
         Layer("libpq", "libpq (C)", ("simple", "prepared"), ""),
-        Layer("psycopg2", "psycopg2", ("simple",), "psycopg2_client", ("psycopg2",), "libpq",
-              "psycopg2 binds on the client and has no prepared statements of its own"),
+        Layer(
+            "psycopg2",
+            "psycopg2",
+            ("simple",),
+            "psycopg2_client",
+            ("psycopg2",),
+            "libpq",
+            "psycopg2 binds on the client and has no prepared statements of its own",
+        ),
         Layer("psycopg", "psycopg 3", ("simple", "prepared"), "psycopg_client", ("psycopg",), "libpq"),
-        Layer("django_cursor", "Django cursor", ("simple", "prepared"), "django_client", ("psycopg", "psycopg2"), "driver"),
-        Layer("django_orm", "Django ORM", ("simple", "prepared"), "django_client", ("psycopg", "psycopg2"), "django_cursor"),
+        Layer(
+            "django_cursor",
+            "Django cursor",
+            ("simple", "prepared"),
+            "django_client",
+            ("psycopg", "psycopg2"),
+            "driver",
+        ),
+        Layer(
+            "django_orm",
+            "Django ORM",
+            ("simple", "prepared"),
+            "django_client",
+            ("psycopg", "psycopg2"),
+            "django_cursor",
+        ),
         Layer("fake", "fake (no database)", ("simple", "prepared"), "fake_client"),
     )
 }

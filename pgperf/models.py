@@ -13,17 +13,30 @@ class Database(models.Model):
 
     name = models.SlugField(_("name"), max_length=60, unique=True)
     dbname = models.CharField(_("database name"), max_length=63, validators=[validators.plain_text])
-    user = models.CharField(_("user"), max_length=63, blank=True, validators=[validators.plain_text],
-                            help_text=_("Empty: the user of the credential's DATABASES alias."))
-    credential = models.CharField(
-        _("credential"), max_length=120, validators=[validators.credential_reference],
-        help_text=_("Where the worker finds the password: alias:NAME (an entry of DATABASES), "
-                    "env:PGPERF_SECRET_NAME, or file:NAME in PGPERF['SECRETS_DIR']. Never the password itself."),
+    user = models.CharField(
+        _("user"),
+        max_length=63,
+        blank=True,
+        validators=[validators.plain_text],
+        help_text=_("Empty: the user of the credential's DATABASES alias."),
     )
-    production = models.BooleanField(_("production"), default=False,
-                                     help_text=_("Starting a run asks to type the database's name."))
-    allow_fixtures = models.BooleanField(_("allow fixtures"), default=False,
-                                         help_text=_("pgperf may create its tables in a schema named pgperf."))
+    credential = models.CharField(
+        _("credential"),
+        max_length=120,
+        validators=[validators.credential_reference],
+        help_text=_(
+            "Where the worker finds the password: alias:NAME (an entry of DATABASES), "
+            "env:PGPERF_SECRET_NAME, or file:NAME in PGPERF['SECRETS_DIR']. Never the password itself."
+        ),
+    )
+    production = models.BooleanField(
+        _("production"), default=False, help_text=_("Starting a run asks to type the database's name.")
+    )
+    allow_fixtures = models.BooleanField(
+        _("allow fixtures"),
+        default=False,
+        help_text=_("pgperf may create its tables in a schema named pgperf."),
+    )
     notes = models.TextField(_("notes"), blank=True)
 
     class Meta:
@@ -51,20 +64,31 @@ class Target(models.Model):
         VERIFY_FULL = "verify-full"
 
     database = models.ForeignKey(Database, models.CASCADE, related_name="targets", verbose_name=_("database"))
-    route = models.SlugField(_("route"), max_length=30, help_text=_("socket, tcp, pgbouncer, or a name of yours."))
-    host = models.CharField(_("host"), max_length=255, validators=[validators.host],
-                            help_text=_("A name, an address, or the directory of a Unix socket."))
-    port = models.PositiveIntegerField(_("port"), default=5432,
-                                       validators=[MinValueValidator(1), MaxValueValidator(65535)])
+    route = models.SlugField(
+        _("route"), max_length=30, help_text=_("socket, tcp, pgbouncer, or a name of yours.")
+    )
+    host = models.CharField(
+        _("host"),
+        max_length=255,
+        validators=[validators.host],
+        help_text=_("A name, an address, or the directory of a Unix socket."),
+    )
+    port = models.PositiveIntegerField(
+        _("port"), default=5432, validators=[MinValueValidator(1), MaxValueValidator(65535)]
+    )
     sslmode = models.CharField(_("sslmode"), max_length=12, choices=SSLMode.choices, default=SSLMode.PREFER)
-    pooler = models.CharField(_("pooler"), max_length=12, choices=Pooler.choices, default=Pooler.NONE, blank=True)
+    pooler = models.CharField(
+        _("pooler"), max_length=12, choices=Pooler.choices, default=Pooler.NONE, blank=True
+    )
     enabled = models.BooleanField(_("enabled"), default=True)
 
     class Meta:
         verbose_name = _("target")
         verbose_name_plural = _("targets")
         ordering = ["database", "id"]
-        constraints = [models.UniqueConstraint(fields=["database", "route"], name="pgperf_one_target_per_route")]
+        constraints = [
+            models.UniqueConstraint(fields=["database", "route"], name="pgperf_one_target_per_route")
+        ]
 
     def __str__(self) -> str:
         return f"{self.database} · {self.route}"
@@ -77,13 +101,25 @@ class Workload(models.Model):
     title = models.CharField(_("title"), max_length=200)
     sql = models.TextField(_("SQL"), help_text=_("One statement with %s for each argument."))
     args = models.JSONField(_("arguments"), default=list, blank=True, validators=[validators.scalar_list])
-    orm = models.CharField(_("ORM callable"), max_length=100, blank=True,
-                           help_text=_("Name in pgperf.registry of the callable that sends the same statement."))
-    other_sql = models.TextField(_("other SQL"), blank=True, help_text=_("The second query of the cold phases."))
-    other_args = models.JSONField(_("other arguments"), default=list, blank=True, validators=[validators.scalar_list])
+    orm = models.CharField(
+        _("ORM callable"),
+        max_length=100,
+        blank=True,
+        help_text=_("Name in pgperf.registry of the callable that sends the same statement."),
+    )
+    other_sql = models.TextField(
+        _("other SQL"), blank=True, help_text=_("The second query of the cold phases.")
+    )
+    other_args = models.JSONField(
+        _("other arguments"), default=list, blank=True, validators=[validators.scalar_list]
+    )
     other_orm = models.CharField(_("other ORM callable"), max_length=100, blank=True)
-    fixture = models.CharField(_("fixture"), max_length=60, blank=True,
-                               help_text=_("Name of the tables and rows it needs; empty if they are there."))
+    fixture = models.CharField(
+        _("fixture"),
+        max_length=60,
+        blank=True,
+        help_text=_("Name of the tables and rows it needs; empty if they are there."),
+    )
 
     class Meta:
         verbose_name = _("workload")
@@ -106,18 +142,28 @@ class Benchmark(models.Model):
     title = models.CharField(_("title"), max_length=200)
     description = models.TextField(_("description"), blank=True)
     workload = models.ForeignKey(Workload, models.PROTECT, verbose_name=_("workload"))
-    database = models.ForeignKey(Database, models.SET_NULL, null=True, blank=True, verbose_name=_("usual database"))
+    database = models.ForeignKey(
+        Database, models.SET_NULL, null=True, blank=True, verbose_name=_("usual database")
+    )
     layers = models.JSONField(_("layers"), default=list, validators=[validators.layer_list])
     routes = models.JSONField(_("routes"), default=list, validators=[validators.name_list])
     modes = models.JSONField(_("statement modes"), default=list, validators=[validators.mode_list])
     clients = models.JSONField(_("clients"), default=list, validators=[validators.client_list])
-    placement = models.CharField(_("placement"), max_length=12, choices=Placement.choices, default=Placement.APART)
-    blocks = models.PositiveSmallIntegerField(_("blocks"), default=6,
-                                              validators=[MinValueValidator(1), MaxValueValidator(100)])
-    rounds = models.PositiveSmallIntegerField(_("rounds per block"), default=5,
-                                              validators=[MinValueValidator(1), MaxValueValidator(200)])
-    slice_ms = models.PositiveIntegerField(_("slice length (ms)"), default=0, validators=[MaxValueValidator(5000)],
-                                           help_text=_("0: a pilot sets it, 200 ms to 5 s."))
+    placement = models.CharField(
+        _("placement"), max_length=12, choices=Placement.choices, default=Placement.APART
+    )
+    blocks = models.PositiveSmallIntegerField(
+        _("blocks"), default=6, validators=[MinValueValidator(1), MaxValueValidator(100)]
+    )
+    rounds = models.PositiveSmallIntegerField(
+        _("rounds per block"), default=5, validators=[MinValueValidator(1), MaxValueValidator(200)]
+    )
+    slice_ms = models.PositiveIntegerField(
+        _("slice length (ms)"),
+        default=0,
+        validators=[MaxValueValidator(5000)],
+        help_text=_("0: a pilot sets it, 200 ms to 5 s."),
+    )
 
     class Meta:
         verbose_name = _("benchmark")
@@ -143,25 +189,34 @@ class Run(models.Model):
     benchmark_name = models.CharField(_("benchmark name"), max_length=60)
     database = models.ForeignKey(Database, models.SET_NULL, null=True, verbose_name=_("database"))
     database_name = models.CharField(_("database name"), max_length=60)
-    status = models.CharField(_("status"), max_length=12, choices=Status.choices, default=Status.QUEUED, db_index=True)
+    status = models.CharField(
+        _("status"), max_length=12, choices=Status.choices, default=Status.QUEUED, db_index=True
+    )
     quick = models.BooleanField(_("quick"), default=False)
     definition = models.JSONField(_("definition"))
     definition_hash = models.CharField(_("definition hash"), max_length=64, db_index=True)
     #: db_constraint=False: the user model may live in another database.
-    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True,
-                                     db_constraint=False, related_name="+", verbose_name=_("requested by"))
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        db_constraint=False,
+        related_name="+",
+        verbose_name=_("requested by"),
+    )
     requested_at = models.DateTimeField(_("requested"))
     #: Secret-free token of the form that asked for it: a double click finds the first one's row.
-    request_token = models.CharField(max_length=64, unique=True, null=True, blank=True, editable=False)  # noqa: DJ001
+    request_token = models.CharField(max_length=64, unique=True, null=True, blank=True, editable=False)
     started_at = models.DateTimeField(_("started"), null=True, blank=True)
     finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
     heartbeat_at = models.DateTimeField(_("last heartbeat"), null=True, blank=True)
     #: The fence: bumped by each claim, named by every later write.
     attempt = models.PositiveIntegerField(_("attempt"), default=0)
     #: The database while the run is running, else null: one run at a time per database.
-    busy_key = models.CharField(max_length=80, unique=True, null=True, blank=True, editable=False)  # noqa: DJ001
+    busy_key = models.CharField(max_length=80, unique=True, null=True, blank=True, editable=False)
     #: The machine that makes the load while the run is running, else null: one run at a time per load host.
-    busy_host = models.CharField(max_length=80, unique=True, null=True, blank=True, editable=False)  # noqa: DJ001
+    busy_host = models.CharField(max_length=80, unique=True, null=True, blank=True, editable=False)
     #: The Celery queue its message goes to; empty: the command that asked for it performs it.
     queue = models.CharField(_("queue"), max_length=100, blank=True)
     #: When the broker last took its message; null: to be sent (again). The row is the outbox.
@@ -274,7 +329,9 @@ class BlockResult(models.Model):
         verbose_name_plural = _("block results")
         ordering = ["run", "block", "id"]
         constraints = [
-            models.UniqueConstraint(fields=["run", "variant", "cohort", "block"], name="pgperf_one_row_per_block")
+            models.UniqueConstraint(
+                fields=["run", "variant", "cohort", "block"], name="pgperf_one_row_per_block"
+            )
         ]
 
     def __str__(self) -> str:

@@ -68,8 +68,12 @@ class Definition:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        workload: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data["workload"].items()}
-        rest: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k != "workload"}
+        workload: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in data["workload"].items()
+        }
+        rest: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k != "workload"
+        }
         return cls(workload=Workload(**workload), **rest)
 
     def digest(self) -> str:

@@ -22,12 +22,16 @@ def plain_text(value: str) -> None:
 
 def credential_reference(value: str) -> None:
     if not _CREDENTIAL.fullmatch(value):
-        raise ValidationError(_("Write alias:NAME, env:PGPERF_SECRET_NAME or file:NAME; never the password itself."))
+        raise ValidationError(
+            _("Write alias:NAME, env:PGPERF_SECRET_NAME or file:NAME; never the password itself.")
+        )
 
 
 def host(value: str) -> None:
     if not _HOST.fullmatch(value) or "/.." in value:
-        raise ValidationError(_("Give one host name, one address, or the absolute directory of a Unix socket."))
+        raise ValidationError(
+            _("Give one host name, one address, or the absolute directory of a Unix socket.")
+        )
 
 
 def scalar_list(value: Any) -> None:
@@ -49,9 +53,13 @@ def name_list(value: Any) -> None:
 
 
 def client_list(value: Any) -> None:
-    numbers = isinstance(value, list) and value and all(type(item) is int and 1 <= item <= 1024 for item in value)
+    numbers = (
+        isinstance(value, list) and value and all(type(item) is int and 1 <= item <= 1024 for item in value)
+    )
     if not numbers or len(set(value)) != len(value):
-        raise ValidationError(_("Give a JSON list of different client counts, each 1 to 1024, for example [1, 8]."))
+        raise ValidationError(
+            _("Give a JSON list of different client counts, each 1 to 1024, for example [1, 8].")
+        )
 
 
 def _strings(value: Any) -> bool:

@@ -10,7 +10,9 @@ from pgperf.runner import cpu
 
 def test_own_time_grows_with_work() -> None:
     before = cpu.run_ns([os.getpid()])
-    while not cpu.elapsed(before, cpu.run_ns([os.getpid()])):  # the kernel brings the book up to date at its tick
+    while not cpu.elapsed(
+        before, cpu.run_ns([os.getpid()])
+    ):  # the kernel brings the book up to date at its tick
         pass
     assert (cpu.elapsed(before, cpu.run_ns([os.getpid()])) or 0) > 0
 

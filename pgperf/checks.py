@@ -50,8 +50,8 @@ def check_broker(**_: Any) -> list[CheckMessage]:
     if current_app.conf.broker_url or current_app.conf.broker_write_url:
         return []
     return [Warning("Celery has no broker: runs asked for in the admin cannot be sent.",
-                    hint="Make the site's Celery application, set its broker_url, and import it in the project's "
-                         "__init__.py; `manage.py pgperf run` without --queue works without.", id="pgperf.W003")]  # fmt: skip
+                    hint="Make the site's Celery application, set its broker_url, import it in the project's "
+                         "__init__.py. `pgperf run` without --queue needs none.", id="pgperf.W003")]  # fmt: skip
 
 
 def _secrets_dir(settings: Settings) -> list[CheckMessage]:

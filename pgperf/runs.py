@@ -261,8 +261,13 @@ class Reconciled:
     sent: list[int] = field(default_factory=list)
 
 
-def reconcile() -> Reconciled:
-    """Mark runs lost whose heartbeat stopped, and send those that nobody took. Safe to call at any time."""
+def reconcile(*, arriving: bool = False) -> Reconciled:
+    """Mark runs lost whose heartbeat stopped, and send those that nobody took. Safe to call at any time.
+
+    `arriving`: a worker starts, maybe after one that was killed with messages in its hands; all are sent again.
+    """
+    if arriving:
+        _forget_messages()
     return Reconciled(mark_lost(), send_waiting() + _send_untaken())
 
 
@@ -272,11 +277,18 @@ def mark_lost() -> list[int]:
     for run_id, worker in _runs().filter(_stale()).values_list("pk", "worker"):
         who = worker or "the command that asked for it"
         try:
-            _move(_runs().filter(_stale(), pk=run_id), run_id, Status.LOST, error=_lost_reason(who))
+            with transaction.atomic(using=_using()):
+                _move(_runs().filter(_stale(), pk=run_id), run_id, Status.LOST, error=_lost_reason(who))
+                _forget_messages()
         except RunConflict:  # somebody else was quicker, or it spoke up again
             continue
         lost.append(run_id)
     return lost
+
+
+def _forget_messages() -> None:
+    """Messages that a killed worker had fetched come back only after the broker's visibility timeout, an hour."""
+    _runs().filter(status=Status.QUEUED).exclude(queue="").update(sent_at=None)
 
 
 def send_waiting() -> list[int]:
@@ -313,9 +325,10 @@ def _lost_reason(who: str) -> str:
 
 def effective_status(run: Run) -> str:
     """The run's state as of now: lost when its heartbeat is stale by the database's clock, reconciled or not."""
-    if run.status in ACTIVE and _runs().filter(_stale(), pk=run.pk).exists():
-        return Status.LOST
-    return run.status
+    if run.status not in ACTIVE:
+        return run.status
+    now = with_effective_status(_runs().filter(pk=run.pk)).first()
+    return str(now.effective) if now else run.status  # type: ignore[attr-defined]
 
 
 def with_effective_status(runs: QuerySet[Run]) -> QuerySet[Run]:

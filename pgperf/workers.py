@@ -5,6 +5,7 @@ silent while a run of ours is under way there: the run's own heartbeat says that
 pgperf.tasks imports this, so that only workers do.
 """
 
+import atexit
 import logging
 import platform
 import threading
@@ -56,15 +57,15 @@ class Beat(threading.Thread):
     def _arrive(self) -> None:
         facts = {"queue": self._queue, "layers": abilities(), "versions": versions(), "last_seen": Now()}
         _workers().update_or_create(hostname=self.hostname, defaults=facts)
-        self._put_right()
+        self._put_right(arriving=True)
 
     def _still_here(self) -> None:
         if not _workers().filter(hostname=self.hostname).update(last_seen=Now()):
             self._arrive()
         self._put_right()
 
-    def _put_right(self) -> None:
-        runs.reconcile()
+    def _put_right(self, *, arriving: bool = False) -> None:
+        runs.reconcile(arriving=arriving)
         summarise_lost_runs()
 
     def _leave(self) -> None:
@@ -122,6 +123,7 @@ def arrive(sender: Any, **_: Any) -> None:
     if queue in sender.app.amqp.queues.consume_from:
         _beat = Beat(str(sender.hostname), queue)
         _beat.start()
+        atexit.register(gone)
 
 
 @signals.worker_shutting_down.connect(dispatch_uid="pgperf.leave")
@@ -131,9 +133,10 @@ def leave(**_: Any) -> None:
         _beat.stop()
 
 
-@signals.worker_shutdown.connect(dispatch_uid="pgperf.gone")
-def gone(**_: Any) -> None:
+def gone() -> None:
+    """At exit, as a cold shutdown sends no signal: give the thread the time to say goodbye."""
     if _beat:
+        _beat.stop()
         _beat.join(BEAT_SECONDS)
 
 

@@ -301,6 +301,11 @@ class TestLost:
         assert (reread(run).status, run.busy_key, run.busy_host) == (Status.LOST, None, None)
         assert "w@h" in run.error
 
+    def test_the_rows_state_counts_not_the_copys(self) -> None:
+        copy = runs.claim(queued().pk, "w@h")
+        runs.finish(Run.objects.get())
+        assert (copy.status, runs.effective_status(copy)) == (Status.RUNNING, Status.DONE)
+
     def test_lists_show_it_before_it_is_reconciled(self) -> None:
         fresh, stale, done = runs.claim(queued().pk, "w@h"), make_run(busy_host=None), make_run()
         Run.objects.filter(pk=stale.pk).update(status=Status.RUNNING)
@@ -359,6 +364,17 @@ class TestReconcile:
         runs.claim(queued().pk, "w@h")
         age(queued(sent_at=timezone.now()), 61, "sent_at")
         assert runs.reconcile().sent == []
+
+    def test_a_killed_workers_messages_are_sent_again(self, broker: Broker, commit: Commit) -> None:
+        dead, fetched = runs.claim(queued().pk, "w@h"), queued(sent_at=timezone.now())
+        age(dead, 31)
+        with commit():
+            runs.mark_lost()
+        assert broker.taken == [fetched.pk]
+
+    def test_a_worker_that_starts_sends_all_again(self) -> None:
+        run = queued(sent_at=timezone.now())
+        assert runs.reconcile(arriving=True).sent == [run.pk]
 
     def test_foreground_runs_are_not_sent(self) -> None:
         make_run(Status.QUEUED, queue="")

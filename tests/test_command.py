@@ -330,13 +330,14 @@ class TestErrors:
     def test_words_that_mean_nothing(self, words: list[str]) -> None:
         refusal(*words)
 
-    def test_a_reader_that_went_away(self) -> None:
+    @pytest.mark.parametrize("unbuffered", ["", "1"])
+    def test_a_reader_that_went_away(self, unbuffered: str) -> None:
         """`manage.py pgperf list | true`"""
         shell = f"{sys.executable} manage.py pgperf list | true; echo ${{PIPESTATUS[0]}}"
         done = subprocess.run(
             ["bash", "-c", shell],
             cwd=CHECKOUT,
-            env=_environment(),
+            env={**_environment(), "PYTHONUNBUFFERED": unbuffered},
             capture_output=True,
             text=True,
             timeout=60,

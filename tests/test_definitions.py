@@ -37,7 +37,8 @@ def test_quick_keeps_layers_and_routes() -> None:
     definition = freeze(make_benchmark(blocks=20, rounds=9), make_database(), Overrides(quick=True))
     assert (definition.layers, definition.routes) == (LAYER_NAMES, ROUTES)
     assert (definition.blocks, definition.rounds) == (definitions.QUICK_BLOCKS, definitions.QUICK_ROUNDS)
-    assert definition.window_ms == definitions.QUICK_WINDOW_MS
+    assert definition.window_ms == 0  # the pilot sets it, as in a full run
+    assert definition.lead_in_ms == definitions.QUICK_LEAD_IN_MS
     assert definition.cold_blocks == definitions.QUICK_COLD_BLOCKS
 
 

@@ -27,4 +27,6 @@ ORM_OVERHEAD = CatalogBenchmark(
     workload=SITE_BY_DOMAIN,
     layers=("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm"),
     routes=("socket", "tcp", "pgbouncer"),
+    blocks=10,
+    rounds=10,
 )

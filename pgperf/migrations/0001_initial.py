@@ -84,7 +84,7 @@ class Migration(migrations.Migration):
                 ('placement', models.CharField(choices=[('apart', 'apart: clients and pooler on some processors, server on the others'), ('together', 'together: everything on one processor'), ('scheduler', 'scheduler: left alone')], default='apart', max_length=12, verbose_name='placement')),
                 ('blocks', models.PositiveSmallIntegerField(default=6, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(100)], verbose_name='blocks')),
                 ('rounds', models.PositiveSmallIntegerField(default=5, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(200)], verbose_name='rounds per block')),
-                ('slice_ms', models.PositiveIntegerField(default=0, help_text='0: a pilot sets it, 200 ms to 5 s.', validators=[django.core.validators.MaxValueValidator(5000)], verbose_name='slice length (ms)')),
+                ('slice_ms', models.PositiveIntegerField(default=0, help_text='0: a pilot sets it, 50 ms to 5 s.', validators=[django.core.validators.MaxValueValidator(5000)], verbose_name='slice length (ms)')),
                 ('database', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to='pgperf.database', verbose_name='usual database')),
                 ('workload', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, to='pgperf.workload', verbose_name='workload')),
             ],

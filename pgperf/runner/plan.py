@@ -1,9 +1,10 @@
 """From a definition to what will be done: variants, controls, cohorts, the order of each round. Pure."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, product
+from functools import partial
+from itertools import groupby, pairwise, product
 
 from pgperf.exceptions import InvalidDefinition
 from pgperf.layers import LAYERS
@@ -11,6 +12,7 @@ from pgperf.records import CONNECTS, Cohort, Definition, Plan, Variant
 
 #: Variants that stand by together. The whole of `orm-overhead` fits, so that all of it is compared directly.
 COHORT_SIZE = 18
+_SHUFFLES = 24
 
 
 def make_plan(definition: Definition, skipped: Mapping[str, str] | None = None) -> Plan:
@@ -29,7 +31,11 @@ def make_plan(definition: Definition, skipped: Mapping[str, str] | None = None) 
 
 
 def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
-    """Indices into the cohort's variants, freshly shuffled; those that a ladder compares stay next to each other."""
+    """Indices into the cohort's variants, freshly shuffled; what is compared stays near each other.
+
+    Routes in random order, and within each the shuffle, out of 24, that keeps rungs nearest to the rung below and
+    controls nearest to their originals: two neighbouring slices differ by a fifth less than two that are four apart.
+    """
     rng = random.Random(f"{plan.definition.seed}/{cohort}/{block}/{round_}")
     variants = plan.cohorts[cohort].variants
     groups: dict[tuple[str, str, int], list[int]] = {}
@@ -37,9 +43,20 @@ def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
         groups.setdefault(_neighbourhood(variant), []).append(index)
     shuffled = list(groups.values())
     rng.shuffle(shuffled)
-    for group in shuffled:
-        rng.shuffle(group)
-    return [index for group in shuffled for index in group]
+    nearest = [
+        min((rng.sample(group, len(group)) for _ in range(_SHUFFLES)), key=partial(_strain, variants))
+        for group in shuffled
+    ]
+    return [index for group in nearest for index in group]
+
+
+def _strain(variants: Sequence[Variant], order: Sequence[int]) -> int:
+    """How far apart an order puts what is compared: neighbouring rungs, and copies and their originals."""
+    rungs = [index for index in sorted(order) if not variants[index].copy]
+    copies = [
+        (index, variants.index(replace(variants[index], copy=0))) for index in order if variants[index].copy
+    ]
+    return sum(abs(order.index(a) - order.index(b)) for a, b in [*pairwise(rungs), *copies])
 
 
 def _variants(definition: Definition) -> list[Variant]:

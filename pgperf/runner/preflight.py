@@ -7,9 +7,9 @@ from pgperf.records import Plan, Variant
 
 #: Rough resident megabytes of one client, and seconds to start one; predictions only.
 _MEGABYTES = {"libpq": 8, "fake": 20, "psycopg2": 30, "psycopg": 40}
-_START_SECONDS = {"libpq": 0.03, "fake": 0.08, "psycopg2": 0.15, "psycopg": 0.3}
-_DJANGO_MEGABYTES, _DJANGO_START_SECONDS = 75, 0.9
-_ASSUMED_WINDOW_MS = 200
+_START_SECONDS = {"libpq": 0.02, "fake": 0.08, "psycopg2": 0.1, "psycopg": 0.2}
+_DJANGO_MEGABYTES, _DJANGO_START_SECONDS = 75, 0.4
+_ASSUMED_WINDOW_MS = 50
 _MEMORY_SHARE = 0.5
 _FIXED_SECONDS = 2.0
 

@@ -55,7 +55,11 @@ def test_few_operations_are_all_counted_whole() -> None:
 @given(st.lists(st.integers(1, 10**9), min_size=1, max_size=500))
 def test_time_per_op_lies_between_the_shortest_and_the_plain_mean(lengths: list[int]) -> None:
     durations = np.array(lengths, dtype=np.uint64)
-    assert durations.min() / 1000 * (1 - 1e-9) <= time_per_op_us(durations) <= durations.mean() / 1000 * (1 + 1e-9)
+    assert (
+        durations.min() / 1000 * (1 - 1e-9)
+        <= time_per_op_us(durations)
+        <= durations.mean() / 1000 * (1 + 1e-9)
+    )
 
 
 @given(st.lists(st.integers(1, 5 * MS), min_size=1, max_size=60), st.integers(0, 4 * MS))

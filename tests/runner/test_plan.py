@@ -69,6 +69,15 @@ def test_a_round_has_every_variant_once_and_keeps_routes_together(seed: int, blo
     assert sum(a != b for a, b in itertools.pairwise(routes)) == len(ROUTES) - 1
 
 
+def test_what_is_compared_stays_nearer_than_in_a_plain_shuffle() -> None:
+    plan = make_plan(definition(layers=LADDER, routes=("socket",)))
+    orders = [round_order(plan, 0, 0, round_) for round_ in range(200)]
+    control = next(index for index, v in enumerate(plan.variants) if v.copy and v.layer == "libpq")
+    distance = sum(abs(order.index(0) - order.index(control)) for order in orders) / len(orders)
+    assert distance < 2.0  # a plain shuffle of seven has 8/3
+    assert {order.index(0) for order in orders} == set(range(7))
+
+
 def test_rounds_differ_and_repeat_with_the_seed() -> None:
     plan = make_plan(definition(layers=LADDER, routes=ROUTES))
     orders = {tuple(round_order(plan, 0, 0, round_)) for round_ in range(10)}

@@ -31,6 +31,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         with _no_traceback():
             options["action"](options)
+            self.stdout.flush()  # here a reader that went away is answered; at the interpreter's end it is not
 
     def _list(self, options: dict[str, Any]) -> None:
         listing.run(options, self.stdout)

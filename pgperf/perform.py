@@ -123,6 +123,8 @@ class _Job:
     def end(self, error: BaseException) -> None:
         """End the run for the reason the error gives, and summarise the blocks that it finished."""
         reason = _reason(error, self.secrets)
+        if not isinstance(error, Exception):  # a signal may have struck in the middle of a query
+            connections[router.db_for_write(Run)].close()
         if not isinstance(error, PgperfError | KeyboardInterrupt | SystemExit):
             logger.error("run %s: %s", self.run.pk, scrub(_trace(error), self.secrets))
         try:

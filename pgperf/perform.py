@@ -123,8 +123,8 @@ class _Job:
     def end(self, error: BaseException) -> None:
         """End the run for the reason the error gives, and summarise the blocks that it finished."""
         reason = _reason(error, self.secrets)
-        if not isinstance(error, Exception):  # a signal may have struck in the middle of a query
-            connections[router.db_for_write(Run)].close()
+        if not isinstance(error, Exception):
+            _drop_connection()
         if not isinstance(error, PgperfError | KeyboardInterrupt | SystemExit):
             logger.error("run %s: %s", self.run.pk, scrub(_trace(error), self.secrets))
         try:
@@ -149,6 +149,13 @@ class _Job:
         direct = next((route for route in routes.values() if not route.pooler), next(iter(routes.values())))
         assert self.run.database
         fixtures.ensure(plan.definition.workload.fixture, self.run.database, direct)
+
+
+def _drop_connection() -> None:
+    """A signal may have struck in the middle of a query and left the connection unusable: take a fresh one."""
+    connection = connections[router.db_for_write(Run)]
+    if not connection.in_atomic_block:
+        connection.close()
 
 
 class _Recorder:

@@ -1,5 +1,6 @@
 """What a field of a definition may hold. Each refusal names the remedy."""
 
+import math
 import re
 from typing import Any
 
@@ -35,8 +36,13 @@ def host(value: str) -> None:
 
 
 def scalar_list(value: Any) -> None:
-    if not isinstance(value, list) or any(isinstance(item, list | dict) for item in value):
+    if not isinstance(value, list) or not all(_is_scalar(item) for item in value):
         raise ValidationError(_("Give a JSON list of strings, numbers, booleans or nulls."))
+
+
+def _is_scalar(item: Any) -> bool:
+    """Anything that JSON can carry to a client in any language, which NaN and infinity are not."""
+    return math.isfinite(item) if isinstance(item, float) else not isinstance(item, list | dict)
 
 
 def layer_list(value: Any) -> None:

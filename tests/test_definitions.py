@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
+from django.core.exceptions import ValidationError
 
-from pgperf import definitions
+from pgperf import definitions, validators
 from pgperf.definitions import Overrides, freeze, missing_routes
 from pgperf.exceptions import InvalidDefinition
 from pgperf.models import Target
@@ -131,3 +132,13 @@ def test_the_sites_limit_on_clients(settings: Any) -> None:
     settings.PGPERF = {**settings.PGPERF, "MAX_CLIENTS": 4}
     with pytest.raises(InvalidDefinition, match=r"clients: 8 is more than 4 \(PGPERF\['MAX_CLIENTS'\]\)"):
         freeze(make_benchmark(), make_database(), Overrides(clients=[8]))
+
+
+@pytest.mark.parametrize("args", [[float("nan")], [float("inf")], [[1]], [{}], "text"])
+def test_arguments_that_no_client_could_be_sent_are_refused(args: object) -> None:
+    with pytest.raises(ValidationError):
+        validators.scalar_list(args)
+
+
+def test_scalars_are_arguments() -> None:
+    validators.scalar_list(["é", 1, -2.5, True, None])

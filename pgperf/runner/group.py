@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pgperf import layers, sql, wire
 from pgperf.records import Definition, Route, SliceRecord, Variant
 from pgperf.runner import cpu, placement
-from pgperf.runner.launch import ClientProcess
+from pgperf.runner.launch import ClientProcess, login
 
 Durations = NDArray[np.uint64]
 
@@ -191,12 +191,7 @@ def spec(
     return wire.Spec(
         layer=variant.layer,
         mode=variant.mode,
-        host=route.host,
-        port=route.port,
-        dbname=route.dbname,
-        user=route.user,
-        password=route.password,
-        sslmode=route.sslmode,
+        **login(route),
         application_name=name,
         sql=work.sql,
         args=list(work.args),

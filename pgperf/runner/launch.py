@@ -10,10 +10,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from pgperf import wire
 from pgperf.exceptions import ClientFailed, ProtocolError
+from pgperf.records import Route
 
 _PACKAGE_ROOT = str(Path(wire.__file__).resolve().parent.parent)
 _STDERR_TAIL_BYTES = 2000
@@ -143,6 +144,12 @@ class ClientProcess:
         self._stderr.seek(max(0, size - _STDERR_TAIL_BYTES))
         lines = self._stderr.read().decode(errors="replace").strip().splitlines()
         return f": {wire.scrub(lines[-1], {'password': self._secret})}" if lines else ""
+
+
+def login(route: Route) -> dict[str, Any]:
+    """The fields of a Spec that say where to connect, and as whom."""
+    names = ("host", "port", "dbname", "user", "password", "sslmode")
+    return {name: getattr(route, name) for name in names}
 
 
 def _die_with_parent() -> list[str]:

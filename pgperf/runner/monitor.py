@@ -8,7 +8,7 @@ from typing import Self
 from pgperf import layers, wire
 from pgperf.exceptions import LayerUnavailable
 from pgperf.records import Route
-from pgperf.runner.launch import ClientProcess
+from pgperf.runner.launch import ClientProcess, login
 
 _TIMEOUT_S = 30.0
 
@@ -28,12 +28,7 @@ class Monitor:
         )
         self._spec = wire.Spec(
             layer=layer,
-            host=route.host,
-            port=route.port,
-            dbname=route.dbname,
-            user=route.user,
-            password=route.password,
-            sslmode=route.sslmode,
+            **login(route),
             application_name=application_name,
             sql="SELECT 1",
             sql_literal="SELECT 1",

@@ -34,7 +34,7 @@ def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
     """Indices into the cohort's variants, freshly shuffled; what is compared stays near each other.
 
     Routes in random order, and within each the shuffle, out of 24, that keeps rungs nearest to the rung below and
-    controls nearest to their originals: two neighbouring slices differ by a fifth less than two that are four apart.
+    controls nearest to their originals: slices in a row share some of the machine's noise.
     """
     rng = random.Random(f"{plan.definition.seed}/{cohort}/{block}/{round_}")
     variants = plan.cohorts[cohort].variants

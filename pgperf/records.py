@@ -26,6 +26,7 @@ class Route:
     password: str = field(repr=False)
     sslmode: str = "disable"
     pooler: str = ""  # "" for a direct route, else "session" or "transaction"
+    options: str = ""  # settings of its sessions, "-c name=value" each; poolers take none
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ class Spec(NamedTuple):
     sslmode: str = "disable"
     connect_timeout_s: int = 10
     application_name: str = "pgperf"
+    options: str = ""  # the session's settings, as libpq's connection keyword takes them: "-c name=value"
     sql: str = ""
     args: list[Any] = []
     sql_literal: str = ""

@@ -112,6 +112,7 @@ def login(spec: wire.Spec) -> dict[str, Any]:
         "sslmode": spec.sslmode,
         "connect_timeout": spec.connect_timeout_s,
         "application_name": spec.application_name,
+        "options": spec.options,
         "gssencmode": "disable",
         "client_encoding": "UTF8",
         "passfile": _NO_PASSFILE,

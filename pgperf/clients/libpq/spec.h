@@ -27,6 +27,7 @@ struct spec {
     const char *sslmode;
     int64_t connect_timeout_s;
     const char *application_name;
+    const char *options; /* settings of the session: "-c name=value" */
     struct statement statement;
     struct statement other; /* the second query of the cold phases; empty texts where there is none */
     int64_t spawned_ns;     /* CLOCK_MONOTONIC; 0 if not told */

@@ -22,7 +22,11 @@ class CredentialError(PgperfError):
 
 
 class ClientFailed(PgperfError):
-    """A client reported an error, died, or missed its deadline."""
+    """A client reported an error, died, or missed its deadline. `sqlstate`: the server's code, "" without one."""
+
+    def __init__(self, message: str, sqlstate: str = "") -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
 
 
 class ProtocolError(ClientFailed):

@@ -1,6 +1,7 @@
 """One client process: spawn it, talk to it within deadlines, end its whole process group."""
 
 import os
+import resource
 import select
 import shutil
 import signal
@@ -44,6 +45,7 @@ class ClientProcess:
             env=_clean_environment(),
             cwd="/",
         )
+        _leave_no_core(self.pid)  # before it hears any secret
         assert self._process.stdin
         assert self._process.stdout
         self._stdin, self._stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -66,7 +68,8 @@ class ClientProcess:
         message = wire.decode(self._read_line(time.monotonic() + timeout_s))
         if isinstance(message, wire.Error):
             raise ClientFailed(
-                f"{self.name}: {message.message}{_code(message.sqlstate)} (while: {message.stage})"
+                f"{self.name}: {message.message}{_code(message.sqlstate)} (while: {message.stage})",
+                message.sqlstate,
             )
         if not isinstance(message, kind):
             raise ProtocolError(f"{self.name}: expected {kind.__name__}, got {type(message).__name__}")
@@ -156,6 +159,14 @@ def _die_with_parent() -> list[str]:
     """The kernel kills the client when the thread that spawned it ends; its stdin closing is the second net."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+
+
+def _leave_no_core(pid: int) -> None:
+    """A client's memory holds the password: it leaves no core file, whatever its language."""
+    try:
+        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+    except ProcessLookupError:  # it has ended; whoever waits for its answer finds out
+        pass
 
 
 def _clean_environment() -> dict[str, str]:

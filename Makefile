@@ -9,13 +9,14 @@ CHART := pgperf/static/pgperf/vendor/chart.umd.js
 C_CLIENT := .build/pgperf-libpq
 SERVE ?= 1
 
-.PHONY: help demo test check format up down clean build venv system chromium
+.PHONY: help demo test check soak format up down clean build venv system chromium
 
 help:
 	@echo "make demo         take a query apart through the real worker, then serve the admin (SERVE=0: stop after the ladder)"
 	@echo "make up | down    the example site, its worker and the servers in the background; .stack/env has the addresses"
 	@echo "make test         every test; PYTEST_ARGS='tests/runner -k block' for some"
 	@echo "make check        format, lint, types, import contracts, migrations"
+	@echo "make soak         the long checks, over an hour; SOAK_ARGS='--only kills --seed 7' for some"
 	@echo "make format       put the format right"
 	@echo "make build        Chart.js from npm and the C client"
 	@echo "make clean        end the stack; remove its data and what was built (the virtual environment stays)"
@@ -39,6 +40,9 @@ check: venv
 	$(VENV)/bin/lint-imports
 	$(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 	@! git grep -nIE '(^|[^A-Za-z0-9_./-])/(work|root)/[a-z.]' || { echo "paths of one machine in tracked files"; exit 1; }
+
+soak: build
+	$(PY) -m soak $(SOAK_ARGS)
 
 format: venv
 	$(PY) -m ruff check --fix-only --quiet .

@@ -1,0 +1,77 @@
+"""The long checks, one after the other: `python -m soak`, or `make soak SOAK_ARGS='--only kills --seed 7'`.
+
+Each campaign is a program of its own (`python -m soak.kills --help`) that prints a table, says on its last line whether
+it holds, and exits 0 only if it does. What it prints also says how to replay a case.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """`smoke` are the arguments of its small version, which takes seconds."""
+
+    program: str
+    about: str
+    smoke: tuple[str, ...] = ()
+
+
+CAMPAIGNS = {
+    "kills": Campaign("soak.kills", "kill -9 of every part at random moments", ("--count", "3")),
+    "faults": Campaign("soak.faults", "messages twice and late, double clicks, cancel in every state", ("--count", "2")),
+    "fuzz": Campaign("soak.fuzz", "hostile input to the C client, the wire, forms and importers", ("--smoke",)),
+    "aa": Campaign("benchmarks.false_alarms", "comparisons of a thing with itself", ("--quick",)),
+}  # fmt: skip
+
+
+def main() -> int:
+    options = _options()
+    took, held = {}, {}
+    for name in options.only:
+        begin = time.monotonic()
+        held[name] = subprocess.run(_argv(name, options), cwd=ROOT, check=False).returncode == 0
+        took[name] = time.monotonic() - begin
+    print(f"\n{'campaign':<10} {'minutes':>8}  holds   (seed {options.seed})")
+    for name, holds in held.items():
+        print(f"{name:<10} {took[name] / 60:>8.1f}  {'yes' if holds else 'NO'}")
+    return 0 if all(held.values()) else 1
+
+
+def _argv(name: str, options: argparse.Namespace) -> list[str]:
+    campaign = CAMPAIGNS[name]
+    more = list(campaign.smoke) if options.smoke else []
+    if options.count and not options.smoke and name in ("kills", "faults"):
+        more = ["--count", str(options.count)]
+    return [sys.executable, "-m", campaign.program, f"--seed={options.seed}", *more]
+
+
+def _options() -> argparse.Namespace:
+    about = "\n".join(f"  {name:<8} {campaign.about}" for name, campaign in CAMPAIGNS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m soak",
+        description=f"{__doc__}\ncampaigns:\n{about}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--only", type=_names, default=list(CAMPAIGNS), metavar="A,B")
+    parser.add_argument("--seed", type=int, default=20261121)
+    parser.add_argument("--count", type=int, default=0, help="cases of kills and faults; default: their own")
+    parser.add_argument("--smoke", action="store_true", help="the small version of each")
+    return parser.parse_args()
+
+
+def _names(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := [name for name in names if name not in CAMPAIGNS]:
+        raise argparse.ArgumentTypeError(f"no campaign {', '.join(unknown)}; choose from {', '.join(CAMPAIGNS)}")
+    return names
+
+
+if __name__ == "__main__":
+    sys.exit(main())

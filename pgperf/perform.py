@@ -8,20 +8,23 @@ import logging
 import threading
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from typing import Any, Protocol
 
 from celery.exceptions import SoftTimeLimitExceeded
 from django.contrib.auth import get_user_model
-from django.db import DatabaseError, connections, router, transaction
+from django.db import Error, connections, router, transaction
 
 from pgperf import credentials, fixtures, layers, runs, store
 from pgperf.analysis.summary import summarise
 from pgperf.conf import get_settings
 from pgperf.exceptions import CredentialError, FenceLost, PgperfError, RunCancelled
 from pgperf.models import Run
+from pgperf.patience import AWAY, patiently, renew
 from pgperf.records import Definition, Plan, Route, VariantBlock
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, Outcome, execute
@@ -30,6 +33,8 @@ from pgperf.wire import scrub
 logger = logging.getLogger(__name__)
 
 _REASON_CHARACTERS = 500
+#: Of the time after which a silent run counts as lost: so long it goes on without the site's database, then it stops.
+_PATIENCE_SHARE = 2 / 3
 
 
 class Watch(Protocol):
@@ -44,7 +49,7 @@ def perform(run_id: int, worker: str, watch: Watch | None = None) -> Run:
     Raises RunWaits or RunConflict when it cannot be claimed, FenceLost when it was taken away on the way. What
     stops the process itself (KeyboardInterrupt, SystemExit) is passed on after the run has ended.
     """
-    run = runs.claim(run_id, worker)
+    run = patiently(lambda: runs.claim(run_id, worker), _patience_s(), f"claiming run {run_id}")
     job = _Job(run, watch)
     try:
         outcome = job.measure()
@@ -99,7 +104,7 @@ class _Job:
         self.skipped = skipped_layers(definition, settings.BUILD_DIR)
         plan = make_plan(definition, self.skipped)
         routes = self._routes(plan)
-        observer = _Recorder(run, self.watch, settings.HEARTBEAT_SECONDS)
+        observer = _Recorder(run, self.watch, settings.HEARTBEAT_SECONDS, _patience_s())
         machine = Machine(
             build_dir=settings.BUILD_DIR,
             run_id=str(run.pk),
@@ -114,11 +119,16 @@ class _Job:
     def done(self, outcome: Outcome) -> None:
         """The summary and the end in one transaction, under the fence."""
         run, plan = self.run, outcome.plan
-        summary = summarise(plan.definition, plan.variants, store.load_blocks(run), layers.django_driver())
-        with transaction.atomic(using=router.db_for_write(Run)):
-            runs.finish(run)
-            store.save_facts(run, outcome.environment, outcome.timings)
-            store.save_summary(run, summary, skipped=dict(plan.skipped), partial=False)
+        blocks = patiently(lambda: store.load_blocks(run), _patience_s(), f"reading the blocks of {run}")
+        summary = summarise(plan.definition, plan.variants, blocks, layers.django_driver())
+
+        def store_all() -> None:
+            with transaction.atomic(using=router.db_for_write(Run)):
+                runs.finish(run)
+                store.save_facts(run, outcome.environment, outcome.timings)
+                store.save_summary(run, summary, skipped=dict(plan.skipped), partial=False)
+
+        _end_once(run, Run.Status.DONE, store_all)
 
     def end(self, error: BaseException) -> None:
         """End the run for the reason the error gives, and summarise the blocks that it finished."""
@@ -129,11 +139,13 @@ class _Job:
             logger.error("run %s: %s", self.run.pk, scrub(_trace(error), self.secrets))
         try:
             if isinstance(error, RunCancelled | KeyboardInterrupt):
-                runs.cancelled(self.run, reason)
+                _end_once(self.run, Run.Status.CANCELLED, lambda: runs.cancelled(self.run, reason))
             else:
-                runs.fail(self.run, reason)
-            _summarise_part(self.run, Definition.from_json(self.run.definition), self.skipped)
-        except (FenceLost, DatabaseError) as trouble:
+                _end_once(self.run, Run.Status.FAILED, lambda: runs.fail(self.run, reason))
+            definition = Definition.from_json(self.run.definition)
+            part = partial(_summarise_part, self.run, definition, self.skipped)
+            patiently(part, _patience_s(), f"summarising {self.run}")
+        except (FenceLost, Error) as trouble:
             logger.error("run %s could not be ended: %s", self.run.pk, type(trouble).__name__)
 
     def _routes(self, plan: Plan) -> dict[str, Route]:
@@ -151,6 +163,25 @@ class _Job:
         fixtures.ensure(plan.definition.workload.fixture, self.run.database, direct)
 
 
+def _end_once(run: Run, status: str, end: Callable[[], None]) -> None:
+    """End the run, also over a restart of its database: a COMMIT whose answer was lost may have ended it already."""
+    tries = count()
+
+    def step() -> None:
+        again = next(tries) > 0
+        try:
+            end()
+        except FenceLost:
+            if not (again and runs.has_ended_as(run, status)):
+                raise
+
+    patiently(step, _patience_s(), f"ending {run}")
+
+
+def _patience_s() -> float:
+    return get_settings().STALE_SECONDS * _PATIENCE_SHARE
+
+
 def _drop_connection() -> None:
     """A signal may have struck in the middle of a query and left the connection unusable: take a fresh one."""
     connection = connections[router.db_for_write(Run)]
@@ -161,32 +192,38 @@ def _drop_connection() -> None:
 class _Recorder:
     """The engine's Observer: blocks into the store, progress into the heartbeat, the cancel flag out of the row."""
 
-    def __init__(self, run: Run, watch: Watch | None, every_s: float) -> None:
+    def __init__(self, run: Run, watch: Watch | None, every_s: float, patience_s: float) -> None:
         self._run = run
         self._watch = watch
         self._every_s = every_s
-        self._beaten = time.monotonic()
+        self._patience_s = patience_s
+        self._beaten = self._heard = time.monotonic()
         self._looked = 0.0
         self._share, self._message = 0.0, "Connecting."
         self._lock = threading.Lock()
 
     def block_done(self, blocks: list[VariantBlock]) -> None:
-        store.save_blocks(self._run, blocks)
-        self._beat()
+        save = partial(store.save_blocks, self._run, blocks)
+        patiently(save, self._patience_s, f"storing a block of {self._run}")
+        self._beat_or_wait()
 
     def progress(self, share: float, message: str) -> None:
         self._share, self._message = share, message
         if self._watch:
             self._watch.progress(share, message)
         if time.monotonic() - self._beaten >= self._every_s:
-            self._beat()
+            self._beat_or_wait()
 
     def cancelled(self) -> bool:
         """Asks the database as rarely as the heartbeat is written."""
         if time.monotonic() - self._looked < self._every_s:
             return False
         self._looked = time.monotonic()
-        return runs.is_cancelling(self._run)
+        try:
+            return runs.is_cancelling(self._run)
+        except AWAY:
+            renew()
+            return False  # the heartbeat decides how long to go on without an answer
 
     @contextmanager
     def pulse(self, longest_s: float) -> Iterator[None]:
@@ -209,14 +246,23 @@ class _Recorder:
                     self._beat()
             except FenceLost:
                 return  # the runner finds out by itself
-            except DatabaseError:
+            except Error:
                 logger.warning("run %s: its heartbeat could not be written", self._run.pk)
                 self._beaten = time.monotonic()
+
+    def _beat_or_wait(self) -> None:
+        """A database that is away for a moment stops no run; one that stays away does, before others call it lost."""
+        try:
+            self._beat()
+        except AWAY:
+            if time.monotonic() - self._heard >= self._patience_s or not renew():
+                raise
+            self._beaten = time.monotonic()
 
     def _beat(self) -> None:
         with self._lock:
             runs.heartbeat(self._run, self._share, self._message)
-            self._beaten = time.monotonic()
+            self._beaten = self._heard = time.monotonic()
 
 
 def _check_permission(run: Run) -> None:
@@ -241,7 +287,7 @@ def _summarise_part(run: Run, definition: Definition, skipped: Mapping[str, str]
     try:
         summary = summarise(definition, variants, blocks, layers.django_driver())
         store.save_summary(run, summary, skipped=dict(skipped), partial=True)
-    except DatabaseError:
+    except Error:
         raise
     except Exception as error:
         logger.error("run %s: its finished blocks could not be summarised: %s", run.pk, _trace(error))
@@ -268,6 +314,8 @@ def _reason(error: BaseException, secrets: Mapping[str, str]) -> str:
     text = scrub(str(error), secrets)
     if isinstance(error, SystemExit):
         text = "The worker was shut down."
+    elif isinstance(error, AWAY):
+        text = f"The site's own database, which holds the runs, failed or did not answer: {text}"
     elif not isinstance(error, PgperfError):
         text = f"Unexpected {type(error).__name__}: {text} (the worker's log has more)"
     return text if len(text) <= _REASON_CHARACTERS else text[: _REASON_CHARACTERS - 1] + "…"

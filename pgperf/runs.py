@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 Status = Run.Status
 ACTIVE = (Status.QUEUED, Status.RUNNING)
 #: A message that no live, idle worker took for so long is taken for lost.
-RESEND_SECONDS = 60
+RESEND_SECONDS = 20
 #: Workers say that they live every `workers.BEAT_SECONDS`; without a word for so long they are gone.
 WORKER_SECONDS = 45
 
@@ -200,6 +200,17 @@ def cancelled(run: Run, reason: str = "Cancelled.") -> None:
 def refuse(run_id: int, reason: str) -> None:
     """queued -> failed: no worker should try. Raises RunConflict when it is not queued."""
     _move(_runs().filter(pk=run_id, status=Status.QUEUED), run_id, Status.FAILED, error=reason)
+
+
+def lose(run_id: int, worker: str, reason: str) -> None:
+    """running -> lost: its worker says that the process which performed it is gone. Raises RunConflict otherwise."""
+    own = _runs().filter(pk=run_id, status=Status.RUNNING, worker=worker)
+    _move(own, run_id, Status.LOST, error=f"{reason} The blocks that it finished are kept.")
+
+
+def has_ended_as(run: Run, status: str) -> bool:
+    """Did this attempt end that way?"""
+    return _runs().filter(pk=run.pk, attempt=run.attempt, status=status).exists()
 
 
 def request_cancel(run: Run) -> None:

@@ -13,12 +13,12 @@ from pgperf.records import SliceRecord, Timings, Variant, VariantBlock
 
 
 def save_blocks(run: Run, blocks: Iterable[VariantBlock]) -> None:
-    """Keep what one block gave. Raises FenceLost when the run is no longer this attempt's."""
+    """Keep what one block gave; what is there already stays. Raises FenceLost when the run is no longer this attempt's."""
     rows = [_block_row(run, block) for block in blocks]
     using = router.db_for_write(Run)
     with transaction.atomic(using=using):
         runs.hold(run)
-        BlockResult.objects.using(using).bulk_create(rows)
+        BlockResult.objects.using(using).bulk_create(rows, ignore_conflicts=True)
 
 
 def save_facts(run: Run, environment: Mapping[str, Any], timings: Timings) -> None:

@@ -22,7 +22,11 @@ class Settings:
     #: The one directory that `file:` credentials may name files in; "" allows none.
     SECRETS_DIR: str = ""
     #: Hosts that a target may send a `DATABASES` alias's credential to, besides the alias's own host.
-    ALLOWED_HOSTS: list[str] = field(default_factory=lambda: ["localhost", "127.0.0.1", "::1"])
+    ALLOWED_HOSTS: list[str] = field(
+        default_factory=lambda: ["localhost", "127.0.0.1", "::1", "/run/postgresql", "/var/run/postgresql"]
+    )
+    #: Send no credential at all, whatever its kind, to a host that is neither allowed nor its alias's own.
+    STRICT_HOSTS: bool = False
     #: May a run pin the server's and pooler's processes to processors, where the system lets it?
     PIN_SERVER: bool = True
     MAX_RUN_SECONDS: int = 1800

@@ -3,11 +3,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+void failure_no_memory(void)
+{
+    static const char words[] = "pgperf-libpq: no memory\n";
+    ssize_t ignored = write(STDERR_FILENO, words, sizeof words - 1);
+    (void)ignored;
+    _exit(EXIT_FAILED);
+}
 
 static char *must(char *text)
 {
     if (!text)
-        abort();
+        failure_no_memory();
     return text;
 }
 
@@ -44,7 +53,7 @@ void failure_scrub(struct failure *failure, const char *name, const char *secret
         return;
     FILE *out = open_memstream(&scrubbed, &size);
     if (!out)
-        abort();
+        failure_no_memory();
     const char *rest = failure->message;
     const char *found;
     while ((found = strstr(rest, secret))) {
@@ -53,7 +62,7 @@ void failure_scrub(struct failure *failure, const char *name, const char *secret
     }
     fputs(rest, out);
     if (fclose(out) != 0)
-        abort();
+        failure_no_memory();
     free(failure->message);
     failure->message = must(scrubbed);
 }

@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "failure.h"
+
 extern char **environ;
 
 void process_guard(void)
@@ -22,7 +24,7 @@ static void remove_variable(const char *entry)
 {
     char *name = strndup(entry, strcspn(entry, "="));
     if (!name)
-        abort();
+        failure_no_memory();
     unsetenv(name);
     free(name);
 }

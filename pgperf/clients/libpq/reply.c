@@ -37,7 +37,7 @@ static FILE *begin(struct line *line, const char *type)
 {
     line->out = open_memstream(&line->text, &line->bytes);
     if (!line->out)
-        abort();
+        failure_no_memory();
     fprintf(line->out, "{\"type\":\"%s\"", type);
     return line->out;
 }
@@ -46,7 +46,7 @@ static bool finish(struct line *line, int fd)
 {
     fputs("}\n", line->out);
     if (fclose(line->out) != 0)
-        abort();
+        failure_no_memory();
     bool worked = write_all(fd, line->text, line->bytes);
     free(line->text);
     return worked;

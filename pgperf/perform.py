@@ -26,6 +26,7 @@ from pgperf.exceptions import CredentialError, FenceLost, PgperfError, RunCancel
 from pgperf.models import Run
 from pgperf.patience import AWAY, patiently, renew
 from pgperf.records import Definition, Plan, Route, VariantBlock
+from pgperf.runner.launch import looking
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, Outcome, execute
 from pgperf.wire import scrub
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 _REASON_CHARACTERS = 500
 #: Of the time after which a silent run counts as lost: so long it goes on without the site's database, then it stops.
 _PATIENCE_SHARE = 2 / 3
+#: Within shorter rounds nobody asks the database anything.
+_LONG_ROUND_S = 3.0
 
 
 class Watch(Protocol):
@@ -112,7 +115,7 @@ class _Job:
             connection_share=settings.CONNECTION_SHARE,
             max_run_seconds=settings.MAX_RUN_SECONDS,
         )
-        with observer.pulse(settings.STALE_SECONDS / 3):
+        with observer.pulse(settings.STALE_SECONDS / 3), looking(observer.look):
             self._prepare(plan, routes)
             return execute(plan, routes, machine, observer)
 
@@ -197,7 +200,7 @@ class _Recorder:
         self._watch = watch
         self._every_s = every_s
         self._patience_s = patience_s
-        self._beaten = self._heard = time.monotonic()
+        self._beaten = self._heard = self._breathed = time.monotonic()
         self._looked = 0.0
         self._share, self._message = 0.0, "Connecting."
         self._lock = threading.Lock()
@@ -209,6 +212,7 @@ class _Recorder:
 
     def progress(self, share: float, message: str) -> None:
         self._share, self._message = share, message
+        self._breathed = time.monotonic()
         if self._watch:
             self._watch.progress(share, message)
         if time.monotonic() - self._beaten >= self._every_s:
@@ -224,6 +228,11 @@ class _Recorder:
         except AWAY:
             renew()
             return False  # the heartbeat decides how long to go on without an answer
+
+    def look(self) -> None:
+        """Asked while waiting for clients: neither a slow start nor a long round may hold up a cancel."""
+        if time.monotonic() - self._breathed >= _LONG_ROUND_S and self.cancelled():
+            raise RunCancelled("cancelled on request")
 
     @contextmanager
     def pulse(self, longest_s: float) -> Iterator[None]:

@@ -2,18 +2,17 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from django.db import router, transaction
 
-from pgperf import runs
+from pgperf import packing, runs
 from pgperf.models import BlockResult, ComparisonResult, Run, VariantResult
-from pgperf.records import SliceRecord, Timings, Variant, VariantBlock
+from pgperf.records import Timings, VariantBlock
 
 
 def save_blocks(run: Run, blocks: Iterable[VariantBlock]) -> None:
-    """Keep what one block gave; what is there already stays. Raises FenceLost when the run is no longer this attempt's."""
+    """Keep what one block gave, once however often it is given. Raises FenceLost when another attempt has the run."""
     rows = [_block_row(run, block) for block in blocks]
     using = router.db_for_write(Run)
     with transaction.atomic(using=using):
@@ -42,7 +41,7 @@ def load_blocks(run: Run) -> list[VariantBlock]:
     rows = (
         BlockResult.objects.using(router.db_for_write(Run)).filter(run=run).order_by("block", "cohort", "id")
     )
-    return [_block(row) for row in rows]
+    return [packing.unpack_block(bytes(row.packed), bytes(row.histogram)) for row in rows]
 
 
 def finite(value: Any) -> Any:
@@ -69,23 +68,12 @@ def _update(run: Run, **fields: Any) -> None:
 
 
 def _block_row(run: Run, block: VariantBlock) -> BlockResult:
-    data = finite(asdict(block))
-    del data["histogram"]
     return BlockResult(
         run=run,
         attempt=run.attempt,
         variant=block.variant.label,
         cohort=block.cohort,
         block=block.block,
-        data=data,
+        packed=packing.pack_block(block, plain=finite),
         histogram=block.histogram,
     )
-
-
-def _block(row: BlockResult) -> VariantBlock:
-    data = {
-        **row.data,
-        "variant": Variant(**row.data["variant"]),
-        "slices": tuple(SliceRecord(**piece) for piece in row.data["slices"]),
-    }
-    return VariantBlock(**data, histogram=bytes(row.histogram))

@@ -8,7 +8,9 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -20,8 +22,22 @@ from pgperf.records import Route
 _PACKAGE_ROOT = str(Path(wire.__file__).resolve().parent.parent)
 _STDERR_TAIL_BYTES = 2000
 _GOODBYE_S = 2.0
+_LOOK_S = 1.0
 
 M = TypeVar("M", bound=wire.Message)
+
+
+_look: ContextVar[Callable[[], None]] = ContextVar("look", default=lambda: None)
+
+
+@contextmanager
+def looking(look: Callable[[], None]) -> Iterator[None]:
+    """While waiting for clients, call `look` at least once a second; what it raises ends the waiting."""
+    token = _look.set(look)
+    try:
+        yield
+    finally:
+        _look.reset(token)
 
 
 class ClientProcess:
@@ -126,8 +142,11 @@ class ClientProcess:
     def _fill(self, deadline: float) -> None:
         poll = select.poll()
         poll.register(self._stdout, select.POLLIN)
-        if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-            raise ClientFailed(f"{self.name}: no answer within its deadline")
+        _look.get()()
+        while not poll.poll(min(_LOOK_S, max(0.0, deadline - time.monotonic())) * 1000):
+            if time.monotonic() >= deadline:
+                raise ClientFailed(f"{self.name}: no answer within its deadline")
+            _look.get()()
         chunk = os.read(self._stdout, 1 << 20)
         if not chunk:
             raise self._gone()

@@ -38,10 +38,10 @@ class Monitor:
             cold=False,
         )
 
-    def query(self, sql: str) -> list[list[str | None]]:
+    def query(self, sql: str, timeout_s: float = _TIMEOUT_S) -> list[list[str | None]]:
         """Run one statement in its own transaction; its rows with every value as text."""
         self._client.send(wire.Query(sql))
-        return self._client.expect(wire.Rows, _TIMEOUT_S).rows
+        return self._client.expect(wire.Rows, timeout_s).rows
 
     def __enter__(self) -> Self:
         try:

@@ -5,9 +5,11 @@ from typing import Any
 
 import psutil
 
+from pgperf.exceptions import ClientFailed
 from pgperf.records import Plan, Route
 from pgperf.runner import cpu, placement, preflight
 from pgperf.runner.group import Group
+from pgperf.runner.launch import looking
 from pgperf.runner.monitor import Monitor
 
 
@@ -38,8 +40,18 @@ class Server:
 
     def __exit__(self, *error: Any) -> None:
         self._borrowed.give_back()
+        if self._monitor and error[0]:
+            self._end_statements(self._monitor)
         if self._monitor:
             self._monitor.__exit__(*error)
+
+    def _end_statements(self, monitor: Monitor) -> None:
+        """A server notices only after a statement that whoever asked is gone: end those of clients that were killed."""
+        try:
+            with looking(lambda: None):
+                monitor.query(_END_STATEMENTS.format(self.application), _CLEAN_UP_S)
+        except ClientFailed:
+            pass  # the server is gone as well, or does not answer
 
     def query(self, sql: str) -> list[list[str | None]]:
         return self._monitor.query(sql) if self._monitor else []
@@ -86,6 +98,11 @@ SELECT current_setting('max_connections')::int - current_setting('superuser_rese
        - coalesce(current_setting('reserved_connections', true)::int, 0)
        - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')
 """
+_END_STATEMENTS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE application_name LIKE '{}-%' AND state <> 'idle' AND pid <> pg_backend_pid()"
+)
+_CLEAN_UP_S = 5.0
 _BACKENDS = "SELECT application_name, pid FROM pg_stat_activity WHERE application_name LIKE '{}-%'"
 
 

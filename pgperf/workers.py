@@ -8,12 +8,16 @@ pgperf.tasks imports this, so that only workers do.
 import atexit
 import logging
 import platform
+import re
 import threading
+from collections import deque
+from functools import partial
 from importlib import metadata
 from typing import Any
 
 import django
 from celery import signals
+from celery.exceptions import TimeLimitExceeded, WorkerLostError
 from celery.worker import state
 from django.db import close_old_connections, connections, router
 from django.db.models.functions import Now
@@ -21,6 +25,7 @@ from django.db.models.functions import Now
 import pgperf
 from pgperf import layers, runs, sending
 from pgperf.conf import get_settings
+from pgperf.exceptions import RunConflict
 from pgperf.models import Worker
 from pgperf.perform import summarise_lost_runs
 
@@ -41,18 +46,36 @@ class Beat(threading.Thread):
         super().__init__(name="pgperf-beat", daemon=True)
         self.hostname = hostname
         self._queue = queue
-        self._over = threading.Event()
+        self._over = False
+        self._wake = threading.Event()
+        self._losses: deque[tuple[int, str]] = deque()
 
     def run(self) -> None:
         self._guarded(self._arrive)
-        while not self._over.wait(BEAT_SECONDS):
-            if not is_measuring():
+        while not self._over:
+            self._wake.wait(BEAT_SECONDS)
+            self._wake.clear()
+            while self._losses:
+                self._guarded(partial(self._lose, *self._losses.popleft()))
+            if not (self._over or is_measuring()):
                 self._guarded(self._still_here)
         self._guarded(self._leave)
 
     def stop(self) -> None:
         """Ask it to leave; returns at once."""
-        self._over.set()
+        self._over = True
+        self._wake.set()
+
+    def lose(self, run_id: int, reason: str) -> None:
+        """The process that performed this run is gone; returns at once."""
+        self._losses.append((run_id, reason))
+        self._wake.set()
+
+    def _lose(self, run_id: int, reason: str) -> None:
+        try:
+            runs.lose(run_id, self.hostname, reason)
+        except RunConflict:  # it had ended before its process did
+            return
 
     def _arrive(self) -> None:
         facts = {"queue": self._queue, "layers": abilities(), "versions": versions(), "last_seen": Now()}
@@ -124,6 +147,23 @@ def arrive(sender: Any, **_: Any) -> None:
         _beat = Beat(str(sender.hostname), queue)
         _beat.start()
         atexit.register(gone)
+
+
+@signals.task_failure.connect(dispatch_uid="pgperf.lose")
+def lose(sender: Any, exception: BaseException, args: Any, **_: Any) -> None:
+    """A process of the pool was killed under a run, maybe for want of memory: say so now, not when it is stale."""
+    killed = isinstance(exception, WorkerLostError | TimeLimitExceeded)
+    if _beat and killed and sender.name == sending.TASK and args:
+        _beat.lose(int(args[0]), reason_of(exception))
+
+
+def reason_of(exception: BaseException) -> str:
+    """Why a process of the pool is gone, in words for the run's page."""
+    if isinstance(exception, TimeLimitExceeded):
+        return "The run did not stop at its time limit, and its process was killed."
+    found = re.search(r"signal \d+ \(\w+\)|exitcode \d+", str(exception))
+    how = found[0] if found else "it ended"
+    return f"The worker's process that measured is gone ({how}): killed by hand, or for want of memory."
 
 
 @signals.worker_shutting_down.connect(dispatch_uid="pgperf.leave")

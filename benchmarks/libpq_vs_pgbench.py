@@ -212,9 +212,9 @@ def _spec(env: dict[str, str], case: Case) -> wire.Spec:
         dbname=env["PGPERF_DB_NAME"],
         user=env["PGPERF_DB_USER"],
         password=env["PGPERF_DB_PASSWORD"],
-        sql_literal=SQL.format(OID),
-        sql_numbered=SQL.format("$1"),
-        args_text=[OID],
+        statements=[
+            wire.Statement(literal=SQL.format(OID), numbered=SQL.format("$1"), args_text=[OID], arg_oids=[0])
+        ],
         runner_pid=os.getpid(),
         cold=False,
     )

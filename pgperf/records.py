@@ -9,6 +9,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
+from pgperf.wire import Statement
+
 PLACEMENTS = ("apart", "together", "scheduler")
 MODES = ("simple", "prepared")
 CONNECTS = ("persistent",)
@@ -31,7 +33,11 @@ class Route:
 
 @dataclass(frozen=True)
 class Workload:
-    """What one operation does. `sql` has %s placeholders; `orm` names a callable in pgperf.registry."""
+    """What one operation does. `sql` has %s placeholders; `orm` names a callable in pgperf.registry.
+
+    `statements` and `other_statements`, where there are any, are what the lower layers run in place of `sql` and
+    `other_sql`. They are captured in the worker, hold the site's own values, and are never stored or hashed.
+    """
 
     name: str
     sql: str
@@ -42,6 +48,8 @@ class Workload:
     other_orm: str = ""
     fixture: str = ""
 
+    statements: tuple[Statement, ...] = field(default=(), repr=False)
+    other_statements: tuple[Statement, ...] = field(default=(), repr=False)
 
 @dataclass(frozen=True)
 class Definition:
@@ -65,7 +73,9 @@ class Definition:
     nominal_us: dict[str, float] = field(default_factory=dict)  # fake client only
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        data = asdict(self)
+        del data["workload"]["statements"], data["workload"]["other_statements"]
+        return data
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:

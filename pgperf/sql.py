@@ -9,9 +9,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgperf.exceptions import InvalidDefinition
+from pgperf.wire import Statement
 
 _PERCENT = re.compile(r"%(.?)", re.DOTALL)
 _SPECIAL_FLOATS = {"inf": "'Infinity'::float8", "-inf": "'-Infinity'::float8", "nan": "'NaN'::float8"}
+
+
+def statement(sql: str, args: Sequence[Any]) -> Statement:
+    """Every form of one statement. Raises InvalidDefinition as `literal` does."""
+    return Statement(
+        sql=sql,
+        args=list(args),
+        literal=literal(sql, args),
+        numbered=numbered(sql),
+        args_text=as_text(args),
+        arg_oids=[0] * len(args),
+    )
+
+
+def statements(sql: str, args: Sequence[Any]) -> list[Statement]:
+    """The one statement of that text, none for an empty text. Raises InvalidDefinition as `literal` does."""
+    return [statement(sql, args)] if sql else []
 
 
 def literal(sql: str, args: Sequence[Any]) -> str:

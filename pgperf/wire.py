@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NamedTuple, get_args, get_origin
 
 from pgperf.exceptions import ProtocolError
 
-PROTOCOL = 1
+PROTOCOL = 2
 MAX_LINE_BYTES = 4 * 1024 * 1024
 MAX_SAMPLES = 1 << 20
 
@@ -21,13 +21,27 @@ EXIT_FAILED = 3  # after an `error` message
 EXIT_PROTOCOL = 4  # what came in on stdin is not this protocol
 
 
+class Statement(NamedTuple):
+    """One SQL statement in every form a layer may need, so that no client has to translate.
+
+    `sql` has `%s` placeholders and goes with `args`; `literal` has the arguments written in; `numbered` has `$1`
+    placeholders and goes with `args_text` (text format, null for NULL) and `arg_oids` (their types; 0, or an empty
+    list: let the server decide). `args` null: the arguments have no JSON form, so drivers run `literal` as it is.
+    """
+
+    sql: str = ""
+    args: list[Any] | None = []
+    literal: str = ""
+    numbered: str = ""
+    args_text: list[str | None] = []
+    arg_oids: list[int] = []
+
+
 class Spec(NamedTuple):
     """Runner to client, once, first: what to connect to and what one operation is.
 
-    A statement comes in every form a layer may need, so that no client has to translate: `sql` has `%s`
-    placeholders and goes with `args`; `sql_literal` has the arguments written in; `sql_numbered` has `$1`
-    placeholders and goes with `args_text` (text format, null for NULL). `other_*` is the second query of the cold
-    phases.
+    One operation runs all `statements` in order, or calls `orm` with `orm_args`. `other_*` is the second query of
+    the cold phases.
     """
 
     protocol: int = PROTOCOL
@@ -42,18 +56,12 @@ class Spec(NamedTuple):
     connect_timeout_s: int = 10
     application_name: str = "pgperf"
     options: str = ""  # the session's settings, as libpq's connection keyword takes them: "-c name=value"
-    sql: str = ""
-    args: list[Any] = []
-    sql_literal: str = ""
-    sql_numbered: str = ""
-    args_text: list[str | None] = []
+    statements: list[Statement] = []
     orm: str = ""
-    other_sql: str = ""
-    other_args: list[Any] = []
-    other_sql_literal: str = ""
-    other_sql_numbered: str = ""
-    other_args_text: list[str | None] = []
+    orm_args: list[Any] = []
+    other_statements: list[Statement] = []
     other_orm: str = ""
+    other_orm_args: list[Any] = []
     spawned_ns: int = 0
     runner_pid: int = 0
     cold: bool = True
@@ -165,7 +173,8 @@ _NAMES = {cls: name for name, cls in _TYPES.items()}
 
 def encode(message: Message) -> bytes:
     """One line of UTF-8 JSON with its newline."""
-    body = {"type": _NAMES[type(message)], **message._asdict()}
+    fields = {name: _plain(value) for name, value in message._asdict().items()}
+    body = {"type": _NAMES[type(message)], **fields}
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
@@ -174,7 +183,7 @@ def decode(line: bytes) -> Message:
     try:
         body = json.loads(line)
         cls = _TYPES[body.pop("type")]
-        message = cls(**body)
+        message = cls(**{name: _revived(value, cls.__annotations__.get(name)) for name, value in body.items()})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ProtocolError(f"not a message of protocol {PROTOCOL}: {type(error).__name__}") from error
     for field, kind in cls.__annotations__.items():
@@ -185,9 +194,26 @@ def decode(line: bytes) -> Message:
     return message
 
 
+def _plain(value: Any) -> Any:
+    """Statements as objects; a named tuple alone would become a JSON list."""
+    if not isinstance(value, list):
+        return value
+    return [item._asdict() if isinstance(item, Statement) else item for item in value]
+
+
+def _revived(value: Any, kind: Any) -> Any:
+    """The objects of a list of statements as such; what is none stays what it is, and will not fit."""
+    if kind != list[Statement] or not isinstance(value, list):
+        return value
+    return [Statement(**item) if isinstance(item, dict) else item for item in value]
+
+
 def _fits(value: Any, kind: Any) -> bool:
     if kind is Any:
         return True
+    if kind is Statement:
+        fields = Statement.__annotations__.items()
+        return type(value) is Statement and all(_fits(getattr(value, name), k) for name, k in fields)
     if isinstance(kind, UnionType):
         return any(_fits(value, member) for member in get_args(kind))
     if get_origin(kind) is list:

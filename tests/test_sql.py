@@ -124,3 +124,19 @@ def test_arguments_without_an_sql_form_are_refused_without_being_shown(arg: Any)
         with pytest.raises(InvalidDefinition, match=r"^args: ") as caught:
             form()
         assert "secret" not in str(caught.value)
+
+
+def test_a_statement_has_every_form() -> None:
+    assert sql.statement("select %s, %s || '%%'", [1, None])._asdict() == {
+        "sql": "select %s, %s || '%%'",
+        "args": [1, None],
+        "literal": "select 1, NULL || '%'",
+        "numbered": "select $1, $2 || '%'",
+        "args_text": ["1", None],
+        "arg_oids": [0, 0],
+    }
+
+
+def test_an_empty_text_is_no_statement() -> None:
+    assert sql.statements("", [1]) == []
+    assert [each.literal for each in sql.statements("select 1", [])] == ["select 1"]

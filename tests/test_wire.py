@@ -27,10 +27,17 @@ _LEAST: dict[type, dict[str, Any]] = {
     wire.Ready: {"pid": 1, "backend_pid": 0, "versions": {}, "server_version": "", "rows_per_op": 0},
 }
 ARGS = st.lists(SCALAR, max_size=4)
+STATEMENTS = st.lists(
+    st.builds(
+        wire.Statement, TEXT, st.none() | ARGS, TEXT, TEXT, st.lists(st.none() | TEXT, max_size=4),
+        st.lists(WHOLE, max_size=4),
+    ),
+    max_size=3,
+)  # fmt: skip
 MESSAGES: st.SearchStrategy[wire.Message] = st.one_of(
     made(
-        wire.Spec, layer=TEXT, mode=TEXT, host=TEXT, port=WHOLE, dbname=TEXT, user=TEXT, password=TEXT, sql=TEXT,
-        args=ARGS, args_text=st.lists(st.none() | TEXT, max_size=4), orm=TEXT, other_args=ARGS,
+        wire.Spec, layer=TEXT, mode=TEXT, host=TEXT, port=WHOLE, dbname=TEXT, user=TEXT, password=TEXT,
+        statements=STATEMENTS, orm=TEXT, orm_args=ARGS, other_statements=STATEMENTS, other_orm=TEXT,
         spawned_ns=WHOLE, runner_pid=WHOLE, cold=st.booleans(), nominal_us=st.floats(0, 1e9),
     ),
     made(
@@ -136,6 +143,13 @@ def test_a_field_of_the_wrong_type_is_refused(name: str, data: st.DataObject) ->
         b'{"type":"slice","seq":1.0}',
         b'{"type":"slice","seq":1,"surprise":2}',
         b'{"type":"slice"}',
+        b'{"type":"spec","sql":"select 1"}',
+        b'{"type":"spec","statements":["select 1"]}',
+        b'{"type":"spec","statements":{"sql":"select 1"}}',
+        b'{"type":"spec","statements":[{"sql":"select 1","surprise":2}]}',
+        b'{"type":"spec","statements":[{"sql":1}]}',
+        b'{"type":"spec","statements":[{"args_text":[1]}]}',
+        b'{"type":"spec","statements":[{"arg_oids":["text"]}]}',
         b'{"type":"rows","rows":[[1]]}',
         b'{"type":["slice"],"seq":1}',
         b'{"type":"slice","seq":' + b"9" * 5000 + b"}",

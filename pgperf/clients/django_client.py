@@ -13,8 +13,8 @@ from django.db import ProgrammingError, connections
 from django.db.models import QuerySet
 
 from pgperf import registry, wire
-from pgperf.clients.loop import login, main, statement
-from pgperf.clients.timing import Operation
+from pgperf.clients.loop import login, main, statements
+from pgperf.clients.timing import Operation, in_order
 from pgperf.exceptions import InvalidDefinition, LayerUnavailable
 
 
@@ -38,13 +38,15 @@ class DjangoClient:
         self._connection.ensure_connection()
 
     def operation(self, spec: wire.Spec, other: bool = False) -> Operation:
-        kinds = {"django_cursor": self._cursor_operation, "django_orm": orm_operation}
+        kinds = {"django_cursor": self._cursor_operations, "django_orm": orm_operation}
         if spec.layer not in kinds:
             raise InvalidDefinition(f"layer: this client runs {' and '.join(kinds)}, not {spec.layer!r}")
         return kinds[spec.layer](spec, other)
 
-    def _cursor_operation(self, spec: wire.Spec, other: bool) -> Operation:
-        sql, args = statement(spec, other)
+    def _cursor_operations(self, spec: wire.Spec, other: bool) -> Operation:
+        return in_order([self._run(*each) for each in statements(spec, other)])
+
+    def _run(self, sql: str, args: list[Any] | None) -> Operation:
         cursor = self._connection.cursor
 
         def run() -> int:
@@ -97,7 +99,7 @@ _ADDRESS = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "h
 
 def orm_operation(spec: wire.Spec, other: bool) -> Operation:
     """The registered callable with the workload's arguments."""
-    name, args = (spec.other_orm, spec.other_args) if other else (spec.orm, spec.args)
+    name, args = (spec.other_orm, spec.other_orm_args) if other else (spec.orm, spec.orm_args)
     read = registry.get(name)
 
     def run() -> int:

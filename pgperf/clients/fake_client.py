@@ -45,7 +45,8 @@ class FakeClient:
         self._operations = 0
 
     def load(self, spec: wire.Spec) -> None:
-        word, _, stage = spec.sql.partition(" at ")
+        text = spec.statements[0].sql if spec.statements else ""
+        word, _, stage = text.partition(" at ")
         self._word, self._stage = word, stage or "slice"
         self._misbehave = {
             "die": _die,

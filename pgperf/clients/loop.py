@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NoReturn, Protocol
 
 from pgperf import wire
 from pgperf.clients.timing import Operation, new_stamps, run_slice
-from pgperf.exceptions import PgperfError, ProtocolError
+from pgperf.exceptions import InvalidDefinition, PgperfError, ProtocolError
 
 # A file that cannot exist: the password comes from the spec or not at all.
 _NO_PASSFILE = "/dev/null/none"
@@ -30,7 +30,7 @@ class Client(Protocol):
         """Open the one connection."""
 
     def operation(self, spec: wire.Spec, other: bool = False) -> Operation:
-        """The callable that runs the statement once, reads every value and returns the rows; `other`: the second."""
+        """The callable that runs the statements once, reads every value and returns the rows; `other`: the second."""
 
     def query(self, sql: str) -> list[list[str | None]]:
         """Run one SQL text; its rows as text."""
@@ -96,9 +96,12 @@ def keep_stdout() -> BinaryIO:
     return replies
 
 
-def statement(spec: wire.Spec, other: bool) -> tuple[str, list[Any]]:
-    """The statement with `%s` placeholders, and its arguments."""
-    return (spec.other_sql, spec.other_args) if other else (spec.sql, spec.args)
+def statements(spec: wire.Spec, other: bool) -> list[tuple[str, list[Any] | None]]:
+    """Text and arguments of each statement as a DB-API driver takes them; no arguments: the text as it is."""
+    given = spec.other_statements if other else spec.statements
+    if not given:
+        raise InvalidDefinition("statements: none given; this layer runs SQL, so give the workload some")
+    return [(each.literal, None) if each.args is None else (each.sql, each.args) for each in given]
 
 
 def login(spec: wire.Spec) -> dict[str, Any]:
@@ -169,7 +172,7 @@ class _Conversation:
         phases["first_us"] = _timed_us(operation)
         phases["second_us"] = _timed_us(operation)
         phases["next_ten_us"] = _timed_us(lambda: [operation() for _ in range(10)])
-        has_other = spec.other_orm if spec.layer == "django_orm" else spec.other_sql
+        has_other = spec.other_orm if spec.layer == "django_orm" else spec.other_statements
         if has_other:
             other = self._client.operation(spec, other=True)
             phases["other_first_us"] = _timed_us(other)

@@ -6,8 +6,8 @@ import psycopg2
 
 from pgperf import wire
 from pgperf.clients import psycopg2_driver as driver
-from pgperf.clients.loop import login, main, statement
-from pgperf.clients.timing import Operation
+from pgperf.clients.loop import login, main, statements
+from pgperf.clients.timing import Operation, in_order
 from pgperf.exceptions import LayerUnavailable
 
 
@@ -26,7 +26,9 @@ class Psycopg2Client:
         self._connection.autocommit = True
 
     def operation(self, spec: wire.Spec, other: bool = False) -> Operation:
-        sql, args = statement(spec, other)
+        return in_order([self._run(*each) for each in statements(spec, other)])
+
+    def _run(self, sql: str, args: list[Any] | None) -> Operation:
         cursor, no_rows = self._connection.cursor, psycopg2.ProgrammingError
 
         def run() -> int:

@@ -6,8 +6,8 @@ import psycopg
 
 from pgperf import wire
 from pgperf.clients import psycopg_driver as driver
-from pgperf.clients.loop import login, main, statement
-from pgperf.clients.timing import Operation
+from pgperf.clients.loop import login, main, statements
+from pgperf.clients.timing import Operation, in_order
 
 
 class PsycopgClient:
@@ -24,8 +24,10 @@ class PsycopgClient:
         self._connection = psycopg.connect(**login(spec), autocommit=True, cursor_factory=factory)
 
     def operation(self, spec: wire.Spec, other: bool = False) -> Operation:
-        sql, args = statement(spec, other)
-        prepare = True if spec.mode == "prepared" else None
+        return in_order([self._run(spec.mode, *each) for each in statements(spec, other)])
+
+    def _run(self, mode: str, sql: str, args: list[Any] | None) -> Operation:
+        prepare = True if mode == "prepared" else None
         cursor, no_rows = self._connection.cursor, psycopg.ProgrammingError
 
         def run() -> int:

@@ -5,7 +5,7 @@ import os
 from types import TracebackType
 from typing import Self
 
-from pgperf import layers, wire
+from pgperf import layers, sql, wire
 from pgperf.exceptions import LayerUnavailable
 from pgperf.records import Route
 from pgperf.runner.launch import ClientProcess, login
@@ -30,9 +30,7 @@ class Monitor:
             layer=layer,
             **login(route),
             application_name=application_name,
-            sql="SELECT 1",
-            sql_literal="SELECT 1",
-            sql_numbered="SELECT 1",
+            statements=sql.statements("SELECT 1", ()),
             spawned_ns=self._client.spawned_ns,
             runner_pid=os.getpid(),
             cold=False,

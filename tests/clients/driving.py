@@ -43,12 +43,10 @@ def spec(subject: Subject, route: Route, work: Workload, **changes: object) -> w
     return wire.Spec(
         layer=subject.layer, mode=subject.mode, host=route.host, port=route.port, dbname=route.dbname,
         user=route.user, password=route.password, application_name="conformance",
-        sql=work.sql, args=list(work.args), orm=work.orm,
-        sql_literal=sql.literal(work.sql, work.args), sql_numbered=sql.numbered(work.sql),
-        args_text=sql.as_text(work.args),
-        other_sql=work.other_sql, other_args=list(work.other_args), other_orm=work.other_orm,
-        other_sql_literal=sql.literal(work.other_sql, work.other_args),
-        other_sql_numbered=sql.numbered(work.other_sql), other_args_text=sql.as_text(work.other_args),
+        statements=list(work.statements) or sql.statements(work.sql, work.args),
+        orm=work.orm, orm_args=list(work.args),
+        other_statements=list(work.other_statements) or sql.statements(work.other_sql, work.other_args),
+        other_orm=work.other_orm, other_orm_args=list(work.other_args),
         spawned_ns=time.monotonic_ns(), runner_pid=os.getpid(),
     )._replace(**changes)  # fmt: skip
 

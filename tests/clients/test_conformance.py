@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pgperf import wire
+from pgperf import sql, wire
 from pgperf.catalog import BENCHMARKS
 from pgperf.records import Route, Workload
 from tests.clients.conftest import Start
@@ -50,7 +50,7 @@ def started(start: Start, subject: Subject, route: Route, work: Workload = SITE,
     if subject.layer == "django_orm" and work.orm.startswith("tests."):
         module = "tests.clients.django_with_workloads" if subject.module == DJANGO else subject.module
         subject = Subject(subject.layer, subject.mode, module)
-        changes = {"args": [work.sql] if work.orm == "tests.raw" else list(work.args), **changes}
+        changes = {"orm_args": [work.sql] if work.orm == "tests.raw" else list(work.args), **changes}
     client = start(subject)
     client.send(spec(subject, route, work)._replace(**changes))
     return client
@@ -171,7 +171,7 @@ def test_every_layer_sends_the_same_messages(subject: Subject, start: Start, tcp
         client.slice(wire.Slice(1, 0, 0, 0, 0, 3))
         sent = proxy.messages()
     if subject.binds_on_client:
-        assert sent == [("Q", told.sql_literal.encode() + b"\x00")] * 3
+        assert sent == [("Q", told.statements[0].literal.encode() + b"\x00")] * 3
     else:
         assert [kind for kind, _ in sent] == ["B", "D", "E", "S"] * 3
         assert all(b"example.com" in body for kind, body in sent if kind == "B")
@@ -264,6 +264,48 @@ def test_what_an_orm_callable_returns_is_counted(
 ) -> None:
     client = started(start, subject, tcp, Workload("orm", "%s", ("example.com",), orm=orm))
     assert client.read(wire.Ready).rows_per_op == rows
+
+
+# Several statements.
+
+SQL_LAYERS = [subject for subject in LAYERS if subject.layer != "django_orm"]
+THREE = (
+    sql.statement("SELECT id FROM pgperf.site WHERE id <= %s AND domain <> '50%%'", [3]),
+    sql.statement("DO $$ BEGIN NULL; END $$", []),
+    sql.statement("SELECT %s::text, 'two'", ["one"]),
+)
+
+
+@pytest.mark.parametrize("subject", SQL_LAYERS, ids=str)
+def test_an_operation_runs_its_statements_in_order(subject: Subject, start: Start, tcp: Route) -> None:
+    work = Workload("three", "", statements=THREE)
+    with Proxy(tcp.port) as proxy:
+        client = started(start, subject, tcp, work, host="127.0.0.1", port=proxy.port)
+        assert client.read(wire.Ready).rows_per_op == 4
+        proxy.forget()
+        reply, _ = client.slice(AT_ONCE._replace(count=2))
+        sent = proxy.messages()
+    assert (reply.ops, reply.rows) == (2, 8)
+    if subject.binds_on_client:
+        assert sent == [("Q", each.literal.encode() + b"\x00") for each in THREE] * 2
+    else:
+        assert len([kind for kind, _ in sent if kind in "QE"]) == 6
+
+
+@pytest.mark.parametrize("subject", [s for s in SQL_LAYERS if s.module], ids=str)
+def test_what_has_no_python_values_runs_as_it_is(subject: Subject, start: Start, tcp: Route) -> None:
+    text = "SELECT 1 / ('%s %% %' = '%s ' || repeat('%', 2) || ' %')::int"
+    statement = wire.Statement("not this", None, text, "nor this")
+    client = started(start, subject, tcp, Workload("as it is", "", statements=(statement,)))
+    assert client.read(wire.Ready).rows_per_op == 1
+
+
+@pytest.mark.parametrize("subject", SQL_LAYERS, ids=str)
+def test_no_statement_at_all_is_refused(subject: Subject, start: Start, tcp: Route) -> None:
+    client = started(start, subject, tcp, statements=[])
+    error = client.read(wire.Error)
+    assert (error.stage, error.message.partition(":")[0]) == ("ready", "statements")
+    assert client.wait() == wire.EXIT_FAILED
 
 
 # Failures.
@@ -452,10 +494,10 @@ def test_a_whole_conversation_in_one_write(subject: Subject, start: Start, tcp: 
         b"\n",
         b"[]\n",
         b'{"type":"spec","surprise":1}\n',
-        b'{"type":"spec","protocol":2}\n',
+        b'{"type":"spec","protocol":1}\n',
         b'{"type":"spec","port":"5432"}\n',
         b'{"type":"slice","seq":1}\n',
-        b'{"type":"spec","sql":"a line without its end"',
+        b'{"type":"spec","orm":"a line without its end"',
         b"[" * 100_000 + b"\n",
         b"x" * (wire.MAX_LINE_BYTES + 1),
     ],

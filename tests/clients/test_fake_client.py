@@ -5,12 +5,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from pgperf import wire
+from pgperf import sql, wire
 from pgperf.clients.fake_client import PATIENCE
 from pgperf.exceptions import ProtocolError
 from tests.clients.driving import Driven
 
 SLICE = wire.Slice(1, 0, PATIENCE, 0, 0, PATIENCE)
+
+
+def fake(text: str, nominal_us: float = 0.0) -> wire.Spec:
+    return wire.Spec(layer="fake", statements=sql.statements(text, ()), nominal_us=nominal_us)
 
 
 @pytest.fixture
@@ -20,7 +24,7 @@ def client() -> Iterator[Driven]:
 
 
 def test_an_operation_lasts_what_it_was_told_and_reads_one_row(client: Driven) -> None:
-    client.send(wire.Spec(layer="fake", sql="SELECT 1", nominal_us=50))
+    client.send(fake("SELECT 1", nominal_us=50))
     ready = client.read(wire.Ready)
     assert (ready.rows_per_op, ready.backend_pid, ready.server_version) == (1, 0, "fake")
     reply, durations = client.slice(wire.Slice(1, 0, 2, 0, 0, 20))
@@ -37,7 +41,7 @@ def test_it_answers_queries_with_their_text(client: Driven) -> None:
 @pytest.mark.parametrize(("word", "code"), [("die", -9), ("quit", 0)])
 @pytest.mark.parametrize("stage", ["connect", "ready", "slice"])
 def test_it_ends_unasked(client: Driven, word: str, code: int, stage: str) -> None:
-    client.send(wire.Spec(layer="fake", sql=word if stage == "slice" else f"{word} at {stage}"))
+    client.send(fake(word if stage == "slice" else f"{word} at {stage}"))
     if stage == "slice":
         client.read(wire.Ready)
         client.send(SLICE)
@@ -47,7 +51,7 @@ def test_it_ends_unasked(client: Driven, word: str, code: int, stage: str) -> No
 
 @pytest.mark.parametrize("stage", ["connect", "ready", "slice"])
 def test_it_fails(client: Driven, stage: str) -> None:
-    client.send(wire.Spec(layer="fake", sql=f"fail at {stage}"))
+    client.send(fake(f"fail at {stage}"))
     if stage == "slice":
         client.read(wire.Ready)
         client.send(SLICE)
@@ -56,14 +60,14 @@ def test_it_fails(client: Driven, stage: str) -> None:
 
 
 def test_it_sends_garbage(client: Driven) -> None:
-    client.send(wire.Spec(layer="fake", sql="garbage"), SLICE)
+    client.send(fake("garbage"), SLICE)
     client.read(wire.Ready)
     with pytest.raises(ProtocolError):
         client.read(wire.SliceReply)
 
 
 def test_it_cuts_a_reply_short(client: Driven) -> None:
-    client.send(wire.Spec(layer="fake", sql="cut"), SLICE)
+    client.send(fake("cut"), SLICE)
     client.read(wire.Ready)
     reply = client.read(wire.SliceReply)
     assert reply.nbytes == 8000
@@ -72,14 +76,14 @@ def test_it_cuts_a_reply_short(client: Driven) -> None:
 
 
 def test_it_hangs(client: Driven) -> None:
-    client.send(wire.Spec(layer="fake", sql="hang at connect"))
+    client.send(fake("hang at connect"))
     with pytest.raises(AssertionError, match="no answer"):
         client.read(wire.Ready, deadline_s=0.3)
     assert client.process.poll() is None
 
 
 def test_its_noise_does_not_reach_the_replies(client: Driven) -> None:
-    client.send(wire.Spec(layer="fake", sql="noise"), SLICE, wire.Bye())
+    client.send(fake("noise"), SLICE, wire.Bye())
     client.read(wire.Ready)
     reply = client.read(wire.SliceReply)
     assert len(client.samples(reply)) == PATIENCE

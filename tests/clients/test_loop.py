@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from pgperf import wire
+from pgperf import sql, wire
 from pgperf.clients import loop
 from pgperf.clients.timing import Operation
 from tests.clients.driving import ROOT
@@ -87,11 +87,14 @@ def test_ready_comes_with_the_garbage_frozen_and_the_collector_on() -> None:
     assert gc.isenabled()
 
 
+OTHER = sql.statements("select 1", ())
+
+
 def test_the_other_statement_is_run_only_if_there_is_one() -> None:
     for spec, has_other in (
         (wire.Spec(layer="psycopg"), False),
-        (wire.Spec(layer="psycopg", other_sql="select 1", other_orm=""), True),
-        (wire.Spec(layer="django_orm", other_sql="select 1", other_orm=""), False),
+        (wire.Spec(layer="psycopg", other_statements=OTHER, other_orm=""), True),
+        (wire.Spec(layer="django_orm", other_statements=OTHER, other_orm=""), False),
         (wire.Spec(layer="django_orm", other_orm="shop.other"), True),
     ):
         ready = hold(Scripted(), spec)[1][0]

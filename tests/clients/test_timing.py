@@ -126,3 +126,18 @@ def test_what_an_operation_raises_ends_the_slice(clock: Clock) -> None:
 def test_the_real_room_holds_what_the_protocol_says() -> None:
     stamps = timing.new_stamps()
     assert (len(stamps), stamps.itemsize) == (1 << 20, 8)
+
+
+def test_operations_run_in_order_and_their_rows_add_up() -> None:
+    ran: list[int] = []
+
+    def operation(number: int) -> Callable[[], int]:
+        return lambda: ran.append(number) or number  # type: ignore[func-returns-value]
+
+    assert timing.in_order([operation(number) for number in (5, 0, 2)])() == 7
+    assert ran == [5, 0, 2]
+
+
+def test_one_operation_in_order_is_itself(clock: Clock) -> None:
+    operation = clock.operation
+    assert timing.in_order([operation]) is operation

@@ -24,30 +24,25 @@ bool cold_connect(struct cold *cold, struct session *session, const struct spec 
     return worked;
 }
 
-static bool run_times(int times, double *total_us, struct session *session, struct statement *statement,
+static bool run_times(int times, double *total_us, struct session *session, struct statements *statements,
                       struct failure *failure)
 {
     int64_t ignored_rows = 0;
     uint64_t before = clock_now_ns();
     for (int i = 0; i < times; i++)
-        if (!session_run(session, statement, &ignored_rows, failure))
+        if (!session_run(session, statements, &ignored_rows, failure))
             return false;
     *total_us = microseconds_since(before);
     return true;
 }
 
-static bool is_empty(const struct session *session, const struct statement *statement)
-{
-    return !*(session->prepared ? statement->numbered : statement->literal);
-}
-
 bool cold_run(struct cold *cold, struct session *session, struct spec *spec, struct failure *failure)
 {
-    if (!run_times(1, &cold->first_us, session, &spec->statement, failure) ||
-        !run_times(1, &cold->second_us, session, &spec->statement, failure) ||
-        !run_times(10, &cold->next_ten_us, session, &spec->statement, failure))
+    if (!run_times(1, &cold->first_us, session, &spec->statements, failure) ||
+        !run_times(1, &cold->second_us, session, &spec->statements, failure) ||
+        !run_times(10, &cold->next_ten_us, session, &spec->statements, failure))
         return false;
-    return is_empty(session, &spec->other) ||
+    return spec->other.count == 0 ||
            (run_times(1, &cold->other_first_us, session, &spec->other, failure) &&
             run_times(1, &cold->other_second_us, session, &spec->other, failure));
 }

@@ -21,7 +21,7 @@ struct cold cold_none(void);
 /* Connects, as session_connect does, and fills in startup_us and connect_us. */
 bool cold_connect(struct cold *cold, struct session *session, const struct spec *spec, struct failure *failure);
 
-/* Runs the spec's statement twelve times and the other one, if there is one, twice. */
+/* Runs the spec's statements twelve times and the other ones, if there are any, twice. */
 bool cold_run(struct cold *cold, struct session *session, struct spec *spec, struct failure *failure);
 
 #endif

@@ -1,5 +1,6 @@
-/* The libpq client: one connection, one statement, timed slice by slice as the runner asks.
+/* The libpq client: one connection, the statements of one operation, timed slice by slice as the runner asks.
  * docs/protocol.md has the conversation. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +17,11 @@
 #include "version.h"
 
 #define MESSAGE_BYTES 2000 /* of an error message */
+#define AS_TEXT(word) #word
+#define TEXT_OF(macro) AS_TEXT(macro)
 
 /* What a step returns: the exit code, or the word to go on. */
-enum outcome { OUTCOME_OK = 0, OUTCOME_FAILED = 3, OUTCOME_PROTOCOL = 4, GO_ON = -1 };
+enum outcome { OUTCOME_OK = 0, OUTCOME_FAILED = EXIT_FAILED, OUTCOME_PROTOCOL = 4, GO_ON = -1 };
 
 struct client {
     int replies; /* where replies go */
@@ -64,9 +67,18 @@ static int print_version(void)
     return OUTCOME_OK;
 }
 
+/* What follows from a reply that could not be written: a runner that is gone is no failure of ours. */
+static enum outcome unheard(void)
+{
+    if (errno == EPIPE)
+        return OUTCOME_OK;
+    perror("pgperf-libpq: a reply");
+    return OUTCOME_FAILED;
+}
+
 static enum outcome listening(bool replied)
 {
-    return replied ? GO_ON : OUTCOME_OK;
+    return replied ? GO_ON : unheard();
 }
 
 /* Tells the runner, and whoever reads stderr, what `client->failure` holds. */
@@ -75,7 +87,7 @@ static enum outcome report(struct client *client, const char *stage, enum outcom
     failure_scrub(&client->failure, "password", client->spec.spec.password);
     failure_limit(&client->failure, MESSAGE_BYTES);
     fprintf(stderr, "pgperf-libpq: %s: %s\n", stage, client->failure.message);
-    return reply_error(client->replies, stage, &client->failure) ? outcome : OUTCOME_OK;
+    return reply_error(client->replies, stage, &client->failure) ? outcome : unheard();
 }
 
 static enum outcome give_up(struct client *client, const char *stage, const char *why, enum outcome outcome)
@@ -125,7 +137,7 @@ static enum outcome check_spec(struct client *client)
 {
     const struct spec *spec = &client->spec.spec;
     if (spec->protocol != WIRE_PROTOCOL)
-        return give_up(client, "spec", "protocol: this client speaks version 1", OUTCOME_PROTOCOL);
+        return give_up(client, "spec", "protocol: this client speaks version " TEXT_OF(WIRE_PROTOCOL), OUTCOME_PROTOCOL);
     if (strcmp(spec->mode, "simple") != 0 && strcmp(spec->mode, "prepared") != 0)
         return give_up(client, "spec", "mode: choose simple or prepared", OUTCOME_FAILED);
     return process_has_parent(spec->runner_pid) ? GO_ON : OUTCOME_OK;
@@ -153,8 +165,11 @@ static enum outcome tell_ready(struct client *client)
 {
     struct spec *spec = &client->spec.spec;
     int64_t rows = 0;
+    if (spec->statements.count == 0)
+        return give_up(client, "ready", "statements: none given; this layer runs SQL, so give the workload some",
+                       OUTCOME_FAILED);
     if ((spec->cold && !cold_run(&client->cold, &client->session, spec, &client->failure)) ||
-        !session_run(&client->session, &spec->statement, &rows, &client->failure))
+        !session_run(&client->session, &spec->statements, &rows, &client->failure))
         return report(client, "ready", OUTCOME_FAILED);
     client->samples = timed_new_samples();
     if (!client->samples)
@@ -162,18 +177,18 @@ static enum outcome tell_ready(struct client *client)
     return listening(reply_ready(client->replies, &client->session, rows, &client->cold));
 }
 
-static bool run_statement(void *self, int64_t *rows)
+static bool run_statements(void *self, int64_t *rows)
 {
     struct client *client = self;
-    return session_run(&client->session, &client->spec.spec.statement, rows, &client->failure);
+    return session_run(&client->session, &client->spec.spec.statements, rows, &client->failure);
 }
 
 static enum outcome serve_slice(struct client *client, const struct slice *slice)
 {
     struct timing timing;
-    struct operation operation = {run_statement, client};
+    struct operation operation = {run_statements, client};
     if (slice->start_ns && !reply_armed(client->replies, slice->seq))
-        return OUTCOME_OK;
+        return unheard();
     if (!timed_run(slice, operation, client->samples, &timing))
         return report(client, "slice", OUTCOME_FAILED);
     return listening(reply_slice(client->replies, slice->seq, &timing, client->samples));

@@ -1,6 +1,5 @@
 #include "message.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,7 @@
 
 #define NANOSECONDS_MAX (INT64_MAX / 4) /* so that start, lead-in and window can be added */
 
-enum field_kind { TEXT, INTEGER, COUNT, NANOSECONDS, BOOLEAN, TEXT_LIST, UNUSED };
+enum field_kind { TEXT, INTEGER, COUNT, NANOSECONDS, BOOLEAN, STATEMENTS, UNUSED };
 
 struct field {
     const char *name;
@@ -36,21 +35,16 @@ static const struct field fields[] = {
     SPEC("connect_timeout_s", INTEGER, connect_timeout_s),
     SPEC("application_name", TEXT, application_name),
     SPEC("options", TEXT, options),
-    SPEC("sql_literal", TEXT, statement.literal),
-    SPEC("sql_numbered", TEXT, statement.numbered),
-    SPEC("args_text", TEXT_LIST, statement),
-    SPEC("other_sql_literal", TEXT, other.literal),
-    SPEC("other_sql_numbered", TEXT, other.numbered),
-    SPEC("other_args_text", TEXT_LIST, other),
+    SPEC("statements", STATEMENTS, statements),
+    SPEC("other_statements", STATEMENTS, other),
     SPEC("spawned_ns", NANOSECONDS, spawned_ns),
     SPEC("runner_pid", INTEGER, runner_pid),
     SPEC("cold", BOOLEAN, cold),
-    OTHER_LAYERS("sql", MESSAGE_SPEC | MESSAGE_QUERY),
-    OTHER_LAYERS("args", MESSAGE_SPEC),
+    OTHER_LAYERS("sql", MESSAGE_QUERY),
     OTHER_LAYERS("orm", MESSAGE_SPEC),
-    OTHER_LAYERS("other_sql", MESSAGE_SPEC),
-    OTHER_LAYERS("other_args", MESSAGE_SPEC),
+    OTHER_LAYERS("orm_args", MESSAGE_SPEC),
     OTHER_LAYERS("other_orm", MESSAGE_SPEC),
+    OTHER_LAYERS("other_orm_args", MESSAGE_SPEC),
     OTHER_LAYERS("nominal_us", MESSAGE_SPEC),
     SLICE(seq, COUNT),
     SLICE(start_ns, NANOSECONDS),
@@ -91,33 +85,6 @@ static bool is_text(const struct json_value *value)
     return value->kind == JSON_STRING && strlen(value->text) == value->length;
 }
 
-static bool append_value(struct statement *statement, const struct json_value *value)
-{
-    size_t room = (size_t)statement->value_count + 1;
-    if (statement->value_count == INT_MAX - 1 || (value->kind != JSON_NULL && !is_text(value)))
-        return false;
-    if ((room & (room - 1)) == 0) {
-        const char **values = realloc(statement->values, 2 * room * sizeof *values);
-        if (!values)
-            abort();
-        statement->values = values;
-    }
-    statement->values[statement->value_count++] = value->kind == JSON_NULL ? NULL : value->text;
-    return true;
-}
-
-static bool read_text_list(struct json *json, struct statement *statement)
-{
-    struct json_value value;
-    statement->value_count = 0;
-    if (!json_enter_array(json))
-        return false;
-    while (json_next_item(json))
-        if (!json_read(json, &value) || !append_value(statement, &value))
-            return false;
-    return !json->fault;
-}
-
 static bool is_integer(const struct json_value *value, int64_t least, int64_t most)
 {
     return value->kind == JSON_INTEGER && value->in_range && value->integer >= least && value->integer <= most;
@@ -146,6 +113,14 @@ static bool store(const struct field *field, const struct json_value *value, voi
     }
 }
 
+static bool read_statements(struct json *json, const struct field *field, struct message *message)
+{
+    struct statements *list = (struct statements *)((char *)message + field->offset);
+    const char *member = field->name;
+    const char *fault = statements_read(list, json, list == &message->spec.other ? "other_" : "pgperf_", &member);
+    return !fault || refuse(message, member, fault);
+}
+
 static bool read_field(struct json *json, const struct field *field, struct message *message)
 {
     static const char *const wanted[] = {"wants a text without NUL",
@@ -153,12 +128,12 @@ static bool read_field(struct json *json, const struct field *field, struct mess
                                          "wants an integer that is not negative",
                                          "wants nanoseconds that are not negative",
                                          "wants true or false",
-                                         "wants a list of texts and nulls",
+                                         "wants a list of statements",
                                          "wants a value"};
     struct json_value value;
-    char *member = (char *)message + field->offset;
-    bool worked = field->kind == TEXT_LIST ? read_text_list(json, (struct statement *)member)
-                                           : json_read(json, &value) && store(field, &value, member);
+    if (field->kind == STATEMENTS)
+        return read_statements(json, field, message);
+    bool worked = json_read(json, &value) && store(field, &value, (char *)message + field->offset);
     return worked || refuse(message, field->name, json->fault ? json->fault : wanted[field->kind]);
 }
 
@@ -216,8 +191,6 @@ static const struct spec default_spec = {
     .connect_timeout_s = 10,
     .application_name = "pgperf",
     .options = "",
-    .statement = {.name = "pgperf_statement", .literal = "", .numbered = ""},
-    .other = {.name = "pgperf_other", .literal = "", .numbered = ""},
     .cold = true,
 };
 
@@ -234,8 +207,8 @@ bool message_decode(struct message *message, char *line, size_t length)
 
 void message_clear(struct message *message)
 {
-    free(message->spec.statement.values);
-    free(message->spec.other.values);
+    statements_clear(&message->spec.statements);
+    statements_clear(&message->spec.other);
     free(message->line);
     *message = (struct message){0};
 }

@@ -93,7 +93,8 @@ static bool take(struct session *session, PGresult *result, int64_t *rows, struc
 
 static bool prepare(struct session *session, struct statement *statement, struct failure *failure)
 {
-    PGresult *result = PQprepare(session->connection, statement->name, statement->numbered, 0, NULL);
+    PGresult *result = PQprepare(session->connection, statement->name, statement->numbered,
+                                 statement->oid_count, statement->oids);
     if (PQresultStatus(result) != PGRES_COMMAND_OK)
         return fail(session, result, failure);
     PQclear(result);
@@ -109,9 +110,17 @@ static PGresult *execute(struct session *session, const struct statement *statem
                           0);
 }
 
-bool session_run(struct session *session, struct statement *statement, int64_t *rows, struct failure *failure)
+static bool run_one(struct session *session, struct statement *statement, int64_t *rows, struct failure *failure)
 {
     if (session->prepared && !statement->is_prepared && !prepare(session, statement, failure))
         return false;
     return take(session, execute(session, statement), rows, failure);
+}
+
+bool session_run(struct session *session, struct statements *statements, int64_t *rows, struct failure *failure)
+{
+    for (int i = 0; i < statements->count; i++)
+        if (!run_one(session, &statements->items[i], rows, failure))
+            return false;
+    return true;
 }

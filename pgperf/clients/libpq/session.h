@@ -16,8 +16,8 @@ struct session {
 bool session_connect(struct session *session, const struct spec *spec, struct failure *failure);
 void session_close(struct session *session);
 
-/* Runs the statement once in the session's mode and reads every value of every row as libpq hands it out: text.
- * Adds the number of rows to `*rows`. In prepared mode the first call prepares it. */
-bool session_run(struct session *session, struct statement *statement, int64_t *rows, struct failure *failure);
+/* Runs the statements in order, once, in the session's mode, and reads every value of every row as libpq hands it
+ * out: text. Adds the number of rows to `*rows`. In prepared mode the first call prepares them. */
+bool session_run(struct session *session, struct statements *statements, int64_t *rows, struct failure *failure);
 
 #endif

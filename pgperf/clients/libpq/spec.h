@@ -5,15 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One statement in both forms libpq can send. The texts belong to the message they came in. */
-struct statement {
-    const char *name;     /* of the prepared statement */
-    const char *literal;  /* with its arguments written in */
-    const char *numbered; /* with $1, $2, .. */
-    const char **values;  /* in text format, NULL for NULL */
-    int value_count;
-    bool is_prepared; /* on this connection */
-};
+#include "statement.h"
 
 struct spec {
     int64_t protocol;
@@ -28,8 +20,8 @@ struct spec {
     int64_t connect_timeout_s;
     const char *application_name;
     const char *options; /* settings of the session: "-c name=value" */
-    struct statement statement;
-    struct statement other; /* the second query of the cold phases; empty texts where there is none */
+    struct statements statements; /* of one operation */
+    struct statements other;      /* the second query of the cold phases; none where there is none */
     int64_t spawned_ns;     /* CLOCK_MONOTONIC; 0 if not told */
     int64_t runner_pid;     /* 0 if not told */
     bool cold;              /* measure the cold phases */

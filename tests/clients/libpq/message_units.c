@@ -23,14 +23,20 @@ static bool refused(const char *line, const char *why)
 
 static void a_spec(void)
 {
-    CHECK(decode("{\"host\":\"h\\u00e4\",\"port\":6432,\"cold\":false,\"args_text\":[\"1\",null,\"\xC3\xA4\"],"
-                 "\"args\":[1,null,\"x\",true,1e9,99999999999999999999],\"orm\":\"\",\"nominal_us\":1.5,"
-                 "\"sql_numbered\":\"select $1\",\"other_args_text\":[],\"runner_pid\":7,\"type\":\"spec\"}"));
+    CHECK(decode("{\"host\":\"h\\u00e4\",\"port\":6432,\"cold\":false,\"statements\":[{\"args_text\":[\"1\",null,\"\xC3\xA4\"],"
+                 "\"args\":[1,null,\"x\",true,1e9,99999999999999999999],\"numbered\":\"select $1\",\"sql\":\"\","
+                 "\"arg_oids\":[23,0,4294967295]},{\"literal\":\"select 2\",\"args\":null}],\"nominal_us\":1.5,"
+                 "\"orm\":\"\",\"other_statements\":[],\"runner_pid\":7,\"type\":\"spec\"}"));
     CHECK(message.kind == MESSAGE_SPEC && strcmp(message.spec.host, "h\xC3\xA4") == 0 && message.spec.port == 6432);
-    CHECK(!message.spec.cold && message.spec.runner_pid == 7 && message.spec.other.value_count == 0);
-    const struct statement *statement = &message.spec.statement;
+    CHECK(!message.spec.cold && message.spec.runner_pid == 7 && message.spec.other.count == 0);
+    CHECK(message.spec.statements.count == 2);
+    const struct statement *statement = &message.spec.statements.items[0];
     CHECK(statement->value_count == 3 && strcmp(statement->values[0], "1") == 0 && !statement->values[1]);
     CHECK(strcmp(statement->values[2], "\xC3\xA4") == 0 && strcmp(statement->numbered, "select $1") == 0);
+    CHECK(statement->oid_count == 3 && statement->oids[0] == 23 && statement->oids[2] == 4294967295u);
+    CHECK(strcmp(statement->name, "pgperf_1") == 0 && strcmp(statement->literal, "") == 0);
+    CHECK(strcmp(statement[1].name, "pgperf_2") == 0 && strcmp(statement[1].literal, "select 2") == 0);
+    CHECK(statement[1].value_count == 0 && statement[1].oid_count == 0);
 }
 
 static void defaults(void)
@@ -43,8 +49,10 @@ static void defaults(void)
 
 static void the_last_of_two_counts(void)
 {
-    CHECK(decode("{\"type\":\"spec\",\"args_text\":[\"a\",\"b\",\"c\"],\"args_text\":[\"d\"],\"port\":1,\"port\":2}"));
-    CHECK(message.spec.statement.value_count == 1 && strcmp(message.spec.statement.values[0], "d") == 0);
+    CHECK(decode("{\"type\":\"spec\",\"statements\":[{},{\"args_text\":[\"x\"],\"arg_oids\":[1]}],\"port\":1,\"port\":2,"
+                 "\"statements\":[{\"args_text\":[\"a\",\"b\",\"c\"],\"args_text\":[\"d\"]}]}"));
+    CHECK(message.spec.statements.count == 1 && message.spec.statements.items[0].value_count == 1);
+    CHECK(strcmp(message.spec.statements.items[0].values[0], "d") == 0);
     CHECK(message.spec.port == 2);
 }
 
@@ -73,10 +81,31 @@ static void wrong_values(void)
     CHECK(refused("{\"type\":\"spec\",\"cold\":1}", "cold: wants true or false"));
     CHECK(refused("{\"type\":\"spec\",\"password\":null}", "password: wants a text without NUL"));
     CHECK(refused("{\"type\":\"spec\",\"password\":\"a\\u0000b\"}", "password: wants a text without NUL"));
-    CHECK(refused("{\"type\":\"spec\",\"args_text\":[1]}", "args_text: wants a list of texts and nulls"));
-    CHECK(refused("{\"type\":\"spec\",\"args_text\":[[]]}", "args_text: wants a list of texts and nulls"));
-    CHECK(refused("{\"type\":\"spec\",\"args_text\":null}", "args_text: not a list"));
-    CHECK(refused("{\"type\":\"spec\",\"args\":[1,}", "args: not a value"));
+    CHECK(refused("{\"type\":\"spec\",\"orm_args\":[1,}", "orm_args: not a value"));
+}
+
+static bool refused_statement(const char *statement, const char *why)
+{
+    char line[200];
+    snprintf(line, sizeof line, "{\"type\":\"spec\",\"statements\":[{},%s]}", statement);
+    return refused(line, why);
+}
+
+static void wrong_statements(void)
+{
+    CHECK(refused("{\"type\":\"spec\",\"statements\":{}}", "statements: not a list"));
+    CHECK(refused("{\"type\":\"spec\",\"other_statements\":[{}", "other_statements: a comma is missing"));
+    CHECK(refused_statement("[]", "statements: not an object"));
+    CHECK(refused_statement("{\"literal\":1}", "literal: wants a text without NUL"));
+    CHECK(refused_statement("{\"numbered\":\"a\\u0000b\"}", "numbered: wants a text without NUL"));
+    CHECK(refused_statement("{\"args_text\":[1]}", "args_text: wants a list of texts and nulls"));
+    CHECK(refused_statement("{\"args_text\":[[]]}", "args_text: wants a list of texts and nulls"));
+    CHECK(refused_statement("{\"args_text\":null}", "args_text: not a list"));
+    CHECK(refused_statement("{\"arg_oids\":[-1]}", "arg_oids: wants a list of type numbers"));
+    CHECK(refused_statement("{\"arg_oids\":[4294967296]}", "arg_oids: wants a list of type numbers"));
+    CHECK(refused_statement("{\"arg_oids\":[1]}", "statements: wants as many arg_oids as args_text, or none"));
+    CHECK(refused_statement("{\"args\":[1,}", "args: not a value"));
+    CHECK(refused_statement("{\"x\":1}", "statements: a field that is not one of this protocol"));
 }
 
 static void wrong_slices(void)
@@ -96,6 +125,7 @@ int main(void)
     small_messages();
     wrong_shapes();
     wrong_values();
+    wrong_statements();
     wrong_slices();
     message_clear(&message);
     return CHECK_RESULT;

@@ -20,9 +20,12 @@ def client(stack: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> P
 
 def spec(route: Route, **changes: Any) -> wire.Spec:
     login = {name: getattr(route, name) for name in ("host", "port", "dbname", "user", "password")}
-    return wire.Spec(
-        **{"layer": "libpq", "sql_literal": "select 1", "sql_numbered": "select 1", **login, **changes}
-    )
+    return wire.Spec(**{"layer": "libpq", "statements": [same("select 1")], **login, **changes})
+
+
+def same(text: str) -> wire.Statement:
+    """A statement without arguments: its text is the same in every mode."""
+    return wire.Statement(literal=text, numbered=text)
 
 
 def talk(client: Path, said: bytes, **env: str) -> tuple[int, list[wire.Message], str]:
@@ -50,8 +53,8 @@ def say(*messages: wire.Message) -> bytes:
         (b'{"type":"spec","host":"\xff"}\n', "the line: not UTF-8"),
         (b'{"type":"spec"\0}\n', "the line: a NUL byte"),
         (b'{"type":"spec","port":' + b"9" * 10_000 + b"}\n", "port: wants an integer"),
-        (b'{"type":"spec","args":' + b"[" * 100_000 + b"\n", "args: nested too deeply"),
-        (b'{"type":"spec","protocol":2}\n', "protocol: this client speaks version 1"),
+        (b'{"type":"spec","orm_args":' + b"[" * 100_000 + b"\n", "orm_args: nested too deeply"),
+        (b'{"type":"spec","protocol":1}\n', "protocol: this client speaks version 2"),
         (b'{"type":"bye"}\n', "the first message must be a spec"),
         (b'{"type":"spec"}', "a line without its end"),
         (b"x" * wire.MAX_LINE_BYTES + b"\n", "a line too long"),
@@ -94,10 +97,11 @@ def test_values_of_every_kind_go_through(client: Path, routes: dict[str, Route])
     arguments = ["ä😀", None, "", "\\ ' \" \n"]
     as_sent = "$1 = U&'\\00e4\\+01f600' and $2::text is null and $3 = '' and length($4) = 7"
     check = f"select 1 / ({as_sent})::int"
+    other = "select null, ''::text, repeat('x', 1000000) from generate_series(1, 3) where $1 > 0"
     first = spec(
-        routes["tcp"], mode="prepared", args=[1, None, True, 1e300, "ä"], args_text=arguments, sql_numbered=check,
-        other_sql_numbered="select null, ''::text, repeat('x', 1000000) from generate_series(1, 3) where $1 > 0",
-        other_args_text=["1"],
+        routes["tcp"], mode="prepared",
+        statements=[wire.Statement(args=[1, None, True, 1e300, "ä"], args_text=arguments, numbered=check)],
+        other_statements=[wire.Statement(numbered=other, args_text=["1"])],
     )  # fmt: skip
     code, said, stderr = talk(client, say(first, wire.Bye()))
     assert (code, stderr) == (wire.EXIT_OK, "")
@@ -107,7 +111,7 @@ def test_values_of_every_kind_go_through(client: Path, routes: dict[str, Route])
 
 
 def test_a_statement_that_fails_names_its_sqlstate(client: Path, routes: dict[str, Route]) -> None:
-    code, said, _ = talk(client, say(spec(routes["socket"], sql_literal="select 1/0")))
+    code, said, _ = talk(client, say(spec(routes["socket"], statements=[same("select 1/0")])))
     assert (code, said) == (wire.EXIT_FAILED, [wire.Error("ready", "22012", "division by zero")])
 
 
@@ -120,14 +124,14 @@ def test_a_statement_that_fails_names_its_sqlstate(client: Path, routes: dict[st
 )
 def test_what_is_no_query_is_refused(client: Path, routes: dict[str, Route], sql: str, why: str) -> None:
     error = wire.Error("ready", "", why)
-    assert talk(client, say(spec(routes["socket"], sql_literal=sql)))[:2] == (wire.EXIT_FAILED, [error])
+    assert talk(client, say(spec(routes["socket"], statements=[same(sql)])))[:2] == (wire.EXIT_FAILED, [error])
 
 
 def test_an_operation_that_fails_in_a_slice_ends_it(client: Path, routes: dict[str, Route]) -> None:
     """The sequence is used up in the tenth run or so: after `ready`, in the slice's lead-in."""
     sql = "select nextval('pg_temp.few')"
     create = "create temp sequence if not exists few maxvalue 5"
-    first = spec(routes["socket"], cold=False, sql_literal=f"{create}; {sql}")
+    first = spec(routes["socket"], cold=False, statements=[same(f"{create}; {sql}")])
     code, said, _ = talk(client, say(first, wire.Slice(1, count=10)))
     assert code == wire.EXIT_FAILED
     assert isinstance(said[1], wire.Error)
@@ -169,7 +173,7 @@ def test_the_environment_has_no_say(client: Path, routes: dict[str, Route], tmp_
 
 def test_a_long_message_is_cut_and_the_session_is_in_utc(client: Path, routes: dict[str, Route]) -> None:
     sql = "do $$ begin raise '% %', current_setting('TimeZone'), repeat('\u00e4', 3000); end $$"
-    _, said, _ = talk(client, say(spec(routes["socket"], sql_literal=sql)), PGTZ="Asia/Tokyo")
+    _, said, _ = talk(client, say(spec(routes["socket"], statements=[same(sql)])), PGTZ="Asia/Tokyo")
     assert said == [wire.Error("ready", "P0001", "UTC " + 998 * "\u00e4")]
 
 

@@ -55,3 +55,11 @@ class FixtureMissing(PgperfError):
 
 class BrokerUnreachable(PgperfError):
     """Celery's broker did not take a message in time. Nothing is lost: the run stays queued."""
+
+
+class UnreadableBlock(PgperfError):
+    """A stored block that this version cannot read: written by a later one, or broken."""
+
+
+class TransferError(PgperfError):
+    """A file of definitions that cannot be read, or that cannot hold what it should. The message says where and why."""

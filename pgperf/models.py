@@ -250,7 +250,7 @@ class Run(models.Model):
 class VariantResult(models.Model):
     """One variant of one run, summarised: the row of the tables and of the CSV. Null: not known."""
 
-    run = models.ForeignKey(Run, models.CASCADE, related_name="variants")
+    run = models.ForeignKey(Run, models.CASCADE, related_name="variants", db_index=False)
     position = models.PositiveSmallIntegerField()
     label = models.CharField(max_length=200)
     workload = models.CharField(max_length=60)
@@ -316,13 +316,14 @@ class ComparisonResult(models.Model):
 class BlockResult(models.Model):
     """One variant in one block, packed. Written as each block ends, so a lost run keeps what it finished."""
 
-    run = models.ForeignKey(Run, models.CASCADE, related_name="blocks")
+    #: The constraint's index begins with the run and serves its queries too.
+    run = models.ForeignKey(Run, models.CASCADE, related_name="blocks", db_index=False)
     attempt = models.PositiveIntegerField()
     variant = models.CharField(max_length=200)
     cohort = models.PositiveSmallIntegerField()
     block = models.PositiveSmallIntegerField()
-    data = models.JSONField()  # records.VariantBlock without its histogram
-    histogram = models.BinaryField()
+    packed = models.BinaryField()  # records.VariantBlock without its histogram, as packing.py writes it
+    histogram = models.BinaryField()  # HdrHistogram V2, compressed
 
     class Meta:
         verbose_name = _("block result")

@@ -173,7 +173,7 @@ class VariantBlock:
     cohort: int
     block: int
     slices: tuple[SliceRecord, ...]
-    histogram: bytes = b""  # HdrHistogram V2, compressed, base64; nanoseconds, 3 significant digits
+    histogram: bytes = b""  # HdrHistogram V2, compressed; nanoseconds, 3 significant digits
     cold_us: dict[str, float | None] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     rows_per_op: int = 0

@@ -26,7 +26,7 @@ _PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0}
 
 
 def fold(durations: np.ndarray) -> bytes:
-    """Durations in ns, in any order, as an encoded HdrHistogram (V2, compressed, base64).
+    """Durations in ns, in any order, as an encoded HdrHistogram (V2, compressed).
 
     Those outside 1 ns to one hour are counted at the nearer end.
     """
@@ -35,7 +35,7 @@ def fold(durations: np.ndarray) -> bytes:
     values, counts = np.unique(_cell_starts(clipped), return_counts=True)
     for value, count in zip(values.tolist(), counts.tolist(), strict=True):
         histogram.record_value(value, count)
-    return histogram.encode()
+    return bytes(histogram.encode())
 
 
 def merge(encoded: Iterable[bytes]) -> HdrHistogram:
@@ -43,12 +43,12 @@ def merge(encoded: Iterable[bytes]) -> HdrHistogram:
     total = empty()
     for blob in encoded:
         if blob:
-            total.add(HdrHistogram.decode(blob))
+            total.add(HdrHistogram.decode(blob, b64_wrap=False))
     return total
 
 
 def empty() -> HdrHistogram:
-    return HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
+    return HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS, b64_wrap=False)
 
 
 def percentile_ns(histogram: HdrHistogram, percentile: float) -> float | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from django.core.exceptions import ValidationError
 from django.db import connections
 
 from pgperf.conf import get_settings
@@ -42,8 +43,9 @@ def resolve(database: Database, names: Iterable[str]) -> dict[str, Route]:
 
 
 def _route(database: Database, target: Target, login: Login) -> Route:
-    if login.host is not None:
-        _check_host(target, login.host)
+    _check_fields(database, ("dbname", "user", "credential"))
+    _check_fields(target, ("host", "port", "sslmode", "pooler"))
+    _check_host(target, login.host)
     return Route(
         name=target.route,
         host=target.host,
@@ -56,12 +58,32 @@ def _route(database: Database, target: Target, login: Login) -> Route:
     )
 
 
-def _check_host(target: Target, own: str) -> None:
-    """An alias's password goes to the alias's own host, or where settings allow it."""
-    if target.host != own and target.host not in get_settings().ALLOWED_HOSTS:
+def _check_fields(row: Database | Target, names: Iterable[str]) -> None:
+    """The form's rules again: a row may have come another way, and what it says goes to libpq."""
+    for name in names:
+        try:
+            row._meta.get_field(name).clean(getattr(row, name), row)
+        except ValidationError as error:
+            kind = row._meta.verbose_name
+            raise CredentialError(
+                f"{name}: {kind} {row} has a wrong one. {' '.join(error.messages)}"
+            ) from None
+
+
+def _check_host(target: Target, own: str | None) -> None:
+    """An alias's password goes to the alias's own host, or where settings allow it; others' where settings say so."""
+    settings = get_settings()
+    if target.host in settings.ALLOWED_HOSTS:
+        return
+    if own is not None and target.host != own:
         raise CredentialError(
             f"host: target {target} has {target.host!r}, which is not the alias's own host; "
             "to send the alias's password there, add it to PGPERF['ALLOWED_HOSTS']"
+        )
+    if own is None and settings.STRICT_HOSTS:
+        raise CredentialError(
+            f"host: target {target} has {target.host!r}, which is not in PGPERF['ALLOWED_HOSTS']; "
+            "with PGPERF['STRICT_HOSTS'] no password goes anywhere else"
         )
 
 

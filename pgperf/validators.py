@@ -2,6 +2,7 @@
 
 import math
 import re
+from ipaddress import ip_address
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -11,14 +12,24 @@ from pgperf.layers import LAYERS
 from pgperf.records import MODES
 
 _CREDENTIAL = re.compile(r"alias:\w[\w-]*|env:PGPERF_SECRET_[A-Z0-9_]+|file:\w[\w.-]*")
-_HOST = re.compile(r"/[\w./-]+|[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?|::1?")
+_PLAIN = re.compile(r"\w[\w.@$+-]*")
+_SOCKET = re.compile(r"/[A-Za-z0-9_./+-]+")
+_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+#: What the resolver would read as an address in disguise: 2130706433, 127.1, 0x7f000001.
+_NUMBER = re.compile(r"\d+|0[xX][0-9A-Fa-f]*")
+_NAME_BYTES, _HOST_BYTES, _SOCKET_BYTES = 63, 253, 100
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,29}")
 
 
 def plain_text(value: str) -> None:
-    """A database or user name that cannot be taken for a connection string."""
-    if "=" in value or "://" in value or not value.isprintable():
-        raise ValidationError(_("Give a plain name, not a connection string."))
+    """A database or user name that cannot be taken for a connection string, or for an option."""
+    if not _PLAIN.fullmatch(value) or len(value.encode(errors="replace")) > _NAME_BYTES:
+        raise ValidationError(
+            _(
+                "Give a plain name of at most 63 bytes (letters, digits, and _ . @ $ + - inside), "
+                "not a connection string."
+            )
+        )
 
 
 def credential_reference(value: str) -> None:
@@ -29,10 +40,34 @@ def credential_reference(value: str) -> None:
 
 
 def host(value: str) -> None:
-    if not _HOST.fullmatch(value) or "/.." in value:
+    """One host: a name, an address written in full, or the absolute directory of a Unix socket."""
+    if not (_is_socket(value) if value.startswith("/") else _is_address(value) or _is_host_name(value)):
         raise ValidationError(
-            _("Give one host name, one address, or the absolute directory of a Unix socket.")
+            _(
+                "Give one host name in ASCII, one address written in full, "
+                "or the absolute directory of a Unix socket."
+            )
         )
+
+
+def _is_socket(value: str) -> bool:
+    return bool(_SOCKET.fullmatch(value)) and ".." not in value.split("/") and len(value) <= _SOCKET_BYTES
+
+
+def _is_address(value: str) -> bool:
+    try:
+        return "%" not in value and bool(ip_address(value))
+    except ValueError:
+        return False
+
+
+def _is_host_name(value: str) -> bool:
+    labels = value.removesuffix(".").split(".")
+    return (
+        len(value) <= _HOST_BYTES
+        and all(_LABEL.fullmatch(label) for label in labels)
+        and not _NUMBER.fullmatch(labels[-1])
+    )
 
 
 def scalar_list(value: Any) -> None:

@@ -143,3 +143,46 @@ def test_nothing_prints_a_password(aliases: dict[str, Any], monkeypatch: pytest.
     with pytest.raises(CredentialError) as caught:
         resolve(database("alias:app", "evil.example", name="c"))
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("host", "db.example,evil.example"),
+        ("host", "postgres://evil.example"),
+        ("host", "db.example user=root"),
+        ("port", 0),
+        ("port", 65536),
+        ("sslmode", "require options=-cx=y"),
+        ("pooler", "statement"),
+    ],
+)
+def test_a_target_that_no_form_has_seen_is_checked_again(
+    aliases: dict[str, Any], field: str, value: Any
+) -> None:
+    row = database("alias:app")
+    row.targets.update(**{field: value})
+    with pytest.raises(CredentialError, match=f"^{field}: "):
+        resolve(row)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("dbname", "host=evil.example"), ("user", "app options=-cx=y"), ("dbname", "app\nx"), ("dbname", "%zz")],
+)
+def test_and_so_is_its_database(aliases: dict[str, Any], field: str, value: str) -> None:
+    with pytest.raises(CredentialError, match=f"^{field}: "):
+        resolve(database("env:PGPERF_SECRET_X", **{"user": "bench", field: value}))
+
+
+def test_strict_hosts_hold_for_every_credential(
+    aliases: dict[str, Any], settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGPERF_SECRET_X", SECRET)
+    row = database("env:PGPERF_SECRET_X", user="bench")
+    assert resolve(row).host == "db.example"
+    settings.PGPERF = {**settings.PGPERF, "STRICT_HOSTS": True}
+    with pytest.raises(CredentialError, match=r"^host: .*STRICT_HOSTS"):
+        resolve(row)
+    settings.PGPERF = {**settings.PGPERF, "ALLOWED_HOSTS": ["db.example"]}
+    assert resolve(row).host == "db.example"

@@ -19,7 +19,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.contrib.auth import get_user_model
 from django.db import Error, connections, router, transaction
 
-from pgperf import credentials, fixtures, layers, runs, store
+from pgperf import credentials, fixtures, layers, rails, runs, store
 from pgperf.analysis.summary import summarise
 from pgperf.conf import get_settings
 from pgperf.exceptions import CredentialError, FenceLost, PgperfError, RunCancelled
@@ -99,6 +99,7 @@ class _Job:
     watch: Watch | None
     skipped: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
+    access: dict[str, Any] = field(default_factory=dict)  # what the logins may do, for the environment
 
     def measure(self) -> Outcome:
         settings, run = get_settings(), self.run
@@ -117,7 +118,8 @@ class _Job:
         )
         with observer.pulse(settings.STALE_SECONDS / 3), looking(observer.look):
             self._prepare(plan, routes)
-            return execute(plan, routes, machine, observer)
+            railed = self._on_rails(plan, routes)
+            return execute(plan, railed, machine, observer)
 
     def done(self, outcome: Outcome) -> None:
         """The summary and the end in one transaction, under the fence."""
@@ -128,7 +130,7 @@ class _Job:
         def store_all() -> None:
             with transaction.atomic(using=router.db_for_write(Run)):
                 runs.finish(run)
-                store.save_facts(run, outcome.environment, outcome.timings)
+                store.save_facts(run, {**outcome.environment, **self.access}, outcome.timings)
                 store.save_summary(run, summary, skipped=dict(plan.skipped), partial=False)
 
         _end_once(run, Run.Status.DONE, store_all)
@@ -157,6 +159,13 @@ class _Job:
         routes = credentials.resolve(self.run.database, plan.definition.routes)
         self.secrets = {"password": next(iter(routes.values())).password}
         return routes
+
+    def _on_rails(self, plan: Plan, routes: dict[str, Route]) -> dict[str, Route]:
+        """Read-only sessions and proofs, as the workload and the Database demand them."""
+        assert self.run.database
+        railed = rails.put_on(plan, routes, self.run.database.production)
+        self.access = railed.facts()
+        return railed.routes
 
     def _prepare(self, plan: Plan, routes: Mapping[str, Route]) -> None:
         if all(variant.layer == "fake" for variant in plan.variants):

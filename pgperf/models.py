@@ -43,6 +43,10 @@ class Database(models.Model):
         verbose_name = _("database")
         verbose_name_plural = _("databases")
         ordering = ["name"]
+        permissions = [
+            ("import_database", _("Can import databases")),
+            ("export_database", _("Can export databases")),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -125,6 +129,10 @@ class Workload(models.Model):
         verbose_name = _("workload")
         verbose_name_plural = _("workloads")
         ordering = ["name"]
+        permissions = [
+            ("import_workload", _("Can import workloads")),
+            ("export_workload", _("Can export workloads")),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -137,6 +145,10 @@ class Benchmark(models.Model):
         APART = "apart", _("apart: clients and pooler on some processors, server on the others")
         TOGETHER = "together", _("together: everything on one processor")
         SCHEDULER = "scheduler", _("scheduler: left alone")
+
+    class Idle(models.TextChoices):
+        AWAKE = "awake", _("awake: processors do not sleep while a run measures, where the system lets us")
+        SYSTEM = "system", _("system: left alone; waking them is part of what is measured")
 
     name = models.SlugField(_("name"), max_length=60, unique=True)
     title = models.CharField(_("title"), max_length=200)
@@ -152,6 +164,7 @@ class Benchmark(models.Model):
     placement = models.CharField(
         _("placement"), max_length=12, choices=Placement.choices, default=Placement.APART
     )
+    idle = models.CharField(_("idle processors"), max_length=12, choices=Idle.choices, default=Idle.AWAKE)
     blocks = models.PositiveSmallIntegerField(
         _("blocks"), default=6, validators=[MinValueValidator(1), MaxValueValidator(100)]
     )
@@ -169,6 +182,10 @@ class Benchmark(models.Model):
         verbose_name = _("benchmark")
         verbose_name_plural = _("benchmarks")
         ordering = ["name"]
+        permissions = [
+            ("import_benchmark", _("Can import benchmarks")),
+            ("export_benchmark", _("Can export benchmarks")),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -232,6 +249,8 @@ class Run(models.Model):
     summary = models.JSONField(_("summary"), default=dict)
     analysis_version = models.PositiveSmallIntegerField(_("analysis version"), default=0)
     notes = models.TextField(_("notes"), blank=True)
+    #: `pgperf prune` leaves pinned runs alone.
+    pinned = models.BooleanField(_("pinned"), default=False)
 
     class Meta:
         verbose_name = _("run")

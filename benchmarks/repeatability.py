@@ -9,19 +9,15 @@ ratio stays within 5 % of its median over the runs, and wall time less start-up 
 
 import argparse
 import json
-import os
-import secrets
 import statistics
-import subprocess
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.example_site import ROOT, manage, run_benchmark
 from example.stack import Stack
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ def main() -> int:
     options = _options()
     bar = WIDER if options.quick else FULL
     with Stack(ROOT / ".stack" / "repeatability", keep=False) as stack:
-        _manage(stack.env, "set_up_site")
+        manage(stack.env, "set_up_site")
         runs = [_run(stack.env, options) for _ in range(3 if options.quick else options.runs)]
     if options.out:
         Path(options.out).write_text(json.dumps(runs))
@@ -64,22 +60,7 @@ def _run(stack_env: dict[str, str], options: argparse.Namespace) -> dict[str, An
     extra = (
         ["--layers=libpq,django_orm", "--routes=socket", "--blocks=6", "--rounds=1"] if options.quick else []
     )
-    printed = _manage(
-        stack_env, "pgperf", "run", "orm-overhead", "--quick", "--json", *extra, *options.extra.split()
-    )
-    return dict(json.loads(printed))
-
-
-def _manage(stack_env: dict[str, str], *words: str) -> str:
-    """What a manage.py command of the example site prints."""
-    admin = {"PGPERF_ADMIN_USER": "admin", "PGPERF_ADMIN_PASSWORD": secrets.token_urlsafe()}  # nobody logs in
-    env = {**os.environ, **admin, **stack_env}
-    done = subprocess.run(
-        [sys.executable, "manage.py", *words], cwd=ROOT, env=env, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise SystemExit(f"verdict: cannot measure: {done.stderr[-2000:]}")
-    return done.stdout
+    return run_benchmark(stack_env, "orm-overhead", "--quick", *extra, *options.extra.split())
 
 
 def _controls(runs: list[dict[str, Any]], bar: Bar) -> bool:

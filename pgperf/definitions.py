@@ -30,6 +30,7 @@ class Overrides:
     routes: Sequence[str] | None = None
     clients: Sequence[int] | None = None
     placement: str | None = None
+    idle: str | None = None
     slice_ms: int | None = None
     rounds: int | None = None
     blocks: int | None = None
@@ -52,7 +53,8 @@ def freeze(
         routes=_routes(benchmark, database, overrides.routes),
         modes=_checked("modes", benchmark.modes, validators.mode_list),
         clients=_clients(preset.pick("clients")),
-        placement=_placement(preset.pick("placement")),
+        placement=_one_of("placement", preset.pick("placement"), records.PLACEMENTS),
+        idle=_one_of("idle", preset.pick("idle"), records.IDLES),
         blocks=_number("blocks", preset.pick("blocks", QUICK_BLOCKS)),
         rounds=_number("rounds", preset.pick("rounds", QUICK_ROUNDS)),
         window_ms=_slice(preset.pick("slice_ms")),
@@ -136,11 +138,9 @@ def _clients(value: Any) -> tuple[int, ...]:
     return clients
 
 
-def _placement(value: Any) -> str:
-    if value not in records.PLACEMENTS:
-        raise InvalidDefinition(
-            f"placement: {value!r} is unknown; choose from {', '.join(records.PLACEMENTS)}"
-        )
+def _one_of(field: str, value: Any, choices: Sequence[str]) -> str:
+    if value not in choices:
+        raise InvalidDefinition(f"{field}: {value!r} is unknown; choose from {', '.join(choices)}")
     return str(value)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 from pgperf.wire import Statement
 
 PLACEMENTS = ("apart", "together", "scheduler")
+IDLES = ("awake", "system")  # may processors sleep while a run measures?
 MODES = ("simple", "prepared")
 CONNECTS = ("persistent",)
 
@@ -62,6 +63,7 @@ class Definition:
     modes: tuple[str, ...] = ("simple",)
     clients: tuple[int, ...] = (1,)
     placement: str = "apart"
+    idle: str = "awake"
     blocks: int = 6
     rounds: int = 5
     window_ms: int = 0  # 0: the pilot sets it

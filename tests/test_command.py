@@ -102,13 +102,14 @@ class TestRun:
 
     def test_options_reach_the_definition(self, spin: Benchmark) -> None:
         Target.objects.update(host="127.0.0.1")
-        words = "--quick --layers fake --routes tcp,socket --clients 1,2 --placement scheduler --slice-ms 12"
+        words = "--quick --layers fake --routes tcp,socket --clients 1,2 --placement scheduler --idle system --slice-ms 12"
         pgperf("run", "spin", *words.split(), "--rounds", "2", "--blocks", "1")
         run = Run.objects.get()
-        kept = {name: run.definition[name] for name in ("routes", "clients", "window_ms", "rounds", "blocks")}
+        kept = {name: run.definition[name] for name in ("routes", "clients", "idle", "window_ms", "rounds", "blocks")}
         assert kept == {
             "routes": ["tcp", "socket"],
             "clients": [1, 2],
+            "idle": "system",
             "window_ms": 12,
             "rounds": 2,
             "blocks": 1,
@@ -128,6 +129,7 @@ class TestRun:
             (["spin", "--blocks", "0"], "blocks: "),
             (["spin", "--slice-ms", "-1"], "slice_ms: "),
             (["spin", "--placement", "moon"], "invalid choice"),
+            (["spin", "--idle", "asleep"], "invalid choice"),
             ([], "required: name"),
         ],
     )

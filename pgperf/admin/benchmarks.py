@@ -27,7 +27,7 @@ class BenchmarkAdmin(pages.Styled, admin.ModelAdmin):
     save_as = True
     fieldsets = (
         (None, {"fields": ("name", "title", "description", "workload", "database")}),
-        (_("What is compared"), {"fields": ("layers", "routes", "modes", "clients", "placement")}),
+        (_("What is compared"), {"fields": ("layers", "routes", "modes", "clients", "placement", "idle")}),
         (_("How long"), {"fields": ("blocks", "rounds", "slice_ms")}),
     )
 

@@ -73,6 +73,7 @@ class BenchmarkForm(forms.ModelForm):
             "modes",
             "clients",
             "placement",
+            "idle",
             "blocks",
             "rounds",
             "slice_ms",

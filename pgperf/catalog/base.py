@@ -18,6 +18,7 @@ class CatalogBenchmark:
     modes: tuple[str, ...] = ("simple",)
     clients: tuple[int, ...] = (1,)
     placement: str = "apart"
+    idle: str = "awake"
     blocks: int = 6
     rounds: int = 5
     slice_ms: int = 0

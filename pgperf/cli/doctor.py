@@ -15,7 +15,12 @@ from pgperf.exceptions import PgperfError
 from pgperf.models import Benchmark, Database, Run
 from pgperf.records import Route
 from pgperf.reports.run import live_workers, worker_command
+from pgperf.runner import idle
 from pgperf.runner.monitor import Monitor
+
+_AWAKE_HINT = (
+    f'let the worker\'s user write {idle.DEVICE} (udev: GROUP, MODE="0660"); without it results scatter more'
+)
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,11 @@ def tables() -> Iterator[Finding]:
 
 def machine() -> Iterator[Finding]:
     """What ends with the runner, and each layer."""
+    asleep = idle.refusal()
+    if asleep:
+        yield Finding("note", "idle processors", f"cannot be kept awake: {asleep}", _AWAKE_HINT)
+    else:
+        yield Finding("ok", "idle processors", "can be kept awake while a run measures")
     if shutil.which("setpriv"):
         yield Finding("ok", "setpriv", "clients die with their runner")
     else:

@@ -17,7 +17,7 @@ from pgperf.definitions import Overrides
 from pgperf.exceptions import RunConflict, RunWaits
 from pgperf.models import Benchmark, Database, Run
 from pgperf.perform import perform
-from pgperf.records import PLACEMENTS
+from pgperf.records import IDLES, PLACEMENTS
 from pgperf.reports.run import TERMINAL, progress_json, run_json
 
 #: As the run page does: polling must not disturb what it watches.
@@ -37,6 +37,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--routes", type=_names, metavar="A,B")
     parser.add_argument("--clients", type=_numbers, metavar="1,8")
     parser.add_argument("--placement", choices=PLACEMENTS)
+    parser.add_argument("--idle", choices=IDLES, help="may processors sleep while a run measures?")
     parser.add_argument("--slice-ms", type=int, metavar="N", help="length of a slice; 0: a pilot sets it")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds per block")
     parser.add_argument("--blocks", type=int, metavar="N", help="an interval needs 6 or more")
@@ -148,7 +149,7 @@ def _print(ended: Run, out: OutputWrapper, *, as_json: bool) -> None:
 
 
 def _overrides(options: dict[str, Any]) -> Overrides:
-    names = ("layers", "routes", "clients", "placement", "slice_ms", "rounds", "blocks", "quick")
+    names = ("layers", "routes", "clients", "placement", "idle", "slice_ms", "rounds", "blocks", "quick")
     return Overrides(**{name: options[name] for name in names})
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 
 import pgperf
+from pgperf.runner.idle import Idle
 from pgperf.runner.placement import Seats
 
 _PACKAGES = (
@@ -34,7 +35,7 @@ _SETTINGS = (
 Query = Callable[[str], list[list[str | None]]]
 
 
-def before(query: Query, pooler_pid: int | None, seats: Seats) -> dict[str, Any]:
+def before(query: Query, pooler_pid: int | None, seats: Seats, idle: Idle) -> dict[str, Any]:
     """Facts that hold before the first block."""
     return {
         "pgperf": pgperf.__version__,
@@ -44,6 +45,7 @@ def before(query: Query, pooler_pid: int | None, seats: Seats) -> dict[str, Any]
         "server": _server(query),
         "pooler": _pooler(pooler_pid),
         "placement": seats.to_json(),
+        "idle": idle.to_json(),
     }
 
 

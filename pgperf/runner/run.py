@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from pgperf.exceptions import ClientFailed, RunCancelled
 from pgperf.records import Plan, Route, Timings, VariantBlock
-from pgperf.runner import environment, placement, preflight
+from pgperf.runner import environment, idle, placement, preflight
 from pgperf.runner.block import Bench, Clock, run_block
 from pgperf.runner.server import Server
 
@@ -58,7 +58,8 @@ def execute(plan: Plan, routes: dict[str, Route], machine: Machine, observer: Ob
         seats = placement.seats(plan.definition.placement, os.sched_getaffinity(0), server.pin_refusal())
         plan = _placed(plan, seats.placement)
         clock = Clock()
-        facts = environment.before(server.query, server.pooler_pid, seats)
+        awake = stack.enter_context(idle.held(plan.definition.idle))
+        facts = environment.before(server.query, server.pooler_pid, seats, awake)
         breathe = _Breath(plan, machine, observer, begin)
         bench = Bench(
             plan, routes, machine.build_dir, seats, server.application, clock, server.finder(seats), breathe

@@ -1,0 +1,79 @@
+"""What does waking idle processors cost, and how much steadier are results without it?
+
+    python -m benchmarks.idle_processors [--pairs 3] [--quick]
+
+Runs `orm-overhead --quick` with processors kept awake and left alone, turn by turn, in random order within each pair.
+Prints the time per operation of every variant under both, and the geometric mean of the half-widths of all intervals.
+The bar: the geometric mean of the half-widths is smaller with processors awake.
+`--quick`: two pairs of short runs of two rungs on one route, under a minute.
+"""
+
+import argparse
+import random
+import statistics
+import sys
+from collections import defaultdict
+from itertools import chain
+from typing import Any
+
+from benchmarks.example_site import ROOT, manage, run_benchmark
+from example.stack import Stack
+
+_SHORT = ("--layers=libpq,django_orm", "--routes=socket", "--blocks=6", "--rounds=1")
+Runs = dict[str, list[dict[str, Any]]]
+
+
+def main() -> int:
+    options = _options()
+    with Stack(ROOT / ".stack" / "idle-processors", keep=False) as stack:
+        manage(stack.env, "set_up_site")
+        runs = _measure(stack.env, 2 if options.quick else options.pairs, _SHORT if options.quick else ())
+    _print_times(runs)
+    awake, system = (_scatter(runs[idle]) for idle in ("awake", "system"))
+    print(f"\nhalf-width of an interval, geometric mean: awake {awake:.2%}, system {system:.2%}\n")
+    print("verdict: " + ("the bar holds" if awake < system else "the bar does NOT hold"))
+    return 0 if awake < system else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--quick", action="store_true")
+    return parser.parse_args()
+
+
+def _measure(stack_env: dict[str, str], pairs: int, extra: tuple[str, ...]) -> Runs:
+    runs: Runs = defaultdict(list)
+    for _ in range(pairs):
+        for idle in random.sample(("awake", "system"), 2):
+            run = run_benchmark(stack_env, "orm-overhead", "--quick", f"--idle={idle}", *extra)
+            if run["run"]["environment"]["idle"]["idle"] != idle:
+                raise SystemExit(f"verdict: cannot measure: {run['run']['environment']['idle']['note']}")
+            runs[idle].append(run)
+    return runs
+
+
+def _print_times(runs: Runs) -> None:
+    print(f"{'µs per operation, median of the runs':<38} {'awake':>8} {'system':>8} {'waking':>8}")
+    awake, system = (_times(runs[idle]) for idle in ("awake", "system"))
+    for label, us in awake.items():
+        print(f"{label:<38} {us:>8.1f} {system[label]:>8.1f} {system[label] - us:>8.1f}")
+
+
+def _times(runs: list[dict[str, Any]]) -> dict[str, float]:
+    steps: dict[str, list[float]] = defaultdict(list)
+    for ladder in chain.from_iterable(run["ladders"] for run in runs):
+        for step in ladder["steps"]:
+            steps[step["label"]].append(step["us"])
+    return {label: statistics.median(values) for label, values in steps.items()}
+
+
+def _scatter(runs: list[dict[str, Any]]) -> float:
+    comparisons = chain.from_iterable(run["comparisons"] for run in runs)
+    return statistics.geometric_mean((c["high"] - c["low"]) / 2 for c in comparisons)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

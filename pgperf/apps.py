@@ -1,7 +1,7 @@
 """The app's configuration: what is wired when Django starts. Nothing here touches a database or the broker."""
 
 from django.apps import AppConfig
-from django.db.models.signals import post_migrate
+from django.db.models.signals import post_migrate, pre_delete
 from django.utils.translation import gettext_lazy as _
 
 
@@ -13,6 +13,9 @@ class PgperfConfig(AppConfig):
 
     def ready(self) -> None:
         # Only now are there models to import; the checks register themselves. A worker's hooks come with tasks.py.
-        from pgperf import catalog_rows, checks  # noqa: F401
+        from pgperf import catalog_rows, checks, models, rights  # noqa: F401
 
         post_migrate.connect(catalog_rows.copy_catalog, sender=self, dispatch_uid="pgperf.copy_catalog")
+        for model in (models.Database, models.Benchmark):
+            uid = f"pgperf.remember_groups.{model.__name__}"
+            pre_delete.connect(rights.remember_groups, sender=model, dispatch_uid=uid)

@@ -1,6 +1,7 @@
 """Definitions and results as tables: fields and constraints only. runs.py moves a Run, store.py writes results."""
 
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -38,6 +39,15 @@ class Database(models.Model):
         help_text=_("pgperf may create its tables in a schema named pgperf."),
     )
     notes = models.TextField(_("notes"), blank=True)
+    #: db_constraint=False: groups may live in another database.
+    groups = models.ManyToManyField(
+        Group,
+        verbose_name=_("groups"),
+        blank=True,
+        db_constraint=False,
+        related_name="+",
+        help_text=_("Who may see it and run on it, with the permissions that takes; empty: everybody with them."),
+    )
 
     class Meta:
         verbose_name = _("database")
@@ -46,6 +56,7 @@ class Database(models.Model):
         permissions = [
             ("import_database", _("Can import databases")),
             ("export_database", _("Can export databases")),
+            ("manage_targets", _("Can say where databases are and who logs in")),
         ]
 
     def __str__(self) -> str:
@@ -177,6 +188,14 @@ class Benchmark(models.Model):
         validators=[MaxValueValidator(5000)],
         help_text=_("0: a pilot sets it, 50 ms to 5 s."),
     )
+    groups = models.ManyToManyField(
+        Group,
+        verbose_name=_("groups"),
+        blank=True,
+        db_constraint=False,
+        related_name="+",
+        help_text=_("Who may see it and run it, with the permissions that takes; empty: everybody with them."),
+    )
 
     class Meta:
         verbose_name = _("benchmark")
@@ -223,6 +242,10 @@ class Run(models.Model):
         verbose_name=_("requested by"),
     )
     requested_at = models.DateTimeField(_("requested"))
+    #: The name that was typed, as a production Database asks for it; the worker looks again.
+    confirmed_name = models.CharField(max_length=60, blank=True, editable=False)
+    #: Its Benchmark or Database had groups and is gone: nobody but a superuser may see the run.
+    restricted = models.BooleanField(default=False, editable=False)
     #: Secret-free token of the form that asked for it: a double click finds the first one's row.
     request_token = models.CharField(max_length=64, unique=True, null=True, blank=True, editable=False)
     started_at = models.DateTimeField(_("started"), null=True, blank=True)

@@ -13,6 +13,11 @@ _COLD = (
     ("next_ten", "next ten"), ("other_query_first", "other, first"), ("other_query_second", "other, second"),
 )  # fmt: skip
 
+_IDLE = {
+    "awake": "Processors were kept awake; on an idle machine every call also pays for waking them (--idle system).",
+    "system": "Idle processors could sleep: waking them is part of every call here, and much of the scatter.",
+}
+
 
 def report(result: Row) -> str:
     """Everything a reader of a terminal needs, part by part."""
@@ -33,6 +38,8 @@ def _headline(run: Row) -> str:
     line = f"{run['benchmark']} #{run['id']} on {run['database']}{kind}: {run['status']}"
     if run["partial"]:
         line += "\nUnfinished: the figures are those of its finished blocks."
+    idle = run["environment"].get("idle", {}).get("idle")
+    line += f"\n{_IDLE[idle]}" if idle in _IDLE else ""
     return line
 
 

@@ -38,6 +38,7 @@ class Result:
     environment: list[Table] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     partial: bool = False
+    idle: str = ""  # "awake" or "system"; "" where the run does not know
 
 
 def result(run: Run) -> Result:
@@ -49,6 +50,7 @@ def result(run: Run) -> Result:
         "timings": tables.timings_table(run.timings) if run.timings else None,
         "skipped": {charts.layer_title(name): why for name, why in run.summary.get("skipped", {}).items()},
         "partial": bool(run.summary.get("partial", False)),
+        "idle": run.environment.get("idle", {}).get("idle", ""),
     }
     return Result(**_ladder_parts(ladders), **_variant_parts(run), **_comparison_parts(run), **about)
 

@@ -30,6 +30,15 @@ def test_a_finished_run_shows_all_it_has(admin_page: Client, run: Run) -> None:
     assert "pgperf/progress.js" not in text
 
 
+@pytest.mark.parametrize(
+    ("idle", "said"), [("awake", "kept awake while this ran"), ("system", "could sleep while this ran")]
+)
+def test_a_reader_learns_whether_processors_slept(admin_page: Client, run: Run, idle: str, said: str) -> None:
+    run.environment = {**run.environment, "idle": {"idle": idle, "note": ""}}
+    run.save()
+    assert said in admin_page.get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()
+
+
 def test_every_canvas_has_a_role_a_label_and_its_data(admin_page: Client, run: Run) -> None:
     text = admin_page.get(page(run)).content.decode()
     canvases = text.count("<canvas ")

@@ -65,3 +65,11 @@ def test_what_was_skipped_and_what_is_unfinished(run: Run) -> None:
 def test_a_run_without_results() -> None:
     run = make_run(Run.Status.FAILED)
     assert report(run_json(run)) == f"orm-overhead #{run.pk} on demo: failed"
+
+
+@pytest.mark.parametrize(
+    ("idle", "said"), [("awake", "Processors were kept awake"), ("system", "Idle processors could sleep")]
+)
+def test_the_headline_says_whether_processors_slept(run: Run, idle: str, said: str) -> None:
+    run.environment = {**run.environment, "idle": {"idle": idle, "note": ""}}
+    assert said in report(run_json(run)).split("\n\n")[0]

@@ -16,10 +16,9 @@ from itertools import count
 from typing import Any, Protocol
 
 from celery.exceptions import SoftTimeLimitExceeded
-from django.contrib.auth import get_user_model
 from django.db import Error, connections, router, transaction
 
-from pgperf import credentials, fixtures, layers, rails, runs, store
+from pgperf import credentials, fixtures, layers, rails, rights, runs, store
 from pgperf.analysis.summary import summarise
 from pgperf.conf import get_settings
 from pgperf.exceptions import CredentialError, FenceLost, PgperfError, RunCancelled
@@ -284,16 +283,17 @@ class _Recorder:
 
 
 def _check_permission(run: Run) -> None:
-    """Whoever asked must still be allowed to; a command has nobody to ask for."""
-    if run.requested_by_id is None:
-        return
-    user = get_user_model()._default_manager.filter(pk=run.requested_by_id).first()
-    if user is None or not user.is_active or not user.has_perm("pgperf.start_run"):
-        raise PermissionGone("permission: the user who asked for this run may not start runs any more")
+    """Whoever asked must still be allowed to, and must have known that the database is in production."""
+    if reason := rights.refusal(run):
+        raise PermissionGone(f"permission: {reason}")
+    if run.database and run.database.production and run.confirmed_name != run.database.name:
+        raise PermissionGone(
+            f"database: {run.database} is in production, and nobody typed its name; ask for the run again"
+        )
 
 
 class PermissionGone(PgperfError):
-    """Between the request and the run, its user lost the permission to start runs."""
+    """Between the request and the run, its user lost a permission, or its Database became a production one."""
 
 
 def _summarise_part(run: Run, definition: Definition, skipped: Mapping[str, str]) -> bool:

@@ -25,7 +25,7 @@ from django.dispatch import Signal
 from pgperf import sending, signals
 from pgperf.conf import get_settings
 from pgperf.definitions import AS_SAVED, Overrides, freeze
-from pgperf.exceptions import BrokerUnreachable, FenceLost, RunConflict, RunWaits
+from pgperf.exceptions import BrokerUnreachable, FenceLost, InvalidDefinition, RunConflict, RunWaits
 from pgperf.models import Benchmark, Database, Run, Worker
 
 logger = logging.getLogger(__name__)
@@ -52,19 +52,24 @@ def request(
     user: AbstractBaseUser | None = None,
     token: str | None = None,
     foreground: bool = False,
+    confirmed: str = "",
 ) -> Run:
     """Queue a run; the same token asked again gives the first one's row. `foreground`: no message is sent.
 
+    `confirmed` is what was typed as the name of the database, which one in production asks for.
     Raises InvalidDefinition naming the field that cannot be run as it is.
     """
     if token and (known := _runs().filter(request_token=token).first()):
         return known
+    if database.production and confirmed != database.name:
+        raise InvalidDefinition(f"database: {database} is in production: type its name to confirm")
     definition = freeze(benchmark, database, replace(overrides, quick=overrides.quick or quick))
     fields = {
         "benchmark": benchmark,
         "benchmark_name": benchmark.name,
         "database": database,
         "database_name": database.name,
+        "confirmed_name": confirmed,
         "quick": overrides.quick or quick,
         "definition": definition.to_json(),
         "definition_hash": definition.digest(),

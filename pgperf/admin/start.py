@@ -13,7 +13,7 @@ from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from pgperf import runs
+from pgperf import rights, runs
 from pgperf.admin import pages
 from pgperf.exceptions import PgperfError
 from pgperf.models import Benchmark, Database, Run
@@ -29,12 +29,16 @@ LENGTHS = (
 class StartForm(forms.Form):
     """Where to run and how long. `token` makes a double click find the run that the first click made."""
 
-    database = forms.ModelChoiceField(Database.objects.all(), label=_("database"), empty_label=None)
+    database = forms.ModelChoiceField(Database.objects.none(), label=_("database"), empty_label=None)
     length = forms.ChoiceField(choices=LENGTHS, widget=forms.RadioSelect, label=_("length"))
     confirm_name = forms.CharField(
         required=False, label=_("name of the database"), widget=forms.TextInput(attrs={"autocomplete": "off"})
     )
     token = forms.CharField(widget=forms.HiddenInput, validators=[RegexValidator(r"\A[0-9a-f]{32}\Z")])
+
+    def __init__(self, databases: QuerySet[Database], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["database"].queryset = databases  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -53,8 +57,8 @@ def start_view(page: admin.ModelAdmin, request: HttpRequest, benchmark_id: int) 
         raise PermissionDenied
     if request.method not in ("GET", "HEAD", "POST"):
         return HttpResponseNotAllowed(["GET", "POST"])
-    benchmark = get_object_or_404(Benchmark, pk=benchmark_id)
-    databases = Database.objects.all()
+    benchmark = get_object_or_404(page.get_queryset(request), pk=benchmark_id)
+    databases = rights.visible(Database.objects.all(), request.user)
     form = _form(request, benchmark, databases)
     if request.method == "POST" and form.is_valid():
         run = _request_run(page, request, benchmark, form)
@@ -67,11 +71,12 @@ def start_view(page: admin.ModelAdmin, request: HttpRequest, benchmark_id: int) 
 
 def _form(request: HttpRequest, benchmark: Benchmark, databases: QuerySet[Database]) -> StartForm:
     if request.method == "POST":
-        return StartForm(request.POST)
+        return StartForm(databases, request.POST)
     wished = _by_number(databases, request.GET.get("database", ""))
-    chosen = wished or benchmark.database or databases.first()
+    usual = _by_number(databases, str(benchmark.database_id))
+    chosen = wished or usual or databases.first()
     length = "quick" if request.GET.get("length") == "quick" else "full"
-    return StartForm(initial={"database": chosen and chosen.pk, "length": length, "token": uuid.uuid4().hex})
+    return StartForm(databases, initial={"database": chosen and chosen.pk, "length": length, "token": uuid.uuid4().hex})
 
 
 def _request_run(
@@ -83,7 +88,14 @@ def _request_run(
     known = Run.objects.filter(request_token=asked["token"]).exists()
     assert request.user.is_authenticated  # admin_view saw to it
     try:
-        run = runs.request(benchmark, database, quick=quick, user=request.user, token=asked["token"])
+        run = runs.request(
+            benchmark,
+            database,
+            quick=quick,
+            user=request.user,
+            token=asked["token"],
+            confirmed=asked["confirm_name"].strip(),
+        )
     except PgperfError as error:
         form.add_error(None, str(error))
         return None

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from time import sleep
 from typing import Any
@@ -41,13 +42,22 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--slice-ms", type=int, metavar="N", help="length of a slice; 0: a pilot sets it")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds per block")
     parser.add_argument("--blocks", type=int, metavar="N", help="an interval needs 6 or more")
+    parser.add_argument(
+        "--confirm", default="", metavar="DB", help="its name once more, for a database in production"
+    )
 
 
 def run(options: dict[str, Any], out: OutputWrapper, err: OutputWrapper) -> None:
     """Run, print, and succeed only if the run is done."""
     benchmark = find_benchmark(options["name"])
     database = find_database(options["database"], benchmark)
-    asked = runs.request(benchmark, database, _overrides(options), foreground=not options["queue"])
+    asked = runs.request(
+        benchmark,
+        database,
+        _overrides(options),
+        foreground=not options["queue"],
+        confirmed=_confirmed(database, options["confirm"], err),
+    )
     bar = Bar(err)
     try:
         ended = _through_celery(asked, bar) if options["queue"] else _here(asked, bar)
@@ -79,6 +89,19 @@ def find_database(name: str, benchmark: Benchmark) -> Database:
         problem = f"There is no database {name!r}" if name else "Say which database with --database"
         raise CommandError(f"{problem}; there is {there}.")
     return found
+
+
+def _confirmed(database: Database, given: str, err: OutputWrapper) -> str:
+    """What was typed as the name of a database in production; asked for where somebody can answer."""
+    if not database.production:
+        return ""
+    if not given and sys.stdin.isatty():
+        err.write(f"{database} is a production database. Type its name to go on: ", ending="")
+        err.flush()
+        given = sys.stdin.readline().strip()
+    if given != database.name:
+        raise CommandError(f"{database} is a production database: repeat its name with --confirm {database}.")
+    return given
 
 
 def _here(asked: Run, bar: Bar) -> Run:

@@ -16,6 +16,10 @@ class Settings:
     QUEUE: str = "pgperf"
     #: Where `pgperf build` puts the C client.
     BUILD_DIR: str = str(Path.home() / ".cache" / "pgperf")
+    #: Layer -> the Python that runs its client, for those whose driver this environment lacks.
+    INTERPRETERS: dict[str, str] = field(default_factory=dict)
+    #: Show pgperf in Django's default admin site; else the site calls pgperf.admin.register(its own).
+    ADMIN_AUTOREGISTER: bool = True
     #: pg_config of the libpq that the C client links to; "" looks on PATH.
     PG_CONFIG: str = ""
     CC: str = "cc"

@@ -3,8 +3,10 @@
 import importlib.util
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,11 @@ LAYERS: dict[str, Layer] = {
 }
 
 C_CLIENT = "pgperf-libpq"
+#: Below BUILD_DIR: the virtual environment that `pgperf build --drivers` makes.
+DRIVERS = "drivers"
+#: Layer -> Python that runs its client, where the site named none.
+NO_INTERPRETERS: Mapping[str, str] = MappingProxyType({})
+_ALONE = str(Path(__file__).parent / "clients" / "alone.py")
 
 
 def django_driver() -> str:
@@ -62,7 +69,9 @@ def django_driver() -> str:
     return "psycopg" if importlib.util.find_spec("psycopg") else "psycopg2"
 
 
-def unavailable(layer: str, mode: str, build_dir: str) -> str:
+def unavailable(
+    layer: str, mode: str, build_dir: str, interpreters: Mapping[str, str] = NO_INTERPRETERS
+) -> str:
     """Why this machine cannot run the layer in that mode, with the remedy; "" if it can."""
     entry = LAYERS[layer]
     if mode not in entry.modes:
@@ -71,9 +80,47 @@ def unavailable(layer: str, mode: str, build_dir: str) -> str:
         return "Django over psycopg2 binds on the client; prepared statements need psycopg 3"
     if not entry.program and not c_client(build_dir):
         return "the C client is not built: run `manage.py pgperf build`"
-    if entry.modules and not any(importlib.util.find_spec(name) for name in entry.modules):
-        return f"not installed: pip install {entry.modules[0]}"
+    if entry.program and not interpreter(layer, build_dir, interpreters):
+        return _no_driver(entry)
     return ""
+
+
+def needs_site(layer: str) -> bool:
+    """Does the layer measure the site's own Django, which lives in the site's own environment?"""
+    return LAYERS[layer].program == "django_client"
+
+
+def may_run_elsewhere(layer: str) -> bool:
+    """Is it a driver alone that the layer measures, so that any Python with that driver will do?"""
+    return bool(LAYERS[layer].modules) and not needs_site(layer)
+
+
+def in_site(layer: str) -> bool:
+    """Is there a driver for the layer in this environment?"""
+    modules = LAYERS[layer].modules
+    return not modules or any(importlib.util.find_spec(name) for name in modules)
+
+
+def interpreter(layer: str, build_dir: str, interpreters: Mapping[str, str] = NO_INTERPRETERS) -> str:
+    """The Python that runs the layer's client: the one named for it, else this one if it has the driver, else the one
+    of pgperf's own environment if that has it; "" if none has.
+    """
+    if layer in interpreters and may_run_elsewhere(layer):
+        return shutil.which(interpreters[layer]) or ""
+    if in_site(layer):
+        return sys.executable
+    own = Path(build_dir) / DRIVERS
+    if needs_site(layer) or not any(
+        any(own.glob(f"lib/python*/site-packages/{name}/__init__.py")) for name in LAYERS[layer].modules
+    ):
+        return ""
+    return shutil.which(str(own / "bin" / "python")) or ""
+
+
+def _no_driver(entry: Layer) -> str:
+    if needs_site(entry.name):
+        return f"not installed: pip install {entry.modules[0]}"
+    return f"{entry.modules[0]} is not installed here: run `manage.py pgperf build --drivers`"
 
 
 def c_client(build_dir: str) -> str:
@@ -81,9 +128,12 @@ def c_client(build_dir: str) -> str:
     return shutil.which(str(Path(build_dir) / C_CLIENT)) or ""
 
 
-def command(layer: str, build_dir: str) -> list[str]:
+def command(layer: str, build_dir: str, interpreters: Mapping[str, str] = NO_INTERPRETERS) -> list[str]:
     """The argv that starts the layer's client. It never holds anything secret."""
     entry = LAYERS[layer]
     if not entry.program:
         return [c_client(build_dir)]
-    return [sys.executable, "-m", f"pgperf.clients.{entry.program}"]
+    python = interpreter(layer, build_dir, interpreters)
+    if python == sys.executable:
+        return [python, "-m", f"pgperf.clients.{entry.program}"]
+    return [python, "-I", _ALONE, entry.program]

@@ -66,11 +66,15 @@ def perform(run_id: int, worker: str, watch: Watch | None = None) -> Run:
     return run
 
 
-def skipped_layers(definition: Definition, build_dir: str) -> dict[str, str]:
+def skipped_layers(
+    definition: Definition, build_dir: str, interpreters: Mapping[str, str] = layers.NO_INTERPRETERS
+) -> dict[str, str]:
     """What of the definition this machine cannot run: "layer" or "layer/mode" -> the reason."""
     skipped: dict[str, str] = {}
     for layer in definition.layers:
-        reasons = {mode: layers.unavailable(layer, mode, build_dir) for mode in definition.modes}
+        reasons = {
+            mode: layers.unavailable(layer, mode, build_dir, interpreters) for mode in definition.modes
+        }
         lacking = {mode: reason for mode, reason in reasons.items() if reason}
         if len(lacking) == len(reasons):
             skipped[layer] = next(iter(lacking.values()))
@@ -87,7 +91,9 @@ def summarise_lost_runs() -> list[int]:
 
 def _summarise_lost(run: Run) -> bool:
     definition = Definition.from_json(run.definition)
-    return _summarise_part(run, definition, skipped_layers(definition, get_settings().BUILD_DIR))
+    settings = get_settings()
+    skipped = skipped_layers(definition, settings.BUILD_DIR, settings.INTERPRETERS)
+    return _summarise_part(run, definition, skipped)
 
 
 @dataclass
@@ -104,7 +110,7 @@ class _Job:
         settings, run = get_settings(), self.run
         _check_permission(run)
         definition = Definition.from_json(run.definition)
-        self.skipped = skipped_layers(definition, settings.BUILD_DIR)
+        self.skipped = skipped_layers(definition, settings.BUILD_DIR, settings.INTERPRETERS)
         plan = make_plan(definition, self.skipped)
         routes = self._routes(plan)
         observer = _Recorder(run, self.watch, settings.HEARTBEAT_SECONDS, _patience_s())
@@ -114,6 +120,7 @@ class _Job:
             pin_server=settings.PIN_SERVER,
             connection_share=settings.CONNECTION_SHARE,
             max_run_seconds=settings.MAX_RUN_SECONDS,
+            interpreters=settings.INTERPRETERS,
         )
         with observer.pulse(settings.STALE_SECONDS / 3), looking(observer.look):
             self._prepare(plan, routes)

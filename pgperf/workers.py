@@ -107,8 +107,9 @@ class Beat(threading.Thread):
 
 def abilities() -> dict[str, str]:
     """Layer -> why this machine cannot run it; "" if it can."""
-    build_dir = get_settings().BUILD_DIR
-    return {name: pool_refusal or layers.unavailable(name, "simple", build_dir) for name in layers.LAYERS}
+    settings = get_settings()
+    known = settings.BUILD_DIR, settings.INTERPRETERS
+    return {name: pool_refusal or layers.unavailable(name, "simple", *known) for name in layers.LAYERS}
 
 
 def versions() -> dict[str, str]:

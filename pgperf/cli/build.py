@@ -1,12 +1,34 @@
-"""`pgperf build`: compiles the C client."""
+"""`pgperf build`: compiles the C client and, when asked, makes the environment for the drivers the site lacks."""
+
+from argparse import ArgumentParser
+from typing import Any
 
 from django.core.management.base import OutputWrapper
 
 from pgperf.build import build
-from pgperf.conf import get_settings
+from pgperf.conf import Settings, get_settings
+from pgperf.drivers import build_drivers
 
 
-def run(out: OutputWrapper) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--drivers",
+        action="store_true",
+        help="also install the drivers the site lacks, into a virtual environment of pgperf's own",
+    )
+
+
+def run(options: dict[str, Any], out: OutputWrapper) -> None:
     settings = get_settings()
+    if options["drivers"]:
+        _drivers(settings, out)
     result = build(settings.BUILD_DIR, settings.CC, settings.PG_CONFIG)
     out.write(f"{result.path} (libpq {result.libpq_version})")
+
+
+def _drivers(settings: Settings, out: OutputWrapper) -> None:
+    result = build_drivers(settings.BUILD_DIR)
+    if result.requirements:
+        out.write(f"{result.python} ({', '.join(result.requirements)})")
+    else:
+        out.write("The site has every driver; there is nothing to install.")

@@ -1,6 +1,7 @@
 """`pgperf doctor`: what is installed, reachable, permitted and built, with a hint for each thing that is not."""
 
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -91,10 +92,13 @@ def machine() -> Iterator[Finding]:
             "not found: clients notice a killed runner by their closed stdin",
             "apt install util-linux",
         )
-    build_dir = get_settings().BUILD_DIR
+    settings = get_settings()
+    known = settings.BUILD_DIR, settings.INTERPRETERS
     for name, layer in layers.LAYERS.items():
-        reason = layers.unavailable(name, "simple", build_dir)
-        yield Finding("note", name, "cannot run here", reason) if reason else Finding("ok", name, layer.title)
+        reason = layers.unavailable(name, "simple", *known)
+        python = layers.interpreter(name, *known) if layer.program else sys.executable
+        title = layer.title if python == sys.executable else f"{layer.title}, in {python}"
+        yield Finding("note", name, "cannot run here", reason) if reason else Finding("ok", name, title)
 
 
 def celery() -> Iterator[Finding]:

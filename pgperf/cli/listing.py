@@ -1,6 +1,7 @@
 """`pgperf list`: benchmarks, databases with their targets, and the layers this machine can run."""
 
 import json
+import sys
 from argparse import ArgumentParser
 from typing import Any
 
@@ -53,15 +54,15 @@ def databases() -> list[dict[str, Any]]:
 
 
 def abilities() -> list[dict[str, Any]]:
-    """Every layer with the modes this machine can run, and the reason for each that it cannot."""
-    build_dir = get_settings().BUILD_DIR
+    """Every layer with its modes ("" or why this machine cannot run it so), and the Python its client runs in."""
+    settings = get_settings()
+    known = settings.BUILD_DIR, settings.INTERPRETERS
     return [
         {
             "name": layer.name,
             "title": layer.title,
-            "modes": {
-                mode: layers.unavailable(layer.name, mode, build_dir) for mode in ("simple", "prepared")
-            },
+            "modes": {mode: layers.unavailable(layer.name, mode, *known) for mode in ("simple", "prepared")},
+            "python": layers.interpreter(layer.name, *known) if layer.program else "",
         }
         for layer in layers.LAYERS.values()
     ]
@@ -110,8 +111,16 @@ def _note(target: dict[str, Any]) -> str:
 
 
 def _layers(rows: list[dict[str, Any]]) -> str:
-    cells = [(row["name"], *(_ability(reason) for reason in row["modes"].values())) for row in rows]
-    return table(("Layer", "simple", "prepared"), cells, left=3)
+    cells = [
+        (row["name"], *(_ability(reason) for reason in row["modes"].values()), _elsewhere(row["python"]))
+        for row in rows
+    ]
+    return table(("Layer", "simple", "prepared", ""), cells, left=4)
+
+
+def _elsewhere(python: str) -> str:
+    """Worth telling only where it is not this very environment."""
+    return f"runs in {python}" if python not in ("", sys.executable) else ""
 
 
 def _ability(reason: str) -> str:

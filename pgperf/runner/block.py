@@ -1,7 +1,7 @@
 """One block of one cohort: fresh processes and connections, warm-up, pilot, rounds."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,6 +10,7 @@ import numpy as np
 
 from pgperf import wire
 from pgperf.analysis import latency
+from pgperf.layers import NO_INTERPRETERS
 from pgperf.records import Plan, Route, SliceRecord, VariantBlock
 from pgperf.runner.group import Durations, Group, measure, started
 from pgperf.runner.placement import Seats
@@ -54,6 +55,7 @@ class Bench:
     breathe: Callable[[int], None]
     windows: dict[int, wire.Slice] = field(default_factory=dict)  # per cohort: what the pilot decided
     slices_done: int = 0
+    interpreters: Mapping[str, str] = NO_INTERPRETERS  # layer -> Python, where the site named one
 
 
 def run_block(bench: Bench, cohort: int, block: int) -> list[VariantBlock]:
@@ -83,7 +85,10 @@ def _resident(bench: Bench, cohort: int, block: int) -> Iterator[list[Group]]:
     everyone = plan.variants
     named = [(v, f"{bench.application}-{everyone.index(v)}") for v in plan.cohorts[cohort].variants]
     cold = block < plan.definition.cold_blocks
-    start = partial(started, plan.definition, named, bench.routes, bench.build_dir, cold, bench.seats.clients)
+    start = partial(
+        started, plan.definition, named, bench.routes, bench.build_dir, cold, bench.seats.clients,
+        interpreters=bench.interpreters,
+    )  # fmt: skip
     begin = time.monotonic()
     with start() as groups:
         bench.clock.spent["startup"] += time.monotonic() - begin

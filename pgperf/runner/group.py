@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -145,6 +145,7 @@ def started(
     build_dir: str,
     cold: bool,
     cpus: frozenset[int] | None,
+    interpreters: Mapping[str, str] = layers.NO_INTERPRETERS,
 ) -> Iterator[list[Group]]:
     """Groups of the variants (each with its application name), connected; gone when the context ends.
 
@@ -156,7 +157,8 @@ def started(
         for variant, name in variants:
             groups.append(Group(variant, name))
             for _ in range(variant.clients):
-                _spawn(groups[-1], definition, routes[variant.route], build_dir, cold)
+                argv = layers.command(variant.layer, build_dir, interpreters)
+                _spawn(groups[-1], definition, routes[variant.route], argv, cold)
                 if cold:
                     placement.pin(groups[-1].clients[-1].pid, cpus)
                     _await(groups[-1])
@@ -171,9 +173,9 @@ def started(
             client.goodbye() if clean else client.kill()
 
 
-def _spawn(group: Group, definition: Definition, route: Route, build_dir: str, cold: bool) -> None:
+def _spawn(group: Group, definition: Definition, route: Route, argv: list[str], cold: bool) -> None:
     variant = group.variant
-    client = ClientProcess(variant.label, layers.command(variant.layer, build_dir), route.password)
+    client = ClientProcess(variant.label, argv, route.password)
     group.clients.append(client)
     client.send(spec(definition, variant, route, group.application, cold, client.spawned_ns))
 

@@ -2,11 +2,13 @@
 
 import os
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pgperf.exceptions import ClientFailed, RunCancelled
+from pgperf.layers import NO_INTERPRETERS
 from pgperf.records import Plan, Route, Timings, VariantBlock
 from pgperf.runner import environment, idle, placement, preflight
 from pgperf.runner.block import Bench, Clock, run_block
@@ -35,6 +37,7 @@ class Machine:
     pin_server: bool = True
     connection_share: float = 0.25
     max_run_seconds: float = 1800.0
+    interpreters: Mapping[str, str] = NO_INTERPRETERS
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,9 @@ def execute(plan: Plan, routes: dict[str, Route], machine: Machine, observer: Ob
         facts = environment.before(server.query, server.pooler_pid, seats, awake)
         breathe = _Breath(plan, machine, observer, begin)
         bench = Bench(
-            plan, routes, machine.build_dir, seats, server.application, clock, server.finder(seats), breathe
-        )
+            plan, routes, machine.build_dir, seats, server.application, clock, server.finder(seats), breathe,
+            interpreters=machine.interpreters,
+        )  # fmt: skip
         versions = _blocks(bench, observer)
     wall = time.monotonic() - begin
     timings = Timings(wall, *(clock.spent[name] for name in ("startup", "warm_up", "pilot", "slices")))

@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from pgperf.cli import build, doctor, export, listing, reconcile, run
+from pgperf.cli import add, build, doctor, export, listing, reconcile, run
 from pgperf.exceptions import PgperfError
 
 
@@ -20,13 +20,14 @@ class Command(BaseCommand):
     requires_system_checks = []  # doctor must speak when checks fail; run says itself what is in its way
 
     def add_arguments(self, parser: CommandParser) -> None:
-        add = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND").add_parser
-        self._register(add("list", help="benchmarks, targets, layers"), self._list, listing.add_arguments)
-        self._register(add("run", help="run a benchmark"), self._run, run.add_arguments)
-        self._register(add("export", help="a run's results to stdout"), self._export, export.add_arguments)
-        self._register(add("doctor", help="what is missing, and what to do"), self._doctor)
-        self._register(add("build", help="compile the C client"), self._build)
-        self._register(add("reconcile", help="put stale runs right"), self._reconcile)
+        new = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND").add_parser
+        self._register(new("list", help="benchmarks, targets, layers"), self._list, listing.add_arguments)
+        self._register(new("add", help="a database by its alias"), self._add, add.add_arguments)
+        self._register(new("run", help="run a benchmark"), self._run, run.add_arguments)
+        self._register(new("export", help="a run's results to stdout"), self._export, export.add_arguments)
+        self._register(new("doctor", help="what is missing, and what to do"), self._doctor)
+        self._register(new("build", help="compile the C client"), self._build, build.add_arguments)
+        self._register(new("reconcile", help="put stale runs right"), self._reconcile)
 
     def handle(self, *args: Any, **options: Any) -> None:
         with _no_traceback():
@@ -35,6 +36,9 @@ class Command(BaseCommand):
 
     def _list(self, options: dict[str, Any]) -> None:
         listing.run(options, self.stdout)
+
+    def _add(self, options: dict[str, Any]) -> None:
+        add.run(options, self.stdout)
 
     def _run(self, options: dict[str, Any]) -> None:
         run.run(options, self.stdout, self.stderr)
@@ -46,7 +50,7 @@ class Command(BaseCommand):
         doctor.run(self.stdout)
 
     def _build(self, options: dict[str, Any]) -> None:
-        build.run(self.stdout)
+        build.run(options, self.stdout)
 
     def _reconcile(self, options: dict[str, Any]) -> None:
         reconcile.run(self.stdout)

@@ -1,22 +1,31 @@
-"""System checks: what `manage.py check` and `doctor` say about pgperf's installation. No I/O beyond file names.
+"""System checks: what `manage.py check` and `doctor` say about pgperf's installation. docs/reference.md lists the ids.
 
-E001 settings are wrong; E002 import_export is not installed as an app; E003 PGPERF["SECRETS_DIR"] is no directory;
-W001 the C client is not built; W002 no driver that Django could use; W003 Celery has no broker.
+No I/O beyond file names, but for the check for a worker: it asks the database, and so runs where Django's database
+checks do (`check --database`, `migrate`).
 """
 
 import importlib.util
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from celery import current_app
 from django.apps import apps
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.contrib.admin.sites import all_sites
+from django.contrib.staticfiles import finders
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, connections, router
+from django.urls import NoReverseMatch, reverse
 
-from pgperf import layers
+from pgperf import layers, sending
 from pgperf.conf import Settings, get_settings
+from pgperf.models import Run
+from pgperf.reports.run import live_workers, worker_command
 
 TAG = "pgperf"
+CHART_JS = "pgperf/vendor/chart.umd.js"
 
 
 @register(TAG)
@@ -25,7 +34,7 @@ def check_settings(**_: Any) -> list[CheckMessage]:
         settings = get_settings()
     except ImproperlyConfigured as error:
         return [Error(str(error), hint="See docs/reference.md for every key of PGPERF.", id="pgperf.E001")]
-    return [*_secrets_dir(settings), *_c_client(settings)]
+    return [*_secrets_dir(settings), *_interpreters(settings), *_c_client(settings)]
 
 
 @register(TAG)
@@ -45,13 +54,70 @@ def check_drivers(**_: Any) -> list[CheckMessage]:
 
 
 @register(TAG)
-def check_broker(**_: Any) -> list[CheckMessage]:
-    """Celery takes amqp://localhost when nothing is configured, and then a run waits for nobody."""
-    if current_app.conf.broker_url or current_app.conf.broker_write_url:
+def check_celery(**_: Any) -> list[CheckMessage]:
+    """Without one of the site's own, Celery makes an application for amqp://localhost, and runs wait for nobody."""
+    if current_app.main == "default":
+        return [Warning("The site has no Celery application: runs asked for in the admin cannot be sent.",
+                        hint="Make one and import it in the project's __init__.py, as docs/install.md shows. "
+                             "`pgperf run` without --queue needs none.", id="pgperf.W004")]  # fmt: skip
+    if not (current_app.conf.broker_url or current_app.conf.broker_write_url):
+        return [Warning("Celery has no broker: runs asked for in the admin cannot be sent.",
+                        hint="Set CELERY_BROKER_URL (or broker_url, as your application reads it). "
+                             "`pgperf run` without --queue needs none.", id="pgperf.W003")]  # fmt: skip
+    return [*_pool(), *_queue()]
+
+
+@register(TAG, Tags.database)
+def check_worker(databases: list[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """Nobody waits where the tables are not there yet; and only where somebody does is the worker missed."""
+    alias = router.db_for_read(Run)
+    if alias not in (databases or []):
         return []
-    return [Warning("Celery has no broker: runs asked for in the admin cannot be sent.",
-                    hint="Make the site's Celery application, set its broker_url, import it in the project's "
-                         "__init__.py. `pgperf run` without --queue needs none.", id="pgperf.W003")]  # fmt: skip
+    try:
+        if Run._meta.db_table not in connections[alias].introspection.table_names():
+            return []
+        if not Run.objects.filter(status=Run.Status.QUEUED).exists() or live_workers():
+            return []
+    except (DatabaseError, ImproperlyConfigured):
+        return []
+    return [Warning("Runs wait in pgperf's queue, and no worker is alive that takes them.",
+                    hint=f"Start one in the site's directory: {worker_command()}", id="pgperf.W005")]  # fmt: skip
+
+
+@register(TAG, Tags.staticfiles)
+def check_static(**_: Any) -> list[CheckMessage]:
+    if not apps.is_installed("django.contrib.staticfiles"):
+        return [Warning("django.contrib.staticfiles is not installed: pgperf's pages have no styles and no charts.",
+                        hint='Add "django.contrib.staticfiles" to INSTALLED_APPS.', id="pgperf.W008")]  # fmt: skip
+    if finders.find(CHART_JS):
+        return []
+    return [Warning(f"Chart.js is not there ({CHART_JS}): pages show tables without charts.",
+                    hint="Install pgperf from its wheel, which brings it; in a checkout run `make build`. Then "
+                         "`manage.py collectstatic`, where the site serves collected files.",
+                    id="pgperf.W009")]  # fmt: skip
+
+
+@register(TAG, Tags.admin)
+def check_admin(**_: Any) -> list[CheckMessage]:
+    """Importing the URLs first: many sites make their own AdminSite there."""
+    if not apps.is_installed("django.contrib.admin"):
+        return [Warning("django.contrib.admin is not installed: pgperf has no pages, only commands.",
+                        hint='Add "django.contrib.admin" to INSTALLED_APPS.', id="pgperf.W010")]  # fmt: skip
+    if any(_is_shown(name) for name in ["admin", *(site.name for site in all_sites)]):
+        return []
+    return [Warning("No admin site that has a URL shows pgperf.",
+                    hint="Put admin.site.urls into the site's urls.py, or call pgperf.admin.register(site) with the "
+                         "AdminSite that is there.", id="pgperf.W011")]  # fmt: skip
+
+
+def _is_shown(site: str) -> bool:
+    """URLs that cannot be imported are for Django's own checks to tell."""
+    try:
+        return bool(reverse(f"{site}:pgperf_run_changelist"))
+    except NoReverseMatch:
+        return False
+    except Exception:
+        return True
 
 
 def _secrets_dir(settings: Settings) -> list[CheckMessage]:
@@ -61,8 +127,47 @@ def _secrets_dir(settings: Settings) -> list[CheckMessage]:
                   hint="Make it, or leave the setting out.", id="pgperf.E003")]  # fmt: skip
 
 
-def _c_client(settings: Settings) -> list[CheckMessage]:
+def _interpreters(settings: Settings) -> Iterator[CheckMessage]:
+    for layer, python in settings.INTERPRETERS.items():
+        if layer not in layers.LAYERS or not layers.may_run_elsewhere(layer):
+            free = ", ".join(name for name in layers.LAYERS if layers.may_run_elsewhere(name))
+            yield Error(f"PGPERF['INTERPRETERS'] names {layer!r}, which has no driver of its own to choose.",
+                        hint=f"Choose from {free}. Django's layers run in the site's own Python.",
+                        id="pgperf.E004")  # fmt: skip
+        elif not shutil.which(python):
+            yield Error(f"PGPERF['INTERPRETERS'][{layer!r}] is no program that may be run: {python}",
+                        hint="Give the path of a Python that has the driver, or leave it out and run "
+                             "`manage.py pgperf build --drivers`.", id="pgperf.E004")  # fmt: skip
+
+
+def _c_client(settings: Settings) -> Iterator[CheckMessage]:
     if layers.c_client(settings.BUILD_DIR):
-        return []
-    return [Warning("The C client is not built: ladders start at the driver instead of libpq.",
-                    hint="manage.py pgperf build", id="pgperf.W001")]  # fmt: skip
+        return
+    yield Warning("The C client is not built: ladders start at the driver instead of libpq.",
+                  hint="manage.py pgperf build", id="pgperf.W001")  # fmt: skip
+    if not shutil.which(settings.CC):
+        yield Warning(f"There is no C compiler to build it with: {settings.CC!r} is not a program here.",
+                      hint="Install one (Debian: apt install gcc libc6-dev), or name yours in PGPERF['CC'].",
+                      id="pgperf.W006")  # fmt: skip
+    pg_config = settings.PG_CONFIG or "pg_config"
+    if not shutil.which(pg_config):
+        yield Warning(f"There is no libpq to build it with: {pg_config!r} is not a program here.",
+                      hint="Install libpq's headers (Debian: apt install libpq-dev), or name a pg_config in "
+                           "PGPERF['PG_CONFIG'].", id="pgperf.W007")  # fmt: skip
+
+
+def _pool() -> Iterator[CheckMessage]:
+    """Only what is configured; a worker's own --pool is refused when it starts (pgperf.workers)."""
+    pool = str(current_app.conf.worker_pool)
+    if any(name in pool for name in sending.UNFIT_POOLS):
+        yield Warning(f"Celery's worker_pool is {pool}, which cannot measure: its threads stop while a driver waits.",
+                      hint=f"Start the worker of pgperf's queue with --pool prefork: {worker_command()}",
+                      id="pgperf.W012")  # fmt: skip
+
+
+def _queue() -> Iterator[CheckMessage]:
+    queue, conf = get_settings().QUEUE, current_app.conf
+    if not conf.task_create_missing_queues and queue not in current_app.amqp.queues:
+        yield Warning(f"Celery knows no queue {queue!r} and may not make one (task_create_missing_queues).",
+                      hint=f"Add Queue({queue!r}) to task_queues, or name a queue you have in PGPERF['QUEUE'].",
+                      id="pgperf.W013")  # fmt: skip

@@ -15,6 +15,9 @@ TASK = "pgperf.tasks.run_benchmark"
 #: Version of the message's arguments: (run id, version).
 SCHEMA = 1
 
+#: Celery's pools of green threads, which stop while a driver waits, all at once.
+UNFIT_POOLS = ("gevent", "eventlet")
+
 _CONNECT_TIMEOUT_S = 3.0
 _ANSWER_TIMEOUT_S = 4.0
 #: Beyond the run's own limit, so that the run can still say what was too long.

@@ -33,7 +33,6 @@ logger = logging.getLogger(__name__)
 
 BEAT_SECONDS = 10.0
 _PACKAGES = ("psycopg", "psycopg2", "psycopg2-binary", "celery")
-_UNFIT_POOLS = ("gevent", "eventlet")
 
 #: Why runs must not be performed in this process; "" if they may.
 pool_refusal = ""
@@ -183,7 +182,7 @@ def gone() -> None:
 
 def refusal_of(pool: str) -> str:
     """Why a pool may not measure, by the name of its module: green threads stop while a driver waits, all at once."""
-    unfit = next((name for name in _UNFIT_POOLS if name in pool), "")
+    unfit = next((name for name in sending.UNFIT_POOLS if name in pool), "")
     remedy = "start one for pgperf with --pool prefork"
     return f"The worker uses Celery's {unfit} pool, which cannot measure: {remedy}." if unfit else ""
 

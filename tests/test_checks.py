@@ -1,22 +1,28 @@
 """Each system check: silent when all is well, with an id and a hint when not."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from celery import Celery
 from django.core.checks import CheckMessage, run_checks
+from django.urls import clear_url_caches
 
 from pgperf import checks
 from pgperf.layers import C_CLIENT
+from pgperf.models import Run
+from tests.factories import make_run, make_worker
 
 
 @pytest.fixture
-def built(tmp_path: Path, settings: Any) -> Path:
+def built(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Settings under which no check has anything to say."""
     client = tmp_path / C_CLIENT
     client.write_text("#!/bin/sh\n")
     client.chmod(0o755)
     settings.PGPERF = {"BUILD_DIR": tmp_path}
+    monkeypatch.setattr(checks.finders, "find", lambda name: str(client))
     return client
 
 
@@ -56,6 +62,41 @@ def test_c_client(built: Path) -> None:
     assert only().id == "pgperf.W001"
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "code"), [("CC", "no-such-cc", "W006"), ("PG_CONFIG", "/no/such/pg_config", "W007")]
+)
+def test_what_the_c_client_is_built_with(
+    built: Path, settings: Any, name: str, value: str, code: str
+) -> None:
+    settings.PGPERF = {**settings.PGPERF, "CC": "true", "PG_CONFIG": "true", name: value}
+    assert messages() == [], "of no interest while the client is there"
+    built.unlink()
+    first, second = messages()
+    assert (first.id, second.id) == ("pgperf.W001", f"pgperf.{code}")
+    assert value in second.msg
+    assert "apt install" in str(second.hint)
+
+
+@pytest.mark.parametrize(
+    ("layer", "python", "said"),
+    [
+        ("asyncpg2", sys.executable, "asyncpg2"),
+        ("libpq", sys.executable, "libpq"),
+        ("django_orm", sys.executable, "django_orm"),
+        ("psycopg", "/no/such/python", "/no/such/python"),
+    ],
+)
+def test_interpreters(built: Path, settings: Any, layer: str, python: str, said: str) -> None:
+    settings.PGPERF = {**settings.PGPERF, "INTERPRETERS": {layer: python}}
+    assert only().id == "pgperf.E004"
+    assert said in only().msg
+
+
+def test_an_interpreter_that_is_there(built: Path, settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "INTERPRETERS": {"psycopg": sys.executable}}
+    assert messages() == []
+
+
 def test_drivers(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks.importlib.util, "find_spec", lambda name: None)
     assert only().id == "pgperf.W002"
@@ -64,3 +105,72 @@ def test_drivers(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_broker(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks.current_app.conf, "broker_url", None)
     assert only().id == "pgperf.W003"
+
+
+def test_celery_application(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "current_app", Celery("default", set_as_current=False))
+    assert only().id == "pgperf.W004"
+
+
+@pytest.fixture
+def celery(monkeypatch: pytest.MonkeyPatch) -> Celery:
+    """An application that nobody else sees."""
+    app = Celery("site", broker="redis://127.0.0.1:1/0", set_as_current=False)
+    monkeypatch.setattr(checks, "current_app", app)
+    return app
+
+
+@pytest.mark.parametrize(
+    ("pool", "fits"), [("gevent", False), ("eventlet", False), ("prefork", True), ("solo", True)]
+)
+def test_pool(built: Path, celery: Celery, pool: str, fits: bool) -> None:
+    celery.conf.worker_pool = pool
+    assert [message.id for message in messages()] == ([] if fits else ["pgperf.W012"])
+
+
+def test_queue_that_may_not_be_made(built: Path, celery: Celery) -> None:
+    celery.conf.task_create_missing_queues = False
+    assert only().id == "pgperf.W013"
+
+
+def test_static_files(built: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks.finders, "find", lambda name: None)
+    assert only().id == "pgperf.W009"
+    settings.INSTALLED_APPS = [app for app in settings.INSTALLED_APPS if not app.endswith("staticfiles")]
+    assert only().id == "pgperf.W008"
+
+
+@pytest.fixture
+def fresh_urls() -> Any:
+    clear_url_caches()
+    yield
+    clear_url_caches()
+
+
+def test_no_admin_site_shows_it(built: Path, settings: Any, fresh_urls: None) -> None:
+    settings.ROOT_URLCONF = "tests.no_urls"
+    assert only().id == "pgperf.W011"
+
+
+def test_an_admin_site_of_its_own_will_do(built: Path, settings: Any, fresh_urls: None) -> None:
+    settings.ROOT_URLCONF = "tests.admin.custom_site"
+    assert messages() == []
+
+
+def test_no_admin(built: Path, settings: Any) -> None:
+    settings.INSTALLED_APPS = [app for app in settings.INSTALLED_APPS if app != "django.contrib.admin"]
+    assert only().id == "pgperf.W010"
+
+
+@pytest.mark.django_db
+def test_a_queue_without_a_worker(built: Path) -> None:
+    def told() -> list[str | None]:
+        return [message.id for message in run_checks(tags=[checks.TAG], databases=["default"])]
+
+    assert told() == [], "nobody waits"
+    run = make_run(Run.Status.QUEUED)
+    assert messages() == [], "no database, no query"
+    assert told() == ["pgperf.W005"]
+    make_worker()
+    assert told() == []
+    assert run.status == Run.Status.QUEUED

@@ -9,7 +9,7 @@ from django.template.response import TemplateResponse
 from django.templatetags.static import static
 from django.urls import reverse
 
-CHART_JS = "pgperf/vendor/chart.umd.js"
+from pgperf.checks import CHART_JS
 
 
 class Styled:

@@ -1,0 +1,37 @@
+"""What every page of ours asks before it answers: the method, and the groups of what is shown."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import ForeignKey, QuerySet
+from django.http import HttpRequest
+from django.urls import URLPattern
+from django.views.decorators.http import require_http_methods
+
+from pgperf import rights
+from pgperf.models import Benchmark, Database
+
+METHODS = ["GET", "HEAD", "POST"]
+
+
+class Guarded(admin.ModelAdmin):
+    """A ModelAdmin whose rows, choices and actions are those that the user's groups allow."""
+
+    def get_urls(self) -> list[URLPattern]:
+        """No page knows other methods, and none takes them for a GET."""
+        patterns = super().get_urls()
+        for pattern in patterns:
+            pattern.callback = require_http_methods(METHODS)(pattern.callback)
+        return patterns
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return rights.visible(super().get_queryset(request), request.user)
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> Any:
+        """A form offers no more than the lists show."""
+        model = db_field.related_model
+        if model in (Benchmark, Database):
+            kwargs["queryset"] = rights.visible(model._default_manager.all(), request.user)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)

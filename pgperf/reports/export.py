@@ -32,6 +32,8 @@ _RUN = {
     "finished": "run__finished_at",
     "definition_hash": "run__definition_hash",
 }
+#: JSON of the run that no column shows.
+_HEAVY = ("run__definition", "run__environment", "run__summary", "run__timings")
 _VARIANT = (
     "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "copy", "slices",
     "ops", "rows", "errors", "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
@@ -124,5 +126,8 @@ def _comparisons(runs: Iterable[Run]) -> tablib.Dataset:
 
 def _rows(queryset: QuerySet[Any], runs: Iterable[Run]) -> QuerySet[Any]:
     return (
-        queryset.filter(run__in=[run.pk for run in runs]).select_related("run").order_by("-run", "position")
+        queryset.filter(run__in=[run.pk for run in runs])
+        .select_related("run")
+        .defer(*_HEAVY)
+        .order_by("-run", "position")
     )

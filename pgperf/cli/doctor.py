@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, OutputWrapper
 from django.db import DatabaseError, connections, router
 from django.db.migrations.executor import MigrationExecutor
 
-from pgperf import credentials, fixtures, layers, sending
+from pgperf import credentials, fixtures, layers, rails, reader, sending
 from pgperf.conf import get_settings
 from pgperf.exceptions import PgperfError
 from pgperf.models import Benchmark, Database, Run
@@ -153,6 +153,7 @@ def _database(database: Database) -> Iterator[Finding]:
     direct = next((route for route in reachable if not route.pooler), None)
     if direct:
         yield from _fixtures(database, direct)
+        yield from _login(database, direct)
 
 
 def _greeting(route: Route) -> str:
@@ -185,6 +186,21 @@ def _fixtures(database: Database, route: Route) -> Iterator[Finding]:
                 )
         except PgperfError as error:
             yield Finding("problem", subject, str(error))
+
+
+def _login(database: Database, route: Route) -> Iterator[Finding]:
+    """Can the login write? Then the SQL for one that cannot, which some runs demand."""
+    subject = f"{database} · login"
+    try:
+        access = rails.examine(route)
+        if not access.can_write:
+            yield Finding("ok", subject, f"{access.role} cannot write")
+            return
+        text = f"{access.role}: this role can write ({'; '.join(access.powers)})"
+        hint = reader.script(route).replace("\n", "\n         ")
+        yield Finding("note", subject, f"{text}; SQL of one's own and poolers need one that cannot", hint)
+    except PgperfError as error:
+        yield Finding("problem", subject, str(error))
 
 
 def _first_line(error: Exception) -> str:

@@ -76,7 +76,9 @@ def _form(request: HttpRequest, benchmark: Benchmark, databases: QuerySet[Databa
     usual = _by_number(databases, str(benchmark.database_id))
     chosen = wished or usual or databases.first()
     length = "quick" if request.GET.get("length") == "quick" else "full"
-    return StartForm(databases, initial={"database": chosen and chosen.pk, "length": length, "token": uuid.uuid4().hex})
+    return StartForm(
+        databases, initial={"database": chosen and chosen.pk, "length": length, "token": uuid.uuid4().hex}
+    )
 
 
 def _request_run(

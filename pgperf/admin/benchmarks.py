@@ -1,22 +1,29 @@
-"""Benchmarks: the list, the form, and the button that starts a run."""
+"""Benchmarks: the list, the form, and the buttons that start a run or make a copy."""
 
 from typing import Any
 
-from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from pgperf.admin import pages
+from pgperf import copies
+from pgperf.admin import audit, pages
 from pgperf.admin.forms import BenchmarkForm
 from pgperf.admin.start import start_view
+from pgperf.admin.transfer import DefinitionAdmin
 from pgperf.models import Benchmark, Database
+from pgperf.transfer.resources import BenchmarkResource
 
 
-class BenchmarkAdmin(pages.Styled, admin.ModelAdmin):
+class BenchmarkAdmin(DefinitionAdmin):
+    resource_class = BenchmarkResource
     change_list_template = "admin/pgperf/benchmark/change_list.html"
     change_form_template = "admin/pgperf/benchmark/change_form.html"
     form = BenchmarkForm
@@ -25,8 +32,9 @@ class BenchmarkAdmin(pages.Styled, admin.ModelAdmin):
     search_fields = ("name", "title", "description")
     list_select_related = ("workload", "database")
     save_as = True
+    actions = ("clone_selected", "export_selected")
     fieldsets = (
-        (None, {"fields": ("name", "title", "description", "workload", "database")}),
+        (None, {"fields": ("name", "title", "description", "workload", "database", "groups")}),
         (_("What is compared"), {"fields": ("layers", "routes", "modes", "clients", "placement", "idle")}),
         (_("How long"), {"fields": ("blocks", "rounds", "slice_ms")}),
     )
@@ -35,7 +43,12 @@ class BenchmarkAdmin(pages.Styled, admin.ModelAdmin):
         run = path(
             "<int:benchmark_id>/run/", self.admin_site.admin_view(self.run_view), name="pgperf_benchmark_run"
         )
-        return [run, *super().get_urls()]
+        clone = path(
+            "<int:benchmark_id>/clone/",
+            self.admin_site.admin_view(self.clone_view),
+            name="pgperf_benchmark_clone",
+        )
+        return [run, clone, *super().get_urls()]
 
     def has_start_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("pgperf.start_run") and self.has_view_permission(request)
@@ -43,6 +56,30 @@ class BenchmarkAdmin(pages.Styled, admin.ModelAdmin):
     def run_view(self, request: HttpRequest, benchmark_id: int) -> HttpResponse:
         """The confirm page; POST starts the run."""
         return start_view(self, request, benchmark_id)
+
+    def has_clone_permission(self, request: HttpRequest) -> bool:
+        return self.has_add_permission(request) and self.has_view_permission(request)
+
+    def clone_view(self, request: HttpRequest, benchmark_id: int) -> HttpResponse:
+        """POST makes a copy and goes to it."""
+        if not self.has_clone_permission(request):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        benchmark = get_object_or_404(self.get_queryset(request), pk=benchmark_id)
+        copy = self._clone(request, benchmark)
+        self.message_user(request, gettext("This is a copy of %s.") % benchmark, messages.SUCCESS)
+        return HttpResponseRedirect(pages.url(self, "pgperf_benchmark_change", copy.pk))
+
+    @admin.action(description=_("Clone selected benchmarks"), permissions=["clone"])
+    def clone_selected(self, request: HttpRequest, queryset: QuerySet[Benchmark]) -> None:
+        made = [self._clone(request, benchmark).name for benchmark in queryset]
+        self.message_user(request, gettext("Cloned: %s.") % ", ".join(made), messages.SUCCESS)
+
+    def _clone(self, request: HttpRequest, benchmark: Benchmark) -> Benchmark:
+        copy = copies.clone(benchmark)
+        audit.added(self, request, copy, f"Cloned from {benchmark.name}.")
+        return copy
 
     def get_list_display(self, request: HttpRequest) -> tuple[Any, ...]:
         name, *rest = self.list_display
@@ -64,8 +101,11 @@ class BenchmarkAdmin(pages.Styled, admin.ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        more = {**(extra_context or {}), "may_start": self.has_start_permission(request)}
-        return super().change_view(request, object_id, form_url, more)
+        may = {
+            "may_start": self.has_start_permission(request),
+            "may_clone": self.has_clone_permission(request),
+        }
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **may})
 
     @admin.display(description=_("compares"))
     def what_runs(self, benchmark: Benchmark) -> str:

@@ -1,10 +1,13 @@
 """Workloads: what one operation does."""
 
-from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
+from pgperf.admin.transfer import DefinitionAdmin
+from pgperf.transfer.resources import WorkloadResource
 
-class WorkloadAdmin(admin.ModelAdmin):
+
+class WorkloadAdmin(DefinitionAdmin):
+    resource_class = WorkloadResource
     list_display = ("name", "title", "orm", "fixture")
     list_filter = ("fixture",)
     search_fields = ("name", "title", "sql", "orm")

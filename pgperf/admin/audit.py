@@ -1,0 +1,43 @@
+"""The history of an object: who did what, to which definition, and from which address. Never a secret's value."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.db.models import Model
+from django.http import HttpRequest
+from django.utils.translation import override
+
+#: Enough of a definition's hash to tell it from others.
+HASH_DIGITS = 12
+
+
+def signed(request: HttpRequest, text: str) -> str:
+    """The text with the client's address, as the server saw it: behind a proxy, the proxy's."""
+    return f"{text} From {request.META.get('REMOTE_ADDR') or 'an unknown address'}."
+
+
+def added(page: admin.ModelAdmin, request: HttpRequest, row: Model, text: str) -> None:
+    page.log_addition(request, row, signed(request, text))
+
+
+def changed(page: admin.ModelAdmin, request: HttpRequest, row: Model, text: str) -> None:
+    """Something was done to the row, or with it."""
+    page.log_change(request, row, signed(request, text))
+
+
+def all_changed(request: HttpRequest, rows: Iterable[Model], text: str) -> None:
+    """The same was done with several rows of one model."""
+    listed = list(rows)
+    if listed:
+        LogEntry.objects.log_actions(request.user.pk, listed, CHANGE, change_message=signed(request, text))
+
+
+def plain(message: Any) -> str:
+    """What Django notes of a form's changes, the names of the fields, as English text."""
+    if isinstance(message, str):
+        return message
+    with override(None):
+        return LogEntry(change_message=json.dumps(message)).get_change_message()

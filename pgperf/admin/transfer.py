@@ -1,0 +1,238 @@
+"""Import and export of definitions: two pages and an action beside a model's list, each with a permission of its own.
+
+The rules are those of the model and of its form; pgperf.transfer applies them. The library's own admin pages are not
+used: they let every member of staff export, keep uploads in a folder that others can name files of, and need inline
+scripts.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.contrib.auth import get_permission_codename
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.validators import RegexValidator
+from django.db import models, router, transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from pgperf import rights
+from pgperf.admin import audit, pages
+from pgperf.admin.guard import Guarded
+from pgperf.exceptions import TransferError
+from pgperf.transfer import files
+from pgperf.transfer.importing import Outcome, Problem, bring_in
+from pgperf.transfer.resources import DefinitionResource
+from pgperf.transfer.table import MAX_BYTES, MAX_ROWS, Table, short
+
+_PROBLEMS_SHOWN = 100
+
+
+class ImportForm(forms.Form):
+    """A file of definitions; cleaned, it is a Table."""
+
+    import_file = forms.FileField(label=_("File"), max_length=255)
+
+    def clean_import_file(self) -> Table:
+        upload = self.cleaned_data["import_file"]
+        if upload.size > MAX_BYTES:
+            raise ValidationError(_("The file has more than %d MiB.") % (MAX_BYTES // 2**20))
+        try:
+            return files.read(upload.name, upload.read())
+        except TransferError as error:
+            raise ValidationError(gettext("The file cannot be read: %s.") % error) from None
+
+
+class ExportForm(forms.Form):
+    """Which kind of file; `chosen` lists the rows' numbers, empty for all."""
+
+    format = forms.ChoiceField(
+        label=_("Format"),
+        choices=[(kind, entry.title) for kind, entry in files.FORMATS.items()],
+        widget=forms.RadioSelect,
+    )
+    chosen = forms.CharField(
+        required=False, widget=forms.HiddenInput, validators=[RegexValidator(r"\A\d{1,18}(,\d{1,18})*\Z")]
+    )
+
+    def clean_chosen(self) -> list[int]:
+        return [int(number) for number in self.cleaned_data["chosen"].split(",") if number]
+
+
+@dataclass(frozen=True)
+class FormRights:
+    """What the admin's own pages would let this person do."""
+
+    page: admin.ModelAdmin
+    request: HttpRequest
+
+    def may(self, verb: str, model: type[models.Model], row: models.Model | None = None) -> bool:
+        if model is not self.page.model:
+            inline = next(kind for kind in self.page.inlines if kind.model is model)
+            owner = inline(self.page.model, self.page.admin_site)
+            return bool(getattr(owner, f"has_{verb}_permission")(self.request, None))
+        if verb == "add":
+            return self.page.has_add_permission(self.request)
+        return bool(getattr(self.page, f"has_{verb}_permission")(self.request, row))
+
+    def fixed(self, row: models.Model | None) -> Collection[str]:
+        return {str(name) for name in self.page.get_readonly_fields(self.request, row)}
+
+    def seen(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rights.visible(rows, self.request.user)
+
+
+class DefinitionAdmin(pages.Styled, Guarded):
+    """The admin of definitions that travel, as `resource_class` says."""
+
+    resource_class: type[DefinitionResource]
+    change_list_template = "admin/pgperf/transfer/change_list.html"
+    actions = ("export_selected",)
+
+    def get_urls(self) -> list[URLPattern]:
+        view, name = self.admin_site.admin_view, f"pgperf_{self.opts.model_name}"
+        return [
+            path("import/", view(self.import_view), name=f"{name}_import"),
+            path("export/", view(self.export_view), name=f"{name}_export"),
+            *super().get_urls(),
+        ]
+
+    def has_import_permission(self, request: HttpRequest) -> bool:
+        """To come in at all; rows also need the permission to add or change them."""
+        return self._has(request, "import") and self.has_view_permission(request)
+
+    def has_export_permission(self, request: HttpRequest) -> bool:
+        return self._has(request, "export") and self.has_view_permission(request)
+
+    def _has(self, request: HttpRequest, verb: str) -> bool:
+        return request.user.has_perm(f"pgperf.{get_permission_codename(verb, self.opts)}")
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        may = {
+            "may_import": self.has_import_permission(request),
+            "may_export": self.has_export_permission(request),
+        }
+        return super().changelist_view(request, {**(extra_context or {}), **may})
+
+    # Import
+
+    def import_view(self, request: HttpRequest) -> HttpResponse:
+        """GET shows the form; POST imports all or nothing, or with `check` only says what it would do."""
+        if not self.has_import_permission(request):
+            raise PermissionDenied
+        if request.method not in ("GET", "HEAD", "POST"):
+            return HttpResponseNotAllowed(["GET", "POST"])
+        form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm()
+        outcome, checking = None, "check" in request.POST
+        if form.is_bound and form.is_valid():
+            outcome = self._bring_in(request, form, dry_run=checking)
+            if not outcome.problems and not checking:
+                self.message_user(request, _summary(outcome))
+                return HttpResponseRedirect(pages.url(self, f"pgperf_{self.opts.model_name}_changelist"))
+        return self._import_page(request, form, outcome)
+
+    def _bring_in(self, request: HttpRequest, form: ImportForm, *, dry_run: bool) -> Outcome:
+        """What is saved and its history are saved together."""
+        resource = self.resource_class(self.get_queryset(request), FormRights(self, request))
+        with transaction.atomic(using=router.db_for_write(self.model)):
+            outcome = bring_in(resource, form.cleaned_data["import_file"], dry_run=dry_run)
+            if not dry_run:
+                self._note(request, outcome, short(request.FILES["import_file"].name))
+        return outcome
+
+    def _note(self, request: HttpRequest, outcome: Outcome, name: str) -> None:
+        for change in outcome.changes:
+            if change.new:
+                audit.added(self, request, change.row, f"Imported from {name}.")
+            else:
+                what = ", ".join(change.fields)
+                audit.changed(self, request, change.row, f"Imported from {name}: changed {what}.")
+
+    def _import_page(
+        self, request: HttpRequest, form: ImportForm, outcome: Outcome | None
+    ) -> TemplateResponse:
+        problems: list[Problem] = outcome.problems if outcome else []
+        context = {
+            "title": gettext("Import %s") % self.opts.verbose_name_plural,
+            "form": form,
+            "outcome": outcome,
+            "summary": _summary(outcome) if outcome and not problems else "",
+            "problems": problems[:_PROBLEMS_SHOWN],
+            "more_problems": max(len(problems) - _PROBLEMS_SHOWN, 0),
+            "columns": self._columns(),
+            "suffixes": ", ".join(files.suffixes()),
+            "accept": ",".join(files.suffixes()),
+            "most_rows": MAX_ROWS,
+            "most_mib": MAX_BYTES // 2**20,
+        }
+        return pages.render(self, request, "admin/pgperf/transfer/import.html", context)
+
+    def _columns(self) -> list[tuple[str, str]]:
+        """Each column, and what the model says about it."""
+        fields = {field.name: field for field in self.opts.get_fields()}
+        names = [column.column_name for column in self.resource_class().fields.values()]
+        return [(name, str(getattr(fields.get(name), "help_text", ""))) for name in names]
+
+    # Export
+
+    def export_view(self, request: HttpRequest) -> HttpResponse:
+        """GET asks for the format; POST gives the file."""
+        if not self.has_export_permission(request):
+            raise PermissionDenied
+        if request.method not in ("GET", "HEAD", "POST"):
+            return HttpResponseNotAllowed(["GET", "POST"])
+        if request.method != "POST":
+            return self._export_page(request, ExportForm(initial={"format": "json"}))
+        form = ExportForm(request.POST)
+        if form.is_valid():
+            try:
+                return self._file(request, **form.cleaned_data)
+            except TransferError as error:
+                form.add_error("format", f"{error}.")
+        return self._export_page(request, form)
+
+    @admin.action(description=_("Export selected %(verbose_name_plural)s"), permissions=["export"])
+    def export_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse:
+        chosen = ",".join(str(number) for number in queryset.values_list("pk", flat=True))
+        return self._export_page(request, ExportForm(initial={"format": "json", "chosen": chosen}))
+
+    def _file(self, request: HttpRequest, format: str, chosen: list[int]) -> HttpResponse:
+        rows = self.get_queryset(request)
+        rows = rows.filter(pk__in=chosen) if chosen else rows
+        found = self.resource_class(rows).plain_rows()
+        if not found:
+            raise TransferError(gettext("there is nothing to export"))
+        kind = files.FORMATS[format]
+        content = files.write(format, found)
+        audit.all_changed(request, rows, f"Exported as {kind.title}.")
+        name = f"pgperf-{self.opts.model_name}s{kind.suffixes[0]}"
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return HttpResponse(content, content_type=kind.content_type, headers=headers)
+
+    def _export_page(self, request: HttpRequest, form: ExportForm) -> TemplateResponse:
+        chosen = str(form["chosen"].value() or "")
+        context = {
+            "title": gettext("Export %s") % self.opts.verbose_name_plural,
+            "form": form,
+            "how_many": chosen.count(",") + 1 if chosen else self.get_queryset(request).count(),
+        }
+        return pages.render(self, request, "admin/pgperf/transfer/export.html", context)
+
+
+def _summary(outcome: Outcome) -> str:
+    new = sum(change.new for change in outcome.changes)
+    changed = len(outcome.changes) - new
+    parts = [
+        ngettext("%d new", "%d new", new) % new,
+        ngettext("%d changed", "%d changed", changed) % changed,
+        ngettext("%d as it was", "%d as they were", outcome.same) % outcome.same,
+    ]
+    return ", ".join(parts)

@@ -1,0 +1,152 @@
+"""One field of a definition as a cell of a file, and back, as strictly as a form.
+
+Out go plain values: text, numbers, booleans, lists, the names of other definitions. In come the same, and from a
+spreadsheet (`flat`) also their text. What is wrong raises ValueError with a sentence for the person who made the file.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from django.db import models, router
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+from import_export.widgets import Widget
+
+from pgperf.transfer.table import check_storable, short
+from pgperf.transfer.tree import from_json
+
+_TRUE = ("true", "1", "yes")
+_FALSE = ("false", "0", "no")
+
+
+class Reading(NamedTuple):
+    """How a file is read: from a spreadsheet or not, and which rows of other models its reader may name."""
+
+    flat: bool = False
+    seen: Callable[[QuerySet[Any]], QuerySet[Any]] = lambda rows: rows
+
+
+PLAIN = Reading()
+
+
+class Cell(Widget):
+    """The cell of one model field. Subclasses say what they take in `read`."""
+
+    def __init__(self, field: Any) -> None:
+        super().__init__(coerce_to_string=False)
+        self.field = field
+
+    def clean(self, value: Any, row: Any = None, reading: Reading = PLAIN, **_kwargs: Any) -> Any:
+        """The field's value. Raises ValueError."""
+        if reading.flat and value in (None, ""):
+            return self.blank()
+        if value is None and self.field.null:
+            return None
+        check_storable(value)
+        return self.read(value, reading)
+
+    def render(self, value: Any, obj: Any = None, **_kwargs: Any) -> Any:
+        return value
+
+    def blank(self) -> Any:
+        """What an empty cell of a spreadsheet means."""
+        if self.field.null:
+            return None
+        if self.field.has_default():
+            return self.field.get_default()
+        raise ValueError(_("May not be empty."))
+
+    def read(self, value: Any, reading: Reading) -> Any:
+        raise NotImplementedError
+
+
+class TextCell(Cell):
+    def blank(self) -> Any:
+        return None if self.field.null else ""
+
+    def read(self, value: Any, reading: Reading) -> str:
+        if reading.flat and type(value) is int:
+            return str(value)
+        if not isinstance(value, str):
+            raise ValueError(_("Give text."))
+        return value
+
+
+class BoolCell(Cell):
+    def read(self, value: Any, reading: Reading) -> bool:
+        if isinstance(value, bool):
+            return value
+        word = str(value).lower() if reading.flat else ""
+        if word not in _TRUE + _FALSE:
+            raise ValueError(_("Give true or false."))
+        return word in _TRUE
+
+
+class IntCell(Cell):
+    def read(self, value: Any, reading: Reading) -> int:
+        if type(value) is int:
+            return value
+        if reading.flat and isinstance(value, float) and value.is_integer():
+            return int(value)
+        if reading.flat and isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,18}", value):
+            return int(value)
+        raise ValueError(_("Give a whole number."))
+
+
+class FloatCell(Cell):
+    def read(self, value: Any, reading: Reading) -> float:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        if reading.flat and isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", value):
+            return float(value)
+        raise ValueError(_("Give a number."))
+
+
+class JsonCell(Cell):
+    """A list or an object; in a spreadsheet its JSON text."""
+
+    def read(self, value: Any, reading: Reading) -> Any:
+        if reading.flat and isinstance(value, str):
+            value = from_json(value)
+            check_storable(value)
+        return value
+
+
+class NameCell(Cell):
+    """Another definition by its name."""
+
+    def render(self, value: Any, obj: Any = None, **_kwargs: Any) -> Any:
+        return None if value is None else value.name
+
+    def read(self, value: Any, reading: Reading) -> Any:
+        model = self.field.related_model
+        name = TextCell(model._meta.get_field("name")).read(value, reading)
+        rows = reading.seen(model._default_manager.using(router.db_for_write(model)))
+        found = rows.filter(name=name).first()
+        if found is None:
+            kind = model._meta.verbose_name
+            raise ValueError(
+                _("There is no %(kind)s %(name)s: import it first, or make it.")
+                % {"kind": kind, "name": short(name)}
+            )
+        return found
+
+
+CELLS: tuple[tuple[type[models.Field], type[Cell]], ...] = (
+    (models.BooleanField, BoolCell),
+    (models.IntegerField, IntCell),
+    (models.FloatField, FloatCell),
+    (models.JSONField, JsonCell),
+    (models.ForeignKey, NameCell),
+    (models.CharField, TextCell),
+    (models.TextField, TextCell),
+)
+
+
+def cell_of(field: Any) -> Cell:
+    """Raises TypeError for a kind of field that no cell was written for yet."""
+    for kind, cell in CELLS:
+        if isinstance(field, kind):
+            return cell(field)
+    raise TypeError(f"pgperf.transfer.cells has no cell for {type(field).__name__} {field}")

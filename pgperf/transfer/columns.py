@@ -1,0 +1,152 @@
+"""Columns: a cell and where its value lives, on the definition itself or on rows that belong to it."""
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.utils.translation import gettext as _
+from import_export.fields import Field
+
+from pgperf.models import Target
+from pgperf.transfer.cells import Cell, NameCell, Reading, cell_of
+from pgperf.transfer.table import short
+
+
+class Column(Field):
+    """One field of the definition."""
+
+    def clean(self, row: Any, **kwargs: Any) -> Any:
+        return self.widget.clean(row[self.column_name], row=row, **kwargs)
+
+
+class HeldColumn(Column):
+    """A value on rows of its own: held beside the definition until that is saved, then put there by `store`."""
+
+    def hold(self, instance: Any) -> None:
+        """Remember what the instance has now, so that a change shows."""
+        vars(instance)[self._place] = self.stored(instance) if instance.pk else self.nothing()
+
+    def get_value(self, instance: Any) -> Any:
+        held = vars(instance).get(self._place)
+        return self.stored(instance) if held is None else held
+
+    def save(self, instance: Any, row: Any, is_m2m: bool = False, **kwargs: Any) -> None:
+        vars(instance)[self._place] = self.clean(row, **kwargs)
+
+    @property
+    def _place(self) -> str:
+        return f"_held_{self.attribute}"
+
+    def nothing(self) -> Any:
+        return []
+
+    def stored(self, instance: Any) -> Any:
+        raise NotImplementedError
+
+    def store(self, instance: Any, using: str) -> None:
+        raise NotImplementedError
+
+
+class NamesCell(NameCell):
+    """Several definitions by their names, as a list."""
+
+    def blank(self) -> Any:
+        return []
+
+    def render(self, value: Any, obj: Any = None, **_kwargs: Any) -> Any:
+        return [row.name for row in value]
+
+    def read(self, value: Any, reading: Reading) -> Any:
+        found = [super(NamesCell, self).read(name, reading) for name in as_list(value, reading)]
+        return sorted(set(found), key=lambda row: row.name)
+
+
+class NamesColumn(HeldColumn):
+    """A many-to-many relation."""
+
+    def stored(self, instance: Any) -> Any:
+        return sorted(getattr(instance, self.attribute).all(), key=lambda row: row.name)
+
+    def store(self, instance: Any, using: str) -> None:
+        getattr(instance, self.attribute).set(self.get_value(instance))
+
+
+class TargetsCell(Cell):
+    """The routes to a database: a list of objects, in the order of their names."""
+
+    def __init__(self) -> None:
+        super().__init__(models.JSONField(default=list))
+        self.cells = {field.name: cell_of(field) for field in target_fields()}
+
+    def blank(self) -> Any:
+        return []
+
+    def read(self, value: Any, reading: Reading) -> list[dict[str, Any]]:
+        found = [self._target(at, item) for at, item in enumerate(as_list(value, reading), 1)]
+        routes = [target["route"] for target in found]
+        doubled = next((route for route in routes if routes.count(route) > 1), None)
+        if doubled is not None:
+            raise ValueError(_("Route %s is there twice.") % short(doubled))
+        return sorted(found, key=lambda target: str(target["route"]))
+
+    def _target(self, at: int, item: Any) -> dict[str, Any]:
+        """Every value of one target, defaults filled in."""
+        if not isinstance(item, dict):
+            raise ValueError(_("Target %d is no object.") % at)
+        unknown = [name for name in item if name not in self.cells]
+        if unknown:
+            raise ValueError(
+                _("Target %(at)d: %(name)s is unknown; it has %(names)s.")
+                % {"at": at, "name": short(unknown[0]), "names": ", ".join(self.cells)}
+            )
+        target = Target()
+        for name, value in item.items():
+            try:
+                setattr(target, name, self.cells[name].clean(value))
+            except ValueError as error:
+                raise ValueError(_place(at, name, str(error))) from None
+        try:
+            target.full_clean(exclude=["database"])
+        except ValidationError as error:
+            name, messages = next(iter(error.message_dict.items()))
+            raise ValueError(_place(at, name, " ".join(messages))) from None
+        return plain_target(target)
+
+
+class TargetsColumn(HeldColumn):
+    """A database's targets: those that the file does not list are removed."""
+
+    def __init__(self) -> None:
+        super().__init__(attribute="targets", column_name="targets", widget=TargetsCell())
+
+    def stored(self, instance: Any) -> Any:
+        found = (plain_target(target) for target in instance.targets.all())
+        return sorted(found, key=lambda target: str(target["route"]))
+
+    def store(self, instance: Any, using: str) -> None:
+        wanted = {target["route"]: target for target in self.get_value(instance)}
+        targets = Target.objects.using(using).filter(database=instance)
+        targets.exclude(route__in=wanted).delete()
+        for route, values in wanted.items():
+            targets.update_or_create(defaults=values, database=instance, route=route)
+
+
+def target_fields() -> list[Any]:
+    return [field for field in Target._meta.concrete_fields if field.name not in ("id", "database")]
+
+
+def plain_target(target: Target) -> dict[str, Any]:
+    return {field.name: field.value_from_object(target) for field in target_fields()}
+
+
+def as_list(value: Any, reading: Reading) -> list[Any]:
+    """Raises ValueError where the value is no list, or in a spreadsheet no JSON text of one."""
+    if reading.flat and isinstance(value, str):
+        value = cell_of(models.JSONField(default=list)).clean(value, reading=reading)
+    if not isinstance(value, list):
+        raise ValueError(_("Give a JSON list."))
+    return value
+
+
+def _place(at: int, name: str, message: str) -> str:
+    return _("Target %(at)d, %(name)s: %(message)s") % {"at": at, "name": name, "message": message}

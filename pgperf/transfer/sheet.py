@@ -1,0 +1,140 @@
+"""CSV and XLSX: a header, then a line for each row; lists stand as JSON text in their cell."""
+
+import csv
+import json
+import warnings
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO, StringIO
+from typing import Any
+
+import tablib
+from openpyxl import load_workbook
+
+from pgperf.exceptions import TransferError
+from pgperf.transfer.spreadsheet import from_xml, harmless, to_xml, unharmed
+from pgperf.transfer.table import MAX_COLUMNS, MAX_ROWS, Table, check_headers, short
+from pgperf.transfer.tree import decoded
+
+#: A workbook is a zip file. What its parts say they unpack to is what a reader takes at most; those that are neither
+#: a sheet nor its texts become many objects.
+MAX_UNPACKED_BYTES = 32 * 1024 * 1024
+MAX_PART_BYTES = 1024 * 1024
+_LARGE_PARTS = ("xl/worksheets/", "xl/sharedStrings.xml")
+#: The longest cell of each format.
+MAX_CSV_CELL = 131_072
+MAX_XLSX_CELL = 32_767
+
+Rows = Iterable[dict[str, Any]]
+
+
+def read_csv(content: bytes) -> Table:
+    lines = csv.reader(StringIO(decoded(content), newline=""), strict=True)
+    try:
+        return _table(enumerate(lines, 1), unharmed)
+    except csv.Error as error:
+        raise TransferError(f"no CSV, line {lines.line_num}: {error}; is the file cut off?") from None
+
+
+def write_csv(rows: Rows) -> bytes:
+    text = _dataset(rows, _csv_cell).export("csv")
+    return str(text).encode()
+
+
+def read_xlsx(content: bytes) -> Table:
+    """The first sheet of a workbook."""
+    try:
+        _check_size(content)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            book = load_workbook(BytesIO(content), read_only=True, keep_links=False)
+            return _table(_sheet_rows(book.worksheets[0]), lambda text: unharmed(from_xml(text)), even=False)
+    except TransferError:
+        raise
+    except Exception as error:  # a broken workbook makes its reader raise whatever its parts raise
+        raise TransferError(f"no workbook that can be read ({type(error).__name__})") from None
+
+
+def write_xlsx(rows: Rows) -> bytes:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return bytes(_dataset(rows, _xlsx_cell).export("xlsx"))
+
+
+def _table(lines: Iterable[tuple[int, Sequence[Any]]], restore: Any, *, even: bool = True) -> Table:
+    """`even`: every line has a cell for each column, so one that has not was cut off."""
+    table, names = Table(flat=True), []
+    for number, line in lines:
+        if not names:
+            names = check_headers(line)
+        elif any(cell not in (None, "") for cell in line):
+            if len(line) > len(names) or (even and len(line) < len(names)):
+                raise TransferError(
+                    f"row {number}: {len(line)} cells where the first row has {len(names)}; is the file cut off?"
+                )
+            cells = [*line, *[None] * (len(names) - len(line))]
+            texts = (restore(cell) if isinstance(cell, str) else cell for cell in cells)
+            table.add(number, dict(zip(names, texts, strict=True)))
+    if not names:
+        raise TransferError("the file is empty: the first row must name the columns")
+    return table
+
+
+def _sheet_rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
+    """Each row up to its last cell that holds something. What a sheet says of its own size is not believed."""
+    sheet.reset_dimensions()
+    for number, row in enumerate(sheet.iter_rows(), 1):
+        if number > MAX_ROWS + 1:
+            raise TransferError(f"more than {MAX_ROWS:,} rows: split the file")
+        if len(row) > MAX_COLUMNS:
+            raise TransferError(f"row {number}: more than {MAX_COLUMNS} columns")
+        formula = next((at for at, cell in enumerate(row, 1) if cell.data_type == "f"), None)
+        if formula:
+            raise TransferError(f"row {number}, column {formula}: a formula; give its value instead")
+        values = [cell.value for cell in row]
+        while values and values[-1] in (None, ""):
+            values.pop()
+        yield number, values
+
+
+def _check_size(content: bytes) -> None:
+    with zipfile.ZipFile(BytesIO(content)) as book:
+        parts = book.infolist()
+    unpacked = sum(part.file_size for part in parts)
+    others = max((part.file_size for part in parts if not part.filename.startswith(_LARGE_PARTS)), default=0)
+    if unpacked > MAX_UNPACKED_BYTES or others > MAX_PART_BYTES:
+        raise TransferError(f"a workbook that unpacks to {unpacked / 2**20:,.1f} MiB: too large")
+
+
+def _dataset(rows: Rows, cell: Any) -> tablib.Dataset:
+    dataset = tablib.Dataset()
+    for row in rows:
+        dataset.headers = dataset.headers or list(row)
+        dataset.append([cell(name, value) for name, value in row.items()])
+    return dataset
+
+
+def _csv_cell(name: str, value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _fitting(name, _text(value), MAX_CSV_CELL)
+
+
+def _xlsx_cell(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return _fitting(name, to_xml(_text(value)), MAX_XLSX_CELL)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list | dict):
+        return harmless(json.dumps(value, ensure_ascii=False))
+    return harmless(value) if isinstance(value, str) else str(value)
+
+
+def _fitting(name: str, text: str, most: int) -> str:
+    if len(text) > most:
+        raise TransferError(f"{short(name)} has {len(text):,} characters, a cell holds {most:,}: choose JSON")
+    return text

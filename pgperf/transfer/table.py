@@ -1,0 +1,76 @@
+"""What every format of a file is read into, and the limits that hold for all of them."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pgperf.exceptions import TransferError
+
+MAX_BYTES = 10 * 1024 * 1024
+MAX_ROWS = 2_000
+MAX_COLUMNS = 100
+#: Lists in lists; a definition needs three.
+MAX_DEPTH = 10
+
+
+@dataclass
+class Table:
+    """Rows, each with the columns that it has. `flat`: cells are text and numbers, lists are JSON text in a cell.
+
+    `numbers` count as a reader of the file does: a spreadsheet's header is row 1, a list begins with 1.
+    """
+
+    flat: bool
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+
+    def add(self, number: int, row: dict[str, Any]) -> None:
+        """Raises TransferError when there are too many."""
+        if len(self.rows) >= MAX_ROWS:
+            raise TransferError(f"more than {MAX_ROWS:,} rows: split the file")
+        self.rows.append(row)
+        self.numbers.append(number)
+
+    def columns(self) -> dict[str, int]:
+        """Every column's name, and the number of the first row that has it."""
+        numbered = zip(reversed(self.numbers), reversed(self.rows), strict=True)
+        found = {name: number for number, row in numbered for name in reversed(row)}
+        return dict(reversed(found.items()))
+
+
+def check_headers(headers: Iterable[Any]) -> list[str]:
+    """The header's names. Raises TransferError for those that are missing, doubled or no text."""
+    names = [str(header).strip() if header is not None else "" for header in headers]
+    if not any(names):
+        raise TransferError("the first row must name the columns")
+    if "" in names:
+        raise TransferError(f"column {names.index('') + 1} has no name in the first row")
+    doubled = next((name for name in names if names.count(name) > 1), None)
+    if doubled is not None:
+        raise TransferError(f"column {short(doubled)} is there twice")
+    if len(names) > MAX_COLUMNS:
+        raise TransferError(f"more than {MAX_COLUMNS} columns")
+    return names
+
+
+def check_storable(value: Any, depth: int = MAX_DEPTH) -> None:
+    """Raises ValueError for what no database can hold: NUL, half characters, infinity, nesting without end."""
+    if isinstance(value, str):
+        if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
+            raise ValueError("holds a character that cannot be stored")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("holds a number that JSON does not have")
+    elif isinstance(value, list | dict):
+        if not depth:
+            raise ValueError(f"is nested deeper than {MAX_DEPTH}")
+        parts = [*value, *value.values()] if isinstance(value, dict) else value
+        for part in parts:
+            check_storable(part, depth - 1)
+
+
+def short(text: object, most: int = 60) -> str:
+    """A name from a file, fit for a message."""
+    shown = "".join(char if char.isprintable() else "?" for char in str(text)[: most + 1])
+    return repr(shown if len(shown) <= most else f"{shown[:most]}…")

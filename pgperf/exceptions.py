@@ -63,3 +63,7 @@ class UnreadableBlock(PgperfError):
 
 class TransferError(PgperfError):
     """A file of definitions that cannot be read, or that cannot hold what it should. The message says where and why."""
+
+
+class NothingToCompare(PgperfError):
+    """Two runs that cannot be set against each other: one is under way, or they share no variant."""

@@ -52,11 +52,15 @@ def interval(sample: Sample, confidence: float = 0.95) -> Estimate:
     return _widest(sample.values, confidence) if ranked.low is None else ranked
 
 
+def standard_error(values: np.ndarray) -> float:
+    """How far the Hodges-Lehmann centre of two or more normal values typically is from the truth."""
+    return float(np.std(values, ddof=1)) / math.sqrt(len(values)) * _SPREAD_OF_CENTRE
+
+
 def _student_interval(values: np.ndarray, confidence: float) -> Estimate:
     n = len(values)
     centre = hodges_lehmann(values)
-    error = float(np.std(values, ddof=1)) / math.sqrt(n) * _SPREAD_OF_CENTRE
-    reach = student.quantile(confidence, n - 1) * error
+    reach = student.quantile(confidence, n - 1) * standard_error(values)
     return Estimate(centre, centre - reach, centre + reach, n, confidence)
 
 

@@ -7,13 +7,14 @@ from statistics import median
 from typing import Any
 
 from pgperf.analysis import cpu, latency
+from pgperf.analysis.compare import levels
 from pgperf.analysis.contrasts import Comparison, Measurements, ops_per_s
 from pgperf.analysis.ladder import ladder, rungs
 from pgperf.analysis.outcome import CONFIDENCE, Outcome, judge
 from pgperf.analysis.samples import interval
 from pgperf.records import Definition, Variant, VariantBlock
 
-ANALYSIS_VERSION = 1
+ANALYSIS_VERSION = 2
 COLD_PHASES = (
     "startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second",
 )  # fmt: skip
@@ -40,7 +41,14 @@ def summarise(
             [(variant, replace(variant, copy=0)) for variant in variants if variant.copy],
         ),
         "ladders": [found for found in ladders if found],
+        "levels": levels(measurements, originals, bases(originals)),
     }
+
+
+def bases(variants: Sequence[Variant]) -> dict[Variant, Variant]:
+    """What each variant is measured from: the libpq beside it, or the first layer there; those have none."""
+    groups = _same_but_layer(variants)
+    return {variant: base for group in groups for variant in group if (base := _base(group)) != variant}
 
 
 def _same_but_layer(variants: Iterable[Variant]) -> list[list[Variant]]:
@@ -50,10 +58,14 @@ def _same_but_layer(variants: Iterable[Variant]) -> list[list[Variant]]:
     return list(groups.values())
 
 
+def _base(group: Sequence[Variant]) -> Variant:
+    return next((variant for variant in group if variant.layer == "libpq"), group[0])
+
+
 def _layer_pairs(groups: Iterable[list[Variant]], django_driver: str) -> Iterator[tuple[Variant, Variant]]:
     """Every layer over libpq, or over the first one where libpq is missing; then each rung over the one below."""
     for group in groups:
-        base = next((variant for variant in group if variant.layer == "libpq"), group[0])
+        base = _base(group)
         yield from ((variant, base) for variant in group if variant != base)
         yield from ((upper, lower) for lower, upper in pairwise(rungs(group, django_driver)) if lower != base)
 

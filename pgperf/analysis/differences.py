@@ -1,0 +1,54 @@
+"""In what two runs differ besides their figures: definition and environment, flattened to dotted names. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+#: What differs from run to run by nature.
+_VOLATILE = ("seed", "machine.load_average")
+#: The user's own values, or texts that may hold them: that they differ is said, what they are is not.
+_UNSAID = ("workload.sql", "workload.args", "workload.other_sql", "workload.other_args")
+_LONGEST = 120
+
+
+class Difference(NamedTuple):
+    """`before` and `after` are shortened texts; "" for what a run does not have."""
+
+    what: str
+    before: str
+    after: str
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
+    """Everything that is in one and not, or not alike, in the other, in the order of the second."""
+    earlier, later = dict(_flat(before)), dict(_flat(after))
+    names = [name for name in {**later, **earlier} if not _under(name, _VOLATILE)]
+    return [
+        _difference(name, earlier.get(name), later.get(name))
+        for name in names
+        if earlier.get(name) != later.get(name)
+    ]
+
+
+def _difference(name: str, before: Any, after: Any) -> Difference:
+    if _under(name, _UNSAID):
+        return Difference(name, "(not shown)", "(not shown)")
+    return Difference(name, _text(before), _text(after))
+
+
+def _flat(part: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in part.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", list(value) if isinstance(value, tuple) else value
+
+
+def _under(name: str, prefixes: Iterable[str]) -> bool:
+    return any(name == prefix or name.startswith(f"{prefix}.") for prefix in prefixes)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value).strip()
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

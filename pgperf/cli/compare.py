@@ -1,0 +1,95 @@
+"""`pgperf compare`: the second run over the first; with --fail-on, exit 1 when something got worse by more."""
+
+import json
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.core.management.base import CommandError, OutputWrapper
+
+from pgperf.analysis.compare import OVER, TIME, Change
+from pgperf.cli.export import find
+from pgperf.cli.text import interval, number, signed, table, times
+from pgperf.reports.compare import Compared, compare_json, compared
+
+_MEASURES = {OVER: "Times its own run's base", TIME: "µs per operation"}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("before", type=int, metavar="RUN", help="the number of the run to compare with")
+    parser.add_argument("after", type=int, metavar="RUN", help="the number of the run that is looked at")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    parser.add_argument(
+        "--fail-on", type=percentage, metavar="5%",
+        help="exit 1 when something differs and takes longer by more than this",
+    )  # fmt: skip
+    parser.add_argument(
+        "--relative", action="store_true",
+        help="judge only times over libpq of the same run, in which a slower machine cancels",
+    )  # fmt: skip
+
+
+def run(options: dict[str, Any], out: OutputWrapper) -> None:
+    """Print the comparison. Raises CommandError, exit 1, when --fail-on finds something."""
+    found = compared(find(options["before"]), find(options["after"]))
+    fail_on: float | None = options["fail_on"]
+    if options["relative"]:
+        found = found.relative()
+    out.write(json.dumps(compare_json(found, fail_on), indent=2) if options["json"] else report(found))
+    if fail_on is not None and (worse := found.worse_by(fail_on)):
+        names = "; ".join(map(_named, worse))
+        raise CommandError(f"Worse by more than {100 * fail_on:g} %: {names}.", returncode=1)
+
+
+def percentage(text: str) -> float:
+    """5% as 0.05."""
+    digits = text.removesuffix("%").strip()
+    try:
+        share = float(digits) / 100
+    except ValueError:
+        share = -1.0
+    if digits == text.strip() or not 0 <= share < 100:
+        raise ArgumentTypeError(f"{text!r} is no percentage such as 5%")
+    return share
+
+
+def report(found: Compared) -> str:
+    """Everything a reader of a terminal needs, part by part."""
+    return "\n\n".join(part for part in _parts(found) if part)
+
+
+def _parts(found: Compared) -> Iterator[str]:
+    yield f"{found.after} over {found.before}: time per operation, 95 % intervals"
+    yield "\n".join(
+        f"Differs: {difference.what}: {difference.before or 'none'} -> {difference.after or 'none'}"
+        for difference in (*found.definition, *found.environment)
+    )
+    for measure, title in _MEASURES.items():
+        yield _table(title, found.of(measure))
+    for labels, run_ in ((found.only_before, found.before), (found.only_after, found.after)):
+        yield f"Only in {run_}: {', '.join(labels)}" if labels else ""
+
+
+def _table(title: str, changes: Sequence[Change]) -> str:
+    head = (title, "first", "second", "second/first", "", "change, µs", "", "outcome")
+    return table(head, [_row(change) for change in changes]) if changes else ""
+
+
+def _row(change: Change) -> tuple[str, ...]:
+    own = times if change.measure == OVER else number
+    ratio, delta = change.ratio, change.delta
+    return (
+        change.label,
+        own(change.before),
+        own(change.after),
+        times(ratio.centre),
+        interval(times(ratio.low), times(ratio.high)),
+        signed(delta.centre),
+        interval(signed(delta.low), signed(delta.high)),
+        change.outcome,
+    )
+
+
+def _named(change: Change) -> str:
+    over = f" over {change.base}" if change.base else ""
+    return f"{change.label}{over} {times(change.ratio.centre)}"

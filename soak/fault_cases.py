@@ -1,0 +1,477 @@
+"""Each kind of fault that is no kill: how it is made, and what must hold afterwards."""
+
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.db import connection, transaction
+from redis import Redis
+
+from example.stack import web
+from pgperf import runs, sending
+from pgperf.models import BlockResult, Database, Run, Target
+from pgperf.records import Definition
+from soak import small_runs
+from soak.browser import Answer, Browser
+from soak.site import Site, await_true
+from soak.small_runs import await_end, fresh, is_over
+
+COPIES = 5
+CLICKS = 20
+_BLOCKS = BlockResult._meta.db_table
+_TOGETHER = 5
+#: A cancel takes effect within this; looking for it takes 5 s at most, killing and storing the rest.
+CANCEL_WITHIN_S = 15.0
+_END_WITHIN_S = 90.0
+#: What nobody took is sent again after 20 s, looked for every 10 s.
+_RESENT_WITHIN_S = 45.0
+#: A page that asks for a run while the broker is silent.
+PAGE_WITHIN_S = 15.0
+
+
+@dataclass
+class Findings:
+    """Of one kind of fault: what went wrong, how long each took (s), and what that is the time of."""
+
+    measured: str
+    wrong: list[str] = field(default_factory=list)
+    took: list[float] = field(default_factory=list)
+
+    def demand(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            self.wrong.append(otherwise)
+
+
+class Performer:
+    """Performs cases on one site."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.database = Database.objects.get(name="demo")
+        self.other = _second_database()
+        self.benchmark = small_runs.saved_benchmark(
+            "soak-fake", layers=["fake"], routes=["tcp"], blocks=1, rounds=1
+        )
+        env = site.env
+        self.browser = Browser.logged_in(
+            env["PGPERF_URL"], env["PGPERF_ADMIN_USER"], env["PGPERF_ADMIN_PASSWORD"]
+        )
+        self._crowd = False
+
+    def perform(self, case: dict[str, Any]) -> dict[str, Any]:
+        if case["kind"] in ("five deliveries", "late deliveries", "two databases"):
+            self._call_more_workers()
+        draw = random.Random(f"{case['seed']}/{case['kind']}")
+        findings = KINDS[case["kind"]](self, case["count"], draw)
+        orphans, backends = small_runs.leftovers(self.site)
+        findings.demand(not orphans and not backends, f"left over: {orphans} clients, {backends} backends")
+        following = self.ask()
+        await_end(following, _END_WITHIN_S)
+        findings.demand(fresh(following).status == Run.Status.DONE, "the next run is not done")
+        return {**case, "wrong": findings.wrong, "took": findings.took, "measured": findings.measured}
+
+    def ask(self, database: Database | None = None, **changed: Any) -> Run:
+        """A run of the fake layer, quick to perform; `changed` is what its definition has otherwise."""
+        with transaction.atomic():
+            run = small_runs.ask(
+                self.benchmark, database or self.database, blocks=changed.pop("blocks", 1), rounds=1
+            )
+            definition = Definition.from_json(run.definition)
+            values = {"warm_up_ms": 50, "warm_up_ops": 10, "lead_in_ms": 10, **changed}
+            if sql := values.pop("sql", ""):
+                values["workload"] = replace(definition.workload, sql=sql)
+            Run.objects.filter(pk=run.pk).update(definition=replace(definition, **values).to_json())
+        return fresh(run)
+
+    def _call_more_workers(self) -> None:
+        """A second worker, with four processes, so that copies of a message are really handled at once."""
+        if self._crowd:
+            return
+        self._crowd = True
+        one = self.site.part("worker")
+        argv = [*one.argv, "-n", "crowd@%h"]
+        argv[argv.index("-c") + 1] = "4"
+        more = web.worker(one.log.parent, dict(one.env or {}))
+        self.site.add(replace(more, name="crowd", argv=argv, log=one.log.with_name("crowd.log")))
+
+
+# Messages that come twice, late, or not at all
+
+
+def five_deliveries(on: Performer, count: int, draw: random.Random) -> Findings:
+    """Every message five times at once, for several workers to fight about."""
+    findings = Findings("from request to end")
+    for begin in range(0, count, _TOGETHER):
+        batch = [on.ask() for _ in range(min(_TOGETHER, count - begin))]
+        copies = [run.pk for run in batch] * (COPIES - 1)
+        draw.shuffle(copies)
+        for run_id in copies:
+            sending.send(run_id, "pgperf")
+        for run in batch:
+            await_end(run, _END_WITHIN_S)
+            _demand_once(findings, run)
+    return findings
+
+
+def late_deliveries(on: Performer, count: int, draw: random.Random) -> Findings:
+    """Copies that come when the run is over, in this and in an old version's words: nothing may change."""
+    findings = Findings("from request to end")
+    ended = [on.ask() for _ in range(count)]
+    for run in ended:
+        await_end(run, _END_WITHIN_S)
+    before = {run.pk: _whole(run) for run in ended}
+    for run in ended:
+        for _ in range(COPIES):
+            sending.send(run.pk, "pgperf")
+        _send_old(run.pk)
+    _await_empty_queue(on)
+    for run in ended:
+        findings.demand(_whole(run) == before[run.pk], f"run {run.pk} changed after its end")
+        _demand_once(findings, run)
+    return findings
+
+
+def broker_flushed(on: Performer, count: int, draw: random.Random) -> Findings:
+    """The broker loses the message of a run that waits: it is sent again without anybody's help."""
+    findings = Findings("from the flush to the end")
+    for _ in range(count):
+        with on.site.frozen("worker"):
+            run = on.ask()
+            _redis(on).flushall()
+        begin = time.monotonic()
+        await_end(run, _RESENT_WITHIN_S)
+        _demand_once(findings, run, begin)
+    return findings
+
+
+def web_dies_before_it_sends(on: Performer, count: int, draw: random.Random) -> Findings:
+    """The web process is killed between the commit and the message: the row is the outbox."""
+    findings = Findings("from the kill to the run's end")
+    for _ in range(count):
+        token = uuid.uuid4().hex
+        with on.site.frozen("Redis"):
+            click = threading.Thread(target=_click_and_lose, args=(on, token))
+            click.start()
+            await_true(lambda: Run.objects.filter(request_token=token).exists(), 10.0, 0.01)  # noqa: B023
+            on.site.kill("web")
+            begin = time.monotonic()
+            click.join()
+        run = Run.objects.get(request_token=token)
+        findings.demand(run.sent_at is None and run.attempt == 0, "the message was out before the kill")
+        on.site.restart("web")
+        await_end(run, _RESENT_WITHIN_S)
+        _demand_once(findings, run, begin)
+    return findings
+
+
+def broker_silent(on: Performer, count: int, draw: random.Random) -> Findings:
+    """The broker accepts connections and never answers: pages do, and the run is sent later."""
+    findings = Findings("until the page answered")
+    for _ in range(count):
+        with on.site.frozen("Redis"):
+            begin = time.monotonic()
+            answer = on.browser.start(on.benchmark.pk, on.database.pk, uuid.uuid4().hex)
+            findings.took.append(round(time.monotonic() - begin, 2))
+            findings.demand(
+                answer.status == 302 and findings.took[-1] <= PAGE_WITHIN_S, f"the page: {answer.status}"
+            )
+            page = on.browser.get(answer.location)
+            findings.demand(
+                page.status == 200 and "Not sent yet" in page.body, "the run's page does not say so"
+            )
+        run = Run.objects.get(pk=answer.run_id)
+        await_end(run, _RESENT_WITHIN_S)
+        _demand_once(findings, run, timed=False)
+    return findings
+
+
+# Clicks
+
+
+def double_clicks(on: Performer, count: int, draw: random.Random) -> Findings:
+    """Twenty POSTs of one form at once: one run, and every answer leads to it."""
+    findings = Findings("twenty answers")
+    for _ in range(count):
+        token = uuid.uuid4().hex
+        begin = time.monotonic()
+        answers = _at_once(CLICKS, lambda _: on.browser.start(on.benchmark.pk, on.database.pk, token))  # noqa: B023
+        findings.took.append(round(time.monotonic() - begin, 2))
+        mine = list(Run.objects.filter(request_token=token))
+        findings.demand(len(mine) == 1, f"{len(mine)} runs of one form")
+        same = {answer.run_id for answer in answers} == {run.pk for run in mine}
+        findings.demand(same and len(answers) == CLICKS, f"answers {sorted({a.status for a in answers})}")
+        for run in mine:
+            await_end(run, _END_WITHIN_S)
+            _demand_once(findings, run, timed=False)
+    return findings
+
+
+def two_databases(on: Performer, count: int, draw: random.Random) -> Findings:
+    """Two forms for two databases, ten clicks each at once: two runs, one after the other on this machine."""
+    findings = Findings("from the clicks to the second end")
+    for _ in range(count):
+        forms = [(on.database, uuid.uuid4().hex), (on.other, uuid.uuid4().hex)]
+        begin = time.monotonic()
+        _at_once(CLICKS, lambda n: on.browser.start(on.benchmark.pk, forms[n % 2][0].pk, forms[n % 2][1]))  # noqa: B023
+        pair = [run for _, token in forms for run in Run.objects.filter(request_token=token)]
+        findings.demand(len(pair) == 2, f"{len(pair)} runs of two forms")
+        for run in pair:
+            await_end(run, _END_WITHIN_S)
+            _demand_once(findings, run, timed=False)
+        findings.took.append(round(time.monotonic() - begin, 2))
+        first, second = sorted(map(fresh, pair), key=lambda run: run.started_at)
+        findings.demand(first.finished_at <= second.started_at, "both ran at once on one machine")
+    return findings
+
+
+# Cancel in every state
+
+
+def cancel_unsent(on: Performer, count: int, draw: random.Random) -> Findings:
+    def prepare() -> Iterator[Run]:
+        with on.site.frozen("Redis"):
+            run = on.ask()
+            assert run.sent_at is None
+            yield run
+
+    return _cancel_each(on, count, prepare, attempts=0)
+
+
+def cancel_sent(on: Performer, count: int, draw: random.Random) -> Findings:
+    def prepare() -> Iterator[Run]:
+        with on.site.frozen("worker"):
+            run = on.ask()
+            assert run.sent_at is not None
+            yield run
+
+    return _cancel_each(on, count, prepare, attempts=0)
+
+
+def cancel_claimed(on: Performer, count: int, draw: random.Random) -> Findings:
+    """The worker has taken the run and cannot yet read which database it is for."""
+
+    def prepare() -> Iterator[Run]:
+        run = on.ask(blocks=20)
+        with _locked(Database._meta.db_table, Target._meta.db_table):
+            await_true(lambda: fresh(run).status == Run.Status.RUNNING, 20.0, 0.01)
+            time.sleep(draw.uniform(0, 0.2))
+        yield run
+
+    return _cancel_each(on, count, prepare)
+
+
+def cancel_starting(on: Performer, count: int, draw: random.Random) -> Findings:
+    return _cancel_each(on, count, _hanging(on, draw, sql="hang at connect"))
+
+
+def cancel_warming_up(on: Performer, count: int, draw: random.Random) -> Findings:
+    return _cancel_each(on, count, _hanging(on, draw, sql="hang", warm_up_ops=300))
+
+
+def cancel_in_a_slice(on: Performer, count: int, draw: random.Random) -> Findings:
+    return _cancel_each(on, count, _hanging(on, draw, window_ms=5000, blocks=20))
+
+
+def cancel_storing(on: Performer, count: int, draw: random.Random) -> Findings:
+    """A block cannot be stored for the moment, and the run's row is held by whoever tries."""
+
+    def prepare() -> Iterator[Run]:
+        with _locked(_BLOCKS):
+            run = on.ask(blocks=20)
+            await_true(lambda: _somebody_waits(_BLOCKS), 30.0, 0.01)
+            cancel = threading.Thread(target=on.browser.cancel, args=(run.pk,))
+            cancel.start()
+            time.sleep(draw.uniform(0.1, 0.5))
+        cancel.join()
+        yield run
+
+    return _cancel_each(on, count, prepare)
+
+
+def cancel_done(on: Performer, count: int, draw: random.Random) -> Findings:
+    return _cancel_ended(on, count, Run.Status.DONE)
+
+
+def cancel_failed(on: Performer, count: int, draw: random.Random) -> Findings:
+    return _cancel_ended(on, count, Run.Status.FAILED, sql="die at ready")
+
+
+def cancel_lost(on: Performer, count: int, draw: random.Random) -> Findings:
+    """A run that nobody performs any more: claimed here, and its heartbeat made old."""
+    findings = Findings("until the page answered")
+    for _ in range(count):
+        with on.site.frozen("worker"):
+            run = runs.claim(on.ask().pk, "nobody")
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "UPDATE pgperf_run SET heartbeat_at = now() - interval '31 s' WHERE id = %s", [run.pk]
+                )
+            _demand_refused(on, findings, run, Run.Status.LOST)
+    return findings
+
+
+def _hanging(on: Performer, draw: random.Random, **changed: Any) -> Callable[[], Iterator[Run]]:
+    def prepare() -> Iterator[Run]:
+        run = on.ask(**changed)
+        await_true(lambda: bool(on.site.clients()), 20.0, 0.01)
+        time.sleep(1.0 + draw.uniform(0, 2))
+        yield run
+
+    return prepare
+
+
+def _cancel_each(
+    on: Performer, count: int, prepare: Callable[[], Iterator[Run]], attempts: int = 1
+) -> Findings:
+    """Bring a run into the state, cancel it as a person does, and time how long it takes to end."""
+    findings = Findings("from the cancel to the end")
+    for _ in range(count):
+        for run in prepare():
+            if is_over(run) and fresh(run).status != Run.Status.CANCELLED:
+                findings.wrong.append(
+                    f"it was {fresh(run).status} before it could be cancelled: {fresh(run).error}"
+                )
+                continue
+            begin = time.monotonic()
+            answer = on.browser.cancel(run.pk)
+            findings.demand(answer.status == 302, f"the page answered {answer.status}")
+            await_end(run, _END_WITHIN_S)
+            findings.took.append(round(time.monotonic() - begin, 2))
+        ended = fresh(run)
+        findings.demand(ended.status == Run.Status.CANCELLED, f"it ended as {ended.status}: {ended.error}")
+        findings.demand(findings.took[-1:] <= [CANCEL_WITHIN_S], f"it took {findings.took[-1:]} s")
+        _await_empty_queue(on)
+        findings.demand(fresh(run).attempt == attempts, f"attempt {fresh(run).attempt}, not {attempts}")
+    return findings
+
+
+def _cancel_ended(on: Performer, count: int, status: str, **changed: Any) -> Findings:
+    findings = Findings("until the page answered")
+    for _ in range(count):
+        run = on.ask(**changed)
+        await_end(run, _END_WITHIN_S)
+        _demand_refused(on, findings, run, status)
+    return findings
+
+
+def _demand_refused(on: Performer, findings: Findings, run: Run, status: str) -> None:
+    begin = time.monotonic()
+    answer = on.browser.cancel(run.pk)
+    findings.took.append(round(time.monotonic() - begin, 2))
+    page = on.browser.get(answer.location)
+    said = "messagelist" in page.body and f"run {run.pk} is" in page.body
+    findings.demand(answer.status == 302 and said, f"the page does not say why ({answer.status})")
+    findings.demand(fresh(run).status == status, f"it is {fresh(run).status}, not {status}")
+
+
+# What they share
+
+
+def _demand_once(findings: Findings, run: Run, begin: float = 0.0, *, timed: bool = True) -> None:
+    """Done, and performed exactly once; its time since `begin`, or since it was asked for."""
+    now = fresh(run)
+    findings.demand(
+        now.status == Run.Status.DONE, f"run {run.pk} is {now.status}: {now.error or now.message}"
+    )
+    findings.demand(now.attempt == 1, f"run {run.pk} was performed {now.attempt} times")
+    if timed and now.finished_at:
+        since = time.monotonic() - begin if begin else (now.finished_at - now.requested_at).total_seconds()
+        findings.took.append(round(since, 2))
+
+
+def _whole(run: Run) -> dict[str, Any]:
+    return dict(Run.objects.filter(pk=run.pk).values().get())
+
+
+def _at_once(count: int, act: Callable[[int], Answer]) -> list[Answer]:
+    barrier, answers = threading.Barrier(count), []
+
+    def one(number: int) -> None:
+        barrier.wait()
+        answers.append(act(number))
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+def _click_and_lose(on: Performer, token: str) -> None:
+    """Nobody reads the answer: the process dies before it gives one."""
+    try:
+        on.browser.start(on.benchmark.pk, on.database.pk, token)
+    except Exception:
+        return
+
+
+@contextmanager
+def _locked(*tables: str) -> Iterator[None]:
+    """Nobody else reads or writes the tables."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE")
+        yield
+
+
+def _somebody_waits(table: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = %s::regclass", [table])
+        return bool(cursor.fetchone()[0])
+
+
+def _send_old(run_id: int) -> None:
+    """The message of a version that is not this one's."""
+    schema, sending.SCHEMA = sending.SCHEMA, 0
+    try:
+        sending.send(run_id, "pgperf")
+    finally:
+        sending.SCHEMA = schema
+
+
+def _await_empty_queue(on: Performer) -> None:
+    """Every message was fetched and handled: none waits in the broker, none is unacknowledged."""
+    broker = _redis(on)
+    await_true(lambda: not broker.llen("pgperf") and not broker.hlen("unacked"), 30.0)
+    time.sleep(0.2)
+
+
+def _redis(on: Performer) -> Any:
+    return Redis.from_url(on.site.env["PGPERF_REDIS_URL"])
+
+
+def _second_database() -> Database:
+    """Another Database on the same server, for which nothing waits but this machine."""
+    like = Database.objects.get(name="demo")
+    values = {"dbname": like.dbname, "credential": like.credential, "allow_fixtures": True}
+    other = Database.objects.update_or_create(name="other", defaults=values)[0]
+    for target in like.targets.all():
+        fields = {name: getattr(target, name) for name in ("host", "port", "sslmode", "pooler")}
+        Target.objects.update_or_create(database=other, route=target.route, defaults=fields)
+    return other
+
+
+KINDS: dict[str, Callable[[Performer, int, random.Random], Findings]] = {
+    "five deliveries": five_deliveries,
+    "late deliveries": late_deliveries,
+    "double clicks": double_clicks,
+    "two databases": two_databases,
+    "cancel: queued, not sent": cancel_unsent,
+    "cancel: queued, sent": cancel_sent,
+    "cancel: claimed": cancel_claimed,
+    "cancel: starting clients": cancel_starting,
+    "cancel: warm-up": cancel_warming_up,
+    "cancel: in a slice": cancel_in_a_slice,
+    "cancel: storing a block": cancel_storing,
+    "cancel: done": cancel_done,
+    "cancel: failed": cancel_failed,
+    "cancel: lost": cancel_lost,
+    "broker flushed": broker_flushed,
+    "web dies before it sends": web_dies_before_it_sends,
+    "broker silent": broker_silent,
+}  # fmt: skip

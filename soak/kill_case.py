@@ -1,0 +1,221 @@
+"""One kill: ask for a run, kill somebody at the given moment, and see what becomes of it all."""
+
+import re
+import threading
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection
+
+from pgperf.models import Database, Run
+from soak import small_runs
+from soak.browser import Browser
+from soak.site import PARTS, Site, await_true, kill_and_await
+from soak.small_runs import await_end, blocks_of, fresh, is_over, look, shown
+
+TERMINAL_WITHIN_S = 60.0
+_NEXT_WITHIN_S = 60.0
+_VICTIM_WITHIN_S = 20.0
+_WAITS_WITHIN_S = 15.0
+
+_LOST = r"No sign of life from celery@"
+_SERVER = (
+    r"closed the connection|terminating connection|connection failed|refused|recovery mode|starting up|shutting down"
+    r"|not accepting|the connection is (closed|lost)|No such file|own database|SSL|EOF|reset by peer"
+)
+#: Victim -> how a run may end beside "done", and the words its reason must have.
+REASONS: dict[str, tuple[str, str]] = {
+    "worker": (Run.Status.LOST, _LOST),
+    "pool child": (Run.Status.LOST, rf"process that measured is gone \(signal 9|{_LOST}"),
+    "client": (Run.Status.FAILED, r"ended unasked \(signal SIGKILL\)"),
+    "backend": (Run.Status.FAILED, _SERVER),
+    "postmaster": (Run.Status.FAILED, _SERVER),
+    "PgBouncer": (Run.Status.FAILED, rf"pgbouncer.*({_SERVER})"),
+}
+
+
+@dataclass
+class Seen:
+    """What there was to see of a case; `judge` says what of it is wrong."""
+
+    victim: str
+    status: str
+    error: str
+    moment: str  # what the run was doing when the victim died
+    terminal_s: float  # from the kill to an end on the page; -1: none in time
+    attempt: int
+    runs: int  # rows of the request
+    before: list[tuple[str, int]]  # stored blocks (variant, block) at the kill
+    after: list[tuple[str, int]]
+    orphans: int
+    backends: int
+    next_status: str
+    extra: list[str] = field(default_factory=list)
+
+
+def judge(seen: Seen) -> list[str]:
+    """Everything that is not as promised."""
+    lost = set(seen.before) - set(seen.after)
+    findings = {
+        f"{len(lost)} stored blocks are gone": bool(lost),
+        f"{seen.runs} runs, attempt {seen.attempt}: not performed exactly once": (seen.runs, seen.attempt)
+        != (1, 1),
+        f"left over: {seen.orphans} clients, {seen.backends} backends": bool(seen.orphans or seen.backends),
+        f"the next run is {seen.next_status}": seen.next_status != Run.Status.DONE,
+    }
+    return [*seen.extra, *_judge_end(seen), *(finding for finding, holds in findings.items() if holds)]
+
+
+def _judge_end(seen: Seen) -> list[str]:
+    if not 0 <= seen.terminal_s <= TERMINAL_WITHIN_S:
+        return [f"not terminal within {TERMINAL_WITHIN_S:.0f} s ({seen.status})"]
+    if seen.status == Run.Status.DONE:
+        there = len(seen.after)
+        return [] if there == _all_blocks() else [f"done with {there} of {_all_blocks()} blocks"]
+    status, words = REASONS.get(seen.victim, ("", "nothing"))
+    fits = seen.status == status and re.search(words, seen.error)
+    return [] if fits else [f"{seen.status} for a reason that does not fit: {seen.error!r}"]
+
+
+class Performer:
+    """Performs cases on one site."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._benchmark = small_runs.saved_benchmark("soak")
+        self._database = Database.objects.get(name="demo")
+        env = site.env
+        self._browser = Browser.logged_in(
+            env["PGPERF_URL"], env["PGPERF_ADMIN_USER"], env["PGPERF_ADMIN_PASSWORD"]
+        )
+
+    def perform(self, case: dict[str, Any]) -> dict[str, Any]:
+        seen = self._kill_web(case) if case["victim"] == "web" else self._kill(case)
+        return {
+            **case,
+            "status": seen.status,
+            "error": seen.error,
+            "moment": seen.moment,
+            "terminal_s": seen.terminal_s,
+            "orphans": seen.orphans,
+            "backends": seen.backends,
+            "blocks_lost": len(set(seen.before) - set(seen.after)),
+            "again": int((seen.runs, seen.attempt) != (1, 1)),
+            "next_done": int(seen.next_status == Run.Status.DONE),
+            "wrong": judge(seen),
+        }
+
+    # Everybody but the web process
+
+    def _kill(self, case: dict[str, Any]) -> Seen:
+        victim = case["victim"]
+        run = small_runs.ask(self._benchmark, self._database)
+        if victim == "client":
+            await_true(lambda: bool(self._site.clients()) or is_over(run), _VICTIM_WITHIN_S, 0.01)
+        time.sleep(case["after_s"])
+        moment, before = _moment(run), blocks_of(run)
+        extra = self._strike(victim, case["which"])
+        begin = time.monotonic()
+        if victim in PARTS:
+            self._bring_back(victim, case, run)
+        return self._aftermath(victim, run, moment, before, begin, extra)
+
+    def _strike(self, victim: str, which: float) -> list[str]:
+        if victim in PARTS:
+            self._site.kill(victim)
+            return []
+        candidates = {
+            "pool child": self._site.workers_children,
+            "client": self._site.clients,
+            "backend": lambda: look(_backends),
+        }[victim]()
+        if candidates:
+            kill_and_await(candidates[int(which * len(candidates))])
+        return [] if candidates else [f"there was no {victim} to kill"]
+
+    def _bring_back(self, victim: str, case: dict[str, Any], run: Run) -> None:
+        time.sleep(case["restart_s"])
+        if victim == "worker" and case["alone"]:  # nobody but the page is there to notice
+            await_true(lambda: shown(run)["status"] != Run.Status.RUNNING, TERMINAL_WITHIN_S)
+        self._site.restart(victim)
+
+    def _aftermath(
+        self,
+        victim: str,
+        run: Run,
+        moment: str,
+        before: list[tuple[str, int]],
+        begin: float,
+        extra: list[str],
+    ) -> Seen:
+        await_end(run, TERMINAL_WITHIN_S - (time.monotonic() - begin))
+        terminal_s = time.monotonic() - begin if is_over(run) else -1.0
+        orphans, backends = small_runs.leftovers(self._site)
+        following = small_runs.smallest(self._benchmark, self._database)
+        await_end(following, _NEXT_WITHIN_S)
+        ended = fresh(run)
+        return Seen(
+            victim, ended.status, ended.error, moment, round(terminal_s, 2), ended.attempt, 1, before, blocks_of(run),
+            orphans, backends, fresh(following).status, extra,
+        )  # fmt: skip
+
+    # The web process: the request itself may be cut
+
+    def _kill_web(self, case: dict[str, Any]) -> Seen:
+        token = uuid.uuid4().hex
+        answers: list[int] = []
+        click = threading.Thread(target=self._click, args=(token, answers))
+        click.start()
+        time.sleep(case["after_s"])
+        found = look(lambda: Run.objects.filter(request_token=token).first())
+        moment = _moment(found) if found else "before the run was stored"
+        before = blocks_of(found) if found else []
+        self._site.kill("web")
+        begin = time.monotonic()
+        click.join()
+        time.sleep(case["restart_s"])
+        self._site.restart("web")
+        self._click(token, answers)  # whoever got no answer clicks again
+        run = look(lambda: Run.objects.get(request_token=token))
+        extra = (
+            []
+            if answers and set(answers) == {run.pk}
+            else [f"the clicks led to runs {answers}, not {run.pk}"]
+        )
+        seen = self._aftermath("web", run, moment, before, begin, extra)
+        seen.runs = look(lambda: Run.objects.filter(request_token=token).count())
+        return seen
+
+    def _click(self, token: str, answers: list[int]) -> None:
+        try:
+            answers.append(self._browser.start(self._benchmark.pk, self._database.pk, token).run_id)
+        except OSError:
+            pass  # it was killed before it answered
+        except Exception as error:
+            if "http.client" not in type(error).__module__:
+                raise
+
+
+def _moment(run: Run) -> str:
+    now = fresh(run)
+    return f"{now.status}: {now.message}" if now.message else str(now.status)
+
+
+def _all_blocks() -> int:
+    """Variants and the control pair's copies, in every block."""
+    return (len(small_runs.LAYERS) * len(small_runs.ROUTES) + 2) * small_runs.BLOCKS
+
+
+def _backends() -> list[int]:
+    """Our clients' backends, else any of the site's."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+            " ORDER BY application_name LIKE 'pgperf-%' DESC, backend_start, pid"
+        )
+        everyone = [row[0] for row in cursor.fetchall()]
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pgperf-%'")
+        ours = int(cursor.fetchone()[0])
+    return everyone[:ours] or everyone

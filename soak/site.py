@@ -1,0 +1,175 @@
+"""The whole example site on a stack of its own, every part of which can be killed, frozen and started again."""
+
+import ctypes
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from example.stack import ALL, Stack, StackError
+from example.stack.part import Part
+
+_PR_SET_CHILD_SUBREAPER = 36
+_RESTART_S = 30.0
+
+#: Who can be killed, by the name of its part.
+PARTS = {
+    "worker": "Celery worker",
+    "postmaster": "PostgreSQL",
+    "PgBouncer": "PgBouncer",
+    "Redis": "Redis",
+    "web": "site",
+}
+
+
+class Site:
+    """A running stack with worker and site. Orphans of any of its processes become children of this one."""
+
+    def __init__(self, directory: Path) -> None:
+        self._stack = Stack(directory, ALL, keep=False)
+
+    def __enter__(self) -> Self:
+        _become_subreaper()
+        self._stack.__enter__()
+        if dead := [part.name for part in self._stack.running if part.has_ended()]:
+            self._stack.stop()
+            raise StackError(f"ended right after its start: {', '.join(dead)}")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, at)
+
+    @property
+    def env(self) -> dict[str, str]:
+        return self._stack.env
+
+    def part(self, name: str) -> Part:
+        """One of PARTS."""
+        return next(part for part in self._stack.running if part.name == PARTS[name])
+
+    def pid(self, name: str) -> int:
+        process = self.part(name).process
+        assert process
+        return process.pid
+
+    def add(self, part: Part) -> None:
+        """Start one more part; it ends with the stack."""
+        self._stack.running.append(part)
+        part.start()
+
+    def kill(self, name: str) -> None:
+        """kill -9 of a part, and wait until it is gone."""
+        process = self.part(name).process
+        assert process
+        process.kill()
+        process.wait()
+
+    def restart(self, name: str) -> None:
+        """Start a part again that has ended; what is left of PostgreSQL's processes must go first."""
+        part, deadline = self.part(name), time.monotonic() + _RESTART_S
+        if not part.has_ended():
+            return
+        self.reap()
+        while True:
+            try:
+                part.start()
+            except StackError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+            else:
+                return
+
+    @contextmanager
+    def frozen(self, name: str) -> Iterator[None]:
+        """A part that is there and does nothing, as behind a network that swallows packets."""
+        pid = self.pid(name)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    def workers_children(self) -> list[int]:
+        """The processes of the worker's pool."""
+        return [child.pid for child in _children(self.pid("worker")) if not is_client(child)]
+
+    def clients(self) -> list[int]:
+        """Every client process that this stack, or what is left of it, has; oldest first."""
+        everyone = psutil.Process().children(recursive=True)
+        return [process.pid for process in sorted(everyone, key=lambda p: p.pid) if is_client(process)]
+
+    def reap(self) -> None:
+        """Bury dead orphans that became our children; the stack's own parts are left to it."""
+        own = {part.process.pid for part in self._stack.running if part.process}
+        for child in psutil.Process().children():
+            if child.pid not in own and _status(child) == psutil.STATUS_ZOMBIE:
+                try:
+                    os.waitpid(child.pid, os.WNOHANG)
+                except ChildProcessError:
+                    pass
+
+
+def is_client(process: psutil.Process) -> bool:
+    """Is it one of pgperf's client programs, alive?"""
+    try:
+        words = process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return False
+    return any(word.startswith("pgperf.clients.") or word.endswith("/pgperf-libpq") for word in words)
+
+
+def kill_and_await(pid: int, seconds: float = 5.0) -> None:
+    """kill -9 of any process, and wait until it has ended."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        ended = select.poll()
+        ended.register(pidfd, select.POLLIN)
+        ended.poll(seconds * 1000)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(pidfd)
+
+
+def await_true(holds: Callable[[], bool], seconds: float, every_s: float = 0.05) -> float:
+    """Seconds until it holds; -1 when it does not in that time. Other processes make it true: all we can do is look."""
+    begin = time.monotonic()
+    while not holds():
+        if time.monotonic() - begin > seconds:
+            return -1.0
+        time.sleep(every_s)
+    return time.monotonic() - begin
+
+
+def _children(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children()
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _status(process: psutil.Process) -> str:
+    try:
+        return str(process.status())
+    except psutil.NoSuchProcess:
+        return ""
+
+
+def _become_subreaper() -> None:
+    """Orphans of the whole tree below come to us, so that none is overlooked and none is somebody else's."""
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")

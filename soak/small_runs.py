@@ -1,0 +1,93 @@
+"""Runs small enough for a campaign: seconds, not minutes, but every step of a real one."""
+
+import uuid
+from typing import Any
+
+from django.db import connection
+
+from pgperf import runs
+from pgperf.definitions import Overrides
+from pgperf.models import Benchmark, BlockResult, Database, Run
+from pgperf.patience import patiently
+from pgperf.reports.run import TERMINAL, progress_json
+from soak.site import Site, await_true
+
+BLOCKS, ROUNDS, SLICE_MS = 3, 3, 10
+LAYERS, ROUTES = ("libpq", "psycopg"), ("tcp", "pgbouncer")
+#: The database may be restarting while we look.
+PATIENCE_S = 30.0
+
+
+def saved_benchmark(name: str, **fields: Any) -> Benchmark:
+    """A benchmark of the site that the admin can start."""
+    like = Benchmark.objects.get(name="orm-overhead")
+    values = {
+        "title": name, "workload": like.workload, "layers": list(LAYERS), "routes": list(ROUTES), "modes": ["simple"],
+        "clients": [1], "blocks": BLOCKS, "rounds": ROUNDS, "slice_ms": SLICE_MS, **fields,
+    }  # fmt: skip
+    return Benchmark.objects.update_or_create(name=name, defaults=values)[0]
+
+
+def ask(benchmark: Benchmark, database: Database, **overrides: Any) -> Run:
+    """Ask for a run in this process; the message goes to the broker."""
+    token = uuid.uuid4().hex
+    wish = Overrides(**{"quick": True, "blocks": BLOCKS, "rounds": ROUNDS, "slice_ms": SLICE_MS, **overrides})
+    return look(lambda: runs.request(benchmark, database, wish, token=token))
+
+
+def smallest(benchmark: Benchmark, database: Database) -> Run:
+    return ask(benchmark, database, layers=["libpq"], routes=list(ROUTES), blocks=1, rounds=1)
+
+
+def look(step: Any) -> Any:
+    """What the step finds in the database, which may be restarting."""
+    return patiently(step, PATIENCE_S, "looking")
+
+
+def fresh(run: Run) -> Run:
+    return Run(**look(lambda: Run.objects.filter(pk=run.pk).values().get()))
+
+
+def shown(run: Run) -> dict[str, Any]:
+    """What the run's page shows now."""
+
+    def ask_page() -> dict[str, Any]:
+        return progress_json(Run.objects.get(pk=run.pk))
+
+    return dict(look(ask_page))
+
+
+def is_over(run: Run) -> bool:
+    return shown(run)["status"] in TERMINAL
+
+
+def await_end(run: Run, seconds: float) -> float:
+    """Seconds until the page shows an end; -1 when it does not in that time."""
+    return await_true(lambda: is_over(run), seconds)
+
+
+def blocks_of(run: Run) -> list[tuple[str, int]]:
+    """What is stored: variant and block."""
+    rows = look(lambda: list(BlockResult.objects.filter(run_id=run.pk).values_list("variant", "block")))
+    return sorted(rows)
+
+
+def count_backends() -> int:
+    """Connections of our clients. What a pooler keeps open without work is the pooler's."""
+    return int(look(_count_backends))
+
+
+def _count_backends() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pgperf-%'"
+            " AND NOT (client_addr IS NULL AND state = 'idle')"
+        )
+        return int(cursor.fetchone()[0])
+
+
+def leftovers(site: Site) -> tuple[int, int]:
+    """Client processes and backends that are still there 10 s after a run has ended."""
+    await_true(lambda: not site.clients(), 10.0)
+    await_true(lambda: not count_backends(), 10.0)
+    return len(site.clients()), count_backends()

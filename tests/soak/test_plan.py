@@ -1,0 +1,87 @@
+"""What a campaign does, from its seed alone; and that its judges find something wrong where something is."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from soak import __main__ as whole
+from soak import fault_cases, faults, kills
+from soak.fault_cases import Findings
+from soak.kill_case import REASONS, Seen, judge
+
+ALL_BLOCKS = [(f"variant {n}", block) for n in range(6) for block in range(3)]
+FINE = Seen(
+    victim="client", status="failed", error="psycopg · tcp: ended unasked (signal SIGKILL)", moment="running",
+    terminal_s=0.4, attempt=1, runs=1, before=ALL_BLOCKS[:6], after=ALL_BLOCKS[:6], orphans=0, backends=0,
+    next_status="done",
+)  # fmt: skip
+
+
+def test_the_same_seed_and_number_give_the_same_case() -> None:
+    assert kills.case(7, 12) == kills.case(7, 12)
+    assert kills.case(7, 12) != kills.case(8, 12)
+
+
+def test_victims_take_turns() -> None:
+    assert Counter(kills.case(1, number)["victim"] for number in range(200)) == dict.fromkeys(
+        kills.VICTIMS, 25
+    )
+
+
+def test_what_holds() -> None:
+    assert judge(FINE) == []
+    assert judge(replace(FINE, status="done", error="", after=ALL_BLOCKS)) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"terminal_s": 60.5}, "not terminal"),
+        ({"terminal_s": -1.0, "status": "running"}, "not terminal"),
+        ({"error": "connection refused"}, "does not fit"),
+        ({"status": "lost", "error": "No sign of life from celery@h"}, "does not fit"),
+        ({"victim": "Redis"}, "does not fit"),
+        ({"victim": "PgBouncer", "error": "psycopg · tcp: server closed the connection"}, "does not fit"),
+        ({"status": "done", "after": ALL_BLOCKS[:12]}, "done with 12 of 18 blocks"),
+        ({"after": ALL_BLOCKS[:5]}, "1 stored blocks are gone"),
+        ({"attempt": 2}, "not performed exactly once"),
+        ({"attempt": 0}, "not performed exactly once"),
+        ({"runs": 2}, "not performed exactly once"),
+        ({"orphans": 1}, "left over: 1 clients"),
+        ({"backends": 2}, "2 backends"),
+        ({"next_status": "queued"}, "the next run is queued"),
+        ({"extra": ["there was no backend to kill"]}, "no backend to kill"),
+    ],
+)
+def test_what_does_not_hold(change: dict[str, object], words: str) -> None:
+    assert words in "; ".join(judge(replace(FINE, **change)))  # type: ignore[arg-type]
+
+
+def test_runs_are_never_affected_by_broker_and_web() -> None:
+    assert set(kills.VICTIMS) - set(REASONS) == {"Redis", "web"}
+
+
+def test_every_kind_of_fault_can_be_made() -> None:
+    assert list(faults.KINDS) == list(fault_cases.KINDS)
+
+
+def test_findings_remember_what_does_not_hold() -> None:
+    findings = Findings("")
+    findings.demand(True, "fine")
+    findings.demand(False, "not fine")
+    assert findings.wrong == ["not fine"]
+
+
+def test_the_table_has_a_line_for_each_victim() -> None:
+    result = {
+        **kills.case(1, 2), "status": "failed", "terminal_s": 0.4, "orphans": 0, "backends": 0, "blocks_lost": 0,
+        "again": 0, "next_done": 1, "wrong": [], "moment": "", "error": "",
+    }  # fmt: skip
+    assert "| client | 1 | 1 failed | 0.4 | 0.4 | 0 | 0 | 0 | 0 | 1/1 |" in kills.table([result])
+
+
+@pytest.mark.parametrize("campaign", whole.CAMPAIGNS.values(), ids=list(whole.CAMPAIGNS))
+def test_every_campaign_is_there(campaign: whole.Campaign) -> None:
+    assert Path(whole.ROOT, *campaign.program.split(".")).with_suffix(".py").exists()

@@ -1,0 +1,37 @@
+"""A few cases of each campaign on a real site: the campaigns work, and so does the site under them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from soak.__main__ import ROOT
+
+
+def campaign(*words: str) -> subprocess.CompletedProcess[str]:
+    """Free of this session's own stack."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("PGPERF_", "DJANGO_"))}
+    return subprocess.run(
+        [sys.executable, "-m", *words],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("soak.kills", "--count=8", "--victims=client,web", "--lanes=1"),
+        ("soak.faults", "--case=five deliveries", "--count=3"),
+    ],
+    ids=["kills", "faults"],
+)
+def test_a_small_campaign_holds(words: tuple[str, ...]) -> None:
+    done = campaign(*words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "hold" in done.stdout.splitlines()[-1]

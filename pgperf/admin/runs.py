@@ -1,9 +1,9 @@
 """Runs: the list, one run's page, its progress, cancelling it, and its files."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import (
@@ -13,6 +13,7 @@ from django.http import (
     HttpResponseRedirect,
     JsonResponse,
 )
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path
 from django.utils.formats import date_format
@@ -23,30 +24,31 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from pgperf import runs
-from pgperf.admin import pages
+from pgperf.admin import compare, downloads, pages
+from pgperf.admin.guard import Guarded
 from pgperf.exceptions import PgperfError
 from pgperf.models import Run
-from pgperf.reports import export, figures
+from pgperf.reports import figures
 from pgperf.reports.result import result
 from pgperf.reports.run import live_workers, progress_json, worker_command
 
-#: File name's end -> what makes it and its content type.
-DOWNLOADS: dict[str, tuple[Callable[..., str | bytes], str]] = {
-    "variants.csv": (export.variants_csv, export.CSV_TYPE),
-    "variants.xlsx": (export.variants_xlsx, export.XLSX_TYPE),
-    "comparisons.csv": (export.comparisons_csv, export.CSV_TYPE),
-    "comparisons.xlsx": (export.comparisons_xlsx, export.XLSX_TYPE),
-}
+
+class Runs(ChangeList):
+    """The list of runs reads no results."""
+
+    def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Run]:
+        shown: QuerySet[Run] = super().get_queryset(request, *args, **kwargs)
+        return shown.defer("definition", "environment", "timings", "summary")
 
 
-class RunAdmin(pages.Styled, admin.ModelAdmin):
+class RunAdmin(pages.Styled, Guarded):
     change_list_template = "admin/pgperf/run/change_list.html"
     list_display = ("name", "state", "requested", "duration", "length", "database_name", "requested_by")
     list_filter = ("status", "quick", "benchmark_name", "database_name", "requested_at")
     search_fields = ("benchmark_name", "database_name", "worker", "error", "notes")
     list_select_related = ("requested_by",)
     date_hierarchy = "requested_at"
-    actions = ("export_variants_csv", "export_variants_xlsx", "export_comparisons_csv")
+    actions = ("compare_two", "export_variants_csv", "export_variants_xlsx", "export_comparisons_csv")
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
@@ -54,6 +56,7 @@ class RunAdmin(pages.Styled, admin.ModelAdmin):
             path("<int:run_id>/progress/", view(self.progress_view), name="pgperf_run_progress"),
             path("<int:run_id>/cancel/", view(self.cancel_view), name="pgperf_run_cancel"),
             path("<int:run_id>/download/<str:name>", view(self.download_view), name="pgperf_run_download"),
+            path("<int:run_id>/compare/", view(self.compare_view), name="pgperf_run_compare"),
             *super().get_urls(),
         ]
 
@@ -118,17 +121,24 @@ class RunAdmin(pages.Styled, admin.ModelAdmin):
             self.message_user(request, gettext("Cancelling: the run stops within seconds."), messages.SUCCESS)
         return HttpResponseRedirect(pages.url(self, "pgperf_run_change", run.pk))
 
-    def download_view(self, request: HttpRequest, run_id: int, name: str) -> HttpResponse:
+    def download_view(self, request: HttpRequest, run_id: int, name: str) -> HttpResponseBase:
         if request.method != "GET":
             return HttpResponseNotAllowed(["GET"])
         run = self._run(request, run_id)
         if not self.has_export_permission(request):
             raise PermissionDenied
-        if name not in DOWNLOADS:
-            return HttpResponse(status=404)
-        return _file(name, f"{run.benchmark_name}-{run.pk}", run)
+        return downloads.download(request, name, run)
+
+    def compare_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
+        """This run over the one that `with` names."""
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        return compare.compare_page(self, request, self._run(request, run_id))
 
     # The list
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return Runs
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -164,17 +174,26 @@ class RunAdmin(pages.Styled, admin.ModelAdmin):
             return "–"
         return figures.seconds((run.finished_at - run.started_at).total_seconds())
 
+    @admin.action(description=_("Compare two runs"), permissions=["view"])
+    def compare_two(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
+        pair = compare.pair(queryset)
+        if pair is None:
+            self.message_user(request, gettext("Choose exactly two runs to compare."), messages.WARNING)
+            return None
+        before, after = pair
+        return HttpResponseRedirect(f"{pages.url(self, 'pgperf_run_compare', after)}?with={before}")
+
     @admin.action(description=_("Export the variants as CSV"), permissions=["export"])
     def export_variants_csv(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
-        return _file("variants.csv", "runs", *queryset)
+        return downloads.tables("variants.csv", "runs", queryset)
 
     @admin.action(description=_("Export the variants as XLSX"), permissions=["export"])
     def export_variants_xlsx(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
-        return _file("variants.xlsx", "runs", *queryset)
+        return downloads.tables("variants.xlsx", "runs", queryset)
 
     @admin.action(description=_("Export the comparisons as CSV"), permissions=["export"])
     def export_comparisons_csv(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
-        return _file("comparisons.csv", "runs", *queryset)
+        return downloads.tables("comparisons.csv", "runs", queryset)
 
     def _run(self, request: HttpRequest, run_id: int) -> Run:
         """The run, for those who may see it. Raises PermissionDenied before it tells whether there is one."""
@@ -191,7 +210,6 @@ class RunAdmin(pages.Styled, admin.ModelAdmin):
             "result": result(run) if progress["terminal"] else None,
             "duration": self.duration(run),
             "chart_js": pages.chart_js(),
-            "workers": live_workers(),
             "worker_command": worker_command(),
             "may_cancel": not progress["terminal"] and self.has_cancel_permission(request),
             "may_export": progress["terminal"] and self.has_export_permission(request),
@@ -199,11 +217,3 @@ class RunAdmin(pages.Styled, admin.ModelAdmin):
             and run.benchmark_id is not None
             and request.user.has_perm("pgperf.start_run"),
         }
-
-
-def _file(name: str, stem: str, *chosen: Run) -> HttpResponse:
-    make, content_type = DOWNLOADS[name]
-    disposition = f'attachment; filename="pgperf-{stem}-{name}"'
-    return HttpResponse(
-        make(*chosen), content_type=content_type, headers={"Content-Disposition": disposition}
-    )

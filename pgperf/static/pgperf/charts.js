@@ -13,7 +13,7 @@
     const format = (value) => (Math.abs(value) >= 100 ? whole : figure).format(value);
 
     /* One function per kind of chart: the description from reports/charts.py in, datasets and plug-in options out. */
-    const KINDS = {stack, ladder, bars, dots};
+    const KINDS = {stack, ladder, bars, dots, forest};
 
     function stack(chart, theme) {
         const total = (row) => chart.series.reduce((sum, series) => sum + Math.max(series.values[row] || 0, 0), 0);
@@ -84,10 +84,35 @@
         };
     }
 
+    /* A dot on its interval for each row, and a line at the value that means "no change". */
+    function forest(chart, theme) {
+        const ends = chart.values.map((value, row) => chart.whiskers[row] || [value, value]);
+        const reach = Math.max(0.02, ...ends.flat().map((value) => Math.abs(value - chart.line)));
+        const shown = Math.min(reach, 2 * Math.max(0.02, ...chart.values.map((value) => Math.abs(value - chart.line))));
+        return {
+            type: "line",
+            datasets: [{
+                label: chart.axis,
+                data: chart.values,
+                showLine: false,
+                pointRadius: 6,
+                pointHoverRadius: 8,
+                backgroundColor: chart.colours.map(pgperf.colour),
+                borderColor: theme.background,
+                borderWidth: 1,
+            }],
+            min: chart.line - 1.1 * shown,
+            max: chart.line + 1.1 * shown,
+            tops: chart.values.map((value, row) => Math.max(value, ends[row][1])),
+            tooltip: (item) => " " + format(item.raw) + "  [" + ends[item.dataIndex].map((end) => format(end)).join(", ") + "]",
+        };
+    }
+
     function axes(chart, made, theme) {
         const numbers = {
             type: made.logarithmic ? "logarithmic" : "linear",
-            beginAtZero: !made.logarithmic,
+            beginAtZero: !made.logarithmic && made.min === undefined,
+            suggestedMin: made.min,
             suggestedMax: made.max,
             stacked: Boolean(made.stacked),
             title: {display: true, text: chart.axis, color: theme.quiet},
@@ -119,6 +144,7 @@
             whiskers: {intervals: chart.whiskers, colour: theme.text},
             ends: {texts: chart.ends, tops: made.tops, colour: theme.text, font},
             ranges: {ranges: made.ranges, colour: theme.border},
+            line: {at: chart.line, colour: theme.quiet},
         };
         options.segments = made.segments ? {format, font} : false;
         return options;
@@ -146,7 +172,7 @@
                 scales: axes(chart, made, theme),
                 plugins: plugins(chart, made, theme, font),
             },
-            plugins: [pgperf.ranges, pgperf.segments, pgperf.whiskers, pgperf.ends],
+            plugins: [pgperf.ranges, pgperf.line, pgperf.segments, pgperf.whiskers, pgperf.ends],
         };
     }
 

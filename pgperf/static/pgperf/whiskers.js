@@ -87,6 +87,26 @@
         },
     };
 
+    /* A dashed line from top to bottom at options.at. */
+    pgperf.line = {
+        id: "line",
+        beforeDatasetsDraw(chart, _args, options) {
+            if (options.at === undefined) {
+                return;
+            }
+            const ctx = chart.ctx;
+            const x = chart.scales.x.getPixelForValue(options.at);
+            ctx.save();
+            ctx.strokeStyle = options.colour;
+            ctx.setLineDash([4, 4]);
+            ctx.beginPath();
+            ctx.moveTo(x, chart.chartArea.top);
+            ctx.lineTo(x, chart.chartArea.bottom);
+            ctx.stroke();
+            ctx.restore();
+        },
+    };
+
     /* A thin line from each row's smallest to its largest dot. */
     pgperf.ranges = {
         id: "ranges",

@@ -1,0 +1,75 @@
+"""The page that sets a run against another one, by default the one before it of the same definition."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.translation import gettext
+
+from pgperf.admin import pages
+from pgperf.exceptions import PgperfError
+from pgperf.models import Run
+from pgperf.reports.compare import Compared, compared
+from pgperf.reports.run import TERMINAL
+
+_CHOICES = 20
+#: All that a list of runs needs to name one.
+_NAME = ("benchmark_name", "requested_at", "quick", "database_name")
+_DIGITS = 18
+
+
+def compare_page(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> HttpResponse:
+    """`run` over the one whose number `with` names. Raises Http404 for one that there is not."""
+    visible = page.get_queryset(request)
+    other = _other(visible, run, request.GET.get("with", ""))
+    found, trouble = _compared(other, run)
+    context = {
+        "title": gettext("Compare %s") % run,
+        "run": run,
+        "other": other,
+        "found": found,
+        "trouble": trouble,
+        "choices": choices(visible, run, other),
+        "chart_js": pages.chart_js(),
+    }
+    return pages.render(page, request, "admin/pgperf/run/compare.html", context)
+
+
+def previous(visible: QuerySet[Run], run: Run) -> Run | None:
+    """The run done before it of the same definition."""
+    same = visible.filter(definition_hash=run.definition_hash, status=Run.Status.DONE, pk__lt=run.pk)
+    return same.order_by("-pk").first()
+
+
+def choices(visible: QuerySet[Run], run: Run, other: Run | None) -> list[Run]:
+    """The latest ended runs of its benchmark, and the one that is shown."""
+    ended = visible.filter(status__in=TERMINAL, benchmark_name=run.benchmark_name)
+    latest = list(ended.exclude(pk=run.pk).order_by("-pk").only(*_NAME)[:_CHOICES])
+    return latest if other is None or other in latest else [other, *latest]
+
+
+def _other(visible: QuerySet[Run], run: Run, number: str) -> Run | None:
+    if not number:
+        return previous(visible, run)
+    if not (number.isascii() and number.isdigit() and len(number) <= _DIGITS):
+        raise Http404
+    other = visible.filter(pk=int(number)).first()
+    if other is None:
+        raise Http404
+    return other
+
+
+def _compared(before: Run | None, after: Run) -> tuple[Compared | None, str]:
+    if before is None:
+        return None, ""
+    try:
+        return compared(before, after), ""
+    except PgperfError as error:
+        return None, str(error)
+
+
+def pair(chosen: QuerySet[Run]) -> tuple[Any, Any] | None:
+    """The earlier and the later number of exactly two chosen runs."""
+    numbers = list(chosen.order_by("pk").values_list("pk", flat=True)[:3])
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else None

@@ -1,0 +1,49 @@
+"""A run's files: tables made at once, and the raw slices, which are sent as they are read."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+
+from asgiref.sync import sync_to_async
+from django.core.handlers.asgi import ASGIRequest
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+
+from pgperf.models import Run
+from pgperf.reports import export
+from pgperf.reports.raw import slices_csv
+
+RAW = "slices.csv"
+#: File name's end -> what makes it and its content type.
+TABLES: dict[str, tuple[Callable[..., str | bytes], str]] = {
+    "variants.csv": (export.variants_csv, export.CSV_TYPE),
+    "variants.xlsx": (export.variants_xlsx, export.XLSX_TYPE),
+    "comparisons.csv": (export.comparisons_csv, export.CSV_TYPE),
+    "comparisons.xlsx": (export.comparisons_xlsx, export.XLSX_TYPE),
+}
+
+
+def tables(name: str, stem: str, chosen: Iterable[Run]) -> HttpResponse:
+    """One table over all the chosen runs. Raises KeyError for a name that is not in TABLES."""
+    make, content_type = TABLES[name]
+    return HttpResponse(make(*chosen), content_type=content_type, headers=_saved_as(name, stem))
+
+
+def download(request: HttpRequest, name: str, run: Run) -> HttpResponseBase:
+    """One file of one run. Raises Http404 for a name that there is not."""
+    stem = f"{run.benchmark_name}-{run.pk}"
+    if name == RAW:
+        lines = slices_csv(run)
+        pieces = _awaited(lines) if isinstance(request, ASGIRequest) else lines
+        return StreamingHttpResponse(pieces, content_type=export.CSV_TYPE, headers=_saved_as(name, stem))
+    if name not in TABLES:
+        raise Http404
+    return tables(name, stem, [run])
+
+
+async def _awaited(lines: Iterator[str]) -> AsyncIterator[str]:
+    """The same for an ASGI server, which would else collect all of it before it sends any."""
+    while (piece := await sync_to_async(next)(lines, None)) is not None:
+        yield piece
+
+
+def _saved_as(name: str, stem: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="pgperf-{stem}-{name}"'}

@@ -1,9 +1,11 @@
 """What a plan will take, and whether it may: connections, memory, time. Refused before anything starts."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from pgperf.exceptions import PreflightRefused
 from pgperf.records import Plan, Variant
+from pgperf.runner.plan import make_plan
 
 #: Rough resident megabytes of one client, and seconds to start one; predictions only.
 _MEGABYTES = {"libpq": 8, "fake": 20, "psycopg2": 30, "psycopg": 40}
@@ -39,26 +41,65 @@ def estimate(plan: Plan) -> Estimate:
 
 
 def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: float) -> Estimate:
-    """The estimate. Raises PreflightRefused with the numbers and the remedy when a rail is in the way."""
+    """The estimate. Raises PreflightRefused with the numbers, the remedy, and what would fit."""
     need = estimate(plan)
+    problem = _problem(need, headroom, connection_share, max_seconds)
+    if not problem:
+        return need
+
+    def fits(smaller: Plan) -> bool:
+        return not _problem(estimate(smaller), headroom, connection_share, max_seconds)
+
+    offered = " or with ".join(offers(plan, fits))
+    raise PreflightRefused(f"{problem}. It fits with {offered}" if offered else problem)
+
+
+def offers(plan: Plan, fits: Callable[[Plan], bool]) -> list[str]:
+    """The nearest smaller plans that fit, in words: the same with fewer clients, the same over fewer routes."""
+    found = []
+    for field, choices in (("clients", _fewer_clients(plan)), ("routes", _fewer_routes(plan))):
+        for values in choices:
+            if fits(make_plan(replace(plan.definition, **{field: values}), plan.skipped)):
+                found.append(f"{field} {', '.join(str(value) for value in values)}")
+                break
+    return found
+
+
+def _fewer_clients(plan: Plan) -> Iterator[tuple[int, ...]]:
+    """The smaller ones of those asked for, then half as many again and again."""
+    asked = sorted(plan.definition.clients)
+    yield from (tuple(asked[:count]) for count in range(len(asked) - 1, 0, -1))
+    fewest = asked[0] // 2
+    while fewest:
+        yield (fewest,)
+        fewest //= 2
+
+
+def _fewer_routes(plan: Plan) -> Iterator[tuple[str, ...]]:
+    asked = plan.definition.routes
+    yield from (asked[:count] for count in range(len(asked) - 1, 0, -1))
+
+
+def _problem(need: Estimate, headroom: Headroom, connection_share: float, max_seconds: float) -> str:
+    """Which rail is in the way, with its numbers; "" if none is."""
     allowed = int(headroom.free_connections * connection_share)
     if need.connections > allowed:
-        raise PreflightRefused(
+        return (
             f"connections: the run needs {need.connections} at once, allowed are {allowed} "
             f"({connection_share:.0%} of {headroom.free_connections} free slots); "
             "choose fewer routes, layers or clients"
         )
     if need.memory_bytes > headroom.memory_bytes * _MEMORY_SHARE:
-        raise PreflightRefused(
+        return (
             f"memory: the clients need about {need.memory_bytes >> 20} MiB, half of what is free is "
             f"{headroom.memory_bytes >> 21} MiB; choose fewer clients or layers"
         )
     if need.seconds > max_seconds:
-        raise PreflightRefused(
+        return (
             f"time: the run would take about {need.seconds:.0f} s, allowed are {max_seconds:.0f} s "
             "(PGPERF['MAX_RUN_SECONDS']); choose fewer blocks, rounds, routes or layers"
         )
-    return need
+    return ""
 
 
 def _seconds(plan: Plan) -> float:

@@ -93,16 +93,18 @@ class Server:
         return find
 
 
+# Whose backends are whose kind is told to pg_monitor only; parallel workers count as connections here.
 _FREE_SLOTS = """
-SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-       - coalesce(current_setting('reserved_connections', true)::int, 0)
-       - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')
+SELECT least(
+    current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+    - coalesce(current_setting('reserved_connections', true)::int, 0) - count(*),
+    CASE WHEN r.rolconnlimit >= 0 THEN r.rolconnlimit - count(*) FILTER (WHERE a.usename = current_user) END,
+    CASE WHEN d.datconnlimit >= 0 THEN d.datconnlimit - count(*) FILTER (WHERE a.datname = current_database()) END)
+FROM pg_stat_activity a, pg_roles r, pg_database d
+WHERE a.datid IS NOT NULL AND a.usesysid IS NOT NULL
+  AND r.rolname = current_user AND d.datname = current_database()
+GROUP BY r.rolconnlimit, d.datconnlimit
 """
-_END_STATEMENTS = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-    " WHERE application_name LIKE '{}-%' AND state <> 'idle' AND pid <> pg_backend_pid()"
-)
-_CLEAN_UP_S = 5.0
 _BACKENDS = "SELECT application_name, pid FROM pg_stat_activity WHERE application_name LIKE '{}-%'"
 
 

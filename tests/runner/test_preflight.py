@@ -41,3 +41,24 @@ def test_within_the_rails_passes() -> None:
 def test_each_rail_refuses_with_its_numbers(headroom: preflight.Headroom, seconds: float, words: str) -> None:
     with pytest.raises(PreflightRefused, match=words):
         preflight.check(make_plan(definition()), headroom, 0.25, seconds)
+
+
+def test_a_refusal_offers_what_fits() -> None:
+    plan = make_plan(definition(clients=(1, 8, 64), routes=("socket", "tcp")))
+    room = preflight.Headroom(free_connections=200, memory_bytes=64 << 30)
+    with pytest.raises(PreflightRefused, match=r"choose fewer .*\. It fits with clients 1, 8$"):
+        preflight.check(plan, room, 0.25, 1800)
+
+
+def test_half_as_many_clients_and_one_route_are_offered() -> None:
+    plan = make_plan(definition(clients=(8,), routes=("socket", "tcp")))
+    need = preflight.estimate(plan).connections
+    assert preflight.offers(plan, lambda smaller: preflight.estimate(smaller).connections < need) == [
+        "clients 4",
+        "routes socket",
+    ]
+
+
+def test_where_nothing_fits_nothing_is_offered() -> None:
+    with pytest.raises(PreflightRefused, match="layers or clients$"):
+        preflight.check(make_plan(definition()), preflight.Headroom(0, 64 << 30), 0.25, 1800)

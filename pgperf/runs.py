@@ -19,10 +19,10 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import IntegrityError, router, transaction
 from django.db.models import Case, CharField, F, Q, QuerySet, Value, When
-from django.db.models.functions import Now
 from django.dispatch import Signal
 
 from pgperf import sending, signals
+from pgperf.clock import Now
 from pgperf.conf import get_settings
 from pgperf.definitions import AS_SAVED, Overrides, freeze
 from pgperf.exceptions import BrokerUnreachable, FenceLost, InvalidDefinition, RunConflict, RunWaits

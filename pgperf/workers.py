@@ -20,10 +20,10 @@ from celery import signals
 from celery.exceptions import TimeLimitExceeded, WorkerLostError
 from celery.worker import state
 from django.db import close_old_connections, connections, router
-from django.db.models.functions import Now
 
 import pgperf
 from pgperf import layers, runs, sending
+from pgperf.clock import Now
 from pgperf.conf import get_settings
 from pgperf.exceptions import RunConflict
 from pgperf.models import Worker

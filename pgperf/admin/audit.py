@@ -10,13 +10,19 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.utils.translation import override
 
-#: Enough of a definition's hash to tell it from others.
-HASH_DIGITS = 12
+from pgperf.models import Run
+
+_HASH_DIGITS = 12
 
 
 def signed(request: HttpRequest, text: str) -> str:
     """The text with the client's address, as the server saw it: behind a proxy, the proxy's."""
     return f"{text} From {request.META.get('REMOTE_ADDR') or 'an unknown address'}."
+
+
+def digest(run: Run) -> str:
+    """Which definition a run has: enough of its hash to tell it from others."""
+    return run.definition_hash[:_HASH_DIGITS]
 
 
 def added(page: admin.ModelAdmin, request: HttpRequest, row: Model, text: str) -> None:

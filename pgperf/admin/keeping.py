@@ -99,7 +99,7 @@ class Keeping(admin.ModelAdmin):
             said = gettext("It cannot be a benchmark here. %s") % error
             self.message_user(request, said, messages.ERROR)
             return self._back(run)
-        audit.added(self, request, benchmark, f"Made from {run}, definition {digest(run)}.")
+        audit.added(self, request, benchmark, f"Made from {run}, definition {audit.digest(run)}.")
         self.message_user(request, gettext("This benchmark does what %s did.") % run, messages.SUCCESS)
         return HttpResponseRedirect(pages.url(self, "pgperf_benchmark_change", benchmark.pk))
 
@@ -119,8 +119,3 @@ class Keeping(admin.ModelAdmin):
 
     def _back(self, run: Run) -> HttpResponse:
         return HttpResponseRedirect(pages.url(self, "pgperf_run_change", run.pk))
-
-
-def digest(run: Run) -> str:
-    """The beginning of the definition's hash."""
-    return run.definition_hash[: audit.HASH_DIGITS]

@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from pgperf import rights, runs
-from pgperf.admin import pages
+from pgperf.admin import audit, pages
 from pgperf.exceptions import PgperfError
 from pgperf.models import Benchmark, Database, Run
 from pgperf.reports.preview import Preview, preview
@@ -103,7 +103,10 @@ def _request_run(
         return None
     if not known:
         length = "quick" if quick else "full"
-        page.log_addition(request, run, f"Requested {benchmark.name} on {database.name}, {length}.")
+        asked_for = (
+            f"Requested {benchmark.name} on {database.name}, {length}, definition {audit.digest(run)}."
+        )
+        audit.added(page, request, run, asked_for)
     return run
 
 

@@ -105,6 +105,11 @@ WHERE a.datid IS NOT NULL AND a.usesysid IS NOT NULL
   AND r.rolname = current_user AND d.datname = current_database()
 GROUP BY r.rolconnlimit, d.datconnlimit
 """
+_END_STATEMENTS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE application_name LIKE '{}-%' AND state <> 'idle' AND pid <> pg_backend_pid()"
+)
+_CLEAN_UP_S = 5.0
 _BACKENDS = "SELECT application_name, pid FROM pg_stat_activity WHERE application_name LIKE '{}-%'"
 
 

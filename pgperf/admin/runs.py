@@ -19,13 +19,14 @@ from django.urls import URLPattern, path
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.timezone import localtime
+from django.utils.timezone import template_localtime
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from pgperf import runs
-from pgperf.admin import compare, downloads, pages
+from pgperf.admin import audit, compare, downloads, pages
 from pgperf.admin.guard import Guarded
+from pgperf.admin.keeping import Keeping
 from pgperf.exceptions import PgperfError
 from pgperf.models import Run
 from pgperf.reports import figures
@@ -38,15 +39,24 @@ class Runs(ChangeList):
 
     def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Run]:
         shown: QuerySet[Run] = super().get_queryset(request, *args, **kwargs)
-        return shown.defer("definition", "environment", "timings", "summary")
+        # The site's router may keep its users in another database, where no join reaches.
+        return shown.defer("definition", "environment", "timings", "summary").prefetch_related("requested_by")
 
 
-class RunAdmin(pages.Styled, Guarded):
+class RunAdmin(Keeping, pages.Styled, Guarded):
     change_list_template = "admin/pgperf/run/change_list.html"
-    list_display = ("name", "state", "requested", "duration", "length", "database_name", "requested_by")
-    list_filter = ("status", "quick", "benchmark_name", "database_name", "requested_at")
+    list_display = (
+        "name",
+        "state",
+        "requested",
+        "duration",
+        "length",
+        "database_name",
+        "who",
+        "remark",
+    )
+    list_filter = ("status", "pinned", "quick", "benchmark_name", "database_name", "requested_at")
     search_fields = ("benchmark_name", "database_name", "worker", "error", "notes")
-    list_select_related = ("requested_by",)
     date_hierarchy = "requested_at"
     actions = ("compare_two", "export_variants_csv", "export_variants_xlsx", "export_comparisons_csv")
 
@@ -117,7 +127,7 @@ class RunAdmin(pages.Styled, Guarded):
         except PgperfError as error:
             self.message_user(request, str(error), messages.ERROR)
         else:
-            self.log_change(request, run, "Asked to cancel.")
+            audit.changed(self, request, run, f"Asked to cancel, definition {audit.digest(run)}.")
             self.message_user(request, gettext("Cancelling: the run stops within seconds."), messages.SUCCESS)
         return HttpResponseRedirect(pages.url(self, "pgperf_run_change", run.pk))
 
@@ -127,7 +137,10 @@ class RunAdmin(pages.Styled, Guarded):
         run = self._run(request, run_id)
         if not self.has_export_permission(request):
             raise PermissionDenied
-        return downloads.download(request, name, run)
+        response = downloads.download(request, name, run)
+        if response.status_code == 200:
+            audit.all_changed(request, [run], f"Exported {name}.")
+        return response
 
     def compare_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
         """This run over the one that `with` names."""
@@ -166,7 +179,11 @@ class RunAdmin(pages.Styled, Guarded):
 
     @admin.display(description=_("requested"), ordering="requested_at")
     def requested(self, run: Run) -> str:
-        return date_format(localtime(run.requested_at), "SHORT_DATETIME_FORMAT")
+        return date_format(template_localtime(run.requested_at), "SHORT_DATETIME_FORMAT")
+
+    @admin.display(description=_("requested by"))
+    def who(self, run: Run) -> str:
+        return str(run.requested_by or "–")
 
     @admin.display(description=_("took"))
     def duration(self, run: Run) -> str:
@@ -185,15 +202,19 @@ class RunAdmin(pages.Styled, Guarded):
 
     @admin.action(description=_("Export the variants as CSV"), permissions=["export"])
     def export_variants_csv(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
-        return downloads.tables("variants.csv", "runs", queryset)
+        return self._tables(request, "variants.csv", queryset)
 
     @admin.action(description=_("Export the variants as XLSX"), permissions=["export"])
     def export_variants_xlsx(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
-        return downloads.tables("variants.xlsx", "runs", queryset)
+        return self._tables(request, "variants.xlsx", queryset)
 
     @admin.action(description=_("Export the comparisons as CSV"), permissions=["export"])
     def export_comparisons_csv(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
-        return downloads.tables("comparisons.csv", "runs", queryset)
+        return self._tables(request, "comparisons.csv", queryset)
+
+    def _tables(self, request: HttpRequest, name: str, queryset: QuerySet[Run]) -> HttpResponse:
+        audit.all_changed(request, queryset.only("benchmark_name"), f"Exported {name}.")
+        return downloads.tables(name, "runs", queryset)
 
     def _run(self, request: HttpRequest, run_id: int) -> Run:
         """The run, for those who may see it. Raises PermissionDenied before it tells whether there is one."""
@@ -211,6 +232,7 @@ class RunAdmin(pages.Styled, Guarded):
             "duration": self.duration(run),
             "chart_js": pages.chart_js(),
             "worker_command": worker_command(),
+            **self.keep_context(request, run),
             "may_cancel": not progress["terminal"] and self.has_cancel_permission(request),
             "may_export": progress["terminal"] and self.has_export_permission(request),
             "may_start": progress["terminal"]

@@ -46,6 +46,8 @@ def from_run(run: Run) -> Benchmark:
         benchmark.workload = _workload_of(run)
         _check(benchmark)
         benchmark.save(using=using, force_insert=True)
+        if run.benchmark:
+            benchmark.groups.set(run.benchmark.groups.all())
     return benchmark
 
 

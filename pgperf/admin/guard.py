@@ -17,9 +17,10 @@ METHODS = ["GET", "HEAD", "POST"]
 class Guarded(admin.ModelAdmin):
     """A ModelAdmin whose rows, choices and actions are those that the user's groups allow."""
 
-    def get_urls(self) -> list[URLPattern]:
+    @property
+    def urls(self) -> list[URLPattern]:
         """No page knows other methods, and none takes them for a GET."""
-        patterns = super().get_urls()
+        patterns = self.get_urls()
         for pattern in patterns:
             pattern.callback = require_http_methods(METHODS)(pattern.callback)
         return patterns

@@ -112,8 +112,8 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
 
     def progress_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
         """What the run page asks for every two seconds."""
-        if request.method != "GET":
-            return HttpResponseNotAllowed(["GET"])
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
         return JsonResponse(progress_json(self._run(request, run_id)))
 
     def cancel_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
@@ -132,8 +132,8 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
         return HttpResponseRedirect(pages.url(self, "pgperf_run_change", run.pk))
 
     def download_view(self, request: HttpRequest, run_id: int, name: str) -> HttpResponseBase:
-        if request.method != "GET":
-            return HttpResponseNotAllowed(["GET"])
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
         run = self._run(request, run_id)
         if not self.has_export_permission(request):
             raise PermissionDenied

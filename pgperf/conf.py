@@ -40,6 +40,9 @@ class Settings:
     HEARTBEAT_SECONDS: float = 5.0
     #: A running run without a heartbeat for so long is lost.
     STALE_SECONDS: float = 30.0
+    #: Days after its end that `pgperf prune` keeps a run's raw blocks, and the run itself; 0: for ever.
+    KEEP_RAW_DAYS: int = 90
+    KEEP_RUNS_DAYS: int = 0
 
 
 def get_settings() -> Settings:

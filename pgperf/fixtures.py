@@ -25,6 +25,33 @@ def exists(name: str, route: Route) -> bool:
         return _is_there(_known(name), monitor)
 
 
+def drop(database: Database, route: Route) -> list[str]:
+    """Remove every fixture that is there, and the schema with the last thing in it; what went.
+
+    What carries no comment of ours stays. Raises FixtureMissing where the database allows no fixtures, ClientFailed
+    when the server cannot be asked or refuses.
+    """
+    if not database.allow_fixtures:
+        raise FixtureMissing(
+            f"fixture: database {database} does not allow fixtures, so pgperf touches none there"
+        )
+    with Monitor(route, "pgperf-fixture") as monitor:
+        there = [fixture for fixture in FIXTURES.values() if _is_there(fixture, monitor)]
+        for statement in (statement for fixture in there for statement in fixture.drop):
+            monitor.query(statement)
+        gone = [fixture.name for fixture in there]
+        if there and _yes(monitor, _OWN_EMPTY_SCHEMA):
+            monitor.query("DROP SCHEMA pgperf")
+            gone.append("schema pgperf")
+    return gone
+
+
+_OWN_EMPTY_SCHEMA = (
+    "SELECT EXISTS (SELECT FROM pg_namespace n WHERE n.nspname = 'pgperf' AND pg_has_role(n.nspowner, 'USAGE')"
+    " AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid))"
+)
+
+
 def statements(name: str) -> str:
     """The SQL that makes a fixture, for people who run it themselves."""
     return "\n".join(f"{statement};" for statement in FIXTURES[name].create)
@@ -55,7 +82,11 @@ def _ensure(fixture: Fixture, database: Database, route: Route, monitor: Monitor
 
 
 def _is_there(fixture: Fixture, monitor: Monitor) -> bool:
-    return monitor.query(fixture.probe) in ([["t"]], [["true"]], [["True"]])
+    return _yes(monitor, fixture.probe)
+
+
+def _yes(monitor: Monitor, question: str) -> bool:
+    return monitor.query(question) in ([["t"]], [["true"]], [["True"]])
 
 
 def _denied(fixture: Fixture, route: Route, error: ClientFailed) -> str:

@@ -1,11 +1,11 @@
-"""The Celery task: a message names a run, the Run row says the rest."""
+"""The Celery tasks. A message names a run, the Run row says the rest; retention is for Celery's beat."""
 
 import logging
 from typing import Any
 
 from celery import shared_task
 
-from pgperf import runs, sending, workers
+from pgperf import retention, runs, sending, workers
 from pgperf.exceptions import RunConflict
 from pgperf.perform import perform
 
@@ -23,6 +23,15 @@ def run_benchmark(self: Any, run_id: int, schema: int) -> None:
             perform(run_id, str(self.request.hostname or ""))
     except RunConflict as error:
         logger.info("run %s: %s", run_id, error)
+
+
+@shared_task(name="pgperf.prune", acks_late=False, ignore_result=True)
+def prune() -> None:
+    """Apply retention; while a run is measuring, the next message will."""
+    try:
+        retention.prune()
+    except RunConflict as error:
+        logger.info("not pruned: %s", error)
 
 
 def _refusal(schema: int) -> str:

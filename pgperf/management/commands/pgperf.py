@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from pgperf.cli import add, build, compare, doctor, export, listing, reconcile, run
+from pgperf.cli import add, build, compare, doctor, export, listing, prune, reconcile, run
 from pgperf.exceptions import PgperfError
 
 
@@ -29,6 +29,7 @@ class Command(BaseCommand):
         self._register(new("doctor", help="what is missing, and what to do"), self._doctor)
         self._register(new("build", help="compile the C client"), self._build, build.add_arguments)
         self._register(new("reconcile", help="put stale runs right"), self._reconcile)
+        self._register(new("prune", help="delete what is too old"), self._prune, prune.add_arguments)
 
     def handle(self, *args: Any, **options: Any) -> None:
         with _no_traceback():
@@ -58,6 +59,9 @@ class Command(BaseCommand):
 
     def _reconcile(self, options: dict[str, Any]) -> None:
         reconcile.run(self.stdout)
+
+    def _prune(self, options: dict[str, Any]) -> None:
+        prune.run(options, self.stdout)
 
     @staticmethod
     def _register(

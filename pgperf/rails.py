@@ -9,6 +9,7 @@ operation need a role that cannot write, and that is proved before every run.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import product
 from typing import Any
 
 from pgperf import catalog, statement
@@ -68,12 +69,13 @@ class Railed:
 
 def is_free(work: Workload) -> bool:
     """Did somebody write its SQL? What the catalog ships, unchanged, is nobody's; nor are captured statements."""
-    shipped = [benchmark.workload for benchmark in catalog.BENCHMARKS.values()]
-    return bool(work.sql or work.other_sql) and replace(work, statements=()) not in shipped
+    return bool(work.sql or work.other_sql) and not is_catalog(work)
 
 
 def is_catalog(work: Workload) -> bool:
-    return replace(work, statements=()) in [benchmark.workload for benchmark in catalog.BENCHMARKS.values()]
+    """Is it, word for word, one that ships with pgperf?"""
+    bare = replace(work, statements=(), other_statements=())
+    return bare in [benchmark.workload for benchmark in catalog.BENCHMARKS.values()]
 
 
 def demand(work: Workload, pooler: str, production: bool, connect: str = "persistent") -> Demand:
@@ -100,7 +102,8 @@ def put_on(plan: Plan, routes: Mapping[str, Route], production: bool) -> Railed:
     Raises PreflightRefused with what was found and the remedy, ClientFailed when a server cannot be asked.
     """
     definition = plan.definition
-    check_statements(definition.workload)
+    for work in definition.workloads:
+        check_statements(work)
     railed, access, writers = dict(routes), {}, []
     for name, wanted in _demands(plan, routes, production).items():
         railed[name], found = _on_rails(routes[name], wanted)
@@ -112,24 +115,31 @@ def put_on(plan: Plan, routes: Mapping[str, Route], production: bool) -> Railed:
 def _demands(plan: Plan, routes: Mapping[str, Route], production: bool) -> dict[str, Demand]:
     """The strictest demand on each route that is used by a layer with a database."""
     found: dict[str, Demand] = {}
+    works = _works(plan.definition)
     for variant in plan.variants:
         if variant.layer == "fake":
             continue
         route = routes[variant.route]
-        wanted = demand(plan.definition.workload, route.pooler, production, variant.connect)
+        work = plan.definition.work(variant.workload)
+        wanted = demand(work, route.pooler, production, variant.connect)
         if wanted != Demand.NONE and found.get(route.name) != Demand.PROOF:
             found[route.name] = wanted
     return found
 
 
+def _works(definition: Definition) -> dict[str, Workload]:
+    works = getattr(definition, "workloads", (definition.workload,))
+    return {work.name: work for work in works}
+
+
 def _on_rails(route: Route, wanted: Demand) -> tuple[Route, Access]:
     access = examine(route)
+    if wanted == Demand.PROOF:
+        _prove(route, access)
     if not route.pooler:
         route = replace(route, options=_options(access.settings))
         access = replace(access, settings=_settings(route))
     _check_settings(route, access)
-    if wanted == Demand.PROOF:
-        _prove(route, access)
     return route, access
 
 
@@ -218,7 +228,8 @@ def _in_words(access: Access, wanted: Demand) -> str:
 
 def definition_demands(definition: Definition, poolers: Iterable[str], production: bool) -> set[Demand]:
     """What a run would need, by the poolers of its routes; for whoever shows it beforehand."""
-    return {demand(definition.workload, pooler, production) for pooler in poolers}
+    pairs = product(definition.workloads, poolers)
+    return {demand(work, pooler, production) for work, pooler in pairs}
 
 
 _WHO = """

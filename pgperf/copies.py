@@ -30,7 +30,7 @@ def clone(benchmark: Benchmark) -> Benchmark:
 
 
 def from_run(run: Run) -> Benchmark:
-    """What the run was asked to do, as a benchmark of its own. Its workload is made where there is no such one (left).
+    """What the run was asked to do, as a benchmark of its own. Workloads are made where there are no such ones (left).
 
     Raises InvalidDefinition where this version of pgperf could not run it.
     """
@@ -43,7 +43,8 @@ def from_run(run: Run) -> Benchmark:
         **_frozen(Benchmark, run.definition),
     )
     with transaction.atomic(using=using):
-        benchmark.workload = _workload_of(run)
+        for role, frozen in _works(run).items():
+            setattr(benchmark, role, _same_workload(frozen) or _made_workload(run, frozen))
         _check(benchmark)
         benchmark.save(using=using, force_insert=True)
         if run.benchmark:
@@ -53,7 +54,7 @@ def from_run(run: Run) -> Benchmark:
 
 def needs_workload(run: Run) -> bool:
     """Would `from_run` have to make a workload?"""
-    return _same_workload(run) is None
+    return any(_same_workload(frozen) is None for frozen in _works(run).values())
 
 
 def free_name(model: Any, name: str) -> str:
@@ -77,20 +78,21 @@ def _frozen(model: type[models.Model], definition: dict[str, Any]) -> dict[str, 
     return {name: deepcopy(value) for name, value in found.items() if value is not None}
 
 
-def _same_workload(run: Run) -> Workload | None:
-    frozen = run.definition.get("workload", {})
+def _works(run: Run) -> dict[str, dict[str, Any]]:
+    """A benchmark's field -> the fields of its workload as the run froze them."""
+    works = {role: run.definition.get(role) for role in ("workload", "compared_with")}
+    return {role: {**work, **(work.get("query") or {})} for role, work in works.items() if work}
+
+
+def _same_workload(frozen: dict[str, Any]) -> Workload | None:
     row = Workload.objects.using(router.db_for_write(Workload)).filter(name=frozen.get("name", "")).first()
     same = row and all(getattr(row, name) == value for name, value in _frozen(Workload, frozen).items())
     return row if same else None
 
 
-def _workload_of(run: Run) -> Workload:
-    found = _same_workload(run)
-    if found:
-        return found
-    frozen = run.definition.get("workload") or {}
+def _made_workload(run: Run, frozen: dict[str, Any]) -> Workload:
     name = str(frozen.get("name") or run.benchmark_name)
-    workload = Workload(name=free_name(Workload, name), title=f"{name}, as run {run.pk} had it")
+    workload = Workload(name=free_name(Workload, name), title=f"{name}, as run {run.pk} had it"[:200])
     for field, value in _frozen(Workload, frozen).items():
         setattr(workload, field, value)
     _check(workload)

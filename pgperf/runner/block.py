@@ -10,7 +10,6 @@ import numpy as np
 
 from pgperf import wire
 from pgperf.analysis import latency
-from pgperf.layers import NO_INTERPRETERS
 from pgperf.records import Plan, Route, SliceRecord, VariantBlock
 from pgperf.runner.group import Durations, Group, measure, started
 from pgperf.runner.placement import Seats
@@ -55,7 +54,7 @@ class Bench:
     breathe: Callable[[int], None]
     windows: dict[int, wire.Slice] = field(default_factory=dict)  # per cohort: what the pilot decided
     slices_done: int = 0
-    interpreters: Mapping[str, str] = NO_INTERPRETERS  # layer -> Python, where the site named one
+    interpreters: Mapping[str, str] = field(default_factory=dict)  # layer -> Python, where the site named one
 
 
 def run_block(bench: Bench, cohort: int, block: int) -> list[VariantBlock]:

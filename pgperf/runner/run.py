@@ -4,11 +4,10 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pgperf.exceptions import ClientFailed, RunCancelled
-from pgperf.layers import NO_INTERPRETERS
 from pgperf.records import Plan, Route, Timings, VariantBlock
 from pgperf.runner import environment, idle, placement, preflight
 from pgperf.runner.block import Bench, Clock, run_block
@@ -37,7 +36,7 @@ class Machine:
     pin_server: bool = True
     connection_share: float = 0.25
     max_run_seconds: float = 1800.0
-    interpreters: Mapping[str, str] = NO_INTERPRETERS
+    interpreters: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

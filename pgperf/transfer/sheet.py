@@ -110,7 +110,7 @@ def _dataset(rows: Rows, cell: Any) -> tablib.Dataset:
     dataset = tablib.Dataset()
     for row in rows:
         dataset.headers = dataset.headers or list(row)
-        dataset.append([cell(name, value) for name, value in row.items()])
+        dataset.append([cell(name, row[name]) for name in dataset.headers])
     return dataset
 
 

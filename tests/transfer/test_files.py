@@ -1,0 +1,217 @@
+"""Files: every format gives back what it got, and no file, however hostile, gets further than a sentence."""
+
+import json
+import tracemalloc
+import zipfile
+from io import BytesIO
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from openpyxl import Workbook
+
+from pgperf.exceptions import TransferError
+from pgperf.transfer import files
+from pgperf.transfer.sheet import MAX_UNPACKED_BYTES, MAX_XLSX_CELL
+from pgperf.transfer.table import MAX_BYTES, MAX_ROWS, Table
+
+TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
+TRICKY = st.text(alphabet=st.sampled_from("'=+-@\t\r\n x_0aFD\x0b\",;#N/A"), max_size=20)
+VALUE = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXT | TRICKY
+CELL = VALUE | st.lists(VALUE, max_size=3)
+ROWS = st.lists(
+    st.fixed_dictionaries({"name": st.from_regex(r"[a-z]{1,9}", fullmatch=True), "a": CELL, "b": CELL}),
+    min_size=1,
+    max_size=4,
+)
+
+
+def read(name: str, content: bytes | str) -> Table:
+    return files.read(name, content.encode() if isinstance(content, str) else content)
+
+
+def refusal(name: str, content: bytes | str) -> str:
+    with pytest.raises(TransferError) as caught:
+        read(name, content)
+    assert len(str(caught.value)) < 500
+    return str(caught.value)
+
+
+def as_flat(value: Any) -> Any:
+    """What a spreadsheet can tell of a value: its text."""
+    if isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+@pytest.mark.parametrize("kind", list(files.FORMATS))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=ROWS)
+def test_back_comes_what_went(kind: str, rows: list[dict[str, Any]]) -> None:
+    table = read(f"x.{kind}", files.write(kind, rows))
+    if table.flat:
+        shown = [{name: as_flat(value) for name, value in row.items()} for row in table.rows]
+        assert shown == [{name: as_flat(value) for name, value in row.items()} for row in rows]
+    else:
+        assert table.rows == rows
+
+
+def test_rows_are_numbered_as_their_readers_count() -> None:
+    assert read("x.json", '[{"name": "a"}, {"name": "b"}]').numbers == [1, 2]
+    assert read("x.csv", 'name\n"a\nx"\n\nb\n').numbers == [2, 4]
+
+
+def test_a_mark_before_the_text_is_no_part_of_it() -> None:
+    assert read("x.csv", b"\xef\xbb\xbfname\na\n").rows == [{"name": "a"}]
+    assert read("x.JSON", b'\xef\xbb\xbf[{"name": "a"}]').rows == [{"name": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("x.txt", "name", "must end in .json"),
+        ("x", "name", "must end in"),
+        ("x.json", "", "line 1"),
+        ("x.json", '[{"name": "a"', "line 1 column 14"),
+        ("x.json", "[]", "no rows"),
+        ("x.json", "{}", "a list of objects"),
+        ("x.json", "[1]", "row 1"),
+        ("x.json", '[{"name": "a", "name": "b"}]', "'name' is there twice"),
+        ("x.json", '[{"name": NaN}]', "NaN"),
+        ("x.json", "[" * 100_000, "nested too deep"),
+        ("x.json", '[{"name": ' + "9" * 5000 + "}]", "digits"),
+        ("x.json", b"\xff\xfe", "UTF-8"),
+        ("x.json", b"PK\x03\x04\xff", "UTF-8"),
+        ("x.json", json.dumps([{"name": "a"}] * (MAX_ROWS + 1)), "2,000 rows"),
+        ("x.json", json.dumps([{str(at): 1 for at in range(101)}]), "100 values"),
+        ("x.csv", "", "must name the columns"),
+        ("x.csv", "name\n", "no rows"),
+        ("x.csv", ",\na,b\n", "must name the columns"),
+        ("x.csv", "name,\na,b\n", "column 2 has no name"),
+        ("x.csv", "name,name\na,b\n", "'name' is there twice"),
+        ("x.csv", "name,title\na\n", "row 2: 1 cells"),
+        ("x.csv", "name\na,b\n", "row 2: 2 cells"),
+        ("x.csv", 'name,title\na,"b', "cut off"),
+        ("x.csv", "name\n" + "a" * 140_000, "cut off"),
+        ("x.csv", "name\n" + "a\n" * (MAX_ROWS + 1), "2,000 rows"),
+        ("x.csv", ",".join(f"c{at}" for at in range(101)), "100 columns"),
+        ("x.csv", b"name\n\xe9\n", "byte 6"),
+        ("x.xlsx", "", "no workbook"),
+        ("x.xlsx", "name\na\n", "no workbook"),
+        ("x.xlsx", b"PK\x03\x04" + b"\0" * 100, "no workbook"),
+        ("x.yaml", "", "a list of objects"),
+        ("x.yaml", "- {name: a", "no YAML"),
+        ("x.yaml", "- name: a\n  name: b\n", "twice"),
+        ("x.yaml", "- &a {name: x}\n- *a\n", "aliases"),
+        ("x.yaml", "- !!python/object/apply:os.system ['true']\n", "no YAML"),
+        ("x.yaml", "[" * 20_000, "nested too deep"),
+        ("x.yaml", "- name: \x00\n", "no YAML"),
+        ("x.yaml", "#" * 1_100_000, "1,024 KiB"),
+        ("x.yml", "- {? [a] : b}\n", "no YAML"),
+    ],
+)
+def test_what_cannot_be_read_is_answered_with_a_sentence(name: str, content: bytes | str, says: str) -> None:
+    assert says in refusal(name, content)
+
+
+def test_a_file_larger_than_the_limit() -> None:
+    assert "more than 10 MiB" in refusal("x.json", b" " * (MAX_BYTES + 1))
+
+
+def test_a_date_of_yaml_stays_text() -> None:
+    assert read("x.yaml", "- name: 2026-11-21\n").rows == [{"name": "2026-11-21"}]
+
+
+# Workbooks
+
+
+def book(*rows: list[Any]) -> bytes:
+    made = Workbook()
+    assert made.active
+    for row in rows:
+        made.active.append(row)
+    stream = BytesIO()
+    made.save(stream)
+    return stream.getvalue()
+
+
+def rewritten(content: bytes, part: str, text: str) -> bytes:
+    """The workbook with one of its parts replaced."""
+    stream = BytesIO()
+    with zipfile.ZipFile(BytesIO(content)) as old, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, text if name == part else old.read(name))
+    return stream.getvalue()
+
+
+SHEET = "xl/worksheets/sheet1.xml"
+SPACE = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+
+
+def test_a_workbook_made_by_hand() -> None:
+    table = read("x.xlsx", book(["name", "blocks", "production"], ["a", 6, True], [], ["b", None, None]))
+    assert table.rows == [
+        {"name": "a", "blocks": 6, "production": True},
+        {"name": "b", "blocks": None, "production": None},
+    ]
+    assert table.numbers == [2, 4]
+
+
+def test_a_formula_is_refused() -> None:
+    assert "row 2, column 2: a formula" in refusal("x.xlsx", book(["name", "title"], ["a", "=1+1"]))
+
+
+def test_a_truncated_workbook() -> None:
+    whole = book(["name"], ["a"])
+    for length in range(0, len(whole), 97):
+        assert "no workbook" in refusal("x.xlsx", whole[:length])
+
+
+def test_a_workbook_that_blows_up_is_not_unpacked() -> None:
+    bomb = rewritten(book(["name"], ["a"]), SHEET, "<a/>" * (MAX_UNPACKED_BYTES // 4 + 1))
+    assert len(bomb) < MAX_BYTES
+    tracemalloc.start()
+    try:
+        assert "too large" in refusal("x.xlsx", bomb)
+        assert tracemalloc.get_traced_memory()[1] < 4 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_many_small_objects_are_not_made() -> None:
+    assert "too large" in refusal("x.xlsx", rewritten(book(["name"]), "xl/styles.xml", "<xf/>" * 300_000))
+
+
+@pytest.mark.parametrize(
+    ("sheet", "says"),
+    [
+        (f'<worksheet {SPACE}><sheetData><row><c><v>1</v></c></row><row r="9999999"/></sheetData></worksheet>', "rows"),
+        (f'<worksheet {SPACE}><sheetData><row r="1"><c r="XFD1"><v>1</v></c></row></sheetData></worksheet>', "columns"),
+        (f'<worksheet {SPACE}><sheetData><row r="x"><c><v>1</v></c></row></sheetData></worksheet>', "no workbook"),
+        (f'<worksheet {SPACE}><dimension ref="A1:XFD1048576"/><sheetData/></worksheet>', "must name the columns"),
+        ('<!DOCTYPE a [<!ENTITY b "c">]><worksheet>&d;</worksheet>', "no workbook"),
+        ("<worksheet>", "no workbook"),
+    ],
+)  # fmt: skip
+def test_a_hostile_sheet(sheet: str, says: str) -> None:
+    assert says in refusal("x.xlsx", rewritten(book(["name"], ["a"]), SHEET, sheet))
+
+
+def test_entities_do_not_multiply() -> None:
+    entities = "".join(f'<!ENTITY e{at} "{f"&e{at - 1};" * 10 if at else "lol"}">' for at in range(12))
+    sheet = (
+        f"<!DOCTYPE a [{entities}]><worksheet {SPACE}><sheetData><row><c t='inlineStr'><is><t>&e11;</t></is></c></row>"
+        "</sheetData></worksheet>"
+    )
+    assert "no workbook" in refusal("x.xlsx", rewritten(book(["name"]), SHEET, sheet))
+
+
+def test_a_cell_that_does_not_fit_is_named_before_it_is_cut() -> None:
+    with pytest.raises(TransferError, match="'title' has 32,768 characters"):
+        files.write("xlsx", [{"name": "a", "title": "x" * (MAX_XLSX_CELL + 1)}])
+    with pytest.raises(TransferError, match="choose JSON"):
+        files.write("csv", [{"name": "a", "title": "x" * 131_073}])
+    assert read("x.csv", files.write("csv", [{"name": "a", "title": "x" * 131_072}])).rows

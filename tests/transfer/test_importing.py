@@ -1,0 +1,313 @@
+"""All rows or none, and for each that is wrong its number, its column and why."""
+
+import json
+from typing import Any
+
+import pytest
+from django.db import IntegrityError
+
+from pgperf.models import Benchmark, Database, Target, Workload
+from pgperf.transfer import files
+from pgperf.transfer.importing import Outcome, Problem, bring_in
+from pgperf.transfer.resources import (
+    BenchmarkResource,
+    DatabaseResource,
+    DefinitionResource,
+    WorkloadResource,
+)
+from tests import factories
+from tests.transfer.rights import ALL, Some
+
+pytestmark = pytest.mark.django_db
+
+DATABASE = {"name": "shop", "dbname": "app", "credential": "alias:default"}
+BENCHMARK = {
+    "name": "mine", "title": "Mine", "workload": "site-by-domain", "layers": ["libpq"], "routes": ["tcp"],
+    "modes": ["simple"], "clients": [1],
+}  # fmt: skip
+WORKLOAD = {"name": "one", "title": "One", "sql": "SELECT 1"}
+
+
+def give(
+    resource: type[DefinitionResource], *rows: dict[str, Any], rights: Any = ALL, **more: Any
+) -> Outcome:
+    table = files.read("x.json", json.dumps(rows).encode())
+    return bring_in(resource(rights=rights), table, **more)
+
+
+def csv(resource: type[DefinitionResource], text: str) -> Outcome:
+    return bring_in(resource(rights=ALL), files.read("x.csv", text.encode()))
+
+
+def problems(outcome: Outcome) -> list[tuple[int | None, str]]:
+    assert outcome.changes == []
+    return [(problem.row, problem.field) for problem in outcome.problems]
+
+
+def test_new_changed_and_same() -> None:
+    benchmark = factories.make_benchmark(title="Old", description="kept")
+    row = {"name": benchmark.name, "title": "New"}
+    outcome = give(BenchmarkResource, BENCHMARK, row)
+    assert [(change.row.name, change.new) for change in outcome.changes] == [  # type: ignore[attr-defined]
+        ("mine", True),
+        (benchmark.name, False),
+    ]
+    assert outcome.changes[1].fields == ["title"]
+    benchmark.refresh_from_db()
+    assert (benchmark.title, benchmark.description) == ("New", "kept")
+    assert give(BenchmarkResource, BENCHMARK, row) == Outcome(same=2)
+
+
+def test_one_wrong_row_keeps_all_others_out() -> None:
+    factories.make_benchmark()
+    wrong = {**BENCHMARK, "name": "wrong", "blocks": 101, "layers": ["nonsense"]}
+    outcome = give(BenchmarkResource, BENCHMARK, wrong)
+    assert problems(outcome) == [(2, "layers"), (2, "blocks")]
+    assert "out of: libpq" in outcome.problems[0].message
+    assert not Benchmark.objects.filter(name__in=("mine", "wrong")).exists()
+
+
+def test_a_dry_run_saves_nothing() -> None:
+    factories.make_benchmark()
+    outcome = give(BenchmarkResource, BENCHMARK, dry_run=True)
+    assert [change.new for change in outcome.changes] == [True]
+    assert not Benchmark.objects.filter(name="mine").exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "says"),
+    [
+        ({"name": "no slug"}, "name", "slug"),
+        ({"name": ""}, "name", "blank"),
+        ({"name": None}, "name", "Give text"),
+        ({"name": 5}, "name", "Give text"),
+        ({"name": ["a"]}, "name", "Give text"),
+        ({"name": "x" * 61}, "name", "60 characters"),
+        ({"name": "nul\0"}, "name", "cannot be stored"),
+        ({"title": "half \ud800"}, "title", "cannot be stored"),
+        ({"title": {"a": 1}}, "title", "Give text"),
+        ({"title": None}, "title", "Give text"),
+        ({"blocks": "6"}, "blocks", "whole number"),
+        ({"blocks": 6.5}, "blocks", "whole number"),
+        ({"blocks": True}, "blocks", "whole number"),
+        ({"blocks": None}, "blocks", "whole number"),
+        ({"blocks": 10**30}, "blocks", "less than or equal"),
+        ({"blocks": -1}, "blocks", "greater than or equal"),
+        ({"clients": [0]}, "clients", "client counts"),
+        ({"clients": "[1]"}, "clients", "client counts"),
+        ({"clients": [10**400]}, "clients", "client counts"),
+        ({"layers": None}, "layers", "null"),
+        ({"layers": [["libpq"]]}, "layers", "out of"),
+        ({"routes": ["Ü"]}, "routes", "route names"),
+        ({"placement": ""}, "placement", "blank"),
+        ({"placement": "elsewhere"}, "placement", "not a valid choice"),
+        ({"workload": "nothing"}, "workload", "There is no workload 'nothing'"),
+        ({"workload": None}, "workload", "Give text"),
+        ({"workload": 7}, "workload", "Give text"),
+        ({"database": "nowhere"}, "database", "There is no database"),
+        ({"groups": "ops"}, "groups", "JSON list"),
+        ({"groups": ["nobody"]}, "groups", "There is no group 'nobody'"),
+    ],
+)
+def test_the_rules_of_the_form_hold(changed: dict[str, Any], field: str, says: str) -> None:
+    factories.make_benchmark()
+    outcome = give(BenchmarkResource, {**BENCHMARK, **changed})
+    assert (1, field) in problems(outcome)
+    message = next(problem.message for problem in outcome.problems if problem.field == field)
+    assert says in message
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"credential": "hunter2"}, "credential"),
+        ({"credential": "env:HOME"}, "credential"),
+        ({"credential": "file:../../etc/passwd"}, "credential"),
+        ({"dbname": "host=evil dbname=x"}, "dbname"),
+        ({"dbname": "postgresql://evil/x"}, "dbname"),
+        ({"user": "a=b"}, "user"),
+        ({"password": "hunter2"}, "'password'"),
+        ({"options": "-c x=y"}, "'options'"),
+        ({"production": "false"}, "production"),
+        ({"production": 1}, "production"),
+        ({"targets": None}, "targets"),
+        ({"targets": {}}, "targets"),
+        ({"targets": ["tcp"]}, "targets"),
+        ({"targets": [{"route": "tcp"}]}, "targets"),
+        ({"targets": [{"route": "tcp", "host": "a,b"}]}, "targets"),
+        ({"targets": [{"route": "tcp", "host": "a", "port": 0}]}, "targets"),
+        ({"targets": [{"route": "tcp", "host": "a", "port": "5432"}]}, "targets"),
+        ({"targets": [{"route": "tcp", "host": "a", "sslmode": "off"}]}, "targets"),
+        ({"targets": [{"route": "tcp", "host": "a", "password": "hunter2"}]}, "targets"),
+        ({"targets": [{"route": "tcp", "host": "a", "id": 1}]}, "targets"),
+        ({"targets": [{"route": "tcp", "host": "a"}, {"route": "tcp", "host": "b"}]}, "targets"),
+    ],
+)
+def test_connection_settings_are_fields_and_secrets_references(changed: dict[str, Any], field: str) -> None:
+    outcome = give(DatabaseResource, {**DATABASE, **changed})
+    assert problems(outcome) == [(1, field)]
+    assert "hunter2" not in outcome.problems[0].message
+    assert not Database.objects.exists()
+
+
+def test_the_place_of_a_wrong_target_is_told() -> None:
+    targets = [{"route": "a", "host": "x"}, {"route": "b", "host": "x", "port": 70000}]
+    outcome = give(DatabaseResource, {**DATABASE, "targets": targets})
+    assert outcome.problems[0].message.startswith("Target 2, port: ")
+
+
+def test_a_database_comes_with_its_targets_and_loses_those_that_are_gone() -> None:
+    targets = [{"route": "tcp", "host": "127.0.0.1"}, {"route": "socket", "host": "/run/x", "enabled": False}]
+    give(DatabaseResource, {**DATABASE, "targets": targets})
+    database = Database.objects.get()
+    first = database.targets.get(route="tcp")
+    assert (first.port, first.sslmode, first.pooler) == (5432, "prefer", "")
+    outcome = give(
+        DatabaseResource, {"name": "shop", "targets": [{"route": "tcp", "host": "127.0.0.1", "port": 6543}]}
+    )
+    assert outcome.changes[0].fields == ["targets"]
+    assert list(database.targets.values_list("pk", "port")) == [(first.pk, 6543)]
+    assert give(DatabaseResource, {"name": "shop", "notes": "x"}).changes[0].fields == ["notes"]
+    assert database.targets.count() == 1
+
+
+def test_wrong_targets_change_nothing() -> None:
+    database = factories.make_database()
+    before = list(database.targets.values())
+    wrong = {"name": "demo", "targets": [{"route": "tcp", "host": "h"}], "dbname": ""}
+    assert problems(give(DatabaseResource, wrong)) == [(1, "dbname")]
+    assert list(database.targets.values()) == before
+
+
+class TestColumns:
+    def test_the_name_is_needed(self) -> None:
+        assert problems(give(WorkloadResource, {"title": "x"})) == [(None, "name")]
+        assert problems(give(WorkloadResource, WORKLOAD, {"title": "x"})) == [(2, "name")]
+        assert problems(csv(WorkloadResource, "name,title,sql\n,x,SELECT 1\n")) == [(2, "name")]
+
+    def test_unknown_ones_are_named_with_what_there_is(self) -> None:
+        outcome = give(WorkloadResource, WORKLOAD, {**WORKLOAD, "pk": 1})
+        assert problems(outcome) == [(2, "'pk'")]
+        assert "choose from name, title, sql" in outcome.problems[0].message
+        assert problems(give(WorkloadResource, {"id": 3, **WORKLOAD})) == [(1, "'id'")]
+        assert problems(csv(WorkloadResource, "name,<b>\na,b\n")) == [(None, "'<b>'")]
+
+    def test_ever_so_many_unknown_ones_are_not_all_told(self) -> None:
+        rows = [{"name": "x", **{f"c{row}-{at}": 1 for at in range(90)}} for row in range(100)]
+        assert len(give(WorkloadResource, *rows).problems) == 20
+
+    def test_a_name_comes_once(self) -> None:
+        outcome = give(WorkloadResource, WORKLOAD, {**WORKLOAD, "title": "Other"})
+        assert outcome.problems == [Problem(2, "name", "'one' is in row 1 already.")]
+        assert "in row 2 already" in csv(WorkloadResource, "name\none\none\n").problems[-1].message
+
+
+class TestSpreadsheet:
+    def test_text_is_read_as_what_the_field_is(self) -> None:
+        text = (
+            "name,title,workload,layers,routes,modes,clients,blocks,database\n"
+            'mine,\'=1+1,site-by-domain,"[""libpq""]","[""tcp""]","[""simple""]","[1, 8]",7,\n'
+        )
+        factories.make_benchmark()
+        assert csv(BenchmarkResource, text).problems == []
+        made = Benchmark.objects.get(name="mine")
+        assert (made.title, made.clients, made.blocks, made.database) == ("=1+1", [1, 8], 7, None)
+
+    def test_an_empty_cell_is_the_default(self) -> None:
+        csv(DatabaseResource, "name,dbname,credential,user,production,notes\nshop,app,alias:default,,,\n")
+        made = Database.objects.get()
+        assert (made.user, made.production, made.notes) == ("", False, "")
+
+    @pytest.mark.parametrize(
+        ("column", "cell", "says"),
+        [
+            ("production", "maybe", "true or false"),
+            ("production", "2", "true or false"),
+            ("targets", "[", "no JSON"),
+            ("targets", "[" * 5000, "nested"),
+            ("targets", '"[[[[[[[[[[[[]]]]]]]]]]]]"', "nested deeper"),
+            ("targets", "tcp", "no JSON"),
+            ("targets", "1", "JSON list"),
+            ("credential", "", "blank"),
+        ],
+    )
+    def test_what_is_no_such_thing_is_told(self, column: str, cell: str, says: str) -> None:
+        outcome = csv(DatabaseResource, f"name,dbname,{column}\nshop,app,{cell}\n")
+        assert problems(outcome)[0][0] == 2
+        assert any(problem.field == column and says in problem.message for problem in outcome.problems)
+
+    def test_deep_json(self) -> None:
+        deep = "[" * 60 + "]" * 60
+        assert problems(give(WorkloadResource, {**WORKLOAD, "args": json.loads(deep)})) == [(1, "args")]
+
+
+class TestRights:
+    @pytest.mark.parametrize(
+        ("without", "row"),
+        [("add", {**DATABASE, "name": "other"}), ("change", {"name": "demo", "notes": "x"})],
+    )
+    def test_each_row_needs_its_own(self, without: str, row: dict[str, Any]) -> None:
+        factories.make_database()
+        rights = Some(without=[(without, "Database")])
+        outcome = give(DatabaseResource, row, rights=rights)
+        assert outcome.problems == [Problem(1, "", outcome.problems[0].message)]
+        assert "You may not" in outcome.problems[0].message
+        assert give(DatabaseResource, row).problems == []
+
+    @pytest.mark.parametrize(
+        ("without", "targets"),
+        [
+            ("add", [{"route": "new", "host": "h"}, *[{"route": r, "host": "h"} for r in factories.ROUTES]]),
+            ("delete", []),
+            ("change", [{"route": route, "host": "elsewhere"} for route in factories.ROUTES]),
+        ],
+    )
+    def test_targets_need_theirs(self, without: str, targets: list[Any]) -> None:
+        factories.make_database()
+        rights = Some(without=[(without, "Target")])
+        before = list(Target.objects.values())
+        assert problems(give(DatabaseResource, {"name": "demo", "targets": targets}, rights=rights)) == [
+            (1, "targets")
+        ]
+        assert list(Target.objects.values()) == before
+
+    def test_fixed_fields_stay(self) -> None:
+        factories.make_database()
+        rights = Some(fixed_fields=["production"])
+        for row in ({**DATABASE, "production": True}, {"name": "demo", "production": True}):
+            assert problems(give(DatabaseResource, row, rights=rights)) == [(1, "production")]
+        for row in ({**DATABASE, "production": False}, {"name": "demo", "production": False, "notes": "x"}):
+            assert give(DatabaseResource, row, rights=rights).problems == []
+
+    def test_what_changes_nothing_needs_no_right(self) -> None:
+        factories.make_database()
+        nothing = Some(without=[("change", "Database"), ("add", "Database")])
+        assert give(DatabaseResource, {"name": "demo"}, rights=nothing) == Outcome(same=1)
+
+    def test_rows_that_are_not_shown_cannot_be_changed_or_named(self) -> None:
+        factories.make_database()
+        factories.make_benchmark()
+        table = files.read("x.json", json.dumps([{**DATABASE, "name": "demo"}]).encode())
+        unseen = DatabaseResource(Database.objects.exclude(name="demo"), ALL)
+        assert problems(bring_in(unseen, table)) == [(1, "name")]
+        outcome = give(BenchmarkResource, {**BENCHMARK, "database": "demo"}, rights=Some(hidden=["demo"]))
+        assert problems(outcome) == [(1, "database")]
+
+
+def test_somebody_else_was_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
+    def save(self: Workload, **_: Any) -> None:
+        raise IntegrityError('duplicate key value violates "secret"')
+
+    monkeypatch.setattr(Workload, "save", save)
+    outcome = give(WorkloadResource, WORKLOAD)
+    assert outcome.problems == [Problem(1, "", "Somebody else saved it at the same moment: try again.")]
+
+
+def test_what_nobody_foresaw_is_a_sentence_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def clean(self: Workload) -> None:
+        raise ZeroDivisionError("with a value in it")
+
+    monkeypatch.setattr(Workload, "clean", clean)
+    assert give(WorkloadResource, WORKLOAD).problems == [
+        Problem(1, "", "Cannot be read (ZeroDivisionError).")
+    ]

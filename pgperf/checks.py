@@ -64,7 +64,10 @@ def check_celery(**_: Any) -> list[CheckMessage]:
         return [Warning("Celery has no broker: runs asked for in the admin cannot be sent.",
                         hint="Set CELERY_BROKER_URL (or broker_url, as your application reads it). "
                              "`pgperf run` without --queue needs none.", id="pgperf.W003")]  # fmt: skip
-    return [*_pool(), *_queue()]
+    try:
+        return [*_pool(), *_queue()]
+    except ImproperlyConfigured:  # what is wrong is told already
+        return []
 
 
 @register(TAG, Tags.database)

@@ -37,7 +37,7 @@ def changed(page: admin.ModelAdmin, request: HttpRequest, row: Model, text: str)
 def all_changed(request: HttpRequest, rows: Iterable[Model], text: str) -> None:
     """The same was done with several rows of one model."""
     listed = list(rows)
-    if listed:
+    if listed and request.user.pk is not None:
         LogEntry.objects.log_actions(request.user.pk, listed, CHANGE, change_message=signed(request, text))
 
 

@@ -70,7 +70,7 @@ class Keeping(admin.ModelAdmin):
             audit.changed(self, request, run, "Changed the notes.")
             self.message_user(request, gettext("The notes are saved."), messages.SUCCESS)
         else:
-            self.message_user(request, " ".join(form.errors["notes"]), messages.ERROR)
+            self.message_user(request, " ".join(str(error) for error in form.errors["notes"]), messages.ERROR)
         return self._back(run)
 
     def pin_view(self, request: HttpRequest, run_id: int) -> HttpResponse:

@@ -35,12 +35,14 @@ _PROBLEMS_SHOWN = 100
 
 
 class ImportForm(forms.Form):
-    """A file of definitions; cleaned, it is a Table."""
+    """A file of definitions; cleaned, it is a Table. `file_name` is what it was called."""
 
     import_file = forms.FileField(label=_("File"), max_length=255)
+    file_name = ""
 
     def clean_import_file(self) -> Table:
         upload = self.cleaned_data["import_file"]
+        self.file_name = str(upload.name)
         if upload.size > MAX_BYTES:
             raise ValidationError(_("The file has more than %d MiB.") % (MAX_BYTES // 2**20))
         try:
@@ -93,7 +95,7 @@ class DefinitionAdmin(pages.Styled, Guarded):
 
     resource_class: type[DefinitionResource]
     change_list_template = "admin/pgperf/transfer/change_list.html"
-    actions = ("export_selected",)
+    actions: tuple[str, ...] = ("export_selected",)
 
     def get_urls(self) -> list[URLPattern]:
         view, name = self.admin_site.admin_view, f"pgperf_{self.opts.model_name}"
@@ -145,7 +147,7 @@ class DefinitionAdmin(pages.Styled, Guarded):
         with transaction.atomic(using=router.db_for_write(self.model)):
             outcome = bring_in(resource, form.cleaned_data["import_file"], dry_run=dry_run)
             if not dry_run:
-                self._note(request, outcome, short(request.FILES["import_file"].name))
+                self._note(request, outcome, short(form.file_name))
         return outcome
 
     def _note(self, request: HttpRequest, outcome: Outcome, name: str) -> None:

@@ -63,7 +63,8 @@ def write_xlsx(rows: Rows) -> bytes:
 
 def _table(lines: Iterable[tuple[int, Sequence[Any]]], restore: Any, *, even: bool = True) -> Table:
     """`even`: every line has a cell for each column, so one that has not was cut off."""
-    table, names = Table(flat=True), []
+    table = Table(flat=True)
+    names: list[str] = []
     for number, line in lines:
         if not names:
             names = check_headers(line)

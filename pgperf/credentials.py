@@ -34,6 +34,7 @@ class Login:
 
 def resolve(database: Database, names: Iterable[str]) -> dict[str, Route]:
     """The routes of that name. Raises CredentialError naming the field and the remedy."""
+    _check_fields(database, ("dbname", "user"))
     login = _login(database)
     targets = {target.route: target for target in database.targets.filter(enabled=True)}
     missing = [name for name in names if name not in targets]
@@ -43,7 +44,6 @@ def resolve(database: Database, names: Iterable[str]) -> dict[str, Route]:
 
 
 def _route(database: Database, target: Target, login: Login) -> Route:
-    _check_fields(database, ("dbname", "user", "credential"))
     _check_fields(target, ("host", "port", "sslmode", "pooler"))
     _check_host(target, login.host)
     return Route(

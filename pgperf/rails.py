@@ -115,7 +115,6 @@ def put_on(plan: Plan, routes: Mapping[str, Route], production: bool) -> Railed:
 def _demands(plan: Plan, routes: Mapping[str, Route], production: bool) -> dict[str, Demand]:
     """The strictest demand on each route that is used by a layer with a database."""
     found: dict[str, Demand] = {}
-    works = _works(plan.definition)
     for variant in plan.variants:
         if variant.layer == "fake":
             continue
@@ -125,11 +124,6 @@ def _demands(plan: Plan, routes: Mapping[str, Route], production: bool) -> dict[
         if wanted != Demand.NONE and found.get(route.name) != Demand.PROOF:
             found[route.name] = wanted
     return found
-
-
-def _works(definition: Definition) -> dict[str, Workload]:
-    works = getattr(definition, "workloads", (definition.workload,))
-    return {work.name: work for work in works}
 
 
 def _on_rails(route: Route, wanted: Demand) -> tuple[Route, Access]:

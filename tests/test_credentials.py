@@ -153,7 +153,7 @@ def test_nothing_prints_a_password(aliases: dict[str, Any], monkeypatch: pytest.
         ("host", "db.example user=root"),
         ("port", 0),
         ("port", 65536),
-        ("sslmode", "require options=-cx=y"),
+        ("sslmode", "none"),
         ("pooler", "statement"),
     ],
 )

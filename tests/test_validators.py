@@ -130,7 +130,7 @@ def target(**fields: Any) -> Target:
     ("field", "value"),
     [
         *[("host", host) for host in (*HOSTILE, *HOSTS)],
-        *[("port", port) for port in (0, -1, 65536, 2**31, "5432,5433", "5432 ", "", "0x10", None, 1.5)],
+        *[("port", port) for port in (0, -1, 65536, 2**31, "5432,5433", "5432 x", "", "0x10", None, "1e3")],
         *[("sslmode", mode) for mode in ("", "none", "allow", "require options=x", "disable\n")],
         *[("pooler", pooler) for pooler in ("statement", "transaction ", "x" * 65536)],
         *[("route", route) for route in ("", "a b", "../tcp", "tcp\n", "ü", "x" * 31)],

@@ -19,7 +19,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connections, router
 from django.urls import NoReverseMatch, reverse
 
-from pgperf import layers, sending
+from pgperf import discovery, layers, sending
 from pgperf.conf import Settings, get_settings
 from pgperf.models import Run
 from pgperf.reports.run import live_workers, worker_command
@@ -43,6 +43,13 @@ def check_apps(**_: Any) -> list[CheckMessage]:
         return []
     return [Error("pgperf exports through django-import-export, which is not installed as an app.",
                   hint='Add "import_export" to INSTALLED_APPS.', id="pgperf.E002")]  # fmt: skip
+
+
+@register(TAG)
+def check_workloads(**_: Any) -> list[CheckMessage]:
+    """The site's own workloads: a module that cannot be imported costs its own, and nothing else."""
+    return [Warning(f"{failure}.", hint="Its workloads are not registered until it can be.", id="pgperf.W014")
+            for failure in discovery.discover()]  # fmt: skip
 
 
 @register(TAG)

@@ -10,30 +10,49 @@ query set counts as its rows (a query set is evaluated if it was not), None as n
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pgperf.exceptions import InvalidDefinition
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: Names of the callables that pgperf ships, which run with minimal settings, begin so.
+OWN_PREFIX = "pgperf."
+
 _NAME = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)+")
-_workloads: dict[str, Callable[..., Any]] = {}
 
 
-def workload(name: str) -> Callable[[F], F]:
-    """Registers a callable as `name`, e.g. "shop.open_orders". Raises InvalidDefinition if the name is taken or odd."""
+class Registered(NamedTuple):
+    """A callable and the alias of DATABASES that its queries go to."""
+
+    function: Callable[..., Any]
+    using: str = "default"
+
+
+_workloads: dict[str, Registered] = {}
+
+
+def workload(name: str, using: str = "default") -> Callable[[F], F]:
+    """Registers a callable as `name`, e.g. "shop.open_orders"; `using` is the alias that its queries go to.
+
+    Raises InvalidDefinition if the name is taken or odd.
+    """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidDefinition(
             f"workload {name!r}: write it app.name, in lower case letters, digits and underscores"
         )
 
     def register(function: F) -> F:
-        known = _workloads.setdefault(name, function)
-        if _origin(known) != _origin(function):
+        if is_own(name) and not function.__module__.startswith(OWN_PREFIX):
             raise InvalidDefinition(
-                f"workload {name!r}: already registered by {'.'.join(_origin(known))}; rename one"
+                f"workload {name!r}: names that begin with {OWN_PREFIX} are pgperf's own; rename it"
             )
-        _workloads[name] = function
+        known = _workloads.setdefault(name, Registered(function, using))
+        if _origin(known.function) != _origin(function):
+            raise InvalidDefinition(
+                f"workload {name!r}: already registered by {'.'.join(_origin(known.function))}; rename one"
+            )
+        _workloads[name] = Registered(function, using)
         return function
 
     return register
@@ -41,6 +60,11 @@ def workload(name: str) -> Callable[[F], F]:
 
 def get(name: str) -> Callable[..., Any]:
     """The callable of that name. Raises InvalidDefinition naming those there are."""
+    return find(name).function
+
+
+def find(name: str) -> Registered:
+    """What is registered under that name. Raises InvalidDefinition naming those there are."""
     try:
         return _workloads[name]
     except KeyError:
@@ -51,6 +75,17 @@ def get(name: str) -> Callable[..., Any]:
 def names() -> list[str]:
     """The names registered so far, sorted."""
     return sorted(_workloads)
+
+
+def is_own(name: str) -> bool:
+    """Is it one of those that pgperf ships?"""
+    return name.startswith(OWN_PREFIX)
+
+
+def title(name: str) -> str:
+    """The first line of the callable's docstring; "" if it has none. Raises InvalidDefinition for an unknown name."""
+    lines = (get(name).__doc__ or "").strip().splitlines()
+    return lines[0].strip() if lines else ""
 
 
 def _origin(function: Callable[..., Any]) -> tuple[str, str]:

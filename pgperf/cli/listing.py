@@ -1,4 +1,6 @@
-"""`pgperf list`: benchmarks, databases with their targets, and the layers this machine can run."""
+"""`pgperf list`: benchmarks, databases with their targets, the site's registered workloads, and the layers this machine
+can run.
+"""
 
 import json
 import sys
@@ -7,11 +9,12 @@ from typing import Any
 
 from django.core.management.base import OutputWrapper
 
-from pgperf import layers
+from pgperf import discovery, layers, registry
 from pgperf.catalog import BENCHMARKS
 from pgperf.cli.text import names, table
 from pgperf.conf import get_settings
 from pgperf.models import Benchmark, Database, Target
+from pgperf.records import MODES
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -19,7 +22,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any], out: OutputWrapper) -> None:
-    found = {"benchmarks": benchmarks(), "databases": databases(), "layers": abilities()}
+    found = {
+        "benchmarks": benchmarks(),
+        "databases": databases(),
+        "workloads": workloads(),
+        "layers": abilities(),
+    }
     out.write(json.dumps(found, indent=2) if options["json"] else _tables(found))
 
 
@@ -32,12 +40,13 @@ def benchmarks() -> list[dict[str, Any]]:
             "catalog": row.name in BENCHMARKS,
             "database": row.database.name if row.database else None,
             "workload": row.workload.name,
+            "compared_with": row.compared_with.name if row.compared_with else None,
             "layers": row.layers,
             "routes": row.routes,
             "modes": row.modes,
             "clients": row.clients,
         }
-        for row in Benchmark.objects.select_related("workload", "database")
+        for row in Benchmark.objects.select_related("workload", "compared_with", "database")
     ]
 
 
@@ -53,6 +62,13 @@ def databases() -> list[dict[str, Any]]:
     ]
 
 
+def workloads() -> list[dict[str, Any]]:
+    """The callables that the site registered, and each module that cannot be imported, with its `error`."""
+    found = [{"name": name, "title": registry.title(name), "error": ""} for name in discovery.names()]
+    failed = [{"name": f.module, "title": "", "error": f.error} for f in discovery.discover()]
+    return [*found, *failed]
+
+
 def abilities() -> list[dict[str, Any]]:
     """Every layer with its modes ("" or why this machine cannot run it so), and the Python its client runs in."""
     settings = get_settings()
@@ -61,7 +77,7 @@ def abilities() -> list[dict[str, Any]]:
         {
             "name": layer.name,
             "title": layer.title,
-            "modes": {mode: layers.unavailable(layer.name, mode, *known) for mode in ("simple", "prepared")},
+            "modes": {mode: layers.unavailable(layer.name, mode, *known) for mode in MODES},
             "python": layers.interpreter(layer.name, *known) if layer.program else "",
         }
         for layer in layers.LAYERS.values()
@@ -75,7 +91,12 @@ def _target(target: Target) -> dict[str, Any]:
 
 def _tables(found: dict[str, list[dict[str, Any]]]) -> str:
     return "\n\n".join(
-        (_benchmarks(found["benchmarks"]), _databases(found["databases"]), _layers(found["layers"]))
+        (
+            _benchmarks(found["benchmarks"]),
+            _databases(found["databases"]),
+            _workloads(found["workloads"]),
+            _layers(found["layers"]),
+        )
     )
 
 
@@ -110,12 +131,21 @@ def _note(target: dict[str, Any]) -> str:
     return "" if target["enabled"] else "disabled"
 
 
+def _workloads(rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return "Workloads of this site: none. Register one with @workload in an app's pgperf_workloads.py."
+    cells = [
+        (row["name"], f"cannot be imported: {row['error']}" if row["error"] else row["title"]) for row in rows
+    ]
+    return table(("Workload of this site", ""), cells, left=2)
+
+
 def _layers(rows: list[dict[str, Any]]) -> str:
     cells = [
         (row["name"], *(_ability(reason) for reason in row["modes"].values()), _elsewhere(row["python"]))
         for row in rows
     ]
-    return table(("Layer", "simple", "prepared", ""), cells, left=4)
+    return table(("Layer", *MODES, ""), cells, left=2 + len(MODES))
 
 
 def _elsewhere(python: str) -> str:

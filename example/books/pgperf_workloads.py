@@ -1,0 +1,35 @@
+"""What this site asks its database, for pgperf to take apart: each callable is one operation, as a view would do it."""
+
+from example.books.models import Author, Book
+from pgperf.registry import workload
+
+AUTHORS = 20
+
+
+@workload("books.by_isbn")
+def by_isbn(isbn: str) -> Book:
+    """One book by its unique key."""
+    return Book.objects.get(isbn=isbn)
+
+
+@workload("books.page")
+def page(search: str, since: int) -> list[Book]:
+    """A page of the catalogue: filtered, ordered, with authors and publishers by joins."""
+    books = Book.objects.select_related("author", "publisher")
+    return list(books.filter(title__icontains=search, year__gte=since).order_by("-year", "title")[:25])
+
+
+@workload("books.authors_one_by_one")
+def authors_one_by_one() -> list[tuple[str, list[str]]]:
+    """Twenty authors and their books: a query for the authors, and one more for each of them."""
+    return [_with_titles(author) for author in Author.objects.all()[:AUTHORS]]
+
+
+@workload("books.authors_prefetched")
+def authors_prefetched() -> list[tuple[str, list[str]]]:
+    """The same twenty authors and books by two queries: the cure."""
+    return [_with_titles(author) for author in Author.objects.prefetch_related("books")[:AUTHORS]]
+
+
+def _with_titles(author: Author) -> tuple[str, list[str]]:
+    return author.name, [book.title for book in author.books.all()]

@@ -1,0 +1,59 @@
+"""Loads `pgperf_workloads.py` of every installed app, when somebody first asks for what is registered.
+
+A module that cannot be imported costs its own workloads and a message; the site and the other modules go on.
+"""
+
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+
+from django.apps import apps
+
+from pgperf import registry
+
+MODULE = "pgperf_workloads"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A module that cannot be imported: its dotted name, and the error as one line."""
+
+    module: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"{self.module} cannot be imported: {self.error}"
+
+
+_failures: list[Failure] | None = None
+
+
+def discover() -> list[Failure]:
+    """Import the modules unless that was done; those that fail, in the order of INSTALLED_APPS."""
+    global _failures
+    if _failures is None:
+        _failures = [failure for config in apps.get_app_configs() if (failure := _load(config.name))]
+    return _failures
+
+
+def names() -> list[str]:
+    """The site's own registered workloads, sorted. pgperf's are left out."""
+    discover()
+    return [name for name in registry.names() if not registry.is_own(name)]
+
+
+def _load(app: str) -> Failure | None:
+    """Import one app's module; why that failed, None if it did not or there is no such module."""
+    module = f"{app}.{MODULE}"
+    try:
+        if find_spec(module) is None:
+            return None
+        import_module(module)
+    except Exception as error:
+        return Failure(module, _one_line(error))
+    return None
+
+
+def _one_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

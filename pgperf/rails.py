@@ -102,8 +102,10 @@ def put_on(plan: Plan, routes: Mapping[str, Route], production: bool) -> Railed:
     Raises PreflightRefused with what was found and the remedy, ClientFailed when a server cannot be asked.
     """
     definition = plan.definition
+    sent = {variant.workload for variant in plan.variants if variant.layer != "fake"}
     for work in definition.workloads:
-        check_statements(work)
+        if work.name in sent:
+            check_statements(work)
     railed, access, writers = dict(routes), {}, []
     for name, wanted in _demands(plan, routes, production).items():
         railed[name], found = _on_rails(routes[name], wanted)

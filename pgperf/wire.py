@@ -15,6 +15,9 @@ PROTOCOL = 2
 MAX_LINE_BYTES = 4 * 1024 * 1024
 MAX_SAMPLES = 1 << 20
 
+#: How a statement is sent: as one text with its values; parsed, bound and executed each time; prepared once, executed.
+MODES = ("simple", "extended", "prepared")
+
 #: Exit codes of a client.
 EXIT_OK = 0  # after `bye`, or when the runner is gone (EOF on stdin, closed stdout)
 EXIT_FAILED = 3  # after an `error` message
@@ -59,6 +62,8 @@ class Spec(NamedTuple):
     statements: list[Statement] = []
     orm: str = ""
     orm_args: list[Any] = []
+    query: dict[str, Any] = {}  # in place of `orm`: a query without code, see pgperf.queries
+    site: bool = False  # Django's layers run with the site's own settings
     other_statements: list[Statement] = []
     other_orm: str = ""
     other_orm_args: list[Any] = []
@@ -143,6 +148,16 @@ class Rows(NamedTuple):
     rows: list[list[str | None]]
 
 
+class Trace(NamedTuple):
+    """Runner to client: run the operation once and say what Django gave to its cursor (the ORM's client only)."""
+
+
+class Traced(NamedTuple):
+    """Client to runner: the answer to `Trace`; of each statement `sql` and `args` only, in order."""
+
+    statements: list[Statement]
+
+
 class Bye(NamedTuple):
     """Runner to client: close the connection and exit 0."""
 
@@ -155,7 +170,7 @@ class Error(NamedTuple):
     message: str  # scrubbed: never holds the password
 
 
-Message = Spec | Ready | Slice | Armed | SliceReply | Query | Rows | Bye | Error
+Message = Spec | Ready | Slice | Armed | SliceReply | Query | Rows | Trace | Traced | Bye | Error
 
 _TYPES: dict[str, type[Message]] = {
     "spec": Spec,
@@ -165,6 +180,8 @@ _TYPES: dict[str, type[Message]] = {
     "slice_reply": SliceReply,
     "query": Query,
     "rows": Rows,
+    "trace": Trace,
+    "traced": Traced,
     "bye": Bye,
     "error": Error,
 }
@@ -183,7 +200,9 @@ def decode(line: bytes) -> Message:
     try:
         body = json.loads(line)
         cls = _TYPES[body.pop("type")]
-        message = cls(**{name: _revived(value, cls.__annotations__.get(name)) for name, value in body.items()})
+        message = cls(
+            **{name: _revived(value, cls.__annotations__.get(name)) for name, value in body.items()}
+        )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ProtocolError(f"not a message of protocol {PROTOCOL}: {type(error).__name__}") from error
     for field, kind in cls.__annotations__.items():
@@ -233,6 +252,11 @@ def read_message(stream: BinaryIO) -> Message | None:
     if not line.endswith(b"\n"):
         raise ProtocolError("a line without its end" if len(line) < MAX_LINE_BYTES else "a line too long")
     return decode(line)
+
+
+def is_libpqs(variable: str) -> bool:
+    """Is it one of libpq's own environment variables, such as PGHOST? A site's own, PG_X or PGPERF_X, are not."""
+    return variable.startswith("PG") and "_" not in variable
 
 
 def scrub(text: str, secrets: Mapping[str, str]) -> str:

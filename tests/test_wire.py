@@ -38,6 +38,7 @@ MESSAGES: st.SearchStrategy[wire.Message] = st.one_of(
     made(
         wire.Spec, layer=TEXT, mode=TEXT, host=TEXT, port=WHOLE, dbname=TEXT, user=TEXT, password=TEXT,
         statements=STATEMENTS, orm=TEXT, orm_args=ARGS, other_statements=STATEMENTS, other_orm=TEXT,
+        query=st.dictionaries(TEXT, SCALAR, max_size=3), site=st.booleans(),
         spawned_ns=WHOLE, runner_pid=WHOLE, cold=st.booleans(), nominal_us=st.floats(0, 1e9),
     ),
     made(
@@ -49,6 +50,8 @@ MESSAGES: st.SearchStrategy[wire.Message] = st.one_of(
     st.builds(wire.SliceReply, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, st.booleans(), WHOLE),
     st.builds(wire.Query, TEXT),
     st.builds(wire.Rows, st.lists(st.lists(st.none() | TEXT, max_size=3), max_size=3)),
+    st.just(wire.Trace()),
+    st.builds(wire.Traced, STATEMENTS),
     st.just(wire.Bye()),
     st.builds(wire.Error, TEXT, TEXT, TEXT),
 )  # fmt: skip
@@ -123,17 +126,18 @@ def test_json_that_is_no_message_is_a_protocol_error(body: Any) -> None:
         wire.decode(json.dumps(body).encode())
 
 
-@given(st.sampled_from(["spec", "ready", "slice", "armed", "query", "rows", "error"]), st.data())
+@given(st.sampled_from(["spec", "ready", "slice", "armed", "query", "rows", "traced", "error"]), st.data())
 def test_a_field_of_the_wrong_type_is_refused(name: str, data: st.DataObject) -> None:
     kind = wire._TYPES[name]
     field = data.draw(st.sampled_from(kind._fields))
     filled = {"int": 1, "str": "", "bool": True, "float": 0.5}
     body = {f: filled.get(getattr(t, "__name__", ""), []) for f, t in kind.__annotations__.items()}
-    body |= {f: {} for f in ("versions",) if f in body} | {f: None for f in body if f.endswith("_us")}
+    body |= {f: {} for f in ("versions", "query") if f in body} | {f: None for f in body if f.endswith("_us")}
     body |= {"nominal_us": 1.0} if name == "spec" else {}
     assert wire.decode(json.dumps({"type": name, **body}).encode())
+    wrong: Any = [1] if field == "query" else {"wrong": [1]}
     with pytest.raises(ProtocolError, match=field):
-        wire.decode(json.dumps({"type": name, **body, field: {"wrong": [1]}}).encode())
+        wire.decode(json.dumps({"type": name, **body, field: wrong}).encode())
 
 
 @pytest.mark.parametrize(

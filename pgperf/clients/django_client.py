@@ -1,9 +1,16 @@
 """The layers django_cursor and django_orm, over the driver that Django chooses in this environment.
 
-Django runs with minimal settings: the route as its default database, nothing installed. Mode simple is Django's own
-default (bound on the client); mode prepared is its server-side binding with every statement prepared.
+For the catalog Django runs with minimal settings: the route as its default database, nothing installed. A workload of
+the site's own runs with the site's settings (`pgperf.clients.site`). Mode simple is Django's own
+default (bound on the client); extended is its server-side binding, prepared the same with every statement prepared.
+
+Where both drivers are installed Django prefers psycopg 3. The layers django_cursor_psycopg2 and django_orm_psycopg2
+hide it from their own process before Django looks for it.
 """
 
+import sys
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any, BinaryIO
 
@@ -13,9 +20,12 @@ from django.db import ProgrammingError, connections
 from django.db.models import QuerySet
 
 from pgperf import registry, wire
-from pgperf.clients.loop import login, main, statements
+from pgperf.clients.loop import describe, login, main, statements
 from pgperf.clients.timing import Operation, in_order
 from pgperf.exceptions import InvalidDefinition, LayerUnavailable
+
+CURSOR = ("django_cursor", "django_cursor_psycopg2")
+ORM = ("django_orm", "django_orm_psycopg2")
 
 
 class DjangoClient:
@@ -23,25 +33,35 @@ class DjangoClient:
 
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None
+        self._site: Any = None  # pgperf.clients.site, for a workload of the site's own
 
     def load(self, spec: wire.Spec) -> None:
-        settings.configure(**minimal_settings(spec))
-        django.setup()
-        self._connection = connections["default"]
+        if spec.layer.endswith("_psycopg2"):
+            hide("psycopg")
+        if spec.site:
+            self._site = import_module("pgperf.clients.site")
+            self._connection = self._site.set_up(spec)
+        else:
+            settings.configure(**minimal_settings(spec))
+            django.setup()
+            self._connection = connections["default"]
         self._driver = import_module(f"pgperf.clients.{self._connection.Database.__name__}_driver")
-        if spec.mode == "prepared" and self._connection.Database.__name__ == "psycopg2":
-            raise LayerUnavailable("mode: Django over psycopg2 binds on the client; prepared needs psycopg 3")
-        if spec.layer == "django_orm":
+        if spec.mode != "simple" and self._connection.Database.__name__ == "psycopg2":
+            raise LayerUnavailable(
+                f"mode: Django over psycopg2 binds on the client; {spec.mode} needs psycopg 3"
+            )
+        if spec.layer in ORM and not spec.site:
             import_module("pgperf.catalog.orm")
 
     def connect(self, spec: wire.Spec) -> None:
         self._connection.ensure_connection()
 
     def operation(self, spec: wire.Spec, other: bool = False) -> Operation:
-        kinds = {"django_cursor": self._cursor_operations, "django_orm": orm_operation}
-        if spec.layer not in kinds:
-            raise InvalidDefinition(f"layer: this client runs {' and '.join(kinds)}, not {spec.layer!r}")
-        return kinds[spec.layer](spec, other)
+        if spec.layer not in (*CURSOR, *ORM):
+            raise InvalidDefinition(
+                f"layer: this client runs {', '.join((*CURSOR, *ORM))}, not {spec.layer!r}"
+            )
+        return self._orm_operation(spec, other) if spec.layer in ORM else self._cursor_operations(spec, other)
 
     def _cursor_operations(self, spec: wire.Spec, other: bool) -> Operation:
         return in_order([self._run(*each) for each in statements(spec, other)])
@@ -59,11 +79,39 @@ class DjangoClient:
 
         return run
 
+    def _orm_operation(self, spec: wire.Spec, other: bool) -> Operation:
+        if self._site and not other:
+            return counted(self._site.callable_of(spec))
+        return orm_operation(spec, other)
+
+    def trace(self, operation: Operation) -> list[wire.Statement]:
+        """What the cursor is given in one operation, with values where they have a JSON form."""
+        if not self._site:
+            raise InvalidDefinition("trace: only a workload of the site's own is captured")
+        seen: list[wire.Statement] = []
+
+        def note(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
+            seen.append(self._site.given(sql, params, many))
+            return execute(sql, params, many, context)
+
+        with self._connection.execute_wrapper(note):
+            operation()
+        return seen
+
+    def describe(self, error: Exception) -> str:
+        """What went wrong; of a site's own workload without its values."""
+        return str(self._site.describe(error)) if self._site else describe(error)
+
     def query(self, sql: str) -> list[list[str | None]]:
         return self._driver.text_rows(self._connection.connection, sql)
 
     def versions(self) -> dict[str, str]:
-        return {**self._driver.versions(), "django": django.get_version()}
+        own = {**self._driver.versions(), "django": django.get_version()}
+        if not self._site:
+            return own
+        instrumentation = import_module("pgperf.clients.instrumentation")
+        engine = type(self._connection).__module__.removesuffix(".base")
+        return {**own, "engine": engine, "instrumentation": instrumentation.found(self._connection)}
 
     @property
     def backend_pid(self) -> int:
@@ -77,13 +125,20 @@ class DjangoClient:
         self._connection.close()
 
 
+def hide(module: str) -> None:
+    """Make a module that is installed unimportable in this process. To be called before anything has imported it."""
+    hidden: dict[str, Any] = {module: None}
+    sys.modules.update(hidden)
+
+
 def minimal_settings(spec: wire.Spec) -> dict[str, Any]:
     """Django settings that know one database and nothing else."""
     options = login(spec)
     address = {name: options.pop(key) for name, key in _ADDRESS.items()}
     del options["client_encoding"]  # Django says UTF8 itself
-    if spec.mode == "prepared":
-        options |= {"server_side_binding": True, "prepare_threshold": 0}
+    if spec.mode != "simple":
+        threshold = 0 if spec.mode == "prepared" else None
+        options |= {"server_side_binding": True, "prepare_threshold": threshold}
     default = {
         "ENGINE": "django.db.backends.postgresql",
         **address,
@@ -100,10 +155,14 @@ _ADDRESS = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "h
 def orm_operation(spec: wire.Spec, other: bool) -> Operation:
     """The registered callable with the workload's arguments."""
     name, args = (spec.other_orm, spec.other_orm_args) if other else (spec.orm, spec.orm_args)
-    read = registry.get(name)
+    return counted(partial(registry.get(name), *args))
+
+
+def counted(read: Callable[[], Any]) -> Operation:
+    """An operation that returns the rows of what was read."""
 
     def run() -> int:
-        result = read(*args)
+        result = read()
         if isinstance(result, list | QuerySet):
             return len(result)
         return 0 if result is None else 1

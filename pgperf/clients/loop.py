@@ -84,7 +84,7 @@ def serve(client: Client, requests: BinaryIO, replies: BinaryIO) -> int:
 
 def clean_environment() -> None:
     """Nothing but the spec says where to connect; every layer's session has the same time zone."""
-    for name in [name for name in os.environ if name.startswith("PG")]:
+    for name in filter(wire.is_libpqs, list(os.environ)):
         del os.environ[name]
     os.environ["PGTZ"] = "UTC"
 
@@ -96,12 +96,19 @@ def keep_stdout() -> BinaryIO:
     return replies
 
 
+def given(spec: wire.Spec, other: bool) -> list[wire.Statement]:
+    """The statements to run. Raises InvalidDefinition when there are none."""
+    found = spec.other_statements if other else spec.statements
+    if not found:
+        raise InvalidDefinition("statements: none given; this layer runs SQL, so give the workload some")
+    return found
+
+
 def statements(spec: wire.Spec, other: bool) -> list[tuple[str, list[Any] | None]]:
     """Text and arguments of each statement as a DB-API driver takes them; no arguments: the text as it is."""
-    given = spec.other_statements if other else spec.statements
-    if not given:
-        raise InvalidDefinition("statements: none given; this layer runs SQL, so give the workload some")
-    return [(each.literal, None) if each.args is None else (each.sql, each.args) for each in given]
+    return [
+        (each.literal, None) if each.args is None else (each.sql, each.args) for each in given(spec, other)
+    ]
 
 
 def login(spec: wire.Spec) -> dict[str, Any]:
@@ -148,8 +155,8 @@ class _Conversation:
         if spec.protocol != wire.PROTOCOL:
             raise ProtocolError(f"protocol: this client speaks version {wire.PROTOCOL}")
         self._secrets = {"password": spec.password}
-        if spec.mode not in ("simple", "prepared"):
-            raise PgperfError("mode: choose simple or prepared")
+        if spec.mode not in wire.MODES:
+            raise PgperfError("mode: choose simple, extended or prepared")
         if spec.runner_pid and os.getppid() != spec.runner_pid:
             raise _Leave(wire.EXIT_OK)
         return spec
@@ -172,7 +179,7 @@ class _Conversation:
         phases["first_us"] = _timed_us(operation)
         phases["second_us"] = _timed_us(operation)
         phases["next_ten_us"] = _timed_us(lambda: [operation() for _ in range(10)])
-        has_other = spec.other_orm if spec.layer == "django_orm" else spec.other_statements
+        has_other = spec.other_orm if spec.layer.startswith("django_orm") else spec.other_statements
         if has_other:
             other = self._client.operation(spec, other=True)
             phases["other_first_us"] = _timed_us(other)
@@ -203,10 +210,19 @@ class _Conversation:
                 case wire.Query():
                     self._stage = "query"
                     self._send(wire.Rows(self._client.query(request.sql)))
+                case wire.Trace():
+                    self._stage = "trace"
+                    self._send(wire.Traced(self._trace(operation)))
                 case wire.Bye():
                     raise _Leave(wire.EXIT_OK)
                 case _:
                     raise ProtocolError(f"a client takes no {type(request).__name__} here")
+
+    def _trace(self, operation: Operation) -> list[wire.Statement]:
+        trace: Callable[[Operation], list[wire.Statement]] | None = getattr(self._client, "trace", None)
+        if trace is None:
+            raise PgperfError("trace: only the client of Django knows what its cursor is given")
+        return trace(operation)
 
     def _serve_slice(self, operation: Operation, request: wire.Slice) -> None:
         if min(request) < 0:
@@ -231,7 +247,8 @@ class _Conversation:
             raise _Leave(wire.EXIT_OK) from None
 
     def _report(self, error: Exception) -> None:
-        message = wire.scrub(describe(error), self._secrets)[:_MESSAGE_CHARACTERS]
+        told: Callable[[Exception], str] = getattr(self._client, "describe", describe)
+        message = wire.scrub(told(error), self._secrets)[:_MESSAGE_CHARACTERS]
         message = message.encode(errors="replace").decode()
         _quietly(lambda: print(f"pgperf: {self._stage}: {message}", file=sys.stderr))
         self._send(wire.Error(self._stage, sqlstate(error), message))

@@ -6,11 +6,13 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -40,17 +42,28 @@ def looking(look: Callable[[], None]) -> Iterator[None]:
         _look.reset(token)
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What a client's process is started with: its environment and its working directory."""
+
+    environment: dict[str, str] = field(repr=False)
+    directory: str
+
+
 class ClientProcess:
     """A running client. Every wait has a deadline in seconds; past it ClientFailed names the client.
 
     Spawn it from a thread that lives as long as the client should: the kernel kills it when that thread ends.
     """
 
-    def __init__(self, name: str, argv: Sequence[str], secret: str = "") -> None:
+    def __init__(
+        self, name: str, argv: Sequence[str], secret: str = "", surroundings: "Surroundings | None" = None
+    ) -> None:
         self.name = name
         self._secret = secret
         self._buffer = bytearray()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the client)
+        around = surroundings or Surroundings(_clean_environment(), "/")
         self.spawned_ns = time.monotonic_ns()
         self._process = subprocess.Popen(
             [*_die_with_parent(), *argv],
@@ -58,8 +71,8 @@ class ClientProcess:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             process_group=0,  # not a session of its own: autogroup would give each client a whole share
-            env=_clean_environment(),
-            cwd="/",
+            env=around.environment,
+            cwd=around.directory,
         )
         _leave_no_core(self.pid)  # before it hears any secret
         assert self._process.stdin
@@ -172,6 +185,23 @@ def login(route: Route) -> dict[str, Any]:
     """The fields of a Spec that say where to connect, and as whom."""
     names = ("host", "port", "dbname", "user", "password", "sslmode", "options")
     return {name: getattr(route, name) for name in names}
+
+
+def surroundings_of_site() -> Surroundings:
+    """Those of this process, where the site is at home: its environment without libpq's variables, its import path,
+    its directory.
+    """
+    environment = {name: value for name, value in os.environ.items() if not wire.is_libpqs(name)}
+    path = [entry or os.getcwd() for entry in sys.path]
+    return Surroundings(
+        {
+            **environment,
+            "PYTHONPATH": os.pathsep.join(dict.fromkeys([*path, _PACKAGE_ROOT])),
+            "PYTHONSAFEPATH": "1",
+            "PYTHONUNBUFFERED": "1",
+        },
+        os.getcwd(),
+    )
 
 
 def _die_with_parent() -> list[str]:

@@ -43,6 +43,8 @@ static const struct field fields[] = {
     OTHER_LAYERS("sql", MESSAGE_QUERY),
     OTHER_LAYERS("orm", MESSAGE_SPEC),
     OTHER_LAYERS("orm_args", MESSAGE_SPEC),
+    OTHER_LAYERS("query", MESSAGE_SPEC),
+    OTHER_LAYERS("site", MESSAGE_SPEC),
     OTHER_LAYERS("other_orm", MESSAGE_SPEC),
     OTHER_LAYERS("other_orm_args", MESSAGE_SPEC),
     OTHER_LAYERS("nominal_us", MESSAGE_SPEC),

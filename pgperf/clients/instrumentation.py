@@ -1,0 +1,51 @@
+"""What in this process may cost a query time of its own: tools that watch Django or the driver, and wrappers.
+
+Measured layers keep whatever the site has; a reader must know that it was there.
+"""
+
+import sys
+from typing import Any
+
+from django.db.backends.utils import CursorWrapper
+
+#: A module that is loaded -> what people call it.
+_TOOLS = {
+    "debug_toolbar": "django-debug-toolbar", "silk": "django-silk", "nplusone": "nplusone",
+    "django_prometheus": "django-prometheus", "cachalot": "django-cachalot", "cacheops": "django-cacheops",
+    "ddtrace": "ddtrace", "newrelic": "newrelic", "sentry_sdk": "sentry_sdk", "elasticapm": "elasticapm",
+    "scout_apm": "scout_apm", "appsignal": "appsignal", "instana": "instana", "skywalking": "skywalking",
+    "opentelemetry.instrumentation": "opentelemetry",
+}  # fmt: skip
+_OWN_ENGINES = ("django.db.backends.", "django.contrib.gis.db.backends.")
+
+
+def found(connection: Any) -> str:
+    """Names of everything that is at work on an open connection of Django's, or "none found"."""
+    return ", ".join([*_tools(), *_wrappers(connection)]) or "none found"
+
+
+def _tools() -> list[str]:
+    return [title for module, title in _TOOLS.items() if module in sys.modules]
+
+
+def _wrappers(connection: Any) -> list[str]:
+    """What stands between Django and its driver that is neither's."""
+    found = [f"execute wrapper {_name(wrapper)}" for wrapper in connection.execute_wrappers]
+    engine = type(connection).__module__
+    if not engine.startswith(_OWN_ENGINES):
+        found.append(f"engine {engine.removesuffix('.base')}")
+    driver = connection.Database
+    for what, function, home in (
+        ("CursorWrapper.execute", CursorWrapper.execute, "django."),
+        ("the driver's connect", driver.connect, driver.__name__),
+    ):
+        if not function.__module__.startswith(home) or hasattr(function, "__wrapped__"):
+            found.append(f"{what} is wrapped by {_name(function)}")
+    if not connection.cursor.__module__.startswith(("django.", engine)):
+        found.append(f"connection.cursor is wrapped by {_name(connection.cursor)}")
+    return found
+
+
+def _name(thing: Any) -> str:
+    kind = thing if hasattr(thing, "__qualname__") else type(thing)
+    return f"{kind.__module__}.{kind.__qualname__}"

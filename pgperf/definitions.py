@@ -49,6 +49,7 @@ def freeze(
     definition = records.Definition(
         benchmark=benchmark.name,
         workload=workload(benchmark.workload),
+        compared_with=_compared_with(benchmark),
         layers=_checked("layers", preset.pick("layers"), validators.layer_list),
         routes=_routes(benchmark, database, overrides.routes),
         modes=_checked("modes", benchmark.modes, validators.mode_list),
@@ -77,7 +78,16 @@ def workload(row: models.Workload) -> records.Workload:
         other_args=_checked("other_args", row.other_args, validators.scalar_list),
         other_orm=row.other_orm,
         fixture=row.fixture,
+        query=row.query,
     )
+
+
+def _compared_with(benchmark: models.Benchmark) -> records.Workload | None:
+    if benchmark.compared_with is None:
+        return None
+    if benchmark.compared_with == benchmark.workload:
+        raise InvalidDefinition("compared_with: that is the workload itself; choose another, or none")
+    return workload(benchmark.compared_with)
 
 
 def missing_routes(benchmark: models.Benchmark, database: models.Database) -> list[str]:

@@ -1,12 +1,14 @@
 """Definitions and results as tables: fields and constraints only. runs.py moves a Run, store.py writes results."""
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from pgperf import validators
+from pgperf import validators, workload_rules
 
 
 class Database(models.Model):
@@ -110,18 +112,45 @@ class Target(models.Model):
 
 
 class Workload(models.Model):
-    """What one operation does, in every form the layers need."""
+    """What one operation does: SQL, a registered callable, or a query of a model without code."""
+
+    class Fetch(models.TextChoices):
+        GET = "get", _("get: the one object that matches")
+        LIST = "list", _("list: all objects that match")
+        FIRST = "first", _("first: one object, if any")
+        COUNT = "count", _("count")
+        EXISTS = "exists", _("exists")
+        VALUES_LIST = "values_list", _("values list: tuples of values, no objects")
 
     name = models.SlugField(_("name"), max_length=60, unique=True)
     title = models.CharField(_("title"), max_length=200)
-    sql = models.TextField(_("SQL"), help_text=_("One statement with %s for each argument."))
+    sql = models.TextField(
+        _("SQL"), blank=True, help_text=_("One statement with %s for each argument; or one of the two below.")
+    )
     args = models.JSONField(_("arguments"), default=list, blank=True, validators=[validators.scalar_list])
     orm = models.CharField(
         _("ORM callable"),
         max_length=100,
         blank=True,
-        help_text=_("Name in pgperf.registry of the callable that sends the same statement."),
+        help_text=_("A callable registered with @workload: what it sends is captured and run by the layers below."),
     )
+    model = models.CharField(
+        _("model"), max_length=200, blank=True, help_text=_("A query without code, of this model.")
+    )
+    fetch = models.CharField(_("fetch"), max_length=12, choices=Fetch.choices, default=Fetch.GET)
+    lookup = models.JSONField(
+        _("lookup"),
+        default=dict,
+        blank=True,
+        help_text=_('As for filter(), in JSON: {"isbn": "9790000000001"} or {"year__gte": 2000}.'),
+    )
+    select_related = models.JSONField(_("select related"), default=list, blank=True)
+    prefetch_related = models.JSONField(_("prefetch related"), default=list, blank=True)
+    ordering = models.JSONField(_("ordering"), default=list, blank=True)
+    values = models.JSONField(
+        _("values"), default=list, blank=True, help_text=_("Fields of a values list; empty: all.")
+    )
+    limit = models.PositiveIntegerField(_("limit"), default=0, help_text=_("0: none."))
     other_sql = models.TextField(
         _("other SQL"), blank=True, help_text=_("The second query of the cold phases.")
     )
@@ -148,6 +177,16 @@ class Workload(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    def clean(self) -> None:
+        """Raises ValidationError by field."""
+        super().clean()
+        workload_rules.check(self)
+
+    @property
+    def query(self) -> dict[str, Any]:
+        """The query without code, as pgperf.queries takes it; empty for the other kinds."""
+        return {name: getattr(self, name) for name in workload_rules.QUERY} if self.model else {}
+
 
 class Benchmark(models.Model):
     """A saved definition. Those of the catalog are copied here by `migrate`, and then are the site's own."""
@@ -165,6 +204,15 @@ class Benchmark(models.Model):
     title = models.CharField(_("title"), max_length=200)
     description = models.TextField(_("description"), blank=True)
     workload = models.ForeignKey(Workload, models.PROTECT, verbose_name=_("workload"))
+    compared_with = models.ForeignKey(
+        Workload,
+        models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("compared with"),
+        help_text=_("A second workload, measured beside the first in every layer: what does the change save?"),
+    )
     database = models.ForeignKey(
         Database, models.SET_NULL, null=True, blank=True, verbose_name=_("usual database")
     )

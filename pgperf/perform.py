@@ -24,7 +24,8 @@ from pgperf.conf import get_settings
 from pgperf.exceptions import CredentialError, FenceLost, PgperfError, RunCancelled
 from pgperf.models import Run
 from pgperf.patience import AWAY, patiently, renew
-from pgperf.records import Definition, Plan, Route, VariantBlock
+from pgperf.records import CAPTURES, Definition, Plan, Route, VariantBlock
+from pgperf.runner import capture
 from pgperf.runner.launch import looking
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, Outcome, execute
@@ -104,7 +105,9 @@ class _Job:
     watch: Watch | None
     skipped: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
-    access: dict[str, Any] = field(default_factory=dict)  # what the logins may do, for the environment
+    access: dict[str, Any] = field(
+        default_factory=dict
+    )  # what logins may do, what was captured: facts to keep
 
     def measure(self) -> Outcome:
         settings, run = get_settings(), self.run
@@ -125,7 +128,7 @@ class _Job:
         with observer.pulse(settings.STALE_SECONDS / 3), looking(observer.look):
             self._prepare(plan, routes)
             railed = self._on_rails(plan, routes)
-            return execute(plan, railed, machine, observer)
+            return execute(self._captured(plan, railed), railed, machine, observer)
 
     def done(self, outcome: Outcome) -> None:
         """The summary and the end in one transaction, under the fence."""
@@ -173,12 +176,24 @@ class _Job:
         self.access = railed.facts()
         return railed.routes
 
+    def _captured(self, plan: Plan, routes: Mapping[str, Route]) -> Plan:
+        """The plan with what the site's own workloads send, in memory only, and without what cannot do the same."""
+        settings = get_settings()
+        if not any(work.is_site for work in plan.definition.workloads):
+            return plan
+        site = capture.Site(_direct(routes), settings.BUILD_DIR, settings.INTERPRETERS)
+        captures = capture.of_definition(plan.definition, site, self.skipped)
+        for each in captures:
+            self.skipped |= each.skipped()
+        self.access |= {CAPTURES: {each.workload.name: each.to_json() for each in captures}}
+        return make_plan(capture.filled(plan.definition, captures), self.skipped)
+
     def _prepare(self, plan: Plan, routes: Mapping[str, Route]) -> None:
         if all(variant.layer == "fake" for variant in plan.variants):
             return
-        direct = next((route for route in routes.values() if not route.pooler), next(iter(routes.values())))
         assert self.run.database
-        fixtures.ensure(plan.definition.workload.fixture, self.run.database, direct)
+        for work in plan.definition.workloads:
+            fixtures.ensure(work.fixture, self.run.database, _direct(routes))
 
 
 def _end_once(run: Run, status: str, end: Callable[[], None]) -> None:
@@ -200,6 +215,11 @@ def _patience_s() -> float:
     return get_settings().STALE_SECONDS * _PATIENCE_SHARE
 
 
+def _direct(routes: Mapping[str, Route]) -> Route:
+    """A route without a pooler if there is one."""
+    return next((route for route in routes.values() if not route.pooler), next(iter(routes.values())))
+
+
 def _drop_connection() -> None:
     """A signal may have struck in the middle of a query and left the connection unusable: take a fresh one."""
     connection = connections[router.db_for_write(Run)]
@@ -210,7 +230,7 @@ def _drop_connection() -> None:
 class _Recorder:
     """The engine's Observer: blocks into the store, progress into the heartbeat, the cancel flag out of the row."""
 
-    def __init__(self, run: Run, watch: Watch | None, every_s: float, patience_s: float) -> None:
+    def __init__(self, run: Run, watch: Watch | None, every_s: float, patience_s: float = 0.0) -> None:
         self._run = run
         self._watch = watch
         self._every_s = every_s

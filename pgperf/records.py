@@ -9,12 +9,14 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from pgperf.wire import Statement
+from pgperf import wire
 
 PLACEMENTS = ("apart", "together", "scheduler")
 IDLES = ("awake", "system")  # may processors sleep while a run measures?
-MODES = ("simple", "prepared")
+MODES = wire.MODES
 CONNECTS = ("persistent",)
+#: Where a run's environment keeps what was captured of the site's own workloads, values masked.
+CAPTURES = "captures"
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,27 @@ class Workload:
     other_args: tuple[Any, ...] = ()
     other_orm: str = ""
     fixture: str = ""
+    query: dict[str, Any] = field(
+        default_factory=dict
+    )  # a query without code in place of `orm`: pgperf.queries
+    statements: tuple[wire.Statement, ...] = field(default=(), repr=False)
+    other_statements: tuple[wire.Statement, ...] = field(default=(), repr=False)
 
-    statements: tuple[Statement, ...] = field(default=(), repr=False)
-    other_statements: tuple[Statement, ...] = field(default=(), repr=False)
+    @property
+    def is_site(self) -> bool:
+        """Is it of the site's own code or models, so that its statements have to be captured?"""
+        return not self.sql and bool(self.orm or self.query)
+
+    def to_json(self) -> dict[str, Any]:
+        data = asdict(self)
+        del data["statements"], data["other_statements"]
+        return data
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+        return cls(**values)
+
 
 @dataclass(frozen=True)
 class Definition:
@@ -73,21 +93,28 @@ class Definition:
     cold_blocks: int = 6  # blocks whose processes start one at a time, so that cold phases are clean
     seed: int = 0
     nominal_us: dict[str, float] = field(default_factory=dict)  # fake client only
+    compared_with: Workload | None = None  # a second workload, measured beside the first in every layer
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """What is measured: one workload, or two to compare."""
+        return (self.workload, self.compared_with) if self.compared_with else (self.workload,)
+
+    def work(self, name: str) -> Workload:
+        """The workload of that name. Raises KeyError."""
+        return {work.name: work for work in self.workloads}[name]
 
     def to_json(self) -> dict[str, Any]:
-        data = asdict(self)
-        del data["workload"]["statements"], data["workload"]["other_statements"]
-        return data
+        second = self.compared_with.to_json() if self.compared_with else None
+        return {**asdict(self), "workload": self.workload.to_json(), "compared_with": second}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        workload: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in data["workload"].items()
+        works = {
+            k: Workload.from_json(v) for k, v in data.items() if k in ("workload", "compared_with") and v
         }
-        rest: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k != "workload"
-        }
-        return cls(workload=Workload(**workload), **rest)
+        rest: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+        return cls(**{**rest, **works})
 
     def digest(self) -> str:
         """SHA-256 of the canonical JSON, seed left out: equal digests measure the same thing."""
@@ -97,7 +124,10 @@ class Definition:
 
 @dataclass(frozen=True)
 class Variant:
-    """The thing that is compared. `copy` > 0 marks a control: a duplicate measured as if it were another."""
+    """The thing that is compared. `copy` > 0 marks a control: a duplicate measured as if it were another.
+
+    `named`: the run has several workloads, so the label says which.
+    """
 
     workload: str
     layer: str
@@ -107,11 +137,13 @@ class Variant:
     connect: str
     placement: str
     copy: int = 0
+    named: bool = False
 
     @property
     def label(self) -> str:
         """Unique within a run; what tables, charts, JSON and CSV show."""
         parts = [self.layer, self.route]
+        parts += [self.workload] if self.named else []
         parts += [self.mode] if self.mode != "simple" else []
         parts += [f"{self.clients} clients"] if self.clients != 1 else []
         parts += [self.connect.replace("_", " ")] if self.connect != "persistent" else []
@@ -133,7 +165,7 @@ class Plan:
 
     definition: Definition
     cohorts: tuple[Cohort, ...]
-    skipped: dict[str, str] = field(default_factory=dict)  # "layer" or "layer/mode" -> reason
+    skipped: dict[str, str] = field(default_factory=dict)  # see make_plan: what -> reason
 
     @property
     def variants(self) -> tuple[Variant, ...]:

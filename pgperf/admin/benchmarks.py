@@ -28,13 +28,16 @@ class BenchmarkAdmin(DefinitionAdmin):
     change_form_template = "admin/pgperf/benchmark/change_form.html"
     form = BenchmarkForm
     list_display = ("name", "title", "what_runs", "database")
-    list_filter = ("workload", "database", "placement")
+    list_filter = ("workload", ("database", admin.RelatedOnlyFieldListFilter), "placement")
     search_fields = ("name", "title", "description")
     list_select_related = ("workload", "database")
     save_as = True
     actions = ("clone_selected", "export_selected")
     fieldsets = (
-        (None, {"fields": ("name", "title", "description", "workload", "database", "groups")}),
+        (
+            None,
+            {"fields": ("name", "title", "description", "workload", "compared_with", "database", "groups")},
+        ),
         (_("What is compared"), {"fields": ("layers", "routes", "modes", "clients", "placement", "idle")}),
         (_("How long"), {"fields": ("blocks", "rounds", "slice_ms")}),
     )

@@ -67,6 +67,7 @@ class BenchmarkForm(forms.ModelForm):
             "title",
             "description",
             "workload",
+            "compared_with",
             "database",
             "groups",
             "layers",

@@ -1,19 +1,47 @@
 """Workloads: what one operation does."""
 
+from django.contrib import admin
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.admin.transfer import DefinitionAdmin
+from pgperf.admin.workload_form import WorkloadForm
+from pgperf.models import Workload
 from pgperf.transfer.resources import WorkloadResource
 
 
 class WorkloadAdmin(DefinitionAdmin):
     resource_class = WorkloadResource
-    list_display = ("name", "title", "orm", "fixture")
+    form = WorkloadForm
+    list_display = ("name", "title", "kind", "fixture")
     list_filter = ("fixture",)
-    search_fields = ("name", "title", "sql", "orm")
+    search_fields = ("name", "title", "sql", "orm", "model")
     save_as = True
     fieldsets = (
         (None, {"fields": ("name", "title")}),
-        (_("One operation"), {"fields": ("sql", "args", "orm", "fixture")}),
+        (_("One operation: a callable of this site"), {"fields": ("orm", "args")}),
+        (
+            _("or a query of a model, without code"),
+            {
+                "fields": (
+                    "model",
+                    "fetch",
+                    "lookup",
+                    "select_related",
+                    "prefetch_related",
+                    "ordering",
+                    "values",
+                    "limit",
+                )
+            },
+        ),
+        (_("or SQL"), {"fields": ("sql", "fixture")}),
         (_("The other query of the cold phases"), {"fields": ("other_sql", "other_args", "other_orm")}),
     )
+
+    @admin.display(description=_("one operation"))
+    def kind(self, workload: Workload) -> str:
+        """What the workload is, without its values."""
+        if workload.model:
+            return f"{workload.model}: {workload.get_fetch_display()}"
+        return workload.orm or gettext("SQL")

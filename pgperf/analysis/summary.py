@@ -37,7 +37,11 @@ def summarise(
         "variants": [_variant_row(measurements, variant, blocks) for variant in variants],
         "comparisons": _comparison_rows(
             measurements,
-            [*_layer_pairs(groups, django_driver), *_route_pairs(definition, originals)],
+            [
+                *_layer_pairs(groups, django_driver),
+                *_route_pairs(definition, originals),
+                *_workload_pairs(definition, originals),
+            ],
             [(variant, replace(variant, copy=0)) for variant in variants if variant.copy],
         ),
         "ladders": [found for found in ladders if found],
@@ -77,6 +81,14 @@ def _route_pairs(definition: Definition, variants: Sequence[Variant]) -> Iterato
     for variant in by_route:
         base = first.setdefault(replace(variant, route=""), variant)
         if variant != base:
+            yield variant, base
+
+
+def _workload_pairs(definition: Definition, variants: Sequence[Variant]) -> Iterator[tuple[Variant, Variant]]:
+    """Each layer of the second workload over the same of the first: what that change costs or saves."""
+    for variant in variants:
+        base = replace(variant, workload=definition.workload.name)
+        if variant != base and base in variants:
             yield variant, base
 
 
@@ -131,7 +143,7 @@ def _variant_row(
     ops, rows = sum(piece.ops for piece in slices), sum(piece.rows for piece in slices)
     return {
         "label": variant.label,
-        **asdict(variant),
+        **{name: value for name, value in asdict(variant).items() if name != "named"},
         "slices": len(slices),
         "ops": ops,
         "rows": rows,

@@ -26,7 +26,8 @@ def report(result: Row) -> str:
 
 def _parts(result: Row) -> Iterator[str]:
     yield _headline(result["run"])
-    yield from (_ladder(ladder) for ladder in result["ladders"])
+    yield from (_ladder(ladder, result["ladders"]) for ladder in result["ladders"])
+    yield _changes(result["comparisons"])
     yield _beside(result)
     yield _controls(result["comparisons"])
     yield _cold(result["variants"])
@@ -43,11 +44,13 @@ def _headline(run: Row) -> str:
     return line
 
 
-def _ladder(ladder: Row) -> str:
+def _ladder(ladder: Row, ladders: Sequence[Row]) -> str:
+    several = len({other.get("workload") for other in ladders}) > 1
+    what = f"{ladder['workload']} over" if several else "over"
+    both = len({other.get("driver") for other in ladders}) > 1
+    route = f"{ladder['route']} on {ladder['driver']}" if both else ladder["route"]
     clients = "1 client" if ladder["clients"] == 1 else f"{ladder['clients']} clients"
-    title = (
-        f"Ladder over {ladder['route']}: {ladder['mode']}, {clients}, {ladder['placement']}; 95 % intervals"
-    )
+    title = f"Ladder {what} {route}: {ladder['mode']}, {clients}, {ladder['placement']}; 95 % intervals"
     head = ("", "µs per operation", "", "step, µs", "", f"over {_title(ladder['steps'][0])}", "")
     return f"{title}\n{table(head, [_step(step, at) for at, step in enumerate(ladder['steps'])])}"
 
@@ -72,22 +75,14 @@ def _title(step: Row) -> str:
 
 def _beside(result: Row) -> str:
     """What was measured and stands on no ladder, and what no ladder could be made of."""
-    on_ladder = {
-        (ladder["route"], ladder["mode"], ladder["clients"], step["layer"])
-        for ladder in result["ladders"]
-        for step in ladder["steps"]
-    }
+    on_ladder = {step["label"] for ladder in result["ladders"] for step in ladder["steps"]}
     rows = [
         _speed(variant, result["comparisons"])
         for variant in result["variants"]
-        if _place(variant) not in on_ladder and not variant["copy"]
+        if variant["label"] not in on_ladder and not variant["copy"]
     ]
     head = ("Beside the ladder", "µs per operation", "", "over", "", "")
     return table(head, rows) if rows else ""
-
-
-def _place(variant: Row) -> tuple[Any, ...]:
-    return variant["route"], variant["mode"], variant["clients"], variant["layer"]
 
 
 def _speed(variant: Row, comparisons: Sequence[Row]) -> tuple[str, ...]:
@@ -95,6 +90,20 @@ def _speed(variant: Row, comparisons: Sequence[Row]) -> tuple[str, ...]:
     first = next((row for row in comparisons if row["variant"] == variant["label"] and not row["aa"]), None)
     against = (first["baseline"], times(first["ratio"]), _ratio_interval(first)) if first else ("", "", "")
     return variant["label"], number(variant["us_per_op"]), interval(*own), *against
+
+
+def _changes(comparisons: Sequence[Row]) -> str:
+    """What the second workload costs in each layer beyond the first, or saves."""
+    rows = [
+        (row["variant"], row["baseline"], signed(row["delta_us"]), _delta_interval(row), row["outcome"])
+        for row in comparisons
+        if not row["aa"] and row["variant"].split(" · ")[:2] == row["baseline"].split(" · ")[:2]
+    ]
+    return table(("One workload against the other", "instead of", "µs", "", "outcome"), rows) if rows else ""
+
+
+def _delta_interval(row: Row) -> str:
+    return interval(signed(row["delta_low_us"]), signed(row["delta_high_us"]))
 
 
 def _controls(comparisons: Sequence[Row]) -> str:

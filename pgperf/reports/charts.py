@@ -153,7 +153,13 @@ def variant_lines(variant: VariantResult) -> list[str]:
 def ladder_title(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
     """The route, and whatever else tells this ladder from the run's others."""
     parts = [ladder["route"]]
-    for key, text in (("mode", "%s"), ("clients", _("%s clients")), ("placement", "%s"), ("driver", "%s")):
+    for key, text in (
+        ("workload", "%s"),
+        ("mode", "%s"),
+        ("clients", _("%s clients")),
+        ("placement", "%s"),
+        ("driver", "%s"),
+    ):
         if len({str(other.get(key)) for other in ladders}) > 1:
             parts.append(text % ladder.get(key))
     return " · ".join(parts)

@@ -32,10 +32,12 @@ class Result:
     latency: Chart | None = None
     latency_table: Table | None = None
     cold_table: Table | None = None
+    saved: list[str] = field(default_factory=list)
     comparisons: list[Table] = field(default_factory=list)
     controls: Table | None = None
     timings: Table | None = None
     environment: list[Table] = field(default_factory=list)
+    captures: list[Table] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     partial: bool = False
     idle: str = ""  # "awake" or "system"; "" where the run does not know
@@ -47,6 +49,7 @@ def result(run: Run) -> Result:
     ladders = [ladder for ladder in ladders if ladder["steps"]]
     about: dict[str, Any] = {
         "environment": tables.environment_tables(run.environment),
+        "captures": tables.capture_tables(run.environment),
         "timings": tables.timings_table(run.timings) if run.timings else None,
         "skipped": {charts.layer_title(name): why for name, why in run.summary.get("skipped", {}).items()},
         "partial": bool(run.summary.get("partial", False)),
@@ -90,4 +93,8 @@ def _variant_parts(run: Run) -> dict[str, Any]:
 def _comparison_parts(run: Run) -> dict[str, Any]:
     rows = list(run.comparisons.all())
     controls = tables.control_table(rows)
-    return {"comparisons": tables.comparison_tables(rows), "controls": controls if controls.rows else None}
+    return {
+        "comparisons": tables.comparison_tables(rows),
+        "saved": tables.workload_headlines(rows),
+        "controls": controls if controls.rows else None,
+    }

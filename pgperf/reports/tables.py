@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from pgperf.models import ComparisonResult, VariantResult
+from pgperf.records import CAPTURES
 from pgperf.reports import figures
 from pgperf.reports.charts import (
     CPU_ROLES,
@@ -129,15 +130,22 @@ def cold_table(variants: Sequence[VariantResult]) -> Table:
 
 
 def comparison_tables(comparisons: Iterable[ComparisonResult]) -> list[Table]:
-    """Each variant against its baseline, with the outcome in a word: layers, then routes, without the controls."""
+    """Each variant against its baseline, with the outcome in a word: workloads, layers, routes; no controls."""
     rows = [row for row in comparisons if not row.aa]
-    routes = [row for row in rows if _layer(row.variant) == _layer(row.baseline)]
-    layers = [row for row in rows if row not in routes]
+    works = workload_rows(rows)
+    routes = [row for row in rows if row not in works and _layer(row.variant) == _layer(row.baseline)]
+    layers = [row for row in rows if row not in works and row not in routes]
     made = (
+        _comparisons(_("One workload against the other, layer by layer"), works),
         _comparisons(_("One layer against another"), layers),
         _comparisons(_("One route against another"), routes),
     )
     return [table for table in made if table.rows]
+
+
+def workload_rows(comparisons: Iterable[ComparisonResult]) -> list[ComparisonResult]:
+    """Those that set two workloads of one layer over one route against each other."""
+    return [row for row in comparisons if not row.aa and _place(row.variant) == _place(row.baseline)]
 
 
 def control_table(comparisons: Iterable[ComparisonResult]) -> Table:
@@ -166,6 +174,7 @@ def timings_table(timings: dict[str, float]) -> Table:
 
 def environment_tables(environment: dict[str, Any]) -> list[Table]:
     """What was measured on: one table per part, nested parts flattened to dotted names."""
+    environment = {key: value for key, value in environment.items() if key != CAPTURES}
     plain = {key: value for key, value in environment.items() if not isinstance(value, dict)}
     parts = {_("General"): plain} | {_words(k): v for k, v in environment.items() if isinstance(v, dict)}
     columns = (_("What"), _("value"))
@@ -181,9 +190,40 @@ def environment_tables(environment: dict[str, Any]) -> list[Table]:
     ]
 
 
+def capture_tables(environment: dict[str, Any]) -> list[Table]:
+    """What one operation of each of the site's own workloads sent, values masked, with the rows of each statement."""
+    columns = (_("Statement"), _("its text, values masked"), _("rows"))
+    return [
+        Table(
+            _capture_caption(name, capture),
+            columns,
+            [
+                (_head(str(number)), _text(each["sql"], numeric=False), _count(each["rows"]))
+                for number, each in enumerate(capture["each"], 1)
+            ],
+            "capture",
+        )
+        for name, capture in environment.get(CAPTURES, {}).items()
+    ]
+
+
+def _capture_caption(name: str, capture: dict[str, Any]) -> str:
+    sent = ngettext("%d statement", "%d statements", capture["statements"]) % capture["statements"]
+    rows = ngettext("%d row", "%d rows", capture["rows"]) % capture["rows"]
+    return _("One operation of %(name)s: %(sent)s, %(rows)s") % {"name": name, "sent": sent, "rows": rows}
+
+
 def headlines(ladders: Sequence[Ladder]) -> list[str]:
     """Each ladder in one sentence."""
     return [_headline(ladder, ladders) for ladder in ladders if len(ladder["steps"]) > 1]
+
+
+def workload_headlines(comparisons: Iterable[ComparisonResult]) -> list[str]:
+    """What a change from the first workload to the second saves or costs in each layer: one sentence for each route."""
+    routes: dict[str, list[ComparisonResult]] = {}
+    for row in workload_rows(comparisons):
+        routes.setdefault(_place(row.variant)[1], []).append(row)
+    return [_workload_headline(route, rows) for route, rows in routes.items()]
 
 
 def label_text(label: str) -> str:
@@ -204,6 +244,22 @@ def _headline(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
     }
 
 
+def _workload_headline(route: str, rows: Sequence[ComparisonResult]) -> str:
+    second, first = baseline_text(_swapped(rows[0])), baseline_text(rows[0])
+    changes = [
+        (_("saves %s µs in %s") if row.delta_us < 0 else _("costs %s µs in %s"))
+        % (figures.number(abs(row.delta_us)), layer_title(_layer(row.variant)))
+        for row in reversed(rows)
+    ]
+    return _("%(route)s: %(second)s instead of %(first)s %(changes)s.") % {
+        "route": route, "second": second, "first": first, "changes": ", ".join(changes),
+    }  # fmt: skip
+
+
+def _swapped(row: ComparisonResult) -> ComparisonResult:
+    return ComparisonResult(variant=row.baseline, baseline=row.variant, aa=row.aa)
+
+
 def _step_cells(step: dict[str, Any], *, first: bool) -> tuple[Cell, ...]:
     if first:
         return (Cell("–"), Cell("–"), Cell(figures.ratio(1.0), 1.0), Cell("–"))
@@ -221,6 +277,11 @@ def _comparisons(caption: str, rows: Iterable[ComparisonResult], name: str = "co
         _("95 % interval"), _("visible from"), _("pairs"),
     )  # fmt: skip
     return Table(caption, columns, [_comparison(row) for row in rows], name)
+
+
+def _place(label: str) -> list[str]:
+    """Layer and route of a variant, which lead its label."""
+    return label.split(" · ")[:2]
 
 
 def _layer(label: str) -> str:

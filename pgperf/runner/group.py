@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgperf import layers, sql, wire
-from pgperf.records import Definition, Route, SliceRecord, Variant
+from pgperf.records import Definition, Route, SliceRecord, Variant, Workload
 from pgperf.runner import cpu, placement
-from pgperf.runner.launch import ClientProcess, login
+from pgperf.runner.launch import ClientProcess, Surroundings, login, surroundings_of_site
 
 Durations = NDArray[np.uint64]
 
@@ -175,7 +175,8 @@ def started(
 
 def _spawn(group: Group, definition: Definition, route: Route, argv: list[str], cold: bool) -> None:
     variant = group.variant
-    client = ClientProcess(variant.label, argv, route.password)
+    around = surroundings(definition.work(variant.workload), variant.layer)
+    client = ClientProcess(variant.label, argv, route.password, around)
     group.clients.append(client)
     client.send(spec(definition, variant, route, group.application, cold, client.spawned_ns))
 
@@ -185,11 +186,16 @@ def _await(group: Group) -> None:
         group.ready.append(client.expect(wire.Ready, _START_TIMEOUT_S))
 
 
+def surroundings(work: Workload, layer: str) -> Surroundings | None:
+    """The site's for Django's layers of the site's own workloads, else none: a clean environment."""
+    return surroundings_of_site() if work.is_site and layers.needs_site(layer) else None
+
+
 def spec(
     definition: Definition, variant: Variant, route: Route, name: str, cold: bool, spawned_ns: int
 ) -> wire.Spec:
     """What a client of that variant is told."""
-    work = definition.workload
+    work = definition.work(variant.workload)
     return wire.Spec(
         layer=variant.layer,
         mode=variant.mode,
@@ -198,11 +204,13 @@ def spec(
         statements=list(work.statements) or sql.statements(work.sql, work.args),
         orm=work.orm,
         orm_args=list(work.args),
+        query=work.query,
+        site=work.is_site,
         other_statements=list(work.other_statements) or sql.statements(work.other_sql, work.other_args),
         other_orm=work.other_orm,
+        other_orm_args=list(work.other_args),
         spawned_ns=spawned_ns,
         runner_pid=os.getpid(),
-        other_orm_args=list(work.other_args),
         cold=cold,
         nominal_us=definition.nominal_us.get(variant.label, definition.nominal_us.get(variant.layer, 0.0)),
     )

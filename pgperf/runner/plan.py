@@ -16,25 +16,42 @@ _SHUFFLES = 24
 
 
 def make_plan(definition: Definition, skipped: Mapping[str, str] | None = None) -> Plan:
-    """The plan of a definition without the layers (or "layer/mode") in `skipped`, which maps them to the reason.
+    """The plan of a definition without what is in `skipped`, which maps it to the reason.
 
-    Raises InvalidDefinition when nothing is left to compare.
+    Skipped may be a layer, a "layer/mode", either of them for one workload (`of_workload`), or all of a workload below
+    the ORM (`below_orm`). Raises InvalidDefinition when nothing is left to compare.
     """
     skipped = dict(skipped or {})
-    variants = [
-        v for v in _variants(definition) if v.layer not in skipped and f"{v.layer}/{v.mode}" not in skipped
-    ]
+    variants = [v for v in _variants(definition) if not _names_of(v) & set(skipped)]
     if not variants:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
         raise InvalidDefinition(f"layers: none of them can run here ({reasons or 'none given'})")
     return Plan(definition, tuple(_cohorts(variants + _controls(variants))), skipped)
 
 
+def below_orm(workload: str) -> str:
+    """The name in `skipped` of all layers of a workload but the ORM."""
+    return of_workload(workload, "all layers below the ORM")
+
+
+def of_workload(workload: str, layer: str) -> str:
+    """The name in `skipped` of a layer (or "layer/mode") for one workload only."""
+    return f"{workload}: {layer}"
+
+
+def _names_of(variant: Variant) -> set[str]:
+    """The names under which the variant may be skipped."""
+    names = {variant.layer, f"{variant.layer}/{variant.mode}"}
+    own = {of_workload(variant.workload, name) for name in names}
+    return names | own | (set() if variant.layer == "django_orm" else {below_orm(variant.workload)})
+
+
 def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
     """Indices into the cohort's variants, freshly shuffled; what is compared stays near each other.
 
-    Routes in random order, and within each the shuffle, out of 24, that keeps rungs nearest to the rung below and
-    controls nearest to their originals: slices in a row share some of the machine's noise.
+    Routes in random order, and within each the shuffle, out of 24, that keeps rungs nearest to the rung below, controls
+    nearest to their originals and two workloads of one layer nearest to each other: slices in a row share some of the
+    machine's noise.
     """
     rng = random.Random(f"{plan.definition.seed}/{cohort}/{block}/{round_}")
     variants = plan.cohorts[cohort].variants
@@ -51,24 +68,36 @@ def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
 
 
 def _strain(variants: Sequence[Variant], order: Sequence[int]) -> int:
-    """How far apart an order puts what is compared: neighbouring rungs, and copies and their originals."""
-    rungs = [index for index in sorted(order) if not variants[index].copy]
+    """How far apart an order puts what is compared."""
+    return sum(abs(order.index(a) - order.index(b)) for a, b in _compared(variants, order))
+
+
+def _compared(variants: Sequence[Variant], order: Sequence[int]) -> list[tuple[int, int]]:
+    """Indices of neighbouring rungs, of the two workloads of each rung, of copies and their originals."""
+    rungs: dict[str, list[int]] = {}
+    for index in sorted(index for index in order if not variants[index].copy):
+        rungs.setdefault(variants[index].workload, []).append(index)
+    twins = [
+        (a, b) for one, other in pairwise(rungs.values()) for a in one for b in other
+        if variants[a].layer == variants[b].layer
+    ]  # fmt: skip
     copies = [
         (index, variants.index(replace(variants[index], copy=0))) for index in order if variants[index].copy
     ]
-    return sum(abs(order.index(a) - order.index(b)) for a, b in [*pairwise(rungs), *copies])
+    return [*(pair for each in rungs.values() for pair in pairwise(each)), *twins, *copies]
 
 
 def _variants(definition: Definition) -> list[Variant]:
-    """Every combination, in ladder order within each route."""
+    """Every combination, in ladder order within each route, two workloads next to each other on each rung."""
     order = [layer for layer in LAYERS if layer in definition.layers]
     unknown = sorted(set(definition.layers) - set(LAYERS))
     if unknown:
         raise InvalidDefinition(f"layers: unknown {', '.join(unknown)}; choose from {', '.join(LAYERS)}")
-    axes = product(definition.routes, definition.modes, definition.clients, CONNECTS, order)
+    works, named = [work.name for work in definition.workloads], len(definition.workloads) > 1
+    axes = product(definition.routes, definition.modes, definition.clients, CONNECTS, order, works)
     return [
-        Variant(definition.workload.name, layer, mode, route, clients, connect, definition.placement)
-        for route, mode, clients, connect, layer in axes
+        Variant(work, layer, mode, route, clients, connect, definition.placement, named=named)
+        for route, mode, clients, connect, layer, work in axes
     ]
 
 

@@ -1,0 +1,1 @@
+"""An app of the tests' site: workloads that are harder than the example's."""

@@ -9,19 +9,23 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
+from example.books.measured import register_benchmarks
 from example.books.shelves import fill_shelves
 from pgperf.models import Database, Target
 
 
 class Command(BaseCommand):
-    help = "Tables, static files, the admin's user, pgperf's Database `demo` with a Target per route, and some books."
+    help = (
+        "Tables, static files, the admin's user, some books, pgperf's Database `demo` with a Target per route, and"
+        " benchmarks of the site's own queries."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", interactive=False)
         call_command("collectstatic", verbosity=0, interactive=False)
         create_admin(os.environ["PGPERF_ADMIN_USER"], os.environ["PGPERF_ADMIN_PASSWORD"])
-        register_targets(os.environ)
         fill_shelves()
+        register_benchmarks(register_targets(os.environ))
 
 
 def create_admin(name: str, password: str) -> None:
@@ -34,7 +38,7 @@ def create_admin(name: str, password: str) -> None:
         user.save()
 
 
-def register_targets(env: Mapping[str, str]) -> None:
+def register_targets(env: Mapping[str, str]) -> Database:
     """The database `demo`: this site's own PostgreSQL, over each of its routes. Ports may change between starts."""
     database, _ = Database.objects.get_or_create(
         name="demo",
@@ -54,3 +58,4 @@ def register_targets(env: Mapping[str, str]) -> None:
     for route, address in routes.items():
         values = {"sslmode": Target.SSLMode.DISABLE, **address}
         Target.objects.update_or_create(database=database, route=route, defaults=values)
+    return database

@@ -1,0 +1,76 @@
+"""The benchmarks of this site's own queries, ready to run in the admin."""
+
+from typing import Any
+
+from pgperf.models import Benchmark, Database, Workload
+
+WORKLOADS: dict[str, dict[str, Any]] = {
+    "book-by-isbn": {"title": "One book by its ISBN", "orm": "books.by_isbn", "args": ["9790000000042"]},
+    "books-page": {
+        "title": "A page of the catalogue, with joins",
+        "orm": "books.page",
+        "args": ["the", 1990],
+    },
+    "authors-one-by-one": {
+        "title": "Twenty authors, their books one author at a time",
+        "orm": "books.authors_one_by_one",
+    },
+    "authors-prefetched": {
+        "title": "Twenty authors, their books prefetched",
+        "orm": "books.authors_prefetched",
+    },
+    "books-of-a-publisher": {
+        "title": "The latest books of a publisher, by a form",
+        "model": "books.Book",
+        "fetch": "list",
+        "lookup": {"publisher__name": "Cobalt Press", "year__gte": 2000},
+        "select_related": ["author"],
+        "ordering": ["-year", "title"],
+        "limit": 10,
+    },
+}
+BENCHMARKS: dict[str, dict[str, Any]] = {
+    "book-by-isbn": {
+        "title": "One book by its ISBN",
+        "description": "Book.objects.get(isbn=...) as this site runs it, taken apart.",
+        "workload": "book-by-isbn",
+    },
+    "books-page": {
+        "title": "A page of the catalogue",
+        "description": "select_related, filter, ordering and a slice: what the list of books asks.",
+        "workload": "books-page",
+    },
+    "n-plus-one": {
+        "title": "N+1 and its cure",
+        "description": "Twenty authors and their books by 21 queries, and by two with prefetch_related.",
+        "workload": "authors-one-by-one",
+        "compared_with": "authors-prefetched",
+        "routes": ["socket"],
+    },
+    "books-of-a-publisher": {
+        "title": "A query made by a form",
+        "description": "No code: model, lookup and fetch method are fields of the workload.",
+        "workload": "books-of-a-publisher",
+    },
+}
+_COMMON: dict[str, Any] = {
+    "layers": ["libpq", "psycopg2", "psycopg", "django_cursor", "django_orm"],
+    # The site's own role can write, so its queries run in read-only sessions, which a pooler would not keep.
+    "routes": ["socket", "tcp"],
+    "modes": ["simple"],
+    "clients": [1],
+}
+
+
+def register_benchmarks(database: Database) -> None:
+    """Make the rows that are missing by name."""
+    works = {
+        name: Workload.objects.get_or_create(name=name, defaults=fields)[0]
+        for name, fields in WORKLOADS.items()
+    }
+    for name, fields in BENCHMARKS.items():
+        links: dict[str, Any] = {
+            key: works[fields[key]] for key in ("workload", "compared_with") if key in fields
+        }
+        values = {**_COMMON, **fields, **links, "database": database}
+        Benchmark.objects.get_or_create(name=name, defaults=values)

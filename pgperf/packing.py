@@ -85,7 +85,7 @@ def _rows(columns: Columns, count: int) -> list[Row]:
     full = {name: value if isinstance(value, list) else [value] * count for name, value in columns.items()}
     if "started_ns" in full:
         full["started_ns"] = list(accumulate(full["started_ns"]))
-    if full and "ops_per_s" not in full:
+    if "ops_per_s" not in full and {"ops", "window_ns"} <= full.keys():
         full["ops_per_s"] = _throughputs(full)
     return [{name: values[at] for name, values in full.items()} for at in range(count)]
 

@@ -178,9 +178,9 @@ def _row(change: Change, *, over: bool) -> tuple[Cell, ...]:
 
 def _sentence(change: Change) -> str:
     text = (
-        _("%(variant)s: over its own run's %(base)s it takes %(ratio)s of what it took (%(interval)s).")
+        _("%(variant)s: over %(base)s of the same run, %(ratio)s of its former time (%(interval)s).")
         if change.measure == OVER
-        else _("%(variant)s: an operation takes %(ratio)s of what it took (%(interval)s).")
+        else _("%(variant)s: an operation takes %(ratio)s of its former time (%(interval)s).")
     )
     return text % {
         "variant": tables.label_text(change.label),

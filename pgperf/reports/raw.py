@@ -31,7 +31,7 @@ def _blocks(run: Run) -> Iterator[BlockResult]:
     """One block number per query: a database without cursors on its own side would send all rows at once."""
     stored = BlockResult.objects.filter(run=run).defer("histogram")
     for number in stored.order_by("block").values_list("block", flat=True).distinct():
-        yield from stored.filter(block=number).order_by("cohort", "pk").iterator(chunk_size=100)
+        yield from stored.filter(block=number).order_by("cohort", "pk")
 
 
 def _cells(run: Run, row: BlockResult) -> Iterator[tuple[Any, ...]]:

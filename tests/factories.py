@@ -1,13 +1,26 @@
 """Rows that look like a real run of `orm-overhead`, made without running anything."""
 
+import math
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
 
+from pgperf import packing, store
 from pgperf.layers import LAYERS
-from pgperf.models import Benchmark, ComparisonResult, Database, Run, Target, VariantResult, Worker, Workload
-from pgperf.records import Variant
+from pgperf.models import (
+    Benchmark,
+    BlockResult,
+    ComparisonResult,
+    Database,
+    Run,
+    Target,
+    VariantResult,
+    Worker,
+    Workload,
+)
+from pgperf.records import SliceRecord, Variant, VariantBlock
 
 ROUTES = ("socket", "tcp", "pgbouncer")
 LAYER_NAMES = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
@@ -95,8 +108,13 @@ def make_run(status: str = Run.Status.DONE, **fields: Any) -> Run:
     return Run.objects.create(**values)
 
 
-def make_results(run: Run, routes: tuple[str, ...] = ROUTES, layers: tuple[str, ...] = LAYER_NAMES) -> Run:
-    """Fill a run with variants, comparisons, ladders, environment and timings."""
+def make_results(
+    run: Run,
+    routes: tuple[str, ...] = ROUTES,
+    layers: tuple[str, ...] = LAYER_NAMES,
+    slower: Mapping[str, float] | None = None,
+) -> Run:
+    """Fill a run with variants, comparisons, ladders, environment and timings. `slower`: layer -> factor by blocks."""
     variants = [_variant(layer, route) for route in routes for layer in layers]
     variants += [_variant(layers[0], routes[0], copy=1), _variant(layers[-1], routes[-1], copy=1)]
     for position, variant in enumerate(variants):
@@ -105,7 +123,10 @@ def make_results(run: Run, routes: tuple[str, ...] = ROUTES, layers: tuple[str, 
         _comparison(run, position, variant, baseline).save()
     ladder = tuple(layer for layer in LADDER if layer in layers)
     beside = tuple(layer for layer in layers if layer not in LADDER)
-    run.summary = {"ladders": [_ladder(route, ladder, beside) for route in routes]}
+    run.summary = {
+        "ladders": [_ladder(route, ladder, beside) for route in routes],
+        "levels": [_level(layer, route, layers[0], slower or {}) for route in routes for layer in layers],
+    }
     run.environment = ENVIRONMENT
     run.timings = {"wall_s": 84.2, "startup_s": 9.1, "warm_up_s": 7.4, "pilot_s": 1.2, "slices_s": 64.8}
     run.progress, run.analysis_version = 1.0, 1
@@ -204,6 +225,54 @@ def _ladder(route: str, layers: tuple[str, ...], beside: tuple[str, ...] = ()) -
         "steps": steps,
         "side": side,
     }
+
+
+def _level(layer: str, route: str, first: str, slower: Mapping[str, float]) -> dict[str, Any]:
+    """Six blocks with a wave of a few per mille in each, as analysis.compare keeps them."""
+    waves = [0.004 * math.sin(7 * block + len(layer) + len(route)) for block in range(6)]
+    us = [_us(layer, route) * slower.get(layer, 1.0) * math.exp(wave) for wave in waves]
+    level = {
+        "label": _variant(layer, route).label,
+        "layer": layer,
+        "log_us": [[math.log(value) for value in us]],
+    }
+    if layer == first:
+        return level
+    base = [_us(first, route) * slower.get(first, 1.0)] * len(us)
+    return {
+        **level,
+        "base": _variant(first, route).label,
+        "log_over": [[math.log(one / other) for one, other in zip(us, base, strict=True)]],
+        "us_over": [[one - other for one, other in zip(us, base, strict=True)]],
+    }
+
+
+def make_blocks(run: Run, blocks: int = 2, rounds: int = 3, routes: tuple[str, ...] = ("socket",)) -> Run:
+    """Store slices that nobody measured, a little different in each."""
+    numbered = range(blocks)
+    made = [_block(layer, route, at, rounds) for at in numbered for route in routes for layer in LAYER_NAMES]
+    BlockResult.objects.bulk_create(
+        BlockResult(
+            run=run, attempt=1, variant=block.variant.label, cohort=0, block=block.block,
+            packed=packing.pack_block(block, plain=store.finite), histogram=block.histogram,
+        )
+        for block in made
+    )  # fmt: skip
+    return run
+
+
+def _block(layer: str, route: str, block: int, rounds: int) -> VariantBlock:
+    slices = tuple(_slice(_us(layer, route), block, round_) for round_ in range(rounds))
+    return VariantBlock(_variant(layer, route), 0, block, slices, rows_per_op=1)
+
+
+def _slice(us: float, block: int, round_: int) -> SliceRecord:
+    us *= 1 + 0.003 * math.sin(5 * block + 3 * round_)
+    ops = round(50_000 / us)
+    return SliceRecord(
+        round_, round_, ops, ops, 50, 50_000_000, us, ops / 50_000_000 * 1e9, 30_000_000, 9_000_000,
+        client_ns=41_000_017, started_ns=10**12 + 10**9 * (100 * block + round_),
+    )  # fmt: skip
 
 
 def _step(route: str, below: str | None, layer: str, first: str) -> dict[str, Any]:

@@ -41,7 +41,8 @@ def download(request: HttpRequest, name: str, run: Run) -> HttpResponseBase:
 
 async def _awaited(lines: Iterator[str]) -> AsyncIterator[str]:
     """The same for an ASGI server, which would else collect all of it before it sends any."""
-    while (piece := await sync_to_async(next)(lines, None)) is not None:
+    pull = sync_to_async(lambda: next(lines, None))
+    while (piece := await pull()) is not None:
         yield piece
 
 

@@ -28,6 +28,7 @@ PAGES: dict[str, dict[str, set[str]]] = {
     "run_progress": {"get": SEES},
     "run_cancel": {"post": {"canceller", "superuser"}},
     "run_download": {"get": {"exporter", "superuser"}},
+    "run_compare": {"get": SEES},
 }
 CASES = [(page, method) for page, methods in PAGES.items() for method in methods]
 ONE_METHOD = [
@@ -35,6 +36,7 @@ ONE_METHOD = [
     ("run_progress", "post"),
     ("run_cancel", "get"),
     ("run_download", "post"),
+    ("run_compare", "post"),
 ]
 
 

@@ -1,0 +1,126 @@
+"""Comparing two runs on a page: from the list, from a run, and what it shows."""
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries
+
+from pgperf.models import Run
+from tests import factories
+
+
+def page(run: Run, other: object = None) -> str:
+    address = reverse("admin:pgperf_run_compare", args=[run.pk])
+    return address if other is None else f"{address}?with={getattr(other, 'pk', other)}"
+
+
+def text(client: Client, *args: object) -> str:
+    response = client.get(page(*args))  # type: ignore[arg-type]
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+@pytest.fixture
+def slower(run: Run) -> Run:
+    """A later run of the same definition with a slower ORM."""
+    return factories.make_results(factories.make_run(), slower={"django_orm": 1.1})
+
+
+def test_charts_tables_and_sentences(admin_page: Client, run: Run, slower: Run) -> None:
+    shown = text(admin_page, slower, run)
+    assert "Django ORM · socket: over libpq (C) of the same run, ×1.100 of its former time" in shown
+    assert shown.count("<canvas ") == 2
+    assert shown.count('class="pgperf-table comparisons"') == 2
+    assert 'class="num differs"' in shown or 'class=" differs"' in shown
+    assert "What else differs" not in shown
+
+
+def test_the_run_before_it_of_the_same_definition_is_the_default(
+    admin_page: Client, run: Run, slower: Run
+) -> None:
+    factories.make_results(factories.make_run(definition_hash="1" * 64))
+    factories.make_run(Run.Status.FAILED)
+    latest = factories.make_results(factories.make_run())
+    assert f'<option value="{slower.pk}" selected>' in text(admin_page, latest)
+
+
+def test_a_first_run_says_what_to_do(admin_page: Client, run: Run) -> None:
+    assert "There is no other run of this benchmark yet" in text(admin_page, run)
+    factories.make_results(factories.make_run(definition_hash="1" * 64))
+    assert "No earlier run has the same definition" in text(admin_page, run)
+
+
+def test_what_else_differs_is_listed(admin_page: Client, run: Run, slower: Run) -> None:
+    slower.environment = {**slower.environment, "python": "3.13.0"}
+    slower.definition_hash = "1" * 64
+    slower.definition["placement"] = "together"
+    slower.save()
+    shown = text(admin_page, slower, run)
+    for expected in (
+        "did not measure the same thing",
+        "were not measured on the same thing",
+        "3.13.0",
+        "placement",
+    ):
+        assert expected in shown
+
+
+def test_runs_that_cannot_be_compared_say_why(admin_page: Client, run: Run) -> None:
+    assert "has not ended yet" in text(admin_page, factories.make_run(Run.Status.RUNNING), run)
+    assert "no variant was measured in both" in text(admin_page, factories.make_run(Run.Status.FAILED), run)
+
+
+@pytest.mark.parametrize("other", [4711, "x", "-1", "9" * 30, "1%00", "１"])
+def test_a_run_that_there_is_not(admin_page: Client, run: Run, other: object) -> None:
+    assert admin_page.get(page(run, other)).status_code == 404
+
+
+def test_the_list_sends_two_chosen_runs_here(admin_page: Client, run: Run, slower: Run) -> None:
+    data = {"action": "compare_two", "_selected_action": [slower.pk, run.pk]}
+    assert admin_page.post(reverse("admin:pgperf_run_changelist"), data)["Location"] == page(slower, run)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_list_wants_exactly_two(admin_page: Client, run: Run, count: int) -> None:
+    chosen = [run.pk, *(factories.make_run().pk for _ in range(count - 1))]
+    data = {"action": "compare_two", "_selected_action": chosen}
+    shown = admin_page.post(reverse("admin:pgperf_run_changelist"), data, follow=True).content.decode()
+    assert "Choose exactly two runs to compare." in shown
+
+
+def test_a_run_of_before_is_compared_by_its_blocks(admin_page: Client, run: Run) -> None:
+    old = factories.make_blocks(factories.make_results(factories.make_run()), blocks=6)
+    del old.summary["levels"]
+    old.save()
+    assert text(admin_page, old, run).count("<canvas ") == 2
+
+
+def test_a_hidden_run_is_not_there(client_of: Callable[[str], Client], run: Run, slower: Run) -> None:
+    """Groups narrow what one may see; here too."""
+    hidden = factories.make_results(factories.make_run(database=factories.make_database("secret")))
+    assert hidden.database is not None
+    hidden.database.groups.add(Group.objects.create(name="others"))
+    viewer = client_of("viewer")
+    assert viewer.get(page(slower, hidden)).status_code == 404
+    assert viewer.get(page(hidden, slower)).status_code == 404
+    assert f'value="{hidden.pk}"' not in text(viewer, slower, run)
+
+
+def test_more_runs_and_more_variants_take_no_more_queries(
+    admin_page: Client, run: Run, slower: Run, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    text(admin_page, slower, run)  # content types and the like, once
+    with django_assert_num_queries(QUERIES):
+        text(admin_page, slower, run)
+    for _ in range(7):
+        factories.make_results(factories.make_run())
+    narrow = factories.make_results(factories.make_run(), routes=("socket",), layers=("libpq", "django_orm"))
+    with django_assert_num_queries(QUERIES):
+        text(admin_page, narrow, run)
+
+
+#: Session, user, the run, the other, the choices.
+QUERIES = 5

@@ -1,0 +1,73 @@
+"""`pgperf export`: each form it has, and a reader that goes away."""
+
+import csv
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from pgperf.models import Run
+from tests.factories import make_blocks, make_results, make_run
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+
+
+def export(*words: object) -> str:
+    out = io.StringIO()
+    call_command("pgperf", "export", *map(str, words), stdout=out)
+    return out.getvalue()
+
+
+@pytest.fixture
+def run(db: None) -> Run:
+    return make_blocks(make_results(make_run()))
+
+
+def test_raw_slices(run: Run) -> None:
+    found = list(csv.DictReader(io.StringIO(export(run.pk, "--raw"))))
+    assert len(found) == 2 * 5 * 3
+    assert found[0]["label"] == "libpq · socket"
+
+
+def test_markdown_is_a_table_of_each_part(run: Run) -> None:
+    text = export(run.pk, "--format", "md")
+    assert text.startswith(f"### orm-overhead #{run.pk} on demo: done\n")
+    for title in ("Ladder over socket", "Ladder over pgbouncer", "Comparisons", "Controls", "Environment"):
+        assert f"**{title}" in text
+    orm = run.summary["ladders"][0]["steps"][-1]
+    assert f"| Django ORM | {orm['us']:.1f} | [{orm['low']:.1f}, {orm['high']:.1f}] |" in text
+    assert "pgperf 0.1.0 · Python 3.11.2" in text
+
+
+def test_every_row_of_a_table_has_its_columns(run: Run) -> None:
+    run.comparisons.update(variant="a | b", baseline="[x](javascript:alert)")
+    lines = export(run.pk, "--format", "md").splitlines()
+    tables = [line for line in lines if line.startswith("|")]
+    for line in tables:
+        assert line.replace("\\|", "").count("|") == 8
+    assert not any("](" in line.replace("]\\(", "") for line in lines)
+
+
+def test_one_form_at_a_time(run: Run) -> None:
+    with pytest.raises(CommandError, match="not allowed with"):
+        export(run.pk, "--raw", "--format", "json")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_reader_that_has_seen_enough() -> None:
+    """`manage.py pgperf export 1 --raw | head -1`, of more than a pipe holds."""
+    run = make_blocks(make_run(), blocks=8, rounds=40)
+    shell = f"{sys.executable} manage.py pgperf export {run.pk} --raw | head -1; echo ${{PIPESTATUS[0]}}"
+    name = str(connection.settings_dict["NAME"])
+    env = {**os.environ, "PGPERF_DB_NAME": name, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+    done = subprocess.run(
+        ["bash", "-c", shell], cwd=CHECKOUT, env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    head, code = done.stdout.splitlines()
+    assert head.startswith("run_id,benchmark,")
+    assert (code, done.stderr) == ("0", "")

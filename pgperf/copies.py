@@ -25,7 +25,7 @@ def clone(benchmark: Benchmark) -> Benchmark:
     with transaction.atomic(using=using):
         copy.save(using=using, force_insert=True)
         for relation in Benchmark._meta.many_to_many:
-            getattr(copy, relation.name).set(getattr(benchmark, relation.name).all())
+            relation.save_form_data(copy, relation.value_from_object(benchmark))
     return copy
 
 

@@ -62,13 +62,14 @@ class NamesCell(NameCell):
 
 
 class NamesColumn(HeldColumn):
-    """A many-to-many relation."""
+    """A many-to-many relation, read and written as forms do, for its rows may be in another database."""
 
     def stored(self, instance: Any) -> Any:
-        return sorted(getattr(instance, self.attribute).all(), key=lambda row: row.name)
+        found = instance._meta.get_field(self.attribute).value_from_object(instance)
+        return sorted(found, key=lambda row: row.name)
 
     def store(self, instance: Any, using: str) -> None:
-        getattr(instance, self.attribute).set(self.get_value(instance))
+        instance._meta.get_field(self.attribute).save_form_data(instance, self.get_value(instance))
 
 
 class TargetsCell(Cell):

@@ -1,0 +1,305 @@
+"""Import and export in the admin, as people with different rights meet them."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
+from django.contrib.auth.models import Group, User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+from openpyxl import load_workbook
+
+from pgperf.models import Benchmark, Database, Workload
+from pgperf.transfer import files
+from pgperf.transfer.table import MAX_BYTES
+from tests import factories
+from tests.admin.people import person
+from tests.admin.test_csp import inline_parts
+
+pytestmark = pytest.mark.django_db
+
+MODELS = ["database", "workload", "benchmark"]
+ROW = {
+    "name": "shop",
+    "dbname": "app",
+    "credential": "alias:default",
+    "targets": [{"route": "tcp", "host": "127.0.0.1"}],
+}
+MANAGER = ("view_database", "add_database", "change_database", "manage_targets")
+TARGETS = ("add_target", "change_target", "delete_target")
+
+
+def url(model: str, page: str) -> str:
+    return reverse(f"admin:pgperf_{model}_{page}")
+
+
+def upload(client: Client, model: str, content: Any, name: str = "x.json", **data: str) -> Any:
+    raw = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return client.post(url(model, "import"), {"import_file": SimpleUploadedFile(name, raw), **data})
+
+
+def problems(response: Any) -> list[tuple[Any, ...]]:
+    assert response.status_code == 200
+    assert "Nothing was imported" in response.content.decode()
+    return [tuple(problem)[:2] for problem in response.context["problems"]]
+
+
+def export(client: Client, model: str, kind: str, **data: str) -> Any:
+    return client.post(url(model, "export"), {"format": kind, **data})
+
+
+class TestExport:
+    @pytest.mark.parametrize("model", MODELS)
+    @pytest.mark.parametrize("kind", list(files.FORMATS))
+    def test_a_file_of_all(self, model: str, kind: str, admin_page: Client) -> None:
+        factories.make_benchmark()
+        factories.make_database()
+        response = export(admin_page, model, kind)
+        assert response["Content-Type"] == files.FORMATS[kind].content_type
+        assert f'filename="pgperf-{model}s.{kind}"' in response["Content-Disposition"]
+        again = upload(admin_page, model, response.content, f"x.{kind}")
+        assert again.status_code == 302
+        note = LogEntry.objects.order_by("pk").first()
+        assert note is not None
+        assert note.get_change_message() == f"Exported as {kind.upper()}. From 127.0.0.1."
+
+    def test_formulas_are_closed_in_spreadsheets_only(self, admin_page: Client) -> None:
+        factories.make_benchmark("a-first", title="=cmd|'/c calc'!A1", description="-2+3")
+        row = next(csv.DictReader(io.StringIO(export(admin_page, "benchmark", "csv").content.decode())))
+        assert (row["title"], row["description"]) == ("'=cmd|'/c calc'!A1", "'-2+3")
+        sheet = load_workbook(io.BytesIO(export(admin_page, "benchmark", "xlsx").content)).worksheets[0]
+        assert not [cell for line in sheet.iter_rows() for cell in line if cell.data_type == "f"]
+        assert json.loads(export(admin_page, "benchmark", "json").content)[0]["description"] == "-2+3"
+
+    def test_a_chosen_few(self, admin_page: Client) -> None:
+        chosen = [factories.make_benchmark("a").pk, factories.make_benchmark("b").pk]
+        factories.make_benchmark("c")
+        page = admin_page.post(
+            url("benchmark", "changelist"), {"action": "export_selected", "_selected_action": chosen}
+        )
+        form = page.context["form"]
+        assert "2 definitions" in page.content.decode()
+        response = export(admin_page, "benchmark", "json", chosen=form["chosen"].value())
+        assert [row["name"] for row in json.loads(response.content)] == ["a", "b"]
+        assert LogEntry.objects.count() == 2
+
+    @pytest.mark.parametrize(
+        "data",
+        [{}, {"format": "exe"}, {"format": "json", "chosen": "1;2"}, {"format": "json", "chosen": "1" * 30}],
+    )
+    def test_what_makes_no_sense_is_answered(self, data: dict[str, str], admin_page: Client) -> None:
+        response = admin_page.post(url("benchmark", "export"), data)
+        assert response.status_code == 200
+        assert response.context["form"].errors
+
+    def test_nothing_to_export(self, admin_page: Client) -> None:
+        assert "nothing to export" in export(admin_page, "database", "csv").content.decode()
+
+    def test_a_cell_too_long_for_the_format(self, admin_page: Client) -> None:
+        factories.make_database(notes="x" * 40_000)
+        assert "choose JSON" in export(admin_page, "database", "xlsx").content.decode()
+        assert export(admin_page, "database", "json")["Content-Type"] == "application/json"
+
+
+class TestImport:
+    def test_databases_with_their_routes(self, admin_page: Client) -> None:
+        response = upload(admin_page, "database", [ROW])
+        assert response["Location"] == url("database", "changelist")
+        page = admin_page.get(response["Location"]).content.decode()
+        assert "1 new, 0 changed, 0 as they were" in page
+        assert Database.objects.get().targets.get().route == "tcp"
+        note = LogEntry.objects.get()
+        assert (note.action_flag, note.object_repr) == (ADDITION, "shop")
+        assert note.get_change_message() == "Imported from 'x.json'. From 127.0.0.1."
+
+    def test_the_history_has_the_names_of_the_fields(self, admin_page: Client) -> None:
+        database = factories.make_database()
+        upload(admin_page, "database", [{"name": "demo", "credential": "env:PGPERF_SECRET_X", "notes": "n"}])
+        note = LogEntry.objects.get()
+        assert note.action_flag == CHANGE
+        assert note.get_change_message().startswith("Imported from 'x.json': changed credential, notes.")
+        history = admin_page.get(
+            reverse("admin:pgperf_database_history", args=[database.pk])
+        ).content.decode()
+        assert "changed credential, notes" in history
+
+    def test_a_look_before(self, admin_page: Client) -> None:
+        factories.make_database()
+        response = upload(admin_page, "database", [ROW, {"name": "demo", "notes": "n"}], check="1")
+        page = response.content.decode()
+        assert "Nothing was imported yet" in page
+        assert "shop is new" in page
+        assert "demo changes: notes" in page
+        assert not Database.objects.filter(name="shop").exists()
+        assert not LogEntry.objects.exists()
+
+    def test_all_or_nothing(self, admin_page: Client) -> None:
+        wrong = {**ROW, "name": "bad", "dbname": "host=evil"}
+        response = upload(admin_page, "database", [ROW, wrong])
+        assert problems(response) == [(2, "dbname")]
+        assert "connection string" in response.content.decode()
+        assert not Database.objects.exists()
+        assert not LogEntry.objects.exists()
+
+    def test_markup_of_a_file_stays_text(self, admin_page: Client) -> None:
+        script = "<script>alert(1)</script>"
+        for content, name in (
+            ([{script: 1, "name": "x"}], "x.json"),
+            ([{**ROW, "name": script}], f"{script}.json"),
+        ):
+            page = upload(admin_page, "database", content, name).content.decode()
+            assert script not in page
+            assert inline_parts(page) == []
+
+    def test_very_many_problems_are_cut(self, admin_page: Client) -> None:
+        response = upload(admin_page, "workload", [{"name": f"n{at}"} for at in range(300)])
+        assert len(problems(response)) == 100
+        assert "more" in response.content.decode()
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("x.exe", b"MZ"),
+            ("x.json", b""),
+            ("x.json", b"{"),
+            ("x.json", b"[" * 200_000),
+            ("x.json", b"\xff\xfe\x00"),
+            ("x.json", b"null"),
+            ("x.csv", b'name\n"'),
+            ("x.csv", b"\0\0\0"),
+            ("x.xlsx", b"PK\x03\x04junk"),
+            ("x.yaml", b"a: &x [*x]"),
+            ("x.json", b" " * (MAX_BYTES + 1)),
+            ("x" * 300 + ".json", b"[]"),
+        ],
+    )
+    def test_files_that_are_none(self, name: str, content: bytes, admin_page: Client) -> None:
+        response = upload(admin_page, "database", content, name)
+        assert response.status_code == 200
+        assert response.context["form"].errors["import_file"]
+
+    def test_no_file_at_all(self, admin_page: Client) -> None:
+        assert "required" in admin_page.post(url("database", "import"), {}).content.decode()
+        assert "required" in admin_page.post(url("database", "import"), {"import_file": "x"}).content.decode()
+
+    def test_the_page_names_every_column(self, admin_page: Client) -> None:
+        page = admin_page.get(url("benchmark", "import")).content.decode()
+        assert "<code>slice_ms</code>" in page
+        assert "<code>compared_with</code>" in page
+
+
+class TestRights:
+    @pytest.mark.parametrize("model", MODELS)
+    @pytest.mark.parametrize("verb", ["import", "export"])
+    def test_each_door_has_its_own_key(self, model: str, verb: str) -> None:
+        """Every other permission together does not open it; the library's default would."""
+        other = "export" if verb == "import" else "import"
+        rest = [f"{do}_{model}" for do in ("view", "add", "change", "delete", other)]
+        keyless, keyholder = person("a", *rest), person("b", f"{verb}_{model}", f"view_{model}")
+        blind = person("c", f"{verb}_{model}")
+        for method in ("get", "post"):
+            assert getattr(keyless, method)(url(model, verb)).status_code == 403
+            assert getattr(blind, method)(url(model, verb)).status_code == 403
+            assert getattr(Client(), method)(url(model, verb)).status_code == 302
+            assert getattr(keyholder, method)(url(model, verb)).status_code == 200
+        assert keyholder.put(url(model, verb)).status_code == 405
+        assert verb.capitalize() in keyholder.get(url(model, "changelist")).content.decode()
+        assert f"/{verb}/" not in keyless.get(url(model, "changelist")).content.decode()
+
+    def test_the_action_needs_the_key_too(self) -> None:
+        row = factories.make_benchmark()
+        keyless = person("a", "view_benchmark", "change_benchmark", "import_benchmark")
+        data = {"action": "export_selected", "_selected_action": [row.pk]}
+        page = keyless.post(url("benchmark", "changelist"), data, follow=True).content.decode()
+        assert "export_selected" not in page
+        assert "id_format" not in page
+
+    def test_forgery_is_refused(self, admin_page: Client) -> None:
+        strict = Client(enforce_csrf_checks=True)
+        strict.cookies = admin_page.cookies
+        assert upload(strict, "database", [ROW]).status_code == 403
+        assert export(strict, "database", "json").status_code == 403
+
+    def test_the_key_alone_writes_nothing(self) -> None:
+        keyholder = person("a", "view_database", "import_database")
+        factories.make_database()
+        assert problems(upload(keyholder, "database", [ROW])) == [(1, ""), (1, "targets")]
+        assert problems(upload(keyholder, "database", [{"name": "demo", "notes": "n"}])) == [(1, "")]
+
+    def test_targets_need_their_permissions(self) -> None:
+        half = person("half", "import_database", *MANAGER)
+        whole = person("whole", "import_database", *MANAGER, *TARGETS)
+        assert problems(upload(half, "database", [ROW])) == [(1, "targets")]
+        assert upload(whole, "database", [ROW]).status_code == 302
+
+    @pytest.mark.parametrize("was", [True, False])
+    def test_only_superusers_say_what_is_production(self, was: bool, admin_page: Client) -> None:
+        database = factories.make_database(production=was)
+        manager = person("manager", "import_database", *MANAGER, *TARGETS)
+        change = [{"name": "demo", "production": not was}]
+        assert problems(upload(manager, "database", change)) == [(1, "production")]
+        assert problems(upload(manager, "database", [{**ROW, "production": True}])) == [(1, "production")]
+        assert (
+            upload(manager, "database", [{"name": "demo", "production": was, "notes": "n"}]).status_code
+            == 302
+        )
+        page = manager.get(reverse("admin:pgperf_database_change", args=[database.pk])).content.decode()
+        assert 'name="production"' not in page
+        assert upload(admin_page, "database", change).status_code == 302
+
+    def test_what_is_not_shown_is_neither_exported_nor_changed(self) -> None:
+        hidden, shown = factories.make_database("hidden"), factories.make_database("shown")
+        hidden.groups.add(Group.objects.create(name="others"))
+        manager = person("manager", "import_database", "export_database", *MANAGER, *TARGETS)
+        rows = json.loads(export(manager, "database", "json").content)
+        assert [row["name"] for row in rows] == ["shown"]
+        chosen = f"{hidden.pk},{shown.pk}"
+        assert b"hidden" not in export(manager, "database", "json", chosen=chosen).content
+        change = upload(manager, "database", [{**ROW, "name": "hidden"}])
+        assert problems(change) == [(1, "name")]
+        hidden.refresh_from_db()
+        assert hidden.dbname == "app"
+
+    def test_a_form_s_history_has_the_address_too(self) -> None:
+        User.objects.create_superuser("boss")
+        client = Client(REMOTE_ADDR="10.1.2.3")
+        client.force_login(User.objects.get(username="boss"))
+        database = factories.make_database()
+        page = client.get(reverse("admin:pgperf_database_change", args=[database.pk]))
+        form, formset = page.context["adminform"].form, page.context["inline_admin_formsets"][0].formset
+        data = {name: value for name, value in form.initial.items() if value not in (None, False, [])}
+        for inner in (formset.management_form, *formset.initial_forms):
+            data |= {f"{inner.prefix}-{name}": inner[name].value() for name in inner.fields}
+        data = {name: value for name, value in data.items() if value not in (None, False)}
+        data |= {"credential": "env:PGPERF_SECRET_NEW", "targets-1-host": "localhost", "user": "u"}
+        response = client.post(reverse("admin:pgperf_database_change", args=[database.pk]), data)
+        assert response.status_code == 302, response.context["errors"]
+        message = LogEntry.objects.get().get_change_message()
+        assert "Changed User and Credential" in message
+        assert "Changed Host for target" in message
+        assert message.endswith("From 10.1.2.3.")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_pages_hold_the_policy(model: str, admin_page: Client) -> None:
+    factories.make_database()
+    for page in ("import", "export", "changelist"):
+        assert inline_parts(admin_page.get(url(model, page)).content.decode()) == []
+
+
+def test_one_site_s_definitions_in_another(admin_page: Client) -> None:
+    """As people do it: export all three, start afresh, import all three."""
+    database = factories.make_database()
+    factories.make_benchmark(database=database)
+    content = {model: export(admin_page, model, "json").content for model in MODELS}
+    Benchmark.objects.all().delete()
+    Workload.objects.all().delete()
+    Database.objects.all().delete()
+    assert problems(upload(admin_page, "benchmark", content["benchmark"]))
+    for model in MODELS:
+        assert upload(admin_page, model, content[model]).status_code == 302
+    assert {model: export(admin_page, model, "json").content for model in MODELS} == content

@@ -19,7 +19,7 @@ class Psycopg2Client:
 
     def load(self, spec: wire.Spec) -> None:
         if spec.mode != "simple":
-            raise LayerUnavailable("mode: psycopg2 has no prepared statements of its own; choose simple")
+            raise LayerUnavailable("mode: psycopg2 always binds on the client; choose simple")
 
     def connect(self, spec: wire.Spec) -> None:
         self._connection = psycopg2.connect(**login(spec))

@@ -138,8 +138,8 @@ static enum outcome check_spec(struct client *client)
     const struct spec *spec = &client->spec.spec;
     if (spec->protocol != WIRE_PROTOCOL)
         return give_up(client, "spec", "protocol: this client speaks version " TEXT_OF(WIRE_PROTOCOL), OUTCOME_PROTOCOL);
-    if (strcmp(spec->mode, "simple") != 0 && strcmp(spec->mode, "prepared") != 0)
-        return give_up(client, "spec", "mode: choose simple or prepared", OUTCOME_FAILED);
+    if (!session_find_mode(spec->mode, &client->session.mode))
+        return give_up(client, "spec", "mode: choose simple, extended or prepared", OUTCOME_FAILED);
     return process_has_parent(spec->runner_pid) ? GO_ON : OUTCOME_OK;
 }
 
@@ -154,7 +154,6 @@ static enum outcome take_spec(struct client *client)
 static enum outcome connect_server(struct client *client)
 {
     struct spec *spec = &client->spec.spec;
-    client->session.prepared = strcmp(spec->mode, "prepared") == 0;
     bool worked = spec->cold ? cold_connect(&client->cold, &client->session, spec, &client->failure)
                              : session_connect(&client->session, spec, &client->failure);
     return worked ? GO_ON : report(client, "connect", OUTCOME_FAILED);

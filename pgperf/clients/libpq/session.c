@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* What reading the values comes to; volatile, so that the reads cannot be optimised away. */
 static volatile unsigned values_read;
@@ -10,6 +11,17 @@ static void ignore_notice(void *unused, const PGresult *notice)
 {
     (void)unused;
     (void)notice;
+}
+
+bool session_find_mode(const char *name, enum session_mode *mode)
+{
+    static const char *const names[] = {"simple", "extended", "prepared"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(names[i], name) == 0) {
+            *mode = (enum session_mode)i;
+            return true;
+        }
+    return false;
 }
 
 bool session_connect(struct session *session, const struct spec *spec, struct failure *failure)
@@ -104,15 +116,18 @@ static bool prepare(struct session *session, struct statement *statement, struct
 
 static PGresult *execute(struct session *session, const struct statement *statement)
 {
-    if (!session->prepared)
+    if (session->mode == SESSION_SIMPLE)
         return PQexec(session->connection, statement->literal);
+    if (session->mode == SESSION_EXTENDED)
+        return PQexecParams(session->connection, statement->numbered, statement->value_count, statement->oids,
+                            statement->values, NULL, NULL, 0);
     return PQexecPrepared(session->connection, statement->name, statement->value_count, statement->values, NULL, NULL,
                           0);
 }
 
 static bool run_one(struct session *session, struct statement *statement, int64_t *rows, struct failure *failure)
 {
-    if (session->prepared && !statement->is_prepared && !prepare(session, statement, failure))
+    if (session->mode == SESSION_PREPARED && !statement->is_prepared && !prepare(session, statement, failure))
         return false;
     return take(session, execute(session, statement), rows, failure);
 }

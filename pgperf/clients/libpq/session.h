@@ -7,10 +7,16 @@
 #include "failure.h"
 #include "spec.h"
 
+/* How a statement is sent: as one text; parsed, bound and executed each time; or prepared once, then executed. */
+enum session_mode { SESSION_SIMPLE, SESSION_EXTENDED, SESSION_PREPARED };
+
 struct session {
     PGconn *connection; /* owned */
-    bool prepared;      /* statement mode: prepared, otherwise simple */
+    enum session_mode mode;
 };
+
+/* False if there is no mode of that name. */
+bool session_find_mode(const char *name, enum session_mode *mode);
 
 /* Connects by the spec's keywords alone. Whether it worked or not, session_close is to follow. */
 bool session_connect(struct session *session, const struct spec *spec, struct failure *failure);

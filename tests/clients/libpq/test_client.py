@@ -67,8 +67,8 @@ def test_nonsense_ends_it_with_the_reason(client: Path, said: bytes, why: str) -
 
 
 def test_a_mode_it_does_not_have_is_a_failure(client: Path) -> None:
-    error = wire.Error("spec", "", "mode: choose simple or prepared")
-    assert talk(client, say(wire.Spec(mode="extended")))[:2] == (wire.EXIT_FAILED, [error])
+    error = wire.Error("spec", "", "mode: choose simple, extended or prepared")
+    assert talk(client, say(wire.Spec(mode="pipelined")))[:2] == (wire.EXIT_FAILED, [error])
 
 
 def test_it_leaves_quietly_when_nobody_speaks_or_its_runner_is_another(
@@ -78,7 +78,7 @@ def test_it_leaves_quietly_when_nobody_speaks_or_its_runner_is_another(
     assert talk(client, say(spec(routes["socket"], runner_pid=1))) == (wire.EXIT_OK, [], "")
 
 
-@pytest.mark.parametrize("mode", ["simple", "prepared"])
+@pytest.mark.parametrize("mode", wire.MODES)
 @pytest.mark.parametrize("cold", [True, False])
 def test_it_speaks_and_leaves(client: Path, routes: dict[str, Route], mode: str, cold: bool) -> None:
     first = spec(routes["socket"], mode=mode, cold=cold, spawned_ns=1, runner_pid=os.getpid())
@@ -93,13 +93,14 @@ def test_it_speaks_and_leaves(client: Path, routes: dict[str, Route], mode: str,
     assert ready.other_first_us is ready.other_second_us is None
 
 
-def test_values_of_every_kind_go_through(client: Path, routes: dict[str, Route]) -> None:
+@pytest.mark.parametrize("mode", ["extended", "prepared"])
+def test_values_of_every_kind_go_through(client: Path, routes: dict[str, Route], mode: str) -> None:
     arguments = ["ä😀", None, "", "\\ ' \" \n"]
     as_sent = "$1 = U&'\\00e4\\+01f600' and $2::text is null and $3 = '' and length($4) = 7"
     check = f"select 1 / ({as_sent})::int"
     other = "select null, ''::text, repeat('x', 1000000) from generate_series(1, 3) where $1 > 0"
     first = spec(
-        routes["tcp"], mode="prepared",
+        routes["tcp"], mode=mode,
         statements=[wire.Statement(args=[1, None, True, 1e300, "ä"], args_text=arguments, numbered=check)],
         other_statements=[wire.Statement(numbered=other, args_text=["1"])],
     )  # fmt: skip
@@ -124,7 +125,10 @@ def test_a_statement_that_fails_names_its_sqlstate(client: Path, routes: dict[st
 )
 def test_what_is_no_query_is_refused(client: Path, routes: dict[str, Route], sql: str, why: str) -> None:
     error = wire.Error("ready", "", why)
-    assert talk(client, say(spec(routes["socket"], statements=[same(sql)])))[:2] == (wire.EXIT_FAILED, [error])
+    assert talk(client, say(spec(routes["socket"], statements=[same(sql)])))[:2] == (
+        wire.EXIT_FAILED,
+        [error],
+    )
 
 
 def test_an_operation_that_fails_in_a_slice_ends_it(client: Path, routes: dict[str, Route]) -> None:

@@ -20,9 +20,13 @@ def versions() -> dict[str, str]:
 def text_rows(connection: Any, sql: str) -> list[list[str | None]]:
     """Run one SQL text; its rows with every value as PostgreSQL writes it."""
     with psycopg.ClientCursor(connection) as cursor:
-        result = cursor.execute(sql).pgresult
-        assert result
-        return [[_text(result.get_value(r, c)) for c in range(result.nfields)] for r in range(result.ntuples)]
+        return as_text(cursor.execute(sql).pgresult)
+
+
+def as_text(result: pq.abc.PGresult | None) -> list[list[str | None]]:
+    """The rows of a result with every value as PostgreSQL writes it."""
+    assert result
+    return [[_text(result.get_value(r, c)) for c in range(result.nfields)] for r in range(result.ntuples)]
 
 
 def _text(value: bytes | None) -> str | None:

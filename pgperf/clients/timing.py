@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from operator import sub
 from resource import RUSAGE_SELF, getrusage
 from time import monotonic_ns, sleep
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from pgperf.wire import MAX_SAMPLES, Slice
 
@@ -52,27 +52,55 @@ def new_stamps() -> "array[int]":
     return array("Q", [0]) * MAX_SAMPLES
 
 
+@runtime_checkable
+class TimesItself(Protocol):
+    """An operation with a timed loop of its own, such as one that runs inside an event loop."""
+
+    def run_slice(self, request: Slice, stamps: "array[int]") -> Timing:
+        """What the function `run_slice` does for the others."""
+
+
 def run_slice(operation: Operation, request: Slice, stamps: "array[int]") -> Timing:
     """Waits for the start, leads in, records until the window closes or the count is reached."""
-    gc.collect()
-    begin = _await_start(request.start_ns)
-    user_before, sys_before = _cpu_ns()
-    lead_in_ops, first_ns = _lead_in(operation, request.lead_in_ops, begin + request.lead_in_ns)
-    opens = begin + request.lead_in_ns if request.start_ns else first_ns
-    close_ns = _NEVER_NS if request.count else opens + request.window_ns
-    limit = min(request.count or MAX_SAMPLES, MAX_SAMPLES)
-    ops, rows = record(operation, stamps, limit, close_ns) if first_ns < close_ns else (0, 0)
-    user_after, sys_after = _cpu_ns()
-    return Timing(
-        ops=ops,
-        rows=rows,
-        lead_in_ops=lead_in_ops,
-        first_ns=first_ns,
-        user_ns=user_after - user_before,
-        sys_ns=sys_after - sys_before,
-        capped=ops == MAX_SAMPLES != request.count and stamps[-1] < close_ns,
-        durations=_durations(stamps, ops, first_ns),
-    )
+    if isinstance(operation, TimesItself):
+        return operation.run_slice(request, stamps)
+    stretch = Stretch(request, stamps)
+    lead_in_ops, first_ns = _lead_in(operation, request.lead_in_ops, stretch.lead_in_until_ns)
+    close_ns = stretch.close_ns(first_ns)
+    ops, rows = record(operation, stamps, stretch.limit, close_ns) if first_ns < close_ns else (0, 0)
+    return stretch.timing(lead_in_ops, first_ns, ops, rows)
+
+
+class Stretch:
+    """One slice around its loops: waits for the start, knows when they end, works out what they recorded."""
+
+    def __init__(self, request: Slice, stamps: "array[int]") -> None:
+        gc.collect()
+        self._request, self._stamps = request, stamps
+        self.limit = min(request.count or MAX_SAMPLES, MAX_SAMPLES)
+        self.lead_in_until_ns = _await_start(request.start_ns) + request.lead_in_ns
+        self._user_ns, self._sys_ns = _cpu_ns()
+
+    def close_ns(self, first_ns: int) -> int:
+        """When the window closes, the lead-in having ended at `first_ns`."""
+        if self._request.count:
+            return _NEVER_NS
+        return (self.lead_in_until_ns if self._request.start_ns else first_ns) + self._request.window_ns
+
+    def timing(self, lead_in_ops: int, first_ns: int, ops: int, rows: int) -> Timing:
+        """To be called as soon as the last operation has ended."""
+        user_ns, sys_ns = _cpu_ns()
+        full = ops == MAX_SAMPLES != self._request.count
+        return Timing(
+            ops=ops,
+            rows=rows,
+            lead_in_ops=lead_in_ops,
+            first_ns=first_ns,
+            user_ns=user_ns - self._user_ns,
+            sys_ns=sys_ns - self._sys_ns,
+            capped=full and self._stamps[-1] < self.close_ns(first_ns),
+            durations=_durations(self._stamps, ops, first_ns),
+        )
 
 
 def record(operation: Operation, stamps: "array[int]", limit: int, close_ns: int) -> tuple[int, int]:

@@ -3,9 +3,13 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import ForeignKey, QuerySet
+from django.contrib.admin.utils import NestedObjects
+from django.db import router
+from django.db.models import ForeignKey, Model, QuerySet
 from django.http import HttpRequest
 from django.urls import URLPattern
+from django.utils.text import capfirst
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from pgperf import rights
@@ -36,3 +40,17 @@ class Guarded(admin.ModelAdmin):
         if model in (Benchmark, Database):
             kwargs["queryset"] = rights.visible(model._default_manager.all(), request.user)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """What stands in the way of a deletion is named to those who may see it."""
+        to_delete, counts, lacking, protected = super().get_deleted_objects(objs, request)
+        if protected and not request.user.is_superuser:
+            collector = NestedObjects(using=router.db_for_write(self.model))
+            collector.collect(objs)
+            protected = [_named(row, request.user) for row in collector.protected]
+        return to_delete, counts, lacking, protected
+
+
+def _named(row: Model, user: Any) -> str:
+    kind = capfirst(row._meta.verbose_name)
+    return f"{kind}: {row if rights.may_see(user, row) else gettext('one of another group')}"

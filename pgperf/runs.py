@@ -97,14 +97,17 @@ def _create(token: str | None, fields: dict[str, Any]) -> Run:
 
 
 def _send(run_id: int, queue: str) -> bool:
-    """Hand the message to the broker; the row says when, or why not."""
+    """Hand the message to the broker; the row says when, or why not.
+
+    It says so beforehand: a worker may be quick enough to find that the run has to wait, which is written there too.
+    """
     queued = _runs().filter(pk=run_id, status=Status.QUEUED)
+    queued.update(sent_at=Now(), message="Waiting for a worker.")
     try:
         sending.send(run_id, queue)
     except BrokerUnreachable as error:
         queued.update(sent_at=None, message=f"Not sent yet: {error}. It is sent when the broker answers.")
         return False
-    queued.update(sent_at=Now(), message="Waiting for a worker.")
     return True
 
 

@@ -11,6 +11,7 @@ from example.stack.place import Place
 from example.stack.postgres import ROLE
 from example.stack.state import State
 
+# A server that restarts is back in seconds; by default every client would be refused for 15 s more.
 # psycopg and others send extra_float_digits when they connect; 1.18 refuses what it does not know.
 CONFIGURATION = """\
 [databases]
@@ -25,6 +26,7 @@ auth_file = {users}
 pool_mode = session
 max_client_conn = 200
 default_pool_size = 50
+server_login_retry = 1
 ignore_startup_parameters = extra_float_digits
 stats_users = {role}
 log_connections = 0

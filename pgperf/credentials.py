@@ -97,7 +97,10 @@ def _login(database: Database) -> Login:
         )
     if not database.user:
         raise CredentialError(f"user: database {database} needs one, {kind}: holds a password only")
-    return Login(database.user, _from_environment(name) if kind == "env" else _from_file(name))
+    password = _from_environment(name) if kind == "env" else _from_file(name)
+    if "\x00" in password:
+        raise CredentialError(f"credential: what {kind}:{name} holds has a NUL character, so it is no password")
+    return Login(database.user, password)
 
 
 def _from_alias(database: Database, name: str) -> Login:

@@ -260,8 +260,25 @@ def is_libpqs(variable: str) -> bool:
 
 
 def scrub(text: str, secrets: Mapping[str, str]) -> str:
-    """`text` with every secret replaced by the name it goes by. Empty secrets are skipped."""
+    """`text` with every secret, as it is or quoted, replaced by the name it goes by. Empty secrets are skipped."""
     for name, secret in secrets.items():
-        if secret:
-            text = text.replace(secret, f"<{name}>")
+        for form in _forms(secret):
+            text = text.replace(form, f"<{name}>")
     return text
+
+
+def _forms(secret: str) -> list[str]:
+    """What a secret looks like in messages: in connection strings, SQL, Python's quotes, JSON, URLs; longest first."""
+    doubled = secret.replace("\\", "\\\\")
+    quoted = {doubled.replace("'", "\\'"), doubled.replace('"', '\\"'), secret.replace("'", "''"), json.dumps(secret)[1:-1]}
+    plain = {secret, doubled, repr(secret)[1:-1], *quoted}
+    escaped = {form.encode("ascii", "backslashreplace").decode() for form in plain}
+    return sorted(filter(None, {*plain, *escaped, _percent(secret)}), key=len, reverse=True)
+
+
+def _percent(secret: str) -> str:
+    """As a URL has it: all but letters, digits and _.-~ as %XX."""
+    return "".join(
+        chr(byte) if chr(byte).isalnum() and byte < 128 or chr(byte) in "_.-~" else f"%{byte:02X}"
+        for byte in secret.encode(errors="replace")
+    )

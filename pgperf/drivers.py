@@ -14,6 +14,7 @@ from pgperf.layers import DRIVERS, LAYERS, in_site, may_run_elsewhere
 #: Module -> what pip installs for it. Wheels: nothing has to be compiled.
 REQUIREMENTS = {
     "psycopg": "psycopg[binary]>=3.2,<4",
+    "psycopg_binary": "psycopg[binary]>=3.2,<4",
     "psycopg2": "psycopg2-binary>=2.9.10,<3",
     "asyncpg": "asyncpg>=0.30,<1",
 }
@@ -30,7 +31,7 @@ class DriversResult:
 
 def build_drivers(build_dir: str | Path) -> DriversResult:
     """Make or refresh the environment below `build_dir`. Raises LayerUnavailable saying what is in the way."""
-    wanted = tuple(REQUIREMENTS[name] for name in missing())
+    wanted = tuple(dict.fromkeys(REQUIREMENTS[name] for name in missing()))
     if not wanted:
         return DriversResult("", ())
     folder = Path(build_dir).absolute() / DRIVERS
@@ -53,9 +54,13 @@ def build_drivers(build_dir: str | Path) -> DriversResult:
 
 
 def missing() -> list[str]:
-    """The modules of the layers that no driver of this environment can run."""
-    lacking = [name for name in LAYERS if may_run_elsewhere(name) and not in_site(name)]
-    return list(dict.fromkeys(LAYERS[name].modules[0] for name in lacking))
+    """The modules of the layers that no driver of this environment can run, those aside that have to be compiled."""
+    lacking = [
+        layer
+        for name, layer in LAYERS.items()
+        if may_run_elsewhere(name) and not in_site(name) and not layer.remedy
+    ]
+    return list(dict.fromkeys(layer.modules[0] for layer in lacking))
 
 
 def _run(argv: Sequence[str], trouble: str) -> None:

@@ -1,58 +1,79 @@
 """The layers pgperf can measure: what each is, what it needs, how its client starts. A new one is one entry."""
 
+import ctypes.util
 import importlib.util
 import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+
+from pgperf.wire import MODES
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One kind of client. `modules`: any one of them must be importable. `below` is the layer it stands on."""
+    """One kind of client. `modules`: any one of them must be importable."""
 
     name: str
     title: str
-    modes: tuple[str, ...]
-    program: str  # a module of pgperf.clients, or "" for the C client
+    program: str = ""  # a module of pgperf.clients, or "" for the C client
     modules: tuple[str, ...] = ()
-    below: str = ""
+    modes: tuple[str, ...] = MODES
     mode_reason: str = ""  # why the modes it lacks are lacking
+    remedy: str = ""  # how to get its driver, where `build --drivers` does not bring it
+    loads_libpq: bool = False  # its driver looks for the system's libpq when it starts
 
 
+_ON_CLIENT = "psycopg2 always binds on the client: it has neither extended nor prepared statements"
+_DJANGO_DRIVERS = ("psycopg", "psycopg2")
+
+#: In the order of tables and charts: each rung above the one that it stands on.
 LAYERS: dict[str, Layer] = {
     layer.name: layer
     for layer in (
-        Layer("libpq", "libpq (C)", ("simple", "prepared"), ""),
+        Layer("libpq", "libpq (C)"),
+        Layer("psycopg2", "psycopg2", "psycopg2_client", ("psycopg2",), ("simple",), _ON_CLIENT),
         Layer(
-            "psycopg2",
-            "psycopg2",
-            ("simple",),
-            "psycopg2_client",
+            "django_cursor_psycopg2",
+            "Django cursor on psycopg2",
+            "django_client",
             ("psycopg2",),
-            "libpq",
-            "psycopg2 binds on the client and has no prepared statements of its own",
-        ),
-        Layer("psycopg", "psycopg 3", ("simple", "prepared"), "psycopg_client", ("psycopg",), "libpq"),
-        Layer(
-            "django_cursor",
-            "Django cursor",
-            ("simple", "prepared"),
-            "django_client",
-            ("psycopg", "psycopg2"),
-            "driver",
+            ("simple",),
+            _ON_CLIENT,
         ),
         Layer(
-            "django_orm",
-            "Django ORM",
-            ("simple", "prepared"),
+            "django_orm_psycopg2",
+            "Django ORM on psycopg2",
             "django_client",
-            ("psycopg", "psycopg2"),
-            "django_cursor",
+            ("psycopg2",),
+            ("simple",),
+            _ON_CLIENT,
         ),
-        Layer("fake", "fake (no database)", ("simple", "prepared"), "fake_client"),
+        Layer("psycopg", "psycopg 3", "psycopg_client", ("psycopg",)),
+        Layer(
+            "psycopg_c",
+            "psycopg 3 (C)",
+            "psycopg_client",
+            ("psycopg_c",),
+            remedy="pip install 'psycopg[c]', which needs a C compiler and libpq's headers",
+        ),
+        Layer("psycopg_binary", "psycopg 3 (binary)", "psycopg_client", ("psycopg_binary",)),
+        Layer("psycopg_python", "psycopg 3 (Python)", "psycopg_client", ("psycopg",), loads_libpq=True),
+        Layer("psycopg_async", "psycopg 3, async", "psycopg_async_client", ("psycopg",)),
+        Layer(
+            "asyncpg",
+            "asyncpg",
+            "asyncpg_client",
+            ("asyncpg",),
+            ("extended", "prepared"),
+            "asyncpg reads rows through the extended protocol only: it has no mode simple",
+        ),
+        Layer("django_cursor", "Django cursor", "django_client", _DJANGO_DRIVERS),
+        Layer("django_orm", "Django ORM", "django_client", _DJANGO_DRIVERS),
+        Layer("fake", "fake (no database)", "fake_client"),
     )
 }
 
@@ -76,13 +97,29 @@ def unavailable(
     entry = LAYERS[layer]
     if mode not in entry.modes:
         return entry.mode_reason
-    if entry.name.startswith("django") and mode == "prepared" and django_driver() == "psycopg2":
-        return "Django over psycopg2 binds on the client; prepared statements need psycopg 3"
+    if needs_site(layer) and django_driver() == "psycopg2":
+        if layer.endswith("_psycopg2"):
+            return f"Django uses psycopg2 here anyway: choose {layer.removesuffix('_psycopg2')}"
+        if mode != "simple":
+            return f"Django over psycopg2 binds on the client; {mode} needs psycopg 3"
     if not entry.program and not c_client(build_dir):
         return "the C client is not built: run `manage.py pgperf build`"
     if entry.program and not interpreter(layer, build_dir, interpreters):
         return _no_driver(entry)
+    if entry.loads_libpq and not _system_libpq():
+        return "psycopg in Python loads the system's libpq, and there is none (Debian: apt install libpq5)"
     return ""
+
+
+def unavailable_in_all(layer: str, build_dir: str, interpreters: Mapping[str, str] = NO_INTERPRETERS) -> str:
+    """Why this machine cannot run the layer in any mode; "" if it can in one."""
+    return unavailable(layer, LAYERS[layer].modes[0], build_dir, interpreters)
+
+
+@cache
+def _system_libpq() -> str:
+    """Found as ctypes finds it, by asking other programs; hence once."""
+    return ctypes.util.find_library("pq") or ""
 
 
 def needs_site(layer: str) -> bool:
@@ -120,6 +157,8 @@ def interpreter(layer: str, build_dir: str, interpreters: Mapping[str, str] = NO
 def _no_driver(entry: Layer) -> str:
     if needs_site(entry.name):
         return f"not installed: pip install {entry.modules[0]}"
+    if entry.remedy:
+        return f"{entry.modules[0]} is not installed here: {entry.remedy}"
     return f"{entry.modules[0]} is not installed here: run `manage.py pgperf build --drivers`"
 
 

@@ -108,7 +108,7 @@ def abilities() -> dict[str, str]:
     """Layer -> why this machine cannot run it; "" if it can."""
     settings = get_settings()
     known = settings.BUILD_DIR, settings.INTERPRETERS
-    return {name: pool_refusal or layers.unavailable(name, "simple", *known) for name in layers.LAYERS}
+    return {name: pool_refusal or layers.unavailable_in_all(name, *known) for name in layers.LAYERS}
 
 
 def versions() -> dict[str, str]:

@@ -95,7 +95,7 @@ def machine() -> Iterator[Finding]:
     settings = get_settings()
     known = settings.BUILD_DIR, settings.INTERPRETERS
     for name, layer in layers.LAYERS.items():
-        reason = layers.unavailable(name, "simple", *known)
+        reason = layers.unavailable_in_all(name, *known)
         python = layers.interpreter(name, *known) if layer.program else sys.executable
         title = layer.title if python == sys.executable else f"{layer.title}, in {python}"
         yield Finding("note", name, "cannot run here", reason) if reason else Finding("ok", name, title)

@@ -1,34 +1,42 @@
-"""The psycopg 3 layer: a fresh cursor for every operation, bound on the client or prepared on the server."""
+"""The psycopg 3 layers: a fresh cursor for every statement, bound on the client or on the server.
 
+`psycopg` runs on the implementation that psycopg itself picks (C, then the binary one, then Python); the others name
+theirs. psycopg reads the choice from the environment when it is imported, so it is made in this process alone.
+"""
+
+import os
+from importlib import import_module
 from typing import Any, BinaryIO
 
-import psycopg
-
 from pgperf import wire
-from pgperf.clients import psycopg_driver as driver
 from pgperf.clients.loop import login, main, statements
 from pgperf.clients.timing import Operation, in_order
 
+_IMPLEMENTATIONS = {"psycopg_c": "c", "psycopg_binary": "binary", "psycopg_python": "python"}
+
 
 class PsycopgClient:
-    """One connection in autocommit. Mode simple: ClientCursor; mode prepared: Cursor with prepare=True."""
+    """One connection in autocommit. Mode simple: ClientCursor; extended: Cursor; prepared: Cursor with prepare=True."""
 
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None
 
     def load(self, spec: wire.Spec) -> None:
-        pass
+        if spec.layer in _IMPLEMENTATIONS:
+            os.environ["PSYCOPG_IMPL"] = _IMPLEMENTATIONS[spec.layer]
+        self._psycopg = import_module("psycopg")
+        self._driver = import_module("pgperf.clients.psycopg_driver")
 
     def connect(self, spec: wire.Spec) -> None:
-        factory = psycopg.ClientCursor if spec.mode == "simple" else psycopg.Cursor
-        self._connection = psycopg.connect(**login(spec), autocommit=True, cursor_factory=factory)
+        factory = self._psycopg.ClientCursor if spec.mode == "simple" else self._psycopg.Cursor
+        self._connection = self._psycopg.connect(**login(spec), autocommit=True, cursor_factory=factory)
 
     def operation(self, spec: wire.Spec, other: bool = False) -> Operation:
         return in_order([self._run(spec.mode, *each) for each in statements(spec, other)])
 
     def _run(self, mode: str, sql: str, args: list[Any] | None) -> Operation:
-        prepare = True if mode == "prepared" else None
-        cursor, no_rows = self._connection.cursor, psycopg.ProgrammingError
+        prepare = mode == "prepared"
+        cursor, no_rows = self._connection.cursor, self._psycopg.ProgrammingError
 
         def run() -> int:
             with cursor() as opened:
@@ -41,10 +49,10 @@ class PsycopgClient:
         return run
 
     def query(self, sql: str) -> list[list[str | None]]:
-        return driver.text_rows(self._connection, sql)
+        return self._driver.text_rows(self._connection, sql)
 
     def versions(self) -> dict[str, str]:
-        return driver.versions()
+        return self._driver.versions()
 
     @property
     def backend_pid(self) -> int:

@@ -21,6 +21,7 @@ _PACKAGES = (
     "psycopg-c",
     "psycopg2",
     "psycopg2-binary",
+    "asyncpg",
     "celery",
     "redis",
     "numpy",

@@ -37,6 +37,10 @@ class Subject:
     def binds_on_client(self) -> bool:
         return self.mode == "simple"
 
+    @property
+    def calls_orm(self) -> bool:
+        return self.layer.startswith("django_orm")
+
 
 def spec(subject: Subject, route: Route, work: Workload, **changes: object) -> wire.Spec:
     """What the runner would send for that workload."""

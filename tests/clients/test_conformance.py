@@ -11,27 +11,39 @@ import pytest
 
 from pgperf import sql, wire
 from pgperf.catalog import BENCHMARKS
-from pgperf.records import Route, Workload
+from pgperf.records import MODES, Route, Workload
 from tests.clients.conftest import Start
 from tests.clients.driving import Driven, Subject, spec
 from tests.clients.proxy import Proxy
 
 DJANGO = "pgperf.clients.django_client"
+#: Layer -> its program and the modes that it has.
+PROGRAM_OF = {
+    "libpq": ("", MODES),
+    "psycopg2": ("pgperf.clients.psycopg2_client", ("simple",)),
+    "django_cursor_psycopg2": (DJANGO, ("simple",)),
+    "django_orm_psycopg2": (DJANGO, ("simple",)),
+    "psycopg": ("pgperf.clients.psycopg_client", MODES),
+    "psycopg_binary": ("pgperf.clients.psycopg_client", MODES),
+    "psycopg_python": ("pgperf.clients.psycopg_client", MODES),
+    "psycopg_async": ("pgperf.clients.psycopg_async_client", MODES),
+    "asyncpg": ("pgperf.clients.asyncpg_client", ("extended", "prepared")),
+    "django_cursor": (DJANGO, MODES),
+    "django_orm": (DJANGO, MODES),
+}
 LAYERS = (
-    Subject("libpq", "simple", ""),
-    Subject("libpq", "prepared", ""),
-    Subject("psycopg2", "simple", "pgperf.clients.psycopg2_client"),
-    Subject("psycopg", "simple", "pgperf.clients.psycopg_client"),
-    Subject("psycopg", "prepared", "pgperf.clients.psycopg_client"),
-    Subject("django_cursor", "simple", DJANGO),
-    Subject("django_cursor", "prepared", DJANGO),
-    Subject("django_orm", "simple", DJANGO),
-    Subject("django_orm", "prepared", DJANGO),
-    Subject("django_cursor", "simple", "tests.clients.django_on_psycopg2", "django_cursor-psycopg2"),
-    Subject("django_orm", "simple", "tests.clients.django_on_psycopg2", "django_orm-psycopg2"),
+    *[Subject(layer, mode, module) for layer, (module, modes) in PROGRAM_OF.items() for mode in modes],
+    Subject("django_cursor", "simple", "tests.clients.django_on_psycopg2", "django_cursor-without-psycopg"),
+    Subject("django_orm", "simple", "tests.clients.django_on_psycopg2", "django_orm-without-psycopg"),
 )
+NAMED = {str(subject): subject for subject in LAYERS}
+LIBPQ = NAMED["libpq-simple"]
 FAKE = Subject("fake", "simple", "pgperf.clients.fake_client")
-PROGRAMS = (LAYERS[0], LAYERS[2], LAYERS[3], LAYERS[7], FAKE)
+PROGRAMS = (
+    LIBPQ, NAMED["psycopg2-simple"], NAMED["psycopg-simple"], NAMED["psycopg_async-simple"],
+    NAMED["asyncpg-prepared"], NAMED["django_orm-simple"], FAKE,
+)  # fmt: skip
+SQL_LAYERS = [subject for subject in LAYERS if not subject.calls_orm]
 
 SITE = BENCHMARKS["orm-overhead"].workload
 AT_ONCE = wire.Slice(1, 0, 0, 0, 0, 1)
@@ -47,7 +59,7 @@ def select(sql: str, *args: object) -> Workload:
 
 def started(start: Start, subject: Subject, route: Route, work: Workload = SITE, **changes: object) -> Driven:
     """A client that has its spec; one of the ORM reads any SELECT through `tests.raw`."""
-    if subject.layer == "django_orm" and work.orm.startswith("tests."):
+    if subject.calls_orm and work.orm.startswith("tests."):
         module = "tests.clients.django_with_workloads" if subject.module == DJANGO else subject.module
         subject = Subject(subject.layer, subject.mode, module)
         changes = {"orm_args": [work.sql] if work.orm == "tests.raw" else list(work.args), **changes}
@@ -84,10 +96,13 @@ def test_ready_tells_who_it_is(session: Session, admin: psycopg.Connection) -> N
     assert ready.pid == client.process.pid
     assert ready.rows_per_op == 1
     assert ready.server_version == admin.info.parameter_status("server_version")
-    assert ready.versions["libpq"].partition(".")[0].isdigit()
+    assert subject.layer == "asyncpg" or ready.versions["libpq"].partition(".")[0].isdigit()
     if subject.layer.startswith("django"):
         assert ready.versions["django"]
-        assert ready.versions["driver"] == ("psycopg2" if "psycopg2" in str(subject) else "psycopg")
+        on_psycopg2 = "psycopg2" in subject.layer or "without-psycopg" in subject.name
+        assert ready.versions["driver"] == ("psycopg2" if on_psycopg2 else "psycopg")
+    if subject.layer in ("psycopg_binary", "psycopg_python"):
+        assert ready.versions["implementation"] == subject.layer.removeprefix("psycopg_")
     if subject.module:
         assert {"python", "driver", "driver_version"} <= set(ready.versions)
 
@@ -160,6 +175,15 @@ def test_each_operation_runs_the_statement_once_and_reads_its_rows(
 # What goes over the wire.
 
 
+#: What one operation sends: asyncpg knows a result's columns already, or asks about them in a round trip of its own.
+EXTENDED = {
+    (False, "prepared"): ["B", "D", "E", "S"],
+    (False, "extended"): ["P", "B", "D", "E", "S"],
+    (True, "prepared"): ["B", "E", "S"],
+    (True, "extended"): ["P", "D", "H", "P", "B", "E", "S"],
+}
+
+
 @every_layer
 def test_every_layer_sends_the_same_messages(subject: Subject, start: Start, tcp: Route) -> None:
     with Proxy(tcp.port) as proxy:
@@ -173,7 +197,7 @@ def test_every_layer_sends_the_same_messages(subject: Subject, start: Start, tcp
     if subject.binds_on_client:
         assert sent == [("Q", told.statements[0].literal.encode() + b"\x00")] * 3
     else:
-        assert [kind for kind, _ in sent] == ["B", "D", "E", "S"] * 3
+        assert [kind for kind, _ in sent] == EXTENDED[subject.layer == "asyncpg", subject.mode] * 3
         assert all(b"example.com" in body for kind, body in sent if kind == "B")
 
 
@@ -237,7 +261,7 @@ def test_results_of_every_kind(subject: Subject, start: Start, tcp: Route, sql: 
     assert reply.rows == 2 * rows
 
 
-@pytest.mark.parametrize("subject", [s for s in LAYERS if s.layer != "django_orm"], ids=str)
+@pytest.mark.parametrize("subject", SQL_LAYERS, ids=str)
 def test_arguments_of_every_kind(subject: Subject, start: Start, tcp: Route) -> None:
     args = ["it's \\ 'ü' 漢\n%", 7, -7, 2.5, True, None]
     work = Workload(
@@ -249,7 +273,7 @@ def test_arguments_of_every_kind(subject: Subject, start: Start, tcp: Route) -> 
     assert started(start, subject, tcp, work).read(wire.Ready).rows_per_op == 1
 
 
-@pytest.mark.parametrize("subject", [s for s in LAYERS if s.layer != "django_orm"], ids=str)
+@pytest.mark.parametrize("subject", SQL_LAYERS, ids=str)
 def test_a_command_without_rows_and_with_a_notice(subject: Subject, start: Start, tcp: Route) -> None:
     work = Workload("command", "DO $$ BEGIN RAISE WARNING 'stray'; END $$")
     client = started(start, subject, tcp, work)
@@ -257,7 +281,7 @@ def test_a_command_without_rows_and_with_a_notice(subject: Subject, start: Start
     assert client.slice(AT_ONCE)[0].rows == 0
 
 
-@pytest.mark.parametrize("subject", [s for s in LAYERS if s.layer == "django_orm"], ids=str)
+@pytest.mark.parametrize("subject", [s for s in LAYERS if s.calls_orm], ids=str)
 @pytest.mark.parametrize(("orm", "rows"), [("tests.lazy", 1), ("tests.nothing", 0)])
 def test_what_an_orm_callable_returns_is_counted(
     subject: Subject, start: Start, tcp: Route, orm: str, rows: int
@@ -268,7 +292,6 @@ def test_what_an_orm_callable_returns_is_counted(
 
 # Several statements.
 
-SQL_LAYERS = [subject for subject in LAYERS if subject.layer != "django_orm"]
 THREE = (
     sql.statement("SELECT id FROM pgperf.site WHERE id <= %s AND domain <> '50%%'", [3]),
     sql.statement("DO $$ BEGIN NULL; END $$", []),
@@ -288,7 +311,7 @@ def test_an_operation_runs_its_statements_in_order(subject: Subject, start: Star
     assert (reply.ops, reply.rows) == (2, 8)
     if subject.binds_on_client:
         assert sent == [("Q", each.literal.encode() + b"\x00") for each in THREE] * 2
-    else:
+    else:  # a driver may send one without arguments as a simple query
         assert len([kind for kind, _ in sent if kind in "QE"]) == 6
 
 
@@ -372,8 +395,10 @@ def test_a_backend_terminated_mid_slice(
     client.read(wire.Armed)
     assert admin.execute("SELECT pg_terminate_backend(%s)", [ready.backend_pid]).fetchone() == (True,)
     error = client.read(wire.Error)
-    assert (error.stage, error.sqlstate) in {("slice", "57P01"), ("slice", "")}
+    assert error.stage == "slice"
+    assert error.sqlstate in ("57P01", "", *(["08003"] if subject.layer == "asyncpg" else []))
     assert error.message
+    assert "cannot switch" not in error.message
     assert client.wait() == wire.EXIT_FAILED
 
 
@@ -391,11 +416,16 @@ def test_the_connection_cut_mid_slice(subject: Subject, start: Start, tcp: Route
     assert client.wait() == wire.EXIT_FAILED
 
 
-@pytest.mark.parametrize("subject", [LAYERS[2], LAYERS[9], LAYERS[10]], ids=str)
-def test_prepared_statements_are_refused_where_there_are_none(
-    subject: Subject, start: Start, tcp: Route
-) -> None:
-    client = started(start, subject, tcp, mode="prepared")
+LACKING = [
+    (NAMED[name], mode)
+    for name in ("psycopg2-simple", "django_orm_psycopg2-simple", "django_cursor-without-psycopg")
+    for mode in ("extended", "prepared")
+] + [(NAMED["asyncpg-prepared"], "simple")]
+
+
+@pytest.mark.parametrize(("subject", "mode"), LACKING, ids=str)
+def test_a_mode_that_a_layer_lacks_is_refused(subject: Subject, mode: str, start: Start, tcp: Route) -> None:
+    client = started(start, subject, tcp, mode=mode)
     error = client.read(wire.Error)
     assert error.stage == "spec"
     assert error.message.startswith("mode: ")
@@ -411,7 +441,7 @@ def test_an_unknown_mode_is_refused(subject: Subject, start: Start, tcp: Route) 
 
 @pytest.mark.parametrize("orm", ["", "pgperf.no_such"])
 def test_an_unknown_orm_callable_is_named(start: Start, tcp: Route, orm: str) -> None:
-    client = started(start, LAYERS[7], tcp, orm=orm)
+    client = started(start, NAMED["django_orm-simple"], tcp, orm=orm)
     error = client.read(wire.Error)
     assert f"orm: no workload '{orm}' is registered; registered are: pgperf.site_by_domain" in error.message
     assert client.wait() == wire.EXIT_FAILED
@@ -561,7 +591,7 @@ def test_stray_prints_do_not_reach_the_replies(start: Start, tcp: Route, module:
 
 
 @pytest.mark.parametrize(
-    "subject", [s for s in LAYERS if s.module and s.mode == "simple" and s.layer != "django_orm"], ids=str
+    "subject", [s for s in LAYERS if s.module and s.mode == "simple" and not s.calls_orm], ids=str
 )
 def test_queries_are_answered_as_the_server_writes_them(subject: Subject, start: Start, tcp: Route) -> None:
     client = started(start, subject, tcp)
@@ -586,8 +616,8 @@ def test_queries_are_answered_as_the_server_writes_them(subject: Subject, start:
         "SET statement_timeout = 0": [],
         "SELECT '%s %% %'": [["%s %% %"]],
     }
-    for sql, rows in answers.items():
-        client.send(wire.Query(sql))
+    for text, rows in answers.items():
+        client.send(wire.Query(text))
         assert client.read(wire.Rows).rows == rows
     assert client.slice(AT_ONCE)[0].rows == 1
     client.send(wire.Query("SELECT 1/0"))
@@ -596,8 +626,9 @@ def test_queries_are_answered_as_the_server_writes_them(subject: Subject, start:
     assert client.wait() == wire.EXIT_FAILED
 
 
-def test_the_c_client_refuses_queries(start: Start, tcp: Route) -> None:
-    client = started(start, LAYERS[0], tcp)
+@pytest.mark.parametrize("subject", [LIBPQ, NAMED["asyncpg-prepared"]], ids=str)
+def test_a_client_without_texts_refuses_queries(subject: Subject, start: Start, tcp: Route) -> None:
+    client = started(start, subject, tcp)
     client.read(wire.Ready)
     client.send(wire.Query("SELECT 1"))
     assert client.read(wire.Error).stage == "query"

@@ -1,4 +1,7 @@
-"""The ladder: libpq, the driver Django uses, the Django cursor, the Django ORM; what each step costs.
+"""Ladders: libpq, a driver, the Django cursor and the Django ORM on that driver; what each step costs.
+
+Django climbs on the driver that it uses, and where that is psycopg 3 a second ladder may stand on psycopg2. Both have
+libpq for their ground.
 
 The Hodges-Lehmann difference of A and C is not quite that of A and B plus that of B and C. So the steps are fitted:
 a rung's height is the average of its differences from all the rungs (Spjøtvoll's adjusted contrasts), and a step is
@@ -18,37 +21,61 @@ from pgperf.records import Variant
 Differences = list[list[float]]
 
 
-def rungs(variants: Sequence[Variant], django_driver: str) -> list[Variant]:
-    """Those of the variants that stand on each other, lowest first. Other drivers are side rungs, not in here."""
-    order = ("libpq", django_driver, "django_cursor", "django_orm")
+_ON_PSYCOPG2 = ("django_cursor_psycopg2", "django_orm_psycopg2")
+
+
+def climbs(variants: Sequence[Variant], django_driver: str) -> dict[str, list[Variant]]:
+    """Driver -> those of the variants that stand on each other, lowest first; Django's own driver comes first.
+
+    A driver by itself makes no second ladder: it stands beside the first one.
+    """
     by_layer = {variant.layer: variant for variant in variants}
-    return [by_layer[layer] for layer in order if layer in by_layer]
+    orders = {django_driver: ("libpq", django_driver, "django_cursor", "django_orm")}
+    if any(layer in by_layer for layer in _ON_PSYCOPG2):
+        orders.setdefault("psycopg2", ("libpq", "psycopg2", *_ON_PSYCOPG2))
+    return {
+        driver: [by_layer[layer] for layer in order if layer in by_layer] for driver, order in orders.items()
+    }
 
 
-def ladder(
+def ladders(
     measurements: Measurements, variants: Sequence[Variant], django_driver: str
-) -> dict[str, Any] | None:
-    """The ladder of variants that differ in their layer only, as `summary` stores it; None if no rung was measured.
+) -> list[dict[str, Any]]:
+    """The ladders of variants that differ in their layer only, as `summary` stores them; none without a measured rung.
 
     `us` is the rung's time per operation, `us[k] = step_us[0] + ... + step_us[k]` (the first rung is its own step);
     `low`/`high` is the interval of `us`; ratios are over the first rung. `side` has the same keys for the layers
-    beside the ladder, each one step above the first rung.
+    beside the ladders, each one step above the first rung of the first ladder.
     """
     measured = [variant for variant in variants if variant in measurements]
-    climbed = _comparable(measurements, rungs(measured, django_driver))
-    if not climbed:
-        return None
-    first = climbed[0]
-    beside = [
-        v for v in measured if v not in rungs(measured, django_driver) and measurements.compare(v, first)
+    climbed = [(d, _comparable(measurements, rungs)) for d, rungs in climbs(measured, django_driver).items()]
+    found = [(driver, rungs) for driver, rungs in climbed if len(rungs) > 1] or climbed[:1]
+    standing = {variant for _, rungs in found for variant in rungs}
+    beside = [variant for variant in measured if variant not in standing]
+    return [
+        _ladder(measurements, driver, rungs, [] if at else beside)
+        for at, (driver, rungs) in enumerate(found)
+        if rungs
     ]
+
+
+def _ladder(
+    measurements: Measurements, driver: str, climbed: list[Variant], beside: list[Variant]
+) -> dict[str, Any]:
+    first = climbed[0]
     return {
+        "workload": first.workload,
         "route": first.route,
         "mode": first.mode,
         "clients": first.clients,
         "placement": first.placement,
+        "driver": driver,
         "steps": _steps(measurements, climbed),
-        "side": [_steps(measurements, [first, variant])[1] for variant in beside],
+        "side": [
+            _steps(measurements, [first, variant])[1]
+            for variant in beside
+            if measurements.compare(variant, first)
+        ],
     }
 
 

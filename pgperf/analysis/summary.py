@@ -9,7 +9,7 @@ from typing import Any
 from pgperf.analysis import cpu, latency
 from pgperf.analysis.compare import levels
 from pgperf.analysis.contrasts import Comparison, Measurements, ops_per_s
-from pgperf.analysis.ladder import ladder, rungs
+from pgperf.analysis.ladder import climbs, ladders
 from pgperf.analysis.outcome import CONFIDENCE, Outcome, judge
 from pgperf.analysis.samples import interval
 from pgperf.records import Definition, Variant, VariantBlock
@@ -31,7 +31,6 @@ def summarise(
     measurements = Measurements(blocks)
     originals = [variant for variant in variants if not variant.copy]
     groups = _same_but_layer(originals)
-    ladders = (ladder(measurements, group, django_driver) for group in groups)
     return {
         "analysis_version": ANALYSIS_VERSION,
         "variants": [_variant_row(measurements, variant, blocks) for variant in variants],
@@ -44,7 +43,7 @@ def summarise(
             ],
             [(variant, replace(variant, copy=0)) for variant in variants if variant.copy],
         ),
-        "ladders": [found for found in ladders if found],
+        "ladders": [found for group in groups for found in ladders(measurements, group, django_driver)],
         "levels": levels(measurements, originals, bases(originals)),
     }
 
@@ -71,7 +70,8 @@ def _layer_pairs(groups: Iterable[list[Variant]], django_driver: str) -> Iterato
     for group in groups:
         base = _base(group)
         yield from ((variant, base) for variant in group if variant != base)
-        yield from ((upper, lower) for lower, upper in pairwise(rungs(group, django_driver)) if lower != base)
+        for rungs in climbs(group, django_driver).values():
+            yield from ((upper, lower) for lower, upper in pairwise(rungs) if lower != base)
 
 
 def _route_pairs(definition: Definition, variants: Sequence[Variant]) -> Iterator[tuple[Variant, Variant]]:

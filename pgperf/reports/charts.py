@@ -22,7 +22,7 @@ CPU_ROLES = ("client_user", "client_sys", "pooler", "server", "unattributed")
 
 def time_split(ladders: Sequence[Ladder]) -> Chart:
     """Where a query's time goes: one bar per ladder, one segment per layer, µs per operation."""
-    layers = list(dict.fromkeys(step["layer"] for ladder in ladders for step in ladder["steps"]))
+    parts = list(dict.fromkeys(_part(step["layer"]) for ladder in ladders for step in ladder["steps"]))
     return {
         "kind": "stack",
         "label": _(
@@ -52,7 +52,7 @@ def ladder_chart(ladder: Ladder, ladders: Sequence[Ladder]) -> Chart:
         "rows": [rung_lines(rung, beside=index >= climbed) for index, rung in enumerate(rungs)],
         "stands_on": [index - 1 if index < climbed else 0 for index in range(len(rungs))],
         "values": [rung["us"] for rung in rungs],
-        "colours": [f"layer-{rung['layer']}" for rung in rungs],
+        "colours": [colour(rung["layer"]) for rung in rungs],
         "whiskers": [_whisker(rung) for rung in rungs],
         "ends": [_rung_end(rung, index) for index, rung in enumerate(rungs)],
         "max": _shared_maximum(ladders),
@@ -78,7 +78,7 @@ def throughput(variants: Sequence[VariantResult]) -> Chart:
         "axis": _("operations per second"),
         "rows": [variant_lines(variant) for variant in shown],
         "values": [variant.ops_per_s for variant in shown],
-        "colours": [f"layer-{variant.layer}" for variant in shown],
+        "colours": [colour(variant.layer) for variant in shown],
         "ends": [figures.number(variant.ops_per_s) for variant in shown],
     }
 
@@ -144,6 +144,20 @@ def layer_title(layer: str) -> str:
     return LAYERS[layer].title if layer in LAYERS else layer
 
 
+def colour(layer: str) -> str:
+    """The CSS variable of a layer; what is the same on another driver or in another implementation shares it."""
+    same = _part(layer)
+    return f"layer-{_FAMILIES.get(same, same)}"
+
+
+_FAMILIES = {"psycopg_c": "psycopg", "psycopg_binary": "psycopg", "psycopg_python": "psycopg"}
+
+
+def _part(layer: str) -> str:
+    """What a ladder has in the layer's place on any driver: Django's parts are the same on psycopg2."""
+    return layer.removesuffix("_psycopg2")
+
+
 def variant_lines(variant: VariantResult) -> list[str]:
     """A variant's label over two lines: the layer, then all the rest that its label has."""
     _layer, _dot, rest = variant.label.partition(" · ")
@@ -170,10 +184,10 @@ def _lines(title: str) -> list[str]:
     return [route, rest] if rest else [route]
 
 
-def _split_series(layer: str, ladders: Sequence[Ladder]) -> dict[str, Any]:
-    by_layer = [{step["layer"]: step for step in ladder["steps"]} for ladder in ladders]
-    values = [_own_share(steps.get(layer)) for steps in by_layer]
-    return {"name": layer_title(layer), "colour": f"layer-{layer}", "values": values}
+def _split_series(part: str, ladders: Sequence[Ladder]) -> dict[str, Any]:
+    by_part = [{_part(step["layer"]): step for step in ladder["steps"]} for ladder in ladders]
+    values = [_own_share(steps.get(part)) for steps in by_part]
+    return {"name": layer_title(part), "colour": colour(part), "values": values}
 
 
 def _own_share(step: dict[str, Any] | None) -> float | None:

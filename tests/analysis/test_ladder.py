@@ -1,12 +1,15 @@
 """Steps that add up, with rungs missing, with side rungs, from exact and from noisy times."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.analysis.contrasts import Measurements
-from pgperf.analysis.ladder import adjusted, ladder, rungs
+from pgperf.analysis.ladder import adjusted, climbs, ladders
 from pgperf.records import Variant
 
 from .synthetic import block, blocks, variant
@@ -14,22 +17,33 @@ from .synthetic import block, blocks, variant
 LAYERS = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
 US = {"libpq": 60.0, "psycopg2": 64.0, "psycopg": 70.0, "django_cursor": 90.0, "django_orm": 210.0}
 VARIANTS = [variant(layer) for layer in LAYERS]
+ON_PSYCOPG2 = {"django_cursor_psycopg2": 80.0, "django_orm_psycopg2": 190.0}
+ALL_US = {**US, **ON_PSYCOPG2, "asyncpg": 50.0}
 
 
 def exact(of: Variant, number: int, round_: int) -> float:
-    return US[of.layer]
+    return ALL_US[of.layer]
 
 
 def noisy(seed: int = 1):  # type: ignore[no-untyped-def]
     rng = np.random.default_rng(seed)
-    return lambda of, number, round_: US[of.layer] * rng.lognormal(0, 0.03)
+    return lambda of, number, round_: ALL_US[of.layer] * rng.lognormal(0, 0.03)
+
+
+def ladder(
+    measurements: Measurements, variants: Sequence[Variant], django_driver: str
+) -> dict[str, Any] | None:
+    """The one ladder there is, if any."""
+    found = ladders(measurements, variants, django_driver)
+    assert len(found) < 2
+    return found[0] if found else None
 
 
 def test_known_steps() -> None:
     found = ladder(Measurements(blocks(VARIANTS, 6, 5, exact)), VARIANTS, "psycopg")
     assert found
-    assert {key: found[key] for key in ("route", "mode", "clients", "placement")} == {
-        "route": "socket", "mode": "simple", "clients": 1, "placement": "apart",
+    assert {key: found[key] for key in ("route", "mode", "clients", "placement", "driver")} == {
+        "route": "socket", "mode": "simple", "clients": 1, "placement": "apart", "driver": "psycopg",
     }  # fmt: skip
     steps = found["steps"]
     assert [step["layer"] for step in steps] == ["libpq", "psycopg", "django_cursor", "django_orm"]
@@ -101,7 +115,31 @@ def test_a_rung_that_shares_no_round_is_left_out() -> None:
 
 
 def test_rungs_ignore_the_order_they_come_in() -> None:
-    assert rungs(VARIANTS[::-1], "psycopg") == rungs(VARIANTS, "psycopg")
+    assert climbs(VARIANTS[::-1], "psycopg") == climbs(VARIANTS, "psycopg")
+
+
+def test_psycopg2_has_a_ladder_of_its_own_where_django_runs_on_it_too() -> None:
+    everything = [variant(layer) for layer in ALL_US]
+    own, other = ladders(Measurements(blocks(everything, 6, 5, exact)), everything, "psycopg")
+    assert [step["layer"] for step in own["steps"]] == ["libpq", "psycopg", "django_cursor", "django_orm"]
+    assert [side["layer"] for side in own["side"]] == ["asyncpg"]
+    assert (own["driver"], other["driver"], other["side"]) == ("psycopg", "psycopg2", [])
+    assert [step["layer"] for step in other["steps"]] == ["libpq", "psycopg2", *ON_PSYCOPG2]
+    assert [step["step_us"] for step in other["steps"]] == pytest.approx([60, 4, 16, 110])
+
+
+def test_a_ladder_of_the_ground_alone_gives_way_to_the_other() -> None:
+    present = [variant(layer) for layer in ("libpq", "psycopg2", *ON_PSYCOPG2, "asyncpg")]
+    found = ladder(Measurements(blocks(present, 6, 5, exact)), present, "psycopg")
+    assert found
+    assert found["driver"] == "psycopg2"
+    assert [side["layer"] for side in found["side"]] == ["asyncpg"]
+
+
+def test_a_site_on_psycopg2_has_one_ladder() -> None:
+    found = ladder(Measurements(blocks(VARIANTS, 6, 5, exact)), VARIANTS, "psycopg2")
+    assert found
+    assert found["driver"] == "psycopg2"
 
 
 heights = st.lists(st.integers(-1000, 1000).map(float), min_size=1, max_size=6)

@@ -119,7 +119,7 @@ class TestRun:
     @pytest.mark.parametrize(
         ("words", "said"),
         [
-            (["nope"], "There is no benchmark 'nope'; there is orm-overhead, spin."),
+            (["nope"], "There is no benchmark 'nope'; there is layers-and-modes, orm-overhead, spin."),
             (["spin", "--database", "nope"], "There is no database 'nope'; there is demo."),
             (["spin", "--clients", "0"], "clients: "),
             (["spin", "--clients", "eight"], "no list of whole numbers"),

@@ -2,8 +2,11 @@
 
 from pgperf.catalog.base import CatalogBenchmark, Fixture
 from pgperf.catalog.fixtures import FIXTURES
+from pgperf.catalog.layers_and_modes import LAYERS_AND_MODES
 from pgperf.catalog.orm_overhead import ORM_OVERHEAD
 
 __all__ = ["BENCHMARKS", "FIXTURES", "CatalogBenchmark", "Fixture"]
 
-BENCHMARKS: dict[str, CatalogBenchmark] = {benchmark.name: benchmark for benchmark in (ORM_OVERHEAD,)}
+BENCHMARKS: dict[str, CatalogBenchmark] = {
+    benchmark.name: benchmark for benchmark in (ORM_OVERHEAD, LAYERS_AND_MODES)
+}

@@ -30,7 +30,7 @@ def time_split(ladders: Sequence[Ladder]) -> Chart:
         ),
         "axis": _("µs per operation"),
         "rows": [_lines(ladder_title(ladder, ladders)) for ladder in ladders],
-        "series": [_split_series(layer, ladders) for layer in layers],
+        "series": [_split_series(part, ladders) for part in parts],
         "whiskers": [_whisker(ladder["steps"][-1]) for ladder in ladders],
         "ends": [_("%s µs") % figures.number(ladder["steps"][-1]["us"]) for ladder in ladders],
         "max": _shared_maximum(ladders),

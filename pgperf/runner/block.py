@@ -10,11 +10,13 @@ import numpy as np
 
 from pgperf import wire
 from pgperf.analysis import latency
-from pgperf.records import Plan, Route, SliceRecord, VariantBlock
+from pgperf.records import Definition, Plan, Route, SliceRecord, VariantBlock
 from pgperf.runner.group import Durations, Group, measure, started
 from pgperf.runner.placement import Seats
 from pgperf.runner.plan import round_order
 
+_TRIAL = wire.Slice(seq=0, lead_in_ops=1, lead_in_ns=0, count=2)
+_WARM_UP_MOST_S = 3.0
 _PILOT_OPS = 20
 _WINDOW_MIN_NS = 50_000_000  # longer ones are no steadier: noise differs from slice to slice, not within
 _WINDOW_MAX_NS = 5_000_000_000
@@ -95,13 +97,22 @@ def _resident(bench: Bench, cohort: int, block: int) -> Iterator[list[Group]]:
 
 
 def _warm_up(bench: Bench, groups: list[Group]) -> None:
-    """The same for every variant, all of them at once: nothing is recorded, and the wall clock is spared."""
-    definition = bench.plan.definition
-    request = wire.Slice(0, 0, definition.warm_up_ops, definition.warm_up_ms * 1_000_000, 0, 1)
+    """All variants at once: nothing is recorded, and the wall clock is spared. Slow work gets fewer operations."""
     for group in groups:
+        group.begin(_TRIAL)
+    for group in groups:
+        group.learn(_TRIAL)
+    requests = [_warm_up_of(bench.plan.definition, group) for group in groups]
+    for group, request in zip(groups, requests, strict=True):
         group.begin(request)
-    for group in groups:
+    for group, request in zip(groups, requests, strict=True):
         group.collect(request)
+
+
+def _warm_up_of(definition: Definition, group: Group) -> wire.Slice:
+    most = int(_WARM_UP_MOST_S / group.op_s) if group.op_s else definition.warm_up_ops
+    ops = max(1, min(definition.warm_up_ops, most))
+    return wire.Slice(0, 0, ops, definition.warm_up_ms * 1_000_000, 0, 1)
 
 
 def _pilot(bench: Bench, groups: list[Group]) -> wire.Slice:

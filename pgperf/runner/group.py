@@ -18,6 +18,8 @@ Durations = NDArray[np.uint64]
 
 _START_TIMEOUT_S = 60.0
 _SLICE_GRACE_S = 15.0
+#: How many times longer than when it was tried an operation may take before its client is given up.
+_PATIENCE = 4
 #: Between arming several clients and their common start.
 _ARM_NS = 20_000_000
 
@@ -33,6 +35,7 @@ class Group:
     server_pids: list[int] = field(default_factory=list)
     pooled: bool = False  # is there a pooler on its route?
     pooler_pid: int | None = None
+    op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
 
     def run(self, request: wire.Slice) -> tuple[list[wire.SliceReply], list[Durations]]:
         """Drive every client through one slice; replies and durations (ns) in client order."""
@@ -47,8 +50,17 @@ class Group:
             for client in self.clients:
                 client.expect(wire.Armed, _SLICE_GRACE_S)
 
+    def learn(self, request: wire.Slice) -> None:
+        """Collect a slice of a few operations and remember how long one takes, so that slow work gets its time."""
+        _replies, durations = self._collect(request, _PATIENCE * _SLICE_GRACE_S)
+        self.op_s = max(float(each.mean()) for each in durations) / 1e9
+
     def collect(self, request: wire.Slice) -> tuple[list[wire.SliceReply], list[Durations]]:
-        timeout = _SLICE_GRACE_S + (request.lead_in_ns + request.window_ns) / 1e9
+        expected_s = (request.lead_in_ns + request.window_ns) / 1e9
+        expected_s += _PATIENCE * self.op_s * (request.lead_in_ops + request.count)
+        return self._collect(request, _SLICE_GRACE_S + expected_s)
+
+    def _collect(self, request: wire.Slice, timeout: float) -> tuple[list[wire.SliceReply], list[Durations]]:
         replies = [client.expect(wire.SliceReply, timeout) for client in self.clients]
         raw = [c.read_bytes(r.nbytes, _SLICE_GRACE_S) for c, r in zip(self.clients, replies, strict=True)]
         return replies, [np.frombuffer(data, dtype="<u8") for data in raw]

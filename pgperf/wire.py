@@ -270,7 +270,13 @@ def scrub(text: str, secrets: Mapping[str, str]) -> str:
 def _forms(secret: str) -> list[str]:
     """What a secret looks like in messages: in connection strings, SQL, Python's quotes, JSON, URLs; longest first."""
     doubled = secret.replace("\\", "\\\\")
-    quoted = {doubled.replace("'", "\\'"), doubled.replace('"', '\\"'), secret.replace("'", "''"), json.dumps(secret)[1:-1]}
+    quoted = {
+        doubled.replace("'", "\\'"),
+        doubled.replace('"', '\\"'),
+        secret.replace("'", "''"),
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+    }
     plain = {secret, doubled, repr(secret)[1:-1], *quoted}
     escaped = {form.encode("ascii", "backslashreplace").decode() for form in plain}
     return sorted(filter(None, {*plain, *escaped, _percent(secret)}), key=len, reverse=True)
@@ -279,6 +285,6 @@ def _forms(secret: str) -> list[str]:
 def _percent(secret: str) -> str:
     """As a URL has it: all but letters, digits and _.-~ as %XX."""
     return "".join(
-        chr(byte) if chr(byte).isalnum() and byte < 128 or chr(byte) in "_.-~" else f"%{byte:02X}"
+        chr(byte) if (chr(byte).isalnum() and byte < 128) or chr(byte) in "_.-~" else f"%{byte:02X}"
         for byte in secret.encode(errors="replace")
     )

@@ -2,6 +2,8 @@
 
 import io
 import json
+import urllib.parse
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -181,3 +183,25 @@ def test_scrub_names_what_it_took_and_skips_empty_secrets() -> None:
     assert (
         wire.scrub("login hunter2 failed", {"password": "hunter2", "other": ""}) == "login <password> failed"
     )
+
+
+@pytest.mark.parametrize("secret", ["pl41n", "it's", 'say "hi"', "back\\slash", "a'b\\c \"d%ü\n", "%20&="])
+@pytest.mark.parametrize(
+    "quote",
+    [
+        str,
+        repr,
+        ascii,
+        json.dumps,
+        lambda secret: json.dumps(secret, ensure_ascii=False),
+        lambda secret: urllib.parse.quote(secret, safe=""),
+        lambda secret: secret.replace("'", "''"),
+        lambda secret: repr(f"password='{secret}'"),
+        lambda secret: "".join(f"\\{c}" if c in "\\'" else c for c in secret),
+    ],
+)
+def test_scrub_knows_a_secret_in_quotes(secret: str, quote: Callable[[str], str]) -> None:
+    text = f"failed with {quote(secret)} there"
+    scrubbed = wire.scrub(text, {"password": secret})
+    assert "<password>" in scrubbed
+    assert secret not in scrubbed

@@ -1,0 +1,29 @@
+"""Runs of a benchmark named `broken` raise where the password is at hand."""
+
+from typing import Any
+
+from django.apps import AppConfig
+
+
+class FailingConfig(AppConfig):
+    name = "tests.security.failing"
+
+    def ready(self) -> None:
+        from pgperf import perform  # only now are there models
+
+        perform.execute = failing(perform.execute)
+
+
+def failing(execute: Any) -> Any:
+    """The same, but for that benchmark an exception that holds the password in every form, and a cause that does."""
+
+    def run(plan: Any, routes: Any, *args: Any) -> Any:
+        if plan.definition.benchmark != "broken":
+            return execute(plan, routes, *args)
+        route = next(iter(routes.values()))
+        try:
+            raise KeyError(route.password)
+        except KeyError as error:
+            raise RuntimeError(f"no such password={route.password} {route.password!r} {route}") from error
+
+    return run

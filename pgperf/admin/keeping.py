@@ -17,7 +17,7 @@ from pgperf.admin import audit, pages
 from pgperf.exceptions import InvalidDefinition
 from pgperf.models import Run
 
-_SHOWN_OF_NOTES = 60
+_SHOWN_OF_NOTES = 40
 
 
 class NotesForm(forms.Form):

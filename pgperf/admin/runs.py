@@ -48,12 +48,12 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
     list_display = (
         "name",
         "state",
+        "remark",
         "requested",
         "duration",
         "length",
         "database_name",
         "who",
-        "remark",
     )
     list_filter = ("status", "pinned", "quick", "benchmark_name", "database_name", "requested_at")
     search_fields = ("benchmark_name", "database_name", "worker", "error", "notes")

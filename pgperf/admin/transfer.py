@@ -178,10 +178,9 @@ class DefinitionAdmin(pages.Styled, Guarded):
         return pages.render(self, request, "admin/pgperf/transfer/import.html", context)
 
     def _columns(self) -> list[tuple[str, str]]:
-        """Each column, and what the model says about it."""
-        fields = {field.name: field for field in self.opts.get_fields()}
-        names = [column.column_name for column in self.resource_class().fields.values()]
-        return [(name, str(getattr(fields.get(name), "help_text", ""))) for name in names]
+        """Each column, and what to write into it."""
+        columns = self.resource_class().fields.values()
+        return [(column.column_name, column.widget.hint()) for column in columns]
 
     # Export
 

@@ -60,8 +60,16 @@ class Cell(Widget):
     def read(self, value: Any, reading: Reading) -> Any:
         raise NotImplementedError
 
+    def hint(self) -> str:
+        """What to write, for the page that asks for the file."""
+        return str(self.field.help_text)
+
 
 class TextCell(Cell):
+    def hint(self) -> str:
+        choices = [str(value) for value, _label in self.field.flatchoices if value]
+        return _("One of: %s.") % ", ".join(choices) if choices else super().hint()
+
     def blank(self) -> Any:
         return None if self.field.null else ""
 
@@ -74,6 +82,9 @@ class TextCell(Cell):
 
 
 class BoolCell(Cell):
+    def hint(self) -> str:
+        return f"{_('true or false.')} {super().hint()}"
+
     def read(self, value: Any, reading: Reading) -> bool:
         if isinstance(value, bool):
             return value
@@ -84,6 +95,9 @@ class BoolCell(Cell):
 
 
 class IntCell(Cell):
+    def hint(self) -> str:
+        return f"{_('A whole number.')} {super().hint()}"
+
     def read(self, value: Any, reading: Reading) -> int:
         if type(value) is int:
             return value
@@ -106,6 +120,10 @@ class FloatCell(Cell):
 class JsonCell(Cell):
     """A list or an object; in a spreadsheet its JSON text."""
 
+    def hint(self) -> str:
+        kind = _("An object.") if self.field.get_default() == {} else _("A list.")
+        return f"{kind} {super().hint()}"
+
     def read(self, value: Any, reading: Reading) -> Any:
         if reading.flat and isinstance(value, str):
             value = from_json(value)
@@ -115,6 +133,10 @@ class JsonCell(Cell):
 
 class NameCell(Cell):
     """Another definition by its name."""
+
+    def hint(self) -> str:
+        named = _("The name of a %s.") % self.field.related_model._meta.verbose_name
+        return f"{named} {super().hint()}"
 
     def render(self, value: Any, obj: Any = None, **_kwargs: Any) -> Any:
         return None if value is None else value.name

@@ -50,6 +50,9 @@ class HeldColumn(Column):
 class NamesCell(NameCell):
     """Several definitions by their names, as a list."""
 
+    def hint(self) -> str:
+        return f"{_('A list of names.')} {self.field.help_text}"
+
     def blank(self) -> Any:
         return []
 
@@ -78,6 +81,10 @@ class TargetsCell(Cell):
     def __init__(self) -> None:
         super().__init__(models.JSONField(default=list))
         self.cells = {field.name: cell_of(field) for field in target_fields()}
+
+    def hint(self) -> str:
+        hint = _("A list of objects with %s; routes that it does not list are removed.")
+        return hint % ", ".join(self.cells)
 
     def blank(self) -> Any:
         return []

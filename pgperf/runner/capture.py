@@ -220,7 +220,11 @@ def as_text(value: bytes | None, form: int, oid: int) -> str | None:
 def _lower(definition: Definition, skipped: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for layer in definition.layers:
         for mode in definition.modes:
-            if layer not in ("django_orm", "fake") and not {layer, f"{layer}/{mode}"} & set(skipped):
+            if (
+                layer != "fake"
+                and not layers.calls_orm(layer)
+                and not {layer, f"{layer}/{mode}"} & set(skipped)
+            ):
                 yield layer, mode
 
 

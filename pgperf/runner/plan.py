@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby, pairwise, product
 
 from pgperf.exceptions import InvalidDefinition
-from pgperf.layers import LAYERS
+from pgperf.layers import LAYERS, calls_orm
 from pgperf.records import CONNECTS, Cohort, Definition, Plan, Variant
 
 #: Variants that stand by together. The whole of `orm-overhead` fits, so that all of it is compared directly.
@@ -43,7 +43,7 @@ def _names_of(variant: Variant) -> set[str]:
     """The names under which the variant may be skipped."""
     names = {variant.layer, f"{variant.layer}/{variant.mode}"}
     own = {of_workload(variant.workload, name) for name in names}
-    return names | own | (set() if variant.layer == "django_orm" else {below_orm(variant.workload)})
+    return names | own | (set() if calls_orm(variant.layer) else {below_orm(variant.workload)})
 
 
 def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:

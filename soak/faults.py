@@ -59,7 +59,7 @@ def main() -> int:
 def _row(result: dict[str, Any]) -> str:
     took = sorted(result.get("took", []))
     middle, longest = (f"{took[len(took) // 2]:.1f}", f"{took[-1]:.1f}") if took else ("–", "–")
-    held = f"{result['count'] - len(result['wrong'])}/{result['count']}"
+    held = f"{max(0, result['count'] - len(result['wrong']))}/{result['count']}"
     cells = [result["kind"], str(result["count"]), held, middle, longest, result.get("measured", "")]
     return "| " + " | ".join(cells) + " |"
 

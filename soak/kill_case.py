@@ -1,5 +1,6 @@
 """One kill: ask for a run, kill somebody at the given moment, and see what becomes of it all."""
 
+import logging
 import re
 import threading
 import time
@@ -9,11 +10,14 @@ from typing import Any
 
 from django.db import connection
 
+from pgperf import patience
 from pgperf.models import Database, Run
 from soak import small_runs
 from soak.browser import Browser
 from soak.site import PARTS, Site, await_true, kill_and_await
 from soak.small_runs import await_end, blocks_of, fresh, is_over, look, shown
+
+logging.getLogger(patience.__name__).setLevel(logging.ERROR)  # that the database goes away is the point here
 
 TERMINAL_WITHIN_S = 60.0
 _NEXT_WITHIN_S = 60.0
@@ -91,6 +95,17 @@ class Performer:
             env["PGPERF_URL"], env["PGPERF_ADMIN_USER"], env["PGPERF_ADMIN_PASSWORD"]
         )
 
+        self._lasts_s = self._measure()
+
+    def _measure(self) -> float:
+        """How long a run lasts that nobody disturbs."""
+        begin = time.monotonic()
+        run = small_runs.ask(self._benchmark, self._database)
+        await_end(run, TERMINAL_WITHIN_S)
+        if fresh(run).status != Run.Status.DONE:
+            raise RuntimeError(f"an undisturbed run is {fresh(run).status}: {fresh(run).error}")
+        return time.monotonic() - begin
+
     def perform(self, case: dict[str, Any]) -> dict[str, Any]:
         seen = self._kill_web(case) if case["victim"] == "web" else self._kill(case)
         return {
@@ -98,6 +113,7 @@ class Performer:
             "status": seen.status,
             "error": seen.error,
             "moment": seen.moment,
+            "stored": len(seen.before) * small_runs.BLOCKS // _all_blocks(),
             "terminal_s": seen.terminal_s,
             "orphans": seen.orphans,
             "backends": seen.backends,
@@ -114,7 +130,7 @@ class Performer:
         run = small_runs.ask(self._benchmark, self._database)
         if victim == "client":
             await_true(lambda: bool(self._site.clients()) or is_over(run), _VICTIM_WITHIN_S, 0.01)
-        time.sleep(case["after_s"])
+        time.sleep(case["share"] * self._lasts_s)
         moment, before = _moment(run), blocks_of(run)
         extra = self._strike(victim, case["which"])
         begin = time.monotonic()
@@ -168,7 +184,7 @@ class Performer:
         answers: list[int] = []
         click = threading.Thread(target=self._click, args=(token, answers))
         click.start()
-        time.sleep(case["after_s"])
+        time.sleep(case["click_s"])
         found = look(lambda: Run.objects.filter(request_token=token).first())
         moment = _moment(found) if found else "before the run was stored"
         before = blocks_of(found) if found else []

@@ -16,9 +16,11 @@ from typing import Any
 from soak import lanes
 
 VICTIMS = ("worker", "pool child", "client", "backend", "postmaster", "PgBouncer", "Redis", "web")
-#: Seconds from the request within which a moment is drawn; a run of a case takes about so long.
-_SPAN_S = {"client": 3.0, "web": 1.5}
-_USUAL_SPAN_S = 7.0
+#: A moment is a share of what an undisturbed run of this lane took, so that a busy machine shifts none; a client's
+#: is counted from the first client on.
+_SHARES = {"client": 0.7}
+_USUAL_SHARE = 1.05
+_WEB_SPAN_S = 1.5  # around the click; the run itself does not need the web process
 _RESTART_SPAN_S = 3.0
 
 
@@ -30,7 +32,8 @@ def case(seed: int, number: int) -> dict[str, Any]:
         "seed": seed,
         "number": number,
         "victim": victim,
-        "after_s": round(draw.uniform(0, _SPAN_S.get(victim, _USUAL_SPAN_S)), 3),
+        "share": round(draw.uniform(0, _SHARES.get(victim, _USUAL_SHARE)), 3),
+        "click_s": round(draw.uniform(0, _WEB_SPAN_S), 3),
         "which": draw.random(),  # which of several processes, as a share of their list
         "restart_s": round(draw.uniform(0, _RESTART_SPAN_S), 3),
         "alone": draw.random() < 0.5,  # a worker that comes back only when its run counts as lost
@@ -63,9 +66,10 @@ def table(results: list[dict[str, Any]]) -> str:
     """One line a victim, as docs/reliability.md has it."""
     lines = [
         "",
-        "| killed | cases | ended as | s until failed or lost shows, median | longest | orphans | backends | blocks lost "
+        "| killed | cases | with 0, 1, 2, 3 blocks stored | ended as | s until failed or lost, median | longest "
+        "| orphans | backends | blocks lost "
         "| performed twice | next run done |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     known = [result for result in results if "status" in result]
     groups = [(victim, [result for result in known if result["victim"] == victim]) for victim in VICTIMS]
@@ -77,10 +81,11 @@ def _row(victim: str, own: list[dict[str, Any]]) -> str:
     ended = ", ".join(
         f"{count} {status}" for status, count in Counter(r["status"] for r in own).most_common()
     )
+    stored = Counter(result["stored"] for result in own)
     took = [result["terminal_s"] for result in own if result["status"] != "done"]
     median, longest = (f"{statistics.median(took):.1f}", f"{max(took):.1f}") if took else ("–", "–")
     cells = [
-        victim, len(own), ended, median, longest, *(
+        victim, len(own), ", ".join(str(stored[blocks]) for blocks in range(4)), ended, median, longest, *(
             sum(result[name] for result in own) for name in ("orphans", "backends", "blocks_lost", "again")
         ), f"{sum(result['next_done'] for result in own)}/{len(own)}",
     ]  # fmt: skip

@@ -61,11 +61,6 @@ class Site:
         assert process
         return process.pid
 
-    def add(self, part: Part) -> None:
-        """Start one more part; it ends with the stack."""
-        self._stack.running.append(part)
-        part.start()
-
     def kill(self, name: str) -> None:
         """kill -9 of a part, and wait until it is gone."""
         process = self.part(name).process

@@ -77,9 +77,9 @@ def test_findings_remember_what_does_not_hold() -> None:
 def test_the_table_has_a_line_for_each_victim() -> None:
     result = {
         **kills.case(1, 2), "status": "failed", "terminal_s": 0.4, "orphans": 0, "backends": 0, "blocks_lost": 0,
-        "again": 0, "next_done": 1, "wrong": [], "moment": "", "error": "",
+        "again": 0, "next_done": 1, "wrong": [], "moment": "", "error": "", "stored": 1,
     }  # fmt: skip
-    assert "| client | 1 | 1 failed | 0.4 | 0.4 | 0 | 0 | 0 | 0 | 1/1 |" in kills.table([result])
+    assert "| client | 1 | 0, 1, 0, 0 | 1 failed | 0.4 | 0.4 | 0 | 0 | 0 | 0 | 1/1 |" in kills.table([result])
 
 
 @pytest.mark.parametrize("campaign", whole.CAMPAIGNS.values(), ids=list(whole.CAMPAIGNS))

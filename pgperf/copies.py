@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db import models, router, transaction
 
 from pgperf.exceptions import InvalidDefinition
+from pgperf.fields import group_ids, set_groups
 from pgperf.models import Benchmark, Run, Workload
 
 _COPIED = re.compile(r"-copy(-\d+)?$")
@@ -48,7 +49,7 @@ def from_run(run: Run) -> Benchmark:
         _check(benchmark)
         benchmark.save(using=using, force_insert=True)
         if run.benchmark:
-            benchmark.groups.set(run.benchmark.groups.all())
+            set_groups(benchmark, group_ids(run.benchmark))
     return benchmark
 
 

@@ -8,7 +8,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from pgperf import validators, workload_rules
+from pgperf import fields, validators, workload_rules
 
 
 class Database(models.Model):
@@ -42,7 +42,7 @@ class Database(models.Model):
     )
     notes = models.TextField(_("notes"), blank=True)
     #: db_constraint=False: groups may live in another database.
-    groups = models.ManyToManyField(
+    groups = fields.GroupsField(
         Group,
         verbose_name=_("groups"),
         blank=True,
@@ -236,7 +236,7 @@ class Benchmark(models.Model):
         validators=[MaxValueValidator(5000)],
         help_text=_("0: a pilot sets it, 50 ms to 5 s."),
     )
-    groups = models.ManyToManyField(
+    groups = fields.GroupsField(
         Group,
         verbose_name=_("groups"),
         blank=True,
@@ -280,9 +280,8 @@ class Run(models.Model):
     definition = models.JSONField(_("definition"))
     definition_hash = models.CharField(_("definition hash"), max_length=64, db_index=True)
     #: db_constraint=False: the user model may live in another database.
-    requested_by = models.ForeignKey(
+    requested_by = fields.UserField(
         settings.AUTH_USER_MODEL,
-        models.SET_NULL,
         null=True,
         blank=True,
         db_constraint=False,

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from django.contrib.auth import get_user_model
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
+from pgperf.fields import group_ids
 from pgperf.models import Benchmark, Database, Run
 
 M = TypeVar("M", bound=Model)
@@ -52,7 +53,7 @@ def refusal(run: Run) -> str:
 def remember_groups(sender: type[Model], instance: Database | Benchmark, using: str, **_: Any) -> None:
     """pre_delete handler: runs of a row that had groups do not become everybody's when it goes."""
     name = "database" if isinstance(instance, Database) else "benchmark"
-    if instance.groups.exists():
+    if group_ids(instance):
         Run.objects.using(using).filter(**{name: instance}).update(restricted=True)
 
 

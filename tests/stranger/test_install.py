@@ -79,7 +79,7 @@ class Shell:
             name=command,
             argv=["bash", "-c", f"exec {command}"],
             log=self.folder / "worker.log",
-            answers=lambda part: " ready." in part.log_since_start(),
+            answers=lambda part: True,  # it says nothing more; the run waits in the queue until it is there
             polite=signal.SIGQUIT,
             cwd=self.folder,
             env=self.env,

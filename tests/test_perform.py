@@ -5,6 +5,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, OperationalError, connection
 from django.utils import timezone
 
 from pgperf import layers, perform, runs, store
@@ -23,6 +24,7 @@ from pgperf.models import Benchmark, Database, Run, Target
 from pgperf.records import Definition, Route
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, execute
+from tests.databases import terminate_own_backend
 from tests.factories import make_database, make_run
 from tests.runner.builders import definition
 
@@ -278,6 +280,73 @@ class TestHeartbeat:
         with perform._Recorder(run, None, 5.0).pulse(0.05):
             assert tried.acquire(timeout=10)
             assert tried.acquire(timeout=10)
+
+
+class TestARestartOfTheSitesDatabase:
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+    def test_does_not_stop_a_run(self, database: Database, settings: Any, share: float) -> None:
+        settings.PGPERF = {**settings.PGPERF, "HEARTBEAT_SECONDS": 0.0}
+        run = perform.perform(ask(database).pk, "w@h", Watch(_act_after(share, terminate_own_backend)))
+        assert (run.status, run.error) == (Status.DONE, "")
+        assert len(store.load_blocks(run)) == 3 * 2
+
+    @pytest.mark.django_db(transaction=True)
+    def test_does_not_hide_why_a_run_failed(self, database: Database) -> None:
+        def cut_and_fail() -> None:
+            terminate_own_backend()
+            raise ClientFailed("died")
+
+        run = perform.perform(ask(database).pk, "w@h", Watch(_act_after(0.6, cut_and_fail)))
+        assert (run.status, run.error, run.summary["partial"]) == (Status.FAILED, "died", True)
+
+    @pytest.mark.django_db(transaction=True)
+    def test_that_lasts_too_long_stops_it(
+        self, database: Database, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def away(*_: Any) -> None:
+            raise OperationalError("the server is gone")
+
+        settings.PGPERF = {**settings.PGPERF, "HEARTBEAT_SECONDS": 0.0, "STALE_SECONDS": 0.3}
+        monkeypatch.setattr(runs, "heartbeat", away)
+        run = perform.perform(ask(database, definition(blocks=3, rounds=100)).pk, "w@h")
+        assert run.status == Status.FAILED
+        assert run.error.startswith("The site's own database, which holds the runs, failed or did not answer")
+
+    @pytest.mark.django_db(transaction=True)
+    def test_an_end_whose_commit_got_no_answer_is_an_end(self, database: Database) -> None:
+        run = runs.claim(ask(database).pk, "w@h")
+
+        def lose_the_answer() -> None:
+            runs.finish(run)
+            raise OperationalError("the connection was lost")
+
+        perform._end_once(run, Status.DONE, lose_the_answer)
+        assert Run.objects.get().status == Status.DONE
+
+    @pytest.mark.django_db(transaction=True)
+    def test_another_end_is_not_taken_for_ours(self, database: Database) -> None:
+        run = runs.claim(ask(database).pk, "w@h")
+
+        def lose_the_run() -> None:
+            runs.fail(run, "by somebody else")
+            raise OperationalError("the connection was lost")
+
+        with pytest.raises(FenceLost):
+            perform._end_once(run, Status.DONE, lose_the_run)
+
+
+@pytest.mark.parametrize("word", ["hang at connect", "hang at ready", "hang"])
+def test_a_client_that_hangs_holds_up_no_cancel(
+    database: Database, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.setattr(perform, "_LONG_ROUND_S", 0.0)
+    monkeypatch.setattr(runs, "is_cancelling", lambda run: True)
+    frozen = definition(warm_up_ops=100)
+    run = perform.perform(
+        ask(database, replace(frozen, workload=replace(frozen.workload, sql=word))).pk, "w@h"
+    )
+    assert (run.status, run.error) == (Status.CANCELLED, "cancelled on request")
 
 
 class TestLostRuns:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from celery.exceptions import TimeLimitExceeded, WorkerLostError
 from celery.worker import state
 from django.db import DatabaseError
 from django.utils import timezone
@@ -103,6 +104,42 @@ def test_the_thread_outlives_a_database_that_is_away(monkeypatch: pytest.MonkeyP
     thread.stop()
     thread.join(10)
     assert not thread.is_alive()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_whose_process_was_killed_is_lost_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    thread, said = workers.Beat("w@h", "pgperf"), threading.Event()
+    monkeypatch.setattr(thread, "_still_here", said.set)
+    monkeypatch.setattr(workers, "_beat", thread)
+    run, others = make_run(Run.Status.RUNNING, worker="w@h"), make_run(Run.Status.DONE, worker="w@h")
+    thread.start()
+    for one in (run, others):
+        killed = WorkerLostError("Worker exited prematurely: signal 9 (SIGKILL) Job: 3.")
+        workers.lose(SimpleNamespace(name=sending.TASK), exception=killed, args=(one.pk, 1))
+    assert said.wait(10)
+    thread.stop()
+    thread.join(10)
+    run.refresh_from_db()
+    others.refresh_from_db()
+    assert (run.status, others.status) == (Run.Status.LOST, Run.Status.DONE)
+    assert "signal 9 (SIGKILL)" in run.error
+
+
+@pytest.mark.parametrize(
+    ("task", "error"), [("site.tasks.mail", WorkerLostError("gone")), (sending.TASK, ValueError("ours"))]
+)
+def test_only_killed_processes_lose_runs(
+    beat: Beat, monkeypatch: pytest.MonkeyPatch, task: str, error: Exception
+) -> None:
+    monkeypatch.setattr(workers, "_beat", beat)
+    workers.lose(SimpleNamespace(name=task), exception=error, args=(1, 1))
+    assert not beat._losses
+
+
+def test_why_a_process_is_gone() -> None:
+    assert "(exitcode 155)" in workers.reason_of(WorkerLostError("Worker exited prematurely: exitcode 155."))
+    assert "(it ended)" in workers.reason_of(WorkerLostError("gone"))
+    assert "time limit" in workers.reason_of(TimeLimitExceeded(10))
 
 
 @pytest.mark.parametrize(("name", "measuring"), [(sending.TASK, True), ("site.tasks.mail", False)])

@@ -8,8 +8,9 @@ import time
 import pytest
 
 from pgperf import wire
-from pgperf.exceptions import ClientFailed, ProtocolError
-from pgperf.runner.launch import ClientProcess
+from pgperf.exceptions import ClientFailed, ProtocolError, RunCancelled
+from pgperf.runner import launch
+from pgperf.runner.launch import ClientProcess, looking
 
 
 def script(code: str, secret: str = "") -> ClientProcess:
@@ -38,6 +39,18 @@ def test_silence_ends_at_the_deadline() -> None:
         pytest.raises(ClientFailed, match="peer: no answer within its deadline"),
     ):
         client.expect(wire.Ready, 0.01)
+
+
+def test_whoever_waits_looks_up_and_may_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "_LOOK_S", 0.01)
+    looks = iter([None, None, RunCancelled("enough")])
+
+    def look() -> None:
+        if error := next(looks):
+            raise error
+
+    with looking(look), script("input()") as client, pytest.raises(RunCancelled, match="enough"):
+        client.expect(wire.Ready, 10)
 
 
 def test_a_client_that_ends_unasked_is_quoted_without_its_secret() -> None:

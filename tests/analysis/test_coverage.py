@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.coverage import Scenario, chosen, pooled, simulate
+from benchmarks.coverage import Scenario, TwoRuns, chosen, pooled, simulate, simulate_runs
 from pgperf.analysis.contrasts import Measurements
 from pgperf.analysis.outcome import judge
 from pgperf.records import Variant
@@ -33,6 +33,18 @@ def test_strays_do_not_break_it() -> None:
 def test_pooling_the_rounds_would_not_cover() -> None:
     """Why blocks are the sample: two processes of one program differ for as long as they live."""
     assert simulate(Scenario(6, 5, 0.02), TRIALS, {"pooled": pooled})["pooled"].coverage < 0.85
+
+
+@pytest.mark.parametrize("blocks", [(10, 10), (3, 10)])
+def test_two_runs_compare_over_libpq_on_whatever_machine(blocks: tuple[int, int]) -> None:
+    times, over = simulate_runs(TwoRuns(blocks, machine=0.1), TRIALS)
+    assert over.coverage >= 0.95 - SLACK
+    assert times.coverage < 0.7, "their times tell of the machine"
+
+
+def test_two_runs_on_a_machine_that_stays_compare_by_their_times() -> None:
+    times, _over = simulate_runs(TwoRuns((7, 7), machine=0.0), TRIALS)
+    assert times.coverage >= 0.95 - SLACK
 
 
 def test_five_per_cent_are_seen_and_nothing_is_not() -> None:

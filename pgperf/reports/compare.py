@@ -50,8 +50,10 @@ class Compared:
 
     @cached_property
     def headlines(self) -> list[str]:
-        """What differs, in sentences; that nothing does, in one."""
-        found = [_sentence(change) for change in self.changes if change.outcome == DIFFERS]
+        """What differs, in sentences; that nothing does, in one. A layer's time says no more than that over libpq."""
+        over = {change.label for change in self.of(OVER)}
+        told = [change for change in self.changes if change.measure == OVER or change.label not in over]
+        found = [_sentence(change) for change in told if change.outcome == DIFFERS]
         return found or [_("Nothing is shown to differ between the two runs.")]
 
     @property

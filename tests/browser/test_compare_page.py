@@ -1,0 +1,74 @@
+"""The comparison of two runs in a real browser, on stored results."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from pgperf.models import Run
+from tests import factories
+from tests.browser.test_run_page import INK, chart
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def runs(page: Page) -> tuple[Run, Run]:
+    """Two runs; the page of the second one over the first is open."""
+    first = factories.make_results(factories.make_run())
+    second = factories.make_results(factories.make_run(), slower={"django_orm": 1.1, "psycopg2": 0.97})
+    page.goto(f"/admin/pgperf/run/{second.pk}/compare/")
+    return first, second
+
+
+def test_dots_are_the_ratios_of_the_table(page: Page, runs: tuple[Run, Run]) -> None:
+    canvases = page.locator("canvas[data-chart]")
+    expect(canvases).to_have_count(2)
+    assert all(canvas.evaluate(INK) > 1000 for canvas in canvases.all())
+    for number, table in enumerate(page.locator("table.comparisons").all(), 1):
+        shown = table.locator("tbody tr td:nth-child(4)")
+        values = shown.evaluate_all("cells => cells.map(cell => Number(cell.dataset.value))")
+        assert chart(page, f"chart-compare-{number}")["data"] == [values]
+
+
+def test_one_is_on_the_chart_and_told_by_a_line(page: Page, runs: tuple[Run, Run]) -> None:
+    scale = page.evaluate(
+        """() => {
+            const scale = Chart.getChart(document.querySelector("canvas[data-chart]")).scales.x;
+            return [scale.min, scale.max];
+        }"""
+    )
+    assert scale[0] < 0.97
+    assert scale[1] > 1.1
+
+
+@pytest.mark.parametrize("width", [1280, 800])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_cut_off(page: Page, runs: tuple[Run, Run], width: int, scheme: str) -> None:
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.set_viewport_size({"width": width, "height": 900})
+    page.reload()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for number in (1, 2):
+        area = chart(page, f"chart-compare-{number}")["area"]
+        assert area["right"] - area["left"] > 100
+
+
+def test_another_run_is_chosen_from_the_list(page: Page, runs: tuple[Run, Run]) -> None:
+    second = runs[1]
+    third = factories.make_results(factories.make_run())
+    page.reload()
+    page.get_by_label("Compare with").select_option(str(third.pk))
+    page.get_by_role("button", name="Compare").click()
+    expect(page).to_have_url(re.compile(rf"/{second.pk}/compare/\?with={third.pk}$"))
+    page.get_by_role("link", name="The other way round").click()
+    expect(page.locator(".pgperf-head dd").first).to_contain_text(str(second))
+
+
+def test_two_runs_are_chosen_from_the_changelist(page: Page, runs: tuple[Run, Run]) -> None:
+    page.goto("/admin/pgperf/run/")
+    for run in runs:
+        page.locator(f"input.action-select[value='{run.pk}']").check()
+    page.get_by_label("Action:").select_option("compare_two")
+    page.get_by_role("button", name="Go", exact=True).click()
+    expect(page.locator("canvas[data-chart]")).to_have_count(2)

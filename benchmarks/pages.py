@@ -1,0 +1,101 @@
+"""Do the pages stay fast? Asks the example site for the list, a run and a comparison with 1,000 runs in its database.
+
+    python -m benchmarks.pages [--runs 1000] [--quick]
+
+One real run of `orm-overhead` is copied; then each page is fetched over HTTP, logged in, twenty times. Shown are the
+median and the slowest but one. The bar: the latter is under 200 ms for every page. `--quick`: 200 runs, five fetches,
+under 400 ms. How many queries a page may ask is held by tests.
+"""
+
+import argparse
+import http.cookiejar
+import re
+import statistics
+import sys
+import time
+import urllib.parse
+import urllib.request
+
+from benchmarks.site import ROOT, connect, copy, measured
+from example.stack import ALL, Stack
+
+SHORT = ("--quick", "--blocks=6", "--rounds=1")
+BAR_MS, QUICK_BAR_MS = 200.0, 400.0
+_TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
+
+
+def main() -> int:
+    options = _options()
+    runs, times = (200, 5) if options.quick else (options.runs, 20)
+    with Stack(ROOT / ".stack" / "pages", parts=ALL, keep=False) as stack:
+        run = measured(stack.env, *SHORT)
+        with connect(stack.env) as connection:
+            last = copy(connection, run, runs - 1)[-1]
+        site = Site(stack.env)
+        pages = {
+            "list": "/admin/pgperf/run/",
+            "list, its last page": f"/admin/pgperf/run/?p={(runs + 99) // 100}",
+            "list, filtered and searched": "/admin/pgperf/run/?status__exact=done&q=orm",
+            "run": f"/admin/pgperf/run/{last}/change/",
+            "comparison": f"/admin/pgperf/run/{last}/compare/?with={run}",
+            "comparison, by default": f"/admin/pgperf/run/{last}/compare/",
+        }
+        found = {name: site.milliseconds(path, times) for name, path in pages.items()}
+    return _report(found, runs, QUICK_BAR_MS if options.quick else BAR_MS)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=1_000)
+    parser.add_argument("--quick", action="store_true")
+    return parser.parse_args()
+
+
+class Site:
+    """A browser without a window, logged in as the example site's admin."""
+
+    def __init__(self, stack_env: dict[str, str]) -> None:
+        self._base = stack_env["PGPERF_URL"].rstrip("/")
+        cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), cookies)
+        login = "/admin/login/?next=/admin/"
+        token = _TOKEN.search(self.get(login))
+        assert token
+        form = {
+            "csrfmiddlewaretoken": token[1],
+            "username": stack_env["PGPERF_ADMIN_USER"],
+            "password": stack_env["PGPERF_ADMIN_PASSWORD"],
+        }
+        data = urllib.parse.urlencode(form).encode()
+        with self._opener.open(self._base + login, data, timeout=30) as answer:
+            if "/login/" in answer.url:
+                raise SystemExit("verdict: cannot measure: the login was refused")
+
+    def get(self, path: str) -> str:
+        with self._opener.open(self._base + path, timeout=30) as answer:
+            return str(answer.read().decode())
+
+    def milliseconds(self, path: str, times: int) -> list[float]:
+        """How long each fetch took, in ascending order; a first one, which fills caches, is not counted."""
+        self.get(path)
+        found = []
+        for _ in range(times):
+            began = time.monotonic()
+            self.get(path)
+            found.append((time.monotonic() - began) * 1000)
+        return sorted(found)
+
+
+def _report(found: dict[str, list[float]], runs: int, bar: float) -> int:
+    print(f"{f'page, {runs:,} runs stored':<32} {'median, ms':>11} {'slowest but one':>16}")
+    for name, times in found.items():
+        print(f"{name:<32} {statistics.median(times):>11.0f} {times[-2]:>16.0f}")
+    held = all(times[-2] < bar for times in found.values())
+    print("\nverdict: " + ("the bar holds" if held else "the bar does NOT hold"))
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

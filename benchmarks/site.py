@@ -1,0 +1,80 @@
+"""The example site as a benchmark uses it: its commands, one real run, and any number of copies of that run."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+ROOT = Path(__file__).resolve().parent.parent
+#: The tables that hold a run, the run itself first.
+TABLES = ("pgperf_run", "pgperf_variantresult", "pgperf_comparisonresult", "pgperf_blockresult")
+
+
+def manage(stack_env: dict[str, str], *words: str) -> str:
+    """What a manage.py command of the example site prints. Ends the benchmark when it fails."""
+    admin = {"PGPERF_ADMIN_USER": "admin", "PGPERF_ADMIN_PASSWORD": secrets.token_urlsafe()}  # nobody logs in
+    env = {**os.environ, **admin, **stack_env}
+    done = subprocess.run(
+        [sys.executable, "manage.py", *words], cwd=ROOT, env=env, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"verdict: cannot measure: {done.stderr[-2000:]}")
+    return done.stdout
+
+
+def measured(stack_env: dict[str, str], *options: str) -> int:
+    """The number of a real run of `orm-overhead` that has just been done."""
+    printed: dict[str, Any] = json.loads(
+        manage(stack_env, "pgperf", "run", "orm-overhead", "--json", *options)
+    )
+    return int(printed["run"]["id"])
+
+
+def connect(stack_env: dict[str, str]) -> psycopg.Connection:
+    """The site's own database."""
+    return psycopg.connect(
+        host=stack_env["PGPERF_DB_SOCKET"],
+        port=stack_env["PGPERF_DB_PORT"],
+        dbname=stack_env["PGPERF_DB_NAME"],
+        user=stack_env["PGPERF_DB_USER"],
+        password=stack_env["PGPERF_DB_PASSWORD"],
+        autocommit=True,
+    )
+
+
+def copy(connection: psycopg.Connection, run: int, times: int) -> list[int]:
+    """The numbers of so many copies of a run with all its results, each requested an hour before the last."""
+    first, *results = TABLES
+    columns = _columns(connection, first)
+    query = sql.SQL(
+        "INSERT INTO {table} ({columns}) SELECT {columns} FROM {table}, generate_series(1, %s) WHERE id = %s "
+        "RETURNING id"
+    ).format(table=sql.Identifier(first), columns=columns)
+    copies = [row[0] for row in connection.execute(query, [times, run])]
+    connection.execute(
+        "UPDATE pgperf_run SET requested_at = requested_at - (id - %s) * interval '1 hour' WHERE id = ANY(%s)",
+        [run, copies],
+    )
+    for table in results:
+        query = sql.SQL(
+            "INSERT INTO {table} (run_id, {columns}) SELECT run, {columns} FROM {table}, unnest(%s::bigint[]) run "
+            "WHERE run_id = %s ORDER BY run, id"
+        ).format(table=sql.Identifier(table), columns=_columns(connection, table))
+        connection.execute(query, [copies, run])
+    connection.execute("VACUUM ANALYZE")
+    return copies
+
+
+def _columns(connection: psycopg.Connection, table: str) -> sql.Composed:
+    """Every column that a copy has in common with its original."""
+    query = (
+        "SELECT column_name FROM information_schema.columns WHERE table_name = %s AND table_schema = 'public' "
+        "AND column_name NOT IN ('id', 'run_id', 'request_token') ORDER BY ordinal_position"
+    )
+    return sql.SQL(", ").join(sql.Identifier(row[0]) for row in connection.execute(query, [table]))

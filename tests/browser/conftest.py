@@ -49,5 +49,4 @@ def page(browser: Browser, live_server: LiveServer, transactional_db: None) -> I
 
 
 def _is_error(message: object) -> bool:
-    location = getattr(message, "location", {})
-    return getattr(message, "type", "") == "error" and "favicon" not in str(location)
+    return getattr(message, "type", "") == "error"

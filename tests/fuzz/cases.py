@@ -1,0 +1,47 @@
+"""How many inputs a property gets, and how many it got: a handful in tests, thousands in `python -m soak.fuzz_python`.
+
+FUZZ_CASES is the number of inputs of a property of weight 1, FUZZ_COUNTS the file that gets the count of each area.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import SearchStrategy
+
+CASES = int(os.environ.get("FUZZ_CASES", "0"))
+_IN_TESTS = 5
+
+counts: Counter[str] = Counter()
+
+
+def fuzzed(
+    area: str, weight: float = 1.0, **inputs: SearchStrategy[Any]
+) -> Callable[[Callable[..., None]], Any]:
+    """The test as a property over `inputs`. Without FUZZ_CASES its inputs are few and always the same."""
+    examples = max(2, int((CASES or _IN_TESTS) * weight))
+
+    def decorate(test: Callable[..., None]) -> Any:
+        @wraps(test)
+        def counted(*args: Any, **values: Any) -> None:
+            counts[area] += 1
+            test(*args, **values)
+
+        limits = settings(
+            max_examples=examples, deadline=None, database=None, derandomize=not CASES, print_blob=True,
+            suppress_health_check=list(HealthCheck),
+        )  # fmt: skip
+        return limits(given(**inputs)(counted))
+
+    return decorate
+
+
+def keep_counts() -> None:
+    """At the end of a campaign."""
+    if path := os.environ.get("FUZZ_COUNTS"):
+        Path(path).write_text(json.dumps(counts))

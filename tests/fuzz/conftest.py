@@ -1,0 +1,39 @@
+"""An administrator on a site with a bit of everything, and every input in a transaction that is rolled back."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.test import Client
+
+from tests import factories
+from tests.fuzz import cases
+
+
+def pytest_sessionfinish() -> None:
+    cases.keep_counts()
+
+
+@pytest.fixture
+def site(db: None) -> Client:
+    """A superuser's browser; anything that the site answers with 500 is raised in the test."""
+    factories.make_worker()
+    factories.make_results(factories.make_run())
+    client = Client()
+    client.force_login(User.objects.create_superuser("fuzz"))
+    return client
+
+
+@pytest.fixture
+def undone() -> Callable[[], AbstractContextManager[None]]:
+    """A block whose changes to the database are taken back."""
+
+    @contextmanager
+    def block() -> Iterator[None]:
+        with transaction.atomic():
+            yield
+            transaction.set_rollback(True)
+
+    return block

@@ -1,0 +1,60 @@
+"""What people, scripts and broken programs send: texts, numbers, JSON, bytes and query strings that nobody wants."""
+
+import json
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from hypothesis import strategies as st
+
+#: No lone surrogates: they have no form in UTF-8, so that no browser can send them.
+CHARACTERS = st.characters(exclude_categories=["Cs"])
+CLASSICS = (
+    "", " ", "\x00", "a\x00b", "\r\n", "\t", "0", "-1", "-0", "1e400", "NaN", "Infinity", "9" * 30, "9" * 5000, "²",
+    "٣",
+    "1,1", ",,,", "1 8", "null", "true", "[]", "{}", "[[]]", '["\\u0000"]', '["\\ud800"]', "[1e400]", "[NaN]", '{"a":',
+    "[" * 2000, "[" * 500 + "]" * 500, '["' + "x" * 5000 + '"]', "=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3",
+    "host=evil.example dbname=postgres", "postgresql://u:p@evil.example/db", "socket", "socket,tcp", "/tmp", "/../etc",
+    "localhost,evil.example", "127.1", "[::1]", "xn--e1afmkfd", "пример", "alias:default", "env:HOME",
+    "env:PGPERF_SECRET_", "file:../../etc/passwd", "alias:" + "x" * 300, "select 1; drop table x", "select %s %s",
+    "select %", "select %(name)s", "\\! id", "<script>alert(1)</script>", "{{ 7*7 }}", "{% debug %}", "%s" * 50,
+    "\u202egnp.exe", "\u2028", "\ufeffname", "e\u0301" * 60, "x" * 70_000, "libpq", "prepared", "apart", "on", "1",
+)  # fmt: skip
+
+WORDS = st.text(CHARACTERS, max_size=40) | st.sampled_from(CLASSICS)
+NUMBERS = st.integers().map(str) | st.floats().map(str) | st.sampled_from(CLASSICS)
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
+    max_leaves=12,
+)
+JSON_TEXTS = JSON_VALUES.map(json.dumps)
+VALUES = st.one_of(WORDS, NUMBERS, JSON_TEXTS)
+
+
+def query_strings(names: tuple[str, ...]) -> st.SearchStrategy[str]:
+    """Query strings of these names and of others, whole or with pieces that are no UTF-8."""
+    pairs = st.lists(st.tuples(st.sampled_from(names) | WORDS, VALUES | _ORDERS), max_size=4)
+    broken = st.sampled_from(
+        ("%ff=%fe", "q=%00", "p=%c3%28", "&&&", "=", "q", "%", "o=%zz", "e=1", "_popup=1", "_to_field=x")
+    )
+    return st.builds(
+        lambda whole, tail: "&".join(filter(None, (urlencode(whole), tail))), pairs, st.just("") | broken
+    )
+
+
+_ORDERS = st.lists(st.integers(-99, 99).map(str), min_size=1, max_size=4).map(".".join)
+
+
+def path_segments() -> st.SearchStrategy[str]:
+    """One piece of an address: ids that are none, names that climb."""
+    return (VALUES | st.integers(0, 2**70).map(str)).map(lambda text: quote(text[:300], safe="")).filter(bool)
+
+
+def spliced(data: bytes, at: int, piece: bytes, dropped: int) -> bytes:
+    """`data` with `dropped` bytes replaced by `piece`; `at` wraps around."""
+    at %= len(data) + 1
+    return data[:at] + piece + data[at + dropped :]
+
+
+def pick(number: int, among: list[Any]) -> Any:
+    return among[number % len(among)]

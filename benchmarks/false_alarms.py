@@ -1,0 +1,218 @@
+"""How often does a comparison of a thing with itself raise an alarm? Whole runs in which every variant is there twice.
+
+    python -m benchmarks.false_alarms [--quick] [--comparisons 400] [--seed 1] [--out FILE]
+
+Each run measures libpq, psycopg and the Django ORM over four routes (local socket, twice; TCP; PgBouncer), and a
+duplicate of each: 12 disjoint pairs, planned, measured and judged as the controls of every run are. An alarm is a 95 %
+interval that excludes 1, and should come in 5 % of the comparisons; a false "differs" should hardly come at all. The
+bar: 3 to 7 % alarms, under 1 % "differs". `--quick`: one short run, under a minute, whose alarms are no more than
+chance may give.
+"""
+
+import argparse
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from example.stack import Stack
+from pgperf.analysis.outcome import DIFFERS
+from pgperf.analysis.summary import summarise
+from pgperf.build import build
+from pgperf.catalog import FIXTURES
+from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
+from pgperf.layers import django_driver
+from pgperf.records import Cohort, Definition, Plan, Route, Variant, VariantBlock
+from pgperf.runner.monitor import Monitor
+from pgperf.runner.plan import make_plan
+from pgperf.runner.run import Machine, execute
+
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS = ("libpq", "psycopg", "django_orm")
+ROUTES = ("socket", "socket-2", "tcp", "pgbouncer")
+#: Between a refusal that chance explains and one that it does not.
+_CHANCE = 0.001
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Shares of the comparisons; `alarms` is None where there are too few for one."""
+
+    alarms: tuple[float, float] | None
+    differs: float
+
+    def holds(self, found: Sequence[dict[str, Any]]) -> bool:
+        alarms, differs = count(found)
+        if self.alarms is None:
+            chance = stats.binomtest(alarms, len(found), 0.05, alternative="greater").pvalue
+            return bool(found) and chance >= _CHANCE and differs <= self.differs * len(found)
+        least, most = self.alarms
+        return least <= alarms / len(found) <= most and differs / len(found) < self.differs
+
+
+FULL = Bar((0.03, 0.07), 0.01)
+WIDER = Bar(None, 0.10)
+
+
+class Watcher:
+    """An Observer that keeps the blocks."""
+
+    def __init__(self) -> None:
+        self.blocks: list[VariantBlock] = []
+
+    def block_done(self, blocks: list[VariantBlock]) -> None:
+        self.blocks += blocks
+
+    def progress(self, share: float, message: str) -> None:
+        pass
+
+    def cancelled(self) -> bool:
+        return False
+
+
+def main() -> int:
+    options = _options()
+    wanted = 1 if options.quick else options.comparisons
+    found: list[dict[str, Any]] = []
+    with Stack(ROOT / ".stack" / "false_alarms", parts=["postgres", "pgbouncer"], keep=False) as stack:
+        routes = _routes(stack.env)
+        machine = _machine(stack)
+        _make_fixture(routes["tcp"])
+        seed = options.seed
+        while len(found) < wanted:
+            found += _compared(_definition(options, seed), routes, machine)
+            print(
+                f"seed {seed}: {len(found)} comparisons, {count(found)[0]} alarms",
+                file=sys.stderr,
+                flush=True,
+            )
+            seed += 1
+    if options.out:
+        Path(options.out).write_text(json.dumps(found))
+    _table(found)
+    passed = (WIDER if options.quick else FULL).holds(found)
+    print(f"seeds {options.seed} to {seed - 1}")
+    print("verdict: " + ("the bar holds" if passed else "the bar does NOT hold"))
+    return 0 if passed else 1
+
+
+def twice(plan: Plan) -> Plan:
+    """The plan with a duplicate of every variant in place of its controls, all in one cohort."""
+    variants = [variant for variant in plan.variants if not variant.copy]
+    duplicates = [replace(variant, copy=1) for variant in variants]
+    return replace(plan, cohorts=(Cohort((*variants, *duplicates)),))
+
+
+def count(found: Sequence[dict[str, Any]]) -> tuple[int, int]:
+    """Alarms and false "differs"."""
+    return sum(map(_is_alarm, found)), sum(row["outcome"] == DIFFERS for row in found)
+
+
+def _is_alarm(row: dict[str, Any]) -> bool:
+    return not row["low"] <= 1 <= row["high"]
+
+
+def _definition(options: argparse.Namespace, seed: int) -> Definition:
+    """What a quick run of `orm-overhead` does, in blocks and rounds of our own number."""
+    return Definition(
+        "false-alarms", SITE_BY_DOMAIN, LAYERS, ROUTES, blocks=6, rounds=1 if options.quick else options.rounds,
+        lead_in_ms=20, cold_blocks=0, seed=seed,
+    )  # fmt: skip
+
+
+def _compared(definition: Definition, routes: dict[str, Route], machine: Machine) -> list[dict[str, Any]]:
+    """One run's comparisons of each variant with its duplicate, as the run's own summary has them."""
+    watcher = Watcher()
+    outcome = execute(
+        twice(make_plan(definition)), routes, replace(machine, run_id=str(definition.seed)), watcher
+    )
+    _check_placement(outcome.plan.variants)
+    summary = summarise(definition, outcome.plan.variants, watcher.blocks, django_driver())
+    return [row | {"seed": definition.seed} for row in summary["comparisons"] if row["aa"]]
+
+
+def _check_placement(variants: Sequence[Variant]) -> None:
+    placements = {variant.placement for variant in variants}
+    if placements != {"apart"}:
+        raise SystemExit(f"verdict: cannot measure: the placement was {', '.join(placements)}, not apart")
+
+
+def _routes(env: dict[str, str]) -> dict[str, Route]:
+    login = {
+        "dbname": env["PGPERF_DB_NAME"],
+        "user": env["PGPERF_DB_USER"],
+        "password": env["PGPERF_DB_PASSWORD"],
+    }
+    port, pooler_port = int(env["PGPERF_DB_PORT"]), int(env["PGPERF_PGBOUNCER_PORT"])
+    socket = Route("socket", env["PGPERF_DB_SOCKET"], port, **login)
+    return {
+        "socket": socket,
+        "socket-2": replace(socket, name="socket-2"),
+        "tcp": Route("tcp", "127.0.0.1", port, **login),
+        "pgbouncer": Route("pgbouncer", "127.0.0.1", pooler_port, pooler="session", **login),
+    }
+
+
+def _machine(stack: Stack) -> Machine:
+    folder = build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent
+    return Machine(str(folder), "false-alarms", connection_share=0.9)
+
+
+def _make_fixture(route: Route) -> None:
+    with Monitor(route, "pgperf-fixture") as monitor:
+        for statement in FIXTURES[SITE_BY_DOMAIN.fixture].create:
+            monitor.query(statement)
+
+
+def _table(found: Sequence[dict[str, Any]]) -> None:
+    """By layer and in all; the half-widths are those of the ratios' intervals."""
+    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in found:
+        groups[row["baseline"].split(" · ")[0]].append(row)
+    heads = (
+        "layer",
+        "comparisons",
+        "alarms",
+        "95 % interval of their rate",
+        "differs",
+        "half-width 10 %",
+        "50 %",
+        "90 %",
+    )
+    print("| " + " | ".join((*heads, "widest")) + " |\n" + "|---" * (len(heads) + 1) + "|")
+    for name, rows in {**groups, "all": list(found)}.items():
+        print(_row(name, rows))
+    print()
+
+
+def _row(name: str, rows: Sequence[dict[str, Any]]) -> str:
+    alarms, differs = count(rows)
+    rate = stats.binomtest(alarms, len(rows)).proportion_ci(method="exact")  # Clopper-Pearson
+    widths = np.quantile([(row["high"] - row["low"]) / 2 for row in rows], (0.1, 0.5, 0.9, 1))
+    cells = [
+        name, len(rows), f"{alarms} ({alarms / len(rows):.1%})", f"{rate.low:.1%} to {rate.high:.1%}", differs,
+        *(f"{width:.1%}" for width in widths),
+    ]  # fmt: skip
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--comparisons", type=int, default=400)
+    parser.add_argument("--rounds", type=int, default=3, help="rounds in each of a run's six blocks")
+    parser.add_argument("--seed", type=int, default=1, help="of the first run; each next one takes the next")
+    parser.add_argument("--out", help="keep every comparison in this file, as JSON")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -36,6 +36,7 @@ ACTIVE = (Status.QUEUED, Status.RUNNING)
 RESEND_SECONDS = 20
 #: Workers say that they live every `workers.BEAT_SECONDS`; without a word for so long they are gone.
 WORKER_SECONDS = 45
+_SENDING = "Being sent."
 
 _FREE: dict[str, Any] = {"busy_key": None, "busy_host": None}
 
@@ -99,15 +100,18 @@ def _create(token: str | None, fields: dict[str, Any]) -> Run:
 def _send(run_id: int, queue: str) -> bool:
     """Hand the message to the broker; the row says when, or why not.
 
-    It says so beforehand: a worker may be quick enough to find that the run has to wait, which is written there too.
+    Only if it still says that it is being sent: a worker may have been quicker, and found that the run has to wait.
+    Whoever dies on the way leaves it unsent, and the next reconciliation sends it.
     """
     queued = _runs().filter(pk=run_id, status=Status.QUEUED)
-    queued.update(sent_at=Now(), message="Waiting for a worker.")
+    queued.update(message=_SENDING)
     try:
         sending.send(run_id, queue)
     except BrokerUnreachable as error:
-        queued.update(sent_at=None, message=f"Not sent yet: {error}. It is sent when the broker answers.")
+        why = f"Not sent yet: {error}. It is sent when the broker answers."
+        queued.filter(message=_SENDING).update(sent_at=None, message=why)
         return False
+    queued.filter(message=_SENDING).update(sent_at=Now(), message="Waiting for a worker.")
     return True
 
 

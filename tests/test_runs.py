@@ -86,6 +86,22 @@ class TestRequest:
         assert (reread(run).status, run.sent_at) == (Status.QUEUED, None)
         assert "does not answer" in run.message
 
+    def test_a_worker_that_is_quicker_than_the_note_of_the_sending_is_not_overwritten(
+        self, monkeypatch: pytest.MonkeyPatch, commit: Commit
+    ) -> None:
+        """It finds that the run has to wait while the sender is still at it."""
+        holder = runs.claim(queued().pk, "w@h")
+
+        def send_and_be_taken(run_id: int, queue: str) -> None:
+            with pytest.raises(RunWaits):
+                runs.claim(run_id, "w@h")
+
+        monkeypatch.setattr(runs.sending, "send", send_and_be_taken)
+        with commit():
+            run = ask(database=holder.database)
+        assert (reread(run).sent_at, run.status) == (None, Status.QUEUED)
+        assert str(holder) in run.message
+
     def test_the_same_token_gives_the_same_run(self, commit: Commit, broker: Broker) -> None:
         database = make_database()
         with commit():

@@ -319,7 +319,7 @@ def cancel_lost(on: Performer, count: int, draw: random.Random) -> Findings:
 def _hanging(on: Performer, draw: random.Random, **changed: Any) -> Callable[[], Iterator[Run]]:
     def prepare() -> Iterator[Run]:
         run = on.ask(**changed)
-        await_true(lambda: bool(on.site.clients()), 20.0, 0.01)
+        await_true(lambda: bool(on.site.clients()), 20.0)
         time.sleep(1.0 + draw.uniform(0, 2))
         yield run
 

@@ -129,7 +129,7 @@ class Performer:
         victim = case["victim"]
         run = small_runs.ask(self._benchmark, self._database)
         if victim == "client":
-            await_true(lambda: bool(self._site.clients()) or is_over(run), _VICTIM_WITHIN_S, 0.01)
+            await_true(lambda: bool(self._site.clients()) or is_over(run), _VICTIM_WITHIN_S)
         time.sleep(case["share"] * self._lasts_s)
         moment, before = _moment(run), blocks_of(run)
         extra = self._strike(victim, case["which"])

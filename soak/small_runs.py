@@ -63,7 +63,7 @@ def is_over(run: Run) -> bool:
 
 def await_end(run: Run, seconds: float) -> float:
     """Seconds until the page shows an end; -1 when it does not in that time."""
-    return await_true(lambda: is_over(run), seconds)
+    return await_true(lambda: is_over(run), seconds, 0.2)
 
 
 def blocks_of(run: Run) -> list[tuple[str, int]]:
@@ -88,6 +88,6 @@ def _count_backends() -> int:
 
 def leftovers(site: Site) -> tuple[int, int]:
     """Client processes and backends that are still there 10 s after a run has ended."""
-    await_true(lambda: not site.clients(), 10.0)
-    await_true(lambda: not count_backends(), 10.0)
+    await_true(lambda: not site.clients(), 10.0, 0.2)
+    await_true(lambda: not count_backends(), 10.0, 0.2)
     return len(site.clients()), count_backends()

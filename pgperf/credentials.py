@@ -62,7 +62,7 @@ def _check_fields(row: Database | Target, names: Iterable[str]) -> None:
     """The form's rules again: a row may have come another way, and what it says goes to libpq."""
     for name in names:
         try:
-            row._meta.get_field(name).clean(getattr(row, name), row)
+            row._meta.get_field(name).clean(getattr(row, name), row)  # type: ignore[union-attr]
         except ValidationError as error:
             kind = row._meta.verbose_name
             raise CredentialError(
@@ -99,7 +99,9 @@ def _login(database: Database) -> Login:
         raise CredentialError(f"user: database {database} needs one, {kind}: holds a password only")
     password = _from_environment(name) if kind == "env" else _from_file(name)
     if "\x00" in password:
-        raise CredentialError(f"credential: what {kind}:{name} holds has a NUL character, so it is no password")
+        raise CredentialError(
+            f"credential: what {kind}:{name} holds has a NUL character, so it is no password"
+        )
     return Login(database.user, password)
 
 

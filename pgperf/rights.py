@@ -40,7 +40,7 @@ def refusal(run: Run) -> str:
     if run.requested_by_id is None:
         return ""
     user = get_user_model()._default_manager.filter(pk=run.requested_by_id).first()
-    if user is None or not user.is_active or not user.has_perm(START):  # type: ignore[attr-defined]
+    if user is None or not user.is_active or not user.has_perm(START):
         return "the user who asked for this run may not start runs any more"
     for row in filter(None, (run.benchmark, run.database)):
         if not may_see(user, row):

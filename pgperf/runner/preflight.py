@@ -56,12 +56,18 @@ def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: 
 
 def offers(plan: Plan, fits: Callable[[Plan], bool]) -> list[str]:
     """The nearest smaller plans that fit, in words: the same with fewer clients, the same over fewer routes."""
+    definition = plan.definition
+    fewer_clients = (replace(definition, clients=clients) for clients in _fewer_clients(plan))
+    fewer_routes = (replace(definition, routes=routes) for routes in _fewer_routes(plan))
     found = []
-    for field, choices in (("clients", _fewer_clients(plan)), ("routes", _fewer_routes(plan))):
-        for values in choices:
-            if fits(make_plan(replace(plan.definition, **{field: values}), plan.skipped)):
-                found.append(f"{field} {', '.join(str(value) for value in values)}")
-                break
+    for smaller in fewer_clients:
+        if fits(make_plan(smaller, plan.skipped)):
+            found.append(f"clients {', '.join(map(str, smaller.clients))}")
+            break
+    for smaller in fewer_routes:
+        if fits(make_plan(smaller, plan.skipped)):
+            found.append(f"routes {', '.join(smaller.routes)}")
+            break
     return found
 
 

@@ -142,11 +142,14 @@ def broker_flushed(on: Performer, count: int, draw: random.Random) -> Findings:
     findings = Findings("from the flush to the end")
     for _ in range(count):
         with on.site.frozen("worker"):
+            first = on.ask()  # it goes straight to the worker, which waits at the broker
             run = on.ask()
+            findings.demand(_redis(on).llen("pgperf") == 1, "there was no message to lose")
             _redis(on).flushall()
         begin = time.monotonic()
         await_end(run, _RESENT_WITHIN_S)
         _demand_once(findings, run, begin)
+        _demand_once(findings, first, timed=False)
     return findings
 
 

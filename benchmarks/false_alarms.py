@@ -51,7 +51,7 @@ class Bar:
         alarms, differs = count(found)
         if self.alarms is None:
             chance = stats.binomtest(alarms, len(found), 0.05, alternative="greater").pvalue
-            return bool(found) and chance >= _CHANCE and differs <= self.differs * len(found)
+            return bool(found and chance >= _CHANCE and differs <= self.differs * len(found))
         least, most = self.alarms
         return least <= alarms / len(found) <= most and differs / len(found) < self.differs
 

@@ -1,0 +1,56 @@
+"""The counting of false alarms: which pairs there are, what an alarm is, and where the bar lies."""
+
+from argparse import Namespace
+from typing import Any
+
+import pytest
+
+from benchmarks.false_alarms import FULL, WIDER, _definition, count, twice
+from pgperf.analysis.outcome import DIFFERS, INCONCLUSIVE
+from pgperf.analysis.summary import summarise
+from pgperf.records import SliceRecord, Variant, VariantBlock
+from pgperf.runner.plan import make_plan, round_order
+
+PLAN = twice(make_plan(_definition(Namespace(quick=False, rounds=2), 1)))
+
+
+def row(low: float = 0.99, high: float = 1.01, outcome: str = INCONCLUSIVE) -> dict[str, Any]:
+    return {"low": low, "high": high, "outcome": outcome}
+
+
+def block(variant: Variant, number: int) -> VariantBlock:
+    slices = tuple(SliceRecord(r, 0, 10, 10, 1, 10**6, 100.0 + number + r, 1e4, 0, 0) for r in range(2))
+    return VariantBlock(variant, 0, number, slices)
+
+
+def test_every_variant_is_there_twice_and_every_pair_is_judged_as_a_control() -> None:
+    assert len(PLAN.variants) == 24
+    assert sum(variant.copy for variant in PLAN.variants) == 12
+    assert sorted(round_order(PLAN, 0, 0, 0)) == list(range(24))
+    blocks = [block(variant, number) for number in range(6) for variant in PLAN.variants]
+    rows = [
+        row
+        for row in summarise(PLAN.definition, PLAN.variants, blocks, "psycopg")["comparisons"]
+        if row["aa"]
+    ]
+    assert len({label for row in rows for label in (row["variant"], row["baseline"])}) == 24
+    assert count(rows) == (0, 0)
+
+
+def test_an_interval_that_excludes_one_is_an_alarm() -> None:
+    found = [row(), row(low=1.001), row(high=0.999), row(low=1.02, high=1.03, outcome=DIFFERS)]
+    assert count(found) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("alarms", "differs", "holds"),
+    [(20, 0, True), (12, 3, True), (28, 0, True), (11, 0, False), (29, 0, False), (20, 4, False)],
+)
+def test_the_bar_of_400(alarms: int, differs: int, holds: bool) -> None:
+    found = [row(low=1.001, outcome=DIFFERS if i < differs else INCONCLUSIVE) for i in range(alarms)]
+    assert FULL.holds([*found, *[row()] * (400 - alarms)]) is holds
+
+
+@pytest.mark.parametrize(("alarms", "holds"), [(0, True), (3, True), (6, False)])
+def test_the_bar_of_one_run(alarms: int, holds: bool) -> None:
+    assert WIDER.holds([*[row(low=1.001)] * alarms, *[row()] * (12 - alarms)]) is holds

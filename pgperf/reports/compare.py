@@ -58,9 +58,8 @@ class Compared:
 
     @property
     def charts(self) -> list[tuple[str, Chart]]:
-        return [
-            (_title(measure), chart(self.of(measure), measure)) for measure in _MEASURES if self.of(measure)
-        ]
+        shown = [(measure, self.of(measure)) for measure in _MEASURES if self.of(measure)]
+        return [(_title(changes, measure), chart(changes, measure)) for measure, changes in shown]
 
     @property
     def tables(self) -> list[Table]:
@@ -136,7 +135,7 @@ def chart(changes: Sequence[Change], measure: str) -> Chart:
     return {
         "kind": "forest",
         "label": _("%s: second run over first, with 95 %% intervals. The table below has the numbers.")
-        % _title(measure),
+        % _title(changes, measure),
         "axis": _("second run over first"),
         "line": 1,
         "rows": [_lines(change.label) for change in changes],
@@ -155,11 +154,16 @@ def table(changes: Sequence[Change], measure: str) -> Table:
         _("Variant"), before, after, _("second/first"), _("95 % interval"), _("outcome"),
         _("change, µs"), _("95 % interval"), _("visible from"), _("blocks"),
     )  # fmt: skip
-    return Table(_title(measure), columns, [_row(change, over=over) for change in changes], "comparisons")
+    return Table(
+        _title(changes, measure), columns, [_row(change, over=over) for change in changes], "comparisons"
+    )
 
 
-def _title(measure: str) -> str:
-    return _("Over libpq of the same run") if measure == OVER else _("Time per operation")
+def _title(changes: Sequence[Change], measure: str) -> str:
+    if measure == TIME:
+        return _("Time per operation")
+    bases = dict.fromkeys(layer_title(change.base.partition(" · ")[0]) for change in changes)
+    return _("Over %s of the same run") % ", ".join(bases)
 
 
 def _row(change: Change, *, over: bool) -> tuple[Cell, ...]:

@@ -156,7 +156,8 @@ class DefinitionAdmin(pages.Styled, Guarded):
                 audit.added(self, request, change.row, f"Imported from {name}.")
             else:
                 what = ", ".join(change.fields)
-                audit.changed(self, request, change.row, f"Imported from {name}: changed {what}.")
+                moves = "".join(f" {move}." for move in change.moves)
+                audit.changed(self, request, change.row, f"Imported from {name}: changed {what}.{moves}")
 
     def _import_page(
         self, request: HttpRequest, form: ImportForm, outcome: Outcome | None

@@ -27,11 +27,12 @@ class Problem(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One row that was made or changed (or would be), and which of its columns."""
+    """One row that was made or changed (or would be), which of its columns, and which logins now go elsewhere."""
 
     row: models.Model
     new: bool
     fields: list[str]
+    moves: list[str]
 
 
 @dataclass
@@ -84,7 +85,9 @@ def _outcome(resource: DefinitionResource, result: Any) -> Outcome:
             outcome.same += 1
         else:
             new = row.import_type == RowResult.IMPORT_TYPE_NEW
-            outcome.changes.append(Change(row.instance, new, resource.changed[position]))
+            outcome.changes.append(
+                Change(row.instance, new, resource.changed[position], resource.moved[position])
+            )
     return outcome
 
 

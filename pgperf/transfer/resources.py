@@ -53,7 +53,8 @@ class DefinitionResource(resources.ModelResource):
         super().__init__()
         self.queryset = queryset
         self.rights = rights
-        self.changed: dict[int, list[str]] = {}  # row's number -> names of its columns
+        self.changed: dict[int, list[str]] = {}  # row's position -> names of its columns
+        self.moved: dict[int, list[str]] = {}  # row's position -> where a login went, and where it goes now
         self._seen: dict[str, int] = {}
         self._before: Any = None
 
@@ -122,6 +123,7 @@ class DefinitionResource(resources.ModelResource):
 
     def after_import_row(self, row: Any, row_result: Any, **kwargs: Any) -> None:
         self.changed[kwargs["row_number"]] = self._changes(row_result.instance)
+        self.moved[kwargs["row_number"]] = self._moves(row_result.instance)
 
     def after_import(self, dataset: Any, result: Any, **kwargs: Any) -> None:
         """The library would set the sequence of primary keys here, which ours never name."""
@@ -130,6 +132,9 @@ class DefinitionResource(resources.ModelResource):
         return [
             name for name, column in self.fields.items() if column.get_value(instance) != self._before[name]
         ]
+
+    def _moves(self, instance: Any) -> list[str]:
+        return []
 
     def _refusals(self, instance: Any) -> dict[str, Any]:
         """Field -> why this person may not save it so."""
@@ -151,6 +156,15 @@ class DatabaseResource(DefinitionResource):
     class Meta:
         model = Database
 
+    def _moves(self, instance: Any) -> list[str]:
+        """What decides where a login goes, and whose it is: references and addresses, no secrets."""
+        now = {name: column.get_value(instance) for name, column in self.fields.items()}
+        pairs = [(name, self._before[name], now[name]) for name in ("dbname", "user", "credential")]
+        before = {target["route"]: _address(target) for target in self._before["targets"]}
+        after = {target["route"]: _address(target) for target in now["targets"]}
+        pairs += [(route, before.get(route), after.get(route)) for route in sorted({*before, *after})]
+        return [f"{name}: {old or 'none'} → {new or 'none'}" for name, old, new in pairs if old != new]
+
     def _refusals(self, instance: Any) -> dict[str, Any]:
         refused = super()._refusals(instance)
         before = {target["route"]: target for target in self._before["targets"]}
@@ -168,6 +182,10 @@ class DatabaseResource(DefinitionResource):
                     ValidationError(message % {"verb": verb, "routes": ", ".join(sorted(routes))})
                 ]
         return refused
+
+
+def _address(target: dict[str, Any]) -> str:
+    return " ".join(str(value) for name, value in target.items() if name != "route" and value != "")
 
 
 class WorkloadResource(DefinitionResource):

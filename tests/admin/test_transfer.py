@@ -121,7 +121,10 @@ class TestImport:
         upload(admin_page, "database", [{"name": "demo", "credential": "env:PGPERF_SECRET_X", "notes": "n"}])
         note = LogEntry.objects.get()
         assert note.action_flag == CHANGE
-        assert note.get_change_message().startswith("Imported from 'x.json': changed credential, notes.")
+        assert note.get_change_message() == (
+            "Imported from 'x.json': changed credential, notes. credential: alias:default → env:PGPERF_SECRET_X."
+            " From 127.0.0.1."
+        )
         history = admin_page.get(
             reverse("admin:pgperf_database_history", args=[database.pk])
         ).content.decode()
@@ -190,6 +193,25 @@ class TestImport:
         page = admin_page.get(url("benchmark", "import")).content.decode()
         assert "<code>slice_ms</code>" in page
         assert "<code>compared_with</code>" in page
+
+    def test_the_history_has_where_passwords_went(self, admin_page: Client) -> None:
+        upload(admin_page, "database", [ROW])
+        moved = [{"route": "tcp", "host": "10.0.0.5"}, {"route": "socket", "host": "/run/x"}]
+        upload(admin_page, "database", [{"name": "shop", "targets": moved}])
+        note = LogEntry.objects.first()
+        assert note is not None
+        message = note.get_change_message()
+        assert "socket: none → /run/x 5432 prefer True." in message
+        assert "tcp: 127.0.0.1 5432 prefer True → 10.0.0.5 5432 prefer True." in message
+
+
+@pytest.mark.urls("tests.admin.custom_site")
+def test_a_site_of_its_own(admin_page: Client) -> None:
+    factories.make_database()
+    for page in ("database/import/", "database/export/", "benchmark/import/", "workload/"):
+        response = admin_page.get(f"/ops/pgperf/{page}")
+        assert response.status_code == 200
+        assert "/admin/pgperf" not in response.content.decode()
 
 
 class TestRights:

@@ -22,7 +22,7 @@ CPU_ROLES = ("client_user", "client_sys", "pooler", "server", "unattributed")
 
 def time_split(ladders: Sequence[Ladder]) -> Chart:
     """Where a query's time goes: one bar per ladder, one segment per layer, µs per operation."""
-    parts = list(dict.fromkeys(_part(step["layer"]) for ladder in ladders for step in ladder["steps"]))
+    parts = dict.fromkeys(_part(step["layer"]) for ladder in ladders for step in ladder["steps"])
     return {
         "kind": "stack",
         "label": _(
@@ -30,7 +30,7 @@ def time_split(ladders: Sequence[Ladder]) -> Chart:
         ),
         "axis": _("µs per operation"),
         "rows": [_lines(ladder_title(ladder, ladders)) for ladder in ladders],
-        "series": [_split_series(part, ladders) for part in parts],
+        "series": [_split_series(part, ladders) for part in sorted(parts, key=_height)],
         "whiskers": [_whisker(ladder["steps"][-1]) for ladder in ladders],
         "ends": [_("%s µs") % figures.number(ladder["steps"][-1]["us"]) for ladder in ladders],
         "max": _shared_maximum(ladders),
@@ -156,6 +156,17 @@ _FAMILIES = {"psycopg_c": "psycopg", "psycopg_binary": "psycopg", "psycopg_pytho
 def _part(layer: str) -> str:
     """What a ladder has in the layer's place on any driver: Django's parts are the same on psycopg2."""
     return layer.removesuffix("_psycopg2")
+
+
+def _height(part: str) -> int:
+    """Where a part of a ladder stands: drivers are on one level, above libpq and below Django."""
+    return {"libpq": 0, "django_cursor": 2, "django_orm": 3}.get(part, 1)
+
+
+def left_out_title(name: str) -> str:
+    """What a run left out, "layer" or "layer/mode", as people know it."""
+    layer, _slash, mode = name.partition("/")
+    return f"{layer_title(layer)}, {mode}" if mode else layer_title(layer)
 
 
 def variant_lines(variant: VariantResult) -> list[str]:

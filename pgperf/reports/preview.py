@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from pgperf import definitions, rails
 from pgperf.exceptions import PgperfError
+from pgperf.layers import LAYERS
 from pgperf.models import Benchmark, Database, Worker
 from pgperf.records import Definition, Plan
 from pgperf.reports import figures
@@ -54,7 +55,8 @@ def preview(benchmark: Benchmark, database: Database, *, quick: bool) -> Preview
     }
     try:
         plans = {
-            length: make_plan(_definition(benchmark, database, length), skipped) for length in (True, False)
+            length: make_plan(_definition(benchmark, database, length), skipped | _lacking_modes(benchmark))
+            for length in (True, False)
         }
     except PgperfError as error:
         return Preview(**shape, refusal=str(error))
@@ -69,6 +71,17 @@ def skipped_layers(benchmark: Benchmark, workers: list[Worker]) -> dict[str, str
         if reasons and all(reasons):
             skipped[layer] = reasons[0]
     return skipped
+
+
+def _lacking_modes(benchmark: Benchmark) -> dict[str, str]:
+    """Modes that a layer of the benchmark has nowhere, as a plan's `skipped` names them."""
+    known = [LAYERS[layer] for layer in benchmark.layers if layer in LAYERS]
+    return {
+        f"{layer.name}/{mode}": layer.mode_reason
+        for layer in known
+        for mode in benchmark.modes
+        if mode not in layer.modes
+    }
 
 
 def _access(database: Database, definition: Definition) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def result(run: Run) -> Result:
         "environment": tables.environment_tables(run.environment),
         "captures": tables.capture_tables(run.environment),
         "timings": tables.timings_table(run.timings) if run.timings else None,
-        "skipped": {charts.layer_title(name): why for name, why in run.summary.get("skipped", {}).items()},
+        "skipped": {charts.left_out_title(name): why for name, why in run.summary.get("skipped", {}).items()},
         "partial": bool(run.summary.get("partial", False)),
         "idle": run.environment.get("idle", {}).get("idle", ""),
     }

@@ -102,3 +102,33 @@ def test_a_variant_without_results_is_drawn_as_nothing(run: Run) -> None:
     assert charts.throughput([variant])["values"] == [None]
     assert charts.cpu([variant])["series"] == []
     assert charts.latency([variant])["rows"] == []
+
+
+def _climb(driver: str, *layers: str) -> charts.Ladder:
+    steps = [{"layer": layer, "us": 10.0 * at, "step_us": 10.0} for at, layer in enumerate(layers, 1)]
+    return {"route": "socket", "mode": "simple", "driver": driver, "steps": steps}
+
+
+def test_two_ladders_are_split_by_the_same_parts_in_the_order_of_the_rungs() -> None:
+    own = _climb("psycopg", "libpq", "psycopg", "django_cursor", "django_orm")
+    other = _climb("psycopg2", "libpq", "psycopg2", "django_cursor_psycopg2", "django_orm_psycopg2")
+    chart = charts.time_split([own, other])
+    assert chart["rows"] == [["socket", "psycopg"], ["socket", "psycopg2"]]
+    assert [(series["name"], series["values"]) for series in chart["series"]] == [
+        ("libpq (C)", [10.0, 10.0]),
+        ("psycopg 3", [10.0, None]),
+        ("psycopg2", [None, 10.0]),
+        ("Django cursor", [10.0, 10.0]),
+        ("Django ORM", [10.0, 10.0]),
+    ]
+
+
+def test_the_same_on_another_driver_or_implementation_has_the_same_colour() -> None:
+    assert charts.colour("django_orm_psycopg2") == charts.colour("django_orm") == "layer-django_orm"
+    assert charts.colour("psycopg_python") == charts.colour("psycopg") == "layer-psycopg"
+    assert charts.colour("psycopg2") == "layer-psycopg2"
+
+
+def test_what_was_left_out_has_a_name_that_people_know() -> None:
+    assert charts.left_out_title("django_orm_psycopg2/extended") == "Django ORM on psycopg2, extended"
+    assert charts.left_out_title("libpq") == "libpq (C)"

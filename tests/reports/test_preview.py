@@ -48,3 +48,14 @@ def test_what_cannot_start_says_why() -> None:
     shown = preview(factories.make_benchmark(), database, quick=True)
     assert "tcp" in shown.refusal
     assert shown.estimate is None
+
+
+def test_a_mode_that_a_layer_lacks_is_not_counted() -> None:
+    factories.make_worker()
+    database = factories.make_database()
+    simple = factories.make_benchmark(layers=["libpq", "psycopg2"], modes=["simple"], routes=["socket"])
+    assert preview(simple, database, quick=True).variants == 4
+    both = factories.make_benchmark(
+        layers=["libpq", "psycopg2"], modes=["simple", "extended"], routes=["socket"]
+    )
+    assert preview(both, database, quick=True).variants == 5

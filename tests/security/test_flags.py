@@ -1,0 +1,77 @@
+"""A role that can write is named before a run, on its page, and in its environment."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+
+from pgperf import perform, runs
+from pgperf.definitions import Overrides
+from pgperf.models import Benchmark, Database, Run, Target, Workload
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def confirm(admin_client: Client) -> Any:
+    def page(benchmark: Benchmark) -> str:
+        return admin_client.get(reverse("admin:pgperf_benchmark_run", args=[benchmark.pk])).content.decode()
+
+    return page
+
+
+def test_the_confirm_page_says_what_is_asked_of_the_login(confirm: Any) -> None:
+    database = factories.make_database()
+    shipped = factories.make_benchmark(routes=["socket"])
+    assert "can write" not in confirm(shipped)
+    Database.objects.update(production=True)
+    assert "Unless you have seen to it, this role can write (alias:default)" in confirm(shipped)
+    own = Workload.objects.create(name="own", title="Own", sql="SELECT 1")
+    free = factories.make_benchmark("free", workload=own, routes=["socket"])
+    for production in (True, False):
+        Database.objects.update(production=production)
+        assert "needs a login that cannot write (alias:default)" in confirm(free)
+    assert database.credential == "alias:default"
+
+
+@pytest.mark.parametrize(("role", "shown"), [("app", True), ("", False)])
+def test_the_run_page_names_the_role(admin_client: Client, role: str, shown: bool) -> None:
+    run = factories.make_results(factories.make_run())
+    run.environment = {**run.environment, "access": {"tcp": "app: this role can write"}, "can_write": role}
+    run.save()
+    page = admin_client.get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()
+    assert ("This role can write: app." in page) == shown
+    assert "app: this role can write" in page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_real_run_in_production_says_it(routes: dict[str, Any], c_client: Any, settings: Any) -> None:
+    """The tests' own role owns its database: the catalog runs with read-only sessions, SQL of one's own does not."""
+    settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": c_client.parent}
+    database = Database.objects.create(
+        name="real", dbname=connection.settings_dict["NAME"], credential="alias:default", allow_fixtures=True,
+        production=True,
+    )  # fmt: skip
+    Target.objects.create(
+        database=database, route="tcp", host="127.0.0.1", port=routes["tcp"].port, sslmode="disable"
+    )
+    quick = Overrides(quick=True, layers=["libpq", "psycopg"], rounds=1, blocks=1, slice_ms=10)
+    shipped = Benchmark.objects.get(name="orm-overhead")
+    run = perform.perform(asked(shipped, database, quick).pk, "w@h")
+    assert (run.status, run.error) == (Run.Status.DONE, "")
+    role = connection.settings_dict["USER"]
+    assert run.environment["can_write"] == role
+    assert run.environment["access"]["tcp"].startswith(f"{role}: this role can write (may create databases")
+    shipped.workload = Workload.objects.create(name="own", title="Own", sql="SELECT 1")
+    shipped.save()
+    run = perform.perform(asked(shipped, database, quick).pk, "w@h")
+    assert run.error.startswith(
+        f"access: this run needs a login that cannot write, and over route tcp {role} "
+    )
+
+
+def asked(benchmark: Benchmark, database: Database, overrides: Overrides) -> Run:
+    return runs.request(benchmark, database, overrides, foreground=True, confirmed=database.name)

@@ -1,0 +1,94 @@
+"""What was allowed when a run was asked for is asked again when a worker takes it."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.core.management import CommandError, call_command
+
+from pgperf import perform, runs
+from pgperf.exceptions import InvalidDefinition
+from pgperf.models import Benchmark, Database, Run, Target
+from tests.factories import make_benchmark, make_database, make_run
+from tests.runner.builders import definition
+
+pytestmark = pytest.mark.django_db
+Status = Run.Status
+
+
+@pytest.fixture
+def database() -> Database:
+    row = make_database()
+    Target.objects.filter(route="tcp").update(route="here")
+    return row
+
+
+@pytest.fixture
+def user() -> User:
+    user = User.objects.create(username="ops")
+    user.user_permissions.add(Permission.objects.get(codename="start_run"))
+    return user
+
+
+def performed(database: Database, **fields: Any) -> Run:
+    frozen = definition(blocks=1).to_json()
+    run = make_run(Status.QUEUED, database=database, busy_key=None, definition=frozen, **fields)
+    return perform.perform(run.pk, "w@h")
+
+
+@pytest.mark.parametrize("kind", ["database", "benchmark"])
+def test_a_group_the_user_has_left(kind: str, database: Database, user: User) -> None:
+    group = Group.objects.create(name="insiders")
+    user.groups.add(group)
+    benchmark = make_benchmark()
+    form = {"database": database, "benchmark": benchmark}[kind]
+    form.groups.add(group)
+    assert performed(database, benchmark=benchmark, requested_by=user).status == Status.DONE
+    user.groups.clear()
+    run = performed(database, benchmark=benchmark, requested_by=user)
+    assert run.status == Status.FAILED
+    assert run.error == (
+        f"permission: the user who asked for this run is in no group of {kind} {form} any more"
+    )
+
+
+def test_a_superuser_is_in_every_group(database: Database, user: User) -> None:
+    database.groups.add(Group.objects.create(name="insiders"))
+    User.objects.update(is_superuser=True)
+    assert performed(database, requested_by=user).status == Status.DONE
+
+
+@pytest.mark.parametrize(("typed", "status"), [("", "failed"), ("other", "failed"), ("demo", "done")])
+def test_a_database_that_has_gone_into_production(database: Database, typed: str, status: str) -> None:
+    Database.objects.update(production=True)
+    run = performed(database, confirmed_name=typed)
+    assert run.status == status
+    assert ("nobody typed its name" in run.error) == (status == "failed")
+
+
+def test_no_door_asks_for_a_run_in_production_without_its_name(database: Database) -> None:
+    Database.objects.update(production=True)
+    database.refresh_from_db()
+    Benchmark.objects.update(routes=["here"], layers=["fake"])
+    benchmark = make_benchmark(routes=["here"], layers=["fake"])
+    for typed in ("", "Demo"):
+        with pytest.raises(InvalidDefinition, match="type its name"):
+            runs.request(benchmark, database, confirmed=typed, foreground=True)
+    assert runs.request(benchmark, database, confirmed="demo", foreground=True).confirmed_name == "demo"
+
+
+def test_the_command_line_asks_too(database: Database) -> None:
+    Database.objects.update(production=True)
+    make_benchmark("spin", routes=["here"], layers=["fake"])
+    with pytest.raises(CommandError, match="repeat its name with --confirm demo"):
+        call_command("pgperf", "run", "spin", "--database", "demo")
+    with pytest.raises(CommandError, match="repeat its name"):
+        call_command("pgperf", "run", "spin", "--database", "demo", "--confirm", "dem")
+    assert not Run.objects.exists()
+
+
+def test_sql_that_no_form_has_seen_is_refused_by_the_worker(database: Database) -> None:
+    frozen = definition(layers=("psycopg",)).to_json()
+    frozen["workload"]["sql"] = "SELECT 1; COMMIT"
+    run = make_run(Status.QUEUED, database=database, busy_key=None, definition=frozen)
+    assert perform.perform(run.pk, "w@h").error.startswith("sql: one statement only")

@@ -96,7 +96,7 @@ def _build(
     compiler: str, folder: Path, sources: Path, instrument: Sequence[str], link: Sequence[str | Path]
 ) -> Path:
     """The client in `sources` without its process.c, its system calls redirected."""
-    flags = [compiler, *FLAGS, *SANITIZERS, "-O1", "-isystem", _include_dir(), f"-I{sources}", f"-I{HARNESS}"]
+    flags = [compiler, *_flags(sources)]
     client = [path for path in _sources(sources) if path.name != "process.c"]
     _compile([*flags, *instrument, "-include", HARNESS / "redirect.h", "-c", *client], folder)
     parts = [
@@ -114,9 +114,12 @@ def build_faulty(folder: Path) -> Path:
     program = folder / "faulty"
     wraps = [f"-Wl,--wrap={name}" for name in WRAPPED]
     harness = [HARNESS / "faults.c", HARNESS / "fake_libpq.c"]
-    flags = [*FLAGS, *SANITIZERS, "-O1", "-isystem", _include_dir(), f"-I{SOURCE_DIR}", f"-I{HARNESS}"]
-    _compile(["cc", *flags, *wraps, "-o", program, *harness, *_sources(SOURCE_DIR)], folder)
+    _compile(["cc", *_flags(SOURCE_DIR), *wraps, "-o", program, *harness, *_sources(SOURCE_DIR)], folder)
     return program
+
+
+def _flags(sources: Path) -> list[str | Path]:
+    return [*FLAGS, *SANITIZERS, "-O1", "-isystem", _include_dir(), f"-I{sources}", f"-I{HARNESS}"]
 
 
 def _sources(folder: Path) -> list[Path]:

@@ -1,13 +1,15 @@
 """The plan: which variants, which controls, which cohorts, in which order."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.exceptions import InvalidDefinition
-from pgperf.runner.plan import COHORT_SIZE, make_plan, round_order
+from pgperf.records import Workload
+from pgperf.runner.plan import COHORT_SIZE, below_orm, make_plan, round_order
 
 from .builders import definition
 
@@ -83,3 +85,43 @@ def test_rounds_differ_and_repeat_with_the_seed() -> None:
     orders = {tuple(round_order(plan, 0, 0, round_)) for round_ in range(10)}
     assert len(orders) == 10
     assert round_order(plan, 0, 1, 2) == round_order(plan, 0, 1, 2)
+
+
+class TestTwoWorkloads:
+    """A workload beside another: next to each other on each rung, in one cohort."""
+
+    what = definition(
+        workload=Workload("loop", "", orm="x.loop"), compared_with=Workload("cure", "", orm="x.cure"),
+        layers=("libpq", "psycopg", "django_orm"), routes=("socket",),
+    )  # fmt: skip
+
+    def test_every_rung_has_both(self) -> None:
+        plan = make_plan(self.what)
+        assert len(plan.cohorts) == 1
+        assert [(v.layer, v.workload) for v in plan.variants if not v.copy] == [
+            (layer, work) for layer in ("libpq", "psycopg", "django_orm") for work in ("loop", "cure")
+        ]
+        assert plan.variants[1].label == "libpq · socket · cure"
+
+    def test_a_single_workload_is_not_named(self) -> None:
+        (first, *_rest) = make_plan(replace(self.what, compared_with=None)).variants
+        assert first.label == "libpq · socket"
+
+    def test_what_is_compared_stands_near_each_other(self) -> None:
+        plan = make_plan(self.what)
+        apart = []
+        for round_ in range(40):
+            order = [plan.cohorts[0].variants[i] for i in round_order(plan, 0, 0, round_)]
+            assert sorted(map(str, order)) == sorted(map(str, plan.cohorts[0].variants))
+            apart += [
+                abs(order.index(v) - order.index(replace(v, workload="cure")))
+                for v in order
+                if v.workload == "loop" and not v.copy
+            ]
+        assert sum(apart) / len(apart) < 2.4  # any order would give 3
+
+    def test_one_of_them_may_be_left_to_the_orm(self) -> None:
+        plan = make_plan(self.what, {below_orm("cure"): "why"})
+        assert [(v.layer, v.workload) for v in plan.variants if not v.copy] == [
+            ("libpq", "loop"), ("psycopg", "loop"), ("django_orm", "loop"), ("django_orm", "cure"),
+        ]  # fmt: skip

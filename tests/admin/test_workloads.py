@@ -1,0 +1,107 @@
+"""The workload's form: callables and models to choose, refusals by field, nothing lost that the row has."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from pgperf import discovery
+from pgperf.models import Workload
+
+pytestmark = pytest.mark.django_db
+ADD = "/admin/pgperf/workload/add/"
+
+
+def data(**fields: Any) -> dict[str, Any]:
+    return {
+        "name": "mine", "title": "Mine", "sql": "", "args": "[]", "orm": "", "model": "", "fetch": "get",
+        "lookup": "{}", "select_related": "", "prefetch_related": "", "ordering": "", "values": "", "limit": "0",
+        "fixture": "", "other_sql": "", "other_args": "[]", "other_orm": "", **fields,
+    }  # fmt: skip
+
+
+def errors(response: Any) -> dict[str, str]:
+    assert response.status_code == 200
+    return {name: " ".join(found) for name, found in response.context["adminform"].form.errors.items()}
+
+
+def test_the_form_offers_what_is_registered_and_every_model(admin_client: Client) -> None:
+    page = admin_client.get(ADD).content.decode()
+    assert '<option value="books.authors_prefetched">' in page
+    assert '<option value="books.Book">' in page
+
+
+def test_a_module_that_failed_is_named_on_the_form(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failure = discovery.Failure("shop.pgperf_workloads", "ImportError: no shop")
+    monkeypatch.setattr(discovery, "_failures", [failure])
+    assert (
+        "shop.pgperf_workloads cannot be imported: ImportError: no shop."
+        in admin_client.get(ADD).content.decode()
+    )
+
+
+def test_a_registered_callable_with_its_arguments(admin_client: Client) -> None:
+    response = admin_client.post(ADD, data(orm="books.by_isbn", args='["9790000000042"]'))
+    assert response.status_code == 302
+    row = Workload.objects.get(name="mine")
+    assert (row.orm, row.args, row.sql) == ("books.by_isbn", ["9790000000042"], "")
+
+
+def test_a_query_without_code(admin_client: Client) -> None:
+    fields = {
+        "model": "books.Book", "fetch": "list", "lookup": '{"year__gte": 1987}', "select_related": "author, publisher",
+        "ordering": "-year title", "limit": "10",
+    }  # fmt: skip
+    assert admin_client.post(ADD, data(**fields)).status_code == 302
+    row = Workload.objects.get(name="mine")
+    assert row.query == {
+        "model": "books.Book", "fetch": "list", "lookup": {"year__gte": 1987},
+        "select_related": ["author", "publisher"], "prefetch_related": [], "ordering": ["-year", "title"],
+        "values": [], "limit": 10,
+    }  # fmt: skip
+    page = admin_client.get(f"/admin/pgperf/workload/{row.pk}/change/").content.decode()
+    assert "author, publisher" in page
+    assert "1987" not in admin_client.get("/admin/pgperf/workload/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "words"),
+    [
+        ({"model": "books.Book", "lookup": '{"isbm": "1"}'}, "lookup", "Cannot resolve keyword"),
+        ({"model": "books.Book", "lookup": "{"}, "lookup", "Enter a valid JSON"),
+        ({"model": "books.Book", "lookup": ""}, "lookup", "Say which one to get"),
+        ({"model": "books.Book", "lookup": '["isbn"]'}, "lookup", "Give a JSON object"),
+        (
+            {"model": "books.Book", "fetch": "list", "select_related": "books"},
+            "select_related",
+            "no relation books",
+        ),
+        ({"model": "books.Bock"}, "model", "not one of the available choices"),
+        ({"orm": "os.system"}, "orm", "not one of the available choices"),
+        ({"orm": "books.page", "sql": "SELECT 1"}, "sql", "Leave it empty"),
+        ({}, "__all__", "Say what one operation does"),
+    ],
+)
+def test_refusals_stand_beside_their_field(
+    admin_client: Client, fields: dict[str, Any], field: str, words: str
+) -> None:
+    found = errors(admin_client.post(ADD, data(**fields)))
+    assert words in found[field]
+    assert not Workload.objects.filter(name="mine").exists()
+
+
+def test_emptied_lists_are_empty_lists(admin_client: Client) -> None:
+    assert (
+        admin_client.post(ADD, data(orm="books.authors_prefetched", args="", other_args="")).status_code
+        == 302
+    )
+    row = Workload.objects.get(name="mine")
+    assert (row.args, row.other_args, row.lookup) == ([], [], {})
+
+
+def test_what_is_no_longer_registered_stays_on_its_row(admin_client: Client) -> None:
+    row = Workload.objects.create(name="old", title="Old", orm="shop.gone")
+    page = admin_client.get(f"/admin/pgperf/workload/{row.pk}/change/").content.decode()
+    assert '<option value="shop.gone" selected>' in page

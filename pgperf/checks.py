@@ -78,10 +78,10 @@ def check_celery(**_: Any) -> list[CheckMessage]:
 
 
 @register(TAG, Tags.database)
-def check_worker(databases: list[str] | None = None, **_: Any) -> list[CheckMessage]:
+def check_worker(**given: Any) -> list[CheckMessage]:
     """Nobody waits where the tables are not there yet; and only where somebody does is the worker missed."""
     alias = router.db_for_read(Run)
-    if alias not in (databases or []):
+    if alias not in (given.get("databases") or []):
         return []
     try:
         if Run._meta.db_table not in connections[alias].introspection.table_names():

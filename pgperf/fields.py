@@ -56,10 +56,12 @@ class GroupsField(models.ManyToManyField):
         name, _path, args, kwargs = super().deconstruct()
         return name, "django.db.models.ManyToManyField", args, kwargs
 
-    def contribute_to_class(self, cls: type[models.Model], name: str, **kwargs: Any) -> None:
-        super().contribute_to_class(cls, name, **kwargs)
-        link = self.remote_field.through._meta.get_field("group")
-        link.remote_field.on_delete = cascade  # type: ignore[union-attr]
+    def contribute_to_class(
+        self, cls: type[models.Model], name: str, private_only: bool = False, **kwargs: Any
+    ) -> None:
+        super().contribute_to_class(cls, name, private_only=private_only, **kwargs)
+        through: Any = self.remote_field.through
+        through._meta.get_field("group").remote_field.on_delete = cascade
 
     def value_from_object(self, obj: models.Model) -> list[Group]:
         return list(Group._default_manager.filter(pk__in=group_ids(obj))) if obj.pk else []

@@ -19,7 +19,7 @@ from django.urls import URLPattern, path
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.timezone import template_localtime
+from django.utils.timezone import template_localtime  # type: ignore[attr-defined]
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 

@@ -52,17 +52,17 @@ class Site:
     python: Path
     env: Mapping[str, str]
 
-    def run(self, *words: str) -> str:
-        """Run a Python program of the site; its stdout. A failure shows what it printed."""
-        return run([str(self.python), *words], self.folder, self.env)
+    def run(self, *words: str, code: int = 0) -> str:
+        """Run a Python program of the site; its stdout. Another exit code than expected shows what it printed."""
+        return run([str(self.python), *words], self.folder, self.env, code)
 
-    def manage(self, *words: str) -> str:
-        return self.run("manage.py", *words)
+    def manage(self, *words: str, code: int = 0) -> str:
+        return self.run("manage.py", *words, code=code)
 
 
-def run(argv: Sequence[str], folder: Path, env: Mapping[str, str]) -> str:
+def run(argv: Sequence[str], folder: Path, env: Mapping[str, str], code: int = 0) -> str:
     done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, (
+    assert done.returncode == code, (
         f"{' '.join(argv)} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
     )
     return done.stdout

@@ -633,3 +633,19 @@ def test_a_client_without_texts_refuses_queries(subject: Subject, start: Start, 
     client.send(wire.Query("SELECT 1"))
     assert client.read(wire.Error).stage == "query"
     assert client.wait() == wire.EXIT_FAILED
+
+
+@pytest.mark.parametrize("subject", [s for s in LAYERS if s.layer == "asyncpg"], ids=str)
+def test_asyncpg_tells_of_a_wrong_type_without_the_value(subject: Subject, start: Start, tcp: Route) -> None:
+    work = Workload("wrong", "SELECT %s::int", ("private value",))
+    error = started(start, subject, tcp, work).read(wire.Error)
+    assert (error.stage, error.message.partition(":")[0]) == ("ready", "args")
+    assert "private" not in error.message
+
+
+@pytest.mark.parametrize("subject", [s for s in LAYERS if s.layer == "asyncpg"], ids=str)
+def test_asyncpg_leaves_out_the_detail_that_quotes_values(subject: Subject, start: Start, tcp: Route) -> None:
+    work = Workload("detail", "INSERT INTO pgperf.site VALUES (99, %s, 'x')", ("example.com",))
+    error = started(start, subject, tcp, work).read(wire.Error)
+    assert error.sqlstate == "23505"
+    assert "example.com" not in error.message

@@ -48,7 +48,9 @@ class Database(models.Model):
         blank=True,
         db_constraint=False,
         related_name="+",
-        help_text=_("Who may see it and run on it, with the permissions that takes; empty: everybody with them."),
+        help_text=_(
+            "Who may see it and run on it, with the permissions that takes; empty: everybody with them."
+        ),
     )
 
     class Meta:
@@ -125,14 +127,18 @@ class Workload(models.Model):
     name = models.SlugField(_("name"), max_length=60, unique=True)
     title = models.CharField(_("title"), max_length=200)
     sql = models.TextField(
-        _("SQL"), blank=True, help_text=_("One statement with %s for each argument; or one of the two below.")
+        _("SQL"),
+        blank=True,
+        help_text=_("One statement with %s for each argument, which are the arguments above."),
     )
     args = models.JSONField(_("arguments"), default=list, blank=True, validators=[validators.scalar_list])
     orm = models.CharField(
         _("ORM callable"),
         max_length=100,
         blank=True,
-        help_text=_("A callable registered with @workload: what it sends is captured and run by the layers below."),
+        help_text=_(
+            "A callable registered with @workload: what it sends is captured and run by the layers below."
+        ),
     )
     model = models.CharField(
         _("model"), max_length=200, blank=True, help_text=_("A query without code, of this model.")
@@ -211,7 +217,9 @@ class Benchmark(models.Model):
         blank=True,
         related_name="+",
         verbose_name=_("compared with"),
-        help_text=_("A second workload, measured beside the first in every layer: what does the change save?"),
+        help_text=_(
+            "A second workload, measured beside the first in every layer: what does the change save?"
+        ),
     )
     database = models.ForeignKey(
         Database, models.SET_NULL, null=True, blank=True, verbose_name=_("usual database")
@@ -242,7 +250,9 @@ class Benchmark(models.Model):
         blank=True,
         db_constraint=False,
         related_name="+",
-        help_text=_("Who may see it and run it, with the permissions that takes; empty: everybody with them."),
+        help_text=_(
+            "Who may see it and run it, with the permissions that takes; empty: everybody with them."
+        ),
     )
 
     class Meta:

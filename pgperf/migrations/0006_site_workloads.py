@@ -62,6 +62,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='workload',
             name='sql',
-            field=models.TextField(blank=True, help_text='One statement with %s for each argument; or one of the two below.', verbose_name='SQL'),
+            field=models.TextField(blank=True, help_text='One statement with %s for each argument, which are the arguments above.', verbose_name='SQL'),
         ),
     ]

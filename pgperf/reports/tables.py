@@ -247,12 +247,15 @@ def _headline(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
 def _workload_headline(route: str, rows: Sequence[ComparisonResult]) -> str:
     second, first = baseline_text(_swapped(rows[0])), baseline_text(rows[0])
     changes = [
-        (_("saves %s µs in %s") if row.delta_us < 0 else _("costs %s µs in %s"))
-        % (figures.number(abs(row.delta_us)), layer_title(_layer(row.variant)))
+        _("%(us)s µs in %(layer)s")
+        % {"us": figures.signed(row.delta_us), "layer": layer_title(_layer(row.variant))}
         for row in reversed(rows)
     ]
-    return _("%(route)s: %(second)s instead of %(first)s %(changes)s.") % {
-        "route": route, "second": second, "first": first, "changes": ", ".join(changes),
+    words = _("saves") if all(row.delta_us < 0 for row in rows) else _("changes")
+    if all(row.delta_us < 0 for row in rows):
+        changes = [change.lstrip("−") for change in changes]
+    return _("%(route)s: %(second)s instead of %(first)s %(words)s %(changes)s.") % {
+        "route": route, "second": second, "first": first, "words": words, "changes": ", ".join(changes),
     }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pgperf.models import Run
+from pgperf.models import ComparisonResult, Run
 from pgperf.reports import tables
 from pgperf.reports.result import result
 from tests import factories
@@ -93,3 +93,44 @@ def test_columns_of_numbers_have_heads_of_numbers(run: Run) -> None:
 def test_a_run_without_results_has_an_empty_result() -> None:
     empty = result(factories.make_run(Run.Status.FAILED))
     assert (empty.ladders, empty.throughput_table, empty.comparisons, empty.controls) == ([], None, [], None)
+
+
+def test_a_change_of_workload_in_one_sentence_and_a_table_of_its_own() -> None:
+    libpq = "libpq · tcp · loop"
+    rows = [
+        _changed("libpq", "cure", "loop", -190.0),
+        _changed("django_orm", "cure", "loop", -2310.0),
+        ComparisonResult(variant="django_orm · tcp · loop", baseline=libpq, ratio=9.0, delta_us=99.0),
+        ComparisonResult(variant=f"{libpq} · control 1", baseline=libpq, ratio=1, delta_us=0, aa=True),
+    ]  # fmt: skip
+    assert tables.workload_headlines(rows) == [
+        "tcp: cure instead of loop saves 2,310 µs in Django ORM, 190 µs in libpq (C)."
+    ]
+    rows[0].delta_us = 5.0
+    assert tables.workload_headlines(rows) == [
+        "tcp: cure instead of loop changes −2,310 µs in Django ORM, +5.00 µs in libpq (C)."
+    ]
+    assert [row.variant for row in tables.workload_rows(rows)] == [
+        "libpq · tcp · cure",
+        "django_orm · tcp · cure",
+    ]
+
+
+def _changed(layer: str, second: str, first: str, delta_us: float) -> ComparisonResult:
+    variant, baseline = f"{layer} · tcp · {second}", f"{layer} · tcp · {first}"
+    return ComparisonResult(variant=variant, baseline=baseline, ratio=0.5, delta_us=delta_us)
+
+
+def test_what_was_captured_is_a_table_and_not_among_the_environment() -> None:
+    captured = {
+        "loop": {
+            "statements": 2,
+            "rows": 3,
+            "each": [{"sql": "SELECT ?", "rows": 1}, {"sql": "x", "rows": 2}],
+        }
+    }
+    (table,) = tables.capture_tables({"captures": captured, "python": "3"})
+    assert table.caption == "One operation of loop: 2 statements, 3 rows"
+    assert [[cell.text for cell in row] for row in table.rows] == [["1", "SELECT ?", "1"], ["2", "x", "2"]]
+    assert len(tables.environment_tables({"captures": captured, "python": "3"})) == 1
+    assert tables.capture_tables({}) == []

@@ -127,7 +127,8 @@ def test_cancel_asks_the_run_to_stop_and_is_logged(admin_page: Client) -> None:
     assert admin_page.post(page(run, "cancel"))["Location"] == page(run)
     run.refresh_from_db()
     assert run.cancel_requested
-    assert LogEntry.objects.get().get_change_message() == "Asked to cancel."
+    said = f"Asked to cancel, definition {run.definition_hash[:12]}. From 127.0.0.1."
+    assert LogEntry.objects.get().get_change_message() == said
 
 
 def test_cancelling_what_has_ended_says_so(admin_page: Client, run: Run) -> None:

@@ -106,7 +106,7 @@ TAKEN = [
     "SHOW all",
 ]
 SLEEPS = ["SELECT pg_sleep(60)", "SELECT count(*) FROM generate_series(1, 100000000000)"]
-LAYERS = ["libpq", "psycopg2", "psycopg", "django_cursor"]
+LAYERS = ["libpq", "psycopg2", "psycopg", "psycopg_async", "asyncpg", "django_cursor"]
 
 
 @pytest.fixture(autouse=True)
@@ -165,7 +165,10 @@ def send(layer: str, route: Route, text: str, build_dir: Path) -> str:
     except InvalidDefinition:
         return "refused"
     with ClientProcess(layer, command(layer, str(build_dir)), route.password) as client:
-        client.send(wire.Spec(layer=layer, **login(route), statements=statements, runner_pid=os.getpid()))
+        mode = "extended" if layer == "asyncpg" else "simple"
+        client.send(
+            wire.Spec(layer=layer, mode=mode, **login(route), statements=statements, runner_pid=os.getpid())
+        )
         try:
             client.expect(wire.Ready, 60)
         except ClientFailed as error:

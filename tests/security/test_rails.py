@@ -37,6 +37,7 @@ class Silent:
         return False
 
 
+LAYERS = ("libpq", "psycopg2", "psycopg", "psycopg_async", "asyncpg", "django_cursor")
 PSQL = Path(os.environ["PGPERF_PG_CONFIG"]).with_name("psql")
 
 
@@ -144,7 +145,7 @@ def test_stricter_limits_of_the_role_stay(harm: Harm) -> None:
             assert shown(connection, "client_connection_check_interval") in ("1s", "500ms")
 
 
-@pytest.mark.parametrize("layer", ["libpq", "psycopg2", "psycopg", "django_cursor"])
+@pytest.mark.parametrize("layer", LAYERS)
 def test_every_layer_has_the_same_session(harm: Harm, c_client: Path, layer: str) -> None:
     """The statement fails where one of the settings is not as it should be."""
     wanted = {"default_transaction_read_only": "on", "statement_timeout": "30s", "lock_timeout": "1s",
@@ -213,7 +214,8 @@ def test_the_printed_script_makes_a_login_that_passes(
 
 
 def plan(work: Workload, layers: tuple[str, ...] = ("psycopg",), route: str = "tcp") -> Plan:
-    return make_plan(definition(workload=work, layers=layers, routes=(route,)))
+    mode = "extended" if layers == ("asyncpg",) else "simple"
+    return make_plan(definition(workload=work, layers=layers, routes=(route,), modes=(mode,)))
 
 
 def connect(route: Route) -> psycopg.Connection[Any]:

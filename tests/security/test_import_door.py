@@ -1,0 +1,99 @@
+"""What no form would take does not come in by a file either, and a file needs the rights of the form."""
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.urls import reverse
+
+from pgperf.models import Database, Target, Workload
+from tests import factories
+from tests.admin.test_matrix import ROLES
+from tests.test_validators import HOSTILE, HOSTS
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def bring() -> Callable[..., str]:
+    """Posts rows as a file, as a superuser or with the permissions of a role; the page that follows."""
+
+    def post(model: str, rows: list[dict[str, Any]], role: str = "") -> str:
+        user = User.objects.create_user(f"user{User.objects.count()}", is_staff=True, is_superuser=not role)
+        wanted = Permission.objects.filter(content_type__app_label="pgperf", codename__in=ROLES.get(role, ()))
+        user.user_permissions.set(wanted)
+        client = Client()
+        client.force_login(user)
+        upload = io.BytesIO(json.dumps(rows).encode())
+        upload.name = "definitions.json"
+        response = client.post(reverse(f"admin:pgperf_{model}_import"), {"import_file": upload}, follow=True)
+        assert response.status_code in (200, 403)
+        return response.content.decode()
+
+    return post
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    target = {
+        "route": "tcp",
+        "host": "db.example",
+        "port": 5432,
+        "sslmode": "disable",
+        "pooler": "",
+        "enabled": True,
+    }
+    given = {name: changes.pop(name) for name in list(changes) if name in target}
+    base = {"name": "new", "dbname": "app", "credential": "alias:default", "targets": [{**target, **given}]}
+    return {**base, **changes}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *[("host", host) for host in (*HOSTILE, *HOSTS)],
+        *[("dbname", name) for name in HOSTILE],
+        *[("user", name) for name in HOSTILE if name],
+        *[("port", port) for port in (0, 65536, -1, "5432,1", 1.5, None, [5432])],
+        *[("sslmode", mode) for mode in ("none", "require options=-cx=y")],
+        *[
+            ("credential", reference)
+            for reference in ("hunter2", "env:HOME", "file:../x", "postgres://u:p@h/d")
+        ],
+    ],
+    ids=lambda value: ascii(value)[:40],
+)
+def test_hostile_targets_stay_outside(bring: Callable[..., str], field: str, value: Any) -> None:
+    page = bring("database", [row(name="good"), row(**{field: value})])
+    assert not Database.objects.exists()
+    assert not Target.objects.exists()
+    assert "hunter2" not in page
+
+
+def test_a_plain_one_comes_in(bring: Callable[..., str]) -> None:
+    bring("database", [row()])
+    assert Target.objects.get().host == "db.example"
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT 1; COMMIT", "\\! id", "COPY t TO PROGRAM 'id'", "SELECT lo_creat(-1)"]
+)
+@pytest.mark.parametrize("field", ["sql", "other_sql"])
+def test_hostile_sql_stays_outside(bring: Callable[..., str], field: str, sql: str) -> None:
+    before = Workload.objects.count()
+    bring("workload", [{"name": "new", "title": "New", "sql": "SELECT 1", field: sql}])
+    assert Workload.objects.count() == before
+
+
+@pytest.mark.parametrize("role", ["viewer", "definer", "carrier", "database_editor"])
+def test_a_password_is_not_moved_by_a_file_without_the_permission(
+    bring: Callable[..., str], role: str
+) -> None:
+    database = factories.make_database("demo")
+    bring("database", [row(name="demo", host="evil.example")], role)
+    assert not Target.objects.filter(database=database, host="evil.example").exists()
+    bring("database", [row(name="demo", host="evil.example")], "target_admin")
+    assert Target.objects.filter(database=database, host="evil.example").exists()

@@ -141,6 +141,7 @@ def shell(
             part.stop()
 
 
+@pytest.mark.registry
 def test_from_pip_install_to_the_first_finished_run(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
     begin = time.monotonic()
     said = ""

@@ -10,6 +10,8 @@ import pytest
 
 from tests.stranger.place import Site, address, bare_environment, run
 
+pytestmark = pytest.mark.registry
+
 SETTINGS = """
 import json, os
 from pathlib import Path

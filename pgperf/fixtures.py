@@ -1,10 +1,14 @@
 """Sees to it that a workload's tables and rows are there, where the Database permits it."""
 
+import logging
+
 from pgperf.catalog import FIXTURES, Fixture
 from pgperf.exceptions import ClientFailed, FixtureMissing
 from pgperf.models import Database
 from pgperf.records import Route
 from pgperf.runner.monitor import Monitor
+
+logger = logging.getLogger(__name__)
 
 
 def ensure(name: str, database: Database, route: Route) -> bool:
@@ -43,6 +47,8 @@ def drop(database: Database, route: Route) -> list[str]:
         if there and _yes(monitor, _OWN_EMPTY_SCHEMA):
             monitor.query("DROP SCHEMA pgperf")
             gone.append("schema pgperf")
+    if gone:
+        logger.info("dropped %s in database %s", ", ".join(gone), database)
     return gone
 
 

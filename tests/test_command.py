@@ -74,7 +74,7 @@ class TestList:
         ]
         modes = {row["name"]: row["modes"] for row in found["layers"]}
         assert "pgperf build" in modes["libpq"]["simple"]
-        assert modes["fake"] == {"simple": "", "prepared": ""}
+        assert modes["fake"] == {"simple": "", "extended": "", "prepared": ""}
 
     def test_a_new_site(self) -> None:
         Benchmark.objects.all().delete()

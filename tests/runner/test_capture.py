@@ -226,3 +226,15 @@ def test_a_cursor_that_was_given_something_else_is_not_believed() -> None:
     statements, bound = capture.merged(heard, (), [Statement(sql="SELECT %s", args=[1])])
     assert bound
     assert statements[0].args == [1]
+
+
+def test_layers_beside_the_ladder_repeat_it_too(site: Site) -> None:
+    work = of("books.authors_prefetched")
+    others = ("asyncpg", "psycopg_async", "django_cursor_psycopg2", "django_orm_psycopg2")
+    lacking = {"asyncpg/simple": "no mode simple", **{f"{name}/extended": "no" for name in others[2:]}}
+    found = capture.captured(
+        definition(work, layers=others, modes=("simple", "extended")), work, site, lacking
+    )
+    assert found.refusal == ""
+    assert found.unlike == {}
+    assert found.workload.statements[1].arg_oids

@@ -56,7 +56,7 @@ BYTES = st.lists(VALUES.map(lambda text: text.encode()[:2000]) | st.binary(max_s
 
 @fuzzed(
     "command line",
-    0.2,
+    0.1,
     command=st.sampled_from(COMMANDS),
     words=BYTES,
     locale=st.sampled_from(["C", "C.UTF-8", "POSIX"]),

@@ -1,7 +1,7 @@
 """System checks: what `manage.py check` and `doctor` say about pgperf's installation. docs/reference.md lists the ids.
 
 No I/O beyond file names, but for the check for a worker: it asks the database, and so runs where Django's database
-checks do (`check --database`, `migrate`).
+checks do (`check --database`, `migrate`; any check from Django 6.1 on).
 """
 
 import importlib.util

@@ -27,7 +27,7 @@ def built(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def messages() -> list[CheckMessage]:
-    return run_checks(tags=[checks.TAG])
+    return run_checks(tags=[checks.TAG], databases=[])
 
 
 def only() -> CheckMessage:

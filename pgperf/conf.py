@@ -70,7 +70,9 @@ def _read(given: dict[str, Any]) -> Settings:
             raise ImproperlyConfigured(
                 f"PGPERF[{key!r}] must be {want.__name__}, not {type(value).__name__}."
             )
-        if isinstance(value, dict) and not all(isinstance(part, str) for pair in value.items() for part in pair):
+        if isinstance(value, dict) and not all(
+            isinstance(part, str) for pair in value.items() for part in pair
+        ):
             raise ImproperlyConfigured(f"PGPERF[{key!r}] must have strings as its keys and values.")
     values: dict[str, Any] = {k: str(v) if isinstance(v, Path) else v for k, v in given.items()}
     return Settings(**values)

@@ -102,10 +102,13 @@ class TestRun:
 
     def test_options_reach_the_definition(self, spin: Benchmark) -> None:
         Target.objects.update(host="127.0.0.1")
-        words = "--quick --layers fake --routes tcp,socket --clients 1,2 --placement scheduler --idle system --slice-ms 12"
-        pgperf("run", "spin", *words.split(), "--rounds", "2", "--blocks", "1")
+        words = "--quick --layers fake --routes tcp,socket --clients 1,2 --placement scheduler --slice-ms 12"
+        pgperf("run", "spin", *words.split(), "--idle", "system", "--rounds", "2", "--blocks", "1")
         run = Run.objects.get()
-        kept = {name: run.definition[name] for name in ("routes", "clients", "idle", "window_ms", "rounds", "blocks")}
+        kept = {
+            name: run.definition[name]
+            for name in ("routes", "clients", "idle", "window_ms", "rounds", "blocks")
+        }
         assert kept == {
             "routes": ["tcp", "socket"],
             "clients": [1, 2],

@@ -60,5 +60,5 @@ def test_half_as_many_clients_and_one_route_are_offered() -> None:
 
 
 def test_where_nothing_fits_nothing_is_offered() -> None:
-    with pytest.raises(PreflightRefused, match="layers or clients$"):
+    with pytest.raises(PreflightRefused, match=r"layers or clients$"):
         preflight.check(make_plan(definition()), preflight.Headroom(0, 64 << 30), 0.25, 1800)

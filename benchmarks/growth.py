@@ -16,7 +16,8 @@ import sys
 import psycopg
 from psycopg.types.json import Jsonb
 
-from benchmarks.site import ROOT, TABLES, connect, copy, manage, measured
+from benchmarks.example_site import ROOT, manage
+from benchmarks.many_runs import TABLES, connect, copy, measured
 from example.stack import Stack
 from pgperf import packing
 

@@ -16,7 +16,8 @@ import time
 import urllib.parse
 import urllib.request
 
-from benchmarks.site import ROOT, connect, copy, measured
+from benchmarks.example_site import ROOT
+from benchmarks.many_runs import connect, copy, measured
 from example.stack import ALL, Stack
 
 SHORT = ("--quick", "--blocks=6", "--rounds=1")

@@ -1,39 +1,17 @@
-"""The example site as a benchmark uses it: its commands, one real run, and any number of copies of that run."""
-
-import json
-import os
-import secrets
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
+"""One real run on the example site, and any number of copies of it."""
 
 import psycopg
 from psycopg import sql
 
-ROOT = Path(__file__).resolve().parent.parent
+from benchmarks.example_site import run_benchmark
+
 #: The tables that hold a run, the run itself first.
 TABLES = ("pgperf_run", "pgperf_variantresult", "pgperf_comparisonresult", "pgperf_blockresult")
 
 
-def manage(stack_env: dict[str, str], *words: str) -> str:
-    """What a manage.py command of the example site prints. Ends the benchmark when it fails."""
-    admin = {"PGPERF_ADMIN_USER": "admin", "PGPERF_ADMIN_PASSWORD": secrets.token_urlsafe()}  # nobody logs in
-    env = {**os.environ, **admin, **stack_env}
-    done = subprocess.run(
-        [sys.executable, "manage.py", *words], cwd=ROOT, env=env, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise SystemExit(f"verdict: cannot measure: {done.stderr[-2000:]}")
-    return done.stdout
-
-
 def measured(stack_env: dict[str, str], *options: str) -> int:
     """The number of a real run of `orm-overhead` that has just been done."""
-    printed: dict[str, Any] = json.loads(
-        manage(stack_env, "pgperf", "run", "orm-overhead", "--json", *options)
-    )
-    return int(printed["run"]["id"])
+    return int(run_benchmark(stack_env, "orm-overhead", *options)["run"]["id"])
 
 
 def connect(stack_env: dict[str, str]) -> psycopg.Connection:

@@ -104,7 +104,7 @@ def _steps(measurements: Measurements, climbed: list[Variant]) -> list[dict[str,
     for k, variant in enumerate(climbed):
         step = deltas[k][k - 1].moved_to(above[k] - above[k - 1]) if k else levels[0]
         ratio = logs[k][0].moved_to(log_above[k]).exp() if k else _exactly(1.0, levels[0])
-        steps.append(_step(variant, levels[k].moved_to(base + above[k]), step, ratio))
+        steps.append(_step(variant, levels[k].moved_to(base + above[k]).of_a_time(), step, ratio))
     return steps
 
 

@@ -159,7 +159,7 @@ def _variant_row(
 def _speed(measurements: Measurements, variant: Variant, rows_per_op: float) -> dict[str, float | None]:
     if variant not in measurements:
         return dict.fromkeys(("ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high"))
-    us = interval(measurements.level(variant), CONFIDENCE)
+    us = interval(measurements.level(variant), CONFIDENCE).of_a_time()
     ops = interval(measurements.level(variant, ops_per_s), CONFIDENCE).centre
     return {
         "ops_per_s": ops,

@@ -7,6 +7,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from pgperf.analysis.outcome import DIFFERS
 from pgperf.models import ComparisonResult, VariantResult
 from pgperf.records import CAPTURES
 from pgperf.reports import figures
@@ -245,17 +246,30 @@ def _headline(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
 
 
 def _workload_headline(route: str, rows: Sequence[ComparisonResult]) -> str:
-    second, first = baseline_text(_swapped(rows[0])), baseline_text(rows[0])
+    """Layers in which nothing is certain are named without a figure, which somebody might quote."""
+    names = {"route": route, "second": baseline_text(_swapped(rows[0])), "first": baseline_text(rows[0])}
+    certain = [row for row in reversed(rows) if row.outcome == DIFFERS]
+    vague = [layer_title(_layer(row.variant)) for row in reversed(rows) if row.outcome != DIFFERS]
+    sentences = [_changes(certain, names)] if certain else []
+    if vague:
+        words = _("%(route)s: no certain difference between %(first)s and %(second)s in %(layers)s.")
+        sentences.append(words % {**names, "layers": ", ".join(vague)})
+    return " ".join(sentences)
+
+
+def _changes(rows: Sequence[ComparisonResult], names: dict[str, str]) -> str:
+    """The sentence on the layers that differ."""
+    saves = all(row.delta_us < 0 for row in rows)
     changes = [
         _("%(us)s µs in %(layer)s")
-        % {"us": figures.signed(row.delta_us), "layer": layer_title(_layer(row.variant))}
-        for row in reversed(rows)
+        % {
+            "us": figures.number(-row.delta_us) if saves else figures.signed(row.delta_us),
+            "layer": layer_title(_layer(row.variant)),
+        }
+        for row in rows
     ]
-    words = _("saves") if all(row.delta_us < 0 for row in rows) else _("changes")
-    if all(row.delta_us < 0 for row in rows):
-        changes = [change.lstrip("−") for change in changes]
     return _("%(route)s: %(second)s instead of %(first)s %(words)s %(changes)s.") % {
-        "route": route, "second": second, "first": first, "words": words, "changes": ", ".join(changes),
+        **names, "words": _("saves") if saves else _("changes"), "changes": ", ".join(changes),
     }  # fmt: skip
 
 

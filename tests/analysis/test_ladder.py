@@ -84,6 +84,14 @@ def test_noisy_steps_are_near_the_truth() -> None:
     assert [step["step_us"] for step in found["steps"]] == pytest.approx([60, 10, 20, 120], abs=2)
 
 
+def test_no_operation_takes_less_than_no_time() -> None:
+    wild = Measurements(
+        blocks(VARIANTS, 2, 1, lambda of, number, round_: ALL_US[of.layer] * (1 + 9 * number))
+    )
+    steps = ladders(wild, VARIANTS, "psycopg")[0]["steps"]
+    assert all(step["low"] == 0.0 < step["us"] < step["high"] for step in steps)
+
+
 @pytest.mark.parametrize("missing", LAYERS)
 def test_a_missing_rung_leaves_a_shorter_ladder(missing: str) -> None:
     present = [variant(layer) for layer in LAYERS if layer != missing]

@@ -110,6 +110,11 @@ def test_a_change_of_workload_in_one_sentence_and_a_table_of_its_own() -> None:
     assert tables.workload_headlines(rows) == [
         "tcp: cure instead of loop changes −2,310 µs in Django ORM, +5.00 µs in libpq (C)."
     ]
+    rows[0].outcome = "inconclusive"
+    assert tables.workload_headlines(rows) == [
+        "tcp: cure instead of loop saves 2,310 µs in Django ORM. "
+        "tcp: no certain difference between loop and cure in libpq (C)."
+    ]
     assert [row.variant for row in tables.workload_rows(rows)] == [
         "libpq · tcp · cure",
         "django_orm · tcp · cure",
@@ -118,7 +123,9 @@ def test_a_change_of_workload_in_one_sentence_and_a_table_of_its_own() -> None:
 
 def _changed(layer: str, second: str, first: str, delta_us: float) -> ComparisonResult:
     variant, baseline = f"{layer} · tcp · {second}", f"{layer} · tcp · {first}"
-    return ComparisonResult(variant=variant, baseline=baseline, ratio=0.5, delta_us=delta_us)
+    return ComparisonResult(
+        variant=variant, baseline=baseline, ratio=0.5, delta_us=delta_us, outcome="differs"
+    )
 
 
 def test_what_was_captured_is_a_table_and_not_among_the_environment() -> None:

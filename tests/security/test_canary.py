@@ -50,6 +50,7 @@ def secrets_dir(tmp_path: Path, superuser_login: dict[str, Any]) -> Iterator[Pat
     (folder / "wrong").write_text(WRONG)
     database = str(connection.settings_dict["NAME"])
     with psycopg.connect(**superuser_login, dbname=database) as admin:
+        admin.execute("DROP SCHEMA IF EXISTS pgperf CASCADE")  # another test's, and another owner's
         admin.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(ROLE)))
         admin.execute(
             sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(ROLE), sql.Literal(PASSWORD))

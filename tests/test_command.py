@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
 
-from pgperf import runs
+from pgperf import fixtures, runs
 from pgperf.cli import doctor
 from pgperf.cli import run as run_command
 from pgperf.layers import C_CLIENT, LAYERS
@@ -308,7 +309,8 @@ class TestDoctor:
         assert "ALTER ROLE pgperf_reader SET default_transaction_read_only = on;" in text
         assert connection.settings_dict["PASSWORD"] not in text
 
-    def test_a_fixture_that_may_not_be_made(self, demo: Database) -> None:
+    def test_a_fixture_that_may_not_be_made(self, demo: Database, routes: dict[str, Any]) -> None:
+        fixtures.drop(demo, replace(routes["tcp"], dbname=demo.dbname))  # an earlier test may have left it
         Database.objects.update(allow_fixtures=False)
         assert "tick 'allow fixtures'" in pgperf("doctor")
 

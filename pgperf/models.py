@@ -329,6 +329,12 @@ class Run(models.Model):
     summary = models.JSONField(_("summary"), default=dict)
     analysis_version = models.PositiveSmallIntegerField(_("analysis version"), default=0)
     notes = models.TextField(_("notes"), blank=True)
+    #: The run whose verdict on one variant this one puts to the test by an intervention, and that variant's label.
+    confirms = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, editable=False, related_name="confirmations"
+    )
+    confirms_variant = models.CharField(max_length=200, blank=True, editable=False)
+    intervention = models.CharField(max_length=30, blank=True, editable=False)
     #: `pgperf prune` leaves pinned runs alone.
     pinned = models.BooleanField(_("pinned"), default=False)
 
@@ -372,6 +378,9 @@ class VariantResult(models.Model):
     latency_us = models.JSONField(default=dict)  # min mean stddev p50 p90 p95 p99 max
     cold_us = models.JSONField(default=dict)
     cpu_us_per_op = models.JSONField(default=dict)
+    books = models.JSONField(default=dict)  # shares of the host, run-queue wait, switches, busiest process
+    top = models.JSONField(default=dict)  # the host's line and a row per process, as top shows them
+    diagnosis = models.JSONField(default=dict)  # wait events, the pooler's and the statements' counters
     verdict = models.JSONField(default=dict)
 
     class Meta:

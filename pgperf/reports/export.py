@@ -11,13 +11,13 @@ from django.db.models import QuerySet
 from import_export import fields, resources
 from import_export.formats.base_formats import CSV, XLSX
 
+from pgperf.formulas import harmless, printable
 from pgperf.models import ComparisonResult, Run, VariantResult
 from pgperf.reports.charts import CPU_ROLES
 
 CSV_TYPE = f"{CSV.CONTENT_TYPE}; charset=utf-8"
 XLSX_TYPE = XLSX.CONTENT_TYPE
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _LATENCY = ("min", "mean", "stddev", "p50", "p90", "p95", "p99", "max")
 _COLD = ("startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second")
 _VERDICT = ("word", "certainty")
@@ -51,18 +51,12 @@ class Column(fields.Field):
         value = self.get_value(instance)
         if value is None or isinstance(value, int | float):
             return value
-        return harmless(value.isoformat() if hasattr(value, "isoformat") else str(value))
+        return cell_text(value.isoformat() if hasattr(value, "isoformat") else str(value))
 
 
-def harmless(text: str) -> str:
-    """The text with an apostrophe before anything that a spreadsheet would run as a formula, in any of its lines.
-
-    Control characters, which no sheet can hold, are dropped.
-    """
-    text = "".join(char for char in text if char.isprintable() or char in "\t\r\n")
-    lines = text.splitlines() or [text]
-    risky = text.startswith(_FORMULA) or any(line.lstrip().startswith(_FORMULA) for line in lines)
-    return f"'{text}" if risky else text
+def cell_text(text: str) -> str:
+    """The text as a cell may hold it: no formula, and no control character, which no sheet can hold."""
+    return harmless(printable(text))
 
 
 def _columns(attributes: dict[str, str]) -> dict[str, Column]:

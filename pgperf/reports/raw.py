@@ -13,7 +13,7 @@ from typing import Any
 from pgperf import packing
 from pgperf.models import BlockResult, Run
 from pgperf.records import SliceRecord, Variant
-from pgperf.reports.export import harmless
+from pgperf.reports.export import cell_text
 
 _VARIANT = tuple(field.name for field in fields(Variant))
 _SLICE = tuple(field.name for field in fields(SliceRecord))
@@ -53,7 +53,7 @@ def _cells(run: Run, row: BlockResult) -> Iterator[tuple[Any, ...]]:
 
 
 def _cell(value: Any) -> Any:
-    return harmless(value) if isinstance(value, str) else value
+    return cell_text(value) if isinstance(value, str) else value
 
 
 def _lines(rows: Iterable[tuple[Any, ...]]) -> str:

@@ -11,8 +11,9 @@ import tablib
 from openpyxl import load_workbook
 
 from pgperf.exceptions import TransferError
+from pgperf.formulas import harmless, unharmed
 from pgperf.transfer import workbook
-from pgperf.transfer.spreadsheet import from_xml, harmless, to_xml, unharmed
+from pgperf.transfer.spreadsheet import from_xml, to_xml
 from pgperf.transfer.table import MAX_COLUMNS, MAX_ROWS, Table, check_headers, short
 from pgperf.transfer.tree import decoded
 

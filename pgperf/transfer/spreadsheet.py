@@ -1,28 +1,11 @@
-"""Text in cells of a spreadsheet: made harmless on its way out, and exactly what it was on its way back in."""
+"""Text in cells of a worksheet: what XML cannot hold written out, and exactly what it was on its way back in."""
 
 import re
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 # What XML 1.0 cannot hold or would change: control characters, and the carriage return, which it turns into a newline.
 # An "x" before four hexadecimal digits is written out too, for it would be taken for such an escape.
 _XML_UNSAFE = re.compile(r"x(?=[0-9A-Fa-f]{4})|[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 _XML_ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
-
-
-def is_risky(text: str) -> bool:
-    """Would a spreadsheet run any line of the text as a formula?"""
-    return text.startswith(FORMULA) or any(line.lstrip().startswith(FORMULA) for line in text.splitlines())
-
-
-def harmless(text: str) -> str:
-    """An apostrophe before a formula, and before a text that looks as if it had got one already."""
-    return f"'{text}" if is_risky(text.lstrip("'")) else text
-
-
-def unharmed(text: str) -> str:
-    """The text that `harmless` was given."""
-    return text[1:] if text.startswith("'") and is_risky(text.lstrip("'")) else text
 
 
 def to_xml(text: str) -> str:

@@ -1,30 +1,14 @@
 """SQL as it may be shown: values masked; and what a statement does, judged by its words (pure, standard library only).
 
-A lexer, not a parser: it knows what is a string, a number, a comment or a quoted name, with PostgreSQL's rules and
-`standard_conforming_strings` on. What does not end is taken for a value up to the end of the text.
+What does not end is taken for a value up to the end of the text.
 """
 
 import re
-from collections.abc import Iterator
 from enum import StrEnum
 
-_TOKEN = re.compile(
-    r"""
-      (?P<comment> --[^\n]* )
-    | (?P<block>   /\* )
-    | (?P<value>   [eE]'(?:[^'\\]|\\.|'')*(?:'|\Z)
-                 | (?:[bBxXnN]|[uU]&)?'(?:[^']|'')*(?:'|\Z)
-                 | \$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z)
-                 | \d[\w]*(?:\.[\d_]*)?(?:[eE][+-]?[\d_]+)? | \.\d[\d_]*(?:[eE][+-]?\d+)? )
-    | (?P<name>    (?:[uU]&)?"(?:[^"]|"")*(?:"|\Z) )
-    | (?P<param>   \$\d+ )
-    | (?P<word>    [^\W\d][\w$]* )
-    | (?P<space>   \s+ )
-    | (?P<other>   . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_COMMENT_EDGE = re.compile(r"/\*|\*/")
+from pgperf.lexer import Kind, Token, tokens
+
+_VALUES = {Kind.STRING, Kind.ESCAPE, Kind.UNICODE, Kind.DOLLAR, Kind.NUMBER}
 _MANY = re.compile(r"\?(?:\s*,\s*\?){3,}")
 
 _READS = {"SELECT", "WITH", "VALUES", "TABLE", "SHOW"}
@@ -47,8 +31,7 @@ class Effect(StrEnum):
 
 def masked(sql: str) -> str:
     """The text with `?` for every value, comments left out, long lists of values counted."""
-    pieces = ("?" if kind == "value" else "" if kind == "comment" else text for kind, text in _tokens(sql))
-    return _MANY.sub(_counted, "".join(pieces)).strip()
+    return _MANY.sub(_counted, "".join(_shown(token) for token in tokens(sql))).strip()
 
 
 def effect(sql: str) -> Effect:
@@ -68,34 +51,19 @@ def without_values(message: str) -> str:
     return re.sub(r"(?<![\w?])[-+]?\d[\w.:+-]*", "?", quoted)
 
 
-def _tokens(sql: str) -> Iterator[tuple[str, str]]:
-    """Kind and text of each token; comments nest, as PostgreSQL's do."""
-    at = 0
-    while match := _TOKEN.match(sql, at):
-        kind, at = str(match.lastgroup), match.end()
-        if kind == "tag":  # the group inside of a dollar-quoted string
-            kind = "value"
-        if kind == "block":
-            kind, at = "comment", _comment_end(sql, at)
-        yield kind, sql[match.start() : at]
-
-
-def _comment_end(sql: str, at: int) -> int:
-    depth = 1
-    for edge in _COMMENT_EDGE.finditer(sql, at):
-        depth += 1 if edge[0] == "/*" else -1
-        if not depth:
-            return edge.end()
-    return len(sql)
+def _shown(token: Token) -> str:
+    if token.kind is Kind.COMMENT:
+        return ""
+    return "?" if token.kind in _VALUES or not token.closed else token.text
 
 
 def _words(sql: str) -> list[list[str]]:
     """The unquoted words in capitals, statement by statement."""
     statements: list[list[str]] = [[]]
-    for kind, text in _tokens(sql):
-        if kind == "word":
-            statements[-1].append(text.upper())
-        elif text == ";":
+    for token in tokens(sql):
+        if token.kind is Kind.WORD:
+            statements[-1].append(token.text.upper())
+        elif token.text == ";":
             statements.append([])
     return statements
 

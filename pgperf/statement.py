@@ -7,6 +7,7 @@ is for the role to say, and `rails` proves that the role cannot write.
 import re
 
 from pgperf.exceptions import InvalidDefinition
+from pgperf.lexer import Kind, Token, tokens
 
 MAX_BYTES = 65_535
 
@@ -18,21 +19,6 @@ _REFUSED = re.compile(
     r"|pg_reload_conf|pg_rotate_logfile|pg_notify|set_config|nextval|setval"
     r"|(?:query|cursor|table|schema|database)_to_xml\w*)\s*\(",
     re.IGNORECASE,
-)
-#: What a text consists of; whatever is left of a quote or a comment was never closed.
-_PARTS = re.compile(
-    r"""
-      (?P<comment> --[^\n]* )
-    | (?P<block>   /\* )
-    | (?P<unicode> \b[uU]&['"] )
-    | (?P<escape>  \b[eE]'(?:[^'\\]|''|\\.)*' )
-    | (?P<text>    '(?:[^']|'')*' )
-    | (?P<name>    "(?:[^"]|"")+" )
-    | (?P<dollar>  (?<![\w$])\$(?P<tag>(?:[^\W\d]\w*)?)\$ .*? \$(?P=tag)\$ )
-    | (?P<open>    ['"] | (?<![\w$])\$(?:[^\W\d]\w*)?\$ )
-    | (?P<plain>   . )
-    """,
-    re.VERBOSE | re.DOTALL,
 )
 
 
@@ -70,42 +56,38 @@ def _unfit_statement(skeleton: str) -> str:
 
 def _skeleton(field: str, sql: str) -> str:
     """The text without its comments and with empty quotes; quoted names are written plainly."""
-    pieces, at = [], 0
-    while at < len(sql):
-        part = _PARTS.match(sql, at)
-        assert part
-        at = part.end()
-        match part.lastgroup:
-            case "plain":
-                pieces.append(part[0])
-            case "name":
-                pieces.append(re.sub(r"\W", "_", part[0][1:-1]))
-            case "block":
-                at = _after_block(field, sql, part.start())
-                pieces.append(" ")
-            case "comment":
-                pieces.append(" ")
-            case "unicode":
-                raise InvalidDefinition(f"{field}: write U&\"...\" and U&'...' as plain text")
-            case "open":
-                raise InvalidDefinition(f"{field}: a quote that is not closed: {part[0]}")
-            case _:
-                pieces.append(_emptied(field, part[0]))
+    pieces = []
+    for token in tokens(sql):
+        problem = _unfit_token(token)
+        if problem:
+            raise InvalidDefinition(f"{field}: {problem}")
+        pieces.append(_bare(token))
     return "".join(pieces)
 
 
-def _emptied(field: str, quoted: str) -> str:
-    """A server with standard_conforming_strings off would see another end of 'a\\'."""
-    if quoted.startswith("'") and "\\" in quoted:
-        raise InvalidDefinition(f"{field}: write a backslash in quotes as E'\\\\', or give it as an argument")
-    return "''"
+def _unfit_token(token: Token) -> str:
+    """Why the token is refused; "" if it is not."""
+    if token.kind in (Kind.UNICODE, Kind.UNICODE_NAME):
+        return "write U&\"...\" and U&'...' as plain text"
+    if not token.closed:
+        return (
+            f"a quote that is not closed: {token.opening}"
+            if token.opening
+            else "a comment that is not closed"
+        )
+    if token.kind is Kind.STRING and "\\" in token.text:
+        # A server with standard_conforming_strings off would see another end of it.
+        return "write a backslash in quotes as E'\\\\', or give it as an argument"
+    return ""
 
 
-def _after_block(field: str, sql: str, start: int) -> int:
-    """Where a comment ends; comments nest."""
-    depth = 0
-    for mark in re.compile(r"/\*|\*/").finditer(sql, start):
-        depth += 1 if mark[0] == "/*" else -1
-        if depth == 0:
-            return mark.end()
-    raise InvalidDefinition(f"{field}: a comment that is not closed")
+def _bare(token: Token) -> str:
+    match token.kind:
+        case Kind.STRING | Kind.ESCAPE | Kind.DOLLAR:
+            return "''"
+        case Kind.COMMENT:
+            return " "
+        case Kind.NAME:
+            return " " + re.sub(r"\W", "_", token.text[1:-1]) + " "
+        case _:
+            return token.text

@@ -24,6 +24,8 @@ from pgperf.masking import Effect, effect, masked, without_values
         ("WHERE id IN (1, 2, 3)", "WHERE id IN (?, ?, ?)"),
         ("SELECT 'never closed", "SELECT ?"),
         ("SELECT $$never closed", "SELECT ?"),
+        ('SELECT "never closed', "SELECT ?"),
+        ("SELECT E'a'\n'it\\'s secret'", "SELECT ?"),
         ("SELECT /* never closed", "SELECT"),
         ("SELECT -5", "SELECT -?"),
     ],

@@ -10,6 +10,7 @@ broker has yet to take its message.
 
 import logging
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -54,10 +55,12 @@ def request(
     token: str | None = None,
     foreground: bool = False,
     confirmed: str = "",
+    note: Callable[[Run], None] | None = None,
 ) -> Run:
     """Queue a run; the same token asked again gives the first one's row. `foreground`: no message is sent.
 
-    `confirmed` is what was typed as the name of the database, which one in production asks for.
+    `confirmed` is what was typed as the name of the database, which one in production asks for. `note` is called with
+    the new row, in its transaction: once, however many ask at the same time.
     Raises InvalidDefinition naming the field that cannot be run as it is.
     """
     if token and (known := _runs().filter(request_token=token).first()):
@@ -77,10 +80,10 @@ def request(
         "requested_by_id": user.pk if user else None,
         "queue": "" if foreground else get_settings().QUEUE,
     }
-    return _create(token or None, fields)
+    return _create(token or None, fields, note)
 
 
-def _create(token: str | None, fields: dict[str, Any]) -> Run:
+def _create(token: str | None, fields: dict[str, Any], note: Callable[[Run], None] | None) -> Run:
     """The row, and its message once the row is there for all to see."""
     using = _using()
     try:
@@ -88,12 +91,14 @@ def _create(token: str | None, fields: dict[str, Any]) -> Run:
             run = Run(request_token=token, requested_at=Now(), heartbeat_at=Now(), **fields)
             run.save(using=using)
             run.refresh_from_db(using=using)
+            if note:
+                note(run)
             if run.queue:
                 transaction.on_commit(partial(_send, run.pk, run.queue), using=using)
     except IntegrityError:
-        if not token:
-            raise
-        return _runs().get(request_token=token)  # a double click: the other one was first
+        if token and (first := _runs().filter(request_token=token).first()):
+            return first  # a double click: the other one was first
+        raise
     return run
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db import connection, transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from pgperf import runs, signals
 from pgperf.exceptions import BrokerUnreachable, FenceLost, InvalidDefinition, RunConflict, RunWaits
 from pgperf.models import Run
 from tests.factories import make_benchmark, make_database, make_run, make_worker
+from tests.threads import at_once
 
 Status = Run.Status
 pytestmark = pytest.mark.django_db
@@ -131,6 +132,23 @@ class TestRequest:
         assert len(set(got)) == 1
         assert Run.objects.count() == 1
         assert broker.taken == [got[0]]
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_double_click_is_noted_once(self, broker: Broker) -> None:
+        benchmark, database, noted = make_benchmark(), make_database(), []
+        at_once(20, lambda: runs.request(benchmark, database, token="click", note=noted.append))
+        assert [run.pk for run in noted] == broker.taken
+
+    @pytest.mark.django_db(transaction=True)
+    def test_what_cannot_be_noted_is_not_asked_for(self, broker: Broker) -> None:
+        benchmark, database = make_benchmark(), make_database()
+
+        def note(run: Run) -> None:
+            raise IntegrityError("no such user")
+
+        with pytest.raises(IntegrityError, match="no such user"):
+            runs.request(benchmark, database, token="click", note=note)
+        assert (broker.taken, Run.objects.exists()) == ([], False)
 
     @pytest.mark.django_db(transaction=True)
     def test_a_rolled_back_request_sends_nothing(self, broker: Broker) -> None:
@@ -466,25 +484,3 @@ class TestLiveWorkers:
         assert [worker.hostname for worker in runs.live_workers()] == ["b@h"]
         age(run, 31)
         assert not runs.live_workers()
-
-
-def at_once(count: int, act: Callable[[], Any]) -> list[Any]:
-    """What `act` gave, or the conflict it raised, in `count` threads that start together."""
-    barrier, got = threading.Barrier(count), []
-
-    def one() -> None:
-        barrier.wait()
-        try:
-            got.append(act())
-        except RunConflict as error:
-            got.append(error)
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=one) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(got) == count
-    return got

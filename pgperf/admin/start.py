@@ -87,27 +87,25 @@ def _request_run(
     """The run asked for, or None with the reason on the form."""
     asked = form.cleaned_data
     quick, database = asked["length"] == "quick", asked["database"]
-    known = Run.objects.filter(request_token=asked["token"]).exists()
     assert request.user.is_authenticated  # admin_view saw to it
+
+    def note(run: Run) -> None:
+        what = f"{benchmark.name} on {database.name}, {asked['length']}, definition {audit.digest(run)}"
+        audit.added(page, request, run, f"Requested {what}.")
+
     try:
-        run = runs.request(
+        return runs.request(
             benchmark,
             database,
             quick=quick,
             user=request.user,
             token=asked["token"],
             confirmed=asked["confirm_name"].strip(),
+            note=note,
         )
     except PgperfError as error:
         form.add_error(None, str(error))
         return None
-    if not known:
-        length = "quick" if quick else "full"
-        asked_for = (
-            f"Requested {benchmark.name} on {database.name}, {length}, definition {audit.digest(run)}."
-        )
-        audit.added(page, request, run, asked_for)
-    return run
 
 
 def _next(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> str:

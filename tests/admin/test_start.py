@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from pgperf import runs
 from pgperf.models import Benchmark, Database, Run, Target
 from tests import factories
+from tests.threads import at_once
 
 
 @pytest.fixture
@@ -84,6 +87,21 @@ def test_a_double_click_starts_one_run_and_is_logged_once(
     entry = LogEntry.objects.get()
     assert entry.get_edited_object() == Run.objects.get()
     assert "orm-overhead on demo, quick" in entry.get_change_message()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_twenty_clicks_at_once_start_one_run_and_are_logged_once(
+    page: str, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each click in a browser of its own; whoever is late is led to the first one's run."""
+    monkeypatch.setattr(runs.sending, "send", lambda run_id, queue: None)
+    user = User.objects.create_superuser("superuser")
+    clients, clicked = [Client() for _ in range(20)], form(database)
+    for client in clients:
+        client.force_login(user)
+    pages = at_once(20, lambda: clients.pop().post(page, clicked)["Location"])
+    assert set(pages) == {reverse("admin:pgperf_run_change", args=[Run.objects.get().pk])}
+    assert LogEntry.objects.count() == 1
 
 
 @pytest.mark.parametrize(

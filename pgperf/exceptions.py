@@ -57,6 +57,10 @@ class BrokerUnreachable(PgperfError):
     """Celery's broker did not take a message in time. Nothing is lost: the run stays queued."""
 
 
+class AgentFailed(PgperfError):
+    """The agent on a database's host is not there, refused, fell silent, or sent what cannot be used. Says which."""
+
+
 class UnreadableBlock(PgperfError):
     """A stored block that this version cannot read: written by a later one, or broken."""
 

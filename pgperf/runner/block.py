@@ -97,16 +97,19 @@ def _resident(bench: Bench, cohort: int, block: int) -> Iterator[list[Group]]:
 
 
 def _warm_up(bench: Bench, groups: list[Group]) -> None:
-    """All variants at once: nothing is recorded, and the wall clock is spared. Slow work gets fewer operations."""
-    for group in groups:
+    """All clients at once: nothing is recorded, and the wall clock is spared. Slow work gets fewer operations."""
+    owners = [group for group in groups if not group.owner]
+    for group in owners:
         group.begin(_TRIAL)
-    for group in groups:
+    for group in owners:
         group.learn(_TRIAL)
-    requests = [_warm_up_of(bench.plan.definition, group) for group in groups]
-    for group, request in zip(groups, requests, strict=True):
+    requests = [_warm_up_of(bench.plan.definition, group) for group in owners]
+    for group, request in zip(owners, requests, strict=True):
         group.begin(request)
-    for group, request in zip(groups, requests, strict=True):
+    for group, request in zip(owners, requests, strict=True):
         group.collect(request)
+    for group in groups:
+        group.op_s = group.owner.op_s if group.owner else group.op_s
 
 
 def _warm_up_of(definition: Definition, group: Group) -> wire.Slice:
@@ -152,7 +155,7 @@ def _fold(group: Group, cohort: int, block: int, sheet: Sheet) -> VariantBlock:
         block=block,
         slices=tuple(sheet.records),
         histogram=latency.fold(durations),
-        cold_us=_cold(first),
+        cold_us={} if group.owner else _cold(first),
         versions=dict(first.versions),
         rows_per_op=first.rows_per_op,
         latency_sum_ns=int(durations.sum()),

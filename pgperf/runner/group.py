@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ from pgperf import layers, sql, wire
 from pgperf.records import Definition, Route, SliceRecord, Variant, Workload
 from pgperf.runner import cpu, placement
 from pgperf.runner.launch import ClientProcess, Surroundings, login, surroundings_of_site
+from pgperf.runner.plan import sharing
 
 Durations = NDArray[np.uint64]
 
@@ -20,22 +22,39 @@ _START_TIMEOUT_S = 60.0
 _SLICE_GRACE_S = 15.0
 #: How many times longer than when it was tried an operation may take before its client is given up.
 _PATIENCE = 4
-#: Between arming several clients and their common start.
-_ARM_NS = 20_000_000
+#: Clients that start up at the same time: more would only wait for each other, and run into their deadlines.
+_STARTING = 16
+#: Between arming several clients and their common start, and what each of them adds.
+_ARM_NS, _ARM_EACH_NS = 20_000_000, 500_000
 
 
 @dataclass
 class Group:
-    """All clients of a variant, connected and standing by. `server_pids`/`pooler_pid`: what works for them, if seen."""
+    """All clients of a variant, connected and standing by. `server_pids`/`pooler_pid`: what works for them, if seen.
+
+    A group that shares has the first of the clients that belong to its `owner`.
+    """
 
     variant: Variant
-    application: str  # application_name of its connections
+    application: str  # application_name of its first connection
     clients: list[ClientProcess] = field(default_factory=list)
     ready: list[wire.Ready] = field(default_factory=list)
+    owner: "Group | None" = None  # whose clients it drives; None: its own
     server_pids: list[int] = field(default_factory=list)
     pooled: bool = False  # is there a pooler on its route?
     pooler_pid: int | None = None
     op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
+
+    @property
+    def applications(self) -> list[str]:
+        """application_name of each connection that it drives."""
+        return [application_of(self.application, at) for at in range(self.variant.clients)]
+
+    def share(self, owner: "Group") -> None:
+        """Take the first of another's clients for one's own; they are connected by now."""
+        self.owner, self.application = owner, owner.application
+        self.clients = owner.clients[: self.variant.clients]
+        self.ready = owner.ready[: self.variant.clients]
 
     def run(self, request: wire.Slice) -> tuple[list[wire.SliceReply], list[Durations]]:
         """Drive every client through one slice; replies and durations (ns) in client order."""
@@ -81,7 +100,7 @@ def measure(group: Group, request: wire.Slice, round_: int, position: int) -> tu
     before = group.cpu_ns()
     started_ns = time.monotonic_ns()
     if len(group.clients) > 1:
-        request = request._replace(start_ns=time.monotonic_ns() + _ARM_NS)
+        request = request._replace(start_ns=time.monotonic_ns() + _arm_ns(group))
     replies, durations = group.run(request)
     spent = [cpu.elapsed(a, b) for a, b in zip(before, group.cpu_ns(), strict=True)]
     window = Window.of(request, replies, durations)
@@ -161,41 +180,77 @@ def started(
 ) -> Iterator[list[Group]]:
     """Groups of the variants (each with its application name), connected; gone when the context ends.
 
-    `cold`: one at a time, pinned from the start, with their cold phases; else all at once and pinned when ready.
+    `cold`: the first client of each group that has its own alone, pinned from the start, with its cold phases; then,
+    and without `cold` from the beginning, all the others together, pinned when ready.
     """
-    groups: list[Group] = []
+    groups = {variant: Group(variant, name) for variant, name in variants}
+    families = sharing(groups)
     clean = False
+
+    def spawn(group: Group, cold: bool) -> None:
+        argv = layers.command(group.variant.layer, build_dir, interpreters)
+        _spawn(group, definition, routes[group.variant.route], argv, cold)
+
     try:
-        for variant, name in variants:
-            groups.append(Group(variant, name))
-            for _ in range(variant.clients):
-                argv = layers.command(variant.layer, build_dir, interpreters)
-                _spawn(groups[-1], definition, routes[variant.route], argv, cold)
-                if cold:
-                    placement.pin(groups[-1].clients[-1].pid, cpus)
-                    _await(groups[-1])
-        for group in groups:
-            _await(group)
-            for client in group.clients:
-                placement.pin(client.pid, cpus)
-        yield groups
+        owners = [groups[variant] for variant in families]
+        if cold:
+            _start_coldly(owners, lambda group: spawn(group, True), cpus)
+        _start_together(owners, lambda group: spawn(group, False))
+        for client in [client for group in owners for client in group.clients]:
+            placement.pin(client.pid, cpus)
+        for owner, members in families.items():
+            for member in members:
+                if member != owner:
+                    groups[member].share(groups[owner])
+        yield list(groups.values())
         clean = True
     finally:
-        for client in [client for group in groups for client in group.clients]:
+        for client in [client for group in groups.values() if not group.owner for client in group.clients]:
             client.goodbye() if clean else client.kill()
+
+
+def _start_coldly(groups: list[Group], spawn: Callable[[Group], None], cpus: frozenset[int] | None) -> None:
+    """The first client of each group, one after the other, so that nothing disturbs its cold phases."""
+    for group in groups:
+        spawn(group)
+        placement.pin(group.clients[0].pid, cpus)
+        _await(group)
+
+
+def _start_together(groups: list[Group], spawn: Callable[[Group], None]) -> None:
+    """All clients that the groups still lack, some at a time."""
+    starting: deque[Group] = deque()
+    for group in groups:
+        for _ in range(group.variant.clients - len(group.clients)):
+            if len(starting) == _STARTING:
+                _await(starting.popleft())
+            spawn(group)
+            starting.append(group)
+    for group in starting:
+        _await(group)
 
 
 def _spawn(group: Group, definition: Definition, route: Route, argv: list[str], cold: bool) -> None:
     variant = group.variant
     around = surroundings(definition.work(variant.workload), variant.layer)
+    name = application_of(group.application, len(group.clients))
     client = ClientProcess(variant.label, argv, route.password, around)
     group.clients.append(client)
-    client.send(spec(definition, variant, route, group.application, cold, client.spawned_ns))
+    client.send(spec(definition, variant, route, name, cold, client.spawned_ns))
 
 
 def _await(group: Group) -> None:
-    for client in group.clients[len(group.ready) :]:
-        group.ready.append(client.expect(wire.Ready, _START_TIMEOUT_S))
+    """The next of its clients is ready."""
+    group.ready.append(group.clients[len(group.ready)].expect(wire.Ready, _START_TIMEOUT_S))
+
+
+def application_of(group: str, at: int) -> str:
+    """application_name of one of a group's connections, so that the server's process of each client can be found."""
+    return f"{group}.{at}" if at else group
+
+
+def _arm_ns(group: Group) -> int:
+    return _ARM_NS + _ARM_EACH_NS * len(group.clients)
 
 
 def surroundings(work: Workload, layer: str) -> Surroundings | None:

@@ -1,10 +1,10 @@
 """From a definition to what will be done: variants, controls, cohorts, the order of each round. Pure."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import groupby, pairwise, product
+from itertools import pairwise, product
 
 from pgperf.exceptions import InvalidDefinition
 from pgperf.layers import LAYERS, calls_orm
@@ -12,6 +12,8 @@ from pgperf.records import CONNECTS, Cohort, Definition, Plan, Variant
 
 #: Variants that stand by together. The whole of `orm-overhead` fits, so that all of it is compared directly.
 COHORT_SIZE = 18
+#: Client processes that stand by together; those of the reference and of controls come on top.
+COHORT_PROCESSES = 64
 _SHUFFLES = 24
 
 
@@ -44,6 +46,18 @@ def _names_of(variant: Variant) -> set[str]:
     names = {variant.layer, f"{variant.layer}/{variant.mode}"}
     own = {of_workload(variant.workload, name) for name in names}
     return names | own | (set() if calls_orm(variant.layer) else {below_orm(variant.workload)})
+
+
+def sharing(variants: Iterable[Variant]) -> dict[Variant, list[Variant]]:
+    """Whose client processes are driven by whom: the variant that has them -> all that drive some of them, itself too.
+
+    Variants share that differ in nothing but their number of clients: one of 8 drives the first 8 of the 32 that the
+    largest has, and the others stand by. A copy has processes of its own.
+    """
+    kin: dict[Variant, list[Variant]] = {}
+    for variant in variants:
+        kin.setdefault(replace(variant, clients=0), []).append(variant)
+    return {max(members, key=lambda v: v.clients): members for members in kin.values()}
 
 
 def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
@@ -94,7 +108,8 @@ def _variants(definition: Definition) -> list[Variant]:
     if unknown:
         raise InvalidDefinition(f"layers: unknown {', '.join(unknown)}; choose from {', '.join(LAYERS)}")
     works, named = [work.name for work in definition.workloads], len(definition.workloads) > 1
-    axes = product(definition.routes, definition.modes, definition.clients, CONNECTS, order, works)
+    counts = sorted(set(definition.clients))
+    axes = product(definition.routes, definition.modes, counts, CONNECTS, order, works)
     return [
         Variant(work, layer, mode, route, clients, connect, definition.placement, named=named)
         for route, mode, clients, connect, layer, work in axes
@@ -102,9 +117,13 @@ def _variants(definition: Definition) -> list[Variant]:
 
 
 def _controls(variants: list[Variant]) -> list[Variant]:
-    """A duplicate of the fastest and of the slowest: lowest rung of the first route, highest of the last."""
-    fastest, slowest = variants[0], variants[-1]
-    return [replace(variant, copy=1) for variant in dict.fromkeys((fastest, slowest))]
+    """A duplicate of the fastest and of the slowest: lowest rung of the first route, highest of the last.
+
+    Those with the fewest clients, as a control's processes are its own.
+    """
+    fewest = min(variant.clients for variant in variants)
+    few = [variant for variant in variants if variant.clients == fewest]
+    return [replace(variant, copy=1) for variant in dict.fromkeys((few[0], few[-1]))]
 
 
 def _neighbourhood(variant: Variant) -> tuple[str, str, int]:
@@ -112,18 +131,34 @@ def _neighbourhood(variant: Variant) -> tuple[str, str, int]:
 
 
 def _cohorts(variants: list[Variant]) -> list[Cohort]:
-    """One cohort if they fit, else one per neighbourhood (or part of it), each led by the shared reference."""
-    if len(variants) <= COHORT_SIZE:
+    """One cohort if they fit, else one per route and mode (or part of it), each led by the shared reference."""
+    if _fit(variants, COHORT_SIZE):
         return [Cohort(tuple(variants))]
     reference = variants[0]
-    cohorts = []
-    for _, members in groupby(sorted(variants, key=_rank(variants)), key=_neighbourhood):
-        others = [variant for variant in members if variant != reference]
-        starts = range(0, len(others), COHORT_SIZE - 1)
-        cohorts += [Cohort((reference, *others[start : start + COHORT_SIZE - 1])) for start in starts]
-    return cohorts
+    parts = [set(part) | {reference} for street in _streets(variants) for part in _parts(street)]
+    return [Cohort(tuple(v for v in variants if v in part)) for part in parts if len(part) > 1]
 
 
-def _rank(variants: list[Variant]) -> Callable[[Variant], tuple[int, int]]:
-    order = list(dict.fromkeys(_neighbourhood(variant) for variant in variants))
-    return lambda variant: (order.index(_neighbourhood(variant)), variant.copy)
+def _fit(variants: Sequence[Variant], most: int) -> bool:
+    """May they all stand by together?"""
+    own = sharing(variant for variant in variants if not variant.copy)
+    return len(variants) <= most and sum(variant.clients for variant in own) <= COHORT_PROCESSES
+
+
+def _streets(variants: Iterable[Variant]) -> list[list[list[Variant]]]:
+    """By route and mode, what stays together: variants that share processes, and their controls."""
+    streets: dict[tuple[str, str], dict[Variant, list[Variant]]] = {}
+    for variant in variants:
+        street = streets.setdefault((variant.route, variant.mode), {})
+        street.setdefault(replace(variant, clients=0, copy=0), []).append(variant)
+    return [list(street.values()) for street in streets.values()]
+
+
+def _parts(street: Iterable[list[Variant]]) -> list[list[Variant]]:
+    """As few cohorts' worth of variants as hold the whole street; a household too big for one has one of its own."""
+    parts: list[list[Variant]] = [[]]
+    for household in street:
+        if parts[-1] and not _fit([*parts[-1], *household], COHORT_SIZE - 1):
+            parts.append([])
+        parts[-1] += household
+    return parts

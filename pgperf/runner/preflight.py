@@ -1,11 +1,11 @@
 """What a plan will take, and whether it may: connections, memory, time. Refused before anything starts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from pgperf.exceptions import PreflightRefused
-from pgperf.records import Plan, Variant
-from pgperf.runner.plan import make_plan
+from pgperf.records import Cohort, Plan, Variant
+from pgperf.runner.plan import make_plan, sharing
 
 #: Rough resident megabytes of one client, and seconds to start one; predictions only.
 _MEGABYTES = {"libpq": 8, "fake": 20, "psycopg2": 30, "psycopg": 40}
@@ -35,8 +35,8 @@ class Headroom:
 
 def estimate(plan: Plan) -> Estimate:
     """Predict from the plan alone; one more connection is the monitor's."""
-    clients = [sum(v.clients for v in cohort.variants) for cohort in plan.cohorts]
-    memory = [sum(v.clients * _megabytes(v) for v in cohort.variants) for cohort in plan.cohorts]
+    clients = [sum(v.clients for v in _owners(cohort)) for cohort in plan.cohorts]
+    memory = [sum(v.clients * _megabytes(v) for v in _owners(cohort)) for cohort in plan.cohorts]
     return Estimate(_seconds(plan), max(clients) + 1, max(memory) * 1024 * 1024)
 
 
@@ -113,13 +113,18 @@ def _seconds(plan: Plan) -> float:
     slice_s = ((definition.window_ms or _ASSUMED_WINDOW_MS) + definition.lead_in_ms) / 1000 + 0.003
     total = _FIXED_SECONDS
     for cohort in plan.cohorts:
-        start = sum(v.clients * _start_seconds(v) for v in cohort.variants)
+        start = sum(v.clients * _start_seconds(v) for v in _owners(cohort))
         cold = min(definition.cold_blocks, definition.blocks)
         total += cold * start + (definition.blocks - cold) * start / 2
         total += definition.blocks * (
             definition.warm_up_ms / 1000 + definition.rounds * len(cohort.variants) * slice_s
         )
     return total
+
+
+def _owners(cohort: Cohort) -> Iterable[Variant]:
+    """Variants with client processes of their own."""
+    return sharing(cohort.variants)
 
 
 def _megabytes(variant: Variant) -> int:

@@ -82,7 +82,7 @@ class Server:
                     backends.setdefault(name or "", []).append(int(pid or 0))
             pooled = {route.name for route in self._routes if route.pooler}
             for group in groups:
-                group.server_pids = backends.get(group.application, [])
+                group.server_pids = [pid for name in group.applications for pid in backends.get(name, [])]
                 group.pooled = group.variant.route in pooled
                 group.pooler_pid = self.pooler_pid if group.pooled else None
                 for backend in group.server_pids:

@@ -1,11 +1,18 @@
 """What counts of a slice: own stretches, and the common window of several clients."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf import wire
-from pgperf.runner.group import Window, time_per_op_us
+from pgperf.records import Route
+from pgperf.runner.group import _STARTING, Group, Window, measure, started, time_per_op_us
+from pgperf.runner.plan import make_plan
+
+from .builders import definition
 
 MS = 1_000_000
 
@@ -73,3 +80,47 @@ def test_an_operation_is_inside_iff_it_ended_inside(lengths: list[int], offset: 
     durations = np.array(lengths, dtype=np.uint64)
     window = Window.of(request, [reply(first, len(lengths))] * 2, [durations] * 2)
     assert window.ops == 2 * expected
+
+
+@contextmanager
+def groups_of(*clients: int, cold: bool = False) -> Iterator[list[Group]]:
+    what = definition(clients=clients)
+    named = [(variant, f"run-{at}") for at, variant in enumerate(make_plan(what).variants)]
+    route = Route("here", "localhost", 1, "none", "nobody", "")
+    with started(what, named, {"here": route}, "", cold, None) as groups:
+        yield groups
+
+
+class TestSharedClients:
+    def test_fewer_clients_are_the_first_of_the_largests(self) -> None:
+        with groups_of(1, 2, 4) as (one, two, four, control):
+            assert len({client.pid for client in four.clients}) == 4
+            assert one.clients == four.clients[:1]
+            assert two.clients == four.clients[:2]
+            assert [each.owner for each in (one, two, four, control)] == [four, four, None, None]
+            assert control.clients[0] not in four.clients
+            assert [ready.pid for ready in two.ready] == [client.pid for client in two.clients]
+
+    def test_each_connection_is_told_apart_by_its_application_name(self) -> None:
+        with groups_of(1, 4) as (one, four, control):
+            assert four.applications == ["run-1", "run-1.1", "run-1.2", "run-1.3"]
+            assert one.applications == ["run-1"]
+            assert control.applications == ["run-2"]
+
+    def test_a_slice_drives_its_own_clients_and_no_other(self) -> None:
+        with groups_of(1, 3) as (one, three, _control):
+            request = wire.Slice(1, lead_in_ops=1, window_ns=5 * MS)
+            for group, clients in ((one, 1), (three, 3), (one, 1)):
+                replies, _durations = group.run(request)
+                assert len(replies) == clients
+            record, durations = measure(three, request, 0, 0)
+            assert record.ops == len(durations) > 0
+
+    def test_only_the_first_client_of_the_largest_starts_coldly(self) -> None:
+        with groups_of(1, 3, cold=True) as (_one, three, control):
+            assert [ready.first_us is not None for ready in three.ready] == [True, False, False]
+            assert control.ready[0].first_us is not None
+
+    def test_more_clients_than_may_start_at_the_same_time(self) -> None:
+        with groups_of(_STARTING + 2) as (many, _control):
+            assert len({ready.pid for ready in many.ready}) == _STARTING + 2

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.exceptions import InvalidDefinition
-from pgperf.records import Workload
-from pgperf.runner.plan import COHORT_SIZE, below_orm, make_plan, round_order
+from pgperf.records import Variant, Workload
+from pgperf.runner.plan import COHORT_PROCESSES, COHORT_SIZE, below_orm, make_plan, round_order, sharing
 
 from .builders import definition
 
@@ -60,6 +60,68 @@ def test_big_benchmarks_go_cohort_by_cohort_and_share_the_reference() -> None:
         assert cohort.variants[cohort.reference] == reference
         assert len(cohort.variants) <= COHORT_SIZE
     assert len(plan.variants) == 32
+
+
+class TestManyClients:
+    """1 to 32 clients of two layers over three routes, as in `client-scaling`."""
+
+    counts = (1, 2, 4, 8, 16, 32)
+    plan = make_plan(definition(layers=("libpq", "django_orm"), routes=ROUTES, clients=counts))
+
+    def test_each_route_is_a_cohort_with_every_number_of_clients(self) -> None:
+        assert [{v.route for v in cohort.variants[1:]} for cohort in self.plan.cohorts] == [
+            {"socket"}, {"tcp"}, {"pgbouncer"},
+        ]  # fmt: skip
+        assert [v.clients for v in self.plan.variants if v.layer == "libpq" and not v.copy] == [
+            *self.counts
+        ] * 3
+
+    def test_at_most_64_clients_stand_by_beside_the_reference_and_the_controls(self) -> None:
+        for cohort in self.plan.cohorts:
+            beside = {self.plan.variants[0]} if cohort.variants[1].route != "socket" else set()
+            own = [v for v in cohort.variants if not v.copy and v not in beside]
+            assert sum(v.clients for v in sharing(own)) == COHORT_PROCESSES
+
+    def test_the_largest_of_a_layer_and_route_has_the_clients_and_the_others_drive_some_of_them(self) -> None:
+        families = sharing(self.plan.cohorts[0].variants)
+        assert [(v.label, [m.clients for m in members]) for v, members in families.items()] == [
+            ("libpq · socket · 32 clients", [*self.counts]),
+            ("django_orm · socket · 32 clients", [*self.counts]),
+            ("libpq · socket · control 1", [1]),
+        ]
+
+    def test_controls_have_the_fewest_clients_as_theirs_are_their_own(self) -> None:
+        assert [v.label for v in self.plan.variants if v.copy] == [
+            "libpq · socket · control 1",
+            "django_orm · pgbouncer · control 1",
+        ]
+
+    def test_the_order_in_which_counts_were_given_changes_nothing(self) -> None:
+        turned = replace(self.plan.definition, clients=(32, 1, 8, 2, 16, 4))
+        assert make_plan(turned).cohorts == self.plan.cohorts
+
+    @given(
+        st.sets(st.sampled_from(LADDER), min_size=1),
+        st.sets(st.sampled_from(ROUTES), min_size=1),
+        st.sets(st.sampled_from(("simple", "extended")), min_size=1),
+        st.sets(st.integers(1, 64), min_size=1, max_size=25),
+    )
+    def test_however_much_is_asked_for(
+        self, layers: set[str], routes: set[str], modes: set[str], counts: set[int]
+    ) -> None:
+        plan = make_plan(
+            definition(layers=tuple(layers), routes=tuple(routes), modes=tuple(modes), clients=tuple(counts))
+        )
+        reference = plan.variants[0]
+        seen: set[Variant] = set()
+        for cohort in plan.cohorts:
+            assert cohort.variants[cohort.reference] == reference
+            assert not seen & (set(cohort.variants) - {reference})
+            seen |= set(cohort.variants)
+            for variant in cohort.variants:
+                assert replace(variant, copy=0) in cohort.variants
+        wanted = len(layers) * len(routes) * len(modes) * len(counts)
+        assert sum(not variant.copy for variant in seen) == wanted
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 5))

@@ -16,6 +16,12 @@ def test_estimate_counts_clients_controls_and_the_monitor() -> None:
     assert preflight.estimate(plan).connections == 8 * 2 + 1
 
 
+def test_clients_that_are_shared_are_counted_once() -> None:
+    shared = preflight.estimate(make_plan(definition(clients=(1, 2, 4, 8))))
+    assert shared.connections == 8 + 1 + 1  # one control of one client, and the monitor
+    assert shared.memory_bytes == 9 * 20 << 20
+
+
 def test_more_rounds_take_longer() -> None:
     short, long = (preflight.estimate(make_plan(definition(rounds=n))).seconds for n in (1, 100))
     assert long - short == pytest.approx(99 * 2 * 0.009)

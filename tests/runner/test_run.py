@@ -78,6 +78,13 @@ def test_several_clients_share_one_window() -> None:
         assert all(record.window_ns == 20_000_000 for record in block.slices)
 
 
+def test_cold_phases_are_those_of_whoever_has_the_clients() -> None:
+    watcher = Watcher()
+    run(definition(clients=(1, 2), rounds=2), watcher)
+    found = {(b.variant.clients, b.variant.copy): (len(b.slices), bool(b.cold_us)) for b in watcher.blocks}
+    assert found == {(1, 0): (2, False), (2, 0): (2, True), (1, 1): (2, True)}
+
+
 def test_the_pilot_sets_the_window_from_the_slowest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pgperf.runner.block._WINDOW_MIN_NS", 2_000_000)
     watcher = Watcher()

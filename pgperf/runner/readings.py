@@ -86,7 +86,7 @@ def spent(readings: Readings, stretches: Sequence[Stretch], error_ns: int) -> li
     told: a column that is missing or was not readable, clocks too uncertain, readings too far apart.
     """
     sums: dict[frozenset[str], Counts | None] = {}
-    found = []
+    found: list[int | None] = []
     for stretch, before, after in zip(
         stretches, _quiet_before(stretches), _quiet_after(stretches), strict=True
     ):

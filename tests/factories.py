@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -60,6 +61,7 @@ def make_benchmark(name: str = "orm-overhead", **fields: Any) -> Benchmark:
         "routes": list(ROUTES),
         "modes": ["simple"],
         "clients": [1],
+        "diagnostic_ms": 0,
         **fields,
     }
     return Benchmark.objects.update_or_create(name=name, defaults=values)[0]
@@ -113,9 +115,12 @@ def make_results(
     routes: tuple[str, ...] = ROUTES,
     layers: tuple[str, ...] = LAYER_NAMES,
     slower: Mapping[str, float] | None = None,
+    clients: tuple[int, ...] = (1,),
 ) -> Run:
     """Fill a run with variants, comparisons, ladders, environment and timings. `slower`: layer -> factor by blocks."""
-    variants = [_variant(layer, route) for route in routes for layer in layers]
+    variants = [
+        _variant(layer, route, clients=count) for count in clients for route in routes for layer in layers
+    ]
     variants += [_variant(layers[0], routes[0], copy=1), _variant(layers[-1], routes[-1], copy=1)]
     for position, variant in enumerate(variants):
         _variant_result(run, position, variant).save()
@@ -124,7 +129,7 @@ def make_results(
     ladder = tuple(layer for layer in LADDER if layer in layers)
     beside = tuple(layer for layer in layers if layer not in LADDER)
     run.summary = {
-        "ladders": [_ladder(route, ladder, beside) for route in routes],
+        "ladders": [_ladder(route, ladder, beside, count) for count in clients for route in routes],
         "levels": [_level(layer, route, layers[0], slower or {}) for route in routes for layer in layers],
     }
     run.environment = ENVIRONMENT
@@ -149,27 +154,30 @@ ENVIRONMENT: dict[str, Any] = {
 }
 
 
-def _us(layer: str, route: str) -> float:
-    return _US[layer] + _ROUTE_US[route]
+def _us(layer: str, route: str, clients: int = 1) -> float:
+    """Two processors serve the clients; what is left of a client's time passes without one."""
+    alone = _US[layer] + _ROUTE_US[route]
+    return max(alone, alone * 0.55 * clients)
 
 
-def _variant(layer: str, route: str, copy: int = 0) -> Variant:
-    return Variant("site-by-domain", layer, "simple", route, 1, "persistent", "apart", copy)
+def _variant(layer: str, route: str, copy: int = 0, clients: int = 1) -> Variant:
+    return Variant("site-by-domain", layer, "simple", route, clients, "persistent", "apart", copy)
 
 
 def _variant_result(run: Run, position: int, variant: Variant) -> VariantResult:
-    us = _us(variant.layer, variant.route) * (1 + 0.003 * variant.copy)
+    us = _us(variant.layer, variant.route, variant.clients) * (1 + 0.003 * variant.copy)
     ops = round(6 * 5 * 200_000 / us)
     return VariantResult(
         run=run, position=position, label=variant.label, workload=variant.workload, layer=variant.layer,
         mode=variant.mode, route=variant.route, clients=variant.clients, placement=variant.placement,
         connect=variant.connect, copy=variant.copy, slices=30, ops=ops, rows=ops, errors=0,
-        ops_per_s=1e6 / us, rows_per_s=1e6 / us, us_per_op=us, us_per_op_low=us * 0.985, us_per_op_high=us * 1.017,
+        ops_per_s=variant.clients * 1e6 / us, rows_per_s=variant.clients * 1e6 / us, us_per_op=us,
+        us_per_op_low=us * 0.985, us_per_op_high=us * 1.017,
         latency_us={
             "min": us * 0.71, "mean": us, "stddev": us * 0.31, "p50": us * 0.94, "p90": us * 1.22,
             "p95": us * 1.41, "p99": us * 2.6, "max": us * 41,
         },
-        cold_us=_cold(variant, us), cpu_us_per_op=_cpu(variant, us), verdict={},
+        cold_us=_cold(variant, us), cpu_us_per_op=_cpu(variant, _us(variant.layer, variant.route)), verdict={},
     )  # fmt: skip
 
 
@@ -194,15 +202,15 @@ def _cpu(variant: Variant, us: float) -> dict[str, float | None]:
 
 def _pairs(variants: list[Variant], first: str, route: str) -> list[tuple[Variant, Variant]]:
     measured = [variant for variant in variants if not variant.copy]
-    layers = [(variant, _variant(first, variant.route)) for variant in measured if variant.layer != first]
-    routes = [(variant, _variant(variant.layer, route)) for variant in measured if variant.route != route]
+    layers = [(each, replace(each, layer=first)) for each in measured if each.layer != first]
+    routes = [(each, replace(each, route=route)) for each in measured if each.route != route]
     controls = [(variant, _variant(variant.layer, variant.route)) for variant in variants if variant.copy]
     return layers + routes + controls
 
 
 def _comparison(run: Run, position: int, variant: Variant, baseline: Variant) -> ComparisonResult:
-    base_us = _us(baseline.layer, baseline.route)
-    ratio = 1.004 if variant.copy else _us(variant.layer, variant.route) / base_us
+    base_us = _us(baseline.layer, baseline.route, baseline.clients)
+    ratio = 1.004 if variant.copy else _us(variant.layer, variant.route, variant.clients) / base_us
     outcome = "inconclusive" if variant.copy else "differs"
     return ComparisonResult(
         run=run, position=position, variant=variant.label, baseline=baseline.label, ratio=ratio, low=ratio * 0.988,
@@ -212,15 +220,16 @@ def _comparison(run: Run, position: int, variant: Variant, baseline: Variant) ->
     )  # fmt: skip
 
 
-def _ladder(route: str, layers: tuple[str, ...], beside: tuple[str, ...] = ()) -> dict[str, Any]:
-    steps = [
-        _step(route, below, layer, layers[0]) for below, layer in zip((None, *layers), layers, strict=False)
-    ]
-    side = [_step(route, layers[0], layer, layers[0]) for layer in beside]
+def _ladder(
+    route: str, layers: tuple[str, ...], beside: tuple[str, ...] = (), clients: int = 1
+) -> dict[str, Any]:
+    rungs = [_variant(layer, route, clients=clients) for layer in layers]
+    steps = [_step(below, rung, rungs[0]) for below, rung in zip((None, *rungs), rungs, strict=False)]
+    side = [_step(rungs[0], replace(rungs[0], layer=layer), rungs[0]) for layer in beside]
     return {
         "route": route,
         "mode": "simple",
-        "clients": 1,
+        "clients": clients,
         "placement": "apart",
         "steps": steps,
         "side": side,
@@ -275,12 +284,12 @@ def _slice(us: float, block: int, round_: int) -> SliceRecord:
     )  # fmt: skip
 
 
-def _step(route: str, below: str | None, layer: str, first: str) -> dict[str, Any]:
-    us = _us(layer, route)
-    step = us - (_us(below, route) if below else 0)
-    ratio = us / _us(first, route)
+def _step(below: Variant | None, rung: Variant, first: Variant) -> dict[str, Any]:
+    us = _us(rung.layer, rung.route, rung.clients)
+    step = us - (_us(below.layer, below.route, below.clients) if below else 0)
+    ratio = us / _us(first.layer, first.route, first.clients)
     return {
-        "layer": layer, "label": _variant(layer, route).label, "us": us, "low": us * 0.985, "high": us * 1.017,
+        "layer": rung.layer, "label": rung.label, "us": us, "low": us * 0.985, "high": us * 1.017,
         "step_us": step, "step_low_us": step * 0.9, "step_high_us": step * 1.12,
         "ratio": ratio, "ratio_low": ratio * 0.988, "ratio_high": ratio * 1.013,
     }  # fmt: skip

@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpRespons
 from django.http.response import HttpResponseBase
 
 from pgperf.models import Run
-from pgperf.reports import export
+from pgperf.reports import export, sheets
 from pgperf.reports.raw import slices_csv
 
 RAW = "slices.csv"
@@ -18,6 +18,9 @@ TABLES: dict[str, tuple[Callable[..., str | bytes], str]] = {
     "variants.xlsx": (export.variants_xlsx, export.XLSX_TYPE),
     "comparisons.csv": (export.comparisons_csv, export.CSV_TYPE),
     "comparisons.xlsx": (export.comparisons_xlsx, export.XLSX_TYPE),
+    "scaling.csv": (sheets.scaling_csv, export.CSV_TYPE),
+    "timeline.csv": (sheets.timeline_csv, export.CSV_TYPE),
+    "top.csv": (sheets.top_csv, export.CSV_TYPE),
 }
 
 

@@ -2,6 +2,7 @@
 
 import json
 from argparse import ArgumentParser
+from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
@@ -11,6 +12,16 @@ from pgperf.models import Run
 from pgperf.reports.export import comparisons_csv, variants_csv
 from pgperf.reports.raw import slices_csv
 from pgperf.reports.run import run_json
+from pgperf.reports.sheets import scaling_csv, timeline_csv, top_csv
+
+#: What `--table` can name -> what makes its CSV.
+TABLES: dict[str, Callable[[Run], str]] = {
+    "variants": variants_csv,
+    "comparisons": comparisons_csv,
+    "scaling": scaling_csv,
+    "timeline": timeline_csv,
+    "top": top_csv,
+}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -19,10 +30,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     what.add_argument(
         "--format", choices=("csv", "json", "md"), default="csv", help="md: tables to paste into a ticket"
     )
-    what.add_argument("--raw", action="store_true", help="CSV of every slice that was measured")
-    parser.add_argument(
-        "--comparisons", action="store_true", help="CSV of the comparisons instead of the variants"
+    what.add_argument(
+        "--table", choices=TABLES, help="CSV of this table (default: variants, one row per variant)"
     )
+    what.add_argument("--raw", action="store_true", help="CSV of every slice that was measured")
+    parser.add_argument("--comparisons", action="store_true", help="the same as --table comparisons")
 
 
 def run(options: dict[str, Any], out: OutputWrapper) -> None:
@@ -35,7 +47,8 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
     elif options["format"] == "md":
         out.write(markdown(run_json(row)))
     else:
-        out.write(comparisons_csv(row) if options["comparisons"] else variants_csv(row), ending="")
+        name = options["table"] or ("comparisons" if options["comparisons"] else "variants")
+        out.write(TABLES[name](row), ending="")
 
 
 def find(run_id: int) -> Run:

@@ -11,16 +11,14 @@ from django.db.models import QuerySet
 from import_export import fields, resources
 from import_export.formats.base_formats import CSV, XLSX
 
+from pgperf.analysis.spent import PARTS
 from pgperf.formulas import harmless, printable
 from pgperf.models import ComparisonResult, Run, VariantResult
-from pgperf.reports.charts import CPU_ROLES
+from pgperf.reports import keys
+from pgperf.reports.run import time_us_per_op
 
 CSV_TYPE = f"{CSV.CONTENT_TYPE}; charset=utf-8"
 XLSX_TYPE = XLSX.CONTENT_TYPE
-
-_LATENCY = ("min", "mean", "stddev", "p50", "p90", "p95", "p99", "max")
-_COLD = ("startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second")
-_VERDICT = ("word", "certainty")
 
 _RUN = {
     "run_id": "run_id",
@@ -54,6 +52,17 @@ class Column(fields.Field):
         return cell_text(value.isoformat() if hasattr(value, "isoformat") else str(value))
 
 
+class TimePart(Column):
+    """One of the parts of an operation's time, µs."""
+
+    def __init__(self, part: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._part = part
+
+    def get_value(self, instance: VariantResult) -> float | None:
+        return time_us_per_op(instance)[self._part]
+
+
 def cell_text(text: str) -> str:
     """The text as a cell may hold it: no formula, and no control character, which no sheet can hold."""
     return harmless(printable(text))
@@ -63,8 +72,8 @@ def _columns(attributes: dict[str, str]) -> dict[str, Column]:
     return {name: Column(attribute=attribute, column_name=name) for name, attribute in attributes.items()}
 
 
-def _nested(field: str, keys: Iterable[str]) -> dict[str, str]:
-    return {f"{field}_{key}": f"{field}__{key}" for key in keys}
+def _nested(field: str, names: Iterable[str]) -> dict[str, str]:
+    return {f"{field}__{key}".replace("__", "_"): f"{field}__{key}" for key in names}
 
 
 class VariantResource(resources.Resource):
@@ -75,10 +84,25 @@ class VariantResource(resources.Resource):
         self.fields = _columns(
             _RUN
             | {name: name for name in _VARIANT}
-            | _nested("latency_us", _LATENCY)
-            | _nested("cold_us", _COLD)
-            | _nested("cpu_us_per_op", CPU_ROLES)
-            | _nested("verdict", _VERDICT)
+            | _nested("latency_us", keys.LATENCY)
+            | _nested("cold_us", keys.COLD)
+            | _nested("cpu_us_per_op", keys.CPU)
+        )
+        self.fields |= {
+            f"time_us_per_op_{part}": TimePart(column_name=f"time_us_per_op_{part}", part=part)
+            for part in PARTS
+        }
+        self.fields |= _columns(
+            _nested("books", ("cpus", "elapsed_s", "source"))
+            | _nested("books__share", keys.SHARE)
+            | _nested("books__wait_us_per_op", keys.WAIT)
+            | _nested("books__switches_per_op", keys.SWITCHES)
+            | _nested("books__busiest", keys.WAIT)
+            | _nested("diagnosis", ("seconds", "samples"))
+            | _nested("diagnosis__wait_events", keys.WAIT_EVENTS)
+            | _nested("diagnosis__pooler", keys.POOLER)
+            | _nested("diagnosis__statements", keys.STATEMENTS)
+            | _nested("verdict", ("word", "certainty", "evidence", "intervention"))
         )
 
 

@@ -8,15 +8,13 @@ from celery import current_app
 from django.conf import settings
 
 from pgperf import runs
+from pgperf.analysis.spent import PARTS, spent
 from pgperf.conf import get_settings
 from pgperf.models import ComparisonResult, Run, VariantResult, Worker
+from pgperf.reports import keys
 
 TERMINAL = (Run.Status.DONE, Run.Status.FAILED, Run.Status.CANCELLED, Run.Status.LOST)
 
-_LATENCY = ("min", "mean", "stddev", "p50", "p90", "p95", "p99", "max")
-_COLD = ("startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second")
-_CPU = ("client_user", "client_sys", "pooler", "server", "unattributed")
-_VERDICT = ("word", "certainty", "evidence")
 _VARIANT = (
     "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "copy", "ops", "rows", "errors",
     "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
@@ -28,7 +26,7 @@ _COMPARISON = (
 
 
 def run_json(run: Run) -> dict[str, Any]:
-    """The contract object: run, variants, comparisons, ladders, timings. Null is "not known", never zero."""
+    """The contract object: run, variants, comparisons, ladders and the rest. Null is "not known", never zero."""
     return {
         "run": {
             "id": run.pk,
@@ -45,10 +43,15 @@ def run_json(run: Run) -> dict[str, Any]:
             "definition": run.definition,
             "definition_hash": run.definition_hash,
             "environment": run.environment,
+            "confirms": run.confirms_id,
+            "confirms_variant": run.confirms_variant or None,
+            "intervention": run.intervention or None,
         },
         "variants": [_variant(row) for row in run.variants.all()],
         "comparisons": [_comparison(row) for row in run.comparisons.all()],
         "ladders": run.summary.get("ladders", []),
+        "scaling": run.summary.get("scaling", []),
+        "timeline": run.summary.get("timeline") or None,
         "timings": run.timings,
     }
 
@@ -96,13 +99,24 @@ def _project() -> str:
     return str(current_app.main or module.partition(".")[0] or "PROJECT")
 
 
+def time_us_per_op(row: VariantResult) -> dict[str, float | None]:
+    """Where the time of one operation goes; all null for a run that kept no books."""
+    if not row.books:
+        return dict.fromkeys(PARTS)
+    return spent(row.us_per_op, row.cpu_us_per_op, row.books.get("wait_us_per_op", {}))
+
+
 def _variant(row: VariantResult) -> dict[str, Any]:
     return {
         **{name: getattr(row, name) for name in _VARIANT},
-        "latency_us": _known(row.latency_us, _LATENCY),
-        "cold_us": _known(row.cold_us, _COLD),
-        "cpu_us_per_op": _known(row.cpu_us_per_op, _CPU),
-        "verdict": _known(row.verdict, _VERDICT),
+        "latency_us": _known(row.latency_us, keys.LATENCY),
+        "cold_us": _known(row.cold_us, keys.COLD),
+        "cpu_us_per_op": _known(row.cpu_us_per_op, keys.CPU),
+        "time_us_per_op": time_us_per_op(row),
+        "books": row.books or None,
+        "top": row.top or None,
+        "diagnosis": row.diagnosis or None,
+        "verdict": _known(row.verdict, keys.VERDICT),
     }
 
 

@@ -147,7 +147,12 @@ def test_the_csv_has_the_database_s_numbers(admin_page: Client, run: Run) -> Non
     assert [float(row["us_per_op"]) for row in rows] == [variant.us_per_op for variant in run.variants.all()]
 
 
-@pytest.mark.parametrize("name", ["variants.xlsx", "comparisons.csv", "comparisons.xlsx"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "variants.xlsx", "comparisons.csv", "comparisons.xlsx", "scaling.csv", "timeline.csv", "top.csv",
+    ],
+)  # fmt: skip
 def test_the_other_files(admin_page: Client, run: Run, name: str) -> None:
     response = admin_page.get(page(run, "download", name))
     assert response.status_code == 200

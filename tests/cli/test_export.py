@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from pgperf.models import Run
+from tests.books import add_books
 from tests.factories import make_blocks, make_results, make_run
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
@@ -32,6 +33,13 @@ def test_raw_slices(run: Run) -> None:
     found = list(csv.DictReader(io.StringIO(export(run.pk, "--raw"))))
     assert len(found) == 2 * 5 * 3
     assert found[0]["label"] == "libpq · socket"
+
+
+@pytest.mark.parametrize("name", ["variants", "comparisons", "scaling", "timeline", "top"])
+def test_each_table(run: Run, name: str) -> None:
+    add_books(run)
+    assert list(csv.DictReader(io.StringIO(export(run.pk, "--table", name)))) or name == "scaling"
+    assert export(run.pk, "--table", "comparisons") == export(run.pk, "--comparisons")
 
 
 def test_markdown_is_a_table_of_each_part(run: Run) -> None:

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from pgperf.models import Run
 from pgperf.reports.run import progress_json, run_json, worker_command
+from tests.books import add_books
 from tests.factories import make_results, make_run, make_worker
 
 Status = Run.Status
@@ -17,7 +18,8 @@ pytestmark = pytest.mark.django_db
 RUN = {"id", "status", "benchmark", "started", "finished", "error", "environment"}
 VARIANT = {
     "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "ops", "rows", "errors",
-    "ops_per_s", "rows_per_s", "latency_us", "cold_us", "cpu_us_per_op", "verdict",
+    "ops_per_s", "rows_per_s", "latency_us", "cold_us", "cpu_us_per_op", "time_us_per_op", "books", "top", "diagnosis",
+    "verdict",
 }  # fmt: skip
 NESTED = {
     "latency_us": {"min", "mean", "stddev", "p50", "p90", "p95", "p99", "max"},
@@ -30,8 +32,17 @@ NESTED = {
         "other_query_first",
         "other_query_second",
     },
-    "cpu_us_per_op": {"client_user", "client_sys", "pooler", "server", "unattributed"},
-    "verdict": {"word", "certainty", "evidence"},
+    "cpu_us_per_op": {
+        "client_user",
+        "client_sys",
+        "pooler",
+        "server",
+        "auxiliaries",
+        "other",
+        "unattributed",
+    },
+    "time_us_per_op": {"client", "pooler", "server", "run_queue", "waiting", "unseen"},
+    "verdict": {"word", "certainty", "evidence", "numbers", "checks", "intervention"},
 }
 COMPARISON = {
     "variant", "baseline", "ratio", "low", "high", "delta_us", "delta_low_us", "delta_high_us", "outcome", "aa",
@@ -44,7 +55,7 @@ def result() -> dict[str, Any]:
 
 
 def test_the_contract(result: dict[str, Any]) -> None:
-    assert set(result) >= {"run", "variants", "comparisons", "ladders", "timings"}
+    assert set(result) >= {"run", "variants", "comparisons", "ladders", "timings", "scaling", "timeline"}
     assert set(result["run"]) >= RUN
     for variant in result["variants"]:
         assert set(variant) >= VARIANT
@@ -63,7 +74,33 @@ def test_values_are_those_of_the_rows(result: dict[str, Any]) -> None:
 def test_unknown_is_null(result: dict[str, Any]) -> None:
     control = next(variant for variant in result["variants"] if variant["copy"])
     assert set(control["cold_us"].values()) == {None}
-    assert result["variants"][0]["verdict"] == {"word": None, "certainty": None, "evidence": None}
+    first = result["variants"][0]
+    assert set(first["verdict"].values()) == set(first["time_us_per_op"].values()) == {None}
+    assert (first["books"], first["top"], first["diagnosis"], result["timeline"]) == (None, None, None, None)
+
+
+def test_books_and_what_goes_with_them() -> None:
+    run = add_books(make_results(make_run(), routes=("tcp",), layers=("libpq", "django_orm"), clients=(1, 8)))
+    found = json.loads(json.dumps(run_json(run)))
+    row = run.variants.all()[0]
+    first = found["variants"][0]
+    assert (first["books"], first["top"], first["diagnosis"]) == (row.books, row.top, row.diagnosis)
+    parts = first["time_us_per_op"]
+    assert sum(us for us in parts.values() if us is not None) == pytest.approx(row.us_per_op)
+    assert parts["unseen"] is None
+    assert first["verdict"] == row.verdict
+    assert found["timeline"] == run.summary["timeline"]
+    assert [point["clients"] for point in found["scaling"][0]["points"]] == [1, 8]
+
+
+def test_a_confirming_run_names_the_other() -> None:
+    first = make_run()
+    run = make_run(confirms=first, confirms_variant="libpq · tcp", intervention="add_distance")
+    said = run_json(run)["run"]
+    assert (said["confirms"], said["confirms_variant"], said["intervention"]) == (
+        first.pk, "libpq · tcp", "add_distance",
+    )  # fmt: skip
+    assert run_json(first)["run"]["confirms"] is None
 
 
 def test_a_run_without_results() -> None:

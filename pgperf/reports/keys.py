@@ -1,0 +1,19 @@
+"""The keys of a variant's nested results, in the order of tables, JSON and CSV: each is there, null where unknown."""
+
+LATENCY = ("min", "mean", "stddev", "p50", "p90", "p95", "p99", "max")
+COLD = ("startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second")
+#: µs of processor time per operation by who spent it.
+CPU = ("client_user", "client_sys", "pooler", "server", "auxiliaries", "other", "unattributed")
+#: Shares of the host's processors over the time that was measured.
+SHARE = ("clients", "pooler", "server", "auxiliaries", "other", "unattributed", "iowait", "steal", "idle")
+WAIT = ("client", "pooler", "server")
+SWITCHES = tuple(f"{role}_{kind}" for role in WAIT for kind in ("voluntary", "involuntary"))
+HOST = ("us", "sy", "ni", "id", "wa", "hi", "si", "st", "load1", "load5", "load15")
+PROCESS = ("role", "pid", "name", "cpu_percent", "rss_bytes", "cpu_s")
+#: What backends were found doing; PostgreSQL's own classes, and "CPU" for none.
+WAIT_EVENTS = (
+    "CPU", "Client", "IO", "LWLock", "Lock", "IPC", "BufferPin", "Timeout", "Activity", "Extension",
+)  # fmt: skip
+POOLER = ("queries", "wait_us_per_query", "sv_idle_min", "cl_waiting_max")
+STATEMENTS = ("calls_per_op", "rows_per_op", "as_expected")
+VERDICT = ("word", "certainty", "evidence", "numbers", "checks", "intervention")

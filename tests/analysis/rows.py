@@ -1,0 +1,42 @@
+"""Rows of variants as the summary makes them, from a few numbers."""
+
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def row(
+    us: float | None = 211.0,
+    *,
+    client: float | None = 165.0,
+    pooler: float | None = 0.0,
+    server: float | None = 21.0,
+    queue: dict[str, float | None] | None = None,
+    clients: int = 1,
+    events: dict[str, float] | None = None,
+    layer: str = "django_orm",
+    route: str = "socket",
+    placement: str = "apart",
+    cpus: int | None = 2,
+    share: dict[str, float | None] | None = None,
+    pool: dict[str, Any] | None = None,
+    **more: Any,
+) -> Row:
+    """`us` per operation of one client, of which roles take so much; `events`: shares of the server's samples."""
+    user, system = (None, None) if client is None else (client * 0.8, client * 0.2)
+    return {
+        "label": f"{layer} · {route}", "layer": layer, "route": route, "clients": clients, "placement": placement,
+        "us_per_op": us, "ops_per_s": clients / us * 1e6 if us else None,
+        "cpu_us_per_op": {
+            "client_user": user, "client_sys": system, "pooler": pooler, "server": server, "auxiliaries": 0.0,
+        },
+        "books": {
+            "cpus": cpus, "elapsed_s": 1.0,
+            "share": {"other": 0.0, "unattributed": 0.0, "idle": 0.5, "iowait": 0.0, "steal": 0.0, **(share or {})},
+            "wait_us_per_op": {"client": 0.0, "pooler": 0.0, "server": 0.0, **(queue or {})},
+        },
+        "diagnosis": {
+            "samples": 100, "wait_events": {"CPU": 0.2, "Client": 0.8} if events is None else events, "pooler": pool,
+        },
+        **more,
+    }  # fmt: skip

@@ -137,7 +137,7 @@ class SliceReply(NamedTuple):
 
 
 class Query(NamedTuple):
-    """Runner to client: run one SQL text outside any slice and send its rows as text (Python clients only)."""
+    """Runner to client: run one SQL text outside any slice and send its rows as text."""
 
     sql: str
 
@@ -147,6 +147,7 @@ class Rows(NamedTuple):
 
     rows: list[list[str | None]]
 
+    columns: list[str] = []
 
 class Trace(NamedTuple):
     """Runner to client: run the operation once and say what Django gave to its cursor (the ORM's client only)."""

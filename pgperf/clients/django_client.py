@@ -102,7 +102,7 @@ class DjangoClient:
         """What went wrong; of a site's own workload without its values."""
         return str(self._site.describe(error)) if self._site else describe(error)
 
-    def query(self, sql: str) -> list[list[str | None]]:
+    def query(self, sql: str) -> wire.Rows:
         return self._driver.text_rows(self._connection.connection, sql)
 
     def versions(self) -> dict[str, str]:

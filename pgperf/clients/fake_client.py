@@ -76,8 +76,8 @@ class FakeClient:
 
         return run
 
-    def query(self, sql: str) -> list[list[str | None]]:
-        return [[sql]]
+    def query(self, sql: str) -> wire.Rows:
+        return wire.Rows([[sql]])
 
     def versions(self) -> dict[str, str]:
         return {"driver": "fake"}

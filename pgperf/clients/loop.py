@@ -32,7 +32,7 @@ class Client(Protocol):
     def operation(self, spec: wire.Spec, other: bool = False) -> Operation:
         """The callable that runs the statements once, reads every value and returns the rows; `other`: the second."""
 
-    def query(self, sql: str) -> list[list[str | None]]:
+    def query(self, sql: str) -> wire.Rows:
         """Run one SQL text; its rows as text."""
 
     def versions(self) -> dict[str, str]:
@@ -209,7 +209,7 @@ class _Conversation:
                     self._serve_slice(operation, request)
                 case wire.Query():
                     self._stage = "query"
-                    self._send(wire.Rows(self._client.query(request.sql)))
+                    self._send(self._client.query(request.sql))
                 case wire.Trace():
                     self._stage = "trace"
                     self._send(wire.Traced(self._trace(operation)))

@@ -41,7 +41,7 @@ class Psycopg2Client:
 
         return run
 
-    def query(self, sql: str) -> list[list[str | None]]:
+    def query(self, sql: str) -> wire.Rows:
         return driver.text_rows(self._connection, sql)
 
     def versions(self) -> dict[str, str]:

@@ -5,6 +5,8 @@ from typing import Any
 import psycopg2
 from psycopg2.extensions import libpq_version, new_type, register_type, string_types
 
+from pgperf import wire
+
 
 def versions() -> dict[str, str]:
     """The driver, its version, and the libpq it has loaded."""
@@ -16,9 +18,11 @@ def versions() -> dict[str, str]:
     }
 
 
-def text_rows(connection: Any, sql: str) -> list[list[str | None]]:
+def text_rows(connection: Any, sql: str) -> wire.Rows:
     """Run one SQL text; its rows with every value as PostgreSQL writes it."""
     with connection.cursor() as cursor:
         register_type(new_type(tuple(string_types), "TEXT", lambda value, _: value), cursor)
         cursor.execute(sql)
-        return [list(row) for row in cursor.fetchall()] if cursor.description else []
+        if not cursor.description:
+            return wire.Rows([])
+        return wire.Rows([list(row) for row in cursor.fetchall()], [each.name for each in cursor.description])

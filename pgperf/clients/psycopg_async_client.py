@@ -42,10 +42,10 @@ class PsycopgAsyncClient:
 
         return run
 
-    def query(self, sql: str) -> list[list[str | None]]:
+    def query(self, sql: str) -> wire.Rows:
         return self._loop.run(self._text_rows(sql))
 
-    async def _text_rows(self, sql: str) -> list[list[str | None]]:
+    async def _text_rows(self, sql: str) -> wire.Rows:
         async with psycopg.AsyncClientCursor(self._connection) as cursor:
             return driver.as_text((await cursor.execute(sql)).pgresult)
 

@@ -48,7 +48,7 @@ class PsycopgClient:
 
         return run
 
-    def query(self, sql: str) -> list[list[str | None]]:
+    def query(self, sql: str) -> wire.Rows:
         return self._driver.text_rows(self._connection, sql)
 
     def versions(self) -> dict[str, str]:

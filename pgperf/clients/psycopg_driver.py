@@ -5,6 +5,8 @@ from typing import Any
 import psycopg
 from psycopg import pq
 
+from pgperf import wire
+
 
 def versions() -> dict[str, str]:
     """The driver, its version and implementation, and the libpq it has loaded."""
@@ -17,16 +19,18 @@ def versions() -> dict[str, str]:
     }
 
 
-def text_rows(connection: Any, sql: str) -> list[list[str | None]]:
+def text_rows(connection: Any, sql: str) -> wire.Rows:
     """Run one SQL text; its rows with every value as PostgreSQL writes it."""
     with psycopg.ClientCursor(connection) as cursor:
         return as_text(cursor.execute(sql).pgresult)
 
 
-def as_text(result: pq.abc.PGresult | None) -> list[list[str | None]]:
+def as_text(result: pq.abc.PGresult | None) -> wire.Rows:
     """The rows of a result with every value as PostgreSQL writes it."""
     assert result
-    return [[_text(result.get_value(r, c)) for c in range(result.nfields)] for r in range(result.ntuples)]
+    columns = range(result.nfields)
+    rows = [[_text(result.get_value(row, column)) for column in columns] for row in range(result.ntuples)]
+    return wire.Rows(rows, [_text(result.fname(column)) or "" for column in columns])
 
 
 def _text(value: bytes | None) -> str | None:

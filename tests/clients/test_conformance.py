@@ -572,7 +572,7 @@ def test_nonsense_instead_of_a_slice(subject: Subject, start: Start, tcp: Route,
     assert client.at_end()
 
 
-# Python clients only.
+# Python clients only, but for the queries.
 
 
 @pytest.mark.parametrize(
@@ -591,7 +591,9 @@ def test_stray_prints_do_not_reach_the_replies(start: Start, tcp: Route, module:
 
 
 @pytest.mark.parametrize(
-    "subject", [s for s in LAYERS if s.module and s.mode == "simple" and not s.calls_orm], ids=str
+    "subject",
+    [LIBPQ, *(s for s in LAYERS if s.module and s.mode == "simple" and not s.calls_orm)],
+    ids=str,
 )
 def test_queries_are_answered_as_the_server_writes_them(subject: Subject, start: Start, tcp: Route) -> None:
     client = started(start, subject, tcp)
@@ -626,7 +628,19 @@ def test_queries_are_answered_as_the_server_writes_them(subject: Subject, start:
     assert client.wait() == wire.EXIT_FAILED
 
 
-@pytest.mark.parametrize("subject", [LIBPQ, NAMED["asyncpg-prepared"]], ids=str)
+@pytest.mark.parametrize("subject", LAYERS, ids=str)
+def test_every_client_sets_and_tells_what_is_text(subject: Subject, start: Start, tcp: Route) -> None:
+    client = started(start, subject, tcp)
+    client.read(wire.Ready)
+    client.send(wire.Query("SELECT set_config('work_mem', '1MB', false) AS was, NULL AS nothing"))
+    assert client.read(wire.Rows) == wire.Rows([["1MB", None]], ["was", "nothing"])
+    client.send(wire.Query("SELECT current_setting('work_mem') WHERE true"))
+    assert client.read(wire.Rows) == wire.Rows([["1MB"]], ["current_setting"])
+    client.send(wire.Query("SELECT ''::text WHERE false"))
+    assert client.read(wire.Rows).rows == []
+
+
+@pytest.mark.parametrize("subject", [NAMED["asyncpg-prepared"]], ids=str)
 def test_a_client_without_texts_refuses_queries(subject: Subject, start: Start, tcp: Route) -> None:
     client = started(start, subject, tcp)
     client.read(wire.Ready)

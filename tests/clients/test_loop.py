@@ -30,8 +30,8 @@ class Scripted:
     def operation(self, spec: wire.Spec, other: bool = False) -> Operation:
         return self.run
 
-    def query(self, sql: str) -> list[list[str | None]]:
-        return [[sql]]
+    def query(self, sql: str) -> wire.Rows:
+        return wire.Rows([[sql]])
 
     def versions(self) -> dict[str, str]:
         return {"driver": "scripted"}
@@ -50,7 +50,7 @@ def hold(client: Scripted, *asked: wire.Message) -> tuple[int, list[wire.Message
     replies = io.BytesIO()
     code = loop.serve(client, io.BytesIO(b"".join(map(wire.encode, asked))), replies)
     replies.seek(0)
-    heard = []
+    heard: list[wire.Message] = []
     while message := wire.read_message(replies):
         heard.append(message)
         replies.read(message.nbytes if isinstance(message, wire.SliceReply) else 0)

@@ -190,7 +190,19 @@ static enum outcome serve_slice(struct client *client, const struct slice *slice
         return unheard();
     if (!timed_run(slice, operation, client->samples, &timing))
         return report(client, "slice", OUTCOME_FAILED);
-    return listening(reply_slice(client->replies, slice->seq, &timing, client->samples));
+    bool replied = reply_slice(client->replies, slice->seq, &timing, client->samples);
+    timed_make_room(client->samples, timing.ops + timing.ops / 4);
+    return listening(replied);
+}
+
+static enum outcome serve_query(struct client *client, const char *sql)
+{
+    PGresult *result = session_query(&client->session, sql, &client->failure);
+    if (!result)
+        return report(client, "query", OUTCOME_FAILED);
+    enum outcome outcome = listening(reply_rows(client->replies, result));
+    PQclear(result);
+    return outcome;
 }
 
 static enum outcome serve(struct client *client, const struct message *message)
@@ -199,7 +211,7 @@ static enum outcome serve(struct client *client, const struct message *message)
     case MESSAGE_SLICE:
         return serve_slice(client, &message->slice);
     case MESSAGE_QUERY:
-        return give_up(client, "query", "this client does not answer queries", OUTCOME_FAILED);
+        return serve_query(client, message->sql);
     case MESSAGE_BYE:
         return OUTCOME_OK;
     default:

@@ -40,7 +40,7 @@ static const struct field fields[] = {
     SPEC("spawned_ns", NANOSECONDS, spawned_ns),
     SPEC("runner_pid", INTEGER, runner_pid),
     SPEC("cold", BOOLEAN, cold),
-    OTHER_LAYERS("sql", MESSAGE_QUERY),
+    {"sql", TEXT, MESSAGE_QUERY, offsetof(struct message, sql)},
     OTHER_LAYERS("orm", MESSAGE_SPEC),
     OTHER_LAYERS("orm_args", MESSAGE_SPEC),
     OTHER_LAYERS("query", MESSAGE_SPEC),

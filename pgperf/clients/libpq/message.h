@@ -13,6 +13,7 @@ struct message {
     enum message_kind kind;
     struct spec spec;   /* its fields, or their defaults */
     struct slice slice; /* likewise */
+    const char *sql;    /* a query's text, in `line` */
     char fault[160];    /* why decoding failed */
     char *line;         /* owned: the texts of `spec` lie in it */
 };

@@ -130,6 +130,41 @@ bool reply_slice(int fd, int64_t seq, const struct timing *timing, uint64_t *sam
     return finish(&line, fd) && write_all(fd, samples, bytes);
 }
 
+static void put_value(FILE *out, const PGresult *result, int row, int column)
+{
+    fputs(column ? "," : "", out);
+    if (PQgetisnull(result, row, column))
+        fputs("null", out);
+    else
+        json_write_string(out, PQgetvalue(result, row, column), (size_t)PQgetlength(result, row, column));
+}
+
+static void put_columns(FILE *out, const PGresult *result)
+{
+    for (int column = 0; column < PQnfields(result); column++) {
+        const char *name = PQfname(result, column);
+        fputs(column ? "," : "", out);
+        json_write_string(out, name, strlen(name));
+    }
+}
+
+bool reply_rows(int fd, const PGresult *result)
+{
+    struct line line;
+    FILE *out = begin(&line, "rows");
+    fputs(",\"rows\":[", out);
+    for (int row = 0; row < PQntuples(result); row++) {
+        fputs(row ? ",[" : "[", out);
+        for (int column = 0; column < PQnfields(result); column++)
+            put_value(out, result, row, column);
+        fputc(']', out);
+    }
+    fputs("],\"columns\":[", out);
+    put_columns(out, result);
+    fputc(']', out);
+    return finish(&line, fd);
+}
+
 bool reply_error(int fd, const char *stage, const struct failure *failure)
 {
     struct line line;

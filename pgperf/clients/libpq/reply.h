@@ -1,4 +1,4 @@
-/* What this client says to the runner: wire.Ready, Armed, SliceReply and Error.
+/* What this client says to the runner: wire.Ready, Armed, SliceReply, Rows and Error.
  * Every function returns false when the runner no longer listens. */
 #ifndef PGPERF_REPLY_H
 #define PGPERF_REPLY_H
@@ -13,6 +13,9 @@ bool reply_armed(int fd, int64_t seq);
 
 /* Header and durations. The samples are left in the byte order of the wire, that is: of no further use. */
 bool reply_slice(int fd, int64_t seq, const struct timing *timing, uint64_t *samples);
+
+/* Every value as text. */
+bool reply_rows(int fd, const PGresult *result);
 
 /* `stage` is spec, connect, ready, query or slice. The failure must be scrubbed already. */
 bool reply_error(int fd, const char *stage, const struct failure *failure);

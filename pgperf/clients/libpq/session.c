@@ -139,3 +139,16 @@ bool session_run(struct session *session, struct statements *statements, int64_t
             return false;
     return true;
 }
+
+PGresult *session_query(struct session *session, const char *sql, struct failure *failure)
+{
+    PGresult *result = PQexec(session->connection, sql);
+    ExecStatusType status = PQresultStatus(result);
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
+        return result;
+    if (status == PGRES_FATAL_ERROR)
+        fail(session, result, failure);
+    else
+        refuse(result, failure, "no statement this client can run");
+    return NULL;
+}

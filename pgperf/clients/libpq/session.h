@@ -26,4 +26,7 @@ void session_close(struct session *session);
  * out: text. Adds the number of rows to `*rows`. In prepared mode the first call prepares them. */
 bool session_run(struct session *session, struct statements *statements, int64_t *rows, struct failure *failure);
 
+/* Runs one SQL text as it is. Its result is the caller's to clear; NULL if it failed. */
+PGresult *session_query(struct session *session, const char *sql, struct failure *failure);
+
 #endif

@@ -60,6 +60,8 @@ static void small_messages(void)
 {
     CHECK(decode("{\"type\":\"bye\"}") && message.kind == MESSAGE_BYE);
     CHECK(decode("{\"sql\":\"select 1\",\"type\":\"query\"}") && message.kind == MESSAGE_QUERY);
+    CHECK(strcmp(message.sql, "select 1") == 0);
+    CHECK(refused("{\"type\":\"query\",\"sql\":\"a\\u0000b\"}", "sql: wants a text without NUL"));
 }
 
 static void wrong_shapes(void)

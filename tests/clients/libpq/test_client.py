@@ -181,12 +181,19 @@ def test_a_long_message_is_cut_and_the_session_is_in_utc(client: Path, routes: d
     assert said == [wire.Error("ready", "P0001", "UTC " + 998 * "\u00e4")]
 
 
-def test_a_query_is_not_for_it(client: Path, routes: dict[str, Route]) -> None:
-    code, said, _ = talk(client, say(spec(routes["socket"]), wire.Query("select 1")))
-    assert (code, said[1]) == (
-        wire.EXIT_FAILED,
-        wire.Error("query", "", "this client does not answer queries"),
-    )
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("", wire.Error("query", "", "no statement this client can run")),
+        ("copy (select 1) to stdout", wire.Error("query", "", "no statement this client can run")),
+        ("select 1/0", wire.Error("query", "22012", "division by zero")),
+    ],
+)
+def test_a_query_that_cannot_be_answered(
+    client: Path, routes: dict[str, Route], sql: str, why: wire.Error
+) -> None:
+    code, said, _ = talk(client, say(spec(routes["socket"]), wire.Query(sql)))
+    assert (code, said[1]) == (wire.EXIT_FAILED, why)
 
 
 def test_it_leaves_when_nobody_reads(client: Path, routes: dict[str, Route]) -> None:

@@ -97,10 +97,15 @@ def keep_stdout() -> BinaryIO:
 
 
 def given(spec: wire.Spec, other: bool) -> list[wire.Statement]:
-    """The statements to run. Raises InvalidDefinition when there are none."""
+    """The statements to run. Raises InvalidDefinition when there are none, or their values cannot go apart."""
     found = spec.other_statements if other else spec.statements
     if not found:
         raise InvalidDefinition("statements: none given; this layer runs SQL, so give the workload some")
+    if spec.mode != "simple" and any(each.args is None and each.args_text for each in found):
+        raise InvalidDefinition(
+            f"args: mode {spec.mode} sends values apart from the text, but one of these (a date, a decimal, a UUID or"
+            " the like) is known only as it stands in the text; choose mode simple, or leave this layer out"
+        )
     return found
 
 
@@ -113,7 +118,9 @@ def statements(spec: wire.Spec, other: bool) -> list[tuple[str, list[Any] | None
 
 def login(spec: wire.Spec) -> dict[str, Any]:
     """Connection keywords for a driver, all of them explicit."""
+    certificates = {"sslrootcert": spec.sslrootcert} if spec.sslrootcert else {}
     return {
+        **certificates,
         "host": spec.host,
         "port": spec.port,
         "dbname": spec.dbname,

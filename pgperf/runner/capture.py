@@ -11,8 +11,10 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import Any
+from uuid import UUID
 
 from pgperf import layers, sql, wire
 from pgperf.exceptions import ClientFailed, InvalidDefinition
@@ -199,8 +201,9 @@ def _makes(cursor: wire.Statement, text: str) -> bool:
 
 
 #: Binary formats that are read: type's number -> how.
-_BINARY = {16: "!?", 20: "!q", 21: "!h", 23: "!i", 26: "!I", 700: "!f", 701: "!d"}
+_NUMBERS = {20: "!q", 21: "!h", 23: "!i", 26: "!I", 700: "!f", 701: "!d"}
 _TEXTUAL = (25, 1043, 1042, 19, 705, 114)
+_EPOCH = datetime(2000, 1, 1)
 
 
 def as_text(value: bytes | None, form: int, oid: int) -> str | None:
@@ -209,12 +212,27 @@ def as_text(value: bytes | None, form: int, oid: int) -> str | None:
         return None
     if form == 0 or oid in _TEXTUAL:
         return value.decode()
-    if oid not in _BINARY or struct.calcsize(_BINARY[oid]) != len(value):
+    try:
+        return _from_binary(value, oid)
+    except (KeyError, ValueError, struct.error, OverflowError):
         raise InvalidDefinition(
             f"a parameter of the type with number {oid} goes in binary format, which is not replayed"
-        )
-    (number,) = struct.unpack(_BINARY[oid], value)
-    return ("t" if number else "f") if oid == 16 else repr(number)
+        ) from None
+
+
+def _from_binary(value: bytes, oid: int) -> str:
+    match oid:
+        case 16:
+            return "t" if struct.unpack("!?", value)[0] else "f"
+        case 1082:
+            return (_EPOCH + timedelta(days=struct.unpack("!i", value)[0])).date().isoformat()
+        case 1114 | 1184:
+            moment = _EPOCH + timedelta(microseconds=struct.unpack("!q", value)[0])
+            return moment.isoformat(" ") + ("+00" if oid == 1184 else "")
+        case 2950:
+            return str(UUID(bytes=value))
+        case _:
+            return repr(struct.unpack(_NUMBERS[oid], value)[0])
 
 
 def _lower(definition: Definition, skipped: Mapping[str, str]) -> Iterator[tuple[str, str]]:

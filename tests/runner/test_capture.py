@@ -3,10 +3,12 @@
 import os
 from dataclasses import replace
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 import pytest
 
+from pgperf import sql
 from pgperf.exceptions import ClientFailed, InvalidDefinition
 from pgperf.records import Definition, Route, Workload
 from pgperf.runner import capture
@@ -15,7 +17,7 @@ from pgperf.runner.frames import Executed
 from pgperf.runner.group import surroundings
 from pgperf.runner.plan import make_plan
 from pgperf.runner.tap import Overheard
-from pgperf.wire import Statement
+from pgperf.wire import SliceReply, Statement
 
 LAYERS = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
 Routes = dict[str, Route]
@@ -103,6 +105,32 @@ def test_values_without_a_json_form_go_as_the_bytes_that_were_sent(site: Site) -
     assert statement.args is None
     assert "2026-11-21" in statement.literal
     assert found.unlike == {}
+
+
+def test_values_without_a_json_form_are_left_to_libpq_where_values_go_apart(site: Site) -> None:
+    """A driver that was given the text with its values would send a simple query, or one without arguments."""
+    drivers = ("psycopg", "psycopg_async", "asyncpg", "django_cursor")
+    found = captured(of("tests.dated"), site, layers=("libpq", *drivers), modes=("extended",))
+    assert found.refusal == ""
+    assert found.workload.statements[0].args_text == ["2026-11-21"]
+    assert set(found.unlike) == set(drivers)
+    assert all("args: mode extended" in why and "2026" not in why for why in found.unlike.values())
+
+
+@pytest.mark.parametrize("layer", ["libpq", "psycopg", "psycopg_async", "asyncpg", "django_cursor"])
+@pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
+def test_each_mode_is_on_the_wire_what_it_is_called(site: Site, layer: str, mode: str) -> None:
+    if (layer, mode) == ("asyncpg", "simple"):
+        pytest.skip("asyncpg has no mode simple")
+    work = Workload("plain", "SELECT %s::text", ("a value",))
+    plain = definition(replace(work, statements=tuple(sql.statements(work.sql, work.args))))
+    with capture._behind_tap(plain, plain.workload, layer, mode, site) as (client, tap):
+        tap.forget()
+        client.send(capture._ONCE)
+        client.read_bytes(client.expect(SliceReply, 10).nbytes, 10)
+        (executed,) = tap.overheard().executed
+    assert executed.simple == (mode == "simple")
+    assert executed.params == (() if mode == "simple" else (b"a value",))
 
 
 @pytest.mark.parametrize(
@@ -206,16 +234,31 @@ def test_a_difference_is_shown_with_its_values_masked() -> None:
     [
         (b"\0\0\0\7", 23, "7"), (b"\xff\xff", 21, "-1"), (b"\0" * 7 + b"\1", 20, "1"), (b"\1", 16, "t"),
         (b"\0", 16, "f"), (b"\x40\x09\x21\xfb\x54\x44\x2d\x18", 701, "3.141592653589793"), ("ä".encode(), 25, "ä"),
+        (pack("!i", 9821), 1082, "2026-11-21"), (pack("!i", -730119), 1082, "0001-01-01"),
+        (pack("!q", 1_500_000), 1114, "2000-01-01 00:00:01.500000"),
+        (pack("!q", -1_000_000), 1184, "1999-12-31 23:59:59+00"),
+        (bytes(range(16)), 2950, "00010203-0405-0607-0809-0a0b0c0d0e0f"),
     ],
 )  # fmt: skip
 def test_binary_parameters_are_read_as_text(value: bytes, oid: int, text: str) -> None:
     assert capture.as_text(value, 1, oid) == text
 
 
-def test_a_binary_parameter_of_another_type_is_not_guessed() -> None:
-    with pytest.raises(InvalidDefinition, match="number 1184 goes in binary format"):
-        capture.as_text(b"\0" * 8, 1, 1184)
-    assert capture.as_text(None, 1, 1184) is None
+@pytest.mark.parametrize(
+    ("value", "oid"),
+    [
+        (b"\0" * 16, 1186),
+        (b"\0" * 3, 23),
+        (b"\x7f\xff\xff\xff", 1082),
+        (b"\x7f" + b"\xff" * 7, 1184),
+        (b"x", 2950),
+    ],
+)
+def test_a_binary_parameter_that_is_not_known_is_not_guessed(value: bytes, oid: int) -> None:
+    """Another type, another length, an infinite date."""
+    with pytest.raises(InvalidDefinition, match=f"number {oid} goes in binary format"):
+        capture.as_text(value, 1, oid)
+    assert capture.as_text(None, 1, oid) is None
 
 
 def test_a_cursor_that_was_given_something_else_is_not_believed() -> None:

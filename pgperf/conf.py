@@ -23,7 +23,7 @@ class Settings:
     #: pg_config of the libpq that the C client links to; "" looks on PATH.
     PG_CONFIG: str = ""
     CC: str = "cc"
-    #: The one directory that `file:` credentials may name files in; "" allows none.
+    #: The one directory that `file:` credentials and a target's sslrootcert may name files in; "" allows none.
     SECRETS_DIR: str = ""
     #: Hosts that a target may send a `DATABASES` alias's credential to, besides the alias's own host.
     ALLOWED_HOSTS: list[str] = field(

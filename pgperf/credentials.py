@@ -18,6 +18,7 @@ from pgperf.records import Route
 
 _SECRET_PREFIX = "PGPERF_SECRET_"
 _MAX_BYTES = 4096
+_OF_TARGET = ("host", "port", "sslmode", "sslrootcert", "pooler", "user", "credential")
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ def resolve(database: Database, names: Iterable[str]) -> dict[str, Route]:
 
 
 def _route(database: Database, target: Target, login: Login) -> Route:
-    _check_fields(target, ("host", "port", "sslmode", "pooler"))
+    _check_fields(target, _OF_TARGET)
+    login = _login(target) if target.credential else login
     _check_host(target, login.host)
     return Route(
         name=target.route,
@@ -54,6 +56,7 @@ def _route(database: Database, target: Target, login: Login) -> Route:
         user=login.user,
         password=login.password,
         sslmode=target.sslmode,
+        sslrootcert=_certificates(target),
         pooler=target.pooler,
     )
 
@@ -64,10 +67,18 @@ def _check_fields(row: Database | Target, names: Iterable[str]) -> None:
         try:
             row._meta.get_field(name).clean(getattr(row, name), row)  # type: ignore[union-attr]
         except ValidationError as error:
-            kind = row._meta.verbose_name
             raise CredentialError(
-                f"{name}: {kind} {row} has a wrong one. {' '.join(error.messages)}"
+                f"{name}: {_named(row)} has a wrong one. {' '.join(error.messages)}"
             ) from None
+    try:
+        row.clean()
+    except ValidationError as error:
+        name, messages = next(iter(error.message_dict.items()))
+        raise CredentialError(f"{name}: {_named(row)} has a wrong one. {' '.join(messages)}") from None
+
+
+def _named(row: Database | Target) -> str:
+    return f"{row._meta.verbose_name} {row}"
 
 
 def _check_host(target: Target, own: str | None) -> None:
@@ -87,35 +98,33 @@ def _check_host(target: Target, own: str | None) -> None:
         )
 
 
-def _login(database: Database) -> Login:
-    kind, _, name = database.credential.partition(":")
+def _login(row: Database | Target) -> Login:
+    kind, _, name = row.credential.partition(":")
     if kind == "alias":
-        return _from_alias(database, name)
+        return _from_alias(row, name)
     if kind not in ("env", "file"):
         raise CredentialError(
-            f"credential: database {database} needs alias:NAME, env:PGPERF_SECRET_NAME or file:NAME"
+            f"credential: {_named(row)} needs alias:NAME, env:PGPERF_SECRET_NAME or file:NAME"
         )
-    if not database.user:
-        raise CredentialError(f"user: database {database} needs one, {kind}: holds a password only")
+    if not row.user:
+        raise CredentialError(f"user: {_named(row)} needs one, {kind}: holds a password only")
     password = _from_environment(name) if kind == "env" else _from_file(name)
     if "\x00" in password:
         raise CredentialError(
             f"credential: what {kind}:{name} holds has a NUL character, so it is no password"
         )
-    return Login(database.user, password)
+    return Login(row.user, password)
 
 
-def _from_alias(database: Database, name: str) -> Login:
+def _from_alias(row: Database | Target, name: str) -> Login:
     if name not in connections.databases:
         raise CredentialError(f"credential: DATABASES has no alias {name!r} on this machine")
     alias = connections.databases[name]
     if "postgresql" not in alias["ENGINE"] and "postgis" not in alias["ENGINE"]:
         raise CredentialError(f"credential: alias {name!r} of DATABASES is no PostgreSQL ({alias['ENGINE']})")
     user = str(alias.get("USER") or "")
-    if database.user not in ("", user):
-        raise CredentialError(
-            f"user: leave it empty, the password of alias {name!r} is not {database.user!r}'s"
-        )
+    if row.user not in ("", user):
+        raise CredentialError(f"user: leave it empty, the password of alias {name!r} is not {row.user!r}'s")
     if not user:
         raise CredentialError(f"credential: alias {name!r} of DATABASES has no USER")
     return Login(user, str(alias.get("PASSWORD") or ""), str(alias.get("HOST") or ""))
@@ -132,13 +141,7 @@ def _from_environment(name: str) -> str:
 
 
 def _from_file(name: str) -> str:
-    directory = get_settings().SECRETS_DIR
-    if not directory:
-        raise CredentialError("credential: file: needs PGPERF['SECRETS_DIR']")
-    root = Path(directory).resolve()
-    path = (root / name).resolve()
-    if not name or not path.is_relative_to(root) or not path.is_file():
-        raise CredentialError(f"credential: no file {name!r} in PGPERF['SECRETS_DIR'] on this machine")
+    path = _file("credential", name)
     try:
         with path.open("rb") as file:
             return file.read(_MAX_BYTES).decode().rstrip("\r\n")
@@ -146,3 +149,25 @@ def _from_file(name: str) -> str:
         raise CredentialError(f"credential: file {name!r} cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
         raise CredentialError(f"credential: file {name!r} is not UTF-8 text") from None
+
+
+def _certificates(target: Target) -> str:
+    """Path of the certificates that the target names, "" if it names none. They are read by its clients."""
+    if not target.sslrootcert:
+        return ""
+    path = _file("sslrootcert", target.sslrootcert)
+    if not os.access(path, os.R_OK):
+        raise CredentialError(f"sslrootcert: file {target.sslrootcert!r} cannot be read")
+    return str(path)
+
+
+def _file(field: str, name: str) -> Path:
+    """A file in the one directory for secrets, links followed. Raises CredentialError, naming the field."""
+    directory = get_settings().SECRETS_DIR
+    if not directory:
+        raise CredentialError(f"{field}: a file needs PGPERF['SECRETS_DIR']")
+    root = Path(directory).resolve()
+    path = (root / name).resolve()
+    if not name or not path.is_relative_to(root) or not path.is_file():
+        raise CredentialError(f"{field}: no file {name!r} in PGPERF['SECRETS_DIR'] on this machine")
+    return path

@@ -105,9 +105,33 @@ class Target(models.Model):
         verbose_name = _("target")
         verbose_name_plural = _("targets")
         ordering = ["database", "id"]
+    sslrootcert = models.CharField(
+        _("sslrootcert"),
+        max_length=100,
+        blank=True,
+        validators=[validators.file_name],
+        help_text=_(
+            "Certificates to check the server's against: the name of a file in PGPERF['SECRETS_DIR']. "
+            "Empty: what libpq looks for, ~/.postgresql/root.crt of the worker's user."
+        ),
+    )
         constraints = [
             models.UniqueConstraint(fields=["database", "route"], name="pgperf_one_target_per_route")
         ]
+    user = models.CharField(
+        _("user"),
+        max_length=63,
+        blank=True,
+        validators=[validators.plain_text],
+        help_text=_("A login of this route's own, which takes a credential too. Empty: the database's."),
+    )
+    credential = models.CharField(
+        _("credential"),
+        max_length=120,
+        blank=True,
+        validators=[validators.credential_reference],
+        help_text=_("The password of this route's own login. Empty: the database's."),
+    )
 
     def __str__(self) -> str:
         return f"{self.database} · {self.route}"
@@ -121,6 +145,12 @@ class Workload(models.Model):
         LIST = "list", _("list: all objects that match")
         FIRST = "first", _("first: one object, if any")
         COUNT = "count", _("count")
+    def clean(self) -> None:
+        """Raises ValidationError by field."""
+        super().clean()
+        validators.certificates(self.sslrootcert, self.sslmode)
+        validators.own_login(self.user, self.credential)
+
         EXISTS = "exists", _("exists")
         VALUES_LIST = "values_list", _("values list: tuples of values, no objects")
 

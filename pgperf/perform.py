@@ -166,7 +166,10 @@ class _Job:
         if self.run.database is None:
             raise CredentialError(f"database: {self.run.database_name} was deleted")
         routes = credentials.resolve(self.run.database, plan.definition.routes)
-        self.secrets = {"password": next(iter(routes.values())).password}
+        self.secrets = {
+            "password" if number == 0 else f"password {number + 1}": secret
+            for number, secret in enumerate(dict.fromkeys(route.password for route in routes.values()))
+        }
         return routes
 
     def _on_rails(self, plan: Plan, routes: dict[str, Route]) -> dict[str, Route]:

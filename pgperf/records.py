@@ -30,6 +30,7 @@ class Route:
     user: str
     password: str = field(repr=False)
     sslmode: str = "disable"
+    sslrootcert: str = ""  # path of the certificates to check the server's against; "": libpq's default
     pooler: str = ""  # "" for a direct route, else "session" or "transaction"
     options: str = ""  # settings of its sessions, "-c name=value" each; poolers take none
 

@@ -12,6 +12,7 @@ from pgperf.layers import LAYERS
 from pgperf.records import MODES
 
 _CREDENTIAL = re.compile(r"alias:\w[\w-]*|env:PGPERF_SECRET_[A-Z0-9_]+|file:\w[\w.-]*")
+_FILE = re.compile(r"\w[\w.-]*")
 _PLAIN = re.compile(r"\w[\w.@$+-]*")
 _SOCKET = re.compile(r"/[A-Za-z0-9_./+-]+")
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
@@ -19,6 +20,8 @@ _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 _NUMBER = re.compile(r"\d+|0[xX][0-9A-Fa-f]*")
 _NAME_BYTES, _HOST_BYTES, _SOCKET_BYTES = 63, 253, 100
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,29}")
+#: The sslmodes that check the server's certificate.
+VERIFYING = ("verify-ca", "verify-full")
 
 
 def plain_text(value: str) -> None:
@@ -37,6 +40,26 @@ def credential_reference(value: str) -> None:
         raise ValidationError(
             _("Write alias:NAME, env:PGPERF_SECRET_NAME or file:NAME; never the password itself.")
         )
+
+
+def file_name(value: str) -> None:
+    """A file directly in the directory that settings name."""
+    if not _FILE.fullmatch(value):
+        raise ValidationError(_("Give the name of a file, without a directory."))
+
+
+def certificates(sslrootcert: str, sslmode: str) -> None:
+    """Where nothing is verified, drivers differ in what certificates do: some then verify, some do not."""
+    if sslrootcert and sslmode not in VERIFYING:
+        raise ValidationError(
+            {"sslrootcert": _("Choose sslmode verify-ca or verify-full, or leave this empty.")}
+        )
+
+
+def own_login(user: str, credential: str) -> None:
+    """A user without a password of its own would be tried with another's."""
+    if user and not credential:
+        raise ValidationError({"user": _("A user of this route's own needs a credential of its own.")})
 
 
 def host(value: str) -> None:

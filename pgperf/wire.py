@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NamedTuple, get_args, get_origin
 
 from pgperf.exceptions import ProtocolError
 
-PROTOCOL = 2
+PROTOCOL = 3
 MAX_LINE_BYTES = 4 * 1024 * 1024
 MAX_SAMPLES = 1 << 20
 
@@ -56,6 +56,7 @@ class Spec(NamedTuple):
     user: str = ""
     password: str = ""
     sslmode: str = "disable"
+    sslrootcert: str = ""  # file with the certificates to check the server's against; "": libpq's default
     connect_timeout_s: int = 10
     application_name: str = "pgperf"
     options: str = ""  # the session's settings, as libpq's connection keyword takes them: "-c name=value"

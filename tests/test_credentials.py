@@ -79,7 +79,7 @@ def test_or_where_settings_allow(aliases: dict[str, Any], settings: Any) -> None
         ("env:PGPERF_SECRET_MISSING", "app", "credential: PGPERF_SECRET_MISSING is not set"),
         ("env:HOME", "app", "credential: the variable's name must start with PGPERF_SECRET_"),
         ("env:PGPERF_SECRET_X", "", "user: "),
-        ("file:x", "app", "credential: file: needs PGPERF"),
+        ("file:x", "app", "credential: a file needs PGPERF"),
         ("file:x", "", "user: "),
         ("postgres://app:pw@host/db", "app", "credential: "),
         ("", "app", "credential: "),
@@ -186,3 +186,75 @@ def test_strict_hosts_hold_for_every_credential(
         resolve(row)
     settings.PGPERF = {**settings.PGPERF, "ALLOWED_HOSTS": ["db.example"]}
     assert resolve(row).host == "db.example"
+
+
+def verifying(name: str) -> Database:
+    row = database("alias:app")
+    row.targets.update(sslmode="verify-full", sslrootcert=name)
+    return row
+
+
+def test_certificates_are_a_file_beside_the_secrets(aliases: dict[str, Any], secrets_dir: Path) -> None:
+    (secrets_dir / "ca.crt").write_text("-----BEGIN CERTIFICATE-----")
+    route = resolve(verifying("ca.crt"))
+    assert (route.sslmode, route.sslrootcert) == ("verify-full", str(secrets_dir / "ca.crt"))
+    assert resolve(database("alias:app", name="plain")).sslrootcert == ""
+
+
+@pytest.mark.parametrize("name", ["missing.crt", "../outside", "link"])
+def test_certificates_elsewhere_are_not_found(aliases: dict[str, Any], secrets_dir: Path, name: str) -> None:
+    (secrets_dir / "link").symlink_to(secrets_dir.parent / "outside")
+    with pytest.raises(CredentialError, match=r"^sslrootcert: "):
+        resolve(verifying(name))
+
+
+def test_certificates_need_the_directory(aliases: dict[str, Any]) -> None:
+    with pytest.raises(CredentialError, match=r"^sslrootcert: a file needs PGPERF\['SECRETS_DIR'\]"):
+        resolve(verifying("ca.crt"))
+
+
+def test_certificates_that_nothing_would_look_at(aliases: dict[str, Any], secrets_dir: Path) -> None:
+    (secrets_dir / "ca.crt").write_text("")
+    row = verifying("ca.crt")
+    row.targets.update(sslmode="require")
+    with pytest.raises(CredentialError, match=r"^sslrootcert: .*verify-full"):
+        resolve(row)
+
+
+def with_login(user: str, credential: str) -> Database:
+    row = database("alias:app")
+    row.targets.filter(route="pgbouncer").update(user=user, credential=credential)
+    return row
+
+
+def test_a_route_may_have_a_login_of_its_own(aliases: dict[str, Any], secrets_dir: Path) -> None:
+    (secrets_dir / "reader").write_text("another")
+    routes = credentials.resolve(with_login("reader", "file:reader"), ["tcp", "pgbouncer"])
+    assert [(route.user, route.password) for route in routes.values()] == [
+        ("app", SECRET),
+        ("reader", "another"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("user", "credential", "message"),
+    [
+        ("reader", "", "user: target .*pgbouncer has a wrong one"),
+        ("", "file:reader", "user: target .*pgbouncer needs one"),
+        ("a b", "file:reader", "user: target .*pgbouncer has a wrong one"),
+        ("reader", "another", "credential: target .*pgbouncer has a wrong one"),
+        ("reader", "alias:app", "user: leave it empty"),
+    ],
+)
+def test_half_a_login_is_none(
+    aliases: dict[str, Any], secrets_dir: Path, user: str, credential: str, message: str
+) -> None:
+    with pytest.raises(CredentialError, match=f"^{message}"):
+        credentials.resolve(with_login(user, credential), ["pgbouncer"])
+
+
+def test_an_aliass_password_stays_with_its_host(aliases: dict[str, Any]) -> None:
+    row = with_login("", "alias:app")
+    row.targets.update(host="evil.example")
+    with pytest.raises(CredentialError, match=r"^host: .*'evil.example'"):
+        credentials.resolve(row, ["pgbouncer"])

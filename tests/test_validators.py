@@ -132,6 +132,13 @@ def target(**fields: Any) -> Target:
         *[("host", host) for host in (*HOSTILE, *HOSTS)],
         *[("port", port) for port in (0, -1, 65536, 2**31, "5432,5433", "5432 x", "", "0x10", None, "1e3")],
         *[("sslmode", mode) for mode in ("", "none", "allow", "require options=x", "disable\n")],
+        *[
+            ("sslrootcert", name)
+            for name in ("../ca", "/etc/ca.crt", "a b", "ca\n", "ca\x00", "-x", "x" * 65536)
+        ],
+        ("sslrootcert", "ca.crt"),  # with nothing to verify
+        *[("user", user) for user in HOSTILE if user],
+        *[("credential", value) for value in ("hunter2", "env:HOME", "file:../x", "a" * 65536)],
         *[("pooler", pooler) for pooler in ("statement", "transaction ", "x" * 65536)],
         *[("route", route) for route in ("", "a b", "../tcp", "tcp\n", "ü", "x" * 31)],
     ],
@@ -142,6 +149,11 @@ def test_the_model_refuses_it_at_its_field(field: str, value: Any) -> None:
             exclude=["database"], validate_unique=False, validate_constraints=False
         )
     assert list(caught.value.message_dict) == [field]
+
+
+@pytest.mark.parametrize("sslmode", ["verify-ca", "verify-full"])
+def test_certificates_go_with_what_verifies(sslmode: str) -> None:
+    target(sslrootcert="ca.crt", sslmode=sslmode).clean()
 
 
 @pytest.mark.parametrize("field", ["dbname", "user"])

@@ -18,7 +18,7 @@ from pgperf.transfer.resources import DatabaseResource
 class TargetInline(admin.TabularInline):
     model = Target
     extra = 0
-    fields = ("route", "host", "port", "sslmode", "pooler", "enabled")
+    fields = ("route", "host", "port", "sslmode", "sslrootcert", "pooler", "user", "credential", "enabled")
 
 
 class DatabaseAdmin(DefinitionAdmin):
@@ -73,7 +73,7 @@ class DatabaseAdmin(DefinitionAdmin):
 
 
 #: What decides where a login goes, and whose it is.
-_ADDRESS = ("dbname", "user", "credential", "host", "port", "sslmode", "pooler", "enabled")
+_ADDRESS = ("dbname", "user", "credential", "host", "port", "sslmode", "sslrootcert", "pooler", "enabled")
 
 
 def _moves(form: Any, formsets: Any) -> list[dict[str, Any]]:

@@ -85,7 +85,7 @@ def abilities() -> list[dict[str, Any]]:
 
 
 def _target(target: Target) -> dict[str, Any]:
-    fields = ("route", "host", "port", "sslmode", "pooler", "enabled")
+    fields = ("route", "host", "port", "sslmode", "sslrootcert", "pooler", "enabled")
     return {name: getattr(target, name) for name in fields}
 
 

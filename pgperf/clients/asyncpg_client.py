@@ -5,6 +5,7 @@ statement in a round trip of its own before it runs it. Mode prepared keeps one 
 """
 
 import os
+import ssl
 from typing import Any, BinaryIO
 
 import asyncpg
@@ -70,6 +71,8 @@ class AsyncpgClient:
 
     def describe(self, error: Exception) -> str:
         """Without what asyncpg's own words hold beside the server's: the detail, and values that it could not send."""
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return f"the server's certificate is not accepted: {error.verify_message}"
         if isinstance(error, OSError):
             return f"connection failed: {os.strerror(error.errno) if error.errno else error or 'no answer in time'}"
         if isinstance(error, asyncpg.PostgresError) and error.message:
@@ -100,13 +103,22 @@ def keywords(spec: wire.Spec) -> dict[str, Any]:
     return {
         **{key: theirs[key] for key in ("host", "port", "user", "password", "passfile")},
         "database": theirs["dbname"],
-        "ssl": theirs["sslmode"],
+        "ssl": encryption(spec),
         "timeout": theirs["connect_timeout"],
         "statement_cache_size": 0 if spec.mode == "extended" else _CACHE_SIZE,
         "server_settings": {
             "application_name": theirs["application_name"], "TimeZone": "UTC", **options,
         },
     }  # fmt: skip
+
+
+def encryption(spec: wire.Spec) -> str | ssl.SSLContext:
+    """What asyncpg takes for libpq's sslmode; with certificates of the route's own, checked as libpq checks them."""
+    if not spec.sslrootcert:
+        return spec.sslmode
+    context = ssl.create_default_context(cafile=spec.sslrootcert)
+    context.check_hostname = spec.sslmode == "verify-full"
+    return context
 
 
 def numbered(statement: wire.Statement) -> tuple[str, list[Any]]:

@@ -183,7 +183,7 @@ class ClientProcess:
 
 def login(route: Route) -> dict[str, Any]:
     """The fields of a Spec that say where to connect, and as whom."""
-    names = ("host", "port", "dbname", "user", "password", "sslmode", "options")
+    names = ("host", "port", "dbname", "user", "password", "sslmode", "sslrootcert", "options")
     return {name: getattr(route, name) for name in names}
 
 

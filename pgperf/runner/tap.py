@@ -154,18 +154,18 @@ def connect(route: Route) -> socket.socket:
 def _encrypted(plain: socket.socket, route: Route) -> socket.socket:
     plain.sendall(_SSL_REQUEST)
     if plain.recv(1) == b"S":
-        return _context(route.sslmode).wrap_socket(plain, server_hostname=route.host)
+        return _context(route).wrap_socket(plain, server_hostname=route.host)
     if route.sslmode == "prefer":
         return plain
     plain.close()
     raise ClientFailed(f"sslmode: the server over {route.name} does not offer TLS")
 
 
-def _context(sslmode: str) -> ssl.SSLContext:
+def _context(route: Route) -> ssl.SSLContext:
     """As libpq checks: nothing for prefer and require, the chain for verify-ca, the name too for verify-full."""
-    context = ssl.create_default_context()
-    context.check_hostname = sslmode == "verify-full"
-    context.verify_mode = ssl.CERT_REQUIRED if sslmode.startswith("verify") else ssl.CERT_NONE
+    context = ssl.create_default_context(cafile=route.sslrootcert or None)
+    context.check_hostname = route.sslmode == "verify-full"
+    context.verify_mode = ssl.CERT_REQUIRED if route.sslmode.startswith("verify") else ssl.CERT_NONE
     return context
 
 

@@ -33,8 +33,9 @@ SAMPLES: dict[type[models.Model], dict[str, Any]] = {
         "allow_fixtures": True, "notes": NASTY, "groups": ["+ops", "readers"],
     },
     Target: {
-        "route": "pooled", "host": "10.0.0.5", "port": 6432, "sslmode": "verify-full", "pooler": "transaction",
-        "enabled": False,
+        "route": "pooled", "host": "10.0.0.5", "port": 6432, "sslmode": "verify-full",
+        "sslrootcert": "ca.crt", "pooler": "transaction", "user": "reader",
+        "credential": "file:reader", "enabled": False,
     },
     Workload: {
         "name": "orders", "title": f"'{NASTY}".strip(), "sql": "SELECT -%s, %s\r\n -- +",
@@ -49,7 +50,7 @@ SAMPLES: dict[type[models.Model], dict[str, Any]] = {
         "name": "mine", "title": "-1", "description": NASTY, "workload": "orders", "compared_with": "others",
         "database": "shop", "layers": ["libpq", "psycopg"], "routes": ["tcp"], "modes": ["simple", "prepared"],
         "clients": [1, 8], "placement": "together", "idle": "system", "blocks": 7, "rounds": 9, "slice_ms": 250,
-        "groups": ["readers"],
+        "diagnostic_ms": 300, "groups": ["readers"],
     },
 }  # fmt: skip
 

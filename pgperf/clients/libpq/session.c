@@ -29,11 +29,13 @@ bool session_connect(struct session *session, const struct spec *spec, struct fa
     char port[24], timeout[24];
     snprintf(port, sizeof port, "%" PRId64, spec->port);
     snprintf(timeout, sizeof timeout, "%" PRId64, spec->connect_timeout_s);
-    const char *const keywords[] = {"host", "port", "dbname", "user", "password", "sslmode", "connect_timeout",
-                                    "application_name", "options", "gssencmode", "client_encoding", "passfile", NULL};
+    const char *const keywords[] = {"host", "port", "dbname", "user", "password", "sslmode", "sslrootcert",
+                                    "connect_timeout", "application_name", "options", "gssencmode", "client_encoding",
+                                    "passfile", NULL};
     /* The passfile cannot exist: a password comes from the spec or not at all. */
-    const char *const values[] = {spec->host, port, spec->dbname, spec->user, spec->password, spec->sslmode, timeout,
-                                  spec->application_name, spec->options, "disable", "UTF8", "/dev/null/none", NULL};
+    const char *const values[] = {spec->host, port, spec->dbname, spec->user, spec->password, spec->sslmode,
+                                  spec->sslrootcert, timeout, spec->application_name, spec->options, "disable", "UTF8",
+                                  "/dev/null/none", NULL};
     session->connection = PQconnectdbParams(keywords, values, 0);
     if (PQstatus(session->connection) != CONNECTION_OK) {
         failure_set(failure, "", PQerrorMessage(session->connection));

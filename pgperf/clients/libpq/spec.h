@@ -17,6 +17,7 @@ struct spec {
     const char *user;
     const char *password;
     const char *sslmode;
+    const char *sslrootcert; /* "": libpq's default */
     int64_t connect_timeout_s;
     const char *application_name;
     const char *options; /* settings of the session: "-c name=value" */

@@ -182,6 +182,7 @@ static bool run_statements(void *self, int64_t *rows)
     return session_run(&client->session, &client->spec.spec.statements, rows, &client->failure);
 }
 
+/* The next slice may have a quarter more operations than this one before it pays for memory. */
 static enum outcome serve_slice(struct client *client, const struct slice *slice)
 {
     struct timing timing;

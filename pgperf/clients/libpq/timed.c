@@ -6,12 +6,25 @@
 #include "clock.h"
 
 #define SAMPLES_BYTES (TIMED_MAX_SAMPLES * sizeof(uint64_t))
+#define FIRST_SAMPLES (1 << 14) /* 128 KiB: a usual slice has fewer */
+#define PAGE_BYTES 4096         /* no system has smaller pages */
 
 uint64_t *timed_new_samples(void)
 {
-    void *samples =
-        mmap(NULL, SAMPLES_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    return samples == MAP_FAILED ? NULL : samples;
+    void *samples = mmap(NULL, SAMPLES_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (samples == MAP_FAILED)
+        return NULL;
+    madvise(samples, SAMPLES_BYTES, MADV_NOHUGEPAGE); /* or the first sample takes 2 MiB; refused: it may */
+    timed_make_room(samples, FIRST_SAMPLES);
+    return samples;
+}
+
+void timed_make_room(uint64_t *samples, int64_t ops)
+{
+    volatile uint64_t *touched = samples;
+    int64_t end = ops < TIMED_MAX_SAMPLES ? ops : TIMED_MAX_SAMPLES;
+    for (int64_t i = 0; i < end; i += PAGE_BYTES / (int64_t)sizeof *samples)
+        touched[i] = touched[i];
 }
 
 void timed_free_samples(uint64_t *samples)

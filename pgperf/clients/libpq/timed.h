@@ -33,10 +33,13 @@ struct timing {
     bool capped; /* TIMED_MAX_SAMPLES ended it early */
 };
 
-/* Room for TIMED_MAX_SAMPLES durations in nanoseconds, its pages already there so that no slice pays for them.
- * NULL if there is no memory; to be given back with timed_free_samples. */
+/* Room for TIMED_MAX_SAMPLES durations in nanoseconds; memory is taken for a few of them, and grows with use.
+ * NULL if there is no address space; to be given back with timed_free_samples. */
 uint64_t *timed_new_samples(void);
 void timed_free_samples(uint64_t *samples);
+
+/* Between slices: takes the memory for the first `ops` samples, which keep their values, so that no slice pays for it. */
+void timed_make_room(uint64_t *samples, int64_t ops);
 
 /* Waits for the start, leads in, fills `samples`. False if an operation failed; `timing` then means nothing. */
 bool timed_run(const struct slice *slice, struct operation operation, uint64_t *samples, struct timing *timing);

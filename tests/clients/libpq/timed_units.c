@@ -1,5 +1,6 @@
 /* timed.c: lead-in, window, count and cap, with an operation that counts its calls and may fail. */
 #include <string.h>
+#include <sys/mman.h>
 
 #include "check.h"
 #include "clock.h"
@@ -108,10 +109,34 @@ static void failing(void)
     CHECK(!run(&slice, &counter, &timing) && counter.calls == 6);
 }
 
+/* Pages of the samples that have memory. */
+static int pages(void)
+{
+    static unsigned char there[TIMED_MAX_SAMPLES * sizeof *samples / 4096];
+    int found = 0;
+    CHECK(mincore(samples, TIMED_MAX_SAMPLES * sizeof *samples, there) == 0);
+    for (size_t i = 0; i < sizeof there; i++)
+        found += there[i] & 1;
+    return found;
+}
+
+static void memory_grows_with_use(void)
+{
+    CHECK(pages() == 32);
+    samples[0] = 17;
+    timed_make_room(samples, 512 * 40);
+    CHECK(pages() == 40 && samples[0] == 17);
+    timed_make_room(samples, 1);
+    CHECK(pages() == 40);
+    timed_make_room(samples, INT64_MAX / 2);
+    CHECK(pages() == TIMED_MAX_SAMPLES / 512);
+}
+
 int main(void)
 {
     samples = timed_new_samples();
     CHECK(samples != NULL);
+    memory_grows_with_use();
     by_count();
     both_minima_of_the_lead_in();
     by_time();

@@ -1,0 +1,319 @@
+"""What bounds a variant, in a word of a closed set, with the numbers that say so. Pure.
+
+A resource that is used up bounds it; where none is, whatever an operation spends most of its time at. What is not known
+gives "unknown" with what is missing, unless what is known suffices whatever the rest may be. A verdict is "likely"
+until an intervention (`pgperf.analysis.interventions`) has put it to the test.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pgperf.analysis import interventions
+from pgperf.analysis.residence import ROLES, WAITS, Residence
+
+#: Word -> what it says.
+WORDS = {
+    "client_cpu": "client CPU",
+    "pooler_cpu": "pooler CPU",
+    "server_cpu": "server CPU",
+    "pool_queue": "queue for the pool",
+    "server_lock": "locks in the server",
+    "server_io": "server I/O",
+    "server_wait": "other waits in the server",
+    "latency": "network and waking up",
+    "disturbed": "disturbed",
+    "unknown": "unknown",
+}
+LIKELY = "likely"
+
+#: A processor, or all of a role's, that is busy for so large a share has nothing left to give.
+SATURATED = 0.90
+#: A host that also makes the load says nothing of what a server could do once it is so busy.
+HOST_BUSY = 0.80
+#: Of the response time in run queues, and of the host's time stolen or (in processors) used by others: disturbed.
+RUN_QUEUE, STEAL, OUTSIDERS = 0.05, 0.02, 0.10
+#: Of the response time in the pool's queue while no server connection is free.
+POOL_QUEUE = 0.20
+#: With several clients and more than this share of the response time on processors, waiting alone explains nothing.
+BUSY = 0.70
+
+_CPU_WORDS = {"client_cpu": "client", "pooler_cpu": "pooler", "server_cpu": "server"}
+_PART_TITLES = {
+    "client": "client", "pooler": "pooler", "server": "server", "run_queue": "run queue",
+    "pool_queue": "queue for the pool", "server_lock": "locks", "server_io": "I/O", "server_wait": "other server waits",
+    "latency": "waiting", "waiting": "waiting", "unseen": "not seen",
+}  # fmt: skip
+
+
+def judge(row: Mapping[str, Any], checks: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The verdict on a variant's row (`us_per_op`, `ops_per_s`, `cpu_us_per_op`, `books`, `diagnosis`, ...).
+
+    `word`, `certainty`, `evidence`, `numbers`, `checks` (those given and `capacity`), `missing`, `intervention`.
+    """
+    facts = Facts.of(row)
+    found = _found(facts)
+    return {
+        "word": found.word,
+        "certainty": LIKELY if found.word not in ("disturbed", "unknown") else None,
+        "evidence": found.evidence,
+        "numbers": facts.numbers(),
+        "checks": {**(checks or {}), "capacity": _capacity(facts)},
+        "missing": list(found.missing),
+        "intervention": interventions.choose(found.word, row, used_up=found.used_up),
+    }
+
+
+@dataclass(frozen=True)
+class Found:
+    """`used_up`: the word is a resource that has nothing left to give."""
+
+    word: str
+    evidence: str
+    missing: tuple[str, ...] = ()
+    used_up: bool = False
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the rules look at. Utilisations are shares of the processors that a side may use; None is not known."""
+
+    clients: int
+    time: Residence
+    utilisation: Mapping[str, float | None]  # side -> share; `_sides` says who is on which
+    sides: Mapping[str, tuple[str, ...]]
+    pooler_busy: float | None
+    outsiders: float | None  # processors
+    steal: float | None
+    idle: float | None
+    sv_idle: float | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        time, books = Residence.of(row), row.get("books") or {}
+        share, cpus = books.get("share") or {}, books.get("cpus")
+        sides = _sides(row.get("placement"), cpus)
+        per_s = row.get("ops_per_s")
+        auxiliaries = (row.get("cpu_us_per_op") or {}).get("auxiliaries") or 0.0
+        return cls(
+            clients=row.get("clients", 1),
+            time=time,
+            utilisation={
+                side: _used(per_s, time, roles, auxiliaries, seats) for side, (roles, seats) in sides.items()
+            },
+            sides={side: roles for side, (roles, _seats) in sides.items()},
+            pooler_busy=_used(per_s, time, ("pooler",), 0.0, 1),
+            outsiders=_outsiders(share, cpus),
+            steal=share.get("steal"),
+            idle=_sum(share.get("idle"), share.get("iowait")),
+            sv_idle=((row.get("diagnosis") or {}).get("pooler") or {}).get("sv_idle_min"),
+        )
+
+    @property
+    def run_queue(self) -> float | None:
+        """Share of the response time in run queues."""
+        return _over(self.time.run_queue, self.time.response)
+
+    def saturated(self) -> dict[str, float]:
+        """Role -> utilisation of what it has used up; among those on one side the one that takes most of its time."""
+        found = {}
+        for side, used in self.utilisation.items():
+            if used is not None and used >= SATURATED:
+                found[max(self.sides[side], key=lambda role: self.time.at(role) or 0.0)] = used
+        if self.pooler_busy is not None and self.pooler_busy >= SATURATED:
+            found["pooler"] = self.pooler_busy
+        return found
+
+    def numbers(self) -> dict[str, Any]:
+        """What the verdict stands on, as plain JSON."""
+        return {
+            "response_us": self.time.response,
+            "parts_us": self.time.parts(),
+            "shares": self.time.shares(),
+            "queue_us": dict(self.time.queue),
+            "utilisation": dict(self.utilisation),
+            "pooler_busy": self.pooler_busy,
+            "run_queue": self.run_queue,
+            "outsiders": self.outsiders,
+            "steal": self.steal,
+        }
+
+
+def _sides(placement: Any, cpus: Any) -> dict[str, tuple[tuple[str, ...], int]]:
+    """Who shares which number of processors, by placement; nothing where the host's are not known."""
+    if not cpus:
+        return {}
+    if placement == "apart":
+        return {
+            "clients": (("client", "pooler"), cpus // 2 or 1),
+            "server": (("server",), cpus - cpus // 2 or 1),
+        }
+    return {"host": (ROLES, 1 if placement == "together" else cpus)}
+
+
+def _used(
+    per_s: float | None, time: Residence, roles: tuple[str, ...], auxiliaries: float, seats: int
+) -> float | None:
+    """Utilisation law: operations per second times what each takes of these roles' processors."""
+    known = [us for role in roles if (us := time.cpu[role]) is not None]
+    if per_s is None or len(known) < len(roles):
+        return None
+    return per_s * (sum(known) + (auxiliaries if "server" in roles else 0.0)) / 1e6 / seats
+
+
+def _outsiders(share: Mapping[str, float | None], cpus: int | None) -> float | None:
+    """Processors that others use. What no process explains is theirs too."""
+    if cpus is None or (other := share.get("other")) is None:
+        return None
+    return (other + (share.get("unattributed") or 0.0)) * cpus
+
+
+def _found(facts: Facts) -> Found:
+    """The rules, in their order."""
+    time = facts.time
+    if time.response is None or time.cpu["client"] is None:
+        lacking = tuple(
+            name for name, value in (("time per operation", time.response), ("client CPU", time.cpu["client"]))
+            if value is None
+        )  # fmt: skip
+        return _unknown(facts, lacking)
+    rules = (_stolen, _used_up, _crowded, _queued, _most)
+    return next(found for rule in rules if (found := rule(facts)))
+
+
+def _stolen(facts: Facts) -> Found | None:
+    if facts.steal is None or facts.steal < STEAL:
+        return None
+    return Found(
+        "disturbed", f"steal: the hypervisor took {facts.steal:.0%} of the host's time; {_split(facts)}"
+    )
+
+
+def _used_up(facts: Facts) -> Found | None:
+    """Several clients, and a role has used up its processors: the one where an operation spends most time."""
+    saturated = facts.saturated() if facts.clients > 1 else {}
+    if not saturated:
+        return None
+    role = max(saturated, key=lambda name: facts.time.at(name) or 0.0)
+    word = f"{role}_cpu"
+    said = f"{facts.clients} clients, {_whose(facts, role)} {saturated[role]:.0%} busy"
+    return Found(word, f"{said}: {_split(facts, first=word)}", used_up=True)
+
+
+def _crowded(facts: Facts) -> Found | None:
+    """Who waits for a processor while others use it."""
+    if facts.run_queue is None or facts.run_queue < RUN_QUEUE:
+        return None
+    if facts.outsiders is None:
+        return _unknown(facts, ("other processes' CPU",), f"run queue: {facts.run_queue:.0%} of the time")
+    if facts.outsiders < OUTSIDERS:
+        return None
+    others = f"others kept {facts.outsiders:.1f} processors busy"
+    return Found(
+        "disturbed", f"run queue: {facts.run_queue:.0%} of the time, while {others}; {_split(facts)}"
+    )
+
+
+def _queued(facts: Facts) -> Found | None:
+    """The pool has no server connection free, and clients wait for one."""
+    queue = _over(facts.time.waits["pool_queue"], facts.time.response)
+    if facts.clients == 1 or queue is None or queue < POOL_QUEUE or facts.sv_idle != 0:
+        return None
+    return Found("pool_queue", f"no server connection free: {_split(facts, first='pool_queue')}")
+
+
+def _most(facts: Facts) -> Found:
+    """What an operation spends most of its time at."""
+    time = facts.time
+    known = {word: us for word, us in _at(time).items() if us is not None}
+    word = max(known, key=lambda name: known[name])
+    hidden = (time.waiting or 0.0) + (time.unseen or 0.0)
+    if known[word] <= hidden or not known[word]:
+        return _unknown(facts, _missing(facts))
+    if word == "latency" and facts.clients > 1 and (time.busy or 0.0) >= BUSY * (time.response or 0.0):
+        return _unknown(facts, ("what the clients wait for in turn",), "no resource is used up")
+    return Found(word, _split(facts, first=word))
+
+
+def _at(time: Residence) -> dict[str, float | None]:
+    return {word: time.at(role) for word, role in _CPU_WORDS.items()} | {
+        wait: time.waits[wait] for wait in WAITS
+    }
+
+
+def _missing(facts: Facts) -> tuple[str, ...]:
+    """What would have to be known to say more."""
+    time = facts.time
+    lacking = [f"{role} CPU" for role in ROLES if time.cpu[role] is None]
+    lacking += [
+        f"{role} run queue" for role in ROLES if time.cpu[role] is not None and time.queue[role] is None
+    ]
+    if time.unseen is None and time.waiting is not None:
+        lacking += ["wait events"] if time.waits["server_lock"] is None else []
+        lacking += ["pooler's counters"] if time.waits["pool_queue"] is None else []
+    return tuple(lacking) or ("anything that took time",)
+
+
+def _unknown(facts: Facts, missing: tuple[str, ...], before: str = "") -> Found:
+    split = _split(facts) if facts.time.response is not None else ""
+    said = "; ".join(part for part in (before, f"not known: {', '.join(missing)}", split) if part)
+    return Found("unknown", said, missing)
+
+
+def _capacity(facts: Facts) -> dict[str, Any]:
+    """May anything be said of what the server could do? Not where the clients, or the host they share, were used up."""
+    used = facts.utilisation.get("clients", facts.utilisation.get("host"))
+    if facts.clients > 1 and used is not None and used >= SATURATED:
+        return {"withheld": True, "why": f"the clients' processors were {used:.0%} busy"}
+    if facts.idle is not None and 1 - facts.idle >= HOST_BUSY:
+        return {"withheld": True, "why": f"the host that makes the load was {1 - facts.idle:.0%} busy"}
+    return {"withheld": None if facts.idle is None else False, "why": ""}
+
+
+def _whose(facts: Facts, role: str) -> str:
+    if role == "pooler" and facts.pooler_busy is not None and facts.pooler_busy >= SATURATED:
+        return "the pooler's one processor"
+    side = next(side for side, roles in facts.sides.items() if role in roles)
+    return {
+        "clients": "the clients' processors",
+        "server": "the server's processors",
+        "host": "the host's processors",
+    }[side]
+
+
+def _split(facts: Facts, first: str = "") -> str:
+    """ "client CPU: 165 of 211 µs; server 21 µs, waiting 25 µs": what it is about first, then the rest by size."""
+    time = facts.time
+    parts = {name: us for name, us in time.parts().items() if us}
+    response = _us(time.response or 0.0)
+    if not first:
+        return f"of {response} µs: {_listed(parts)}" if parts else f"{response} µs"
+    role = _CPU_WORDS.get(first)
+    lead = f"{WORDS[first]}: {_us(parts.pop(role or first, 0.0))} of {response} µs"
+    if role and (queued := time.queue[role]):
+        parts["run_queue"] = (time.run_queue or queued) - queued
+        lead += f" and {_us(queued)} µs in the queue for it"
+    rest = _listed({name: us for name, us in parts.items() if us})
+    return f"{lead}; {rest}" if rest else lead
+
+
+def _listed(parts: Mapping[str, float]) -> str:
+    """The parts that are more than a hundredth, largest first."""
+    total = sum(parts.values())
+    seen: Iterator[tuple[str, float]] = ((name, us) for name, us in parts.items() if us >= total / 100)
+    return ", ".join(
+        f"{_PART_TITLES[name]} {_us(us)} µs" for name, us in sorted(seen, key=lambda each: -each[1])
+    )
+
+
+def _us(value: float) -> str:
+    return f"{value:,.{0 if value >= 10 else 1 if value >= 1 else 2}f}"
+
+
+def _over(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else part / whole
+
+
+def _sum(*values: float | None) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None

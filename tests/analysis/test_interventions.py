@@ -1,0 +1,140 @@
+"""Which change puts a verdict to the test, and what its outcome says."""
+
+from typing import Any
+
+import pytest
+
+from pgperf.analysis.interventions import CONFIRMED, TITLES, UNDECIDED, WITHDRAWN, choose, outcome
+from pgperf.analysis.interventions import added_distance_ms as added
+from pgperf.analysis.verdict import judge
+
+from .rows import Row, row
+
+
+def judged(*args: Any, **more: Any) -> Row:
+    found = row(*args, **more)
+    return found | {"verdict": judge(found)}
+
+
+ORM = judged()
+LIBPQ = judged(58.0, client=10.0, server=20.0, layer="libpq")
+
+
+@pytest.mark.parametrize(
+    ("word", "more", "expected"),
+    [
+        ("client_cpu", {}, "lower_layer"),
+        ("client_cpu", {"layer": "libpq"}, ""),
+        ("pooler_cpu", {}, "bypass_pooler"),
+        ("pool_queue", {}, "bypass_pooler"),
+        ("server_cpu", {}, "light_statement"),
+        ("server_io", {}, "light_statement"),
+        ("server_wait", {}, "light_statement"),
+        ("server_lock", {"clients": 4}, "one_client"),
+        ("server_lock", {}, ""),
+        ("latency", {}, "double_clients"),
+        ("latency", {"clients": 4, "us": 5000.0}, "add_distance"),
+        ("latency", {"clients": 4, "us": 1100.0}, "double_clients"),
+        ("disturbed", {}, ""),
+        ("unknown", {}, ""),
+        ("client_cpu", {"layer": "fake"}, ""),
+    ],
+)
+def test_each_word_has_its_test(word: str, more: dict[str, Any], expected: str) -> None:
+    assert choose(word, row(**more)) == expected
+    assert not expected or TITLES[expected]
+
+
+def test_a_server_that_is_used_up_is_tested_by_more_load() -> None:
+    assert choose("server_cpu", row(clients=8), used_up=True) == "double_clients"
+
+
+def test_what_is_taken_away_shows_in_the_time() -> None:
+    found = outcome("client_cpu", "lower_layer", ORM, LIBPQ)
+    assert found.word == CONFIRMED
+    assert found.evidence == (
+        "the same statements through libpq, which does next to nothing on the client: 58 instead of 211 µs; "
+        "it took away 155 of 165 µs, and the time fell by 153 µs"
+    )
+
+
+@pytest.mark.parametrize(
+    ("us", "client", "expected"),
+    [
+        (211.0 - 78.0, 10.0, CONFIRMED),  # half of the 155 that were taken away
+        (211.0 - 77.0, 10.0, WITHDRAWN),
+        (215.0, 10.0, WITHDRAWN),
+        (60.0, 80.0, CONFIRMED),
+        (60.0, 83.0, UNDECIDED),  # less than half was taken away
+    ],
+)
+def test_what_was_taken_away_must_be_what_the_time_fell_by(us: float, client: float, expected: str) -> None:
+    changed = judged(us, client=client, server=20.0, layer="libpq")
+    assert outcome("client_cpu", "lower_layer", ORM, changed).word == expected
+
+
+def test_a_time_that_fell_for_another_reason_confirms_nothing() -> None:
+    """The light statement asks for no lock either: what it saved was not the server's processor time."""
+    heavy = judged(900.0, client=50.0, server=300.0, events={"Lock": 0.2, "CPU": 0.3, "Client": 0.5})
+    assert heavy["verdict"]["word"] == "latency"
+    claimed = heavy | {"verdict": heavy["verdict"] | {"word": "server_cpu"}}
+    light = judged(60.0, client=20.0, server=5.0)
+    assert outcome("server_cpu", "light_statement", claimed, light).word == WITHDRAWN
+
+
+def test_locks_are_gone_when_there_is_one_client() -> None:
+    locked = judged(8000.0, client=20.0, server=40.0, clients=4, events={"Lock": 0.74, "Timeout": 0.25})
+    assert locked["verdict"]["word"] == "server_lock"
+    alone = judged(2100.0, client=20.0, server=40.0, events={"Timeout": 0.96})
+    assert outcome("server_lock", "one_client", locked, alone).word == CONFIRMED
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"), [(1.6, CONFIRMED), (1.59, UNDECIDED), (1.21, UNDECIDED), (1.2, WITHDRAWN)]
+)
+def test_latency_leaves_room_for_more_clients(times: float, expected: str) -> None:
+    own = judged(100.0, client=10.0, server=20.0, layer="libpq")
+    assert own["verdict"]["word"] == "latency"
+    changed = own | {"ops_per_s": own["ops_per_s"] * times}
+    found = outcome("latency", "double_clients", own, changed)
+    assert found.word == expected
+    assert found.evidence == f"twice as many clients: {times:.2f} times the throughput"
+
+
+@pytest.mark.parametrize(
+    ("times", "us", "expected"),
+    [
+        (1.0, 320.0, CONFIRMED),
+        (1.2, 320.0, CONFIRMED),
+        (1.3, 320.0, UNDECIDED),
+        (1.6, 320.0, WITHDRAWN),
+        (0.8, 500.0, UNDECIDED),
+    ],
+)
+def test_a_server_that_is_used_up_gives_no_more_and_stays_busy(
+    times: float, us: float, expected: str
+) -> None:
+    own = judged(160.0, client=8.0, server=20.0, clients=8, queue={"server": 130.0}, layer="libpq")
+    changed = judged(us, client=8.0, server=20.0, clients=16, queue={"server": 290.0}, layer="libpq")
+    changed["verdict"]["numbers"]["utilisation"]["server"] = 16 / us * 20
+    assert (
+        outcome("server_cpu", "double_clients", own, changed | {"ops_per_s": 50_000 * times}).word == expected
+    )
+
+
+@pytest.mark.parametrize(("us", "expected"), [(7000.0, CONFIRMED), (6900.0, UNDECIDED), (5950.0, WITHDRAWN)])
+def test_all_of_a_delay_shows_where_nothing_hides_it(us: float, expected: str) -> None:
+    own = judged(5000.0, client=20.0, server=30.0, clients=4, layer="libpq", route="tcp")
+    assert added(own) == 2.5
+    far = judged(us, client=20.0, server=30.0, clients=4, layer="libpq", route="tcp+2.5ms")
+    assert outcome("latency", "add_distance", own, far).word == expected
+
+
+def test_what_is_not_found_again_is_withdrawn_and_what_was_disturbed_is_left_open() -> None:
+    assert outcome("server_cpu", "light_statement", ORM, LIBPQ).word == WITHDRAWN
+    assert "measured again it was client_cpu" in outcome("server_cpu", "light_statement", ORM, LIBPQ).evidence
+    disturbed = judged(share={"steal": 0.5})
+    assert outcome("client_cpu", "lower_layer", disturbed, LIBPQ).word == UNDECIDED
+    assert outcome("client_cpu", "lower_layer", ORM, None).word == UNDECIDED
+    unseen = judged(58.0, client=None, layer="libpq")
+    assert outcome("client_cpu", "lower_layer", ORM, unseen).word == UNDECIDED

@@ -1,0 +1,230 @@
+"""Each rule from both sides of its threshold, and that nothing is said of what is not known."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgperf.analysis.verdict import WORDS, judge
+
+from .rows import Row, row
+
+
+def word(given_row: Row) -> str:
+    return str(judge(given_row)["word"])
+
+
+def test_the_largest_share_of_one_client_s_time_in_words_and_numbers() -> None:
+    found = judge(row())
+    assert (found["word"], found["certainty"]) == ("client_cpu", "likely")
+    assert found["evidence"] == "client CPU: 165 of 211 µs; waiting 25 µs, server 21 µs"
+    assert found["numbers"]["shares"]["client"] == pytest.approx(165 / 211)
+    assert found["intervention"] == "lower_layer"
+    assert found["missing"] == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ({"client": 90.0, "server": 60.0}, "client_cpu"),
+        ({"client": 60.0, "server": 90.0}, "server_cpu"),
+        ({"client": 30.0, "pooler": 90.0, "server": 60.0}, "pooler_cpu"),
+        ({"client": 30.0, "server": 30.0}, "latency"),
+        ({"client": 30.0, "server": 30.0, "events": {"Lock": 0.6, "CPU": 0.4}}, "server_lock"),
+        ({"client": 30.0, "server": 30.0, "events": {"LWLock": 0.6, "CPU": 0.4}}, "server_lock"),
+        ({"client": 30.0, "server": 30.0, "events": {"IO": 0.6, "CPU": 0.4}}, "server_io"),
+        ({"client": 30.0, "server": 30.0, "events": {"Timeout": 0.6, "CPU": 0.4}}, "server_wait"),
+    ],
+)
+def test_one_client_is_bound_by_what_it_spends_most_of_its_time_at(
+    parts: dict[str, Any], expected: str
+) -> None:
+    given_row = row(211.0, **parts)
+    given_row["diagnosis"]["backends"] = 1
+    assert word(given_row) == expected
+
+
+def test_a_processor_nine_tenths_busy_is_used_up_by_several_clients() -> None:
+    """8 clients, 20 µs of one server processor each time: used up at 50,000 a second."""
+    full = row(160.0, client=8.0, server=20.0, clients=8, queue={"server": 130.0}, layer="libpq")
+    found = judge(full)
+    assert (found["word"], found["intervention"]) == ("server_cpu", "double_clients")
+    assert found["evidence"] == (
+        "8 clients, the server's processors 100% busy: server CPU: 20 of 160 µs and 130 µs in the queue for it; "
+        "client 8.0 µs, waiting 2.0 µs"
+    )
+    assert word(full | {"ops_per_s": 45_000}) == "server_cpu"
+    below = judge(full | {"ops_per_s": 44_000})
+    assert (below["word"], below["intervention"]) == (
+        "server_cpu",
+        "light_statement",
+    )  # most of the time, no more
+    assert "busy" not in below["evidence"]
+
+
+def test_clients_and_pooler_share_their_processors_and_the_slower_of_them_is_named() -> None:
+    shared = {"clients": 8, "queue": {"client": 40.0, "pooler": 90.0}, "layer": "libpq", "route": "pgbouncer"}
+    assert word(row(180.0, client=8.0, pooler=14.0, server=10.0, **shared)) == "pooler_cpu"
+    shared["queue"] = {"client": 100.0, "pooler": 20.0}
+    assert word(row(180.0, client=14.0, pooler=8.0, server=10.0, **shared)) == "client_cpu"
+
+
+def test_a_pooler_has_one_processor_however_many_there_are() -> None:
+    many = row(155.0, client=8.0, pooler=14.0, server=10.0, clients=10, cpus=64, queue={"pooler": 100.0})
+    assert many["ops_per_s"] * 14.0 / 1e6 > 0.9
+    assert "the pooler's one processor 90% busy" in judge(many)["evidence"]
+    assert word(many) == "pooler_cpu"
+    assert "busy" not in judge(many | {"ops_per_s": 64_000})["evidence"]
+
+
+@pytest.mark.parametrize(
+    ("placement", "cpus", "expected"),
+    [("apart", 2, 1.0), ("apart", 8, 0.25), ("together", 8, 1.4), ("scheduler", 8, 0.175)],
+)
+def test_which_processors_a_side_has_is_a_matter_of_placement(
+    placement: str, cpus: int, expected: float
+) -> None:
+    given_row = row(160.0, client=8.0, server=20.0, clients=8, placement=placement, cpus=cpus)
+    used = judge(given_row)["numbers"]["utilisation"]
+    assert used["server" if placement == "apart" else "host"] == pytest.approx(expected)
+
+
+POOL = {"wait_us_per_query": 300.0, "sv_idle_min": 0}
+
+
+def pooled(**more: Any) -> Row:
+    fields: dict[str, Any] = {"client": 50.0, "pooler": 14.0, "server": 30.0, "clients": 4, "cpus": 8, **more}
+    given_row = row(1000.0, route="pgbouncer", **fields)
+    given_row["diagnosis"]["backends"] = 1
+    return given_row
+
+
+def test_a_fifth_of_the_time_in_the_pool_s_queue_while_no_connection_is_free() -> None:
+    found = judge(pooled(pool=POOL))
+    assert (found["word"], found["intervention"]) == ("pool_queue", "bypass_pooler")
+    assert found["evidence"].startswith("no server connection free: queue for the pool: 300 of 1,000 µs; ")
+    assert word(pooled(pool=POOL | {"wait_us_per_query": 200.0})) == "pool_queue"
+    assert word(pooled(pool=POOL | {"wait_us_per_query": 199.0})) == "latency"
+    assert word(pooled(pool=POOL | {"sv_idle_min": 1})) == "latency"
+    assert word(pooled(pool=POOL, clients=1)) == "latency"
+
+
+def test_a_pool_s_queue_that_is_most_of_the_time_needs_no_other_sign() -> None:
+    assert word(pooled(pool={"wait_us_per_query": 600.0, "sv_idle_min": None})) == "pool_queue"
+
+
+def test_waiting_for_a_processor_that_others_use_is_a_disturbance() -> None:
+    crowded = {"queue": {"client": 12.0}, "share": {"other": 0.2}}
+    found = judge(row(**crowded))
+    assert (found["word"], found["certainty"], found["intervention"]) == ("disturbed", None, "")
+    assert found["evidence"].startswith(
+        "run queue: 6% of the time, while others kept 0.4 processors busy; of 211 µs"
+    )
+    assert word(row(**(crowded | {"queue": {"client": 10.0}}))) == "client_cpu"
+    assert word(row(**(crowded | {"share": {"other": 0.05}}))) == "disturbed"
+    assert word(row(**(crowded | {"share": {"other": 0.049}}))) == "client_cpu"
+    assert word(row(**(crowded | {"share": {"other": 0.0, "unattributed": 0.05}}))) == "disturbed"
+
+
+def test_clients_that_queue_for_their_own_processors_disturb_themselves_only() -> None:
+    own = row(1320.0, client=165.0, server=21.0, clients=8, queue={"client": 1100.0}, share={"other": 0.2})
+    assert word(own) == "client_cpu"
+    assert judge(own)["numbers"]["run_queue"] > 0.8
+
+
+def test_stolen_time_disturbs_whatever_else_there_is() -> None:
+    assert word(row(share={"steal": 0.02})) == "disturbed"
+    assert word(row(share={"steal": 0.019})) == "client_cpu"
+    assert "the hypervisor took 2% of the host's time" in judge(row(share={"steal": 0.02}))["evidence"]
+
+
+def test_waiting_alone_explains_nothing_where_processors_are_busy_all_the_same() -> None:
+    pool = {"wait_us_per_query": 0.0, "sv_idle_min": 1}
+    quiet = pooled(client=230.0, pooler=230.0, server=230.0, cpus=64, pool=pool)
+    assert word(quiet) == "latency"
+    busy = judge(pooled(client=240.0, pooler=230.0, server=235.0, cpus=64, pool=pool))
+    assert (busy["word"], busy["missing"]) == ("unknown", ["what the clients wait for in turn"])
+    assert word(pooled(client=240.0, pooler=230.0, server=235.0, clients=1, pool=pool)) == "latency"
+
+
+@pytest.mark.parametrize(
+    ("lacking", "missing"),
+    [
+        ({"us": None}, ["time per operation"]),
+        ({"client": None}, ["client CPU"]),
+        ({"client": 60.0, "server": None}, ["server CPU"]),
+        ({"client": 60.0, "pooler": None}, ["pooler CPU"]),
+        ({"client": 60.0, "queue": {"server": None}}, ["server run queue"]),
+    ],
+)
+def test_what_is_not_known_is_named(lacking: dict[str, Any], missing: list[str]) -> None:
+    found = judge(row(**lacking))
+    assert (found["word"], found["certainty"], found["missing"]) == ("unknown", None, missing)
+    assert f"not known: {missing[0]}" in found["evidence"]
+    assert found["intervention"] == ""
+
+
+def test_more_than_half_suffices_whatever_the_rest_is() -> None:
+    assert word(row(211.0, client=106.0, server=None)) == "client_cpu"
+    assert word(row(211.0, client=105.0, server=None)) == "unknown"
+
+
+def test_without_samples_waiting_is_no_latency() -> None:
+    blind = row(211.0, client=60.0) | {"diagnosis": {}}
+    assert judge(blind)["missing"] == ["wait events"]
+    assert word(row(211.0, client=165.0) | {"diagnosis": {}}) == "client_cpu"
+
+
+def test_who_waits_for_processors_that_nobody_is_seen_to_use_is_not_judged() -> None:
+    found = judge(row(queue={"client": 20.0}, share={"other": None}))
+    assert (found["word"], found["missing"]) == ("unknown", ["other processes' CPU"])
+
+
+def test_capacity_is_withheld_where_the_load_s_own_host_is_used_up_and_attribution_is_not() -> None:
+    full = judge(row(1320.0, client=165.0, server=21.0, clients=8, queue={"client": 1100.0}))
+    assert full["word"] == "client_cpu"
+    assert full["checks"]["capacity"] == {"withheld": True, "why": "the clients' processors were 100% busy"}
+    busy = judge(row(share={"idle": 0.2}))
+    assert busy["checks"]["capacity"]["withheld"] is True
+    assert judge(row(share={"idle": 0.21}))["checks"]["capacity"] == {"withheld": False, "why": ""}
+    assert judge(row(share={"idle": None}))["checks"]["capacity"]["withheld"] is None
+
+
+def test_the_laws_stand_beside() -> None:
+    assert judge(row(), {"little": {"holds": False}})["checks"]["little"] == {"holds": False}
+
+
+KNOWN = st.none() | st.floats(0, 1e7)
+SHARE = st.none() | st.floats(0, 1)
+
+
+@given(
+    us=KNOWN, client=KNOWN, pooler=KNOWN, server=KNOWN,
+    clients=st.integers(1, 1000), cpus=st.none() | st.integers(1, 512),
+    placement=st.sampled_from(["apart", "together", "scheduler"]),
+    layer=st.sampled_from(["libpq", "django_orm", "fake"]),
+    queue=st.dictionaries(st.sampled_from(["client", "pooler", "server"]), KNOWN),
+    share=st.dictionaries(st.sampled_from(["other", "unattributed", "idle", "iowait", "steal"]), SHARE),
+    events=st.none() | st.dictionaries(st.sampled_from(["CPU", "Client", "Lock", "IO", "IPC"]), SHARE),
+    pool=st.none() | st.fixed_dictionaries({"wait_us_per_query": KNOWN, "sv_idle_min": st.none() | st.integers(0, 9)}),
+    samples=st.none() | st.integers(0, 1000),
+)  # fmt: skip
+def test_any_row_gets_one_of_the_words_and_never_by_a_guess(samples: int | None, **given_values: Any) -> None:
+    given_row = row(**given_values)
+    given_row["diagnosis"] |= {"samples": samples, "wait_events": given_values["events"]}
+    found = judge(given_row)
+    assert found["word"] in WORDS
+    assert bool(found["missing"]) == (found["word"] == "unknown")
+    assert found["certainty"] == (None if found["word"] in ("unknown", "disturbed") else "likely")
+    shares = found["numbers"]["shares"]
+    assert not shares or sum(shares.values()) == pytest.approx(1.0)
+    if given_values["us"] is None or given_values["client"] is None:
+        assert found["word"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    "empty", [{}, {"us_per_op": 100.0}, {"books": {}, "diagnosis": {}, "cpu_us_per_op": {}}]
+)
+def test_a_row_of_an_older_run_is_unknown(empty: Row) -> None:
+    assert word(empty) == "unknown"

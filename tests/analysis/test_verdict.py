@@ -141,11 +141,11 @@ def test_stolen_time_disturbs_whatever_else_there_is() -> None:
 
 def test_waiting_alone_explains_nothing_where_processors_are_busy_all_the_same() -> None:
     pool = {"wait_us_per_query": 0.0, "sv_idle_min": 1}
-    quiet = pooled(client=230.0, pooler=230.0, server=230.0, cpus=64, pool=pool)
+    quiet = pooled(client=280.0, pooler=120.0, server=280.0, cpus=64, pool=pool)
     assert word(quiet) == "latency"
-    busy = judge(pooled(client=240.0, pooler=230.0, server=235.0, cpus=64, pool=pool))
+    busy = judge(pooled(client=290.0, pooler=122.0, server=290.0, cpus=64, pool=pool))
     assert (busy["word"], busy["missing"]) == ("unknown", ["what the clients wait for in turn"])
-    assert word(pooled(client=240.0, pooler=230.0, server=235.0, clients=1, pool=pool)) == "latency"
+    assert word(pooled(client=290.0, pooler=122.0, server=290.0, clients=1, pool=pool)) == "latency"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from pgperf.analysis import cpu, latency
+from pgperf.analysis import cpu, latency, laws, verdict
 from pgperf.analysis.compare import levels
 from pgperf.analysis.contrasts import Comparison, Measurements, ops_per_s
 from pgperf.analysis.ladder import climbs, ladders
@@ -14,7 +14,7 @@ from pgperf.analysis.outcome import CONFIDENCE, Outcome, judge
 from pgperf.analysis.samples import interval
 from pgperf.records import Definition, Variant, VariantBlock
 
-ANALYSIS_VERSION = 2
+ANALYSIS_VERSION = 3
 COLD_PHASES = (
     "startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second",
 )  # fmt: skip
@@ -139,6 +139,13 @@ def _variant_row(
     measurements: Measurements, variant: Variant, blocks: Iterable[VariantBlock]
 ) -> dict[str, Any]:
     own = [block for block in blocks if block.variant == variant]
+    row = _measured_row(measurements, variant, own)
+    return {**row, "verdict": verdict.judge(row, laws.checks(own, row))}
+
+
+def _measured_row(
+    measurements: Measurements, variant: Variant, own: Sequence[VariantBlock]
+) -> dict[str, Any]:
     slices = [piece for block in own for piece in block.slices]
     ops, rows = sum(piece.ops for piece in slices), sum(piece.rows for piece in slices)
     return {
@@ -152,7 +159,6 @@ def _variant_row(
         "latency_us": latency.summary_us(own),
         "cold_us": _cold_us(own),
         "cpu_us_per_op": cpu.per_op_us(slices),
-        "verdict": {"word": None, "certainty": None, "evidence": None},
     }
 
 

@@ -11,9 +11,9 @@ from pgperf.analysis.samples import BLOCKS, ROUNDS, Sample, difference, interval
 from pgperf.records import SliceRecord, Variant, VariantBlock
 
 Measure = Callable[[SliceRecord], float]
-#: The times of variant and baseline in the rounds of one block that have both.
+#: The values of variant and baseline in the rounds of one block that have both.
 Pairs = tuple[np.ndarray, np.ndarray]
-#: round -> µs per operation, for each (cohort, block).
+#: round -> what was measured, for each (cohort, block).
 Series = dict[tuple[int, int], dict[int, float]]
 
 
@@ -84,22 +84,31 @@ class Measurements:
             self._compared[variant, baseline] = self._compare(variant, baseline)
         return self._compared[variant, baseline]
 
-    def _compare(self, variant: Variant, baseline: Variant) -> Comparison | None:
-        pairs = self._pairs(variant, baseline)
-        if pairs:
-            return Comparison(Contrast(_log_sample(pairs)), Contrast(_delta_sample(pairs)))
-        for reference in self._slices:
-            one, other = self._pairs(variant, reference), self._pairs(baseline, reference)
-            if one and other:
-                return Comparison(
-                    Contrast(_log_sample(one), _log_sample(other)),
-                    Contrast(_delta_sample(one), _delta_sample(other)),
-                )
-        return None
+    def ratio(self, variant: Variant, baseline: Variant, measure: Measure) -> Contrast | None:
+        """The log ratio of a measure that is above 0; None as of `compare`."""
+        shared = self._shared(variant, baseline, measure)
+        return Contrast(*map(_log_sample, shared)) if shared else None
 
-    def _pairs(self, variant: Variant, baseline: Variant) -> list[Pairs]:
-        """The times of both, block by block, for the rounds that have both."""
-        ours, theirs = self._series(variant), self._series(baseline)
+    def _compare(self, variant: Variant, baseline: Variant) -> Comparison | None:
+        shared = self._shared(variant, baseline, us_per_op)
+        if not shared:
+            return None
+        return Comparison(Contrast(*map(_log_sample, shared)), Contrast(*map(_delta_sample, shared)))
+
+    def _shared(self, variant: Variant, baseline: Variant, measure: Measure) -> list[list[Pairs]]:
+        """The pairs of both; where they have none, those of each with the first third variant that has with both."""
+        pairs = self._pairs(variant, baseline, measure)
+        if pairs:
+            return [pairs]
+        for reference in self._slices:
+            both = [self._pairs(one, reference, measure) for one in (variant, baseline)]
+            if all(both):
+                return both
+        return []
+
+    def _pairs(self, variant: Variant, baseline: Variant, measure: Measure) -> list[Pairs]:
+        """The values of both, block by block, for the rounds that have both."""
+        ours, theirs = self._series(variant, measure), self._series(baseline, measure)
         found = []
         for key in [key for key in ours if key in theirs]:
             rounds = [round_ for round_ in ours[key] if round_ in theirs[key]]
@@ -107,9 +116,9 @@ class Measurements:
                 found.append((_take(ours[key], rounds), _take(theirs[key], rounds)))
         return found
 
-    def _series(self, variant: Variant) -> Series:
+    def _series(self, variant: Variant, measure: Measure) -> Series:
         blocks = self._slices.get(variant, {})
-        return {key: {piece.round: piece.us_per_op for piece in pieces} for key, pieces in blocks.items()}
+        return {key: {piece.round: measure(piece) for piece in pieces} for key, pieces in blocks.items()}
 
 
 def _take(values: dict[int, float], rounds: list[int]) -> np.ndarray:

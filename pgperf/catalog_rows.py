@@ -37,5 +37,5 @@ def _workload_fields(title: str, workload: records.Workload) -> dict[str, Any]:
 
 def _benchmark_fields(shipped: catalog.CatalogBenchmark) -> dict[str, Any]:
     lists = {name: list(getattr(shipped, name)) for name in ("layers", "routes", "modes", "clients")}
-    plain = ("title", "description", "placement", "idle", "blocks", "rounds", "slice_ms")
+    plain = ("title", "description", "placement", "idle", "blocks", "rounds", "slice_ms", "diagnostic_ms")
     return {**lists, **{name: getattr(shipped, name) for name in plain}}

@@ -17,14 +17,19 @@ QUICK_BLOCKS = 7
 QUICK_ROUNDS = 7
 QUICK_LEAD_IN_MS = 20
 QUICK_COLD_BLOCKS = 1
+QUICK_DIAGNOSTIC_MS = 250
 
-_LIMITS = {"blocks": (1, 100), "rounds": (1, 200), "slice_ms": (0, 5000)}
+_LIMITS = {"blocks": (1, 100), "rounds": (1, 200), "slice_ms": (0, 5000), "diagnostic_ms": (0, 10_000)}
 _SLICE_MIN_MS = 10
+_DIAGNOSTIC_MIN_MS = 50
 
 
 @dataclass(frozen=True)
 class Overrides:
-    """What one run changes of its benchmark; None keeps the benchmark's. `slice_ms` 0 leaves it to the pilot."""
+    """What one run changes of its benchmark; None keeps the benchmark's.
+
+    `slice_ms` 0 leaves it to the pilot, `diagnostic_ms` 0 asks the server nothing.
+    """
 
     layers: Sequence[str] | None = None
     routes: Sequence[str] | None = None
@@ -34,6 +39,7 @@ class Overrides:
     slice_ms: int | None = None
     rounds: int | None = None
     blocks: int | None = None
+    diagnostic_ms: int | None = None
     quick: bool = False
 
 
@@ -61,6 +67,7 @@ def freeze(
         window_ms=_slice(preset.pick("slice_ms")),
         lead_in_ms=QUICK_LEAD_IN_MS if overrides.quick else records.Definition.lead_in_ms,
         cold_blocks=QUICK_COLD_BLOCKS if overrides.quick else records.Definition.cold_blocks,
+        diagnostic_ms=_diagnostic(preset.pick("diagnostic_ms", _quick_diagnostic(benchmark))),
         seed=secrets.randbelow(2**31),
     )
     _some_mode_possible(definition)
@@ -168,6 +175,20 @@ def _slice(value: Any) -> int:
             f"slice_ms: {length} is too short; give 0 for the pilot's choice, or {_SLICE_MIN_MS} to 5000"
         )
     return length
+
+
+def _diagnostic(length: Any) -> int:
+    length = _number("diagnostic_ms", length)
+    if 0 < length < _DIAGNOSTIC_MIN_MS:
+        raise InvalidDefinition(
+            f"diagnostic_ms: {length} is too short to see anything; give 0 for none, or {_DIAGNOSTIC_MIN_MS} to 10000"
+        )
+    return length
+
+
+def _quick_diagnostic(benchmark: models.Benchmark) -> int:
+    """Shorter than the benchmark's own, and none where it has none."""
+    return min(QUICK_DIAGNOSTIC_MS, benchmark.diagnostic_ms)
 
 
 def _some_mode_possible(definition: records.Definition) -> None:

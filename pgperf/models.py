@@ -283,6 +283,15 @@ class Benchmark(models.Model):
         help_text=_(
             "Who may see it and run it, with the permissions that takes; empty: everybody with them."
         ),
+    diagnostic_ms = models.PositiveIntegerField(
+        _("diagnostic slice (ms)"),
+        default=1000,
+        validators=[MaxValueValidator(10_000)],
+        help_text=_(
+            "After the timed rounds every variant works this long once more while the server is asked what it waits "
+            "for. 0: none, else 50 ms to 10 s."
+        ),
+    )
     )
 
     class Meta:

@@ -95,6 +95,7 @@ class Definition:
     seed: int = 0
     nominal_us: dict[str, float] = field(default_factory=dict)  # fake client only
     compared_with: Workload | None = None  # a second workload, measured beside the first in every layer
+    diagnostic_ms: int = 0  # window of each variant's diagnostic slice after the timed rounds; 0: none
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -118,8 +119,8 @@ class Definition:
         return cls(**{**rest, **works})
 
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON, seed left out: equal digests measure the same thing."""
-        body = {k: v for k, v in self.to_json().items() if k != "seed"}
+        """SHA-256 of the canonical JSON, seed and diagnostics left out: equal digests measure the same thing."""
+        body = {k: v for k, v in self.to_json().items() if k not in ("seed", "diagnostic_ms")}
         return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
@@ -230,3 +231,9 @@ class Timings:
 
     def to_json(self) -> dict[str, float]:
         return asdict(self)
+    books: dict[str, Any] = field(
+        default_factory=dict
+    )  # runner.books: the block's census, the variant's tally
+    diagnosis: dict[str, Any] = field(default_factory=dict)  # what runner.diagnosis saw; last block only
+    top: dict[str, Any] = field(default_factory=dict)  # processes in the same diagnostic slice
+    diagnosis_s: float = 0.0  # diagnostic slices, after the timed rounds of the last block

@@ -104,11 +104,12 @@ class TestRun:
     def test_options_reach_the_definition(self, spin: Benchmark) -> None:
         Target.objects.update(host="127.0.0.1")
         words = "--quick --layers fake --routes tcp,socket --clients 1,2 --placement scheduler --slice-ms 12"
-        pgperf("run", "spin", *words.split(), "--idle", "system", "--rounds", "2", "--blocks", "1")
+        more = "--idle system --rounds 2 --blocks 1 --diagnostic-ms 60"
+        pgperf("run", "spin", *words.split(), *more.split())
         run = Run.objects.get()
         kept = {
             name: run.definition[name]
-            for name in ("routes", "clients", "idle", "window_ms", "rounds", "blocks")
+            for name in ("routes", "clients", "idle", "window_ms", "rounds", "blocks", "diagnostic_ms")
         }
         assert kept == {
             "routes": ["tcp", "socket"],
@@ -117,6 +118,7 @@ class TestRun:
             "window_ms": 12,
             "rounds": 2,
             "blocks": 1,
+            "diagnostic_ms": 60,
         }
         assert run.quick
 

@@ -43,6 +43,28 @@ def test_quick_keeps_layers_and_routes() -> None:
     assert definition.cold_blocks == definitions.QUICK_COLD_BLOCKS
 
 
+@pytest.mark.parametrize(
+    ("saved", "overrides", "expected"),
+    [
+        (2000, Overrides(), 2000),
+        (2000, Overrides(quick=True), definitions.QUICK_DIAGNOSTIC_MS),
+        (100, Overrides(quick=True), 100),
+        (0, Overrides(quick=True), 0),
+        (0, Overrides(quick=True, diagnostic_ms=3000), 3000),
+        (2000, Overrides(diagnostic_ms=0), 0),
+    ],
+)
+def test_how_long_the_server_is_asked(saved: int, overrides: Overrides, expected: int) -> None:
+    definition = freeze(make_benchmark(diagnostic_ms=saved), make_database(), overrides)
+    assert definition.diagnostic_ms == expected
+
+
+def test_asking_the_server_does_not_change_what_is_measured() -> None:
+    benchmark, database = make_benchmark(), make_database()
+    silent = freeze(benchmark, database, Overrides(diagnostic_ms=0))
+    assert freeze(benchmark, database, Overrides(diagnostic_ms=900)).digest() == silent.digest()
+
+
 def test_an_override_wins_over_quick() -> None:
     overrides = Overrides(layers=["psycopg"], routes=["tcp"], clients=[1, 8], placement="scheduler",
                           slice_ms=0, rounds=4, blocks=8, quick=True)  # fmt: skip
@@ -98,6 +120,9 @@ def test_a_database_without_any_of_them() -> None:
         ("slice_ms", {"slice_ms": -1}),
         ("slice_ms", {"slice_ms": 1}),
         ("slice_ms", {"slice_ms": 5001}),
+        ("diagnostic_ms", {"diagnostic_ms": -1}),
+        ("diagnostic_ms", {"diagnostic_ms": 49}),
+        ("diagnostic_ms", {"diagnostic_ms": 10_001}),
     ],
 )
 def test_a_refusal_names_the_field(field: str, overrides: dict[str, Any]) -> None:

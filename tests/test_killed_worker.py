@@ -55,7 +55,9 @@ def database(routes: dict[str, Any]) -> Database:
 
 
 def ask(database: Database, blocks: int) -> Run:
-    overrides = Overrides(quick=True, layers=LAYERS, routes=["tcp"], slice_ms=10, rounds=1, blocks=blocks)
+    overrides = Overrides(
+        quick=True, layers=LAYERS, routes=["tcp"], slice_ms=10, rounds=1, blocks=blocks, diagnostic_ms=0
+    )
     return runs.request(Benchmark.objects.get(name="orm-overhead"), database, overrides)
 
 

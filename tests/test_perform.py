@@ -380,7 +380,7 @@ def test_a_real_database(c_client: Any, settings: Any, routes: dict[str, Any]) -
     asked = runs.request(
         Benchmark.objects.get(name="orm-overhead"),
         database,
-        Overrides(quick=True, rounds=1, blocks=2, slice_ms=10),
+        Overrides(quick=True, rounds=1, blocks=2, slice_ms=10, diagnostic_ms=50),
         foreground=True,
     )
     run = perform.perform(asked.pk, "w@h")

@@ -19,7 +19,14 @@ from pgperf.reports.run import run_json
 
 SECRET = "9790000000042"
 SMALL = Overrides(
-    blocks=2, rounds=2, slice_ms=10, quick=True, routes=("tcp",), placement="scheduler", idle="system"
+    blocks=2,
+    rounds=2,
+    slice_ms=10,
+    diagnostic_ms=0,
+    quick=True,
+    routes=("tcp",),
+    placement="scheduler",
+    idle="system",
 )
 TOO_HARD = {"tests.counting": "has other values each time", "tests.atomic": "controls transactions"}
 

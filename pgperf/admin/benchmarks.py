@@ -39,7 +39,7 @@ class BenchmarkAdmin(DefinitionAdmin):
             {"fields": ("name", "title", "description", "workload", "compared_with", "database", "groups")},
         ),
         (_("What is compared"), {"fields": ("layers", "routes", "modes", "clients", "placement", "idle")}),
-        (_("How long"), {"fields": ("blocks", "rounds", "slice_ms")}),
+        (_("How long"), {"fields": ("blocks", "rounds", "slice_ms", "diagnostic_ms")}),
     )
 
     def get_urls(self) -> list[URLPattern]:

@@ -79,6 +79,7 @@ class BenchmarkForm(forms.ModelForm):
             "blocks",
             "rounds",
             "slice_ms",
+            "diagnostic_ms",
         )
 
     def clean_routes(self) -> list[str]:

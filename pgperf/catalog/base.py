@@ -22,6 +22,7 @@ class CatalogBenchmark:
     blocks: int = 6
     rounds: int = 5
     slice_ms: int = 0
+    diagnostic_ms: int = 1000
 
 
 @dataclass(frozen=True)

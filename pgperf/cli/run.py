@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
+from dataclasses import fields
 from time import sleep
 from typing import Any
 
@@ -42,6 +43,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--slice-ms", type=int, metavar="N", help="length of a slice; 0: a pilot sets it")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds per block")
     parser.add_argument("--blocks", type=int, metavar="N", help="an interval needs 6 or more")
+    parser.add_argument(
+        "--diagnostic-ms", type=int, metavar="N",
+        help="after the timed rounds, ask the server for so long per variant what it waits for; 0: not at all",
+    )  # fmt: skip
     parser.add_argument(
         "--confirm", default="", metavar="DB", help="its name once more, for a database in production"
     )
@@ -172,8 +177,7 @@ def _print(ended: Run, out: OutputWrapper, *, as_json: bool) -> None:
 
 
 def _overrides(options: dict[str, Any]) -> Overrides:
-    names = ("layers", "routes", "clients", "placement", "idle", "slice_ms", "rounds", "blocks", "quick")
-    return Overrides(**{name: options[name] for name in names})
+    return Overrides(**{each.name: options[each.name] for each in fields(Overrides)})
 
 
 def _names(value: str) -> list[str]:

@@ -73,7 +73,8 @@ def post_benchmark(client: Client, benchmark: Benchmark, **changed: object) -> t
     data = {
         "name": benchmark.name, "title": benchmark.title, "workload": benchmark.workload_id,
         "layers": ["libpq", "psycopg"], "modes": ["simple"], "routes": "socket, tcp", "clients": "1 8",
-        "placement": "apart", "idle": "awake", "blocks": 6, "rounds": 5, "slice_ms": 0, **changed,
+        "placement": "apart", "idle": "awake", "blocks": 6, "rounds": 5, "slice_ms": 0,
+        "diagnostic_ms": 500, **changed,
     }  # fmt: skip
     response = client.post(reverse("admin:pgperf_benchmark_change", args=[benchmark.pk]), data)
     return response.status_code, response.content.decode()

@@ -40,7 +40,7 @@ def benchmark() -> Benchmark:
     workload = Benchmark.objects.get(name="orm-overhead").workload
     return Benchmark.objects.create(
         name="two-drivers", title="Two drivers", workload=workload, layers=["psycopg2", "psycopg"], routes=["socket"],
-        modes=["simple"], clients=[1], blocks=2, rounds=4, slice_ms=100,
+        modes=["simple"], clients=[1], blocks=2, rounds=4, slice_ms=100, diagnostic_ms=50,
     )  # fmt: skip
 
 

@@ -140,6 +140,7 @@ def ask(database: Database, name: str = "orm-overhead", **overrides: Any) -> Run
         "layers": LAYERS,
         "routes": ["tcp"],
         "slice_ms": 10,
+        "diagnostic_ms": 50,
         "rounds": 1,
         "blocks": 2,
         **overrides,

@@ -6,7 +6,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from pgperf.analysis import cpu, latency, laws, verdict
+from pgperf.analysis import cpu, latency, laws, scaling, verdict
 from pgperf.analysis.compare import levels
 from pgperf.analysis.contrasts import Comparison, Measurements, ops_per_s
 from pgperf.analysis.ladder import climbs, ladders
@@ -31,20 +31,23 @@ def summarise(
     measurements = Measurements(blocks)
     originals = [variant for variant in variants if not variant.copy]
     groups = _same_but_layer(originals)
+    rows = [_variant_row(measurements, variant, blocks) for variant in variants]
     return {
         "analysis_version": ANALYSIS_VERSION,
-        "variants": [_variant_row(measurements, variant, blocks) for variant in variants],
+        "variants": rows,
         "comparisons": _comparison_rows(
             measurements,
             [
                 *_layer_pairs(groups, django_driver),
                 *_route_pairs(definition, originals),
                 *_workload_pairs(definition, originals),
+                *scaling.pairs(originals),
             ],
             [(variant, replace(variant, copy=0)) for variant in variants if variant.copy],
         ),
         "ladders": [found for group in groups for found in ladders(measurements, group, django_driver)],
         "levels": levels(measurements, originals, bases(originals)),
+        "scaling": scaling.curves(measurements, originals, rows),
     }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pgperf.analysis.verdict import WORDS
 from pgperf.cli.text import interval, number, signed, table, times
 from pgperf.layers import LAYERS
 
@@ -29,6 +30,7 @@ def _parts(result: Row) -> Iterator[str]:
     yield from (_ladder(ladder, result["ladders"]) for ladder in result["ladders"])
     yield _changes(result["comparisons"])
     yield _beside(result)
+    yield _verdicts(result["variants"])
     yield _controls(result["comparisons"])
     yield _cold(result["variants"])
     yield _skipped(result["run"])
@@ -90,6 +92,32 @@ def _speed(variant: Row, comparisons: Sequence[Row]) -> tuple[str, ...]:
     first = next((row for row in comparisons if row["variant"] == variant["label"] and not row["aa"]), None)
     against = (first["baseline"], times(first["ratio"]), _ratio_interval(first)) if first else ("", "", "")
     return variant["label"], number(variant["us_per_op"]), interval(*own), *against
+
+
+def _verdicts(variants: Sequence[Row]) -> str:
+    """What bounds each variant, with the numbers that say so, and the laws that its figures break."""
+    rows = [
+        (variant["label"], _certain(variant["verdict"]), variant["verdict"]["evidence"] or "")
+        for variant in variants
+        if not variant["copy"] and variant["verdict"]["word"]
+    ]
+    broken = [f"{v['label']}: {law} does not hold" for v in variants for law in _broken(v["verdict"])]
+    shown = table(("What bounds it", "", ""), rows, left=3) if rows else ""
+    return "\n".join([*([shown] if shown else []), *broken])
+
+
+def _certain(verdict: Row) -> str:
+    said = WORDS.get(verdict["word"], verdict["word"])
+    return f"{said}, {verdict['certainty']}" if verdict["certainty"] else said
+
+
+def _broken(verdict: Row) -> Iterator[str]:
+    checks = verdict.get("checks") or {}
+    if (checks.get("little") or {}).get("holds") is False:
+        yield "Little's law"
+    for role, check in (checks.get("utilisation") or {}).items():
+        if check.get("holds") is False:
+            yield f"the utilisation law ({role})"
 
 
 def _changes(comparisons: Sequence[Row]) -> str:

@@ -73,3 +73,26 @@ def test_a_run_without_results() -> None:
 def test_the_headline_says_whether_processors_slept(run: Run, idle: str, said: str) -> None:
     run.environment = {**run.environment, "idle": {"idle": idle, "note": ""}}
     assert said in report(run_json(run)).split("\n\n")[0]
+
+
+def test_what_bounds_each_variant_and_which_law_its_figures_break(run: Run) -> None:
+    assert not [part for part in parts(run) if part[0].startswith("What bounds it")]
+    row = run.variants.get(label="django_orm · socket")
+    row.verdict = {
+        "word": "client_cpu", "certainty": "likely", "evidence": "client CPU: 165 of 211 µs; server 21 µs",
+        "checks": {"little": {"holds": False}, "utilisation": {"server": {"holds": True}, "clients": {"holds": False}}},
+    }  # fmt: skip
+    row.save()
+    run.variants.filter(label="libpq · socket").update(
+        verdict={"word": "disturbed", "certainty": None, "evidence": "steal"}
+    )
+    found = next(part for part in parts(run) if part[0].startswith("What bounds it"))
+    assert found[1].split("  ")[0] == "libpq · socket"
+    assert found[1].endswith("disturbed           steal")
+    assert found[2].startswith(
+        "django_orm · socket  client CPU, likely  client CPU: 165 of 211 µs; server 21 µs"
+    )
+    assert found[3:] == [
+        "django_orm · socket: Little's law does not hold",
+        "django_orm · socket: the utilisation law (clients) does not hold",
+    ]

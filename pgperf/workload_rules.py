@@ -5,11 +5,15 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
-from pgperf import discovery, queries, registry, statement
+from pgperf import catalog, discovery, queries, registry, statement
 from pgperf.exceptions import InvalidDefinition
 
 #: The fields of a Workload that make a query without code.
 QUERY = ("model", "fetch", "lookup", "select_related", "prefetch_related", "ordering", "values", "limit")
+
+_SHIPPED = {
+    name for each in catalog.BENCHMARKS.values() for name in (each.workload.orm, each.workload.other_orm)
+}
 
 
 def check(workload: Any) -> None:
@@ -41,6 +45,8 @@ def _check_statements(workload: Any) -> None:
 def _check_callable(workload: Any) -> None:
     """pgperf's own callables come with the SQL that they send; that of a site's own is captured."""
     if registry.is_own(workload.orm):
+        if workload.orm not in _SHIPPED:
+            raise ValidationError({"orm": _("pgperf ships no callable of that name.")})
         if not workload.sql:
             raise ValidationError({"sql": _("Give the SQL that %s sends.") % workload.orm})
         return

@@ -78,6 +78,8 @@ class TextCell(Cell):
             return str(value)
         if not isinstance(value, str):
             raise ValueError(_("Give text."))
+        if value.isspace() and not self.field.blank:  # a form strips what is typed, and then misses it
+            raise ValueError(_("May not be empty."))
         return value
 
 

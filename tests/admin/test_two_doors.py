@@ -1,0 +1,116 @@
+"""A definition comes in by a form or by a file: what one refuses, the other does not take."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.contrib.admin.utils import flatten_fieldsets
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from pgperf.admin import PAGES
+from pgperf.admin.databases import DatabaseAdmin, TargetInline
+from pgperf.admin.transfer import DefinitionAdmin
+from pgperf.models import Benchmark, Database, Workload
+from pgperf.transfer.columns import target_fields
+from tests import factories
+from tests.fuzz.browser import form
+
+MODELS = {"benchmark": Benchmark, "database": Database, "workload": Workload}
+
+#: Model, field, and a value as a file has it; the form gets it as a person types it.
+TAKEN = [
+    ("benchmark", "title", "Another"), ("benchmark", "description", ""), ("benchmark", "clients", [1, 8]),
+    ("benchmark", "database", None), ("benchmark", "slice_ms", 5000), ("benchmark", "modes", ["simple", "prepared"]),
+    ("database", "dbname", "shop"), ("database", "production", True), ("database", "notes", "  "),
+    ("workload", "title", "Another"), ("workload", "args", [1, None, "x"]), ("workload", "limit", 0),
+]  # fmt: skip
+REFUSED = [
+    ("benchmark", "name", ""), ("benchmark", "name", "no slug"), ("benchmark", "title", ""),
+    ("benchmark", "title", "  "),
+    ("benchmark", "title", "x" * 201), ("benchmark", "layers", []), ("benchmark", "layers", ["nonsense"]),
+    ("benchmark", "routes", []), ("benchmark", "routes", ["Ü"]), ("benchmark", "modes", ["other"]),
+    ("benchmark", "clients", []), ("benchmark", "clients", [0]), ("benchmark", "clients", [1, 1]),
+    ("benchmark", "workload", "nothing"), ("benchmark", "workload", None), ("benchmark", "database", "nowhere"),
+    ("benchmark", "placement", "elsewhere"), ("benchmark", "blocks", 0), ("benchmark", "rounds", 201),
+    ("benchmark", "slice_ms", -1), ("benchmark", "slice_ms", 5001),
+    ("database", "name", ""), ("database", "dbname", ""), ("database", "dbname", "  "), ("database", "dbname", "a=b"),
+    ("database", "user", "a b"), ("database", "credential", "hunter2"), ("database", "credential", ""),
+    ("workload", "title", "\t"), ("workload", "sql", ""), ("workload", "sql", "  "),
+    ("workload", "sql", "DROP TABLE t"),
+    ("workload", "args", [[1]]), ("workload", "orm", "nobody.knows"), ("workload", "orm", "pgperf.nothing"),
+    ("workload", "model", "no.Model"), ("workload", "fetch", "all"), ("workload", "limit", -1),
+    ("workload", "other_sql", "SELECT 1; SELECT 2"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def rows(db: None) -> dict[str, Any]:
+    Workload.objects.create(name="plain", title="Plain", sql="SELECT 1")
+    benchmark = factories.make_benchmark(database=factories.make_database())
+    return {
+        "benchmark": benchmark, "database": benchmark.database, "workload": Workload.objects.get(name="plain"),
+    }  # fmt: skip
+
+
+def typed(value: Any, choices: dict[str, str]) -> list[str]:
+    """As a browser would send it."""
+    if isinstance(value, bool):
+        return ["on"] if value else []
+    if isinstance(value, list) and not choices:
+        return [json.dumps(value) if None in value or [] in map(type, value) else ", ".join(map(str, value))]
+    words = value if isinstance(value, list) else [value]
+    return ["" if word is None else choices.get(str(word), str(word)) for word in words]
+
+
+def by_form(client: Client, model: str, row: Any, field: str, value: Any) -> bool:
+    """Does the row's own form take it?"""
+    address = reverse(f"admin:pgperf_{model}_change", args=[row.pk])
+    page = client.get(address)
+    shown = page.context["adminform"].form.fields[field]
+    choices = {str(label): str(key) for key, label in getattr(shown, "choices", ())}
+    keys = {key: key for key in choices.values()}
+    sent = (
+        [json.dumps(value)] if shown.__class__.__name__ == "JSONField" else typed(value, {**choices, **keys})
+    )
+    answer = client.post(address, form(page.content.decode(), "name") | {field: sent})
+    assert answer.status_code in (200, 302)
+    return answer.status_code == 302
+
+
+def by_file(client: Client, model: str, row: Any, field: str, value: Any) -> bool:
+    """Is a file imported whose only row is this one with the value?"""
+    exported = client.post(reverse(f"admin:pgperf_{model}_export"), {"format": "json", "chosen": str(row.pk)})
+    changed = json.loads(exported.content)[0] | {field: value}
+    upload = SimpleUploadedFile("x.json", json.dumps([changed]).encode())
+    answer = client.post(reverse(f"admin:pgperf_{model}_import"), {"import_file": upload})
+    assert answer.status_code in (200, 302)
+    return answer.status_code == 302
+
+
+@pytest.mark.parametrize(("model", "field", "value"), TAKEN)
+def test_what_both_take(admin_page: Client, rows: dict[str, Any], model: str, field: str, value: Any) -> None:
+    assert by_file(admin_page, model, rows[model], field, value)
+    assert by_form(admin_page, model, rows[model], field, value)
+
+
+@pytest.mark.parametrize(("model", "field", "value"), REFUSED)
+def test_what_both_refuse(
+    admin_page: Client, rows: dict[str, Any], model: str, field: str, value: Any
+) -> None:
+    assert not by_form(admin_page, model, rows[model], field, value)
+    assert not by_file(admin_page, model, rows[model], field, value)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES.values() if issubclass(page, DefinitionAdmin)])
+def test_a_file_has_no_field_that_the_form_hides(page: type[DefinitionAdmin]) -> None:
+    """Else a file could say what nobody can see or put right in the admin."""
+    model = page.resource_class._meta.model
+    shown = set(flatten_fieldsets(page(model, admin.site).fieldsets))
+    travelling = set(page.resource_class().fields)
+    if page is DatabaseAdmin:
+        assert {field.name for field in target_fields()} <= set(TargetInline.fields)
+        travelling -= {"targets"}
+    assert travelling <= shown

@@ -107,7 +107,7 @@ def _verdicts(variants: Sequence[Row]) -> str:
 
 
 def _certain(verdict: Row) -> str:
-    said = WORDS.get(verdict["word"], verdict["word"])
+    said = str(WORDS.get(verdict["word"], verdict["word"]))
     return f"{said}, {verdict['certainty']}" if verdict["certainty"] else said
 
 

@@ -125,7 +125,10 @@ class TestRun:
     @pytest.mark.parametrize(
         ("words", "said"),
         [
-            (["nope"], "There is no benchmark 'nope'; there is layers-and-modes, orm-overhead, spin."),
+            (
+                ["nope"],
+                "There is no benchmark 'nope'; there is client-scaling, eight-clients, layers-and-modes, orm-overhead, published-a, spin.",
+            ),
             (["spin", "--database", "nope"], "There is no database 'nope'; there is demo."),
             (["spin", "--clients", "0"], "clients: "),
             (["spin", "--clients", "eight"], "no list of whole numbers"),

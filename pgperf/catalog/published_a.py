@@ -1,0 +1,35 @@
+"""`published-a` and `eight-clients`: Erik LaBianca's measurements of 2010, as far as one host can repeat them."""
+
+from pgperf.catalog.base import CatalogBenchmark
+from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
+
+PUBLISHED_A = CatalogBenchmark(
+    name="published-a",
+    title="ORM and libpq, as published in 2010",
+    description=(
+        "Site.objects.get(domain='example.com') and the same statement in C, directly, through PgBouncer and on the"
+        " database's host: six configurations with their cold phases, as Erik LaBianca published them in 2010, and"
+        " Django on psycopg 3 beside them. docs/published-results.md has his figures."
+    ),
+    workload=SITE_BY_DOMAIN,
+    layers=("libpq", "django_orm_psycopg2", "django_orm"),
+    routes=("tcp", "pgbouncer", "socket"),
+    blocks=10,
+    rounds=10,
+)
+
+EIGHT_CLIENTS = CatalogBenchmark(
+    name="eight-clients",
+    title="4 to 32 clients, as published in 2010",
+    description=(
+        "The cases with several clients that Erik LaBianca published in 2010, with the processor time of each role and"
+        " a table as top has it: 8 and 16 clients in C directly and through PgBouncer, 4 to 32 on the database's host,"
+        " and 8 of the ORM; and what lies between them. PostgreSQL needs about 300 free connection slots."
+    ),
+    workload=SITE_BY_DOMAIN,
+    layers=("libpq", "django_orm"),
+    routes=("tcp", "pgbouncer", "socket"),
+    clients=(4, 8, 16, 32),
+    blocks=6,
+    rounds=4,
+)

@@ -67,7 +67,7 @@ def freeze(
         window_ms=_slice(preset.pick("slice_ms")),
         lead_in_ms=QUICK_LEAD_IN_MS if overrides.quick else records.Definition.lead_in_ms,
         cold_blocks=QUICK_COLD_BLOCKS if overrides.quick else records.Definition.cold_blocks,
-        diagnostic_ms=_diagnostic(preset.pick("diagnostic_ms", _quick_diagnostic(benchmark))),
+        diagnostic_ms=_diagnostic(preset.pick("diagnostic_ms", QUICK_DIAGNOSTIC_MS)),
         seed=secrets.randbelow(2**31),
     )
     _some_mode_possible(definition)
@@ -105,18 +105,16 @@ def missing_routes(benchmark: models.Benchmark, database: models.Database) -> li
 
 @dataclass(frozen=True)
 class _Preset:
-    """Who decides a value: the user's override, else the quick preset, else the benchmark."""
+    """Who decides a value: the user's override, else the quick preset where it is less, else the benchmark."""
 
     benchmark: models.Benchmark
     overrides: Overrides
 
-    def pick(self, name: str, quick: Any = None) -> Any:
-        given = getattr(self.overrides, name)
+    def pick(self, name: str, quick: int | None = None) -> Any:
+        given, saved = getattr(self.overrides, name), getattr(self.benchmark, name)
         if given is not None:
             return given
-        if self.overrides.quick and quick is not None:
-            return quick
-        return getattr(self.benchmark, name)
+        return min(quick, saved) if self.overrides.quick and quick is not None else saved
 
 
 def _checked(field: str, value: Any, validate: Any) -> tuple[Any, ...]:
@@ -184,11 +182,6 @@ def _diagnostic(length: Any) -> int:
             f"diagnostic_ms: {length} is too short to see anything; give 0 for none, or {_DIAGNOSTIC_MIN_MS} to 10000"
         )
     return length
-
-
-def _quick_diagnostic(benchmark: models.Benchmark) -> int:
-    """Shorter than the benchmark's own, and none where it has none."""
-    return min(QUICK_DIAGNOSTIC_MS, benchmark.diagnostic_ms)
 
 
 def _some_mode_possible(definition: records.Definition) -> None:

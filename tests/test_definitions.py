@@ -65,6 +65,11 @@ def test_asking_the_server_does_not_change_what_is_measured() -> None:
     assert freeze(benchmark, database, Overrides(diagnostic_ms=900)).digest() == silent.digest()
 
 
+def test_quick_never_takes_more_than_the_benchmark() -> None:
+    definition = freeze(make_benchmark(blocks=6, rounds=4), make_database(), Overrides(quick=True))
+    assert (definition.blocks, definition.rounds) == (6, 4)
+
+
 def test_an_override_wins_over_quick() -> None:
     overrides = Overrides(layers=["psycopg"], routes=["tcp"], clients=[1, 8], placement="scheduler",
                           slice_ms=0, rounds=4, blocks=8, quick=True)  # fmt: skip

@@ -40,6 +40,15 @@ class Database(models.Model):
         default=False,
         help_text=_("pgperf may create its tables in a schema named pgperf."),
     )
+    agent = models.SlugField(
+        _("agent"),
+        max_length=40,
+        blank=True,
+        help_text=_(
+            "Where the server is on another machine than the worker: the name of the pgperf agent there, a worker on "
+            "the queue pgperf-agent-NAME. Without one the server's processor time is unknown."
+        ),
+    )
     notes = models.TextField(_("notes"), blank=True)
     #: db_constraint=False: groups may live in another database.
     groups = fields.GroupsField(
@@ -96,15 +105,6 @@ class Target(models.Model):
         _("port"), default=5432, validators=[MinValueValidator(1), MaxValueValidator(65535)]
     )
     sslmode = models.CharField(_("sslmode"), max_length=12, choices=SSLMode.choices, default=SSLMode.PREFER)
-    pooler = models.CharField(
-        _("pooler"), max_length=12, choices=Pooler.choices, default=Pooler.NONE, blank=True
-    )
-    enabled = models.BooleanField(_("enabled"), default=True)
-
-    class Meta:
-        verbose_name = _("target")
-        verbose_name_plural = _("targets")
-        ordering = ["database", "id"]
     sslrootcert = models.CharField(
         _("sslrootcert"),
         max_length=100,
@@ -115,9 +115,9 @@ class Target(models.Model):
             "Empty: what libpq looks for, ~/.postgresql/root.crt of the worker's user."
         ),
     )
-        constraints = [
-            models.UniqueConstraint(fields=["database", "route"], name="pgperf_one_target_per_route")
-        ]
+    pooler = models.CharField(
+        _("pooler"), max_length=12, choices=Pooler.choices, default=Pooler.NONE, blank=True
+    )
     user = models.CharField(
         _("user"),
         max_length=63,
@@ -132,9 +132,24 @@ class Target(models.Model):
         validators=[validators.credential_reference],
         help_text=_("The password of this route's own login. Empty: the database's."),
     )
+    enabled = models.BooleanField(_("enabled"), default=True)
+
+    class Meta:
+        verbose_name = _("target")
+        verbose_name_plural = _("targets")
+        ordering = ["database", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["database", "route"], name="pgperf_one_target_per_route")
+        ]
 
     def __str__(self) -> str:
         return f"{self.database} · {self.route}"
+
+    def clean(self) -> None:
+        """Raises ValidationError by field."""
+        super().clean()
+        validators.certificates(self.sslrootcert, self.sslmode)
+        validators.own_login(self.user, self.credential)
 
 
 class Workload(models.Model):
@@ -145,12 +160,6 @@ class Workload(models.Model):
         LIST = "list", _("list: all objects that match")
         FIRST = "first", _("first: one object, if any")
         COUNT = "count", _("count")
-    def clean(self) -> None:
-        """Raises ValidationError by field."""
-        super().clean()
-        validators.certificates(self.sslrootcert, self.sslmode)
-        validators.own_login(self.user, self.credential)
-
         EXISTS = "exists", _("exists")
         VALUES_LIST = "values_list", _("values list: tuples of values, no objects")
 
@@ -274,15 +283,6 @@ class Benchmark(models.Model):
         validators=[MaxValueValidator(5000)],
         help_text=_("0: a pilot sets it, 50 ms to 5 s."),
     )
-    groups = fields.GroupsField(
-        Group,
-        verbose_name=_("groups"),
-        blank=True,
-        db_constraint=False,
-        related_name="+",
-        help_text=_(
-            "Who may see it and run it, with the permissions that takes; empty: everybody with them."
-        ),
     diagnostic_ms = models.PositiveIntegerField(
         _("diagnostic slice (ms)"),
         default=1000,
@@ -292,6 +292,15 @@ class Benchmark(models.Model):
             "for. 0: none, else 50 ms to 10 s."
         ),
     )
+    groups = fields.GroupsField(
+        Group,
+        verbose_name=_("groups"),
+        blank=True,
+        db_constraint=False,
+        related_name="+",
+        help_text=_(
+            "Who may see it and run it, with the permissions that takes; empty: everybody with them."
+        ),
     )
 
     class Meta:
@@ -389,6 +398,33 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"{self.benchmark_name} #{self.pk}"
+
+
+class Sampling(models.Model):
+    """What a run asks of the agent on its database's host, and what that answers: pgperf.agent. Gone with the run."""
+
+    #: The constraint's index begins with the run.
+    run = models.ForeignKey(Run, models.CASCADE, related_name="samplings", db_index=False)
+    attempt = models.PositiveIntegerField()
+    queue = models.CharField(max_length=100)
+    agent = models.CharField(max_length=200, blank=True)  # the worker that took it
+    refusal = models.CharField(max_length=300, blank=True)  # why it cannot serve
+    order = models.JSONField(default=dict)
+    order_number = models.PositiveIntegerField(default=0)
+    answer = models.JSONField(default=dict)
+    answer_number = models.PositiveIntegerField(default=0)  # of the order that it answers
+    readings = models.BinaryField(default=b"")  # runner.readings, packed
+
+    class Meta:
+        verbose_name = _("sampling")
+        verbose_name_plural = _("samplings")
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(fields=["run", "attempt"], name="pgperf_one_sampling_per_attempt")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.run_id} · attempt {self.attempt} · {self.queue}"
 
 
 class VariantResult(models.Model):

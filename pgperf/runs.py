@@ -10,7 +10,7 @@ broker has yet to take its message.
 
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -28,6 +28,7 @@ from pgperf.conf import get_settings
 from pgperf.definitions import AS_SAVED, Overrides, freeze
 from pgperf.exceptions import BrokerUnreachable, FenceLost, InvalidDefinition, RunConflict, RunWaits
 from pgperf.models import Benchmark, Database, Run, Worker
+from pgperf.records import Definition
 
 logger = logging.getLogger(__name__)
 
@@ -65,22 +66,69 @@ def request(
     """
     if token and (known := _runs().filter(request_token=token).first()):
         return known
-    if database.production and confirmed != database.name:
-        raise InvalidDefinition(f"database: {database} is in production: type its name to confirm")
+    _check_typed(database, confirmed)
     definition = freeze(benchmark, database, replace(overrides, quick=overrides.quick or quick))
     fields = {
         "benchmark": benchmark,
         "benchmark_name": benchmark.name,
+        "quick": overrides.quick or quick,
+        **_asked_fields(database, definition, user, confirmed, foreground),
+    }
+    return _create(token or None, fields, note)
+
+
+def request_confirmation(
+    origin: Run,
+    variant: str,
+    intervention: str,
+    definition: Definition,
+    *,
+    user: AbstractBaseUser | None = None,
+    token: str | None = None,
+    foreground: bool = False,
+    confirmed: str = "",
+    note: Callable[[Run], None] | None = None,
+) -> Run:
+    """Queue a run of `definition` that puts the verdict on one of another run's variants to the test, else as `request`."""
+    if token and (known := _runs().filter(request_token=token).first()):
+        return known
+    if origin.database is None:
+        raise InvalidDefinition(f"database: {origin.database_name} was deleted")
+    _check_typed(origin.database, confirmed)
+    fields = {
+        "benchmark_id": origin.benchmark_id,
+        "benchmark_name": origin.benchmark_name,
+        "quick": origin.quick,
+        "restricted": origin.restricted,
+        "confirms": origin,
+        "confirms_variant": variant,
+        "intervention": intervention,
+        **_asked_fields(origin.database, definition, user, confirmed, foreground),
+    }
+    return _create(token or None, fields, note)
+
+
+def _check_typed(database: Database, confirmed: str) -> None:
+    if database.production and confirmed != database.name:
+        raise InvalidDefinition(f"database: {database} is in production: type its name to confirm")
+
+
+def _asked_fields(
+    database: Database,
+    definition: Definition,
+    user: AbstractBaseUser | None,
+    confirmed: str,
+    foreground: bool,
+) -> dict[str, Any]:
+    return {
         "database": database,
         "database_name": database.name,
         "confirmed_name": confirmed if database.production else "",
-        "quick": overrides.quick or quick,
         "definition": definition.to_json(),
         "definition_hash": definition.digest(),
         "requested_by_id": user.pk if user else None,
         "queue": "" if foreground else get_settings().QUEUE,
     }
-    return _create(token or None, fields, note)
 
 
 def _create(token: str | None, fields: dict[str, Any], note: Callable[[Run], None] | None) -> Run:
@@ -366,11 +414,19 @@ def with_effective_status(runs: QuerySet[Run]) -> QuerySet[Run]:
 
 
 def live_workers() -> QuerySet[Worker]:
-    """Workers that were heard of lately, or whose run was."""
-    since = Now() - timedelta(seconds=WORKER_SECONDS)
-    busy = list(_runs().filter(status=Status.RUNNING).exclude(_stale()).values_list("worker", flat=True))
-    workers = Worker.objects.using(router.db_for_write(Worker))
-    return workers.filter(Q(last_seen__gte=since) | Q(hostname__in=busy))
+    """Workers that perform runs, and were heard of lately, or their run was."""
+    busy = _live_runs().values_list("worker", flat=True)
+    return _heard_of(busy).exclude(queue__startswith=sending.agent_queue(""))
+
+
+def live_agents(queue: str) -> QuerySet[Worker]:
+    """Agents on that queue that were heard of lately, or the run that they watch was."""
+    return _heard_of(_live_runs().values_list("samplings__agent", flat=True)).filter(queue=queue)
+
+
+def heard_since() -> Any:
+    """Runs whose heartbeat is older than this are taken for dead; for queries."""
+    return Now() - timedelta(seconds=get_settings().STALE_SECONDS)
 
 
 def load_host() -> str:
@@ -383,7 +439,18 @@ def load_host() -> str:
 
 def _stale() -> Q:
     running = Q(status=Status.RUNNING) | Q(status=Status.QUEUED, queue="")
-    return running & Q(heartbeat_at__lt=Now() - timedelta(seconds=get_settings().STALE_SECONDS))
+    return running & Q(heartbeat_at__lt=heard_since())
+
+
+def _live_runs() -> QuerySet[Run]:
+    return _runs().filter(status=Status.RUNNING).exclude(_stale())
+
+
+def _heard_of(busy: Iterable[str | None]) -> QuerySet[Worker]:
+    since = Now() - timedelta(seconds=WORKER_SECONDS)
+    silent = [hostname for hostname in busy if hostname]
+    workers = Worker.objects.using(router.db_for_write(Worker))
+    return workers.filter(Q(last_seen__gte=since) | Q(hostname__in=silent))
 
 
 def _using() -> str:

@@ -1,4 +1,4 @@
-"""Hands a run's message to Celery's broker, quickly or not at all. The message is a hint; the Run row is the truth."""
+"""Hands messages to Celery's broker, quickly or not at all. A message is a hint; the row that it names is the truth."""
 
 import logging
 from typing import Any
@@ -12,7 +12,9 @@ from pgperf.exceptions import BrokerUnreachable
 logger = logging.getLogger(__name__)
 
 TASK = "pgperf.tasks.run_benchmark"
-#: Version of the message's arguments: (run id, version).
+#: For the agent on a database's host: watch it for the run that this row of Sampling belongs to.
+WATCH = "pgperf.tasks.watch_host"
+#: Version of the messages' arguments: (id of a row, version).
 SCHEMA = 1
 
 #: Celery's pools of green threads, which stop while a driver waits, all at once.
@@ -25,15 +27,29 @@ _SOFT_GRACE_S = 60
 _HARD_GRACE_S = 90
 
 
+def agent_queue(name: str) -> str:
+    """The queue of the agent of that name; with "" what the queues of all agents begin with."""
+    return f"{get_settings().QUEUE}-agent-{name}"
+
+
 def send(run_id: int, queue: str) -> None:
     """Put the run's message on a queue. Raises BrokerUnreachable within seconds when the broker does not take it."""
+    _put(TASK, run_id, queue)
+
+
+def send_watch(row_id: int, queue: str) -> None:
+    """Ask an agent to watch. Raises BrokerUnreachable within seconds when the broker does not take it."""
+    _put(WATCH, row_id, queue)
+
+
+def _put(task: str, row_id: int, queue: str) -> None:
     app = current_app._get_current_object()
     limit = get_settings().MAX_RUN_SECONDS
     try:
         with _connection(app) as connection:
             app.send_task(
-                TASK,
-                args=(run_id, SCHEMA),
+                task,
+                args=(row_id, SCHEMA),
                 queue=queue,
                 connection=connection,
                 ignore_result=True,
@@ -42,7 +58,7 @@ def send(run_id: int, queue: str) -> None:
                 time_limit=limit + _HARD_GRACE_S,
             )
     except _errors(app) as error:
-        logger.warning("the broker did not take the message of run %s: %s", run_id, type(error).__name__)
+        logger.warning("the broker did not take %s (%s): %s", task, row_id, type(error).__name__)
         raise BrokerUnreachable(f"Celery's broker does not answer ({type(error).__name__})") from None
 
 

@@ -1,5 +1,7 @@
 """What a Celery worker does for pgperf beside its tasks: say that it lives and what it can run, put stale runs right.
 
+An agent on a database's host is a worker that performs no runs: it only says that it lives.
+
 A thread of the worker's main process does it, so that a slow database cannot hold up the site's own tasks. It is
 silent while a run of ours is under way there: the run's own heartbeat says that the worker lives.
 pgperf.tasks imports this, so that only workers do.
@@ -11,6 +13,7 @@ import platform
 import re
 import threading
 from collections import deque
+from collections.abc import Iterable
 from functools import partial
 from importlib import metadata
 from typing import Any
@@ -77,9 +80,17 @@ class Beat(threading.Thread):
             return
 
     def _arrive(self) -> None:
-        facts = {"queue": self._queue, "layers": abilities(), "versions": versions(), "last_seen": Now()}
+        facts = {
+            "queue": self._queue,
+            "layers": self._abilities(),
+            "versions": versions(),
+            "last_seen": Now(),
+        }
         _workers().update_or_create(hostname=self.hostname, defaults=facts)
         self._put_right(arriving=True)
+
+    def _abilities(self) -> dict[str, str]:
+        return abilities()
 
     def _still_here(self) -> None:
         if not _workers().filter(hostname=self.hostname).update(last_seen=Now()):
@@ -102,6 +113,16 @@ class Beat(threading.Thread):
             logger.warning("pgperf: the worker could not say that it lives (%s)", type(error).__name__)
         finally:
             connections.close_all()
+
+
+class AgentBeat(Beat):
+    """An agent's. Performing runs, and putting them right, is for others."""
+
+    def _abilities(self) -> dict[str, str]:
+        return {}
+
+    def _put_right(self, *, arriving: bool = False) -> None:
+        return
 
 
 def abilities() -> dict[str, str]:
@@ -127,9 +148,10 @@ def versions() -> dict[str, str]:
 
 
 def is_measuring() -> bool:
-    """Is a run of ours under way in this worker?"""
+    """Is a run of ours under way in this worker, or watched by it?"""
+    ours = (sending.TASK, sending.WATCH)
     try:
-        return any(request.name == sending.TASK for request in list(state.active_requests))
+        return any(request.name in ours for request in list(state.active_requests))
     except RuntimeError:  # the main thread took or ended a task just now
         return True
 
@@ -139,14 +161,23 @@ _beat: Beat | None = None
 
 @signals.worker_ready.connect(dispatch_uid="pgperf.arrive")
 def arrive(sender: Any, **_: Any) -> None:
-    """Start the beat of a worker that takes pgperf's queue; `sender` is its consumer."""
+    """Start the beat of a worker that takes pgperf's queue, or an agent's; `sender` is its consumer."""
     global _beat, pool_refusal
     pool_refusal = refusal_of(type(sender.pool).__module__)
-    queue = get_settings().QUEUE
-    if queue in sender.app.amqp.queues.consume_from:
-        _beat = Beat(str(sender.hostname), queue)
+    beat = _beat_of(str(sender.hostname), sender.app.amqp.queues.consume_from)
+    if beat:
+        _beat = beat
         _beat.start()
         atexit.register(gone)
+
+
+def _beat_of(hostname: str, queues: Iterable[str]) -> Beat | None:
+    """None for a worker that has nothing to do with pgperf. One that performs runs is no agent."""
+    known = list(queues)
+    if get_settings().QUEUE in known:
+        return Beat(hostname, get_settings().QUEUE)
+    own = next((name for name in known if name.startswith(sending.agent_queue(""))), "")
+    return AgentBeat(hostname, own) if own else None
 
 
 @signals.task_failure.connect(dispatch_uid="pgperf.lose")

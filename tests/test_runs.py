@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from pgperf import runs, signals
 from pgperf.exceptions import BrokerUnreachable, FenceLost, InvalidDefinition, RunConflict, RunWaits
-from pgperf.models import Run
+from pgperf.models import Run, Sampling, Worker
 from tests.factories import make_benchmark, make_database, make_run, make_worker
 from tests.threads import at_once
 
@@ -484,3 +484,32 @@ class TestLiveWorkers:
         assert [worker.hostname for worker in runs.live_workers()] == ["b@h"]
         age(run, 31)
         assert not runs.live_workers()
+
+
+class TestLiveAgents:
+    QUEUE = "pgperf-agent-db1"
+
+    @pytest.fixture
+    def agent(self) -> Worker:
+        Worker.objects.filter(pk=make_worker("a@db").pk).update(queue=self.QUEUE)
+        return Worker.objects.get()
+
+    def age(self) -> None:
+        Worker.objects.update(last_seen=timezone.now() - timedelta(minutes=2))
+
+    def test_those_on_that_queue(self, agent: Worker) -> None:
+        assert list(runs.live_agents(self.QUEUE)) == [agent]
+        assert not runs.live_agents("pgperf-agent-db10")
+        self.age()
+        assert not runs.live_agents(self.QUEUE)
+
+    def test_they_are_not_taken_for_workers_that_perform_runs(self, agent: Worker) -> None:
+        assert not runs.live_workers()
+
+    def test_and_those_that_watch_a_run_that_lives(self, agent: Worker) -> None:
+        self.age()
+        run = runs.claim(queued().pk, "b@h")
+        Sampling.objects.create(run=run, attempt=run.attempt, queue=self.QUEUE, agent=agent.hostname)
+        assert list(runs.live_agents(self.QUEUE)) == [agent]
+        age(run, 31)
+        assert not runs.live_agents(self.QUEUE)

@@ -2,7 +2,8 @@
 
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from celery import current_app
@@ -35,18 +36,26 @@ def broker_at(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     monkeypatch.setattr(current_app.conf, "broker_url", f"redis://:canary-password@127.0.0.1:{port}/0")
 
 
-def test_the_message_holds_the_run_and_nothing_else() -> None:
-    sending.send(7, QUEUE)
+@pytest.mark.parametrize(
+    ("send", "task"), [(sending.send, sending.TASK), (sending.send_watch, sending.WATCH)]
+)
+def test_the_message_holds_the_row_and_nothing_else(send: Callable[[int, str], None], task: str) -> None:
+    send(7, QUEUE)
     with current_app.connection_for_read() as connection:
         queue = Queue(QUEUE)(connection.default_channel)
         message = queue.get(no_ack=True)
         queue.delete()
     assert message is not None
-    assert message.headers["task"] == sending.TASK
+    assert message.headers["task"] == task
     assert message.headers["timelimit"] == [1890, 1860]
     assert message.headers["ignore_result"] is True
     args, kwargs, _embedded = message.decode()
     assert (args, kwargs) == ([7, sending.SCHEMA], {})
+
+
+def test_agents_of_two_sites_on_one_broker_have_queues_of_their_own(settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "QUEUE": "bench"}
+    assert sending.agent_queue("db1") == "bench-agent-db1"
 
 
 def test_ping() -> None:

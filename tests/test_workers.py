@@ -65,6 +65,18 @@ def test_leaves(beat: Beat) -> None:
     assert not Worker.objects.exists()
 
 
+def test_an_agent_performs_no_runs_and_puts_none_right() -> None:
+    run = make_run(Run.Status.RUNNING)
+    Run.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+    agent = workers.AgentBeat("a@db", "pgperf-agent-db1")
+    agent._arrive()
+    agent._still_here()
+    run.refresh_from_db()
+    assert run.status == Run.Status.RUNNING
+    assert not runs.live_workers()
+    assert [row.layers for row in runs.live_agents("pgperf-agent-db1")] == [{}]
+
+
 def test_puts_right_what_others_left(beat: Beat) -> None:
     run = make_run(Run.Status.RUNNING)
     Run.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
@@ -142,7 +154,9 @@ def test_why_a_process_is_gone() -> None:
     assert "time limit" in workers.reason_of(TimeLimitExceeded(10))
 
 
-@pytest.mark.parametrize(("name", "measuring"), [(sending.TASK, True), ("site.tasks.mail", False)])
+@pytest.mark.parametrize(
+    ("name", "measuring"), [(sending.TASK, True), (sending.WATCH, True), ("site.tasks.mail", False)]
+)
 def test_it_is_silent_only_while_it_measures(
     monkeypatch: pytest.MonkeyPatch, name: str, measuring: bool
 ) -> None:
@@ -162,14 +176,24 @@ def test_is_shown_with_the_reason(beat: Beat, monkeypatch: pytest.MonkeyPatch) -
     assert set(Worker.objects.get().layers.values()) == {"no green threads"}
 
 
-@pytest.mark.parametrize(("queues", "starts"), [(["celery", "pgperf"], True), (["celery"], False)])
-def test_only_a_worker_of_our_queue_shows_itself(
-    monkeypatch: pytest.MonkeyPatch, queues: list[str], starts: bool
+@pytest.mark.parametrize(
+    ("queues", "starts"),
+    [
+        (["celery", "pgperf"], ["Beat pgperf"]),
+        (["celery"], []),
+        (["pgperf-agent-db1"], ["AgentBeat pgperf-agent-db1"]),
+        (["pgperf-agent-db1", "pgperf"], ["Beat pgperf"]),
+        (["pgperf-mail"], []),
+    ],
+)
+def test_only_a_worker_of_a_queue_of_ours_shows_itself(
+    monkeypatch: pytest.MonkeyPatch, queues: list[str], starts: list[str]
 ) -> None:
     started: list[str] = []
-    monkeypatch.setattr(workers.Beat, "start", lambda self: started.append(self.hostname))
+    note = lambda self: started.append(f"{type(self).__name__} {self._queue}")  # noqa: E731
+    monkeypatch.setattr(workers.Beat, "start", note)
     monkeypatch.setattr(workers, "_beat", None)
     monkeypatch.setattr(workers.atexit, "register", lambda act: None)
     amqp = SimpleNamespace(queues=SimpleNamespace(consume_from=dict.fromkeys(queues)))
     workers.arrive(SimpleNamespace(hostname="w@h", pool=object(), app=SimpleNamespace(amqp=amqp)))
-    assert started == (["w@h"] if starts else [])
+    assert started == starts

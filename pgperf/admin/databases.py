@@ -30,7 +30,7 @@ class DatabaseAdmin(DefinitionAdmin):
     search_fields = ("name", "dbname", "notes", "targets__host")
     inlines = (TargetInline,)
     fieldsets = (
-        (None, {"fields": ("name", "dbname", "user", "credential")}),
+        (None, {"fields": ("name", "dbname", "user", "credential", "agent")}),
         (_("What is allowed"), {"fields": ("production", "allow_fixtures", "groups")}),
         (_("Notes"), {"fields": ("notes",)}),
     )

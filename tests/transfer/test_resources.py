@@ -30,7 +30,7 @@ NASTY = '=1+1\r\n\'-2\t@Größe \U0001f600 \x0b _x000D_ "a",b;\n\n '
 SAMPLES: dict[type[models.Model], dict[str, Any]] = {
     Database: {
         "name": "shop", "dbname": "app-1", "user": "reader", "credential": "env:PGPERF_SECRET_SHOP", "production": True,
-        "allow_fixtures": True, "notes": NASTY, "groups": ["+ops", "readers"],
+        "allow_fixtures": True, "agent": "db1", "notes": NASTY, "groups": ["+ops", "readers"],
     },
     Target: {
         "route": "pooled", "host": "10.0.0.5", "port": 6432, "sslmode": "verify-full",

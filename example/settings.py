@@ -84,6 +84,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 PGPERF = {
     "BUILD_DIR": BASE_DIR / ".build",
     "PG_CONFIG": WHEEL / "bin" / "pg_config" if (WHEEL := installation()) else "",
+    "SECRETS_DIR": STACK.get("PGPERF_CREDENTIAL_DIR", ""),
     # The targets of the demo log in with alias:default over its Unix socket too; a directory is no host to allow.
     "ALLOWED_HOSTS": ["127.0.0.1", "localhost", *filter(None, [STACK.get("PGPERF_DB_SOCKET")])],
 }

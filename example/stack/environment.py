@@ -3,7 +3,9 @@
 from collections.abc import Collection
 from pathlib import Path
 
-from example.stack import postgres, redis_server
+from psycopg.conninfo import make_conninfo
+
+from example.stack import certificates, distance, pgbouncer, postgres, redis_server
 from example.stack.place import Place
 from example.stack.state import State
 
@@ -27,10 +29,17 @@ def environment(place: Place, state: State, parts: Collection[str]) -> dict[str,
         "PGPERF_PGBENCH": str(installation / "bin" / "pgbench"),
         "PGPERF_DSN_SOCKET": _dsn(state, place.socket_directory(), state.ports["postgres"]),
         "PGPERF_DSN_TCP": _dsn(state, "127.0.0.1", state.ports["postgres"]),
+        "PGPERF_CREDENTIAL_DIR": str(place.secrets()),
     }
+    for name in parts:
+        if name in (*pgbouncer.POOLINGS, *distance.DISTANCES):
+            env[f"PGPERF_{name.upper()}_PORT"] = str(state.ports[name])
+            env[f"PGPERF_DSN_{name.upper()}"] = _dsn(state, "127.0.0.1", state.ports[name])
     if "pgbouncer" in parts:
-        env["PGPERF_PGBOUNCER_PORT"] = str(state.ports["pgbouncer"])
-        env["PGPERF_DSN_PGBOUNCER"] = _dsn(state, "127.0.0.1", state.ports["pgbouncer"])
+        authority = str(place.secrets() / certificates.AUTHORITY)
+        env["PGPERF_DSN_PGBOUNCER_TLS"] = make_conninfo(
+            env["PGPERF_DSN_PGBOUNCER"], sslmode="verify-full", sslrootcert=authority
+        )
     if "redis" in parts:
         env["PGPERF_REDIS_PORT"] = str(state.ports["redis"])
         env["PGPERF_REDIS_URL"] = redis_server.url(state)
@@ -42,4 +51,5 @@ def environment(place: Place, state: State, parts: Collection[str]) -> dict[str,
 
 
 def _dsn(state: State, host: Path | str, port: int) -> str:
-    return f"host={host} port={port} dbname={postgres.DATABASE} user={postgres.ROLE} password={state.site_password}"
+    login = f"dbname={postgres.DATABASE} user={postgres.ROLE} password={state.site_password}"
+    return f"host={host} port={port} {login} sslmode=disable"

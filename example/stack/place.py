@@ -71,11 +71,21 @@ class Place:
 
     def secret_file(self, path: Path, text: str) -> Path:
         """Write a file that only the servers' user can read."""
+        self.own_file(path, text)
+        os.chown(path, self.account.uid, self.account.gid)
+        return path
+
+    def secrets(self) -> Path:
+        """What PGPERF['SECRETS_DIR'] names: passwords and certificates that our own processes read."""
+        path = self.own / "secrets"
+        path.mkdir(mode=0o700, exist_ok=True)
+        return path
+
+    def own_file(self, path: Path, text: str) -> None:
+        """Write a file that only we can read."""
         path.unlink(missing_ok=True)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(text)
-        os.chown(path, self.account.uid, self.account.gid)
-        return path
 
     def socket_directory(self) -> Path:
         """The Unix sockets' directory: the servers' user writes it, everybody may connect (and must log in)."""

@@ -4,8 +4,10 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 from psycopg import sql
@@ -16,19 +18,26 @@ from example.stack.part import Part
 from example.stack.place import Place
 from example.stack.process import guarded
 from example.stack.state import State
+from pgperf.rails import LIMITS, READ_ONLY
 
 SUPERUSER = "postgres"
 ROLE = DATABASE = "pgperf"
+READER = "pgperf_reader"
 
 SETTINGS = {
-    "max_connections": "100",
+    "max_connections": "400",  # a run may take a quarter of those that are free; 32 clients of both kinds need 65
     "shared_buffers": "128MB",
     "listen_addresses": "127.0.0.1",
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_line_prefix": "%m [%p] %q%u@%d %a ",
     "password_encryption": "scram-sha-256",
+    # Counting statements costs each of them: off, and switched on by diagnostic slices for their own sessions.
+    "shared_preload_libraries": "pg_stat_statements",
+    "pg_stat_statements.track": "none",
+    "compute_query_id": "off",
 }
+COUNTING = ("pg_stat_statements.track", "compute_query_id")
 
 
 def installation() -> Path:
@@ -61,22 +70,43 @@ def part(place: Place, state: State) -> Part:
     )
 
 
-def create_role_and_database(place: Place, state: State) -> None:
-    """The site's own login and database; tests need CREATEDB, environments of runs are read by pg_monitor."""
+def create_roles_and_database(place: Place, state: State) -> None:
+    """The site's own login and database, and a login that can only read.
+
+    Tests need CREATEDB; environments of runs are read by pg_monitor. The reader's sessions are on rails by its role:
+    a pooler takes their settings from nowhere else.
+    """
     with _connect(place, state) as connection:
-        if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [ROLE]).fetchone():
-            connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(ROLE)))
-        password = sql.Literal(state.site_password)
+        _create_role(connection, ROLE, "CREATEDB", state.site_password, ["pg_monitor"])
+        _create_role(connection, READER, "", state.reader_password, ["pg_monitor", "pg_read_all_data"])
+        for name, value in {READ_ONLY: "on", **LIMITS}.items():
+            words = sql.SQL("ALTER ROLE {} SET {} = {}")
+            connection.execute(words.format(sql.Identifier(READER), sql.Identifier(name), sql.Literal(value)))
         role = sql.Identifier(ROLE)
-        connection.execute(sql.SQL("ALTER ROLE {} LOGIN CREATEDB PASSWORD {}").format(role, password))
-        connection.execute(sql.SQL("GRANT pg_monitor TO {}").format(role))
         if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
             connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(DATABASE), role))
+        parameters = sql.SQL(", ").join(sql.Identifier(*name.split(".")) for name in COUNTING)
+        roles = sql.SQL(", ").join(map(sql.Identifier, (ROLE, READER)))
+        connection.execute(sql.SQL("GRANT SET ON PARAMETER {} TO {}").format(parameters, roles))
+    with _connect(place, state, DATABASE) as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
 
 
-def _connect(place: Place, state: State) -> psycopg.Connection:
+def _create_role(
+    connection: psycopg.Connection, name: str, options: LiteralString, password: str, groups: Iterable[str]
+) -> None:
+    role = sql.Identifier(name)
+    if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [name]).fetchone():
+        connection.execute(sql.SQL("CREATE ROLE {}").format(role))
+    words = sql.SQL("ALTER ROLE {} LOGIN {} PASSWORD {}")
+    connection.execute(words.format(role, sql.SQL(options), sql.Literal(password)))
+    for group in groups:
+        connection.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(group), role))
+
+
+def _connect(place: Place, state: State, database: str = "postgres") -> psycopg.Connection:
     return psycopg.connect(
-        host=str(place.socket_directory()), port=state.ports["postgres"], dbname="postgres", user=SUPERUSER,
+        host=str(place.socket_directory()), port=state.ports["postgres"], dbname=database, user=SUPERUSER,
         password=state.superuser_password, autocommit=True, connect_timeout=10,
     )  # fmt: skip
 

@@ -10,23 +10,26 @@ from types import TracebackType
 from typing import Self
 
 from example.env_file import write_env_file
-from example.stack import pgbouncer, postgres, redis_server, web
+from example.stack import distance, pgbouncer, postgres, redis_server, web
 from example.stack.environment import environment
 from example.stack.errors import StackError
 from example.stack.lock import Lock
 from example.stack.part import Part
 from example.stack.place import Place
+from example.stack.postgres import READER
 from example.stack.process import guarded, tail
 from example.stack.state import State
 
-SERVERS = ("postgres", "pgbouncer", "redis")
+SERVERS = ("postgres", "pgbouncer", "pgbouncer_transaction", *distance.DISTANCES, "redis")
 ALL = (*SERVERS, "worker", "site")
+#: In the order of their starts. A pooler that makes everybody wait is for those who ask for it by name.
+PARTS = ("postgres", *pgbouncer.POOLINGS, *distance.DISTANCES, "redis", "worker", "site")
 
 
 class Stack:
     """PostgreSQL and what else is asked for, running while the context lasts and never longer than this process.
 
-    `directory` is the stack's own: two stacks need two. `parts` is any of ALL that begins with postgres. With `keep`
+    `directory` is the stack's own: two stacks need two. `parts` is any of PARTS that begins with postgres. With `keep`
     the data stay for next time. `env` holds the variables by which settings, tests and benchmarks find everything.
     Raises StackError when a part does not start or the directory's stack is already running.
     """
@@ -57,9 +60,9 @@ class Stack:
         self.place.prepare()
         self._lock.take()
         self._remember()
-        for name in ALL:
+        for name in PARTS:
             if name in self.parts:
-                getattr(self, f"_start_{name}")()
+                self._start(name)
         write_env_file(self.place.own / "env", self.env)
 
     def stop(self) -> None:
@@ -78,6 +81,7 @@ class Stack:
         self.state = State.load(path)
         self.state.choose_ports(self.parts)
         self.state.save(path)
+        self.place.own_file(self.place.secrets() / READER, self.state.reader_password)
         self.env = environment(self.place, self.state, self.parts)
 
     def _run(self, part: Part) -> None:
@@ -85,22 +89,24 @@ class Stack:
         self.running.append(part)
         part.start()
 
-    def _start_postgres(self) -> None:
-        self._run(postgres.part(self.place, self.state))
-        postgres.create_role_and_database(self.place, self.state)
+    def _start(self, name: str) -> None:
+        if name == "worker":
+            self._set_up_site()
+        self._run(self._part(name))
+        if name == "postgres":
+            postgres.create_roles_and_database(self.place, self.state)
 
-    def _start_pgbouncer(self) -> None:
-        self._run(pgbouncer.part(self.place, self.state))
-
-    def _start_redis(self) -> None:
-        self._run(redis_server.part(self.place, self.state))
-
-    def _start_worker(self) -> None:
-        self._set_up_site()
-        self._run(web.worker(self.place.own, {**os.environ, **self.env}))
-
-    def _start_site(self) -> None:
-        self._run(web.site(self.place.own, {**os.environ, **self.env}, self.state.ports["site"]))
+    def _part(self, name: str) -> Part:
+        env = {**os.environ, **self.env}
+        if name in pgbouncer.POOLINGS:
+            return pgbouncer.part(self.place, self.state, name)
+        if name in distance.DISTANCES:
+            return distance.part(self.place, self.state, name)
+        if name == "worker":
+            return web.worker(self.place.own, env)
+        if name == "site":
+            return web.site(self.place.own, env, self.state.ports["site"])
+        return (postgres if name == "postgres" else redis_server).part(self.place, self.state)
 
     def _set_up_site(self) -> None:
         """Migrations, static files, the admin's user, the demo's targets and rows; idempotent, so at every start."""

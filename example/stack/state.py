@@ -24,6 +24,7 @@ class State:
 
     superuser_password: str = field(default_factory=_password, repr=False)
     site_password: str = field(default_factory=_password, repr=False)
+    reader_password: str = field(default_factory=_password, repr=False)
     redis_password: str = field(default_factory=_password, repr=False)
     admin_password: str = field(default_factory=_password, repr=False)
     django_secret_key: str = field(default_factory=lambda: secrets.token_urlsafe(48), repr=False)

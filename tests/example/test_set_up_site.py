@@ -1,9 +1,13 @@
 """Making the example site ready, once and again."""
 
+from pathlib import Path
+
 import pytest
 from django.contrib.auth import authenticate, get_user_model
 
 from example.books.management.commands.set_up_site import create_admin, register_targets
+from example.stack.postgres import READER
+from pgperf import credentials
 from pgperf.models import Database, Target
 
 pytestmark = pytest.mark.django_db
@@ -30,11 +34,23 @@ def test_the_demo_has_a_target_per_route_that_passes_its_own_checks(stack: dict[
         "socket": (stack["PGPERF_DB_SOCKET"], stack["PGPERF_DB_PORT"]),
         "tcp": ("127.0.0.1", stack["PGPERF_DB_PORT"]),
         "pgbouncer": ("127.0.0.1", stack["PGPERF_PGBOUNCER_PORT"]),
+        "pgbouncer_tls": ("127.0.0.1", stack["PGPERF_PGBOUNCER_PORT"]),
+        "pgbouncer_transaction": ("127.0.0.1", stack["PGPERF_PGBOUNCER_TRANSACTION_PORT"]),
+        "distance_05ms": ("127.0.0.1", stack["PGPERF_DISTANCE_05MS_PORT"]),
+        "distance_45ms": ("127.0.0.1", stack["PGPERF_DISTANCE_45MS_PORT"]),
     }
+
+
+def test_every_route_of_the_demo_resolves(stack: dict[str, str]) -> None:
+    database = register_targets(stack)
+    routes = credentials.resolve(database, [target.route for target in database.targets.all()])
+    users = {route.user for name, route in routes.items() if name != "pgbouncer_transaction"}
+    assert (users, routes["pgbouncer_transaction"].user) == ({stack["PGPERF_DB_USER"]}, READER)
+    assert Path(routes["pgbouncer_tls"].sslrootcert).exists()
 
 
 def test_ports_that_moved_are_put_right(stack: dict[str, str]) -> None:
     register_targets(stack)
     register_targets({**stack, "PGPERF_DB_PORT": "5999"})
     assert Target.objects.get(route="tcp").port == 5999
-    assert Target.objects.count() == 3
+    assert Target.objects.count() == 7

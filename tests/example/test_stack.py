@@ -4,17 +4,30 @@ import os
 import socket
 import stat
 import threading
+import time
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 from redis import Redis
 
-from example.stack import Stack, StackError, postgres
+from example.stack import SERVERS, Stack, StackError, certificates, postgres
 from example.stack.place import Place
+from example.stack.postgres import READER
 from example.stack.state import State
+from pgperf import rails
+from pgperf.records import Route
 
-ROUTES = ["PGPERF_DSN_SOCKET", "PGPERF_DSN_TCP", "PGPERF_DSN_PGBOUNCER"]
+ROUTES = [
+    "PGPERF_DSN_SOCKET",
+    "PGPERF_DSN_TCP",
+    "PGPERF_DSN_PGBOUNCER",
+    "PGPERF_DSN_PGBOUNCER_TLS",
+    "PGPERF_DSN_PGBOUNCER_TRANSACTION",
+    "PGPERF_DSN_DISTANCE_05MS",
+    "PGPERF_DSN_DISTANCE_45MS",
+]
 
 
 def one(dsn: str, statement: str) -> object:
@@ -36,6 +49,66 @@ def test_a_wrong_password_is_refused_on_every_route(stack: dict[str, str], route
         one(dsn, "SELECT 1")
 
 
+def test_one_pooler_serves_with_tls_and_without(stack: dict[str, str]) -> None:
+    for name, encrypted in (("PGPERF_DSN_PGBOUNCER", False), ("PGPERF_DSN_PGBOUNCER_TLS", True)):
+        with psycopg.connect(stack[name]) as connection:
+            assert connection.pgconn.ssl_in_use == encrypted
+
+
+def test_the_poolers_certificate_is_its_own_authoritys(stack: dict[str, str], tmp_path: Path) -> None:
+    """Another stack's authority vouches for another stack's pooler."""
+    place = Place(tmp_path / "other")
+    place.prepare()
+    try:
+        other = make_conninfo(stack["PGPERF_DSN_PGBOUNCER_TLS"], sslrootcert=str(certificates.ensure(place)))
+        with pytest.raises(psycopg.OperationalError, match="certificate verify failed"):
+            one(other, "SELECT 1")
+    finally:
+        place.remove()
+
+
+def test_certificates_are_made_once_and_again_before_they_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path / "own")
+    place.prepare()
+    try:
+        first = certificates.ensure(place).read_bytes()
+        assert certificates.ensure(place).read_bytes() == first
+        monkeypatch.setattr(certificates, "RENEW_BEFORE", certificates.LIFETIME)
+        assert certificates.ensure(place).read_bytes() != first
+    finally:
+        place.remove()
+
+
+def test_the_pooler_by_transaction_gives_a_session_back(stack: dict[str, str]) -> None:
+    """A client that is in no transaction holds no server connection: two clients share the one there is."""
+    with (
+        psycopg.connect(stack["PGPERF_DSN_PGBOUNCER_TRANSACTION"], autocommit=True) as first,
+        psycopg.connect(stack["PGPERF_DSN_PGBOUNCER_TRANSACTION"], autocommit=True) as second,
+    ):
+        pids = [each.execute("SELECT pg_backend_pid()").fetchone() for each in (first, second)]
+    assert pids[0] == pids[1]
+
+
+def test_the_reader_cannot_write_and_keeps_to_the_rails(stack: dict[str, str]) -> None:
+    password = (Path(stack["PGPERF_CREDENTIAL_DIR"]) / READER).read_text()
+    port = int(stack["PGPERF_PGBOUNCER_TRANSACTION_PORT"])
+    route = Route(
+        "pooled", "127.0.0.1", port, stack["PGPERF_DB_NAME"], READER, password, pooler="transaction"
+    )
+    railed, access = rails._on_rails(route, rails.Demand.PROOF)
+    assert railed == route
+    assert not access.can_write
+
+
+def test_a_far_database_is_a_round_trip_further_away(stack: dict[str, str]) -> None:
+    with psycopg.connect(stack["PGPERF_DSN_DISTANCE_45MS"], autocommit=True) as connection:
+        began = time.monotonic()
+        connection.execute("SELECT 1")
+        assert time.monotonic() - began >= 0.045
+
+
 def test_redis_answers_only_with_its_password(stack: dict[str, str]) -> None:
     assert Redis.from_url(stack["PGPERF_REDIS_URL"]).ping()
     with socket.create_connection(("127.0.0.1", int(stack["PGPERF_REDIS_PORT"])), timeout=10) as stranger:
@@ -44,8 +117,10 @@ def test_redis_answers_only_with_its_password(stack: dict[str, str]) -> None:
 
 
 def test_two_stacks_run_side_by_side(stack: dict[str, str], tmp_path: Path) -> None:
-    with Stack(tmp_path / "other", keep=False) as other:
+    with Stack(tmp_path / "other", [*SERVERS, "pgbouncer_one"], keep=False) as other:
         assert one(other.env["PGPERF_DSN_TCP"], "SELECT 1") == 1
+        assert one(other.env["PGPERF_DSN_PGBOUNCER_ONE"], "SELECT 1") == 1
+        assert "PGPERF_DSN_PGBOUNCER_ONE" not in stack
         for port in ("PGPERF_DB_PORT", "PGPERF_PGBOUNCER_PORT", "PGPERF_REDIS_PORT"):
             assert other.env[port] != stack[port]
 

@@ -11,6 +11,9 @@ from django.core.management.base import BaseCommand
 
 from example.books.measured import register_benchmarks
 from example.books.shelves import fill_shelves
+from example.stack.certificates import AUTHORITY
+from example.stack.distance import DISTANCES
+from example.stack.postgres import READER
 from pgperf.models import Database, Target
 
 
@@ -49,13 +52,28 @@ def register_targets(env: Mapping[str, str]) -> Database:
             "notes": "The example site's own PostgreSQL.",
         },
     )
-    port, pooler_port = int(env["PGPERF_DB_PORT"]), int(env["PGPERF_PGBOUNCER_PORT"])
-    routes = {
-        "socket": {"host": env["PGPERF_DB_SOCKET"], "port": port},
-        "tcp": {"host": "127.0.0.1", "port": port},
-        "pgbouncer": {"host": "127.0.0.1", "port": pooler_port, "pooler": Target.Pooler.SESSION},
-    }
-    for route, address in routes.items():
-        values = {"sslmode": Target.SSLMode.DISABLE, **address}
-        Target.objects.update_or_create(database=database, route=route, defaults=values)
+    for route, values in routes(env).items():
+        defaults = {"sslmode": Target.SSLMode.DISABLE, "host": "127.0.0.1", **values}
+        Target.objects.update_or_create(database=database, route=route, defaults=defaults)
     return database
+
+
+def routes(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Every route of the stack, with what its Target says. A login that can only read goes where a pooler hands its
+    server connections from transaction to transaction: what one client changed of a session, the next would find.
+    """
+    port, pooler = int(env["PGPERF_DB_PORT"]), int(env["PGPERF_PGBOUNCER_PORT"])
+    session = {"port": pooler, "pooler": Target.Pooler.SESSION}
+    return {
+        "socket": {"host": env["PGPERF_DB_SOCKET"], "port": port},
+        "tcp": {"port": port},
+        "pgbouncer": session,
+        "pgbouncer_tls": {**session, "sslmode": Target.SSLMode.VERIFY_FULL, "sslrootcert": AUTHORITY},
+        "pgbouncer_transaction": {
+            "port": int(env["PGPERF_PGBOUNCER_TRANSACTION_PORT"]),
+            "pooler": Target.Pooler.TRANSACTION,
+            "user": READER,
+            "credential": f"file:{READER}",
+        },
+        **{name: {"port": int(env[f"PGPERF_{name.upper()}_PORT"])} for name in DISTANCES},
+    }

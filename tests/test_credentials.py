@@ -79,7 +79,7 @@ def test_or_where_settings_allow(aliases: dict[str, Any], settings: Any) -> None
         ("env:PGPERF_SECRET_MISSING", "app", "credential: PGPERF_SECRET_MISSING is not set"),
         ("env:HOME", "app", "credential: the variable's name must start with PGPERF_SECRET_"),
         ("env:PGPERF_SECRET_X", "", "user: "),
-        ("file:x", "app", "credential: a file needs PGPERF"),
+        ("file:x", "app", "credential: no file 'x' in PGPERF"),
         ("file:x", "", "user: "),
         ("postgres://app:pw@host/db", "app", "credential: "),
         ("", "app", "credential: "),
@@ -208,7 +208,10 @@ def test_certificates_elsewhere_are_not_found(aliases: dict[str, Any], secrets_d
         resolve(verifying(name))
 
 
-def test_certificates_need_the_directory(aliases: dict[str, Any]) -> None:
+def test_files_need_the_directory(aliases: dict[str, Any], settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "SECRETS_DIR": ""}
+    with pytest.raises(CredentialError, match=r"^credential: a file needs PGPERF\['SECRETS_DIR'\]"):
+        resolve(database("file:x", user="app", name="secret"))
     with pytest.raises(CredentialError, match=r"^sslrootcert: a file needs PGPERF\['SECRETS_DIR'\]"):
         resolve(verifying("ca.crt"))
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext_lazy as _
 
 from pgperf import definitions, rails
@@ -13,6 +12,7 @@ from pgperf.models import Benchmark, Database, Worker
 from pgperf.records import Definition, Plan
 from pgperf.reports import figures
 from pgperf.reports.charts import layer_title
+from pgperf.reports.headroom import Need, headroom
 from pgperf.reports.run import live_workers
 from pgperf.runner.plan import make_plan
 from pgperf.runner.preflight import Estimate, estimate
@@ -39,7 +39,7 @@ class Preview:
     estimate: Estimate | None = None
     quick_time: str = ""
     full_time: str = ""
-    memory: str = ""
+    needs: tuple[Need, ...] = ()
     access: tuple[str, ...] = ()  # what the login must not be able to do, or may be able to
 
 
@@ -60,7 +60,9 @@ def preview(benchmark: Benchmark, database: Database, *, quick: bool) -> Preview
         }
     except PgperfError as error:
         return Preview(**shape, refusal=str(error))
-    return Preview(**shape, **_numbers(plans, quick), access=_access(database, plans[quick].definition))
+    return Preview(
+        **shape, **_numbers(plans, quick, database), access=_access(database, plans[quick].definition)
+    )
 
 
 def skipped_layers(benchmark: Benchmark, workers: list[Worker]) -> dict[str, str]:
@@ -107,12 +109,12 @@ def _definition(benchmark: Benchmark, database: Database, quick: bool) -> Defini
     return definitions.freeze(benchmark, database, definitions.Overrides(quick=quick))
 
 
-def _numbers(plans: dict[bool, Plan], quick: bool) -> dict[str, Any]:
+def _numbers(plans: dict[bool, Plan], quick: bool, database: Database) -> dict[str, Any]:
     needs = {length: estimate(plan) for length, plan in plans.items()}
     return {
         "variants": len(plans[quick].variants),
         "estimate": needs[quick],
         "quick_time": figures.seconds(needs[True].seconds),
         "full_time": figures.seconds(needs[False].seconds),
-        "memory": filesizeformat(needs[quick].memory_bytes),
+        "needs": tuple(headroom(needs[quick], database)),
     }

@@ -12,7 +12,8 @@ _MEGABYTES = {"libpq": 8, "fake": 20, "psycopg2": 30, "psycopg": 40}
 _START_SECONDS = {"libpq": 0.02, "fake": 0.08, "psycopg2": 0.1, "psycopg": 0.2}
 _DJANGO_MEGABYTES, _DJANGO_START_SECONDS = 75, 0.4
 _ASSUMED_WINDOW_MS = 50
-_MEMORY_SHARE = 0.5
+#: Of the memory that is free, what the clients may take.
+MEMORY_SHARE = 0.5
 _FIXED_SECONDS = 2.0
 
 
@@ -95,7 +96,7 @@ def _problem(need: Estimate, headroom: Headroom, connection_share: float, max_se
             f"({connection_share:.0%} of {headroom.free_connections} free slots); "
             "choose fewer routes, layers or clients"
         )
-    if need.memory_bytes > headroom.memory_bytes * _MEMORY_SHARE:
+    if need.memory_bytes > headroom.memory_bytes * MEMORY_SHARE:
         return (
             f"memory: the clients need about {need.memory_bytes >> 20} MiB, half of what is free is "
             f"{headroom.memory_bytes >> 21} MiB; choose fewer clients or layers"

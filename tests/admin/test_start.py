@@ -44,6 +44,8 @@ def test_it_shows_what_will_run(admin_page: Client, page: str, database: Databas
         "skipped: not installed",
         "pgperf@localhost",
         "Connections",
+        "must be free",
+        "the worker, before it starts",
         "about ",
     ):
         assert expected in text
@@ -149,6 +151,16 @@ def test_what_cannot_run_is_said_on_the_form(admin_page: Client, page: str, data
     assert response.status_code == 200
     assert "has no enabled target" in response.content.decode()
     assert not Run.objects.exists()
+
+
+def test_what_the_worker_would_refuse_is_told_before(
+    admin_page: Client, page: str, database: Database, settings: Any
+) -> None:
+    """Told, not forbidden: the other length may fit, and a setting of the worker's may differ."""
+    settings.PGPERF = {**settings.PGPERF, "MAX_RUN_SECONDS": 1}
+    text = admin_page.get(page).content.decode()
+    assert "the worker refuses this run" in text
+    assert not re.search(r'<button type="submit" class="default"[^>]*disabled', text)
 
 
 def test_run_again_is_filled_in(admin_page: Client, page: str, database: Database) -> None:

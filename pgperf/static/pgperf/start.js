@@ -14,9 +14,8 @@
         });
     }
     form.addEventListener("submit", () => {
-        setTimeout(() => form.querySelectorAll("[type=submit]").forEach((button) => (button.disabled = true)));
-    });
-    window.addEventListener("pageshow", () => {
-        form.querySelectorAll("[type=submit]").forEach((button) => (button.disabled = false));
+        const open = form.querySelectorAll("[type=submit]:enabled");
+        setTimeout(() => open.forEach((button) => (button.disabled = true)));
+        window.addEventListener("pageshow", () => open.forEach((button) => (button.disabled = false)));
     });
 })();

@@ -1,0 +1,83 @@
+"""What a run will take beside what it may take: what this page knows, and what only the worker finds out.
+
+The page has the plan and the settings. How many connections the server has free, and how much memory the worker's
+machine has, the worker asks before anything starts, and refuses with the numbers; an earlier run may tell the limit.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext as _
+
+from pgperf.conf import get_settings
+from pgperf.models import Database, Run
+from pgperf.reports import figures
+from pgperf.runner.preflight import MEMORY_SHARE, Estimate
+
+
+@dataclass(frozen=True)
+class Need:
+    """One thing a run takes. `asked`: who looks whether it is there. `problem`: why it will be refused, or ""."""
+
+    title: str
+    takes: str
+    may_take: str
+    asked: str
+    problem: str = ""
+
+
+def headroom(need: Estimate, database: Database) -> list[Need]:
+    """Connections, memory and time of a run on the database."""
+    return [_connections(need, database), _memory(need), _time(need)]
+
+
+def _connections(need: Estimate, database: Database) -> Need:
+    share, limit = get_settings().CONNECTION_SHARE, _limit(database)
+    free = ceil(need.connections / share) if share else need.connections
+    may_take = _("%(share)s of the server's free ones: %(free)d must be free") % {
+        "share": _percent(share), "free": free,
+    }  # fmt: skip
+    if limit is None:
+        return Need(_("Connections"), str(need.connections), may_take, _by_worker())
+    told = _("the last run here found room for %d in all") % limit
+    problem = _(
+        "%(free)d connections must be free, and %(told)s: unless it has more now, the worker refuses this run."
+    )
+    return Need(
+        _("Connections"), str(need.connections), may_take, f"{_by_worker()}; {told}",
+        problem % {"free": free, "told": told} if free > limit else "",
+    )  # fmt: skip
+
+
+def _memory(need: Estimate) -> Need:
+    free = filesizeformat(need.memory_bytes / MEMORY_SHARE)
+    may_take = _("%(share)s of what the worker's machine has free: %(free)s must be") % {
+        "share": _percent(MEMORY_SHARE), "free": free,
+    }  # fmt: skip
+    return Need(_("Memory"), filesizeformat(need.memory_bytes), may_take, _by_worker())
+
+
+def _time(need: Estimate) -> Need:
+    most = get_settings().MAX_RUN_SECONDS
+    takes = _("about %s") % figures.seconds(need.seconds)
+    problem = _("This takes longer than PGPERF['MAX_RUN_SECONDS'] allows: the worker refuses this run.")
+    return Need(
+        _("Time"), takes, figures.seconds(most), _("this page"), problem if need.seconds > most else ""
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{figures.whole(round(share * 100))} %"
+
+
+def _by_worker() -> str:
+    return _("the worker, before it starts")
+
+
+def _limit(database: Database) -> int | None:
+    """The server's max_connections as the last finished run on the database found it."""
+    done = Run.objects.filter(database=database, status=Run.Status.DONE).order_by("-pk")
+    found = done.values_list("environment", flat=True).first() or {}
+    told = str(((found.get("server") or {}).get("settings") or {}).get("max_connections", ""))
+    return int(told) if told.isascii() and told.isdigit() else None

@@ -1,0 +1,67 @@
+"""What a run takes beside what it may take, before anybody has looked."""
+
+from typing import Any
+
+import pytest
+
+from pgperf.models import Database, Run
+from pgperf.reports.headroom import Need, headroom
+from pgperf.runner.preflight import Estimate
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def database() -> Database:
+    return factories.make_database()
+
+
+def needs(database: Database, seconds: float = 84.0, connections: int = 18) -> list[Need]:
+    return headroom(Estimate(seconds, connections, 900 << 20), database)
+
+
+def test_without_a_run_before_it_the_worker_has_to_look(database: Database) -> None:
+    connections, memory, time = needs(database)
+    assert (connections.takes, connections.may_take) == (
+        "18",
+        "25 % of the server's free ones: 72 must be free",
+    )
+    assert connections.asked == memory.asked == "the worker, before it starts"
+    assert memory.may_take == "50 % of what the worker's machine has free: 1.8\xa0GB must be"
+    assert (time.takes, time.may_take, time.asked) == ("about 1 min 24 s", "30 min 0 s", "this page")
+    assert not any(need.problem for need in (connections, memory, time))
+
+
+@pytest.mark.parametrize(("connections", "refused"), [(25, False), (26, True)])
+def test_an_earlier_run_tells_how_many_there_are(database: Database, connections: int, refused: bool) -> None:
+    run = factories.make_results(factories.make_run(database=database))
+    assert run.environment["server"]["settings"]["max_connections"] == "100"
+    (need, *_others) = needs(database, connections=connections)
+    assert "found room for 100 in all" in need.asked
+    assert bool(need.problem) == refused
+    assert not refused or need.problem.startswith(
+        "104 connections must be free, and the last run here found room"
+    )
+
+
+@pytest.mark.parametrize(
+    "environment", [{}, {"server": None}, {"server": {"settings": {"max_connections": None}}}]
+)
+def test_what_an_earlier_run_did_not_tell_is_not_known(
+    database: Database, environment: dict[str, Any]
+) -> None:
+    factories.make_run(database=database, environment=environment)
+    assert needs(database)[0].asked == "the worker, before it starts"
+
+
+def test_a_run_elsewhere_or_one_that_failed_tells_nothing(database: Database) -> None:
+    environment = factories.ENVIRONMENT
+    factories.make_run(database=factories.make_database("other"), environment=environment)
+    factories.make_run(Run.Status.FAILED, database=database, environment=environment)
+    assert needs(database)[0].asked == "the worker, before it starts"
+
+
+def test_what_takes_too_long_is_known_at_once(database: Database) -> None:
+    assert needs(database, seconds=1800)[2].problem == ""
+    assert "MAX_RUN_SECONDS" in needs(database, seconds=1801)[2].problem

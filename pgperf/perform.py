@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import Error, connections, router, transaction
 
-from pgperf import credentials, fixtures, layers, rails, rights, runs, store
+from pgperf import confirming, credentials, fixtures, layers, rails, rights, runs, store
 from pgperf.analysis.summary import summarise
 from pgperf.conf import get_settings
 from pgperf.exceptions import CredentialError, FenceLost, PgperfError, RunCancelled
@@ -141,6 +141,8 @@ class _Job:
                 runs.finish(run)
                 store.save_facts(run, {**outcome.environment, **self.access}, outcome.timings)
                 store.save_summary(run, summary, skipped=dict(plan.skipped), partial=False)
+                if found := confirming.tested(run):
+                    store.save_verdict(*found)
 
         _end_once(run, Run.Status.DONE, store_all)
 

@@ -13,6 +13,7 @@ from itertools import product
 from typing import Any
 
 from pgperf import catalog, statement
+from pgperf.catalog.light import LIGHT
 from pgperf.exceptions import ClientFailed, PreflightRefused
 from pgperf.records import Definition, Plan, Route, Workload
 from pgperf.runner.monitor import Monitor
@@ -75,7 +76,7 @@ def is_free(work: Workload) -> bool:
 def is_catalog(work: Workload) -> bool:
     """Is it, word for word, one that ships with pgperf?"""
     bare = replace(work, statements=(), other_statements=())
-    return bare in [benchmark.workload for benchmark in catalog.BENCHMARKS.values()]
+    return bare in [LIGHT, *(benchmark.workload for benchmark in catalog.BENCHMARKS.values())]
 
 
 def demand(work: Workload, pooler: str, production: bool, connect: str = "persistent") -> Demand:

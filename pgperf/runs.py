@@ -89,7 +89,7 @@ def request_confirmation(
     confirmed: str = "",
     note: Callable[[Run], None] | None = None,
 ) -> Run:
-    """Queue a run of `definition` that puts the verdict on one of another run's variants to the test, else as `request`."""
+    """Queue a run of `definition` that puts a verdict of another run to the test; the rest is as for `request`."""
     if token and (known := _runs().filter(request_token=token).first()):
         return known
     if origin.database is None:

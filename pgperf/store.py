@@ -36,6 +36,12 @@ def save_summary(run: Run, summary: Mapping[str, Any], **more: Any) -> None:
         _update(run, summary=finite({**rest, **more}), analysis_version=summary["analysis_version"])
 
 
+def save_verdict(row: VariantResult, verdict: Mapping[str, Any]) -> None:
+    """Replace a variant's verdict, of a run that ended, by what a test made of it."""
+    own = VariantResult.objects.using(router.db_for_write(Run)).filter(pk=row.pk)
+    own.update(verdict=finite(verdict))
+
+
 def load_blocks(run: Run) -> list[VariantBlock]:
     """The finished blocks of a run, as they were measured, in the order of their blocks."""
     rows = (

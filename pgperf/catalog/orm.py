@@ -34,3 +34,8 @@ def site_by_domain(domain: str) -> Site:
 @workload("pgperf.sites_by_name")
 def sites_by_name(name: str) -> list[Site]:
     return list(Site.objects.filter(name=name))
+
+
+@workload("pgperf.light")
+def light() -> list[Site]:
+    return list(Site.objects.raw("SELECT 1 AS id"))

@@ -1,0 +1,140 @@
+"""What do 32 clients cost before they measure anything: memory of the C client, start-up of the ORM's?
+
+    python -m benchmarks.many_clients [--clients 32] [--starts 5] [--quick]
+
+On two processors (the first two of those there are), against the embedded stack's PostgreSQL over the local socket, by
+the code that starts the clients of a run. Memory is the proportional set size (PSS) of each C client, from
+/proc/PID/smaps_rollup: standing by, after a slice of the usual length that all drive together, and after the longest
+one (5 s). Start-up is the wall time from the first spawn until all clients of the ORM are connected and have run the
+query, again and again. The bars: no C client above 4 MiB after either slice; every start of the ORM's clients under
+20 s. `--quick`: one start, under a minute.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.example_site import ROOT
+from example.stack import Stack
+from pgperf import wire
+from pgperf.build import build
+from pgperf.catalog import FIXTURES
+from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
+from pgperf.records import Definition, Route, Variant
+from pgperf.runner.group import Group, started
+from pgperf.runner.monitor import Monitor
+
+PROCESSORS = 2
+MOST_MIB, MOST_START_S = 4.0, 20.0
+_MIB = 1 << 20
+_USUAL_MS, _LONGEST_MS, _LEAD_IN_MS = 50, 5000, 50
+_ARM_NS = 200_000_000
+
+
+def main() -> int:
+    options = _options()
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:PROCESSORS])
+    with Stack(ROOT / ".stack" / "many-clients", parts=["postgres"], keep=False) as stack:
+        build_dir = str(build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent)
+        crowd = _Crowd(_route(stack.env), build_dir, options.clients)
+        memory = _memory_of_c(crowd)
+        starts, orm_mib = _starts_of_orm(crowd, options.starts)
+    held = _print_memory(memory), _print_starts(starts, orm_mib)
+    print(
+        f"verdict: the bar {'holds' if all(held) else 'does NOT hold'} ({options.clients} clients: at most"
+        f" {MOST_MIB:.0f} MiB for each C client, the ORM's ready in under {MOST_START_S:.0f} s)"
+    )
+    return 0 if all(held) else 1
+
+
+class _Crowd:
+    """Clients of one layer, standing by as a run's do."""
+
+    def __init__(self, route: Route, build_dir: str, clients: int) -> None:
+        self._route, self._build_dir, self._clients = route, build_dir, clients
+        with Monitor(route, "pgperf-fixture") as monitor:
+            for statement in FIXTURES[SITE_BY_DOMAIN.fixture].create:
+                monitor.query(statement)
+
+    @contextmanager
+    def of(self, layer: str) -> Iterator[Group]:
+        definition = Definition("many-clients", SITE_BY_DOMAIN, (layer,), (self._route.name,))
+        variant = Variant(
+            SITE_BY_DOMAIN.name, layer, "simple", self._route.name, self._clients, "persistent", "scheduler"
+        )
+        routes = {self._route.name: self._route}
+        named = [(variant, "pgperf-many")]
+        with started(definition, named, routes, self._build_dir, cold=False, cpus=None) as (group,):
+            yield group
+
+
+def _memory_of_c(crowd: _Crowd) -> dict[str, list[float]]:
+    """MiB of each C client by what it has done."""
+    with crowd.of("libpq") as group:
+        found = {"standing by": _pss_mib(group)}
+        for words, window_ms in (("after a usual slice", _USUAL_MS), ("after the longest", _LONGEST_MS)):
+            start = time.monotonic_ns() + _ARM_NS
+            group.run(wire.Slice(1, start, 10, _LEAD_IN_MS * 1_000_000, window_ms * 1_000_000))
+            found[f"{words}, {window_ms} ms"] = _pss_mib(group)
+    return found
+
+
+def _starts_of_orm(crowd: _Crowd, times: int) -> tuple[list[float], float]:
+    """Seconds of each start, and the MiB that all clients of the last one hold together."""
+    seconds, mib = [], 0.0
+    for _ in range(times):
+        began = time.monotonic()
+        with crowd.of("django_orm") as group:
+            seconds.append(time.monotonic() - began)
+            mib = sum(_pss_mib(group))
+    return seconds, mib
+
+
+def _pss_mib(group: Group) -> list[float]:
+    """Of each client, its pages that others hold as well counted in part."""
+    rolled = [Path(f"/proc/{client.pid}/smaps_rollup").read_text() for client in group.clients]
+    lines = (line for text in rolled for line in text.splitlines() if line.startswith("Pss:"))
+    return [int(line.split()[1]) * 1024 / _MIB for line in lines]
+
+
+def _print_memory(found: dict[str, list[float]]) -> bool:
+    print(f"{'PSS of a C client, MiB':<32} {'smallest':>9} {'median':>9} {'largest':>9} {'bar':>6}")
+    for words, mib in found.items():
+        print(
+            f"{words:<32} {min(mib):>9.2f} {statistics.median(mib):>9.2f} {max(mib):>9.2f} {MOST_MIB:>6.0f}"
+        )
+    return max(max(mib) for mib in found.values()) <= MOST_MIB
+
+
+def _print_starts(seconds: Sequence[float], mib: float) -> bool:
+    print(f"\n{'the ORM, all ready after, s':<32} {'shortest':>9} {'median':>9} {'longest':>9} {'bar':>6}")
+    low, middle, high = min(seconds), statistics.median(seconds), max(seconds)
+    print(f"{f'{len(seconds)} starts':<32} {low:>9.2f} {middle:>9.2f} {high:>9.2f} {MOST_START_S:>6.0f}")
+    print(f"together they then hold {mib:.0f} MiB\n")
+    return high < MOST_START_S
+
+
+def _route(env: dict[str, str]) -> Route:
+    login = (env["PGPERF_DB_NAME"], env["PGPERF_DB_USER"], env["PGPERF_DB_PASSWORD"])
+    return Route("socket", env["PGPERF_DB_SOCKET"], int(env["PGPERF_DB_PORT"]), *login)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--starts", type=int, help="of the ORM's clients (5; quick: 1)")
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    options.starts = options.starts or (1 if options.quick else 5)
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -179,6 +179,10 @@ class Plan:
 class SliceRecord:
     """One slice of one variant, its clients merged. CPU times cover lead-in and window of all clients.
 
+    They are what the processes spent in `elapsed_ns`, a few milliseconds longer than lead-in and window. `*_wait_ns`:
+    ready but waiting for a processor. `*_most_ns`: what the busiest process spent. `auxiliary_ns`: PostgreSQL's own
+    processes. `runner_ns`: the process that measures. `host_ns`: the whole machine, summed over its processors.
+
     `us_per_op` is the mean time one client spent on one operation inside the window, no operation counted as longer
     than the slice's 99th percentile. `user_ns`/`sys_ns` are the
     clients' own account; `client_ns`, `server_ns`, `pooler_ns` the scheduler's (null: not visible from here).
@@ -199,6 +203,17 @@ class SliceRecord:
     pooler_ns: int | None = None
     started_ns: int = 0
     disturbed: str = ""  # why this slice should be read with care; never silently dropped
+    elapsed_ns: int | None = None
+    host_ns: int | None = None
+    iowait_ns: int | None = None
+    steal_ns: int | None = None
+    runner_ns: int | None = None
+    auxiliary_ns: int | None = None
+    client_wait_ns: int | None = None
+    client_most_ns: int | None = None
+    server_wait_ns: int | None = None
+    server_most_ns: int | None = None
+    pooler_wait_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -217,6 +232,9 @@ class VariantBlock:
     latency_sum_sq: float = 0.0
     latency_min_ns: int = 0
     latency_max_ns: int = 0
+    books: dict[str, Any] = field(default_factory=dict)  # runner.books: a census of all, the variant's tally
+    diagnosis: dict[str, Any] = field(default_factory=dict)  # what runner.diagnosis saw; last block only
+    top: dict[str, Any] = field(default_factory=dict)  # processes in the same diagnostic slice
 
 
 @dataclass(frozen=True)
@@ -228,12 +246,7 @@ class Timings:
     warm_up_s: float
     pilot_s: float
     slices_s: float  # lead-ins and windows
+    diagnosis_s: float = 0.0  # diagnostic slices, after the timed rounds of the last block
 
     def to_json(self) -> dict[str, float]:
         return asdict(self)
-    books: dict[str, Any] = field(
-        default_factory=dict
-    )  # runner.books: the block's census, the variant's tally
-    diagnosis: dict[str, Any] = field(default_factory=dict)  # what runner.diagnosis saw; last block only
-    top: dict[str, Any] = field(default_factory=dict)  # processes in the same diagnostic slice
-    diagnosis_s: float = 0.0  # diagnostic slices, after the timed rounds of the last block

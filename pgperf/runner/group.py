@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from pgperf import layers, sql, wire
 from pgperf.records import Definition, Route, SliceRecord, Variant, Workload
-from pgperf.runner import cpu, placement
+from pgperf.runner import placement
+from pgperf.runner.books import Page, Staff, Tally
+from pgperf.runner.host import Host
 from pgperf.runner.launch import ClientProcess, Surroundings, login, surroundings_of_site
 from pgperf.runner.plan import sharing
 
@@ -26,11 +28,13 @@ _PATIENCE = 4
 _STARTING = 16
 #: Between arming several clients and their common start, and what each of them adds.
 _ARM_NS, _ARM_EACH_NS = 20_000_000, 500_000
+#: What opening the books of armed clients may take, and what each of them adds.
+_READ_NS, _READ_EACH_NS = 2_000_000, 150_000
 
 
 @dataclass
 class Group:
-    """All clients of a variant, connected and standing by. `server_pids`/`pooler_pid`: what works for them, if seen.
+    """All clients of a variant, connected and standing by. The `*_pids`: what works for them, if seen.
 
     A group that shares has the first of the clients that belong to its `owner`.
     """
@@ -43,6 +47,8 @@ class Group:
     server_pids: list[int] = field(default_factory=list)
     pooled: bool = False  # is there a pooler on its route?
     pooler_pid: int | None = None
+    auxiliary_pids: list[int] = field(default_factory=list)  # the server's own processes
+    tally: Tally = field(default_factory=Tally)
     op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
 
     @property
@@ -84,25 +90,27 @@ class Group:
         raw = [c.read_bytes(r.nbytes, _SLICE_GRACE_S) for c, r in zip(self.clients, replies, strict=True)]
         return replies, [np.frombuffer(data, dtype="<u8") for data in raw]
 
-    def cpu_ns(self) -> tuple[int | None, int | None, int | None]:
-        """Processor time so far of clients, server backends, pooler."""
-        return cpu.run_ns(c.pid for c in self.clients), cpu.run_ns(self.server_pids), self._pooler_ns()
+    def staff(self) -> Staff:
+        """Who works for it. A direct route has no pooler."""
+        pooler = [self.pooler_pid] if self.pooler_pid else None
+        return Staff(
+            client=[client.pid for client in self.clients],
+            server=self.server_pids or None,
+            pooler=pooler if self.pooled else (),
+            auxiliary=self.auxiliary_pids or None,
+        )
 
-    def _pooler_ns(self) -> int | None:
-        """A direct route has no pooler, so its pooler takes no time; one that cannot be seen takes an unknown time."""
-        if not self.pooled:
-            return 0
-        return cpu.run_ns([self.pooler_pid]) if self.pooler_pid else None
 
-
-def measure(group: Group, request: wire.Slice, round_: int, position: int) -> tuple[SliceRecord, Durations]:
-    """One slice of a variant: its record, and the durations (ns) that count."""
-    before = group.cpu_ns()
+def measure(
+    group: Group, request: wire.Slice, round_: int, position: int, host: Host | None = None
+) -> tuple[SliceRecord, Durations]:
+    """One slice of a variant: its record, and the durations (ns) that count. Without a host no books are kept."""
     started_ns = time.monotonic_ns()
-    if len(group.clients) > 1:
-        request = request._replace(start_ns=time.monotonic_ns() + _arm_ns(group))
-    replies, durations = group.run(request)
-    spent = [cpu.elapsed(a, b) for a, b in zip(before, group.cpu_ns(), strict=True)]
+    request, page = _begun(group, request, host)
+    replies, durations = group.collect(request)
+    entry = page.close() if page else None
+    if entry:
+        group.tally.add(entry)
     window = Window.of(request, replies, durations)
     record = SliceRecord(
         round=round_,
@@ -115,11 +123,9 @@ def measure(group: Group, request: wire.Slice, round_: int, position: int) -> tu
         ops_per_s=window.ops / window.length_ns * 1e9 if window.length_ns else 0.0,
         user_ns=sum(r.user_ns for r in replies),
         sys_ns=sum(r.sys_ns for r in replies),
-        client_ns=spent[0],
-        server_ns=spent[1],
-        pooler_ns=spent[2],
         started_ns=started_ns,
         disturbed=window.disturbed,
+        **(entry.fields() if entry else {}),
     )
     return record, window.durations
 
@@ -247,6 +253,28 @@ def _await(group: Group) -> None:
 def application_of(group: str, at: int) -> str:
     """application_name of one of a group's connections, so that the server's process of each client can be found."""
     return f"{group}.{at}" if at else group
+
+
+def _begun(group: Group, request: wire.Slice, host: Host | None) -> tuple[wire.Slice, Page | None]:
+    """The slice is under way, or about to be: what was sent, and its books, opened as late as they can be."""
+    if len(group.clients) == 1:
+        page = Page(host, group.staff()) if host else None
+        group.begin(request)
+        return request, page
+    request = request._replace(start_ns=time.monotonic_ns() + _arm_ns(group))
+    group.begin(request)
+    if not host:
+        return request, None
+    opens_ns = request.start_ns - _READ_NS - _READ_EACH_NS * len(group.clients)
+    time.sleep(max(0, opens_ns - time.monotonic_ns()) / 1e9)
+    return request, Page(host, group.staff())
+
+
+def armed(group: Group, request: wire.Slice) -> wire.Slice:
+    """The slice with a common start, where several clients need one."""
+    if len(group.clients) == 1:
+        return request
+    return request._replace(start_ns=time.monotonic_ns() + _arm_ns(group))
 
 
 def _arm_ns(group: Group) -> int:

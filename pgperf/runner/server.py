@@ -11,19 +11,25 @@ from pgperf.runner import cpu, placement, preflight
 from pgperf.runner.group import Group
 from pgperf.runner.launch import looking
 from pgperf.runner.monitor import Monitor
+from pgperf.runner.sessions import QUERY, Sessions, own_ports
 
 
 class Server:
     """A run's view of its server, through a monitor connection on the most direct route. The fake layer has none."""
 
     def __init__(self, routes: list[Route], monitor: Monitor | None, run_id: str, may_pin: bool) -> None:
-        self._routes = routes
         self._monitor = monitor
         self._may_pin = may_pin
         self._borrowed = placement.Borrowed()
         self.application = f"pgperf-{run_id}"
-        pooled = next((route for route in routes if route.pooler), None)
-        self.pooler_pid = cpu.listener(pooled.port) if pooled and _is_local(pooled.host) else None
+        #: The pooler of each route that has one, None where it cannot be seen.
+        self._poolers = {
+            route.name: cpu.listener(route.port) if _is_local(route.host) else None
+            for route in routes
+            if route.pooler
+        }
+        self._lending = {route.name for route in routes if route.pooler not in ("", "session")}
+        self.pooler_pid = next((pid for pid in self._poolers.values() if pid), None)
 
     @classmethod
     def open(cls, plan: Plan, routes: dict[str, Route], run_id: str, may_pin: bool) -> "Server":
@@ -53,6 +59,11 @@ class Server:
         except ClientFailed:
             pass  # the server is gone as well, or does not answer
 
+    @property
+    def can_be_asked(self) -> bool:
+        """Is there a server at all? The fake layer has none."""
+        return self._monitor is not None
+
     def query(self, sql: str) -> list[list[str | None]]:
         return self._monitor.query(sql) if self._monitor else []
 
@@ -76,21 +87,35 @@ class Server:
         """Fills in and pins the server processes of each group, found by application name."""
 
         def find(groups: list[Group]) -> None:
-            backends: dict[str, list[int]] = {}
-            for name, pid in self.query(_BACKENDS.format(self.application)):
-                if cpu.backend_is_here(int(pid or 0)):
-                    backends.setdefault(name or "", []).append(int(pid or 0))
-            pooled = {route.name for route in self._routes if route.pooler}
+            sessions = Sessions.of(self.query(QUERY))
+            auxiliaries = sessions.auxiliaries()
             for group in groups:
-                group.server_pids = [pid for name in group.applications for pid in backends.get(name, [])]
-                group.pooled = group.variant.route in pooled
-                group.pooler_pid = self.pooler_pid if group.pooled else None
+                route = group.variant.route
+                group.server_pids = self._backends(sessions, group, groups)
+                group.auxiliary_pids = auxiliaries
+                group.pooled, group.pooler_pid = route in self._poolers, self._poolers.get(route)
                 for backend in group.server_pids:
                     self._borrowed.pin(backend, seats.server)
-            if self.pooler_pid:
-                self._borrowed.pin(self.pooler_pid, seats.clients)
+            for pooler in filter(None, self._poolers.values()):
+                self._borrowed.pin(pooler, seats.clients)
 
         return find
+
+    def _backends(self, sessions: Sessions, group: Group, groups: list[Group]) -> list[int]:
+        """Those that serve a group. A pooler that lends a connection for a transaction may use any that it has: all of
+        its route's are meant, and while the other variants stand by, what they do is the group's.
+        """
+        if group.variant.route not in self._lending:
+            return sessions.named(group.applications)
+        names = [
+            name
+            for other in groups
+            if other.variant.route == group.variant.route
+            for name in other.applications
+        ]
+        pooler = self._poolers[group.variant.route]
+        ports = own_ports(pooler) if pooler else []
+        return list(dict.fromkeys(sessions.named(dict.fromkeys(names)) + sessions.from_ports(ports)))
 
 
 # Whose backends are whose kind is told to pg_monitor only; parallel workers count as connections here.
@@ -110,7 +135,6 @@ _END_STATEMENTS = (
     " WHERE application_name LIKE '{}-%' AND state <> 'idle' AND pid <> pg_backend_pid()"
 )
 _CLEAN_UP_S = 5.0
-_BACKENDS = "SELECT application_name, pid FROM pg_stat_activity WHERE application_name LIKE '{}-%'"
 
 
 def _is_local(host: str) -> bool:

@@ -1,0 +1,158 @@
+"""The processor books: who used a machine's processors during a slice, and during a whole block.
+
+A page is opened just before a slice and closed right after it. The processes that work for the variant are known, and
+all the others of the run stand by, so a page needs to look at few processes, some ten microseconds each. Who else was
+there is found out by looking at every process of the machine, which takes milliseconds: at the edges of a block.
+"""
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pgperf.runner import cpu
+from pgperf.runner.cpu import Habits, Spent, Times
+from pgperf.runner.host import Counters, Host, Stretch
+
+ROLES = ("client", "server", "pooler")
+_NOT_KEPT = ("auxiliary_wait_ns", "auxiliary_most_ns", "pooler_most_ns")
+
+
+@dataclass(frozen=True)
+class Staff:
+    """The processes that work for a variant. None: there are some that cannot be seen; nobody: there are none."""
+
+    client: Sequence[int] | None = None
+    server: Sequence[int] | None = None
+    pooler: Sequence[int] | None = None
+    auxiliary: Sequence[int] | None = None  # PostgreSQL's own, which serve no connection
+
+    def of(self, role: str) -> Sequence[int] | None:
+        found: Sequence[int] | None = getattr(self, role)
+        return found
+
+    def everybody(self) -> set[int]:
+        return {pid for role in (*ROLES, "auxiliary") for pid in self.of(role) or ()}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a page says. Times in ns; None is unknown."""
+
+    host: Stretch
+    runner_ns: int
+    spent: Mapping[str, Spent | None]
+    habits: Mapping[str, Habits | None]
+
+    def fields(self) -> dict[str, int | None]:
+        """The fields of a slice's record."""
+        found: dict[str, int | None] = {
+            "elapsed_ns": self.host.elapsed_ns,
+            "host_ns": self.host.busy_ns,
+            "iowait_ns": self.host.iowait_ns,
+            "steal_ns": self.host.steal_ns,
+            "runner_ns": self.runner_ns,
+        }
+        for role, spent in self.spent.items():
+            found[f"{role}_ns"] = spent.run_ns if spent else None
+            found[f"{role}_wait_ns"] = spent.wait_ns if spent else None
+            found[f"{role}_most_ns"] = spent.most_ns if spent else None
+        return {name: ns for name, ns in found.items() if name not in _NOT_KEPT}
+
+
+class Page:
+    """The books of one stretch: opened when made. What is closest to the stretch is read closest to it."""
+
+    def __init__(self, host: Host, staff: Staff) -> None:
+        self._machine, self._staff = host, staff
+        self._habits = {role: _habits(staff.of(role)) for role in ROLES}
+        self._times = self._read_times()
+        self._runner_ns = time.process_time_ns()
+        self._host: Counters = host.read()
+
+    def close(self) -> Entry:
+        host = self._machine.read()
+        runner_ns = time.process_time_ns()
+        times = self._read_times()
+        return Entry(
+            self._machine.between(self._host, host),
+            runner_ns - self._runner_ns,
+            {role: _spent(self._staff.of(role), self._times[role], times[role]) for role in times},
+            {role: cpu.habits_between(self._habits[role], _habits(self._staff.of(role))) for role in ROLES},
+        )
+
+    def _read_times(self) -> dict[str, Times | None]:
+        return {role: cpu.read(self._staff.of(role) or ()) for role in (*ROLES, "auxiliary")}
+
+
+class Tally:
+    """Habits of a variant's processes, summed over its slices; unknown as soon as one slice did not see a role."""
+
+    def __init__(self) -> None:
+        self._habits: dict[str, Habits | None] = dict.fromkeys(ROLES, Habits(0, 0, 0, 0))
+
+    def add(self, entry: Entry) -> None:
+        for role, habits in entry.habits.items():
+            before = self._habits[role]
+            together = (
+                None if before is None or habits is None else map(sum, zip(before, habits, strict=True))
+            )
+            self._habits[role] = Habits(*together) if together else None
+
+    def to_json(self) -> dict[str, dict[str, int] | None]:
+        return {role: habits._asdict() if habits else None for role, habits in self._habits.items()}
+
+
+class Census:
+    """All processes of a machine over a block: opened when made. `ours`: those whose time pages account for."""
+
+    def __init__(self, host: Host, ours: Iterable[int]) -> None:
+        self._machine, self._ours = host, {*ours, os.getpid()}
+        self._times = _everyone()
+        self._host = host.read()
+
+    def close(self) -> dict[str, Any]:
+        """`cpus`, `source`; ns of the stretch: `elapsed_ns`, `host_ns`, `ours_ns`, `others_ns`. None is unknown."""
+        stretch = self._machine.between(self._host, self._machine.read())
+        ours_ns, others_ns = _sides(self._times, _everyone(), self._ours)
+        return {
+            "cpus": self._machine.cpus,
+            "source": self._machine.source,
+            "elapsed_ns": stretch.elapsed_ns,
+            "host_ns": stretch.busy_ns,
+            "ours_ns": ours_ns,
+            "others_ns": others_ns,
+        }
+
+
+def _sides(before: Times, after: Times, ours: set[int]) -> tuple[int, int]:
+    """Time that ours and the others spent in between; who began meanwhile spent all it has, who ended is not seen."""
+    totals = {True: 0, False: 0}
+    for pid, times in after.items():
+        totals[pid in ours] += _since(before.get(pid, {}), times)
+    return totals[True], totals[False]
+
+
+def _since(before: Mapping[int, cpu.Task], after: Mapping[int, cpu.Task]) -> int:
+    found = cpu.spent({0: before}, {0: after})
+    if found:
+        return found.run_ns
+    # A thread ended, or another process has the pid by now: what can be said of the threads that are there.
+    return sum(
+        max(0, task.run_ns - (before[tid].run_ns if tid in before else 0)) for tid, task in after.items()
+    )
+
+
+def _everyone() -> Times:
+    pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+    return {pid: times for pid in pids if (times := cpu.process(pid))}
+
+
+def _spent(staff: Sequence[int] | None, before: Times | None, after: Times | None) -> Spent | None:
+    """Nobody spends nothing, and that is known."""
+    return Spent.nothing() if staff is not None and not staff else cpu.spent(before, after)
+
+
+def _habits(staff: Sequence[int] | None) -> Habits | None:
+    return Habits(0, 0, 0, 0) if staff is not None and not staff else cpu.habits(staff or ())

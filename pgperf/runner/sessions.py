@@ -1,0 +1,80 @@
+"""Which processes of this machine are the server's, and which of them work for whom."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import psutil
+
+from pgperf.runner import cpu
+
+#: Every connection of the server; those of other roles without a name, unless we may see them. Walsenders serve one.
+QUERY = """
+SELECT pid, application_name, client_port, extract(epoch FROM backend_start)
+FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL
+UNION ALL SELECT pid, NULL, NULL, NULL FROM pg_stat_replication
+"""
+#: A pid of another machine may be somebody else's here: a process is taken for a backend if it is as old as that.
+_START_TOLERANCE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Session:
+    """A connection, as the server tells of it. `port`: the other end's, -1 over a Unix socket."""
+
+    pid: int
+    application: str
+    port: int
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """The connections of a server whose processes are here; `others`: the pids that all the rest are said to have."""
+
+    here: Sequence[Session] = ()
+    others: frozenset[int] = field(default_factory=frozenset)
+
+    @classmethod
+    def of(cls, rows: Iterable[Sequence[str | None]]) -> "Sessions":
+        """From the rows of QUERY."""
+        here, others = [], set()
+        for pid, application, port, born in rows:
+            if born is not None and is_backend(int(pid or 0), float(born)):
+                here.append(Session(int(pid or 0), application or "", int(port or 0)))
+            else:
+                others.add(int(pid or 0))
+        return cls(here, frozenset(others))
+
+    def named(self, applications: Iterable[str]) -> list[int]:
+        """Those of connections with these names, in the order of the names."""
+        return [session.pid for name in applications for session in self.here if session.application == name]
+
+    def from_ports(self, ports: Iterable[int]) -> list[int]:
+        """Those whose other end is one of these TCP ports of this machine."""
+        known = set(ports)
+        return [session.pid for session in self.here if session.port in known]
+
+    def auxiliaries(self) -> list[int]:
+        """The server's processes that serve no connection; none if no connection's process is here."""
+        if not self.here:
+            return []
+        serving = self.others | {session.pid for session in self.here}
+        return [pid for pid in cpu.siblings(self.here[0].pid) if pid not in serving]
+
+
+def is_backend(pid: int, born_s: float) -> bool:
+    """Is this pid, as a server reports it with the start of its connection (seconds since 1970), a backend of here?"""
+    if not cpu.backend_is_here(pid):
+        return False
+    try:
+        return abs(psutil.Process(pid).create_time() - born_s) < _START_TOLERANCE_S
+    except psutil.Error:
+        return False
+
+
+def own_ports(pid: int) -> list[int]:
+    """The TCP ports from which a process is connected to others; none if they cannot be seen."""
+    try:
+        connections = psutil.net_connections(kind="tcp")
+    except psutil.AccessDenied:
+        return []
+    return [c.laddr.port for c in connections if c.pid == pid and c.status == psutil.CONN_ESTABLISHED]

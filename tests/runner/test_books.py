@@ -1,0 +1,148 @@
+"""A slice's page, a variant's tally, a block's census: on real processes, and subtracting on made-up ones."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from pgperf.records import Definition, Route, SliceRecord, VariantBlock
+from pgperf.runner import books
+from pgperf.runner.books import Census, Entry, Page, Staff, Tally
+from pgperf.runner.cpu import Habits, Spent, Task
+from pgperf.runner.host import Host, Stretch
+from pgperf.runner.plan import make_plan
+from pgperf.runner.run import Machine, execute
+
+from .builders import definition
+
+WORK = "import sys; [sum(range(200_000)) for _ in range(20)]; print(flush=True); sys.stdin.read()"
+
+
+@contextmanager
+def worker() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has worked, and now waits until its stdin ends."""
+    with subprocess.Popen(
+        [sys.executable, "-c", WORK], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        process.stdout.readline()
+        yield process
+        process.communicate()
+
+
+def entry(**habits: Habits | None) -> Entry:
+    return Entry(Stretch(10, 9, 0, 0), 1, {}, {"client": None, "server": None, "pooler": None} | habits)
+
+
+def test_a_page_has_what_each_role_spent() -> None:
+    page = Page(Host.here(), Staff(client=[os.getpid()], server=None, pooler=(), auxiliary=None))
+    sum(range(3_000_000))
+    found = page.close().fields()
+    names = {name for name in SliceRecord.__dataclass_fields__ if name.endswith("_ns")}
+    assert found.keys() == names - {"window_ns", "started_ns", "user_ns", "sys_ns"}
+    assert found["runner_ns"] > 0
+    assert found["client_ns"] == found["client_most_ns"] >= 0
+    assert found["client_wait_ns"] is not None
+    assert 0 < found["host_ns"] <= 2 * os.cpu_count() * found["elapsed_ns"]
+    assert (found["server_ns"], found["server_wait_ns"], found["auxiliary_ns"]) == (None, None, None)
+    assert (found["pooler_ns"], found["pooler_wait_ns"]) == (0, 0)  # there is none, and that is known
+
+
+def test_a_role_that_ends_is_unknown() -> None:
+    with worker() as process:
+        page = Page(Host.here(), Staff(client=[process.pid], server=[os.getpid()], pooler=()))
+    found = page.close()
+    assert found.spent["client"] is found.habits["client"] is None
+    assert found.fields()["client_ns"] is found.fields()["client_most_ns"] is None
+    assert found.fields()["server_ns"] is not None
+
+
+def test_a_tally_adds_up_and_knows_what_it_missed() -> None:
+    tally = Tally()
+    tally.add(entry(client=Habits(1, 2, 3, 4), pooler=Habits(0, 0, 0, 0), server=Habits(1, 1, 1, 1)))
+    tally.add(entry(client=Habits(10, 20, 30, 40), pooler=Habits(0, 0, 0, 0)))
+    nothing = {"user": 0, "system": 0, "voluntary": 0, "involuntary": 0}
+    assert tally.to_json() == {
+        "client": {"user": 11, "system": 22, "voluntary": 33, "involuntary": 44},
+        "server": None,
+        "pooler": nothing,
+    }
+
+
+def test_a_census_tells_ours_from_others() -> None:
+    host = Host.here()
+    with worker() as ours:
+        census = Census(host, [ours.pid])
+        with worker() as other:
+            found = census.close()
+            other_ns = books.cpu.run_ns([other.pid])
+    assert other_ns is not None
+    assert found["others_ns"] >= other_ns > 10_000_000
+    assert found["ours_ns"] < other_ns  # starting that process, and reading all of them
+    assert (found["cpus"], found["source"]) == (host.cpus, host.source)
+    assert found["elapsed_ns"] > 0
+
+
+def test_who_began_in_between_spent_all_and_who_went_is_not_seen() -> None:
+    before = {1: {1: Task(100, 0), 2: Task(50, 0)}, 3: {3: Task(7, 0)}, 4: {4: Task(9, 0)}}
+    after = {1: {1: Task(130, 0)}, 4: {4: Task(19, 0)}, 5: {5: Task(1000, 0)}}
+    assert books._sides(before, after, ours={4}) == (10, 30 + 1000)
+
+
+def test_nobody_spends_nothing_and_the_unseen_spend_they_do_not_say_what() -> None:
+    assert books._spent((), None, None) == Spent(0, 0, 0)
+    assert books._spent(None, None, None) is None
+
+
+class Keeper:
+    """An Observer that keeps the blocks."""
+
+    def __init__(self) -> None:
+        self.blocks: list[VariantBlock] = []
+
+    def block_done(self, blocks: list[VariantBlock]) -> None:
+        self.blocks += blocks
+
+    def progress(self, share: float, message: str) -> None: ...
+
+    def cancelled(self) -> bool:
+        return False
+
+
+def measured(what: Definition, routes: dict[str, Route]) -> list[VariantBlock]:
+    keeper = Keeper()
+    execute(make_plan(what), routes, Machine(build_dir="", run_id="books"), keeper)
+    return keeper.blocks
+
+
+def test_a_run_keeps_books_of_every_slice() -> None:
+    here = {"here": Route("here", "localhost", 1, "none", "nobody", "")}
+    for block in measured(definition(blocks=1, rounds=2, clients=(1, 2)), here):
+        assert {"cpus", "source", "host_ns", "ours_ns", "others_ns", "elapsed_ns", "habits"} == set(
+            block.books
+        )
+        assert block.books["habits"]["client"]["voluntary"] > 0
+        for piece in block.slices:
+            assert piece.elapsed_ns > piece.window_ns
+            assert piece.client_ns >= piece.client_most_ns > 0
+            assert piece.server_ns is piece.auxiliary_ns is None
+            assert piece.runner_ns > 0
+
+
+@pytest.mark.parametrize("route", ["socket", "pgbouncer"])
+def test_the_servers_part_is_seen(routes: dict[str, Route], route: str) -> None:
+    what = definition(
+        layers=("psycopg",), routes=(route,), clients=(2,), blocks=1, rounds=2, window_ms=50, lead_in_ms=20
+    )
+    for block in measured(what, routes):
+        assert block.books["habits"]["server"] is not None
+        for piece in block.slices:
+            assert piece.server_ns >= piece.server_most_ns > 0
+            assert piece.auxiliary_ns is not None
+            assert piece.server_wait_ns is not None
+            assert (piece.pooler_ns > 0) is (route == "pgbouncer")
+            parts = piece.client_ns + piece.server_ns + piece.pooler_ns + piece.auxiliary_ns + piece.runner_ns
+            assert parts <= 1.1 * piece.host_ns

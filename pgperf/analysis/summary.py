@@ -6,12 +6,13 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from pgperf.analysis import cpu, latency, laws, scaling, verdict
+from pgperf.analysis import books, cpu, diagnosis, latency, laws, scaling, top, verdict
 from pgperf.analysis.compare import levels
 from pgperf.analysis.contrasts import Comparison, Measurements, ops_per_s
 from pgperf.analysis.ladder import climbs, ladders
 from pgperf.analysis.outcome import CONFIDENCE, Outcome, judge
 from pgperf.analysis.samples import interval
+from pgperf.analysis.timeline import timeline
 from pgperf.records import Definition, Variant, VariantBlock
 
 ANALYSIS_VERSION = 3
@@ -31,7 +32,8 @@ def summarise(
     measurements = Measurements(blocks)
     originals = [variant for variant in variants if not variant.copy]
     groups = _same_but_layer(originals)
-    rows = [_variant_row(measurements, variant, blocks) for variant in variants]
+    read = diagnosis.rows_expected(blocks)
+    rows = [_variant_row(measurements, variant, blocks, read.get(variant.workload)) for variant in variants]
     return {
         "analysis_version": ANALYSIS_VERSION,
         "variants": rows,
@@ -48,6 +50,7 @@ def summarise(
         "ladders": [found for group in groups for found in ladders(measurements, group, django_driver)],
         "levels": levels(measurements, originals, bases(originals)),
         "scaling": scaling.curves(measurements, originals, rows),
+        "timeline": timeline(blocks),
     }
 
 
@@ -139,10 +142,12 @@ def _comparison_row(
 
 
 def _variant_row(
-    measurements: Measurements, variant: Variant, blocks: Iterable[VariantBlock]
+    measurements: Measurements, variant: Variant, blocks: Iterable[VariantBlock], read: int | None
 ) -> dict[str, Any]:
+    """`read`: the rows that one operation reads from the server, where that is known."""
     own = [block for block in blocks if block.variant == variant]
-    row = _measured_row(measurements, variant, own)
+    asked = {"diagnosis": diagnosis.diagnosis(own, read), "top": top.top(own)}
+    row = _measured_row(measurements, variant, own) | asked
     return {**row, "verdict": verdict.judge(row, laws.checks(own, row))}
 
 
@@ -161,7 +166,8 @@ def _measured_row(
         **_speed(measurements, variant, rows / ops if ops else 0.0),
         "latency_us": latency.summary_us(own),
         "cold_us": _cold_us(own),
-        "cpu_us_per_op": cpu.per_op_us(slices),
+        "cpu_us_per_op": cpu.per_op_us(own),
+        "books": books.books(own),
     }
 
 

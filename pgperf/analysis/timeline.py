@@ -1,0 +1,54 @@
+"""A run's host over time: whose time its processors were, from the first slice to the last. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pgperf.analysis.books import SHARES, Account
+from pgperf.records import SliceRecord, VariantBlock
+
+#: So many points at most: longer runs have several slices in one.
+POINTS = 200
+
+Moment = tuple[VariantBlock, SliceRecord]
+
+
+def timeline(blocks: Iterable[VariantBlock], points: int = POINTS) -> dict[str, Any]:
+    """`seconds` since the first slice, `roles` (shares of the host, as in books), `variant`; a value of each per point.
+
+    A point is the mean of some slices that followed each other, none of them left out; its variant is None where they
+    are of several. Start-up and warm-up lie between the blocks and have no point. Empty if no slice kept books.
+    """
+    moments = sorted(_moments(blocks), key=lambda moment: moment[1].started_ns)
+    found = [(part, account) for part in _parts(moments, points) if (account := _account(part))]
+    if not found:
+        return {}
+    shares = [account.shares() for _, account in found]
+    return {
+        "seconds": [_middle_s(part, moments[0][1].started_ns) for part, _ in found],
+        "roles": {role: [each[role] for each in shares] for role in SHARES},
+        "variant": [_variant(part) for part, _ in found],
+    }
+
+
+def _moments(blocks: Iterable[VariantBlock]) -> Iterable[Moment]:
+    return ((block, piece) for block in blocks for piece in block.slices if piece.elapsed_ns)
+
+
+def _parts(moments: Sequence[Moment], points: int) -> Iterable[Sequence[Moment]]:
+    size = -(-len(moments) // points) or 1
+    return (moments[start : start + size] for start in range(0, len(moments), size))
+
+
+def _account(part: Iterable[Moment]) -> Account | None:
+    return Account.of([replace(block, slices=(piece,)) for block, piece in part])
+
+
+def _middle_s(part: Sequence[Moment], start_ns: int) -> float:
+    first, last = part[0][1], part[-1][1]
+    return ((first.started_ns + last.started_ns + (last.elapsed_ns or 0)) / 2 - start_ns) / 1e9
+
+
+def _variant(part: Iterable[Moment]) -> str | None:
+    labels = {block.variant.label for block, _ in part}
+    return labels.pop() if len(labels) == 1 else None

@@ -7,12 +7,13 @@ import json
 import os
 import re
 import resource
+import shutil
 import threading
 import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import psutil
 import psycopg
@@ -21,7 +22,9 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
+from playwright.sync_api import sync_playwright
 from psycopg import sql
+from pytest_django.live_server_helper import LiveServer
 from redis import Redis
 
 from example.stack import web
@@ -30,6 +33,7 @@ from pgperf import runs
 from pgperf.definitions import Overrides
 from pgperf.models import Benchmark, Database, Run, Target, Workload
 from pgperf.reports.run import run_json
+from tests.browser.conftest import SWITCHES
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -60,6 +64,7 @@ def secrets_dir(tmp_path: Path, superuser_login: dict[str, Any]) -> Iterator[Pat
                 sql.Identifier(database), sql.Identifier(ROLE)
             )
         )
+        admin.execute(sql.SQL("ALTER ROLE {} SET log_statement = 'all'").format(sql.Identifier(ROLE)))
         yield folder
         admin.execute("DROP SCHEMA IF EXISTS pgperf CASCADE")
         admin.execute(sql.SQL("DROP OWNED BY {} CASCADE").format(sql.Identifier(ROLE)))
@@ -84,6 +89,17 @@ def own_worker(secrets_dir: Path, tmp_path: Path, c_client: Path) -> Iterator[Pa
     finally:
         part.stop()
         resource.setrlimit(resource.RLIMIT_CORE, before)
+
+
+@pytest.fixture
+def server_log(own_worker: Part, superuser_login: dict[str, Any]) -> Iterator[BinaryIO]:
+    """What PostgreSQL writes to its log from here on; it writes every statement of the role."""
+    with psycopg.connect(**superuser_login, dbname="postgres") as admin:
+        server = psutil.Process(admin.info.backend_pid).parent()
+    assert server
+    with Path(os.readlink(f"/proc/{server.pid}/fd/2")).open("rb") as log:
+        log.seek(0, os.SEEK_END)
+        yield log
 
 
 class Watcher(threading.Thread):
@@ -166,12 +182,16 @@ def database(name: str, credential: str, port: int, host: str = "127.0.0.1", **f
     return row
 
 
+@pytest.mark.browser
 def test_nobody_sees_it_again(
     own_worker: Part,
+    server_log: BinaryIO,
     stack: dict[str, str],
     routes: dict[str, Any],
+    live_server: LiveServer,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert own_worker.process
     watcher, eavesdropper = Watcher(own_worker.process.pid), Eavesdropper(stack["PGPERF_REDIS_URL"])
@@ -202,10 +222,18 @@ def test_nobody_sees_it_again(
 
     sinks = {
         **pages(results), **texts(results, caplog), **files(tmp_path, stack), **tables(),
-        **redis(stack["PGPERF_REDIS_URL"], eavesdropper),
+        **redis(stack["PGPERF_REDIS_URL"], eavesdropper), "PostgreSQL's log": server_log.read(),
     }  # fmt: skip
+    addresses = ["/admin/", *(reverse("admin:pgperf_run_change", args=[run.pk]) for run in results.values())]
+    addresses += [reverse("admin:pgperf_database_change", args=[row.pk]) for row in Database.objects.all()]
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # Playwright's event loop runs in this thread
+    sinks |= browser(live_server.url, addresses, tmp_path / "profile")
     assert len(sinks) >= 15
     assert all(sinks[name] for name in ("page run good", "variants.csv good", "worker.log", "redis commands"))
+    assert f'password authentication failed for user "{ROLE}"'.encode() in sinks["PostgreSQL's log"]
+    assert b"LOG:  statement: " in sinks["PostgreSQL's log"]
+    assert "sessionid" in sinks["browser's cookies"]
+    assert sum(name.startswith("browser's file") for name in sinks) > 10
     found = [name for name, content in sinks.items() if is_in(content)]
     assert found == []
 
@@ -286,6 +314,41 @@ def files(tmp_path: Path, stack: dict[str, str]) -> dict[str, Any]:
         if path.is_file()
     ]
     return {**found, **{f"core file {path}": path.read_bytes() for path in cores}}
+
+
+def browser(site: str, addresses: list[str], profile: Path) -> dict[str, Any]:
+    """What Chromium keeps of a session that looks at the pages: storages of every kind, cookies, its files."""
+    with sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            profile, executable_path=shutil.which("chromium"), args=list(SWITCHES), base_url=site
+        )
+        page = context.new_page()
+        page.goto("/admin/")
+        page.fill("#id_username", "all")
+        page.fill("#id_password", "x")
+        page.click("[type=submit]")
+        for address in addresses:
+            answer = page.goto(address, wait_until="load")
+            assert answer
+            assert answer.status == 200
+        storage = page.evaluate(STORAGES)
+        page.evaluate("secret => sessionStorage.setItem('x', secret)", CANARY)
+        assert is_in(page.evaluate(STORAGES))  # it would be seen
+        page.evaluate("sessionStorage.clear()")
+        cookies = json.dumps(context.storage_state())
+        context.close()
+    files = {f"browser's file {path}": path.read_bytes() for path in profile.rglob("*") if path.is_file()}
+    return {"browser's storages": storage, "browser's cookies": cookies, **files}
+
+
+STORAGES = """async () => {
+    const held = {local: {...localStorage}, session: {...sessionStorage}, name: window.name, cached: []};
+    held.databases = (await indexedDB.databases()).map(each => each.name);
+    for (const name of await caches.keys())
+        for (const request of await (await caches.open(name)).keys())
+            held.cached.push(request.url);
+    return JSON.stringify(held);
+}"""
 
 
 def tables() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The Celery tasks. A message names a run, the Run row says the rest; retention is for Celery's beat."""
+"""The Celery tasks. A message names a row, the row says the rest; retention is for Celery's beat."""
 
 import logging
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from celery import shared_task
 
 from pgperf import retention, runs, sending, workers
+from pgperf.agent.watch import watch
 from pgperf.exceptions import RunConflict
 from pgperf.perform import perform
 
@@ -23,6 +24,12 @@ def run_benchmark(self: Any, run_id: int, schema: int) -> None:
             perform(run_id, str(self.request.hostname or ""))
     except RunConflict as error:
         logger.info("run %s: %s", run_id, error)
+
+
+@shared_task(name=sending.WATCH, bind=True, acks_late=False, ignore_result=True, max_retries=0)
+def watch_host(self: Any, row_id: int, schema: int) -> None:
+    """Serve a run as the agent on its database's host, until the run is over."""
+    watch(row_id, str(self.request.hostname or ""), _refusal(schema))
 
 
 @shared_task(name="pgperf.prune", acks_late=False, ignore_result=True)

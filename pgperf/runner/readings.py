@@ -25,6 +25,18 @@ _CLOCK_SHARE = 10
 #: Two readings further apart than this part of a slice are not interpolated.
 _GAP_SHARE = 4
 _FOREVER = 1 << 62
+#: The columns of PostgreSQL's own processes together, and what those of the machine as a whole begin with.
+AUXILIARIES, HOST = "auxiliaries", "host"
+
+
+def run_of(pid: int) -> str:
+    """The column with a process's time on a processor, ns."""
+    return f"{pid}.run"
+
+
+def wait_of(pid: int) -> str:
+    """The column with a process's time ready but waiting for a processor, ns."""
+    return f"{pid}.wait"
 
 
 @dataclass(frozen=True)

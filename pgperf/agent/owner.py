@@ -1,0 +1,137 @@
+"""The owner's side of an agent: asks for it, tells it what to watch, takes what it has seen.
+
+Whatever goes wrong, the run goes on: the reason is kept for its environment, and the server's time is unknown.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.db import Error
+
+from pgperf import runs, sending
+from pgperf.agent import clock, rows
+from pgperf.exceptions import AgentFailed, BrokerUnreachable
+from pgperf.models import Run
+from pgperf.patience import renew
+from pgperf.runner.clocks import Offset
+from pgperf.runner.readings import Readings
+from pgperf.runner.remote import Order, Seen
+
+logger = logging.getLogger(__name__)
+
+#: How long an agent may take for an answer, the first one included: it is there, or the run goes on without it.
+_ANSWER_S = 5.0
+_LOOK_S = 0.05
+
+
+class Owner:
+    """A run's view of the agent on its database's host; a `runner.remote.Agent`. Close it when the run is over."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._name = run.database.agent if run.database else ""
+        self._row_id = 0
+        self._why = ""  # why there is nothing to be had of it
+        self._clocks: Offset | None = None  # of the last "watch"
+        self._poolers: dict[tuple[str, int], int] = {}
+        self._facts: dict[str, Any] = {}
+
+    def ask(self) -> None:
+        self._guarded(self._ask)
+
+    def watch(self, order: Order) -> None:
+        if self._row_id and not self._why:
+            self._guarded(lambda: self._watch(order))
+
+    def hand_over(self) -> Seen | None:
+        if not self._clocks or self._why:
+            return None
+        return self._guarded(self._hand_over)
+
+    def facts(self) -> dict[str, Any]:
+        """Empty where no agent was needed."""
+        return {**self._facts, "unknown": self._why or None} if self._facts or self._why else {}
+
+    def close(self) -> None:
+        """Let the agent go. Safe at any time; what cannot be written now is cleared away by the next run."""
+        if self._row_id:
+            try:
+                rows.close(self._row_id)
+            except Error:
+                renew()
+
+    def _ask(self) -> None:
+        if not self._name:
+            raise AgentFailed("the server is on another host, and its database names no agent (field agent)")
+        queue = sending.agent_queue(self._name)
+        if not runs.live_agents(queue).exists():
+            raise AgentFailed(f"no agent {self._name} is there: start a worker on queue {queue} on that host")
+        self._row_id = rows.open_for(self._run, queue)
+        sending.send_watch(self._row_id, queue)
+
+    def _watch(self, order: Order) -> None:
+        self._clocks = None
+        answer = self._ordered({"watch": order.to_json()})
+        missing = answer.data["missing"]
+        if order.backends and len(missing) == len(order.backends):
+            raise AgentFailed(
+                f"agent {answer.agent} does not see the server's processes: "
+                "it has to run on the database's host, and in its container"
+            )
+        self._clocks = self._clock(answer)
+        self._poolers = {(host, port): pid for host, port, pid in answer.data["poolers"]}
+        self._facts |= {"agent": answer.agent, **answer.data["host"]}
+
+    def _hand_over(self) -> Seen:
+        first, self._clocks = self._clocks, None
+        assert first
+        answer = self._ordered({"hand_over": True})
+        between = Offset.over(first, self._clock(answer))
+        readings = Readings.unpack(answer.readings).on_clock(between)
+        self._remember(between, float(answer.data["share"]))
+        return Seen(readings, between.error_ns, self._poolers, int(self._facts["processors"]))
+
+    def _remember(self, between: Offset, share: float) -> None:
+        """The worst of all blocks."""
+        for name, value in (("clock_error_us", between.error_ns / 1000), ("agent_cpu_percent", 100 * share)):
+            self._facts[name] = max(self._facts.get(name, 0.0), value)
+
+    def _clock(self, answer: rows.Answer) -> Offset:
+        """From the agent's clock to ours, by way of the database's."""
+        return Offset.from_json(answer.data["clock"]).then_back(clock.offset(self._row_id))
+
+    def _ordered(self, what: dict[str, Any]) -> rows.Answer:
+        number = rows.order(self._row_id, what)
+        deadline = time.monotonic() + _ANSWER_S
+        while time.monotonic() < deadline:
+            found = rows.answered(self._row_id, number)
+            if found and found.refusal:
+                raise AgentFailed(f"agent {found.agent}: {found.refusal}")
+            if found:
+                return found
+            time.sleep(_LOOK_S)
+        raise AgentFailed(self._silence())
+
+    def _silence(self) -> str:
+        agent = rows.taken_by(self._row_id)
+        if agent:
+            return f"agent {agent} did not answer within {_ANSWER_S:g} s"
+        return f"agent {self._name} did not come within {_ANSWER_S:g} s: is it busy with another run?"
+
+    def _guarded(self, step: Callable[[], Any]) -> Any:
+        """What the step gives; None when it fails, and from then on nothing more is asked."""
+        try:
+            return step()
+        except (AgentFailed, BrokerUnreachable) as error:
+            self._why = str(error)
+        except Error as error:
+            renew()
+            self._why = f"the site's own database did not answer ({type(error).__name__})"
+        except (KeyError, TypeError, ValueError) as error:
+            self._why = (
+                f"the agent's answer cannot be used ({type(error).__name__}): is it of the same version?"
+            )
+        logger.warning("run %s: server time is unknown: %s", self._run.pk, self._why)
+        return None

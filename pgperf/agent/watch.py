@@ -1,0 +1,122 @@
+"""What the agent does on the database's host: one order after the other, until its run is over.
+
+It reads what the order names and nothing else, and only if that is what the order says: PostgreSQL backends that
+began when the server says they did, the server's own processes, a pooler that listens on an address of this host.
+"""
+
+import logging
+import platform
+import socket
+import time
+from functools import partial
+from typing import Any
+
+import psutil
+
+from pgperf.agent import clock, rows
+from pgperf.conf import get_settings
+from pgperf.patience import patiently
+from pgperf.runner import cpu, sampling
+from pgperf.runner.host import Host
+from pgperf.runner.readings import run_of
+from pgperf.runner.remote import Order
+from pgperf.runner.sampling import Sampler
+
+logger = logging.getLogger(__name__)
+
+#: How often it looks for an order while nothing is read, and at most while it reads: then every look is a query in
+#: somebody's slice, so it waits a tenth of the time that has passed.
+_IDLE_S, _BUSY_S = 0.1, 1.0
+_BUSY_SHARE = 0.1
+#: Of the time after which a run counts as dead: so long it waits for the site's own database.
+_PATIENCE_SHARE = 2 / 3
+
+
+def watch(row_id: int, agent: str, refusal: str = "") -> None:
+    """Serve the run of that row until it is over. Without effect when somebody else has it, or it is gone."""
+    if rows.claim(row_id, agent, refusal) and not refusal:
+        logger.info("pgperf agent: watching for row %s", row_id)
+        _Watch(row_id, agent).serve()
+
+
+class _Watch:
+    """One run's orders."""
+
+    def __init__(self, row_id: int, agent: str) -> None:
+        self._row_id, self._agent = row_id, agent
+        self._done = 0
+        self._ordered_s = 0.0
+        self._sampler: Sampler | None = None
+        self._began_s = 0.0
+
+    def serve(self) -> None:
+        """Returns when the run is over or silent; the reading ends with it, whatever happens."""
+        try:
+            while found := self._patiently(partial(rows.look, self._row_id, self._agent)):
+                number, order = found
+                if number > self._done:
+                    self._carry_out(number, order)
+                else:
+                    time.sleep(self._pause_s())
+        finally:
+            self._stop()
+
+    def _carry_out(self, number: int, order: dict[str, Any]) -> None:
+        self._ordered_s, self._done = time.monotonic(), number
+        data, readings = self._watch(order["watch"]) if "watch" in order else self._hand_over()
+        data["clock"] = clock.offset(self._row_id).to_json()
+        answer = partial(rows.answer, self._row_id, self._agent, number, data, readings)
+        self._patiently(answer)
+
+    def _watch(self, wanted: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        """Begin to read; what was found."""
+        self._stop()
+        order = Order.from_json(wanted)
+        poolers = _poolers(order)
+        meters = sampling.meters(order.sessions, order.backends, poolers.values())
+        self._sampler, self._began_s = Sampler(meters), time.monotonic()
+        self._sampler.start()
+        here = {name for meter in meters for name in meter.names}
+        return {
+            "missing": [pid for pid in order.backends if run_of(pid) not in here],
+            "poolers": [[host, port, pid] for (host, port), pid in poolers.items()],
+            "host": {"kernel": platform.release(), "processors": Host.here().cpus},
+        }, b""
+
+    def _hand_over(self) -> tuple[dict[str, Any], bytes]:
+        """Stop reading; all that was read."""
+        sampler, seconds = self._sampler, time.monotonic() - self._began_s
+        if sampler is None:
+            return {}, b""
+        self._sampler = None
+        readings = sampler.stop()
+        return {"share": sampler.cost_s / seconds, "readings": len(readings.times_ns)}, readings.pack()
+
+    def _stop(self) -> None:
+        if self._sampler:
+            self._sampler.stop()
+            self._sampler = None
+
+    def _pause_s(self) -> float:
+        since_s = time.monotonic() - self._ordered_s
+        return min(_BUSY_S, max(_IDLE_S, since_s * _BUSY_SHARE)) if self._sampler else _IDLE_S
+
+    def _patiently(self, step: Any) -> Any:
+        seconds = get_settings().STALE_SECONDS * _PATIENCE_SHARE
+        return patiently(step, seconds, f"the agent's row {self._row_id}")
+
+
+def _poolers(order: Order) -> dict[tuple[str, int], int]:
+    """Of the addresses of poolers those that are this host's, with the process that listens there."""
+    found = {(host, port): cpu.listener(port) for host, port in order.poolers if _is_own(host)}
+    return {address: pid for address, pid in found.items() if pid}
+
+
+def _is_own(host: str) -> bool:
+    """Does the name lead to an address of this machine that others can reach?"""
+    own = {address.address for card in psutil.net_if_addrs().values() for address in card}
+    try:
+        known = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
+    except (OSError, UnicodeError):
+        return False
+    return any(address in own and not address.startswith(("127.", "::1")) for address in known)

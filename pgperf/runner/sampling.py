@@ -1,0 +1,147 @@
+"""Reads counters of this machine again and again, in a thread of its own and into memory only.
+
+It takes at most a hundredth of one processor: the more there is to read, the less often it is read. Nothing is written
+or sent while it runs.
+"""
+
+import threading
+import time
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from pgperf.runner import cpu
+from pgperf.runner.host import Host
+from pgperf.runner.readings import AUXILIARIES, HOST, UNKNOWN, Readings, run_of, wait_of
+from pgperf.runner.sessions import Sessions
+
+#: Of one processor, at most; and how long to wait between two readings, whatever one takes.
+_SHARE = 0.01
+_SHORTEST_S, _LONGEST_S = 0.005, 0.2
+#: So many readings are kept; then every second one goes, and it is read half as often.
+_MOST = 20_000
+
+
+class Meter(Protocol):
+    """Reads some counters at once, UNKNOWN for what cannot be read. Never raises."""
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+    def read(self) -> Sequence[int]: ...
+
+
+class ProcessMeter:
+    """One process: its time on a processor, and its time waiting for one."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self.names = (run_of(pid), wait_of(pid))
+
+    def read(self) -> Sequence[int]:
+        tasks = cpu.process(self._pid)
+        if tasks is None:
+            return UNKNOWN, UNKNOWN
+        waits = [task.wait_ns for task in tasks.values()]
+        wait_ns = UNKNOWN if None in waits else sum(wait or 0 for wait in waits)
+        return sum(task.run_ns for task in tasks.values()), wait_ns
+
+
+class CrowdMeter:
+    """Processes that count together, each up to its end: of one that is gone, what it had when it was last seen."""
+
+    def __init__(self, name: str, pids: Iterable[int]) -> None:
+        self.names = (name,)
+        self._last = dict.fromkeys(pids, 0)
+
+    def read(self) -> Sequence[int]:
+        for pid in self._last:
+            tasks = cpu.process(pid)
+            if tasks is not None:
+                self._last[pid] = sum(task.run_ns for task in tasks.values())
+        return (sum(self._last.values()),)
+
+
+class HostMeter:
+    """The machine: busy, idle, waiting for devices, stolen; ns, summed over its processors."""
+
+    names = tuple(f"{HOST}.{name}" for name in ("busy", "idle", "iowait", "steal"))
+
+    def __init__(self) -> None:
+        self._host = Host.here()
+
+    def read(self) -> Sequence[int]:
+        now = self._host.read()
+        values = (now.busy_ns, now.idle_ns, now.iowait_ns, now.steal_ns)
+        return tuple(UNKNOWN if value is None else value for value in values)
+
+
+def meters(
+    serving: Mapping[int, float | None], backends: Iterable[int], poolers: Iterable[int] = ()
+) -> list[Meter]:
+    """The machine, each of the backends that is here, the server's processes that serve nobody, the poolers.
+
+    `serving`: all the server's processes that serve a connection, with its start where that is told.
+    """
+    sessions = Sessions.of([str(pid), "", "", _text(born_s)] for pid, born_s in serving.items())
+    here = {session.pid for session in sessions.here}.intersection(backends)
+    found: list[Meter] = [HostMeter(), *(ProcessMeter(pid) for pid in (*sorted(here), *poolers))]
+    if sessions.here:
+        found.append(CrowdMeter(AUXILIARIES, sessions.auxiliaries()))
+    return found
+
+
+def _text(born_s: float | None) -> str | None:
+    return None if born_s is None else repr(born_s)
+
+
+class Sampler:
+    """From `start` to `stop` it reads the meters about as often as its share of a processor allows."""
+
+    def __init__(self, meters: Sequence[Meter]) -> None:
+        self._meters = meters
+        self._times = array("q")
+        self._columns = {name: array("q") for meter in meters for name in meter.names}
+        self._shortest_s = _SHORTEST_S
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pgperf-sampler", daemon=True)
+        self.cost_s = 0.0
+
+    def start(self) -> None:
+        """Returns when the first reading has been taken."""
+        self._take()
+        self._thread.start()
+
+    def stop(self) -> Readings:
+        """All readings, the last one taken now."""
+        self._over.set()
+        self._thread.join()
+        self._take()
+        return Readings.of(self._times, self._columns)
+
+    def _run(self) -> None:
+        while not self._over.wait(self._pause_s()):
+            before = time.thread_time()
+            self._take()
+            self.cost_s += time.thread_time() - before
+
+    def _pause_s(self) -> float:
+        each_s = self.cost_s / max(1, len(self._times) - 1)
+        return min(max(each_s / _SHARE, self._shortest_s), _LONGEST_S)
+
+    def _take(self) -> None:
+        """Times increase even where the clock is coarse: Readings insist on it."""
+        now = time.monotonic_ns()
+        if self._times and now <= self._times[-1]:
+            now = self._times[-1] + 1
+        values = [value for meter in self._meters for value in meter.read()]
+        self._times.append(now)
+        for column, value in zip(self._columns.values(), values, strict=True):
+            column.append(value)
+        if len(self._times) >= _MOST:
+            self._thin()
+
+    def _thin(self) -> None:
+        self._times = self._times[::2]
+        self._columns = {name: column[::2] for name, column in self._columns.items()}
+        self._shortest_s *= 2

@@ -1,0 +1,330 @@
+"""Owner and agent together, each in a thread of its own: what was seen, and every way to see nothing and go on."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connections
+from django.utils import timezone
+
+from pgperf import sending
+from pgperf.agent import clock, rows
+from pgperf.agent import owner as owners
+from pgperf.agent import watch as watches
+from pgperf.agent.owner import Owner
+from pgperf.exceptions import BrokerUnreachable
+from pgperf.models import Database, Run, Sampling, Worker
+from pgperf.records import Route
+from pgperf.runner.monitor import Monitor
+from pgperf.runner.readings import AUXILIARIES, run_of
+from pgperf.runner.remote import Order, Seen
+from pgperf.runner.sessions import QUERY
+from tests.factories import make_database, make_run, make_worker
+
+pytestmark = pytest.mark.django_db
+#: The agent is another thread, with a connection of its own.
+threads = pytest.mark.django_db(transaction=True)
+QUEUE, AGENT = "pgperf-agent-db1", "agent@db1"
+
+
+@pytest.fixture
+def run(settings: Any) -> Run:
+    settings.PGPERF = {**settings.PGPERF, "STALE_SECONDS": 300.0}
+    make_worker(AGENT)
+    Worker.objects.update(queue=QUEUE)
+    return make_run(Run.Status.RUNNING, attempt=1, database=make_database(agent="db1"))
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
+    """The messages that the broker was given."""
+    messages: list[tuple[int, str]] = []
+    monkeypatch.setattr(sending, "send_watch", lambda row_id, queue: messages.append((row_id, queue)))
+    return messages
+
+
+@pytest.fixture
+def delivered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[threading.Thread]]:
+    """Messages reach an agent, which is a thread here; it has gone when the test ends."""
+    started: list[threading.Thread] = []
+
+    def serve(row_id: int) -> None:
+        try:
+            watches.watch(row_id, AGENT)
+        finally:
+            connections.close_all()
+
+    def deliver(row_id: int, queue: str) -> None:
+        started.append(threading.Thread(target=serve, args=(row_id,)))
+        started[-1].start()
+
+    monkeypatch.setattr(sending, "send_watch", deliver)
+    yield started
+    Sampling.objects.all().delete()
+    for thread in started:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owners, "_ANSWER_S", 0.1)
+
+
+def owner_of(run: Run) -> Owner:
+    owner = Owner(run)
+    owner.ask()
+    return owner
+
+
+def why(owner: Owner) -> str:
+    return str(owner.facts()["unknown"])
+
+
+@threads
+class TestSeen:
+    @pytest.fixture
+    def monitor(self, routes: dict[str, Route]) -> Iterator[Monitor]:
+        with Monitor(routes["tcp"], "pgperf-test-agent") as found:
+            yield found
+
+    @pytest.fixture
+    def order(self, monitor: Monitor) -> Order:
+        serving = {int(r[0] or 0): None if r[3] is None else float(r[3]) for r in monitor.query(QUERY)}
+        return Order(serving, [int(monitor.query("SELECT pg_backend_pid()")[0][0] or 0)])
+
+    def watched(self, run: Run, order: Order, monitor: Monitor) -> tuple[Owner, Seen, int, int]:
+        """The backend works for some milliseconds while it is watched."""
+        owner = owner_of(run)
+        owner.watch(order)
+        begin_ns = time.monotonic_ns()
+        monitor.query("SELECT count(*) FROM generate_series(1, 300000)")
+        end_ns = time.monotonic_ns()
+        seen = owner.hand_over()
+        assert seen, owner.facts()
+        return owner, seen, begin_ns, end_ns
+
+    def test_a_backend_s_work_lies_where_it_was_done(
+        self, run: Run, delivered: Any, order: Order, monitor: Monitor
+    ) -> None:
+        owner, seen, begin_ns, end_ns = self.watched(run, order, monitor)
+        times, worked = seen.readings.times_ns, seen.readings.columns[run_of(order.backends[0])]
+        error_ns = seen.error_ns
+        before = worked[times < begin_ns - error_ns]
+        after = worked[times > end_ns + error_ns]
+        assert len(before)
+        assert before[-1] == before[0]
+        assert after[-1] == after[0]
+        assert 1_000_000 < after[0] - before[-1] <= end_ns - begin_ns
+        owner.close()
+
+    def test_both_clocks_are_this_machine_s_here_and_found_to_be(
+        self, run: Run, delivered: Any, order: Order, monitor: Monitor
+    ) -> None:
+        _owner, seen, begin_ns, _end_ns = self.watched(run, order, monitor)
+        now_ns = time.monotonic_ns()
+        assert begin_ns - 10**9 < seen.readings.times_ns[0] < begin_ns + seen.error_ns
+        assert begin_ns < seen.readings.times_ns[-1] < now_ns + seen.error_ns
+        assert seen.error_ns < 50_000_000
+
+    def test_the_environment_says_who_read_and_how_exactly(
+        self, run: Run, delivered: Any, order: Order, monitor: Monitor
+    ) -> None:
+        owner, seen, *_ = self.watched(run, order, monitor)
+        facts = owner.facts()
+        assert (facts["agent"], facts["unknown"]) == (AGENT, None)
+        assert facts["clock_error_us"] == pytest.approx(seen.error_ns / 1000)
+        assert facts["processors"] == seen.cpus > 0
+        assert facts["kernel"]
+        assert 0 <= facts["agent_cpu_percent"] < 100
+
+    def test_one_block_after_the_other(
+        self, run: Run, delivered: Any, order: Order, monitor: Monitor
+    ) -> None:
+        owner, first, *_ = self.watched(run, order, monitor)
+        owner.watch(order)
+        second = owner.hand_over()
+        assert second
+        assert second.readings.times_ns[0] > first.readings.times_ns[-1]
+        assert AUXILIARIES in second.readings.columns
+        assert len(delivered) == 1
+
+    def test_a_pooler_is_found_if_its_address_is_the_agent_s_own(
+        self, run: Run, delivered: Any, order: Order, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        listening = {6432: 4711}
+        monkeypatch.setattr(watches, "_is_own", lambda host: host == "db1")
+        monkeypatch.setattr(watches.cpu, "listener", listening.get)
+        monkeypatch.setattr(watches.sampling, "meters", lambda serving, backends, poolers: [])
+        owner = owner_of(run)
+        owner.watch(replace(order, backends=[], poolers=[("db1", 6432), ("db1", 1), ("elsewhere", 6432)]))
+        seen = owner.hand_over()
+        assert seen
+        assert seen.poolers == {("db1", 6432): 4711}
+
+    def test_the_agent_leaves_when_the_run_is_over(self, run: Run, delivered: list[threading.Thread]) -> None:
+        owner = owner_of(run)
+        owner.close()
+        delivered[0].join(10)
+        assert not delivered[0].is_alive()
+        assert not Sampling.objects.exists()
+
+    def test_it_leaves_by_itself_when_the_run_dies(self, run: Run, delivered: list[threading.Thread]) -> None:
+        owner_of(run)
+        Run.objects.update(heartbeat_at=timezone.now() - timedelta(hours=1))
+        delivered[0].join(10)
+        assert not delivered[0].is_alive()
+
+
+class TestUnknown:
+    """Whatever is wrong, nothing is raised, the reason is told, and nothing more is asked."""
+
+    ORDER = Order({1: 0.0}, [1])
+
+    def test_not_needed(self, run: Run) -> None:
+        assert Owner(run).facts() == {}
+        assert Owner(run).hand_over() is None
+
+    def test_the_database_names_no_agent(self, run: Run, sent: list[Any]) -> None:
+        Database.objects.update(agent="")
+        run.refresh_from_db()
+        assert "field agent" in why(owner_of(run))
+        assert sent == []
+
+    def test_the_database_is_gone(self, run: Run, sent: list[Any]) -> None:
+        run.database = None
+        assert "field agent" in why(owner_of(run))
+
+    def test_no_agent_is_there(self, run: Run, sent: list[Any]) -> None:
+        Worker.objects.all().delete()
+        assert QUEUE in why(owner_of(run))
+        assert (sent, Sampling.objects.count()) == ([], 0)
+
+    def test_the_message_names_the_row(self, run: Run, sent: list[Any]) -> None:
+        owner_of(run)
+        assert sent == [(Sampling.objects.get().pk, QUEUE)]
+
+    def test_the_broker_is_away(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        def away(*_: Any) -> None:
+            raise BrokerUnreachable("Celery's broker does not answer")
+
+        monkeypatch.setattr(sending, "send_watch", away)
+        assert "broker" in why(owner_of(run))
+
+    def test_nobody_takes_the_message(self, run: Run, sent: list[Any], impatient: None) -> None:
+        owner = owner_of(run)
+        owner.watch(self.ORDER)
+        assert "did not come" in why(owner)
+        assert owner.hand_over() is None
+
+    def test_it_falls_silent(self, run: Run, sent: list[Any], impatient: None) -> None:
+        owner = owner_of(run)
+        rows.claim(Sampling.objects.get().pk, AGENT)
+        owner.watch(self.ORDER)
+        assert why(owner) == f"agent {AGENT} did not answer within 0.1 s"
+
+    def test_it_refuses(self, run: Run, sent: list[Any]) -> None:
+        owner = owner_of(run)
+        watches.watch(Sampling.objects.get().pk, AGENT, "another version")
+        owner.watch(self.ORDER)
+        assert why(owner) == f"agent {AGENT}: another version"
+
+    @threads
+    def test_it_is_on_another_host(self, run: Run, delivered: Any) -> None:
+        owner = owner_of(run)
+        owner.watch(self.ORDER)
+        assert "does not see the server's processes" in why(owner)
+
+    def test_nothing_is_asked_after_a_failure(self, run: Run, sent: list[Any], impatient: None) -> None:
+        owner = owner_of(run)
+        owner.watch(self.ORDER)
+        before = Sampling.objects.get().order_number
+        owner.watch(self.ORDER)
+        assert owner.hand_over() is None
+        assert Sampling.objects.get().order_number == before
+
+    @pytest.mark.parametrize(
+        ("data", "readings"),
+        [
+            ({}, b""),
+            ({"clock": {"ns": 1, "error_ns": 1}, "share": 0.0}, b"broken"),
+            ({"clock": None, "share": 1}, b""),
+        ],
+    )
+    def test_what_it_hands_over_cannot_be_used(
+        self,
+        run: Run,
+        sent: list[Any],
+        monkeypatch: pytest.MonkeyPatch,
+        data: dict[str, Any],
+        readings: bytes,
+    ) -> None:
+        answers = iter(
+            [
+                {"missing": [], "poolers": [], "host": {"processors": 1}, "clock": {"ns": 0, "error_ns": 1}},
+                data,
+            ]
+        )
+        answer: Callable[..., rows.Answer] = lambda *_: rows.Answer(next(answers), readings, AGENT, "")  # noqa: E731
+        monkeypatch.setattr(rows, "answered", answer)
+        owner = owner_of(run)
+        owner.watch(self.ORDER)
+        assert owner.hand_over() is None
+        assert why(owner) != "None"
+
+    def test_the_row_was_cleared_away(self, run: Run, sent: list[Any]) -> None:
+        owner = owner_of(run)
+        Sampling.objects.all().delete()
+        owner.watch(self.ORDER)
+        assert "cleared away" in why(owner)
+
+    def test_the_site_s_database_is_away(
+        self, run: Run, sent: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def away(*_: Any) -> None:
+            raise DatabaseError("password=canary")
+
+        owner = owner_of(run)
+        monkeypatch.setattr(rows, "order", away)
+        owner.watch(self.ORDER)
+        assert "the site's own database" in why(owner)
+        assert "canary" not in why(owner)
+        monkeypatch.setattr(rows, "close", away)
+        owner.close()
+
+
+class TestWatch:
+    def test_a_message_that_comes_twice_or_late_does_nothing(self, run: Run, sent: list[Any]) -> None:
+        owner_of(run)
+        row = Sampling.objects.get()
+        rows.claim(row.pk, "quicker@db")
+        watches.watch(row.pk, AGENT)
+        watches.watch(row.pk + 1000, AGENT)
+        row.refresh_from_db()
+        assert row.agent == "quicker@db"
+
+    def test_it_looks_rarely_while_it_reads(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        watching = watches._Watch(1, AGENT)
+        assert watching._pause_s() == watches._IDLE_S
+        monkeypatch.setattr(watching, "_sampler", object())
+        for since_s, pause_s in ((0, 0.1), (5, 0.5), (3600, 1.0)):
+            watching._ordered_s = time.monotonic() - since_s
+            assert watching._pause_s() == pytest.approx(pause_s, abs=0.01)
+
+    @pytest.mark.parametrize(
+        ("host", "own"), [("127.0.0.1", False), ("localhost", False), ("no such host", False)]
+    )
+    def test_a_loopback_address_is_nobody_s_own(self, host: str, own: bool) -> None:
+        assert watches._is_own(host) is own
+
+
+def test_the_clock_s_error_is_its_round_trip(run: Run) -> None:
+    row = rows.open_for(run, QUEUE)
+    first, second = clock.offset(row), clock.offset(row)
+    assert 0 < first.error_ns < 10**9
+    assert abs(first.ns - second.ns) <= first.error_ns + second.error_ns
+    assert first.ns == pytest.approx(time.time_ns() - time.monotonic_ns(), abs=first.error_ns + 10**9)

@@ -25,7 +25,7 @@ from pgperf.exceptions import CredentialError, FenceLost, PgperfError, RunCancel
 from pgperf.models import Run
 from pgperf.patience import AWAY, patiently, renew
 from pgperf.records import CAPTURES, Definition, Plan, Route, VariantBlock
-from pgperf.runner import capture
+from pgperf.runner import capture, encryption
 from pgperf.runner.launch import looking
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, Outcome, execute
@@ -126,6 +126,7 @@ class _Job:
             interpreters=settings.INTERPRETERS,
         )
         with observer.pulse(settings.STALE_SECONDS / 3), looking(observer.look):
+            plan = self._encrypted(plan, routes)
             self._prepare(plan, routes)
             railed = self._on_rails(plan, routes)
             return execute(self._captured(plan, railed), railed, machine, observer)
@@ -173,6 +174,14 @@ class _Job:
             for number, secret in enumerate(dict.fromkeys(route.password for route in routes.values()))
         }
         return routes
+
+    def _encrypted(self, plan: Plan, routes: Mapping[str, Route]) -> Plan:
+        """The plan without the layers that cannot speak TLS, on the routes that demand it."""
+        settings, definition = get_settings(), plan.definition
+        site = capture.Site(_direct(routes), settings.BUILD_DIR, settings.INTERPRETERS)
+        lacking = encryption.refusals(definition, routes, site, self.skipped)
+        self.skipped |= lacking
+        return make_plan(definition, self.skipped) if lacking else plan
 
     def _on_rails(self, plan: Plan, routes: dict[str, Route]) -> dict[str, Route]:
         """Read-only sessions and proofs, as the workload and the Database demand them."""

@@ -95,12 +95,14 @@ def test_order_and_bytes_are_kept_and_what_is_under_way_does_not_wait_for_the_re
 
     with (
         serving(listen) as port,
-        Distance("127.0.0.1", port, RTT_S * 1000) as far,
+        Distance("127.0.0.1", port, 100) as far,
         connected(far.port) as client,
     ):
+        began = time.monotonic()
         client.sendall(sent)
         client.shutdown(socket.SHUT_WR)
         assert everything(client) == b"same"
+        assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("first", ["client", "server"])
@@ -148,7 +150,7 @@ def test_a_connection_that_is_over_leaves_nothing_behind() -> None:
             broken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             broken.sendall(b"x")
         wait_for(lambda: relay.num_fds() <= before)
-        time.sleep(0.2)
+        time.sleep(0.3)  # nothing can be awaited: were it to spin, it would spin now
         assert relay.cpu_times().user + relay.cpu_times().system - idle < 0.15
 
 

@@ -20,8 +20,9 @@ _SHUFFLES = 24
 def make_plan(definition: Definition, skipped: Mapping[str, str] | None = None) -> Plan:
     """The plan of a definition without what is in `skipped`, which maps it to the reason.
 
-    Skipped may be a layer, a "layer/mode", either of them for one workload (`of_workload`), or all of a workload below
-    the ORM (`below_orm`). Raises InvalidDefinition when nothing is left to compare.
+    Skipped may be a layer, a "layer/mode", either of them for one workload (`of_workload`), all of a workload below
+    the ORM (`below_orm`), or a layer over one route (`over_route`). Raises InvalidDefinition when nothing
+    is left to compare.
     """
     skipped = dict(skipped or {})
     variants = [v for v in _variants(definition) if not _names_of(v) & set(skipped)]
@@ -41,9 +42,14 @@ def of_workload(workload: str, layer: str) -> str:
     return f"{workload}: {layer}"
 
 
+def over_route(layer: str, route: str) -> str:
+    """The name in `skipped` of a layer over one route only."""
+    return f"{layer} over {route}"
+
+
 def _names_of(variant: Variant) -> set[str]:
     """The names under which the variant may be skipped."""
-    names = {variant.layer, f"{variant.layer}/{variant.mode}"}
+    names = {variant.layer, f"{variant.layer}/{variant.mode}", over_route(variant.layer, variant.route)}
     own = {of_workload(variant.workload, name) for name in names}
     return names | own | (set() if calls_orm(variant.layer) else {below_orm(variant.workload)})
 

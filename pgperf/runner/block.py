@@ -5,15 +5,22 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from pgperf import wire
 from pgperf.analysis import latency
-from pgperf.records import Definition, Plan, Route, SliceRecord, VariantBlock
+from pgperf.records import Definition, Plan, Route, SliceRecord, VariantBlock, Workload
+from pgperf.runner.books import Census
+from pgperf.runner.diagnosis import Findings, Instruments
 from pgperf.runner.group import Durations, Group, measure, started
+from pgperf.runner.host import Host
 from pgperf.runner.placement import Seats
 from pgperf.runner.plan import round_order
+
+#: What the wall time of a run is spent on, in the order of records.Timings.
+PHASES = ("startup", "warm_up", "pilot", "slices", "diagnosis")
 
 _TRIAL = wire.Slice(seq=0, lead_in_ops=1, lead_in_ns=0, count=2)
 _WARM_UP_MOST_S = 3.0
@@ -27,9 +34,7 @@ _WINDOW_OPS = 50
 class Clock:
     """Where the wall time goes, in seconds per phase."""
 
-    spent: dict[str, float] = field(
-        default_factory=lambda: dict.fromkeys(("startup", "warm_up", "pilot", "slices"), 0.0)
-    )
+    spent: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -52,15 +57,21 @@ class Bench:
     clock: Clock
     #: Fills in each group's server and pooler processes once all are connected.
     find_servers: Callable[[list[Group]], None]
-    #: Called with the number of slices measured so far, between rounds and, rarely, between slices.
-    breathe: Callable[[int], None]
+    #: Called with the number of slices timed and of diagnostic slices so far, between rounds and between the latter.
+    breathe: Callable[[int, int], None]
     windows: dict[int, wire.Slice] = field(default_factory=dict)  # per cohort: what the pilot decided
     slices_done: int = 0
+    diagnosed: int = 0
+    instruments: Instruments | None = None  # None: no diagnostic slices
+    host: Host = field(default_factory=Host.here)
     interpreters: Mapping[str, str] = field(default_factory=dict)  # layer -> Python, where the site named one
 
 
-def run_block(bench: Bench, cohort: int, block: int) -> list[VariantBlock]:
-    """Measure every variant of the cohort in one block; results in the cohort's order."""
+def run_block(bench: Bench, cohort: int, block: int, done: Callable[[list[VariantBlock]], None]) -> None:
+    """Measure every variant of the cohort in one block; `done` gets the results, in the cohort's order.
+
+    The last block ends with the diagnostic slices. However they end, what was timed before them is handed out.
+    """
     with _resident(bench, cohort, block) as groups:
         with bench.clock.phase("warm_up"):
             _warm_up(bench, groups)
@@ -68,8 +79,16 @@ def run_block(bench: Bench, cohort: int, block: int) -> list[VariantBlock]:
         if cohort not in bench.windows:
             with bench.clock.phase("pilot"):
                 bench.windows[cohort] = _pilot(bench, groups)
+        census = Census(bench.host, {pid for group in groups for pid in group.staff().everybody()})
         sheets = _rounds(bench, groups, cohort, block)
-    return [_fold(group, cohort, block, sheet) for group, sheet in zip(groups, sheets, strict=True)]
+        counted = census.close()
+        try:
+            if bench.instruments and block == bench.plan.definition.blocks - 1:
+                with bench.clock.phase("diagnosis"):
+                    _diagnose(bench, bench.instruments, groups, cohort, sheets)
+        finally:
+            pairs = zip(groups, sheets, strict=True)
+            done([_fold(group, cohort, block, sheet, counted) for group, sheet in pairs])
 
 
 @dataclass
@@ -78,6 +97,7 @@ class Sheet:
 
     records: list[SliceRecord] = field(default_factory=list)
     durations: list[Durations] = field(default_factory=list)
+    findings: Findings = field(default_factory=Findings)
 
 
 @contextmanager
@@ -137,16 +157,36 @@ def _rounds(bench: Bench, groups: list[Group], cohort: int, block: int) -> list[
     for round_ in range(bench.plan.definition.rounds):
         for position, index in enumerate(round_order(bench.plan, cohort, block, round_)):
             request = bench.windows[cohort]._replace(seq=bench.slices_done + 1)
-            record, durations = measure(groups[index], request, round_, position)
+            record, durations = measure(groups[index], request, round_, position, bench.host)
             bench.clock.spent["slices"] += (request.lead_in_ns + record.window_ns) / 1e9
             sheets[index].records.append(record)
             sheets[index].durations.append(durations)
             bench.slices_done += 1
-        bench.breathe(bench.slices_done)
+        bench.breathe(bench.slices_done, bench.diagnosed)
     return sheets
 
 
-def _fold(group: Group, cohort: int, block: int, sheet: Sheet) -> VariantBlock:
+def _diagnose(
+    bench: Bench, instruments: Instruments, groups: list[Group], cohort: int, sheets: list[Sheet]
+) -> None:
+    """One slice of each variant in an order of its own, while its server is asked."""
+    definition = bench.plan.definition
+    window_ns = definition.diagnostic_ms * 1_000_000
+    for index in round_order(bench.plan, cohort, definition.blocks - 1, definition.rounds):
+        request = bench.windows[cohort]._replace(seq=bench.slices_done + bench.diagnosed + 1)
+        request = request._replace(window_ns=window_ns, count=0)
+        calls = _statements_of(definition.work(groups[index].variant.workload))
+        sheets[index].findings = instruments.examine(groups[index], request, calls)
+        bench.diagnosed += 1
+        bench.breathe(bench.slices_done, bench.diagnosed)
+
+
+def _statements_of(work: Workload) -> int | None:
+    """How many statements one operation is; None where what the site's own code sends was not captured."""
+    return len(work.statements) or (1 if work.sql else None)
+
+
+def _fold(group: Group, cohort: int, block: int, sheet: Sheet, counted: dict[str, Any]) -> VariantBlock:
     durations = np.concatenate(sheet.durations) if sheet.durations else np.zeros(0, dtype=np.uint64)
     first = group.ready[0]
     return VariantBlock(
@@ -162,6 +202,9 @@ def _fold(group: Group, cohort: int, block: int, sheet: Sheet) -> VariantBlock:
         latency_sum_sq=float(np.square(durations.astype(np.float64)).sum()),
         latency_min_ns=int(durations.min()) if len(durations) else 0,
         latency_max_ns=int(durations.max()) if len(durations) else 0,
+        diagnosis=sheet.findings.diagnosis,
+        top=sheet.findings.top,
+        books={**counted, "habits": group.tally.to_json()},
     )
 
 

@@ -16,10 +16,13 @@ _TIMEOUT_S = 30.0
 class Monitor:
     """A connection over one route that answers SQL with rows of text. Use as a context manager.
 
-    Raises LayerUnavailable without a driver, ClientFailed when the server refuses, fails or does not answer in 30 s.
+    `first` is run on connecting. Raises LayerUnavailable without a driver, ClientFailed when the server refuses, fails
+    or does not answer in 30 s.
     """
 
-    def __init__(self, route: Route, application_name: str = "pgperf-monitor") -> None:
+    def __init__(
+        self, route: Route, application_name: str = "pgperf-monitor", first: str = "SELECT 1"
+    ) -> None:
         layer = next((name for name in ("psycopg", "psycopg2") if importlib.util.find_spec(name)), "")
         if not layer:
             raise LayerUnavailable("neither psycopg nor psycopg2 is installed: pip install psycopg")
@@ -30,7 +33,7 @@ class Monitor:
             layer=layer,
             **login(route),
             application_name=application_name,
-            statements=sql.statements("SELECT 1", ()),
+            statements=sql.statements(first, ()),
             spawned_ns=self._client.spawned_ns,
             runner_pid=os.getpid(),
             cold=False,
@@ -38,8 +41,12 @@ class Monitor:
 
     def query(self, sql: str, timeout_s: float = _TIMEOUT_S) -> list[list[str | None]]:
         """Run one statement in its own transaction; its rows with every value as text."""
+        return self.ask(sql, timeout_s).rows
+
+    def ask(self, sql: str, timeout_s: float = _TIMEOUT_S) -> wire.Rows:
+        """The same, with the names of the columns."""
         self._client.send(wire.Query(sql))
-        return self._client.expect(wire.Rows, timeout_s).rows
+        return self._client.expect(wire.Rows, timeout_s)
 
     def __enter__(self) -> Self:
         try:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from pgperf.exceptions import PreflightRefused
-from pgperf.records import Cohort, Plan, Variant
+from pgperf.records import Cohort, Definition, Plan, Variant
 from pgperf.runner.plan import make_plan, sharing
 
 #: Rough resident megabytes of one client, and seconds to start one; predictions only.
@@ -15,6 +15,7 @@ _ASSUMED_WINDOW_MS = 50
 #: Of the memory that is free, what the clients may take.
 MEMORY_SHARE = 0.5
 _FIXED_SECONDS = 2.0
+_ASKING_S = 0.15  # beside a diagnostic slice itself: counters before and after it
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,11 @@ class Headroom:
 
 
 def estimate(plan: Plan) -> Estimate:
-    """Predict from the plan alone; one more connection is the monitor's."""
+    """Predict from the plan alone; one more connection is the monitor's, two those of diagnostic slices."""
     clients = [sum(v.clients for v in _owners(cohort)) for cohort in plan.cohorts]
     memory = [sum(v.clients * _megabytes(v) for v in _owners(cohort)) for cohort in plan.cohorts]
-    return Estimate(_seconds(plan), max(clients) + 1, max(memory) * 1024 * 1024)
+    own = 3 if plan.definition.diagnostic_ms else 1
+    return Estimate(_seconds(plan), max(clients) + own, max(memory) * 1024 * 1024)
 
 
 def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: float) -> Estimate:
@@ -111,16 +113,30 @@ def _problem(need: Estimate, headroom: Headroom, connection_share: float, max_se
 
 def _seconds(plan: Plan) -> float:
     definition = plan.definition
-    slice_s = ((definition.window_ms or _ASSUMED_WINDOW_MS) + definition.lead_in_ms) / 1000 + 0.003
     total = _FIXED_SECONDS
     for cohort in plan.cohorts:
         start = sum(v.clients * _start_seconds(v) for v in _owners(cohort))
         cold = min(definition.cold_blocks, definition.blocks)
         total += cold * start + (definition.blocks - cold) * start / 2
         total += definition.blocks * (
-            definition.warm_up_ms / 1000 + definition.rounds * len(cohort.variants) * slice_s
+            definition.warm_up_ms / 1000 + definition.rounds * len(cohort.variants) * slice_s(definition)
         )
+        total += len(cohort.variants) * diagnostic_s(definition)
     return total
+
+
+def slice_s(definition: Definition) -> float:
+    """What a timed slice takes, seconds."""
+    return ((definition.window_ms or _ASSUMED_WINDOW_MS) + definition.lead_in_ms) / 1000 + 0.003
+
+
+def diagnostic_s(definition: Definition) -> float:
+    """What a diagnostic slice takes, seconds; 0 where there are none."""
+    return (
+        (definition.diagnostic_ms + definition.lead_in_ms) / 1000 + _ASKING_S
+        if definition.diagnostic_ms
+        else 0.0
+    )
 
 
 def _owners(cohort: Cohort) -> Iterable[Variant]:

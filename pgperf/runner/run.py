@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from pgperf.exceptions import ClientFailed, RunCancelled
 from pgperf.records import Plan, Route, Timings, VariantBlock
 from pgperf.runner import environment, idle, placement, preflight
-from pgperf.runner.block import Bench, Clock, run_block
+from pgperf.runner.block import PHASES, Bench, Clock, run_block
+from pgperf.runner.diagnosis import Instruments
 from pgperf.runner.server import Server
 
 
@@ -62,25 +63,30 @@ def execute(plan: Plan, routes: dict[str, Route], machine: Machine, observer: Ob
         clock = Clock()
         awake = stack.enter_context(idle.held(plan.definition.idle))
         facts = environment.before(server.query, server.pooler_pid, seats, awake)
-        breathe = _Breath(plan, machine, observer, begin)
+        breathe = _Breath(plan, machine, observer, begin, server.can_be_asked)
         bench = Bench(
             plan, routes, machine.build_dir, seats, server.application, clock, server.finder(seats), breathe,
             interpreters=machine.interpreters,
         )  # fmt: skip
+        if plan.definition.diagnostic_ms and server.can_be_asked:
+            bench.instruments = stack.enter_context(Instruments(routes, server.application))
         versions = _blocks(bench, observer)
     wall = time.monotonic() - begin
-    timings = Timings(wall, *(clock.spent[name] for name in ("startup", "warm_up", "pilot", "slices")))
+    timings = Timings(wall, *(clock.spent[name] for name in PHASES))
     return Outcome(plan, {**facts, **environment.after(versions)}, timings)
 
 
 def _blocks(bench: Bench, observer: Observer) -> dict[str, dict[str, str]]:
     """Measure all blocks, handing each out as it ends; the versions each layer reported."""
     versions: dict[str, dict[str, str]] = {}
+
+    def done(results: list[VariantBlock]) -> None:
+        observer.block_done(results)
+        versions.update({result.variant.layer: result.versions for result in results})
+
     for block in range(bench.plan.definition.blocks):
         for cohort in range(len(bench.plan.cohorts)):
-            results = run_block(bench, cohort, block)
-            observer.block_done(results)
-            versions.update({result.variant.layer: result.versions for result in results})
+            run_block(bench, cohort, block, done)
     return versions
 
 
@@ -95,16 +101,22 @@ def _placed(plan: Plan, name: str) -> Plan:
 class _Breath:
     """What happens between rounds: progress out, cancellation and time limit in."""
 
-    def __init__(self, plan: Plan, machine: Machine, observer: Observer, begin: float) -> None:
-        self._total = (
-            plan.definition.blocks * plan.definition.rounds * sum(len(c.variants) for c in plan.cohorts)
-        )
+    def __init__(self, plan: Plan, machine: Machine, observer: Observer, begin: float, asked: bool) -> None:
+        definition, resident = plan.definition, sum(len(cohort.variants) for cohort in plan.cohorts)
+        self._total = definition.blocks * definition.rounds * resident
+        self._diagnostic = resident if definition.diagnostic_ms and asked else 0
+        #: A diagnostic slice lasts as long as so many timed ones.
+        self._weight = max(1.0, preflight.diagnostic_s(definition) / preflight.slice_s(definition))
         self._observer = observer
         self._deadline = begin + machine.max_run_seconds
         self._limit = machine.max_run_seconds
 
-    def __call__(self, done: int) -> None:
-        self._observer.progress(done / self._total, f"slice {done} of {self._total}")
+    def __call__(self, done: int, diagnosed: int) -> None:
+        share = (done + self._weight * diagnosed) / (self._total + self._weight * self._diagnostic)
+        message = f"slice {done} of {self._total}"
+        if diagnosed:
+            message += f", diagnostic slice {diagnosed} of {self._diagnostic}"
+        self._observer.progress(share, message)
         if self._observer.cancelled():
             raise RunCancelled("cancelled on request")
         if time.monotonic() > self._deadline:

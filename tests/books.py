@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from pgperf.analysis.verdict import judge
 from pgperf.models import Run, VariantResult
 
 CPUS = 2
@@ -72,7 +73,11 @@ def top(row: VariantResult) -> dict[str, Any]:
 
 
 def diagnosis(row: VariantResult) -> dict[str, Any]:
-    pooler = {"queries": 4711, "wait_us_per_query": 2.4, "sv_idle_min": 0, "cl_waiting_max": 3}
+    pooler = {
+        "queries": 4711, "queries_per_op": 1.0, "wait_us_per_query": 2.4, "query_us_per_query": 31.0, "sv_idle_min": 0,
+        "sv_active_max": 1, "cl_active_max": row.clients, "cl_waiting_max": 3, "maxwait_us_max": 41,
+        "pool_mode": "session", "looks": 12,
+    }  # fmt: skip
     return {
         "seconds": 1.0,
         "samples": 160,
@@ -85,16 +90,19 @@ def diagnosis(row: VariantResult) -> dict[str, Any]:
 
 
 def verdict(row: VariantResult) -> dict[str, Any]:
-    slow = row.layer.startswith("django_orm")
-    client = row.cpu_us_per_op["client_user"] + row.cpu_us_per_op["client_sys"]
-    return {
-        "word": "client" if slow else "latency",
-        "certainty": "likely",
-        "evidence": f"client CPU: {client:.0f} of {row.us_per_op:.0f} µs; server 22 µs",
-        "numbers": {"client_us": client, "us_per_op": row.us_per_op},
-        "checks": checks(row),
-        "intervention": "double_clients" if slow else "add_distance",
-    }
+    """As the analysis judges a row like this one."""
+    fields = (
+        "us_per_op",
+        "ops_per_s",
+        "clients",
+        "layer",
+        "route",
+        "placement",
+        "cpu_us_per_op",
+        "books",
+        "diagnosis",
+    )
+    return judge({name: getattr(row, name) for name in fields}, checks(row))
 
 
 def checks(row: VariantResult, holds: bool = True) -> dict[str, Any]:

@@ -15,10 +15,12 @@ from pgperf.analysis.outcome import DIFFERS
 from pgperf.analysis.summary import bases
 from pgperf.exceptions import NothingToCompare
 from pgperf.models import BlockResult, Run
-from pgperf.reports import figures, tables
-from pgperf.reports.charts import Chart, layer_title
+from pgperf.reports import figures
+from pgperf.reports.chart import Chart
+from pgperf.reports.comparisons import outcome_text
+from pgperf.reports.names import label_text, layer_title
 from pgperf.reports.run import TERMINAL
-from pgperf.reports.tables import Cell, Table
+from pgperf.reports.table import Cell, Table
 
 
 @dataclass(frozen=True)
@@ -169,12 +171,12 @@ def _title(changes: Sequence[Change], measure: str) -> str:
 def _row(change: Change, *, over: bool) -> tuple[Cell, ...]:
     own = figures.ratio if over else figures.number
     return (
-        Cell(tables.label_text(change.label), numeric=False),
+        Cell(label_text(change.label), numeric=False),
         Cell(own(change.before), change.before),
         Cell(own(change.after), change.after),
         Cell(figures.ratio(change.ratio.centre), change.ratio.centre),
         Cell(figures.ratio_interval(change.ratio.low, change.ratio.high)),
-        Cell(tables.outcome_text(change.outcome), mark=change.outcome, numeric=False),
+        Cell(outcome_text(change.outcome), mark=change.outcome, numeric=False),
         Cell(figures.signed(change.delta.centre), change.delta.centre),
         Cell(figures.interval(change.delta.low, change.delta.high)),
         Cell("–" if change.mde is None else figures.percent(change.mde), change.mde),
@@ -189,7 +191,7 @@ def _sentence(change: Change) -> str:
         else _("%(variant)s: an operation takes %(ratio)s of its former time (%(interval)s).")
     )
     return text % {
-        "variant": tables.label_text(change.label),
+        "variant": label_text(change.label),
         "base": layer_title(change.base.partition(" · ")[0]),
         "ratio": figures.ratio(change.ratio.centre),
         "interval": figures.ratio_interval(change.ratio.low, change.ratio.high),

@@ -14,6 +14,9 @@ PROCESS = ("role", "pid", "name", "cpu_percent", "rss_bytes", "cpu_s")
 WAIT_EVENTS = (
     "CPU", "Client", "IO", "LWLock", "Lock", "IPC", "BufferPin", "Timeout", "Activity", "Extension",
 )  # fmt: skip
-POOLER = ("queries", "wait_us_per_query", "sv_idle_min", "cl_waiting_max")
+POOLER = (
+    "queries", "queries_per_op", "wait_us_per_query", "query_us_per_query", "sv_idle_min", "sv_active_max",
+    "cl_active_max", "cl_waiting_max", "maxwait_us_max", "pool_mode",
+)  # fmt: skip
 STATEMENTS = ("calls_per_op", "rows_per_op", "as_expected")
-VERDICT = ("word", "certainty", "evidence", "numbers", "checks", "intervention")
+VERDICT = ("word", "certainty", "evidence", "numbers", "checks", "missing", "intervention")

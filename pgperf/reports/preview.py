@@ -11,8 +11,8 @@ from pgperf.layers import LAYERS
 from pgperf.models import Benchmark, Database, Worker
 from pgperf.records import Definition, Plan
 from pgperf.reports import figures
-from pgperf.reports.charts import layer_title
 from pgperf.reports.headroom import Need, headroom
+from pgperf.reports.names import layer_title
 from pgperf.reports.run import live_workers
 from pgperf.runner.plan import make_plan
 from pgperf.runner.preflight import Estimate, estimate

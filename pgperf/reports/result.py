@@ -1,12 +1,41 @@
-"""Everything a run's page shows of its results, put together from charts and tables."""
+"""Everything a run's page shows of its results, section by section, in the page's order."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pgperf.models import Run
-from pgperf.reports import charts, tables
-from pgperf.reports.charts import Chart
-from pgperf.reports.tables import Table
+from django.utils.translation import gettext as _
+
+from pgperf.models import ComparisonResult, Run, VariantResult
+from pgperf.reports import (
+    books,
+    comparisons,
+    host,
+    ladders,
+    scaling,
+    server,
+    speed,
+    surroundings,
+    verdicts,
+)
+from pgperf.reports.chart import Chart
+from pgperf.reports.names import left_out_title
+from pgperf.reports.table import Table
+
+Part = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of the page. `name` is its anchor, and its template under templates/pgperf/sections/."""
+
+    name: str
+    title: str
+    part: Part
+
+    @property
+    def template(self) -> str:
+        return f"pgperf/sections/{self.name}.html"
 
 
 @dataclass(frozen=True)
@@ -20,81 +49,195 @@ class Rungs:
 
 @dataclass(frozen=True)
 class Result:
-    """What there is to show; parts that a run did not reach are empty."""
+    """What there is to show; a section that a run has nothing for is not there."""
 
-    headlines: list[str] = field(default_factory=list)
-    time_split: Chart | None = None
-    ladders: list[Rungs] = field(default_factory=list)
-    throughput: Chart | None = None
-    cpu: Chart | None = None
-    throughput_table: Table | None = None
-    cpu_table: Table | None = None
-    latency: Chart | None = None
-    latency_table: Table | None = None
-    cold_table: Table | None = None
-    saved: list[str] = field(default_factory=list)
-    comparisons: list[Table] = field(default_factory=list)
-    controls: Table | None = None
-    timings: Table | None = None
-    environment: list[Table] = field(default_factory=list)
-    captures: list[Table] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     partial: bool = False
-    idle: str = ""  # "awake" or "system"; "" where the run does not know
+    measured: bool = False  # is there anything to compare or to download?
+
+    def part(self, name: str) -> Part | None:
+        """The data of one section."""
+        return next((section.part for section in self.sections if section.name == name), None)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A run with its rows, read once."""
+
+    run: Run
+    variants: Sequence[VariantResult]
+    comparisons: Sequence[ComparisonResult]
+
+    @property
+    def ladders(self) -> list[ladders.Ladder]:
+        return [ladder for ladder in self.run.summary.get("ladders", []) if ladder["steps"]]
 
 
 def result(run: Run) -> Result:
     """A finished run's charts and tables, in two queries."""
-    ladders = run.summary.get("ladders", [])
-    ladders = [ladder for ladder in ladders if ladder["steps"]]
-    about: dict[str, Any] = {
-        "environment": tables.environment_tables(run.environment),
-        "captures": tables.capture_tables(run.environment),
-        "timings": tables.timings_table(run.timings) if run.timings else None,
-        "skipped": {charts.left_out_title(name): why for name, why in run.summary.get("skipped", {}).items()},
-        "partial": bool(run.summary.get("partial", False)),
-        "idle": run.environment.get("idle", {}).get("idle", ""),
+    rows = Rows(run, list(run.variants.all()), list(run.comparisons.all()))
+    return Result(
+        sections=list(_sections(rows)),
+        skipped={left_out_title(name): why for name, why in run.summary.get("skipped", {}).items()},
+        partial=bool(run.summary.get("partial", False)),
+        measured=bool(rows.variants or rows.ladders),
+    )
+
+
+def _sections(rows: Rows) -> Iterator[Section]:
+    """In the page's order; a maker without anything to show returns nothing."""
+    makers: dict[str, tuple[str, Callable[[Rows], Part]]] = {
+        "verdicts": (_("What bounds it"), _verdicts),
+        "layers": (_("Where a query's time goes"), _layers),
+        "spent": (_("Where the time is spent"), _spent),
+        "ladder": (_("The ladder"), _ladder),
+        "reading": (_("How to read this"), _reading),
+        "scaling": (_("More clients"), _scaling),
+        "speed": (_("Throughput and processor time"), _speed),
+        "latency": (_("Latency"), _latency),
+        "host": (_("The host"), _host),
+        "server": (_("The server"), _server),
+        "cold": (_("Cold phases"), _cold),
+        "comparisons": (_("Comparisons"), _comparisons),
+        "captures": (_("What one operation sends"), _captures),
+        "environment": (_("Environment"), _environment),
     }
-    return Result(**_ladder_parts(ladders), **_variant_parts(run), **_comparison_parts(run), **about)
+    for name, (title, make) in makers.items():
+        if part := make(rows):
+            yield Section(name, title, part)
 
 
-def _ladder_parts(ladders: list[charts.Ladder]) -> dict[str, Any]:
-    return {
-        "headlines": tables.headlines(ladders),
-        "time_split": charts.time_split(ladders) if ladders else None,
-        "ladders": [
-            Rungs(
-                charts.ladder_title(ladder, ladders),
-                charts.ladder_chart(ladder, ladders),
-                tables.ladder_table(ladder, ladders),
-            )
-            for ladder in ladders
-        ],
-    }
-
-
-def _variant_parts(run: Run) -> dict[str, Any]:
-    variants = list(run.variants.all())
-    if not variants:
+def _verdicts(rows: Rows) -> Part:
+    found = verdicts.verdicts(rows.variants)
+    if not found:
         return {}
-    latency = charts.latency(variants)
-    cold = tables.cold_table(variants)
     return {
-        "throughput": charts.throughput(variants),
-        "cpu": charts.cpu(variants),
-        "throughput_table": tables.throughput_table(variants),
-        "cpu_table": tables.cpu_table(variants),
-        "latency": latency if latency["rows"] else None,
-        "latency_table": tables.latency_table(variants),
-        "cold_table": cold if cold.rows else None,
+        "headlines": verdicts.headlines(rows.variants),
+        "verdicts": found,
+        "broken": verdicts.broken_laws(rows.variants),
     }
 
 
-def _comparison_parts(run: Run) -> dict[str, Any]:
-    rows = list(run.comparisons.all())
-    controls = tables.control_table(rows)
+def _layers(rows: Rows) -> Part:
+    """Of several numbers of clients the first one's: bars of all could not share a scale."""
+    if not rows.ladders:
+        return {}
+    first = [ladder for ladder in rows.ladders if ladder["clients"] == rows.ladders[0]["clients"]]
     return {
-        "comparisons": tables.comparison_tables(rows),
-        "saved": tables.workload_headlines(rows),
+        "headlines": ladders.headlines(first),
+        "saved": comparisons.workload_headlines(rows.comparisons),
+        "chart": ladders.time_split(first),
+    }
+
+
+def _spent(rows: Rows) -> Part:
+    charts = books.spent(rows.variants)
+    return {"charts": charts, "table": books.spent_table(rows.variants)} if charts else {}
+
+
+def _ladder(rows: Rows) -> Part:
+    """The ladders by number of clients, each number with a scale of its own."""
+    counts = dict.fromkeys(ladder["clients"] for ladder in rows.ladders)
+    alike = {count: [ladder for ladder in rows.ladders if ladder["clients"] == count] for count in counts}
+    return {"groups": [(count, _rungs(own)) for count, own in alike.items()]} if counts else {}
+
+
+def _rungs(alike: Sequence[ladders.Ladder]) -> list[Rungs]:
+    return [
+        Rungs(
+            ladders.ladder_title(ladder, alike),
+            ladders.ladder_chart(ladder, alike),
+            ladders.ladder_table(ladder, alike),
+        )
+        for ladder in alike
+    ]
+
+
+def _reading(rows: Rows) -> Part:
+    """`idle`: "awake" or "system"; "" where the run does not know."""
+    return {"idle": rows.run.environment.get("idle", {}).get("idle", "")} if rows.ladders else {}
+
+
+def _scaling(rows: Rows) -> Part:
+    series = [each for each in rows.run.summary.get("scaling") or [] if len(each["points"]) > 1]
+    if not series:
+        return {}
+    return {
+        "curves": scaling.curves(series),
+        "cpu": scaling.cpu_curves(series, rows.variants),
+        "table": scaling.scaling_table(series, rows.variants),
+    }
+
+
+def _speed(rows: Rows) -> Part:
+    if not rows.variants:
+        return {}
+    tables = [speed.throughput_table(rows.variants), books.cpu_table(rows.variants)]
+    if any(variant.books for variant in rows.variants):
+        tables += [books.share_table(rows.variants), books.queue_table(rows.variants)]
+    return {
+        "throughput": speed.throughput(rows.variants),
+        "cpu": books.cpu(rows.variants),
+        "tables": [table for table in tables if table.rows],
+    }
+
+
+def _latency(rows: Rows) -> Part:
+    if not rows.variants:
+        return {}
+    chart = speed.latency(rows.variants)
+    return {"chart": chart if chart["rows"] else None, "table": speed.latency_table(rows.variants)}
+
+
+def _host(rows: Rows) -> Part:
+    line = rows.run.summary.get("timeline") or {}
+    chart = host.timeline(line)
+    topped = any(variant.top for variant in rows.variants)
+    if not chart and not topped:
+        return {}
+    return {
+        "timeline": chart,
+        "timeline_table": host.timeline_table(line) if chart else None,
+        "tops": [host.host_table(rows.variants), host.role_table(rows.variants)] if topped else [],
+        "processes": host.process_tables(rows.variants),
+    }
+
+
+def _server(rows: Rows) -> Part:
+    tables = (
+        server.wait_table(rows.variants),
+        server.pooler_table(rows.variants),
+        server.statement_table(rows.variants),
+    )
+    part = {
+        "chart": server.wait_chart(rows.variants),
+        "tables": [table for table in tables if table.rows],
+        "notes": server.notes(rows.variants),
+    }
+    return part if any(part.values()) else {}
+
+
+def _cold(rows: Rows) -> Part:
+    table = speed.cold_table(rows.variants)
+    return {"table": table} if table.rows else {}
+
+
+def _comparisons(rows: Rows) -> Part:
+    controls = comparisons.control_table(rows.comparisons)
+    part = {
+        "tables": comparisons.comparison_tables(rows.comparisons),
         "controls": controls if controls.rows else None,
     }
+    return part if any(part.values()) else {}
+
+
+def _captures(rows: Rows) -> Part:
+    tables = surroundings.capture_tables(rows.run.environment)
+    return {"tables": tables} if tables else {}
+
+
+def _environment(rows: Rows) -> Part:
+    timings = [surroundings.timings_table(rows.run.timings)] if rows.run.timings else []
+    tables = [*timings, *surroundings.environment_tables(rows.run.environment)]
+    return {"tables": tables} if tables else {}

@@ -42,7 +42,7 @@ NESTED = {
         "unattributed",
     },
     "time_us_per_op": {"client", "pooler", "server", "run_queue", "waiting", "unseen"},
-    "verdict": {"word", "certainty", "evidence", "numbers", "checks", "intervention"},
+    "verdict": {"word", "certainty", "evidence", "numbers", "checks", "missing", "intervention"},
 }
 COMPARISON = {
     "variant", "baseline", "ratio", "low", "high", "delta_us", "delta_low_us", "delta_high_us", "outcome", "aa",

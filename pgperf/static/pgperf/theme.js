@@ -1,7 +1,24 @@
-/* The page's colours and fonts as the admin's theme has them now, and a call when the theme changes. */
+/* The page's colours, fonts, shapes and figures as the admin has them now, and a call when the theme changes. */
 "use strict";
 (function () {
     const pgperf = (window.pgperf = window.pgperf || {});
+
+    const SHAPES = ["circle", "rect", "triangle", "rectRot"];
+    const language = document.documentElement.lang || "en";
+    const figure = new Intl.NumberFormat(language, {maximumSignificantDigits: 3});
+    const whole = new Intl.NumberFormat(language, {maximumFractionDigits: 0});
+
+    pgperf.FONT_SIZE = 12;
+    pgperf.shape = (index) => SHAPES[index % SHAPES.length];
+
+    /* Three digits that count. */
+    pgperf.format = (value) => (Math.abs(value) >= 100 ? whole : figure).format(value);
+
+    /* Ticks at 1, 2 and 5 times each power of ten; more would overlap. */
+    pgperf.roundPowers = function (value) {
+        const lead = value / 10 ** Math.floor(Math.log10(value) + 1e-9);
+        return [1, 2, 5].some((digit) => Math.abs(lead - digit) < 1e-6) ? pgperf.format(value) : null;
+    };
 
     pgperf.css = function (name, otherwise) {
         const value = getComputedStyle(document.documentElement).getPropertyValue(name).trim();

@@ -45,6 +45,31 @@
         },
     };
 
+    /* dataset.intervals of a curve: [low, high] or null for each of its points. */
+    pgperf.spans = {
+        id: "spans",
+        beforeDatasetsDraw(chart) {
+            const ctx = chart.ctx;
+            ctx.save();
+            chart.data.datasets.forEach((dataset) => {
+                ctx.strokeStyle = dataset.borderColor;
+                ctx.lineWidth = 1.5;
+                (dataset.intervals || []).forEach((interval, at) => {
+                    if (interval) {
+                        const x = chart.scales.x.getPixelForValue(dataset.data[at].x);
+                        const [low, high] = interval.map((value) => chart.scales.y.getPixelForValue(value));
+                        ctx.beginPath();
+                        [low, high].forEach((y) => { ctx.moveTo(x - CAP, y); ctx.lineTo(x + CAP, y); });
+                        ctx.moveTo(x, low);
+                        ctx.lineTo(x, high);
+                        ctx.stroke();
+                    }
+                });
+            });
+            ctx.restore();
+        },
+    };
+
     /* options.texts: one for each row, drawn right of options.tops (data values); options.colour. */
     pgperf.ends = {
         id: "ends",

@@ -1,0 +1,191 @@
+"""Whose processor time an operation takes, and where its own time is spent, as charts and tables."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from pgperf.analysis.spent import PARTS
+from pgperf.models import VariantResult
+from pgperf.reports import figures, keys
+from pgperf.reports.chart import Chart
+from pgperf.reports.names import label_text, listed, measured, role_names, variant_lines
+from pgperf.reports.run import time_us_per_op
+from pgperf.reports.table import Cell, Table, head, number, words
+
+#: What the parts of an operation's time look like: a role's processor time as everywhere else.
+_PART_COLOURS = {
+    "client": "cpu-client_user",
+    "pooler": "cpu-pooler",
+    "server": "cpu-server",
+    "unseen": "cpu-unattributed",
+}
+
+
+def cpu(variants: Sequence[VariantResult]) -> Chart:
+    """Processor time of one operation by who spent it, in the order of `throughput`'s bars. Unknown stays empty."""
+    shown = measured(variants)
+    names = role_names()
+    return {
+        "kind": "stack",
+        "label": _("Processor time per operation of each variant by role. The table below has the numbers."),
+        "axis": _("CPU µs per operation"),
+        "rows": [variant_lines(variant) for variant in shown],
+        "series": [
+            {
+                "name": names[role],
+                "colour": f"cpu-{role}",
+                "values": [v.cpu_us_per_op.get(role) for v in shown],
+            }
+            for role in keys.CPU
+            if any(v.cpu_us_per_op.get(role) for v in shown)
+        ],
+        "whiskers": [],
+        "ends": [figures.number(_known_sum(variant.cpu_us_per_op)) for variant in shown],
+    }
+
+
+def cpu_table(variants: Sequence[VariantResult]) -> Table:
+    """Processor time of one operation by who spent it, µs. A role that no variant knows has no column."""
+    names = role_names()
+    roles = [role for role in keys.CPU if any(v.cpu_us_per_op.get(role) is not None for v in variants)]
+    columns = (_("Variant"), *(_("%s, µs") % names[role] for role in roles))
+    rows = [
+        (head(label_text(variant.label)), *(number(variant.cpu_us_per_op.get(role)) for role in roles))
+        for variant in variants
+    ]
+    asked = [role for role in keys.CPU if any(role in v.cpu_us_per_op for v in variants)]
+    unseen = listed([role for role in asked if role not in roles], names)
+    caption = _("Processor time per operation")
+    return Table(_("%s; not known here: %s") % (caption, unseen) if unseen else caption, columns, rows, "cpu")
+
+
+def spent(variants: Sequence[VariantResult]) -> list[tuple[int, Chart]]:
+    """Where the time of one operation is spent: a chart for each number of clients, a bar for each rung."""
+    shown = [variant for variant in measured(variants) if variant.books]
+    counts = sorted({variant.clients for variant in shown})
+    return [(count, _spent([row for row in shown if row.clients == count])) for count in counts]
+
+
+def spent_table(variants: Sequence[VariantResult]) -> Table:
+    """The parts of one operation's time, µs. A part that no variant has, has no column."""
+    shown = [variant for variant in variants if variant.books]
+    parts = [time_us_per_op(variant) for variant in shown]
+    there = _present(parts)
+    names = role_names()
+    columns = (_("Variant"), _("µs per operation"), *(_("%s, µs") % names[part] for part in there))
+    rows = [
+        (head(label_text(row.label)), number(row.us_per_op), *(_part(own, part) for part in there))
+        for row, own in zip(shown, parts, strict=True)
+    ]
+    return Table(_("Where the time of one operation is spent"), columns, rows, "spent")
+
+
+def share_table(variants: Sequence[VariantResult]) -> Table:
+    """Each role's share of all processors' time while a variant ran."""
+    shown = [variant for variant in variants if variant.books.get("share")]
+    shares = [variant.books["share"] for variant in shown]
+    names = role_names()
+    roles = [role for role in keys.SHARE if any(share.get(role) is not None for share in shares)]
+    columns = (_("Variant"), *(names[role] for role in roles))
+    rows = [
+        (head(label_text(row.label)), *(share_cell(share.get(role)) for role in roles))
+        for row, share in zip(shown, shares, strict=True)
+    ]
+    return Table(_share_caption(shown, roles), columns, rows, "shares")
+
+
+def queue_table(variants: Sequence[VariantResult]) -> Table:
+    """Waits for a processor and context switches of one operation, and how busy each role's busiest process was."""
+    shown = [variant for variant in variants if variant.books]
+    wanted = _queue_columns()
+    there = [key for key in wanted if any(_nested(row, key) is not None for row in shown)]
+    columns = (_("Variant"), *(wanted[key] for key in there))
+    rows = [
+        (
+            head(label_text(row.label)),
+            *(
+                share_cell(_nested(row, key)) if key[0] == "busiest" else number(_nested(row, key))
+                for key in there
+            ),
+        )
+        for row in shown
+    ]
+    return Table(_("Waiting for a processor, and context switches"), columns, rows, "queue")
+
+
+def share_cell(share: float | None) -> Cell:
+    """A share of 1 as a percentage."""
+    return Cell(figures.percent(share), share, "" if share is not None else "unknown")
+
+
+def _spent(shown: Sequence[VariantResult]) -> Chart:
+    parts = [time_us_per_op(variant) for variant in shown]
+    names = role_names()
+    return {
+        "kind": "stack",
+        "label": _(
+            "Where the time of one operation is spent, for each variant. The table below has the numbers."
+        ),
+        "axis": _("µs per operation"),
+        "rows": [variant_lines(variant) for variant in shown],
+        "series": [
+            {
+                "name": names[part],
+                "colour": _PART_COLOURS.get(part, f"time-{part}"),
+                "values": [own[part] for own in parts],
+            }
+            for part in _present(parts)
+        ],
+        "whiskers": [],
+        "ends": [_("%s µs") % figures.number(variant.us_per_op) for variant in shown],
+    }
+
+
+def _present(parts: Sequence[dict[str, float | None]]) -> list[str]:
+    """The parts that take any time anywhere; waiting and what is not seen take each other's place."""
+    return [part for part in PARTS if any(own[part] for own in parts)]
+
+
+def _part(own: dict[str, float | None], part: str) -> Cell:
+    """Of waiting and what is not seen, one is not unknown but not there."""
+    other = {"waiting": "unseen", "unseen": "waiting"}.get(part)
+    if other and own[part] is None and own[other] is not None:
+        return words("–")
+    return number(own[part])
+
+
+def _share_caption(shown: Iterable[VariantResult], roles: Iterable[str]) -> str:
+    cpus = ", ".join(sorted({str(row.books.get("cpus") or _("unknown")) for row in shown}))
+    sources = ", ".join(sorted({str(row.books.get("source") or _("unknown")) for row in shown}))
+    text = _("Shares of the host's processors (%(cpus)s); read from: %(sources)s") % {
+        "cpus": cpus,
+        "sources": sources,
+    }
+    unseen = listed([role for role in keys.SHARE if role not in roles], role_names())
+    return _("%s; not known here: %s") % (text, unseen) if unseen else text
+
+
+def _queue_columns() -> dict[tuple[str, str], str]:
+    """(part of the books, key) -> title."""
+    names = role_names()
+    kinds = {"voluntary": _("%s switched by waiting"), "involuntary": _("%s switched by force")}
+    return {
+        **{("wait_us_per_op", role): _("%s in the run queue, µs") % names[role] for role in keys.WAIT},
+        **{
+            ("switches_per_op", f"{role}_{kind}"): text % names[role]
+            for role in keys.WAIT
+            for kind, text in kinds.items()
+        },
+        **{("busiest", role): _("busiest %s") % names[role] for role in keys.WAIT},
+    }
+
+
+def _nested(row: VariantResult, key: tuple[str, str]) -> float | None:
+    value: Any = (row.books.get(key[0]) or {}).get(key[1])
+    return value
+
+
+def _known_sum(cpu_us: dict[str, float | None]) -> float | None:
+    known = [value for role in keys.CPU if (value := cpu_us.get(role)) is not None]
+    return sum(known) if known else None

@@ -1,0 +1,192 @@
+"""The host while a run measured: its processors over time, and what top showed of each variant."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from pgperf.models import VariantResult
+from pgperf.reports import figures, keys
+from pgperf.reports.books import share_cell
+from pgperf.reports.chart import Chart
+from pgperf.reports.names import label_text, listed, measured, role_names
+from pgperf.reports.scaling import SHOWN, percents
+from pgperf.reports.table import Cell, Table, count, head, number, words
+
+Timeline = Mapping[str, Any]
+Process = Mapping[str, Any]
+
+_COLOURS = {"clients": "cpu-client_user"}
+_MIB = 2**20
+#: Rows of the timeline's table: its points in stretches.
+_STRETCHES = 20
+#: Of a variant's processes the page shows so many; the file has all.
+_PROCESSES = 12
+
+
+@dataclass(frozen=True)
+class Processes:
+    """One variant's processes; `more` says how many the page leaves out."""
+
+    title: str
+    table: Table
+    more: str = ""
+
+
+def timeline(line: Timeline) -> Chart | None:
+    """The host's processors over the run; None for a run that kept no books."""
+    roles = line.get("roles") or {}
+    if not line.get("seconds") or not roles:
+        return None
+    names = role_names()
+    return {
+        "kind": "area",
+        "label": _(
+            "Shares of the host's processors while the run measured. The table below has the numbers."
+        ),
+        "axis": _("% of the host's processors"),
+        "x_axis": _("seconds"),
+        "x": line["seconds"],
+        "titles": [label_text(label) for label in line.get("variant", [])],
+        "max": 100,
+        "series": [
+            {
+                "name": names[role],
+                "colour": _COLOURS.get(role, f"cpu-{role}"),
+                "values": percents(_moments(line), role),
+            }
+            for role in SHOWN
+            if any(roles.get(role) or ())
+        ],
+    }
+
+
+def timeline_table(line: Timeline) -> Table:
+    """The timeline in stretches, each the mean of its moments."""
+    names, roles, seconds = role_names(), line["roles"], line["seconds"]
+    there = [role for role in keys.SHARE if any(value is not None for value in roles.get(role) or ())]
+    step = -(-len(seconds) // _STRETCHES)
+    rows = [
+        (
+            head(_stretch(seconds, at, step)),
+            *(share_cell(_mean(roles[role][at : at + step])) for role in there),
+        )
+        for at in range(0, len(seconds), step)
+    ]
+    unseen = listed([role for role in keys.SHARE if role not in there], names)
+    caption = _("Shares of the host's processors while the run measured")
+    caption = _("%s; not known here: %s") % (caption, unseen) if unseen else caption
+    return Table(caption, (_("Seconds"), *(names[role] for role in there)), rows, "timeline")
+
+
+def host_table(variants: Sequence[VariantResult]) -> Table:
+    """The host's line of top for each variant: % of all processors' time, and the load averages."""
+    shown = _with_top(variants)
+    rows = [
+        (head(label_text(row.label)), *(number((row.top.get("host") or {}).get(key)) for key in keys.HOST))
+        for row in shown
+    ]
+    loads = (_("load, 1 min"), _("load, 5 min"), _("load, 15 min"))
+    columns = (_("Variant"), *(f"{key}, %" for key in keys.HOST[:-3]), *loads)
+    return Table(_("The host, as top shows it"), columns, rows, "top")
+
+
+def role_table(variants: Sequence[VariantResult]) -> Table:
+    """The processes of each variant by role, from the least to the most."""
+    columns = (
+        _("Variant"), _("role"), _("program"), _("processes"), _("% of a processor"), _("memory, MiB"),
+        _("processor time so far, s"),
+    )  # fmt: skip
+    rows = [cells for row in _with_top(variants) for cells in _role_rows(row)]
+    return Table(_("Processes by role, from the least to the most"), columns, rows, "processes")
+
+
+def process_tables(variants: Sequence[VariantResult]) -> list[Processes]:
+    """Each variant's processes, the busiest first."""
+    return [_processes(row) for row in _with_top(variants) if row.top.get("processes")]
+
+
+def _with_top(variants: Sequence[VariantResult]) -> list[VariantResult]:
+    return [variant for variant in measured(variants) if variant.top]
+
+
+def _processes(row: VariantResult) -> Processes:
+    columns = (
+        _("Process"), _("pid"), _("role"), _("% of a processor"), _("memory, MiB"), _("processor time so far, s"),
+    )  # fmt: skip
+    busiest = sorted(row.top["processes"], key=lambda each: -(each.get("cpu_percent") or 0))
+    left = len(busiest) - _PROCESSES
+    more = ngettext("%d more is in the file.", "%d more are in the file.", left) % left if left > 0 else ""
+    rows = [_process(each) for each in busiest[:_PROCESSES]]
+    title = label_text(row.label)
+    return Processes(title, Table(_("Processes of %s") % title, columns, rows, "processes"), more)
+
+
+def _process(each: Process) -> tuple[Cell, ...]:
+    return (
+        head(str(each.get("name") or _("unknown"))),
+        words(str(each.get("pid") or "–")),
+        Cell(role_title(each.get("role")), numeric=False),
+        number(each.get("cpu_percent")),
+        number(_mib(each)),
+        number(each.get("cpu_s")),
+    )
+
+
+def _role_rows(row: VariantResult) -> Iterator[tuple[Cell, ...]]:
+    processes = row.top.get("processes") or []
+    ordered = sorted(processes, key=lambda each: _order(each.get("role")))
+    for role, members in groupby(ordered, key=lambda each: each.get("role")):
+        own = list(members)
+        programs = ", ".join(dict.fromkeys(str(each.get("name") or _("unknown")) for each in own))
+        yield (
+            head(label_text(row.label)),
+            Cell(role_title(role), numeric=False),
+            Cell(programs, numeric=False),
+            count(len(own)),
+            _range([each.get("cpu_percent") for each in own]),
+            _range([_mib(each) for each in own]),
+            _range([each.get("cpu_s") for each in own]),
+        )
+
+
+def role_title(role: Any) -> str:
+    """A role of top as people read it; its own name where this version does not know it."""
+    return role_names().get(str(role), str(role))
+
+
+def _order(role: Any) -> int:
+    order = ("client", "clients", "pooler", "server", "auxiliaries", "other")
+    return order.index(role) if role in order else len(order)
+
+
+def _range(values: Sequence[float | None]) -> Cell:
+    known = [value for value in values if value is not None]
+    if not known:
+        return number(None)
+    low, high = min(known), max(known)
+    return number(low) if len(known) == 1 else words(figures.interval(low, high))
+
+
+def _mib(each: Process) -> float | None:
+    rss = each.get("rss_bytes")
+    return None if rss is None else float(rss) / _MIB
+
+
+def _moments(line: Timeline) -> list[dict[str, float | None]]:
+    roles = line["roles"]
+    return [{role: values[at] for role, values in roles.items()} for at in range(len(line["seconds"]))]
+
+
+def _stretch(seconds: Sequence[float], at: int, step: int) -> str:
+    last = min(at + step, len(seconds)) - 1
+    ends = [figures.number(seconds[end]) for end in dict.fromkeys((at, last))]
+    return " … ".join(ends)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

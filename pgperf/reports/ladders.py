@@ -1,0 +1,164 @@
+"""Ladders as charts, tables and sentences: what each layer adds to the time of one operation."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from pgperf.reports import figures
+from pgperf.reports.chart import Chart
+from pgperf.reports.names import colour, layer_title, place_of
+from pgperf.reports.table import Cell, Table, head, number, words
+
+Ladder = dict[str, Any]
+
+
+def time_split(ladders: Sequence[Ladder]) -> Chart:
+    """Where a query's time goes: one bar per ladder, one segment per layer, µs per operation."""
+    parts = dict.fromkeys(place_of(step["layer"]) for ladder in ladders for step in ladder["steps"])
+    return {
+        "kind": "stack",
+        "label": _(
+            "Time per operation, split by layer, for each route. The tables of the ladder have the numbers."
+        ),
+        "axis": _("µs per operation"),
+        "rows": [_lines(ladder_title(ladder, ladders)) for ladder in ladders],
+        "series": [_split_series(part, ladders) for part in sorted(parts, key=_height)],
+        "whiskers": [_whisker(ladder["steps"][-1]) for ladder in ladders],
+        "ends": [_("%s µs") % figures.number(ladder["steps"][-1]["us"]) for ladder in ladders],
+        "max": _shared_maximum(ladders),
+    }
+
+
+def ladder_chart(ladder: Ladder, ladders: Sequence[Ladder]) -> Chart:
+    """One ladder as a staircase: each rung stands on the one below, side rungs on the first.
+
+    `stands_on` is the index of the rung below (-1: the ground). All ladders of a run share one scale.
+    """
+    rungs = [*ladder["steps"], *side_rungs(ladder)]
+    climbed = len(ladder["steps"])
+    return {
+        "kind": "ladder",
+        "label": _("Ladder of %s: time per operation of each layer. The table below has the numbers.")
+        % ladder_title(ladder, ladders),
+        "axis": _("µs per operation"),
+        "rows": [rung_lines(rung, beside=index >= climbed) for index, rung in enumerate(rungs)],
+        "stands_on": [index - 1 if index < climbed else 0 for index in range(len(rungs))],
+        "values": [rung["us"] for rung in rungs],
+        "colours": [colour(rung["layer"]) for rung in rungs],
+        "whiskers": [_whisker(rung) for rung in rungs],
+        "ends": [_rung_end(rung, index) for index, rung in enumerate(rungs)],
+        "max": _shared_maximum(ladders),
+    }
+
+
+def side_rungs(ladder: Ladder) -> list[dict[str, Any]]:
+    """Layers beside the ladder: another driver than Django's, each one step above the first rung."""
+    return list(ladder.get("side", []))
+
+
+def rung_lines(rung: dict[str, Any], *, beside: bool) -> list[str]:
+    """A rung's name over one or two lines."""
+    return [layer_title(rung["layer"]), _("beside")] if beside else [layer_title(rung["layer"])]
+
+
+def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
+    """One ladder: time of each rung, what it adds, its ratio to the first; each with its 95 % interval."""
+    columns = (
+        _("Layer"), _("µs per operation"), _("95 % interval"), _("step, µs"), _("95 % interval"),
+        _("over the first"), _("95 % interval"),
+    )  # fmt: skip
+    climbed = len(ladder["steps"])
+    rows = [
+        (
+            head(", ".join(rung_lines(rung, beside=index >= climbed))),
+            number(rung["us"]),
+            words(figures.interval(rung.get("low"), rung.get("high"))),
+            *_step_cells(rung, first=index == 0),
+        )
+        for index, rung in enumerate([*ladder["steps"], *side_rungs(ladder)])
+    ]
+    return Table(_("The ladder of %s") % ladder_title(ladder, ladders), columns, rows, "ladder")
+
+
+def headlines(ladders: Sequence[Ladder]) -> list[str]:
+    """Each ladder in one sentence."""
+    return [_headline(ladder, ladders) for ladder in ladders if len(ladder["steps"]) > 1]
+
+
+def ladder_title(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
+    """The route, and whatever else tells this ladder from the run's others."""
+    parts = [ladder["route"]]
+    for key, text in (
+        ("workload", "%s"),
+        ("mode", "%s"),
+        ("clients", _("%s clients")),
+        ("placement", "%s"),
+        ("driver", "%s"),
+    ):
+        if len({str(other.get(key)) for other in ladders}) > 1:
+            parts.append(text % ladder.get(key))
+    return " · ".join(parts)
+
+
+def _lines(title: str) -> list[str]:
+    route, _dot, rest = title.partition(" · ")
+    return [route, rest] if rest else [route]
+
+
+def _split_series(part: str, ladders: Sequence[Ladder]) -> dict[str, Any]:
+    by_part = [{place_of(step["layer"]): step for step in ladder["steps"]} for ladder in ladders]
+    values = [_own_share(steps.get(part)) for steps in by_part]
+    return {"name": layer_title(part), "colour": colour(part), "values": values}
+
+
+def _own_share(step: dict[str, Any] | None) -> float | None:
+    """What a rung adds; the first rung adds all of its time."""
+    if step is None:
+        return None
+    return float(step["us"] if step.get("step_us") is None else step["step_us"])
+
+
+def _height(part: str) -> int:
+    """Where a part of a ladder stands: drivers are on one level, above libpq and below Django."""
+    return {"libpq": 0, "django_cursor": 2, "django_orm": 3}.get(part, 1)
+
+
+def _whisker(step: dict[str, Any]) -> list[float] | None:
+    return None if step.get("low") is None or step.get("high") is None else [step["low"], step["high"]]
+
+
+def _rung_end(step: dict[str, Any], index: int) -> str:
+    us = _("%s µs") % figures.number(step["us"])
+    return us if index == 0 or step.get("ratio") is None else f"{us}  {figures.ratio(step['ratio'])}"
+
+
+def _shared_maximum(ladders: Sequence[Ladder]) -> float:
+    """The end of the longest whisker, but at most twice the longest bar: else no bar could be read."""
+    rungs = [rung for ladder in ladders for rung in (*ladder["steps"], *side_rungs(ladder))]
+    longest = max((rung["us"] for rung in rungs), default=0.0)
+    whiskers = max((rung.get("high") or rung["us"] for rung in rungs), default=0.0)
+    return float(min(whiskers, 2 * longest))
+
+
+def _headline(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
+    first, last = ladder["steps"][0], ladder["steps"][-1]
+    return _("%(route)s: %(top)s takes %(us)s µs per operation, %(ratio)s of %(bottom)s's %(base)s µs.") % {
+        "route": ladder_title(ladder, ladders),
+        "top": layer_title(last["layer"]),
+        "us": figures.number(last["us"]),
+        "ratio": figures.ratio(last.get("ratio")),
+        "bottom": layer_title(first["layer"]),
+        "base": figures.number(first["us"]),
+    }
+
+
+def _step_cells(step: dict[str, Any], *, first: bool) -> tuple[Cell, ...]:
+    if first:
+        return (Cell("–"), Cell("–"), Cell(figures.ratio(1.0), 1.0), Cell("–"))
+    return (
+        Cell(figures.signed(step.get("step_us")), step.get("step_us")),
+        words(figures.interval(step.get("step_low_us"), step.get("step_high_us"))),
+        Cell(figures.ratio(step.get("ratio")), step.get("ratio")),
+        words(figures.ratio_interval(step.get("ratio_low"), step.get("ratio_high"))),
+    )

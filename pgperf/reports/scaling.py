@@ -1,0 +1,158 @@
+"""What more clients bring, as curves and a table."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from pgperf.models import VariantResult
+from pgperf.reports import figures, keys
+from pgperf.reports.books import share_cell
+from pgperf.reports.chart import Chart
+from pgperf.reports.names import colour, layer_title, measured, role_names
+from pgperf.reports.table import Cell, Table, count, head, number, words
+
+Series = Mapping[str, Any]
+
+#: Shares that are drawn; what is left above them is idle, or not known.
+SHOWN = tuple(role for role in keys.SHARE if role != "idle")
+_COLOURS = {"clients": "cpu-client_user"}
+_COLUMNS = ("clients", "pooler", "server", "idle")
+
+
+def curves(scaling: Sequence[Series]) -> list[tuple[str, Chart]]:
+    """Throughput, median and 99th percentile over the number of clients: a line for each layer over each route."""
+    kinds = (
+        ("ops_per_s", _("Operations per second"), _("operations per second"), False),
+        ("p50_us", _("Median time of an operation"), _("µs, logarithmic"), True),
+        ("p99_us", _("99th percentile"), _("µs, logarithmic"), True),
+    )
+    return [(title, _curve(scaling, key, title, axis, log=log)) for key, title, axis, log in kinds]
+
+
+def cpu_curves(scaling: Sequence[Series], variants: Sequence[VariantResult]) -> list[tuple[str, Chart]]:
+    """For each layer over each route, whose processor time it is as clients are added; none where it is not known."""
+    shares = _shares(variants)
+    found = ((series, [shares.get(_key(series, point)) for point in series["points"]]) for series in scaling)
+    return [
+        (
+            series_title(series, scaling),
+            _cpu_curve(series, [own or {} for own in each], series_title(series, scaling)),
+        )
+        for series, each in found
+        if all(each) and len(each) > 1
+    ]
+
+
+def scaling_table(scaling: Sequence[Series], variants: Sequence[VariantResult]) -> Table:
+    """The numbers of the curves. Efficiency is throughput over that of one client times the clients."""
+    names, shares = role_names(), _shares(variants)
+    roles = [role for role in _COLUMNS if any(share.get(role) for share in shares.values())]
+    columns = (
+        _("Layer and route"), _("clients"), _("operations/s"), _("95 % interval"), _("efficiency"), _("p50, µs"),
+        _("p99, µs"), *(_("%s, of the host") % names[role] for role in roles),
+    )  # fmt: skip
+    rows = [
+        (head(series_title(series, scaling)), *_cells(point), *_roles(shares.get(_key(series, point)), roles))
+        for series in scaling
+        for point in series["points"]
+    ]
+    return Table(_("Throughput, time and processors by clients"), columns, rows, "scaling")
+
+
+def series_title(series: Series, scaling: Sequence[Series]) -> str:
+    """Layer and route, and whatever else tells this curve from the run's others."""
+    parts = [layer_title(series["layer"]), series["route"]]
+    parts += [series[key] for key in ("workload", "mode") if len({other.get(key) for other in scaling}) > 1]
+    return " · ".join(map(str, parts))
+
+
+def _curve(scaling: Sequence[Series], key: str, title: str, axis: str, *, log: bool) -> Chart:
+    clients = sorted({point["clients"] for series in scaling for point in series["points"]})
+    routes = list(dict.fromkeys(series["route"] for series in scaling))
+    return {
+        "kind": "lines",
+        "label": _("%s over the number of clients. The table below has the numbers.") % title,
+        "axis": axis,
+        "x_axis": _("clients"),
+        "x": clients,
+        "x_log": True,
+        "log": log,
+        "series": [
+            {
+                "name": series_title(series, scaling),
+                "colour": colour(series["layer"]),
+                "shape": routes.index(series["route"]),
+                "values": _values(series, key, clients),
+                "intervals": _intervals(series, clients) if key == "ops_per_s" else [],
+            }
+            for series in scaling
+        ],
+    }
+
+
+def _values(series: Series, key: str, clients: Sequence[int]) -> list[float | None]:
+    by_count = {point["clients"]: point.get(key) for point in series["points"]}
+    return [by_count.get(number_) for number_ in clients]
+
+
+def _intervals(series: Series, clients: Sequence[int]) -> list[list[float] | None]:
+    ends = (_values(series, end, clients) for end in ("low", "high"))
+    return [None if low is None or high is None else [low, high] for low, high in zip(*ends, strict=True)]
+
+
+def _cpu_curve(series: Series, shares: Sequence[Mapping[str, float | None]], title: str) -> Chart:
+    names = role_names()
+    return {
+        "kind": "area",
+        "label": _(
+            "%s: shares of the host's processors over the number of clients. The table below has the numbers."
+        )
+        % title,
+        "axis": _("% of the host's processors"),
+        "x_axis": _("clients"),
+        "x": [point["clients"] for point in series["points"]],
+        "x_log": True,
+        "max": 100,
+        "series": [
+            {
+                "name": names[role],
+                "colour": _COLOURS.get(role, f"cpu-{role}"),
+                "values": percents(shares, role),
+            }
+            for role in SHOWN
+            if any(share.get(role) for share in shares)
+        ],
+    }
+
+
+def percents(shares: Sequence[Mapping[str, float | None]], role: str) -> list[float | None]:
+    """A role's shares of 1 as percentages; null where it is not known."""
+    return [None if (share := each.get(role)) is None else 100 * share for each in shares]
+
+
+def _shares(variants: Sequence[VariantResult]) -> dict[tuple[Any, ...], Mapping[str, float | None]]:
+    return {
+        (row.workload, row.layer, row.mode, row.route, row.clients): row.books["share"]
+        for row in measured(variants)
+        if row.books.get("share")
+    }
+
+
+def _key(series: Series, point: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (*(series[name] for name in ("workload", "layer", "mode", "route")), point["clients"])
+
+
+def _cells(point: Mapping[str, Any]) -> tuple[Cell, ...]:
+    return (
+        count(point["clients"]),
+        number(point.get("ops_per_s")),
+        words(figures.interval(point.get("low"), point.get("high"))),
+        share_cell(point.get("efficiency")),
+        number(point.get("p50_us")),
+        number(point.get("p99_us")),
+    )
+
+
+def _roles(share: Mapping[str, float | None] | None, roles: Sequence[str]) -> tuple[Cell, ...]:
+    return tuple(share_cell((share or {}).get(role)) for role in roles)

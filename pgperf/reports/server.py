@@ -1,0 +1,161 @@
+"""What the server and its pooler said in the diagnostic rounds, as a chart and tables."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from pgperf.models import VariantResult
+from pgperf.reports import figures, keys
+from pgperf.reports.books import share_cell
+from pgperf.reports.chart import Chart
+from pgperf.reports.names import label_text, measured, variant_lines
+from pgperf.reports.table import Cell, Table, count, head, number
+
+
+def wait_chart(variants: Sequence[VariantResult]) -> Chart | None:
+    """What server processes were found doing: shares of the samples; None where nothing was sampled."""
+    shown = _sampled(variants)
+    if not shown:
+        return None
+    titles = _event_titles()
+    return {
+        "kind": "stack",
+        "label": _(
+            "What server processes were found doing, for each variant. The table below has the numbers."
+        ),
+        "axis": _("% of the samples"),
+        "rows": [variant_lines(variant) for variant in shown],
+        "series": [
+            {
+                "name": titles.get(event, event),
+                "colour": f"wait-{event}" if event in _COLOURED else "wait-other",
+                "values": [_percent(variant.diagnosis["wait_events"].get(event, 0.0)) for variant in shown],
+            }
+            for event in _events(shown)
+        ],
+        "whiskers": [],
+        "ends": [],
+        "max": 100,
+    }
+
+
+def wait_table(variants: Sequence[VariantResult]) -> Table:
+    """Shares of the samples by class of wait event, and the events that were found most."""
+    shown, titles = _sampled(variants), _event_titles()
+    events = _events(shown)
+    columns = (_("Variant"), _("samples"), *(titles.get(event, event) for event in events), _("most found"))
+    rows = [
+        (
+            head(label_text(row.label)),
+            count(row.diagnosis.get("samples")),
+            *(share_cell(row.diagnosis["wait_events"].get(event, 0.0)) for event in events),
+            Cell(_most(row.diagnosis.get("events") or {}), numeric=False),
+        )
+        for row in shown
+    ]
+    return Table(_("What server processes were found doing"), columns, rows, "waits")
+
+
+def pooler_table(variants: Sequence[VariantResult]) -> Table:
+    """What the pooler counted."""
+    shown = [row for row in measured(variants) if row.diagnosis.get("pooler")]
+    titles = {
+        "queries": _("queries"),
+        "queries_per_op": _("queries per operation"),
+        "wait_us_per_query": _("waiting for a server, µs per query"),
+        "query_us_per_query": _("at the server, µs per query"),
+        "sv_idle_min": _("idle server connections, least"),
+        "sv_active_max": _("busy server connections, most"),
+        "cl_active_max": _("busy clients, most"),
+        "cl_waiting_max": _("waiting clients, most"),
+        "maxwait_us_max": _("longest wait, µs"),
+        "pool_mode": _("pooling"),
+    }
+    known = [key for key in keys.POOLER if any(key in row.diagnosis["pooler"] for row in shown)]
+    columns = (_("Variant"), *(titles[key] for key in known))
+    rows = [
+        (head(label_text(row.label)), *(_figure(row.diagnosis["pooler"].get(key)) for key in known))
+        for row in shown
+    ]
+    return Table(_("The pooler"), columns, rows, "pooler")
+
+
+def statement_table(variants: Sequence[VariantResult]) -> Table:
+    """What pg_stat_statements counted: the proof that all layers did the same work."""
+    shown = [row for row in measured(variants) if row.diagnosis.get("statements")]
+    columns = (_("Variant"), _("statements per operation"), _("rows per operation"), _("as expected"))
+    rows = [(head(label_text(row.label)), *_statements(row.diagnosis["statements"])) for row in shown]
+    return Table(_("Statements, as the server counted them"), columns, rows, "statements")
+
+
+def notes(variants: Sequence[VariantResult]) -> list[str]:
+    """Why something is not known: each reason once, with how many variants have it."""
+    found: dict[tuple[str, str], int] = {}
+    for row in measured(variants):
+        for part, why in (row.diagnosis.get("notes") or {}).items():
+            found[part, str(why)] = found.get((part, str(why)), 0) + 1
+    titles = _part_titles()
+    return [
+        _("%(part)s: %(why)s (%(count)d variants)")
+        % {"part": titles.get(part, part), "why": why, "count": times}
+        for (part, why), times in found.items()
+    ]
+
+
+def _sampled(variants: Sequence[VariantResult]) -> list[VariantResult]:
+    return [row for row in measured(variants) if row.diagnosis.get("wait_events")]
+
+
+def _events(shown: Iterable[VariantResult]) -> list[str]:
+    """The classes that were found at all, in their usual order; those that this version does not know come last."""
+    found = {event for row in shown for event, share in row.diagnosis["wait_events"].items() if share}
+    return [event for event in keys.WAIT_EVENTS if event in found] + sorted(found - set(keys.WAIT_EVENTS))
+
+
+_COLOURED = ("CPU", "Client", "IO", "LWLock", "Lock", "IPC")
+
+
+def _event_titles() -> dict[str, str]:
+    return {
+        "CPU": _("on a processor"),
+        "Client": _("waiting for the client"),
+        "IO": _("disk (IO)"),
+        "LWLock": _("internal lock (LWLock)"),
+        "Lock": _("lock (Lock)"),
+        "IPC": _("other process (IPC)"),
+    }
+
+
+def _part_titles() -> dict[str, str]:
+    return {
+        "wait_events": _("wait events"),
+        "events": _("wait events"),
+        "pooler": _("pooler"),
+        "statements": _("statements"),
+    }
+
+
+def _most(events: Mapping[str, float | None]) -> str:
+    found = ((name, share) for name, share in events.items() if share)
+    return ", ".join(f"{name} {figures.percent(share)}" for name, share in found) or "–"
+
+
+def _statements(counted: Mapping[str, Any]) -> tuple[Cell, ...]:
+    words = {
+        True: Cell(_("yes"), numeric=False),
+        False: Cell(_("no"), mark="differs", numeric=False),
+        None: Cell(_("unknown"), mark="unknown", numeric=False),
+    }
+    expected: bool | None = counted.get("as_expected")
+    return number(counted.get("calls_per_op")), number(counted.get("rows_per_op")), words[expected]
+
+
+def _figure(value: float | str | None) -> Cell:
+    if isinstance(value, str):
+        return Cell(value, numeric=False)
+    return count(value) if isinstance(value, int) else number(value)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share

@@ -1,0 +1,179 @@
+/* Charts of rows, a horizontal bar or a line of dots each: the description from reports/ in, Chart.js's own out. */
+"use strict";
+(function () {
+    const pgperf = (window.pgperf = window.pgperf || {});
+    const BAR = 22;
+    const format = pgperf.format;
+
+    /* Each gives datasets and options of the plug-ins; `rows` makes the rest. */
+    const KINDS = {stack, ladder, bars, dots, forest};
+
+    function stack(chart, theme) {
+        const total = (row) => chart.series.reduce((sum, series) => sum + Math.max(series.values[row] || 0, 0), 0);
+        const tops = chart.rows.map((_row, row) => Math.max(total(row), ((chart.whiskers || [])[row] || [0, 0])[1]));
+        return {
+            datasets: chart.series.map((series) => ({
+                label: series.name,
+                data: series.values,
+                backgroundColor: pgperf.colour(series.colour),
+                borderColor: theme.background,
+                borderWidth: {left: 0, right: 1},
+                borderSkipped: false,
+            })),
+            stacked: true,
+            max: chart.max,
+            tops,
+            segments: true,
+        };
+    }
+
+    function ladder(chart, theme) {
+        const base = (step) => (chart.stands_on[step] < 0 ? 0 : chart.values[chart.stands_on[step]]);
+        const carries = (row, step) => row === step || (row >= 0 && carries(chart.stands_on[row], step));
+        return {
+            datasets: chart.values.map((value, step) => ({
+                label: chart.rows[step][0],
+                data: chart.rows.map((_row, row) => (carries(row, step) ? [base(step), value] : null)),
+                backgroundColor: chart.rows.map((_row, row) => {
+                    const colour = pgperf.colour(chart.colours[step]);
+                    return row === step ? colour : pgperf.faded(colour, 0.35);
+                }),
+                borderColor: theme.background,
+                borderWidth: {left: 0, right: 1},
+                borderSkipped: false,
+                grouped: false,
+            })),
+            max: chart.max,
+            tops: chart.values.map((value, row) => Math.max(value, (chart.whiskers[row] || [0, 0])[1])),
+            tooltip: (item) => " " + item.dataset.label + ": " + format(item.raw[1] - item.raw[0]) + " µs",
+        };
+    }
+
+    function bars(chart) {
+        return {
+            datasets: [{data: chart.values, backgroundColor: chart.colours.map(pgperf.colour)}],
+            tops: chart.values.map((value) => value || 0),
+            tooltip: (item) => format(item.raw),
+        };
+    }
+
+    function dots(chart, theme) {
+        const known = (row) => chart.series.map((series) => series.values[row]).filter((value) => value > 0);
+        return {
+            type: "line",
+            datasets: chart.series.map((series, index) => ({
+                label: series.name,
+                data: series.values,
+                showLine: false,
+                pointStyle: pgperf.shape(index),
+                pointRadius: 6,
+                pointHoverRadius: 8,
+                backgroundColor: pgperf.colour(series.colour),
+                borderColor: theme.background,
+                borderWidth: 1,
+            })),
+            logarithmic: true,
+            ranges: chart.rows.map((_row, row) => [Math.min(...known(row)), Math.max(...known(row))]),
+        };
+    }
+
+    /* A dot on its interval for each row, and a line at the value that means "no change". */
+    function forest(chart, theme) {
+        const ends = chart.values.map((value, row) => chart.whiskers[row] || [value, value]);
+        const reach = Math.max(0.02, ...ends.flat().map((value) => Math.abs(value - chart.line)));
+        const shown = Math.min(reach, 2 * Math.max(0.02, ...chart.values.map((value) => Math.abs(value - chart.line))));
+        return {
+            type: "line",
+            datasets: [{
+                label: chart.axis,
+                data: chart.values,
+                showLine: false,
+                pointRadius: 6,
+                pointHoverRadius: 8,
+                backgroundColor: chart.colours.map(pgperf.colour),
+                borderColor: theme.background,
+                borderWidth: 1,
+            }],
+            min: chart.line - 1.1 * shown,
+            max: chart.line + 1.1 * shown,
+            tops: chart.values.map((value, row) => Math.max(value, ends[row][1])),
+            tooltip: (item) => " " + format(item.raw) + "  [" + ends[item.dataIndex].map((end) => format(end)).join(", ") + "]",
+        };
+    }
+
+    function axes(chart, made, theme) {
+        const numbers = {
+            type: made.logarithmic ? "logarithmic" : "linear",
+            beginAtZero: !made.logarithmic && made.min === undefined,
+            suggestedMin: made.min,
+            suggestedMax: made.max,
+            stacked: Boolean(made.stacked),
+            title: {display: true, text: chart.axis, color: theme.quiet},
+            grid: {color: theme.grid},
+            border: {color: theme.border},
+            ticks: {color: theme.quiet, maxRotation: 0, callback: made.logarithmic ? pgperf.roundPowers : format},
+        };
+        const names = {
+            type: "category",
+            offset: true,
+            stacked: Boolean(made.stacked),
+            grid: {display: false},
+            border: {color: theme.border},
+            ticks: {color: theme.text, autoSkip: false, crossAlign: "far", font: {size: pgperf.FONT_SIZE}},
+        };
+        return {x: numbers, y: names};
+    }
+
+    function plugins(chart, made, theme, font) {
+        const options = {
+            legend: {display: false},
+            tooltip: {callbacks: {title: (items) => chart.rows[items[0].dataIndex].join(" · "), label: made.tooltip || labelled}},
+            whiskers: {intervals: chart.whiskers, colour: theme.text},
+            ends: {texts: chart.ends, tops: made.tops, colour: theme.text, font},
+            ranges: {ranges: made.ranges, colour: theme.border},
+            line: {at: chart.line, colour: theme.quiet},
+        };
+        options.segments = made.segments ? {format, font} : false;
+        return options;
+    }
+
+    function labelled(item) {
+        return " " + item.dataset.label + ": " + (item.raw === null ? "–" : format(item.raw));
+    }
+
+    function configuration(chart, canvas) {
+        const theme = pgperf.theme();
+        const made = KINDS[chart.kind](chart, theme);
+        const font = pgperf.FONT_SIZE + "px " + theme.font;
+        return {
+            type: made.type || "bar",
+            data: {labels: chart.rows.map((lines) => (lines.length > 1 ? lines : lines[0])), datasets: made.datasets},
+            options: {
+                indexAxis: "y",
+                animation: false,
+                responsive: true,
+                maintainAspectRatio: false,
+                maxBarThickness: BAR,
+                layout: {padding: {right: endWidth(chart.ends, canvas, font)}},
+                interaction: {mode: made.type === "line" ? "y" : "nearest", intersect: made.type !== "line"},
+                scales: axes(chart, made, theme),
+                plugins: plugins(chart, made, theme, font),
+            },
+            plugins: [pgperf.ranges, pgperf.line, pgperf.segments, pgperf.whiskers, pgperf.ends],
+        };
+    }
+
+    /* Room for the texts at the ends of the bars, the longest of which may belong to the longest bar. */
+    function endWidth(ends, canvas, font) {
+        const ctx = canvas.getContext("2d");
+        ctx.font = font;
+        return Math.ceil(Math.max(0, ...(ends || []).map((text) => ctx.measureText(text).width))) + 16;
+    }
+
+    pgperf.rows = {
+        kinds: Object.keys(KINDS),
+        configuration,
+        height: (chart) => chart.rows.length * (Math.max(1, ...chart.rows.map((row) => row.length)) > 1 ? 38 : 34) + 62,
+        shapes: (chart) => (chart.kind === "dots" ? chart.series.map((_series, index) => pgperf.shape(index)) : []),
+    };
+})();

@@ -1,6 +1,7 @@
 """Whole runs of the example site's own workloads, on the tests' own database, by real clients."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,8 @@ def test_a_loop_and_its_cure_are_compared_in_every_layer(demo: Database) -> None
     assert ("libpq · tcp · authors-prefetched", "libpq · tcp · authors-one-by-one") in pairs
     assert len(run.summary["ladders"]) == 2
     shown = result(run)
-    assert shown.saved[0].startswith("tcp: authors-prefetched instead of authors-one-by-one saves ")
+    assert shown.saved[0].startswith("tcp: ")
+    assert {"authors-one-by-one", "authors-prefetched"} <= set(re.split(r"[ .,]", shown.saved[0]))
     assert len(shown.captures) == 2
     assert shown.comparisons[0].caption.startswith("One workload against the other")
     versions = run.environment["layers"]["django_orm"]

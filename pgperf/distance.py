@@ -4,9 +4,9 @@
         far.over(route)     # the same route, with the relay in between
 
 It keeps order and bandwidth, lets either side close first, and lets a client's first words arrive a round trip later,
-as after a handshake. It listens on loopback only, for as long as its parent lives. Its own work takes a hop's time more
-than what it was told to wait (docs/method.md has how much), and its processor time is that of one process of nobody's:
-neither client, pooler nor server. Standard library only.
+as after a handshake. Time counts from when the kernel had the bytes until they are sent on, so that its own work does
+not come on top (docs/method.md has how exact that is). It listens on loopback only, for as long as its parent lives.
+Its processor time is that of a process of nobody's: neither client, pooler nor server. Standard library only.
 
 `python -m pgperf.distance --to HOST:PORT --rtt-ms MS` is the relay itself.
 """
@@ -19,6 +19,7 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -39,6 +40,13 @@ _START_S = 10.0
 _CHUNK = 1 << 18
 #: Read ahead and held back per direction: enough for 700 MB/s over 45 ms.
 _MOST_HELD = 16 << 20
+#: Linux's SO_TIMESTAMPNS, which Python has no name for: when the kernel received what is read.
+_STAMPED = 35
+_STAMP = struct.Struct("qq")
+#: Older than that is a clock that was set meanwhile.
+_OLDEST_NS = 1_000_000_000
+#: How much earlier than due the timer is set, at most; and by how much that changes at once.
+_MOST_LEAD_NS, _MOST_STEP_NS = 500_000, 20_000
 
 
 class Distance:
@@ -154,6 +162,7 @@ class Relay:
         self._rtt_ns = round(rtt_ms * 1e6)
         self._queue: list[tuple[int, int, _End, memoryview | None]] = []  # due, order, where to, what
         self._order = count()
+        self._lead_ns = 0
         self._ends: dict[int, _End] = {}
         self._epoll = select.epoll()
         self._timer = _Timer()
@@ -206,6 +215,7 @@ class Relay:
             end.sock.setblocking(False)
             if end.sock.family == socket.AF_INET:
                 end.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                end.sock.setsockopt(socket.SOL_SOCKET, _STAMPED, 1)
             self._ends[end.sock.fileno()] = end
         try:
             server.connect(_address(*self._upstream))
@@ -219,25 +229,32 @@ class Relay:
 
     def _read(self, end: _End) -> None:
         try:
-            data = end.sock.recv(_CHUNK)
+            data, ancillary, _, _ = end.sock.recvmsg(_CHUNK, socket.CMSG_SPACE(_STAMP.size))
         except BlockingIOError:
             return
-        due = max(time.monotonic_ns(), end.opens_ns) + self._rtt_ns // 2
+        due = max(_received_ns(ancillary), end.opens_ns) + self._rtt_ns // 2
         end.held += len(data)
         end.reading = bool(data)
         heapq.heappush(self._queue, (due, next(self._order), end.peer, memoryview(data) if data else None))
 
     def _deliver(self) -> None:
         """Hand over what is due, and set the timer for what will be next."""
-        while self._queue and self._queue[0][0] <= time.monotonic_ns():
-            _, _, end, data = heapq.heappop(self._queue)
+        while self._queue and self._queue[0][0] - self._lead_ns <= time.monotonic_ns():
+            due, _, end, data = heapq.heappop(self._queue)
             if not end.is_gone:
                 end.outbox.append(data)
                 try:
                     self._flush(end)
                 except OSError:
                     self._abandon(end)
-        self._timer.set(self._queue[0][0] if self._queue else 0)
+                self._learn(due)
+        self._timer.set(self._queue[0][0] - self._lead_ns if self._queue else 0)
+
+    def _learn(self, due: int) -> None:
+        """Waking up takes its time: the timer is set earlier by what is usual, whatever single ones did."""
+        late_ns = time.monotonic_ns() - due
+        step = max(-_MOST_STEP_NS, min(late_ns // 8, _MOST_STEP_NS))
+        self._lead_ns = max(0, min(self._lead_ns + step, self._rtt_ns // 8, _MOST_LEAD_NS))
 
     def _flush(self, end: _End) -> None:
         """Write what is due, as much as goes; what was read from the peer may then be more again."""
@@ -280,6 +297,16 @@ class Relay:
                 self._forget(each)
                 each.is_gone = True
                 each.sock.close()
+
+
+def _received_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
+    """When the kernel had what was read, by CLOCK_MONOTONIC; now where it does not say (a Unix socket)."""
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == _STAMPED:
+            seconds, ns = _STAMP.unpack(data[: _STAMP.size])
+            age = time.time_ns() - seconds * 1_000_000_000 - ns
+            return time.monotonic_ns() - max(0, min(age, _OLDEST_NS))
+    return time.monotonic_ns()
 
 
 class _Timer:

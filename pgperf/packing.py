@@ -2,8 +2,8 @@
 
 The slices become columns, a column of one value is written once, the text is JSON, and the text is deflated. JSON
 reads alike on every machine and in every database; floats come back bit for bit, null stays null, and a field that a
-later version adds is one more key. The dictionary below makes the names of the fields cost next to nothing. It is
-part of the format: it never changes; another one gets another first byte.
+later version adds is one more key. The dictionaries below make the names of the fields cost next to nothing. They are
+part of the format: none ever changes; another one gets another first byte.
 """
 
 import json
@@ -19,8 +19,8 @@ from pgperf.records import SliceRecord, Variant, VariantBlock
 Row = dict[str, Any]
 Columns = dict[str, Any]
 
-_FORMAT = 1
-_DICTIONARY = (
+_FORMAT = 2
+_FIRST_DICTIONARY = (
     b'{"versions":{"libpq":"18.","client":"0.1.0","python":"3.1","psycopg":"3.","psycopg2":"2.9.","django":"5.2.",'
     b'"driver":"asyncpg"},"fake","http","together","scheduler","per_operation","pool","prepared","extended","tcp",'
     b'"disturbed":"a client began after the common window had opened",'
@@ -32,6 +32,16 @@ _DICTIONARY = (
     b'"psycopg","django_cursor","django_orm","mode":"simple","placement":"apart","route":"pgbouncer","socket",'
     b'"workload":"site-by-domain"},"block":0,"cohort":0,'
 )
+_SECOND_DICTIONARY = (
+    b'"source":"cgroup2","source":"idle","diagnosis":{},"top":{},"control",'
+    b'{"books":{"cpus":2,"elapsed_ns":,"habits":{"client":{"involuntary":,"system":,"user":,"voluntary":},'
+    b'"pooler":{"involuntary":0,"system":0,"user":0,"voluntary":0},"server":null},"host_ns":,"others_ns":,"ours_ns":,'
+    b'"source":"cgroup"},"auxiliary_ns":[],"client_most_ns":[],"client_wait_ns":[],"elapsed_ns":[],"host_ns":[],'
+    b'"iowait_ns":0,"pooler_wait_ns":0,"runner_ns":[],"server_most_ns":[],"server_wait_ns":[],"steal_ns":[0,10000000,'
+)
+#: Where a role is one process it is the busiest, and its column is not written.
+_BUSIEST = {"client_most_ns": "client_ns", "server_most_ns": "server_ns"}
+_DICTIONARIES = {1: _FIRST_DICTIONARY, 2: _SECOND_DICTIONARY + _FIRST_DICTIONARY}
 
 
 def pack(data: Mapping[str, Any]) -> bytes:
@@ -39,16 +49,17 @@ def pack(data: Mapping[str, Any]) -> bytes:
     slices = list(data["slices"])
     body = {**data, "slices": _columns(slices), "count": len(slices)}
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
-    deflate = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS, 9, zdict=_DICTIONARY)
+    deflate = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS, 9, zdict=_DICTIONARIES[_FORMAT])
     return bytes([_FORMAT]) + deflate.compress(text.encode()) + deflate.flush()
 
 
 def unpack(packed: bytes) -> Row:
     """What was packed. Raises UnreadableBlock for the format of a later pgperf and for broken bytes."""
-    if packed[:1] != bytes([_FORMAT]):
+    dictionary = _DICTIONARIES.get(packed[0]) if packed else None
+    if dictionary is None:
         raise UnreadableBlock("block: written by a later pgperf; upgrade to read it")
     try:
-        inflate = zlib.decompressobj(-zlib.MAX_WBITS, zdict=_DICTIONARY)
+        inflate = zlib.decompressobj(-zlib.MAX_WBITS, zdict=dictionary)
         body = json.loads(inflate.decompress(packed[1:]) + inflate.flush())
     except (zlib.error, ValueError) as error:
         raise UnreadableBlock("block: its stored bytes are broken; restore them from a backup") from error
@@ -78,6 +89,9 @@ def _columns(slices: Sequence[Mapping[str, Any]]) -> Columns:
         columns["started_ns"] = _steps(columns["started_ns"])
     if columns.get("ops_per_s") == _throughputs(columns):
         del columns["ops_per_s"]
+    for busiest, role in _BUSIEST.items():
+        if "elapsed_ns" in columns and columns.get(busiest) == columns.get(role):
+            columns.pop(busiest, None)
     return {name: _once(values) for name, values in columns.items()}
 
 
@@ -87,6 +101,8 @@ def _rows(columns: Columns, count: int) -> list[Row]:
         full["started_ns"] = list(accumulate(full["started_ns"]))
     if "ops_per_s" not in full and {"ops", "window_ns"} <= full.keys():
         full["ops_per_s"] = _throughputs(full)
+    if "elapsed_ns" in full:
+        full = {**{busiest: full[role] for busiest, role in _BUSIEST.items() if role in full}, **full}
     return [{name: values[at] for name, values in full.items()} for at in range(count)]
 
 

@@ -46,17 +46,17 @@ class Entry:
     habits: Mapping[str, Habits | None]
 
     def fields(self) -> dict[str, int | None]:
-        """The fields of a slice's record."""
+        """The fields of a slice's record. All but what roles spent is rounded to µs: a digit takes room for ever."""
         found: dict[str, int | None] = {
-            "elapsed_ns": self.host.elapsed_ns,
-            "host_ns": self.host.busy_ns,
+            "elapsed_ns": _rounded(self.host.elapsed_ns),
+            "host_ns": _rounded(self.host.busy_ns),
             "iowait_ns": self.host.iowait_ns,
             "steal_ns": self.host.steal_ns,
-            "runner_ns": self.runner_ns,
+            "runner_ns": _rounded(self.runner_ns),
         }
         for role, spent in self.spent.items():
             found[f"{role}_ns"] = spent.run_ns if spent else None
-            found[f"{role}_wait_ns"] = spent.wait_ns if spent else None
+            found[f"{role}_wait_ns"] = _rounded(spent.wait_ns) if spent else None
             found[f"{role}_most_ns"] = spent.most_ns if spent else None
         return {name: ns for name, ns in found.items() if name not in _NOT_KEPT}
 
@@ -124,6 +124,10 @@ class Census:
             "ours_ns": ours_ns,
             "others_ns": others_ns,
         }
+
+
+def _rounded(ns: int | None) -> int | None:
+    return None if ns is None else round(ns, -3)
 
 
 def _sides(before: Times, after: Times, ours: set[int]) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from pgperf.runner.books import Page, Staff, Tally
 from pgperf.runner.host import Host
 from pgperf.runner.launch import ClientProcess, Surroundings, login, surroundings_of_site
 from pgperf.runner.plan import sharing
+from pgperf.runner.remote import Staff as Far
 
 Durations = NDArray[np.uint64]
 
@@ -48,6 +49,7 @@ class Group:
     pooled: bool = False  # is there a pooler on its route?
     pooler_pid: int | None = None
     auxiliary_pids: list[int] = field(default_factory=list)  # the server's own processes
+    far: Far = field(default_factory=Far)  # who works for it where the server is on another host
     tally: Tally = field(default_factory=Tally)
     op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
 
@@ -256,18 +258,20 @@ def application_of(group: str, at: int) -> str:
 
 
 def _begun(group: Group, request: wire.Slice, host: Host | None) -> tuple[wire.Slice, Page | None]:
-    """The slice is under way, or about to be: what was sent, and its books, opened as late as they can be."""
-    if len(group.clients) == 1:
-        page = Page(host, group.staff()) if host else None
-        group.begin(request)
-        return request, page
-    request = request._replace(start_ns=time.monotonic_ns() + _arm_ns(group))
+    """The slice is under way, or about to be: what was sent, and its books.
+
+    Armed clients sleep until their start, so their books are opened anew right before it, if there is the time.
+    """
+    page = Page(host, group.staff()) if host else None
+    if len(group.clients) > 1:
+        request = request._replace(start_ns=time.monotonic_ns() + _arm_ns(group))
     group.begin(request)
-    if not host:
-        return request, None
-    opens_ns = request.start_ns - _READ_NS - _READ_EACH_NS * len(group.clients)
-    time.sleep(max(0, opens_ns - time.monotonic_ns()) / 1e9)
-    return request, Page(host, group.staff())
+    if host and request.start_ns:
+        opens_ns = request.start_ns - _READ_NS - _READ_EACH_NS * len(group.clients)
+        time.sleep(max(0, opens_ns - time.monotonic_ns()) / 1e9)
+        later = Page(host, group.staff())
+        page = later if time.monotonic_ns() < request.start_ns else page
+    return request, page
 
 
 def armed(group: Group, request: wire.Slice) -> wire.Slice:

@@ -26,8 +26,7 @@ LEAST_SAMPLES = 10
 class Residence:
     """All in µs per operation; None is not known. `cpu` and `queue` (for a processor) are by role, `waits` by kind.
 
-    Where the waiting cannot be told apart its parts are None and `waiting` has it; where a role cannot be seen, what is
-    left is `unseen` and holds both.
+    What of the waiting cannot be told apart is `waiting`; where a role cannot be seen it is `unseen`, and holds both.
     """
 
     response: float | None
@@ -45,8 +44,11 @@ class Residence:
         cpu = {role: parts[role] for role in ROLES}
         queue = {role: 0.0 if cpu[role] == 0 else waited.get(role) for role in ROLES}
         kinds = _kinds(row, pooled=cpu["pooler"] != 0)
-        waits, rest = _told_apart(parts["waiting"], kinds, row.get("clients", 1))
-        return cls(row.get("us_per_op"), cpu, queue, waits, rest, parts["unseen"])
+        seen = parts["unseen"] is None
+        waits, rest = _told_apart(
+            parts["waiting"] if seen else parts["unseen"], kinds, row.get("clients", 1), seen=seen
+        )
+        return cls(row.get("us_per_op"), cpu, queue, waits, rest if seen else None, None if seen else rest)
 
     def at(self, role: str) -> float | None:
         """What a faster or freer processor of that role could save: its time on one and in the queue for it."""
@@ -76,19 +78,23 @@ class Residence:
         return {name: us / total for name, us in known.items()} if total else {}
 
 
-def _told_apart(waiting: float | None, kinds: Known, clients: int) -> tuple[Known, float | None]:
-    """The waits by kind, and what of the waiting cannot be told apart.
+def _told_apart(
+    hidden: float | None, kinds: Known, clients: int, *, seen: bool
+) -> tuple[Known, float | None]:
+    """The waits by kind, and what is left of what is `hidden`: the waiting, or if a role is not `seen` that role too.
 
     What was sampled in a round of its own is never more than what the timed ones leave for it. What no kind explains
     is latency if every kind is known; one client alone is not kept waiting by a pool that nobody else uses.
     """
-    if waiting is None:
-        return {name: 0.0 if kinds.get(name) == 0 else None for name in WAITS}, None
+    if hidden is None:
+        return dict.fromkeys(WAITS), None
     known = sum(us for us in kinds.values() if us is not None)
-    fits = min(1.0, waiting / known) if known else 1.0
+    fits = min(1.0, hidden / known) if known else 1.0
     found = {name: None if us is None else us * fits for name, us in kinds.items()}
-    rest = max(0.0, waiting - known * fits)
-    if any(us is None and not (name == "pool_queue" and clients == 1) for name, us in kinds.items()):
+    rest = max(0.0, hidden - known * fits)
+    if not seen or any(
+        us is None and not (name == "pool_queue" and clients == 1) for name, us in kinds.items()
+    ):
         return {**found, "latency": None}, rest
     return {**found, "latency": rest}, None
 
@@ -100,11 +106,9 @@ def _kinds(row: Mapping[str, Any], *, pooled: bool) -> dict[str, float | None]:
 
 def _pool_queue(diagnosis: Mapping[str, Any]) -> float | None:
     """µs that an operation's queries waited for a server connection; an operation has one query at least."""
-    waited = (diagnosis.get("pooler") or {}).get("wait_us_per_query")
-    if waited is None:
-        return None
-    calls = (diagnosis.get("statements") or {}).get("calls_per_op")
-    return float(waited) * max(1.0, calls or 1.0)
+    pooler = diagnosis.get("pooler") or {}
+    waited = pooler.get("wait_us_per_query")
+    return None if waited is None else float(waited) * max(1.0, pooler.get("queries_per_op") or 1.0)
 
 
 def _server_waits(diagnosis: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, float | None]:

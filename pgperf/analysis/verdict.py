@@ -111,8 +111,8 @@ class Facts:
 
     @property
     def run_queue(self) -> float | None:
-        """Share of the response time in run queues."""
-        return _over(self.time.run_queue, self.time.response)
+        """Share of the time in run queues, also of what a server does after it has answered."""
+        return self.time.shares().get("run_queue")
 
     def saturated(self) -> dict[str, float]:
         """Role -> utilisation of what it has used up; among those on one side the one that takes most of its time."""

@@ -46,8 +46,10 @@ def test_fewer_server_processes_than_clients_have_less_time_to_share() -> None:
 
 
 def test_each_query_of_an_operation_waits_for_the_pool() -> None:
-    given_row = row(1000.0, client=5.0, pooler=10.0, clients=4, pool={"wait_us_per_query": 100.0})
-    given_row["diagnosis"] |= {"backends": 4, "statements": {"calls_per_op": 3.0}}
+    given_row = row(
+        1000.0, client=5.0, pooler=10.0, clients=4, pool={"wait_us_per_query": 100.0, "queries_per_op": 3.0}
+    )
+    given_row["diagnosis"]["backends"] = 4
     assert Residence.of(given_row).waits["pool_queue"] == pytest.approx(300.0)
 
 
@@ -75,6 +77,15 @@ def test_behind_a_pooler_whose_counters_are_not_seen_several_clients_may_queue_a
     alone["diagnosis"]["backends"] = 1
     assert Residence.of(alone).waits["latency"] == pytest.approx(964.0)
     assert Residence.of(alone).waits["pool_queue"] is None
+
+
+def test_what_is_known_of_the_waiting_is_so_without_knowing_a_role_too() -> None:
+    pool = {"wait_us_per_query": 700.0, "sv_idle_min": 0}
+    time = Residence.of(row(1000.0, client=50.0, pooler=20.0, server=None, clients=4, pool=pool))
+    assert time.waits["pool_queue"] == pytest.approx(700.0)
+    assert (time.waits["latency"], time.waiting) == (None, None)
+    assert time.unseen == pytest.approx(230.0)
+    assert sum(time.shares().values()) == pytest.approx(1.0)
 
 
 def test_a_role_s_time_is_that_on_a_processor_and_that_in_the_queue_for_it() -> None:

@@ -165,6 +165,11 @@ def test_what_is_not_known_is_named(lacking: dict[str, Any], missing: list[str])
     assert found["intervention"] == ""
 
 
+def test_a_queue_that_is_most_of_the_time_needs_no_sight_of_the_server() -> None:
+    assert word(pooled(pool=POOL | {"wait_us_per_query": 600.0}, server=None)) == "pool_queue"
+    assert judge(pooled(pool={"wait_us_per_query": 400.0}, server=None))["missing"] == ["server CPU"]
+
+
 def test_more_than_half_suffices_whatever_the_rest_is() -> None:
     assert word(row(211.0, client=106.0, server=None)) == "client_cpu"
     assert word(row(211.0, client=105.0, server=None)) == "unknown"

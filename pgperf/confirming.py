@@ -1,22 +1,14 @@
 """Putting a verdict to the test: the run that measures the variant again beside a changed one, and what it says."""
 
-import secrets
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from pgperf import runs
 from pgperf.analysis import interventions
-from pgperf.catalog.light import LIGHT
 from pgperf.conf import get_settings
 from pgperf.exceptions import InvalidDefinition
-from pgperf.far import apart, lengthened
-from pgperf.models import Database, Run, Target, VariantResult
+from pgperf.models import Database, Run, VariantResult
+from pgperf.paired import paired, told_apart
 from pgperf.records import Definition
-
-#: As short as an interval over blocks and a verdict allow.
-BLOCKS, ROUNDS = 6, 3
-_DIAGNOSTIC_MS = 250
 
 
 def open_verdicts(run: Run) -> list[VariantResult]:
@@ -41,27 +33,13 @@ def find(run: Run, label: str) -> VariantResult:
 
 def definition(row: VariantResult) -> Definition:
     """The variant and, beside it, what the intervention makes of it. Raises InvalidDefinition naming the field."""
-    run = row.run
-    if run.database is None:
+    run, database = row.run, row.run.database
+    if database is None:
         raise InvalidDefinition(
             f"database: {run.database_name} was deleted, so nothing can be measured there again"
         )
     asked = Definition.from_json(run.definition)
-    own = replace(
-        asked,
-        workload=asked.work(row.workload),
-        compared_with=None,
-        layers=(row.layer,),
-        routes=(row.route,),
-        modes=(row.mode,),
-        clients=(row.clients,),
-        blocks=BLOCKS,
-        rounds=ROUNDS,
-        cold_blocks=0,
-        diagnostic_ms=asked.diagnostic_ms or _DIAGNOSTIC_MS,
-        seed=secrets.randbelow(2**31),
-    )
-    return replace(own, **_change(row, run.database))
+    return paired(asked, _plain(row), lambda: _direct(row, database), get_settings().MAX_CLIENTS)
 
 
 def request(row: VariantResult, **asked: Any) -> Run:
@@ -69,15 +47,9 @@ def request(row: VariantResult, **asked: Any) -> Run:
 
     Raises InvalidDefinition naming what is in the way.
     """
-    return runs.request_confirmation(row.run, row.label, intervention(row), definition(row), **asked)
-
-
-def intervention(row: VariantResult) -> str:
-    """What is changed. A way that cannot be made longer leaves more clients."""
-    chosen = str(row.verdict["intervention"])
-    if chosen == interventions.ADD_DISTANCE and not _may_be_far(row):
-        return interventions.DOUBLE_CLIENTS
-    return chosen
+    return runs.request_confirmation(
+        row.run, row.label, row.verdict["intervention"], definition(row), **asked
+    )
 
 
 def tested(run: Run) -> tuple[VariantResult, dict[str, Any]] | None:
@@ -90,7 +62,7 @@ def tested(run: Run) -> tuple[VariantResult, dict[str, Any]] | None:
     row = run.confirms.variants.filter(label=run.confirms_variant).first()
     if row is None:
         return None
-    own, changed = _measured(run, row)
+    own, changed = told_apart([_plain(each) for each in run.variants.all()], _plain(row))
     found = interventions.outcome(row.verdict["word"], run.intervention, own, changed)
     verdict = dict(row.verdict)
     if found.word != interventions.UNDECIDED:
@@ -104,36 +76,10 @@ def tested(run: Run) -> tuple[VariantResult, dict[str, Any]] | None:
     return row, verdict
 
 
-def _measured(run: Run, row: VariantResult) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
-    """The variant as the run measured it again, and the changed one."""
-    there = [_plain(each) for each in run.variants.filter(copy=0)]
-    same = ("workload", "layer", "mode", "route", "clients", "connect")
-    own = [each for each in there if all(each[name] == getattr(row, name) for name in same)]
-    changed = [each for each in there if each not in own]
-    return (own[0] if own else {}), (changed[0] if changed else None)
-
-
 def _plain(row: VariantResult) -> dict[str, Any]:
     return {
         field.name: getattr(row, field.name) for field in row._meta.concrete_fields if not field.is_relation
     }
-
-
-def _change(row: VariantResult, database: Database) -> dict[str, Any]:
-    """The fields of a definition that make the changed variant beside the row's own."""
-    changed = intervention(row)
-    if changed == interventions.LOWER_LAYER:
-        return {"layers": ("libpq", row.layer)}
-    if changed == interventions.BYPASS_POOLER:
-        return {"routes": (_direct(row, database), row.route)}
-    if changed == interventions.LIGHT_STATEMENT:
-        return {"compared_with": LIGHT}
-    if changed == interventions.ONE_CLIENT:
-        return {"clients": (1, row.clients)}
-    if changed == interventions.ADD_DISTANCE:
-        ms = interventions.added_distance_ms(_plain(row))
-        return {"routes": (row.route, lengthened(row.route, ms))}
-    return {"clients": (row.clients, _twice(row.clients))}
 
 
 def _direct(row: VariantResult, database: Database) -> str:
@@ -146,17 +92,3 @@ def _direct(row: VariantResult, database: Database) -> str:
             f"routes: {database} has no enabled target without a pooler to compare {row.route} with; add one"
         )
     return ranked[0].route
-
-
-def _may_be_far(row: VariantResult) -> bool:
-    """Does a delay fit in between? It stands on a port of its own machine, which no certificate is made out to."""
-    database = row.run.database
-    target = database and database.targets.filter(route=apart(row.route)[0]).first()
-    return bool(target and not target.host.startswith("/") and target.sslmode != Target.SSLMode.VERIFY_FULL)
-
-
-def _twice(clients: int) -> int:
-    most = get_settings().MAX_CLIENTS
-    if clients * 2 > most:
-        raise InvalidDefinition(f"clients: {clients * 2} is more than {most} (PGPERF['MAX_CLIENTS'])")
-    return clients * 2

@@ -92,14 +92,6 @@ def test_it_names_what_is_in_the_way(database: Database, settings: Any) -> None:
         confirming.definition(VariantResult.objects.get(pk=row.pk))
 
 
-def test_a_way_that_cannot_be_made_longer_leaves_more_clients(database: Database) -> None:
-    row = result(database, intervention="add_distance", route="socket", clients=4)
-    assert confirming.intervention(row) == "double_clients"
-    assert confirming.definition(row).clients == (4, 8)
-    Target.objects.filter(route="tcp").update(sslmode="verify-full")
-    assert confirming.intervention(result(database, intervention="add_distance")) == "double_clients"
-
-
 def test_only_what_can_be_tested_is_offered(database: Database) -> None:
     row = result(database)
     add(row.run, layer="libpq", verdict={"word": "disturbed", "certainty": None, "intervention": ""})

@@ -22,9 +22,11 @@ from pgperf import confirming, credentials, fixtures, layers, rails, rights, run
 from pgperf.analysis.summary import summarise
 from pgperf.conf import get_settings
 from pgperf.exceptions import CredentialError, FenceLost, PgperfError, RunCancelled
+from pgperf.far import apart
 from pgperf.models import Run
 from pgperf.patience import AWAY, patiently, renew
 from pgperf.records import CAPTURES, Definition, Plan, Route, VariantBlock
+from pgperf.relays import longer
 from pgperf.runner import capture, encryption
 from pgperf.runner.launch import looking
 from pgperf.runner.plan import make_plan
@@ -115,7 +117,7 @@ class _Job:
         definition = Definition.from_json(run.definition)
         self.skipped = skipped_layers(definition, settings.BUILD_DIR, settings.INTERPRETERS)
         plan = make_plan(definition, self.skipped)
-        routes = self._routes(plan)
+        near = self._routes(plan)
         observer = _Recorder(run, self.watch, settings.HEARTBEAT_SECONDS, _patience_s())
         machine = Machine(
             build_dir=settings.BUILD_DIR,
@@ -125,7 +127,11 @@ class _Job:
             max_run_seconds=settings.MAX_RUN_SECONDS,
             interpreters=settings.INTERPRETERS,
         )
-        with observer.pulse(settings.STALE_SECONDS / 3), looking(observer.look):
+        with (
+            observer.pulse(settings.STALE_SECONDS / 3),
+            looking(observer.look),
+            longer(near, definition.routes) as routes,
+        ):
             plan = self._encrypted(plan, routes)
             self._prepare(plan, routes)
             railed = self._on_rails(plan, routes)
@@ -168,7 +174,8 @@ class _Job:
     def _routes(self, plan: Plan) -> dict[str, Route]:
         if self.run.database is None:
             raise CredentialError(f"database: {self.run.database_name} was deleted")
-        routes = credentials.resolve(self.run.database, plan.definition.routes)
+        names = dict.fromkeys(apart(name)[0] for name in plan.definition.routes)
+        routes = credentials.resolve(self.run.database, names)
         self.secrets = {
             "password" if number == 0 else f"password {number + 1}": secret
             for number, secret in enumerate(dict.fromkeys(route.password for route in routes.values()))

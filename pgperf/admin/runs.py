@@ -25,13 +25,16 @@ from django.utils.translation import gettext_lazy as _
 
 from pgperf import runs
 from pgperf.admin import audit, compare, downloads, pages
+from pgperf.admin.confirm import confirm_view
 from pgperf.admin.guard import Guarded
 from pgperf.admin.keeping import Keeping
 from pgperf.exceptions import PgperfError
 from pgperf.models import Run
 from pgperf.reports import figures
+from pgperf.reports.names import label_text
 from pgperf.reports.result import result
 from pgperf.reports.run import live_workers, progress_json, worker_command
+from pgperf.reports.verdicts import intervention_title
 
 
 class Runs(ChangeList):
@@ -68,6 +71,7 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
             path("<int:run_id>/cancel/", view(self.cancel_view), name="pgperf_run_cancel"),
             path("<int:run_id>/download/<str:name>", view(self.download_view), name="pgperf_run_download"),
             path("<int:run_id>/compare/", view(self.compare_view), name="pgperf_run_compare"),
+            path("<int:run_id>/confirm/", view(self.confirm_view), name="pgperf_run_confirm"),
             *super().get_urls(),
         ]
 
@@ -148,6 +152,10 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
         return compare.compare_page(self, request, self._run(request, run_id))
+
+    def confirm_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
+        """The page before the run that puts the verdict on one variant to the test."""
+        return confirm_view(self, request, self._run(request, run_id))
 
     # The list
 
@@ -233,6 +241,10 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
             "duration": self.duration(run),
             "chart_js": pages.chart_js(),
             "worker_command": worker_command(),
+            "confirms": {
+                "variant": label_text(run.confirms_variant),
+                "change": intervention_title(run.intervention),
+            },
             **self.keep_context(request, run),
             "may_cancel": not progress["terminal"] and self.has_cancel_permission(request),
             "may_export": progress["terminal"] and self.has_export_permission(request),

@@ -101,6 +101,7 @@ PAGES: dict[str, Page] = {
     "pgperf_run_cancel": Page(None, RUNS, row=True),
     "pgperf_run_download": Page(EXPORTS, None, row=True, more=("variants.csv",)),
     "pgperf_run_compare": Page(SEES, None, row=True),
+    "pgperf_run_confirm": Page(RUNS, RUNS, row=True),
     "pgperf_run_notes": Page(None, KEEPS, row=True, data=lambda: {"notes": "seen"}),
     "pgperf_run_pin": Page(None, KEEPS, row=True, data=lambda: {"pinned": "1"}),
     "pgperf_run_benchmark": Page(None, DEFINES, row=True),

@@ -1,0 +1,112 @@
+"""The button that puts a verdict to the test, and the page behind it."""
+
+import re
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+from django.urls import reverse
+
+from pgperf.definitions import freeze
+from pgperf.models import Database, Run, VariantResult
+from tests import factories
+
+LABEL = "django_orm · socket"
+
+
+@pytest.fixture
+def run(db: None) -> Run:
+    database = factories.make_database()
+    frozen = freeze(factories.make_benchmark(), database)
+    run = factories.make_results(factories.make_run(database=database, definition=frozen.to_json()))
+    verdict = {
+        "word": "client_cpu", "certainty": "likely", "intervention": "lower_layer",
+        "evidence": "client CPU: 165 of 211 µs; server 21 µs",
+    }  # fmt: skip
+    run.variants.filter(label=LABEL).update(verdict=verdict)
+    return run
+
+
+@pytest.fixture
+def page(run: Run) -> str:
+    return reverse("admin:pgperf_run_confirm", args=[run.pk])
+
+
+def form(**changed: Any) -> dict[str, Any]:
+    return {"variant": LABEL, "token": uuid.uuid4().hex, **changed}
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_it_shows_what_is_tested_how_and_at_what_price(
+    admin_page: Client, page: str, run: Run, method: str
+) -> None:
+    """The button of the run's page sends no token: nothing starts before this page was seen."""
+    factories.make_worker()
+    text = getattr(admin_page, method)(page, {"variant": LABEL}).content.decode()
+    for expected in (
+        "client CPU: 165 of 211 µs",
+        "the same statements through libpq",
+        "<li>libpq · socket</li><li>django_orm · socket</li>",
+        "must be free",
+        "Put it to the test",
+    ):
+        assert expected in text
+    assert re.search(r'name="token" value="[0-9a-f]{32}"', text)
+    assert Run.objects.count() == 1
+
+
+def test_a_post_with_its_token_asks_for_one_run_and_goes_to_it(
+    admin_page: Client, page: str, run: Run
+) -> None:
+    twice = form()
+    first, second = admin_page.post(page, twice), admin_page.post(page, twice)
+    asked = Run.objects.get(confirms=run)
+    assert first["Location"] == second["Location"] == reverse("admin:pgperf_run_change", args=[asked.pk])
+    assert (asked.confirms_variant, asked.intervention, asked.status) == (LABEL, "lower_layer", "queued")
+    entry = LogEntry.objects.get()
+    assert entry.get_edited_object() == asked
+    assert f"to test {LABEL} of run {run.pk}" in entry.change_message
+
+
+def test_a_production_database_asks_for_its_name(admin_page: Client, page: str, run: Run) -> None:
+    Database.objects.update(production=True)
+    assert "is a production database" in admin_page.get(page, {"variant": LABEL}).content.decode()
+    assert "Type the name of the database exactly" in admin_page.post(page, form()).content.decode()
+    assert admin_page.post(page, form(confirm_name="demo")).status_code == 302
+    assert Run.objects.get(confirms=run).confirmed_name == "demo"
+
+
+@pytest.mark.parametrize("variant", ["", "nobody", "libpq · socket", "<script>"])
+def test_what_cannot_be_tested_goes_back_with_the_reason(
+    admin_page: Client, page: str, run: Run, variant: str
+) -> None:
+    response = admin_page.post(page, form(variant=variant), follow=True)
+    assert response.redirect_chain[-1][0] == reverse("admin:pgperf_run_change", args=[run.pk])
+    assert "Variant: " in response.content.decode()
+    assert "<script>'" not in response.content.decode()
+    assert Run.objects.count() == 1
+
+
+def test_what_is_in_the_way_is_said_on_the_page(admin_page: Client, page: str, run: Run) -> None:
+    factories.make_worker(libpq="the C client is not built: run `manage.py pgperf build`")
+    text = admin_page.get(page, {"variant": LABEL}).content.decode()
+    assert "libpq (C): the C client is not built" in text
+    assert 'class="default" disabled' in text
+    run.database.delete()  # type: ignore[union-attr]
+    text = admin_page.post(page, form()).content.decode()
+    assert "database: demo was deleted" in text
+    assert Run.objects.filter(confirms=run).count() == 0
+
+
+def test_a_wrong_token_starts_nothing(admin_page: Client, page: str, run: Run) -> None:
+    assert admin_page.post(page, form(token="x")).status_code == 200
+    assert Run.objects.count() == 1
+
+
+def test_it_takes_the_right_to_start_runs(client_of: Callable[[str], Client], page: str, run: Run) -> None:
+    assert client_of("viewer").get(page, {"variant": LABEL}).status_code == 403
+    assert client_of("runner").get(page, {"variant": LABEL}).status_code == 200
+    assert VariantResult.objects.get(run=run, label=LABEL).verdict["certainty"] == "likely"

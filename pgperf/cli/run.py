@@ -61,8 +61,13 @@ def run(options: dict[str, Any], out: OutputWrapper, err: OutputWrapper) -> None
         database,
         _overrides(options),
         foreground=not options["queue"],
-        confirmed=_confirmed(database, options["confirm"], err),
+        confirmed=typed_name(database, options["confirm"], err),
     )
+    carry_out(asked, options, out, err)
+
+
+def carry_out(asked: Run, options: dict[str, Any], out: OutputWrapper, err: OutputWrapper) -> None:
+    """See the run through (`queue`: in a worker), print it (`json`). Raises CommandError unless it is done."""
     bar = Bar(err)
     try:
         ended = _through_celery(asked, bar) if options["queue"] else _here(asked, bar)
@@ -96,7 +101,7 @@ def find_database(name: str, benchmark: Benchmark) -> Database:
     return found
 
 
-def _confirmed(database: Database, given: str, err: OutputWrapper) -> str:
+def typed_name(database: Database, given: str, err: OutputWrapper) -> str:
     """What was typed as the name of a database in production; asked for where somebody can answer."""
     if not database.production:
         return ""

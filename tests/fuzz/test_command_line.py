@@ -18,7 +18,7 @@ from tests.fuzz.hostile import VALUES
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 #: Not `build`, which compiles, nor `doctor`, which takes no words.
-COMMANDS = ("list", "run", "export", "compare", "reconcile", "prune", "nonsense", "")
+COMMANDS = ("list", "run", "export", "compare", "confirm", "reconcile", "prune", "nonsense", "")
 OPTIONS = (
     "--database", "--layers", "--routes", "--clients", "--placement", "--slice-ms", "--rounds", "--blocks", "--quick",
     "--json", "--format", "--raw", "--fail-on", "--comparisons", "--fixtures", "--", "-h", "--version", "--settings",

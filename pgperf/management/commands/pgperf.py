@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from pgperf.cli import add, build, compare, doctor, export, listing, prune, reconcile, run
+from pgperf.cli import add, build, compare, confirm, doctor, export, listing, prune, reconcile, run
 from pgperf.exceptions import PgperfError
 
 
@@ -26,6 +26,7 @@ class Command(BaseCommand):
         self._register(new("run", help="run a benchmark"), self._run, run.add_arguments)
         self._register(new("export", help="a run's results to stdout"), self._export, export.add_arguments)
         self._register(new("compare", help="a run over an earlier one"), self._compare, compare.add_arguments)
+        self._register(new("confirm", help="put a verdict to the test"), self._confirm, confirm.add_arguments)
         self._register(new("doctor", help="what is missing, and what to do"), self._doctor)
         self._register(new("build", help="compile the C client"), self._build, build.add_arguments)
         self._register(new("reconcile", help="put stale runs right"), self._reconcile)
@@ -50,6 +51,9 @@ class Command(BaseCommand):
 
     def _compare(self, options: dict[str, Any]) -> None:
         compare.run(options, self.stdout)
+
+    def _confirm(self, options: dict[str, Any]) -> None:
+        confirm.run(options, self.stdout, self.stderr)
 
     def _doctor(self, options: dict[str, Any]) -> None:
         doctor.run(self.stdout)

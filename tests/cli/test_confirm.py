@@ -1,0 +1,89 @@
+"""`pgperf confirm`: which verdict, and what is said of it afterwards."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from pgperf import paired, perform
+from pgperf.models import Database, Run, Target, VariantResult
+from tests.factories import make_database, make_run
+from tests.runner.builders import definition as fake
+
+pytestmark = pytest.mark.django_db
+VERDICT = {
+    "word": "latency", "certainty": "likely", "intervention": "double_clients",
+    "evidence": "network and waking up: 40 of 60 µs",
+}  # fmt: skip
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """One that ended, of the fake layer, which needs no server."""
+    database = make_database()
+    Target.objects.filter(route="tcp").update(route="here")
+    monkeypatch.setattr(paired, "BLOCKS", 1)
+    monkeypatch.setattr(paired, "ROUNDS", 1)
+    asked = make_run(
+        Run.Status.QUEUED, database=database, busy_key=None, queue="", definition=fake().to_json()
+    )
+    ended = perform.perform(asked.pk, "w@h")
+    ended.variants.filter(copy=0).update(verdict=VERDICT)
+    return ended
+
+
+def confirm(run: Run, *more: str) -> tuple[str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    call_command("pgperf", "confirm", str(run.pk), *more, stdout=out, stderr=err)
+    return out.getvalue(), err.getvalue()
+
+
+def test_the_only_open_verdict_is_put_to_the_test_and_what_became_of_it_is_said(run: Run) -> None:
+    text, _ = confirm(run)
+    asked = Run.objects.get(confirms=run)
+    assert asked.status == Run.Status.DONE
+    assert "fake · here · 2 clients" in text
+    last = text.strip().splitlines()[-2:]
+    assert last[0] == f"fake · here of run {run.pk}: network and waking up, likely. {VERDICT['evidence']}"
+    assert last[1] == f"Run {asked.pk}: undecided. measured again it was unknown"
+
+
+def test_json_stays_json(run: Run) -> None:
+    text, aside = confirm(run, "--json", "--variant", "fake · here")
+    printed = json.loads(text)["run"]
+    assert printed["status"] == "done"
+    assert "undecided" in aside
+
+
+def test_it_says_what_there_is_to_choose_from(run: Run) -> None:
+    with pytest.raises(CommandError, match="has no 'nobody'; it has fake · here"):
+        confirm(run, "--variant", "nobody")
+    row = run.variants.get(copy=0)
+    VariantResult.objects.create(
+        **{
+            field.attname: getattr(row, field.attname)
+            for field in row._meta.concrete_fields
+            if field.name != "id"
+        }
+        | {"label": "another"}
+    )
+    with pytest.raises(
+        CommandError, match=r"--variant; there is\n  fake · here \(network and waking up\)\n  another"
+    ):
+        confirm(run)
+    run.variants.update(verdict={})
+    with pytest.raises(CommandError, match="no verdict that could be tested"):
+        confirm(run)
+
+
+def test_a_production_database_asks_for_its_name(run: Run) -> None:
+    Database.objects.update(production=True)
+    with pytest.raises(CommandError, match="repeat its name with --confirm demo"):
+        confirm(run)
+
+
+def test_a_run_that_is_not_there(db: Any) -> None:
+    with pytest.raises(CommandError, match="no run 4711"):
+        call_command("pgperf", "confirm", "4711")

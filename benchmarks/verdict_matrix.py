@@ -1,0 +1,305 @@
+"""Are verdicts right? Bottlenecks are put in on purpose, and pgperf is asked what bounds the variant.
+
+    python -m benchmarks.verdict_matrix [--quick] [--seeds 10] [--seed 1] [--cases a,b] [--out FILE]
+
+A seed draws the sizes of what is put in. Each verdict that can be put to the test is, by the run that `pgperf confirm`
+would make. The bar: nine verdicts of ten right (some cases accept a second word, named in the table), none of the
+wrong ones confirmed. `--quick`: one seed of each, under a minute.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks import spinning
+from example.stack import Stack
+from pgperf.analysis.interventions import outcome
+from pgperf.analysis.summary import summarise
+from pgperf.analysis.verdict import WORDS
+from pgperf.build import build
+from pgperf.catalog import FIXTURES
+from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
+from pgperf.exceptions import PgperfError
+from pgperf.layers import django_driver
+from pgperf.paired import paired, told_apart
+from pgperf.records import Cohort, Definition, Plan, Route, VariantBlock, Workload
+from pgperf.relays import longer
+from pgperf.runner.monitor import Monitor
+from pgperf.runner.plan import make_plan
+from pgperf.runner.run import Machine, execute
+
+ROOT = Path(__file__).resolve().parent.parent
+#: Of all verdicts, so many must be right or accepted.
+BAR = 0.9
+_ROUNDS, _WINDOW_MS, _DIAGNOSTIC_MS = 4, 150, 400
+_CLIENTS_MOST = 64
+
+
+@dataclass(frozen=True)
+class Case:
+    """A bottleneck: what is measured, drawn by the seed, and which words are right for it."""
+
+    name: str
+    right: str
+    measured: Callable[[random.Random], dict[str, Any]]  # fields of the definition
+    accepted: tuple[str, ...] = ()
+    spin_us: tuple[int, int] | None = None  # of the client's own before each operation, between these
+    rival: bool = False  # another process on the clients' processors
+
+
+#: Taken by one at a time, for so many seconds; a read-only session may.
+_LOCKED = "SELECT pg_advisory_xact_lock(4711), pg_sleep({})"
+
+
+def _sql(name: str, sql: str) -> Workload:
+    return Workload(name, sql)
+
+
+CASES = (
+    Case(
+        "client spinning", "client_cpu",
+        lambda draw: {"layers": ("psycopg",)}, ("disturbed",), spin_us=(300, 2000),
+    ),
+    Case(
+        "ORM client", "client_cpu",
+        lambda draw: {"layers": ("django_orm",), "routes": (draw.choice(("tcp", "socket")),)}, ("disturbed",),
+    ),
+    Case(
+        "pool of 1", "pool_queue",
+        lambda draw: {"routes": ("pgbouncer_one",), "clients": (draw.randint(4, 6),)},
+    ),
+    Case(
+        "heavy query", "server_cpu",
+        lambda draw: {"workload": _sql("heavy", f"SELECT count(*) FROM generate_series(1, {draw.randint(5, 40)}000)")},
+        ("disturbed",),
+    ),
+    Case("5 ms distance", "latency", lambda draw: {"routes": (f"tcp+{draw.choice((4.5, 5, 5.5))}ms",)}),
+    Case("competing process", "disturbed", lambda draw: {"layers": ("django_orm",)}, rival=True),
+    Case(
+        "lock contention", "server_lock",
+        lambda draw: {
+            "workload": _sql("locked", _LOCKED.format(draw.randint(10, 30) / 10_000)),
+            "clients": (draw.randint(3, 6),),
+        },
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One verdict, and what came of putting it to the test ("" where nothing would)."""
+
+    case: str
+    seed: int
+    word: str
+    evidence: str
+    tested: str = ""
+    test: str = ""
+
+    @property
+    def is_right(self) -> bool:
+        return self.word == _case(self.case).right
+
+    @property
+    def is_accepted(self) -> bool:
+        return self.is_right or self.word in _case(self.case).accepted
+
+
+@dataclass
+class Watcher:
+    """An Observer that keeps the blocks."""
+
+    blocks: list[VariantBlock] = field(default_factory=list)
+
+    def block_done(self, blocks: list[VariantBlock]) -> None:
+        self.blocks += blocks
+
+    def progress(self, share: float, message: str) -> None:
+        pass
+
+    def cancelled(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where all cases are measured."""
+
+    routes: Mapping[str, Route]
+    machine: Machine
+    folder: Path
+
+
+def main() -> int:
+    options = _options()
+    seeds = range(options.seed, options.seed + (1 if options.quick else options.seeds))
+    cases = [case for case in CASES if case.name in options.cases] if options.cases else CASES
+    with _place() as place:
+        answers = [_told(answer(case, seed, place)) for seed in seeds for case in cases]
+    if options.out:
+        Path(options.out).write_text(json.dumps([asdict(each) for each in answers], indent=1))
+    _print(cases, answers)
+    passed = holds(answers)
+    print("verdict: " + ("the bar holds" if passed else "the bar does NOT hold"))
+    return 0 if passed else 1
+
+
+def holds(answers: Sequence[Answer]) -> bool:
+    """Nine of ten right or accepted, and no wrong one confirmed."""
+    wrong = [each for each in answers if not each.is_accepted]
+    return len(wrong) <= (1 - BAR) * len(answers) and not any(each.tested == "confirmed" for each in wrong)
+
+
+def answer(case: Case, seed: int, place: Place) -> Answer:
+    """Put the bottleneck in, ask, and put what is said to the test."""
+    draw = random.Random(f"{case.name}/{seed}")
+    definition = replace(_definition(seed), **case.measured(draw))
+    machine = place.machine
+    if case.spin_us:
+        machine = replace(
+            machine, interpreters={"psycopg": spinning.write(place.folder, draw.randint(*case.spin_us))}
+        )
+    with _rival(case):
+        rows = _measured(definition, place, machine)
+        verdict = rows[0]["verdict"]
+        found = Answer(case.name, seed, verdict["word"], verdict["evidence"])
+        if not verdict["intervention"]:
+            return found
+        test = paired(definition, rows[0], lambda: "tcp", _CLIENTS_MOST)
+        quick = replace(test, blocks=1, rounds=_ROUNDS)
+        own, changed = told_apart(_measured(quick, place, machine), rows[0])
+        said = outcome(verdict["word"], verdict["intervention"], own, changed)
+        return replace(found, tested=said.word, test=said.evidence)
+
+
+def _definition(seed: int) -> Definition:
+    return Definition(
+        "verdict-matrix", SITE_BY_DOMAIN, ("libpq",), ("tcp",), blocks=1, rounds=_ROUNDS, window_ms=_WINDOW_MS,
+        lead_in_ms=20, warm_up_ms=100, warm_up_ops=50, cold_blocks=0, diagnostic_ms=_DIAGNOSTIC_MS, seed=seed,
+    )  # fmt: skip
+
+
+def _measured(definition: Definition, place: Place, machine: Machine) -> list[dict[str, Any]]:
+    """The rows of a run's summary, without controls, which nobody asks here."""
+    watcher = Watcher()
+    with longer(place.routes, definition.routes) as routes:
+        outcome = execute(_without_controls(make_plan(definition)), routes, machine, watcher)
+    rows = summarise(definition, outcome.plan.variants, watcher.blocks, django_driver())["variants"]
+    return list(rows)
+
+
+def _without_controls(plan: Plan) -> Plan:
+    variants = tuple(variant for variant in plan.variants if not variant.copy)
+    return replace(plan, cohorts=(Cohort(variants),))
+
+
+@contextmanager
+def _rival(case: Case) -> Iterator[None]:
+    """A process that never rests, on each processor that clients are placed on."""
+    cpus = sorted(os.sched_getaffinity(0))
+    seats = cpus[: max(1, len(cpus) // 2)] if case.rival else []
+    rivals = [subprocess.Popen([sys.executable, "-c", _REST_LESS.format(cpu)]) for cpu in seats]
+    try:
+        yield
+    finally:
+        for rival in rivals:
+            rival.kill()
+            rival.wait()
+
+
+_REST_LESS = "import os\nos.sched_setaffinity(0, {{{}}})\nwhile True: pass"
+
+
+@contextmanager
+def _place() -> Iterator[Place]:
+    parts = ["postgres", "pgbouncer", "pgbouncer_one"]
+    with (
+        Stack(ROOT / ".stack" / "verdict_matrix", parts=parts, keep=False) as stack,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        built = build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent
+        routes = _routes(stack.env)
+        with Monitor(routes["tcp"], "pgperf-fixture") as monitor:
+            for statement in FIXTURES[SITE_BY_DOMAIN.fixture].create:
+                monitor.query(statement)
+        yield Place(routes, Machine(str(built), "verdict-matrix", connection_share=0.9), Path(folder))
+
+
+def _routes(env: Mapping[str, str]) -> dict[str, Route]:
+    login = {
+        "dbname": env["PGPERF_DB_NAME"],
+        "user": env["PGPERF_DB_USER"],
+        "password": env["PGPERF_DB_PASSWORD"],
+    }
+    port, one = int(env["PGPERF_DB_PORT"]), int(env["PGPERF_PGBOUNCER_ONE_PORT"])
+    return {
+        "socket": Route("socket", env["PGPERF_DB_SOCKET"], port, **login),
+        "tcp": Route("tcp", "127.0.0.1", port, **login),
+        "pgbouncer_one": Route("pgbouncer_one", "127.0.0.1", one, pooler="transaction", **login),
+    }
+
+
+def _told(found: Answer) -> Answer:
+    sign = "" if found.is_right else " (accepted)" if found.is_accepted else " (WRONG)"
+    tested = f"; {found.tested}: {found.test}" if found.tested else ""
+    print(
+        f"{found.case} {found.seed}: {found.word}{sign}: {found.evidence}{tested}",
+        file=sys.stderr,
+        flush=True,
+    )
+    return found
+
+
+def _print(cases: Sequence[Case], answers: Sequence[Answer]) -> None:
+    """What was put in, by what was said of it; then what became of the tests."""
+    words = [word for word in WORDS if any(each.word == word for each in answers)]
+    print("| put in | right | accepted too | " + " | ".join(words) + " |\n" + "|---" * (3 + len(words)) + "|")
+    for case in cases:
+        said = Counter(each.word for each in answers if each.case == case.name)
+        cells = [case.name, case.right, ", ".join(case.accepted), *(str(said[word] or "") for word in words)]
+        print("| " + " | ".join(cells) + " |")
+    print("\n| verdicts | number | confirmed | withdrawn | undecided | no test |\n" + "|---" * 6 + "|")
+    groups = {
+        "right": [each for each in answers if each.is_right],
+        "accepted": [each for each in answers if each.is_accepted and not each.is_right],
+        "wrong": [each for each in answers if not each.is_accepted],
+    }
+    for name, found in groups.items():
+        tested = Counter(each.tested for each in found)
+        numbers = (len(found), tested["confirmed"], tested["withdrawn"], tested["undecided"], tested[""])
+        print(f"| {name} | " + " | ".join(map(str, numbers)) + " |")
+    good = sum(each.is_accepted for each in answers)
+    print(f"\n{good} of {len(answers)} right or accepted ({good / max(1, len(answers)):.0%})")
+
+
+def _case(name: str) -> Case:
+    return next(case for case in CASES if case.name == name)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1, help="the first")
+    parser.add_argument("--cases", type=lambda text: text.split(","), help="only these, by name")
+    parser.add_argument("--out", help="keep every answer in this file, as JSON")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except PgperfError as error:
+        sys.exit(f"verdict: cannot measure: {error}")

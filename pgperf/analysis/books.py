@@ -5,7 +5,7 @@ blocks and are nobody's here; `unattributed` is what the host's total has and no
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pgperf.records import SliceRecord, VariantBlock
@@ -20,6 +20,8 @@ ROLES = {
 SHARES = (*ROLES, "other", "unattributed", "idle", "iowait", "steal")
 _WAITS = {"client": "client_wait_ns", "pooler": "pooler_wait_ns", "server": "server_wait_ns"}
 _MOST = {"client": "client_most_ns", "pooler": "pooler_ns", "server": "server_most_ns"}
+#: What the account of another host has.
+_FAR = ("elapsed", "busy", "iowait", "steal")
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,8 @@ class Account:
         counted = [block.books for block in blocks if block.books.get("cpus")]
         if not pieces or not counted:
             return None
-        roles = {role: total(pieces, name) for role, name in ROLES.items()}
+        away = {role for block in blocks for role in _elsewhere(block).get("roles", ())}
+        roles = {role: None if role in away else total(pieces, name) for role, name in ROLES.items()}
         rest = _rest(pieces, counted, sum(ns or 0 for ns in roles.values()))
         more = {name: total(pieces, f"{name}_ns") for name in ("iowait", "steal")}
         return cls(
@@ -55,8 +58,17 @@ class Account:
         """All the processors' time; a few clock ticks more where accounts of different kinds add up to that."""
         return max(self.cpus * self.elapsed_ns, sum(ns or 0 for ns in self.spent_ns.values()))
 
+    def busy(self, busy_ns: int | None) -> "Account":
+        """The same with what is left of the time that the whole host was busy as unattributed."""
+        roles = [self.spent_ns[role] for role in ROLES if self.spent_ns[role] is not None]
+        rest = None if busy_ns is None else max(0, busy_ns - sum(ns or 0 for ns in roles))
+        return replace(self, spent_ns={**self.spent_ns, "unattributed": rest})
+
     def shares(self) -> dict[str, float | None]:
-        """Of the processors' time. Where all that was busy is known, what is left is `idle`, and the sum is 1."""
+        """Of the processors' time. Where all that was busy is known, what is left is `idle`, and the sum is 1.
+
+        A role whose processes are on another host has no share of this one.
+        """
         known = sum(ns or 0 for ns in self.spent_ns.values())
         whole = self.spent_ns["unattributed"] is not None
         spent = {**self.spent_ns, "idle": self.capacity_ns - known if whole else None}
@@ -82,6 +94,38 @@ def books(blocks: Sequence[VariantBlock]) -> dict[str, Any]:
         "switches_per_op": _switches(blocks),
         "system_share": {role: _system(blocks, role) for role in _WAITS},
         "busiest": {role: _over(total(pieces, name), account.elapsed_ns) for role, name in _MOST.items()},
+        "server_host": _server_host(blocks),
+    }
+
+
+def _elsewhere(block: VariantBlock) -> Mapping[str, Any]:
+    """The account of the server's host where that is another (pgperf.runner.remote)."""
+    return block.books.get("server_host") or {}
+
+
+def _server_host(blocks: Sequence[VariantBlock]) -> dict[str, Any] | None:
+    """The shares of the server's host where that is another and was seen. Nobody takes a census there."""
+    there = [block for block in blocks if _elsewhere(block)]
+    if not there:
+        return None
+    far, pieces = _elsewhere(there[-1]), [piece for block in there for piece in block.slices]
+    sums = {name: _sum(_elsewhere(block).get(f"{name}_ns") for block in there) for name in _FAR}
+    account = Account(
+        cpus=int(far["cpus"]),
+        source="agent",
+        elapsed_ns=sums["elapsed"] or 0,
+        ops=operations(pieces),
+        spent_ns={
+            **{role: total(pieces, name) if role in far["roles"] else None for role, name in ROLES.items()},
+            **{name: sums[name] for name in ("iowait", "steal")},
+            "other": None,
+            "unattributed": None,
+        },
+    )
+    return {
+        "cpus": account.cpus,
+        "elapsed_s": account.elapsed_ns / 1e9,
+        "share": account.busy(sums["busy"]).shares(),
     }
 
 
@@ -150,6 +194,11 @@ def _habits(blocks: Iterable[VariantBlock], role: str, *names: str) -> int | Non
     found = [(block.books.get("habits") or {}).get(role) for block in blocks]
     known = [habits for habits in found if habits]
     return sum(habits[name] for habits in known for name in names) if known and all(found) else None
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = list(values)
+    return None if None in known else sum(value or 0 for value in known)
 
 
 def _over(value: float | None, by: float) -> float | None:

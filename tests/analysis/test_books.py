@@ -76,6 +76,26 @@ def test_an_unseen_server_is_unknown_and_its_time_is_not_made_up() -> None:
     assert sum(share for share in found["share"].values() if share is not None) == pytest.approx(1)
 
 
+def test_a_server_on_another_host_has_shares_of_that_host() -> None:
+    far = {
+        "cpus": 4, "roles": ["server", "auxiliaries"], "elapsed_ns": 100 * MS, "busy_ns": 60 * MS, "iowait_ns": 0,
+        "steal_ns": 4 * MS,
+    }  # fmt: skip
+    found = books(block({"server_host": far}))
+    here, there = found["share"], found["server_host"]
+    assert here["server"] is here["auxiliaries"] is None
+    assert here["other"] + here["unattributed"] == pytest.approx(0.3)  # 110 busy, 50 clients and pooler
+    assert sum(share for share in here.values() if share is not None) == pytest.approx(1)
+    assert (there["cpus"], there["elapsed_s"]) == (4, 0.1)
+    assert there["share"] == pytest.approx(
+        {
+            "clients": None, "pooler": None, "server": 0.075, "auxiliaries": 0.0125, "other": None,
+            "unattributed": 0.0625, "idle": 0.84, "iowait": 0.0, "steal": 0.01,
+        }
+    )  # fmt: skip
+    assert books(block())["server_host"] is None
+
+
 def test_slices_that_lost_sight_of_somebody_do_not_count() -> None:
     assert books(block(None, {}, {"server_ns": None}))["share"] == books(block())["share"]
     assert books(block(None, {}, {"host_ns": None}))["share"] == books(block())["share"]

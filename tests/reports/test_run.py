@@ -42,7 +42,16 @@ NESTED = {
         "unattributed",
     },
     "time_us_per_op": {"client", "pooler", "server", "run_queue", "waiting", "unseen"},
-    "verdict": {"word", "certainty", "evidence", "numbers", "checks", "missing", "intervention"},
+    "verdict": {
+        "word",
+        "certainty",
+        "evidence",
+        "numbers",
+        "checks",
+        "missing",
+        "intervention",
+        "confirmation",
+    },  # fmt: skip
 }
 COMPARISON = {
     "variant", "baseline", "ratio", "low", "high", "delta_us", "delta_low_us", "delta_high_us", "outcome", "aa",
@@ -88,7 +97,7 @@ def test_books_and_what_goes_with_them() -> None:
     parts = first["time_us_per_op"]
     assert sum(us for us in parts.values() if us is not None) == pytest.approx(row.us_per_op)
     assert parts["unseen"] is None
-    assert first["verdict"] == row.verdict
+    assert first["verdict"] == {**row.verdict, "confirmation": None}
     assert found["timeline"] == run.summary["timeline"]
     assert [point["clients"] for point in found["scaling"][0]["points"]] == [1, 8]
 

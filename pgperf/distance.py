@@ -36,7 +36,7 @@ from pgperf.records import Route
 HOST = "127.0.0.1"
 MAX_RTT_MS = 10_000.0
 _PROGRAM = "pgperf.distance"
-_START_S = 10.0
+_START_S = 30.0
 _CHUNK = 1 << 18
 #: Read ahead and held back per direction: enough for 700 MB/s over 45 ms.
 _MOST_HELD = 16 << 20
@@ -136,7 +136,7 @@ class _End:
     """One of a connection's two sockets. What was read from it goes to `peer`, held back in between."""
 
     sock: socket.socket
-    opens_ns: int = 0  # what is read before counts as read then
+    counts_ns: int = 0  # what is read counts as read then at the earliest
     connecting: bool = False
     reading: bool = True
     held: int = 0  # bytes read from it that its peer does not have yet
@@ -209,7 +209,7 @@ class Relay:
         opens_ns = time.monotonic_ns() + self._rtt_ns
         is_path = self._upstream[0].startswith("/")
         server = socket.socket(socket.AF_UNIX) if is_path else socket.socket()
-        near, far = _End(client, opens_ns=opens_ns), _End(server, connecting=True)
+        near, far = _End(client, counts_ns=opens_ns), _End(server, connecting=True)
         near.peer, far.peer = far, near
         for end in (near, far):
             end.sock.setblocking(False)
@@ -232,7 +232,9 @@ class Relay:
             data, ancillary, _, _ = end.sock.recvmsg(_CHUNK, socket.CMSG_SPACE(_STAMP.size))
         except BlockingIOError:
             return
-        due = max(_received_ns(ancillary), end.opens_ns) + self._rtt_ns // 2
+        # Never before what was read earlier: the kernel stamps only some of what it hands over together.
+        end.counts_ns = max(_received_ns(ancillary), end.counts_ns)
+        due = end.counts_ns + self._rtt_ns // 2
         end.held += len(data)
         end.reading = bool(data)
         heapq.heappush(self._queue, (due, next(self._order), end.peer, memoryview(data) if data else None))

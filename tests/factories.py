@@ -157,7 +157,7 @@ ENVIRONMENT: dict[str, Any] = {
 def _us(layer: str, route: str, clients: int = 1) -> float:
     """Two processors serve the clients; what is left of a client's time passes without one."""
     alone = _US[layer] + _ROUTE_US[route]
-    return max(alone, alone * 0.55 * clients)
+    return max(alone, alone * 0.85 * clients)
 
 
 def _variant(layer: str, route: str, copy: int = 0, clients: int = 1) -> Variant:

@@ -63,8 +63,9 @@ def cpu_table(variants: Sequence[VariantResult]) -> Table:
 def spent(variants: Sequence[VariantResult]) -> list[tuple[int, Chart]]:
     """Where the time of one operation is spent: a chart for each number of clients, a bar for each rung."""
     shown = [variant for variant in measured(variants) if variant.books]
+    there = _present([time_us_per_op(variant) for variant in shown])
     counts = sorted({variant.clients for variant in shown})
-    return [(count, _spent([row for row in shown if row.clients == count])) for count in counts]
+    return [(count, _spent([row for row in shown if row.clients == count], there)) for count in counts]
 
 
 def spent_table(variants: Sequence[VariantResult]) -> Table:
@@ -119,7 +120,7 @@ def share_cell(share: float | None) -> Cell:
     return Cell(figures.percent(share), share, "" if share is not None else "unknown")
 
 
-def _spent(shown: Sequence[VariantResult]) -> Chart:
+def _spent(shown: Sequence[VariantResult], there: Sequence[str]) -> Chart:
     parts = [time_us_per_op(variant) for variant in shown]
     names = role_names()
     return {
@@ -128,18 +129,23 @@ def _spent(shown: Sequence[VariantResult]) -> Chart:
             "Where the time of one operation is spent, for each variant. The table below has the numbers."
         ),
         "axis": _("µs per operation"),
-        "rows": [variant_lines(variant) for variant in shown],
+        "rows": [_without_clients(variant) for variant in shown],
         "series": [
             {
                 "name": names[part],
                 "colour": _PART_COLOURS.get(part, f"time-{part}"),
                 "values": [own[part] for own in parts],
             }
-            for part in _present(parts)
+            for part in there
         ],
         "whiskers": [],
         "ends": [_("%s µs") % figures.number(variant.us_per_op) for variant in shown],
     }
+
+
+def _without_clients(variant: VariantResult) -> list[str]:
+    """The chart's title says how many there are."""
+    return [line.removesuffix(f" · {variant.clients} clients") for line in variant_lines(variant)]
 
 
 def _present(parts: Sequence[dict[str, float | None]]) -> list[str]:

@@ -13,7 +13,7 @@ from pgperf.reports import figures, keys
 from pgperf.reports.books import share_cell
 from pgperf.reports.chart import Chart
 from pgperf.reports.names import label_text, listed, measured, role_names
-from pgperf.reports.scaling import SHOWN, percents
+from pgperf.reports.scaling import SHOWN, percents, whole
 from pgperf.reports.table import Cell, Table, count, head, number, words
 
 Timeline = Mapping[str, Any]
@@ -47,11 +47,11 @@ def timeline(line: Timeline) -> Chart | None:
         "label": _(
             "Shares of the host's processors while the run measured. The table below has the numbers."
         ),
-        "axis": _("% of the host's processors"),
+        "axis": _("share of the host's processors, %"),
         "x_axis": _("seconds"),
         "x": line["seconds"],
         "titles": [label_text(label) for label in line.get("variant", [])],
-        "max": 100,
+        "max": whole(_moments(line)),
         "series": [
             {
                 "name": names[role],
@@ -97,7 +97,7 @@ def host_table(variants: Sequence[VariantResult]) -> Table:
 def role_table(variants: Sequence[VariantResult]) -> Table:
     """The processes of each variant by role, from the least to the most."""
     columns = (
-        _("Variant"), _("role"), _("program"), _("processes"), _("% of a processor"), _("memory, MiB"),
+        _("Variant"), _("role"), _("program"), _("processes"), _("of one processor, %"), _("memory, MiB"),
         _("processor time so far, s"),
     )  # fmt: skip
     rows = [cells for row in _with_top(variants) for cells in _role_rows(row)]
@@ -115,7 +115,7 @@ def _with_top(variants: Sequence[VariantResult]) -> list[VariantResult]:
 
 def _processes(row: VariantResult) -> Processes:
     columns = (
-        _("Process"), _("pid"), _("role"), _("% of a processor"), _("memory, MiB"), _("processor time so far, s"),
+        _("Process"), _("pid"), _("role"), _("of one processor, %"), _("memory, MiB"), _("processor time so far, s"),
     )  # fmt: skip
     busiest = sorted(row.top["processes"], key=lambda each: -(each.get("cpu_percent") or 0))
     left = len(busiest) - _PROCESSES

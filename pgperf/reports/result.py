@@ -173,13 +173,15 @@ def _scaling(rows: Rows) -> Part:
 def _speed(rows: Rows) -> Part:
     if not rows.variants:
         return {}
-    tables = [speed.throughput_table(rows.variants), books.cpu_table(rows.variants)]
-    if any(variant.books for variant in rows.variants):
-        tables += [books.share_table(rows.variants), books.queue_table(rows.variants)]
     return {
         "throughput": speed.throughput(rows.variants),
         "cpu": books.cpu(rows.variants),
-        "tables": [table for table in tables if table.rows],
+        "tables": [speed.throughput_table(rows.variants), books.cpu_table(rows.variants)],
+        "books": [
+            table
+            for table in (books.share_table(rows.variants), books.queue_table(rows.variants))
+            if table.rows
+        ],
     }
 
 

@@ -1,6 +1,6 @@
 """What more clients bring, as curves and a table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -33,15 +33,11 @@ def curves(scaling: Sequence[Series]) -> list[tuple[str, Chart]]:
 def cpu_curves(scaling: Sequence[Series], variants: Sequence[VariantResult]) -> list[tuple[str, Chart]]:
     """For each layer over each route, whose processor time it is as clients are added; none where it is not known."""
     shares = _shares(variants)
-    found = ((series, [shares.get(_key(series, point)) for point in series["points"]]) for series in scaling)
-    return [
-        (
-            series_title(series, scaling),
-            _cpu_curve(series, [own or {} for own in each], series_title(series, scaling)),
-        )
-        for series, each in found
-        if all(each) and len(each) > 1
-    ]
+    found = [(series, [shares.get(_key(series, point)) for point in series["points"]]) for series in scaling]
+    seen = [(series, [own for own in each if own]) for series, each in found if all(each)]
+    roles = [role for role in SHOWN if any(own.get(role) for _series, each in seen for own in each)]
+    top = whole(own for _series, each in seen for own in each)
+    return [(series_title(series, scaling), _cpu_curve(series, each, roles, top)) for series, each in seen]
 
 
 def scaling_table(scaling: Sequence[Series], variants: Sequence[VariantResult]) -> Table:
@@ -70,6 +66,7 @@ def series_title(series: Series, scaling: Sequence[Series]) -> str:
 def _curve(scaling: Sequence[Series], key: str, title: str, axis: str, *, log: bool) -> Chart:
     clients = sorted({point["clients"] for series in scaling for point in series["points"]})
     routes = list(dict.fromkeys(series["route"] for series in scaling))
+    layers = list(dict.fromkeys(series["layer"] for series in scaling))
     return {
         "kind": "lines",
         "label": _("%s over the number of clients. The table below has the numbers.") % title,
@@ -86,7 +83,7 @@ def _curve(scaling: Sequence[Series], key: str, title: str, axis: str, *, log: b
                 "values": _values(series, key, clients),
                 "intervals": _intervals(series, clients) if key == "ops_per_s" else [],
             }
-            for series in scaling
+            for series in sorted(scaling, key=lambda each: layers.index(each["layer"]))
         ],
     }
 
@@ -101,29 +98,34 @@ def _intervals(series: Series, clients: Sequence[int]) -> list[list[float] | Non
     return [None if low is None or high is None else [low, high] for low, high in zip(*ends, strict=True)]
 
 
-def _cpu_curve(series: Series, shares: Sequence[Mapping[str, float | None]], title: str) -> Chart:
-    names = role_names()
+def _cpu_curve(
+    series: Series, shares: Sequence[Mapping[str, float | None]], roles: Sequence[str], top: int
+) -> Chart:
+    names, title = role_names(), series_title(series, [series])
     return {
         "kind": "area",
-        "label": _(
-            "%s: shares of the host's processors over the number of clients. The table below has the numbers."
-        )
+        "label": _("%s: shares of the host's processors over the clients. The table below has the numbers.")
         % title,
-        "axis": _("% of the host's processors"),
+        "axis": _("share of the host's processors, %"),
         "x_axis": _("clients"),
         "x": [point["clients"] for point in series["points"]],
         "x_log": True,
-        "max": 100,
+        "max": top,
         "series": [
             {
                 "name": names[role],
                 "colour": _COLOURS.get(role, f"cpu-{role}"),
                 "values": percents(shares, role),
             }
-            for role in SHOWN
-            if any(share.get(role) for share in shares)
+            for role in roles
         ],
     }
+
+
+def whole(moments: Iterable[Mapping[str, float | None]]) -> int:
+    """The end of the scale, %: all of the host where much of it is used; else what shows the most that was."""
+    most = max((100 * sum(share.get(role) or 0 for role in SHOWN) for share in moments), default=0)
+    return next(end for end in (1, 2, 5, 10, 20, 50, 100) if most <= end or end == 100)
 
 
 def percents(shares: Sequence[Mapping[str, float | None]], role: str) -> list[float | None]:

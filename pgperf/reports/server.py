@@ -12,6 +12,8 @@ from pgperf.reports.chart import Chart
 from pgperf.reports.names import label_text, measured, variant_lines
 from pgperf.reports.table import Cell, Table, count, head, number
 
+_EVENTS_SHOWN = 3
+
 
 def wait_chart(variants: Sequence[VariantResult]) -> Chart | None:
     """What server processes were found doing: shares of the samples; None where nothing was sampled."""
@@ -24,7 +26,7 @@ def wait_chart(variants: Sequence[VariantResult]) -> Chart | None:
         "label": _(
             "What server processes were found doing, for each variant. The table below has the numbers."
         ),
-        "axis": _("% of the samples"),
+        "axis": _("share of the samples, %"),
         "rows": [variant_lines(variant) for variant in shown],
         "series": [
             {
@@ -137,8 +139,9 @@ def _part_titles() -> dict[str, str]:
 
 
 def _most(events: Mapping[str, float | None]) -> str:
-    found = ((name, share) for name, share in events.items() if share)
-    return ", ".join(f"{name} {figures.percent(share)}" for name, share in found) or "–"
+    """The events that were found most, with their shares: a database does not keep their order."""
+    found = sorted(((share, name) for name, share in events.items() if share), reverse=True)
+    return ", ".join(f"{name} {figures.percent(share)}" for share, name in found[:_EVENTS_SHOWN]) or "–"
 
 
 def _statements(counted: Mapping[str, Any]) -> tuple[Cell, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from pgperf.analysis.verdict import LIKELY
+from pgperf.analysis.verdict import LIKELY, WORDS
 from pgperf.models import VariantResult
 from pgperf.reports import figures
 from pgperf.reports.names import label_text, measured, role_names
@@ -22,6 +22,7 @@ class Verdict:
     certainty: str
     mark: str
     evidence: str
+    short: str  # the evidence without the word that it begins with
     test: str = ""
     cautions: list[str] = field(default_factory=list)
 
@@ -92,6 +93,7 @@ def _verdict(row: VariantResult) -> Verdict:
         certainty_title(said.get("certainty")),
         str(said.get("certainty") or ""),
         said.get("evidence") or "",
+        (said.get("evidence") or "").removeprefix(f"{WORDS.get(said['word'])}: "),
         intervention_title(said["intervention"]) if may else "",
         list(_cautions(row)),
     )

@@ -10,6 +10,9 @@
     /* The legend stands in the page, so that charts side by side keep their bars on one line. */
     function showLegend(canvas, chart) {
         const list = document.querySelector('[data-legend="' + canvas.dataset.chart + '"]');
+        if (!list) {
+            return;
+        }
         const shapes = family(chart).shapes(chart);
         list.replaceChildren(...(chart.series || []).map((series, index) => {
             const item = document.createElement("li");

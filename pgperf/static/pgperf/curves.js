@@ -42,12 +42,6 @@
         }));
     }
 
-    /* The whole where a good part of it is used; else what there is, so that it can be read. */
-    function top(chart) {
-        const sums = chart.x.map((_x, at) => chart.series.reduce((sum, series) => sum + (series.values[at] || 0), 0));
-        return Math.max(0, ...sums) > 0.4 * chart.max ? chart.max : undefined;
-    }
-
     function axes(chart, theme) {
         const common = {
             grid: {color: theme.grid},
@@ -69,7 +63,7 @@
                 type: chart.log ? "logarithmic" : "linear",
                 beginAtZero: !chart.log,
                 stacked: chart.kind === "area",
-                max: chart.kind === "area" ? top(chart) : undefined,
+                max: chart.max,
                 title: {display: true, text: chart.axis, color: theme.quiet},
                 ticks: {...ticks, callback: chart.log ? pgperf.roundPowers : format},
             },

@@ -23,11 +23,15 @@ def look(monitor: Monitor, applications: Sequence[str], milliseconds: int) -> Co
     Raises ClientFailed when the server cannot be asked.
     """
     names = ", ".join(f"'{name}'" for name in applications)
-    ticks = max(1, milliseconds // TICK_MS)
-    rows = monitor.query(_LOOK.format(ticks=ticks, seconds=TICK_MS / 1000, names=names))
+    rows = monitor.query(_LOOK.format(ticks=ticks(milliseconds), seconds=TICK_MS / 1000, names=names))
     return Counter(
         {(state or "", kind or "", event or ""): int(count or 0) for state, kind, event, count in rows}
     )
+
+
+def ticks(milliseconds: int) -> int:
+    """How often a look of that length looks."""
+    return max(1, milliseconds // TICK_MS)
 
 
 # A volatile subquery is not pulled up, so each tick sleeps, forgets what it saw, and only then looks again; the

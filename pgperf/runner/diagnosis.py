@@ -128,6 +128,7 @@ class _Look:
     """What was seen, and when that was over."""
 
     ended_ns: int
+    ticks: int
     sights: Counter[Sight]
     pool: dict[str, str] | None
 
@@ -139,6 +140,7 @@ class _Examination:
         self._instruments, self._group, self._route = instruments, group, route
         self._notes: dict[str, str] = {}
         self._sights: Counter[Sight] = Counter()
+        self._ticks = 0
         self._pools: list[dict[str, str]] = []
         self._late = False
 
@@ -153,6 +155,7 @@ class _Examination:
         found = {
             "seconds": seconds,
             "ops": ops,
+            "ticks": self._ticks,
             "sights": [[*sight, times] for sight, times in sorted(self._sights.items())],
             "pooler": self._pooler(totals),
             "statements": self._statements(counted),
@@ -170,6 +173,7 @@ class _Examination:
         kept = [look for look in looks if look.ended_ns <= ended_ns]
         for look in kept:
             self._sights.update(look.sights)
+            self._ticks += look.ticks
             self._pools += [look.pool] if look.pool else []
         self._late = not kept
         return sum(reply.lead_in_ops + reply.ops for reply in replies)
@@ -183,7 +187,8 @@ class _Examination:
             sights, pool = self._look(look_ms), self._pool()
             if sights is None and pool is None:
                 break
-            looks.append(_Look(time.monotonic_ns(), sights or Counter(), pool))
+            ticks = activity.ticks(look_ms) if sights is not None else 0
+            looks.append(_Look(time.monotonic_ns(), ticks, sights or Counter(), pool))
         return looks
 
     def _look(self, milliseconds: int) -> Counter[Sight] | None:

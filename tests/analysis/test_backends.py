@@ -1,0 +1,36 @@
+"""How many server processes the samples of a diagnostic slice are of."""
+
+from typing import Any
+
+from pgperf.analysis.diagnosis import diagnosis
+from pgperf.records import VariantBlock
+
+from .synthetic import variant
+
+
+def backends(*raws: dict[str, Any]) -> float | None:
+    nothing = {
+        "seconds": 1.0,
+        "ops": 10,
+        "pooler": None,
+        "statements": None,
+        "notes": {},
+        "calls_expected": 1,
+    }
+    blocks = [
+        VariantBlock(variant(), 0, number, (), diagnosis={**nothing, **raw})
+        for number, raw in enumerate(raws)
+    ]
+    found: float | None = diagnosis(blocks)["backends"]
+    return found
+
+
+def test_sights_of_each_look() -> None:
+    running, waiting = ["active", "", "", 30], ["active", "Lock", "advisory", 90]
+    assert backends({"sights": [running, waiting], "ticks": 30}) == 4.0
+    assert backends({"sights": [running], "ticks": 30}, {"sights": [running], "ticks": 10}) == 1.5
+
+
+def test_nothing_seen_and_nothing_counted_are_unknown() -> None:
+    assert backends({"sights": [], "ticks": 30}) is None
+    assert backends({"sights": [["active", "", "", 30]]}) is None

@@ -46,7 +46,9 @@ def diagnosis(blocks: Iterable[VariantBlock], rows: int | None = None) -> dict[s
         return {}
     sights = _sights(raws)
     notes = {name: why for raw in raws for name, why in raw["notes"].items()}
+    ticks = sum(raw.get("ticks", 0) for raw in raws)
     found = {
+        "backends": sights.total() / ticks if ticks and sights else None,
         "wait_events": _shares(_by_kind(sights)),
         "events": _most(_shares(_by_event(sights))),
         "states": _shares(_by_state(sights)),

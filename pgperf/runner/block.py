@@ -1,7 +1,7 @@
 """One block of one cohort: fresh processes and connections, warm-up, pilot, rounds."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,7 +27,10 @@ _WARM_UP_MOST_S = 3.0
 _PILOT_OPS = 20
 _WINDOW_MIN_NS = 50_000_000  # longer ones are no steadier: noise differs from slice to slice, not within
 _WINDOW_MAX_NS = 5_000_000_000
-_WINDOW_OPS = 50
+_WINDOW_OPS = 50  # of a variant, and of each of its clients:
+_WINDOW_OPS_EACH = 10
+_LEAD_IN_OPS = 10
+_LEAD_IN_OPS_EACH = 3  # of several clients, who lead in until they all begin
 
 
 @dataclass
@@ -139,24 +142,43 @@ def _warm_up_of(definition: Definition, group: Group) -> wire.Slice:
 
 
 def _pilot(bench: Bench, groups: list[Group]) -> wire.Slice:
-    """One window for the cohort: 50 operations of its slowest member, 50 ms to 5 s; slower work goes by count."""
+    """One slice for the cohort: as long as asked for, or what its most demanding member needs."""
     definition = bench.plan.definition
-    lead_in = wire.Slice(0, 0, 10, definition.lead_in_ms * 1_000_000)
+    asked = wire.Slice(0, 0, _LEAD_IN_OPS, definition.lead_in_ms * 1_000_000)
     if definition.window_ms:
-        return lead_in._replace(window_ns=definition.window_ms * 1_000_000)
+        return asked._replace(window_ns=definition.window_ms * 1_000_000)
     probe = wire.Slice(0, 0, 2, 0, 0, _PILOT_OPS)
-    slowest_ns = max(measure(group, probe, -1, -1)[0].us_per_op for group in groups) * 1000
-    window_ns = int(slowest_ns * _WINDOW_OPS)
+    return fitting(
+        asked, [(g.variant.clients, measure(g, probe, -1, -1)[0].us_per_op * 1000) for g in groups]
+    )
+
+
+def fitting(asked: wire.Slice, needs: Sequence[tuple[int, float]]) -> wire.Slice:
+    """A slice that suits variants of so many clients each, whose operations take so many nanoseconds each.
+
+    The window has 50 operations of each variant and 10 of each of its clients, 50 ms to 5 s; slower work goes by count.
+    """
+    window_ns = int(max(ns * max(_WINDOW_OPS / clients, _WINDOW_OPS_EACH) for clients, ns in needs))
     if window_ns > _WINDOW_MAX_NS:
-        return lead_in._replace(lead_in_ops=1, lead_in_ns=0, count=max(1, int(_WINDOW_MAX_NS / slowest_ns)))
-    return lead_in._replace(window_ns=max(_WINDOW_MIN_NS, window_ns))
+        slowest_ns = max(ns for _clients, ns in needs)
+        return asked._replace(lead_in_ops=1, lead_in_ns=0, count=max(1, int(_WINDOW_MAX_NS / slowest_ns)))
+    lead_in_ns = int(max((_LEAD_IN_OPS_EACH * ns for clients, ns in needs if clients > 1), default=0))
+    return asked._replace(
+        lead_in_ns=max(asked.lead_in_ns, lead_in_ns), window_ns=max(_WINDOW_MIN_NS, window_ns)
+    )
+
+
+def _request(bench: Bench, cohort: int, group: Group) -> wire.Slice:
+    """The group's next slice. Several clients share one window: an operation more would only make them late for it."""
+    request = bench.windows[cohort]._replace(seq=bench.slices_done + bench.diagnosed + 1)
+    return request._replace(lead_in_ops=1) if group.variant.clients > 1 else request
 
 
 def _rounds(bench: Bench, groups: list[Group], cohort: int, block: int) -> list[Sheet]:
     sheets = [Sheet() for _ in groups]
     for round_ in range(bench.plan.definition.rounds):
         for position, index in enumerate(round_order(bench.plan, cohort, block, round_)):
-            request = bench.windows[cohort]._replace(seq=bench.slices_done + 1)
+            request = _request(bench, cohort, groups[index])
             record, durations = measure(groups[index], request, round_, position, bench.host)
             bench.clock.spent["slices"] += (request.lead_in_ns + record.window_ns) / 1e9
             sheets[index].records.append(record)
@@ -173,8 +195,7 @@ def _diagnose(
     definition = bench.plan.definition
     window_ns = definition.diagnostic_ms * 1_000_000
     for index in round_order(bench.plan, cohort, definition.blocks - 1, definition.rounds):
-        request = bench.windows[cohort]._replace(seq=bench.slices_done + bench.diagnosed + 1)
-        request = request._replace(window_ns=window_ns, count=0)
+        request = _request(bench, cohort, groups[index])._replace(window_ns=window_ns, count=0)
         calls = _statements_of(definition.work(groups[index].variant.workload))
         sheets[index].findings = instruments.examine(groups[index], request, calls)
         bench.diagnosed += 1

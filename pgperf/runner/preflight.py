@@ -7,11 +7,12 @@ from pgperf.exceptions import PreflightRefused
 from pgperf.records import Cohort, Definition, Plan, Variant
 from pgperf.runner.plan import make_plan, sharing
 
-#: Rough resident megabytes of one client, and seconds to start one; predictions only.
-_MEGABYTES = {"libpq": 8, "fake": 20, "psycopg2": 30, "psycopg": 40}
+#: Rough megabytes of one client, its part of shared pages counted, and seconds to start one alone; predictions only.
+_MEGABYTES = {"libpq": 2, "fake": 20, "psycopg2": 30, "psycopg": 40}
 _START_SECONDS = {"libpq": 0.02, "fake": 0.08, "psycopg2": 0.1, "psycopg": 0.2}
-_DJANGO_MEGABYTES, _DJANGO_START_SECONDS = 75, 0.4
+_DJANGO_MEGABYTES, _DJANGO_START_SECONDS = 60, 0.5
 _ASSUMED_WINDOW_MS = 50
+_ARMING_S, _ARMING_EACH_S = 0.025, 0.001  # several clients that begin together, and each of them
 #: Of the memory that is free, what the clients may take.
 MEMORY_SHARE = 0.5
 _FIXED_SECONDS = 2.0
@@ -114,19 +115,24 @@ def _problem(need: Estimate, headroom: Headroom, connection_share: float, max_se
 def _seconds(plan: Plan) -> float:
     definition = plan.definition
     total = _FIXED_SECONDS
+    cold = min(definition.cold_blocks, definition.blocks)
     for cohort in plan.cohorts:
-        start = sum(v.clients * _start_seconds(v) for v in _owners(cohort))
-        cold = min(definition.cold_blocks, definition.blocks)
-        total += cold * start + (definition.blocks - cold) * start / 2
-        total += definition.blocks * (
-            definition.warm_up_ms / 1000 + definition.rounds * len(cohort.variants) * slice_s(definition)
-        )
+        together = sum(v.clients * _start_seconds(v) for v in _owners(cohort)) / 2
+        alone = sum(_start_seconds(v) for v in _owners(cohort)) / 2  # on top, for the first of each
+        total += definition.blocks * (together + definition.warm_up_ms / 1000) + cold * alone
+        total += definition.blocks * definition.rounds * _round_s(definition, cohort)
         total += len(cohort.variants) * diagnostic_s(definition)
     return total
 
 
+def _round_s(definition: Definition, cohort: Cohort) -> float:
+    armed = [v.clients for v in cohort.variants if v.clients > 1]
+    arming = len(armed) * _ARMING_S + sum(armed) * _ARMING_EACH_S
+    return len(cohort.variants) * slice_s(definition) + arming
+
+
 def slice_s(definition: Definition) -> float:
-    """What a timed slice takes, seconds."""
+    """What a timed slice of one client takes, seconds."""
     return ((definition.window_ms or _ASSUMED_WINDOW_MS) + definition.lead_in_ms) / 1000 + 0.003
 
 

@@ -27,6 +27,21 @@ def test_more_rounds_take_longer() -> None:
     assert long - short == pytest.approx(99 * 2 * 0.009)
 
 
+def test_several_clients_take_a_moment_to_arm() -> None:
+    plans = [make_plan(definition(clients=(8,), rounds=n)) for n in (1, 100)]
+    short, long = (preflight.estimate(plan).seconds for plan in plans)
+    assert long - short == pytest.approx(99 * 2 * (0.009 + 0.025 + 0.008))
+
+
+def test_one_client_of_each_starts_alone_in_a_cold_block_and_the_others_together() -> None:
+    cold, warm = (
+        preflight.estimate(make_plan(definition(clients=(1, 8), cold_blocks=n))).seconds for n in (1, 0)
+    )
+    assert cold - warm == pytest.approx(
+        2 * 0.08 / 2
+    )  # the largest's first and the control, rather than side by side
+
+
 def test_within_the_rails_passes() -> None:
     plan = make_plan(definition())
     assert preflight.check(plan, PLENTY, 0.25, 1800) == preflight.estimate(plan)

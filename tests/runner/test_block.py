@@ -1,0 +1,42 @@
+"""How long a cohort's slices are."""
+
+import pytest
+
+from pgperf import wire
+from pgperf.runner.block import fitting
+
+MS = 1_000_000
+ASKED = wire.Slice(0, 0, 10, 50 * MS)
+
+
+@pytest.mark.parametrize(
+    ("clients", "op_ms", "window_ms"),
+    [
+        (1, 0.02, 50),  # never shorter
+        (1, 4, 200),
+        (2, 4, 100),  # 25 operations of each
+        (5, 8, 80),
+        (32, 8, 80),  # no fewer than 10 of each
+        (1, 100, 5000),
+    ],
+)
+def test_a_window_has_50_operations_of_a_variant_and_10_of_each_client(
+    clients: int, op_ms: float, window_ms: int
+) -> None:
+    assert fitting(ASKED, [(clients, op_ms * MS)]).window_ns == window_ms * MS
+
+
+def test_the_most_demanding_decides() -> None:
+    assert fitting(ASKED, [(1, 4 * MS), (32, 8 * MS), (1, 0.02 * MS)]).window_ns == 200 * MS
+
+
+def test_slower_work_goes_by_count() -> None:
+    found = fitting(ASKED, [(1, 200 * MS), (1, 1 * MS)])
+    assert (found.window_ns, found.lead_in_ns, found.lead_in_ops, found.count) == (0, 0, 1, 25)
+    assert fitting(ASKED, [(1, 9000 * MS)]).count == 1
+
+
+def test_several_slow_clients_get_time_to_lead_in() -> None:
+    assert fitting(ASKED, [(8, 30 * MS)]).lead_in_ns == 90 * MS
+    assert fitting(ASKED, [(8, 3 * MS)]).lead_in_ns == 50 * MS
+    assert fitting(ASKED, [(1, 30 * MS)]).lead_in_ns == 50 * MS  # ten operations, however long they take

@@ -50,7 +50,7 @@ def diagnosis(blocks: Iterable[VariantBlock], rows: int | None = None) -> dict[s
     found = {
         "backends": sights.total() / ticks if ticks and sights else None,
         "wait_events": _shares(_by_kind(sights)),
-        "events": _most(_shares(_by_event(sights))),
+        "events": _most(_by_event(sights), sights.total()),
         "states": _shares(_by_state(sights)),
         "pooler": _pooler(raws),
         "statements": _statements(raws, rows, notes),
@@ -96,8 +96,11 @@ def _shares(counts: Counter[str]) -> dict[str, float] | None:
     return {name: times / total for name, times in counts.most_common()} if total else None
 
 
-def _most(shares: dict[str, float] | None) -> dict[str, float] | None:
-    return dict(list(shares.items())[:_EVENTS_SHOWN]) if shares is not None else None
+def _most(events: Counter[str], samples: int) -> dict[str, float] | None:
+    """The most frequent waits, of all samples."""
+    if not samples:
+        return None
+    return {name: times / samples for name, times in events.most_common(_EVENTS_SHOWN)}
 
 
 def _pooler(raws: Iterable[Raw]) -> dict[str, Any] | None:

@@ -31,6 +31,7 @@ _SETTINGS = (
     "synchronous_commit", "jit", "wal_level", "max_parallel_workers_per_gather", "shared_preload_libraries",
     "track_io_timing", "log_min_duration_statement", "log_statement", "ssl", "TimeZone", "plan_cache_mode",
     "huge_pages", "io_method", "password_encryption", "client_connection_check_interval",
+    "pg_stat_statements.track", "compute_query_id",
 )  # fmt: skip
 
 Query = Callable[[str], list[list[str | None]]]

@@ -19,6 +19,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db import Error, connections, router, transaction
 
 from pgperf import confirming, credentials, fixtures, layers, rails, rights, runs, store
+from pgperf.agent.owner import Owner
 from pgperf.analysis.summary import summarise
 from pgperf.conf import get_settings
 from pgperf.exceptions import CredentialError, FenceLost, PgperfError, RunCancelled
@@ -135,7 +136,8 @@ class _Job:
             plan = self._encrypted(plan, routes)
             self._prepare(plan, routes)
             railed = self._on_rails(plan, routes)
-            return execute(self._captured(plan, railed), railed, machine, observer)
+            with closing(Owner(run)) as agent:
+                return execute(self._captured(plan, railed), railed, machine, observer, agent)
 
     def done(self, outcome: Outcome) -> None:
         """The summary and the end in one transaction, under the fence."""

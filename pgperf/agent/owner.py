@@ -17,7 +17,7 @@ from pgperf.models import Run
 from pgperf.patience import renew
 from pgperf.runner.clocks import Offset
 from pgperf.runner.readings import Readings
-from pgperf.runner.remote import Order, Seen
+from pgperf.runner.remote import Address, Order, Pooler, Seen
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class Owner:
         self._row_id = 0
         self._why = ""  # why there is nothing to be had of it
         self._clocks: Offset | None = None  # of the last "watch"
-        self._poolers: dict[tuple[str, int], int] = {}
+        self._poolers: dict[Address, Pooler] = {}
         self._facts: dict[str, Any] = {}
 
     def ask(self) -> None:
@@ -81,7 +81,8 @@ class Owner:
                 "it has to run on the database's host, and in its container"
             )
         self._clocks = self._clock(answer)
-        self._poolers = {(host, port): pid for host, port, pid in answer.data["poolers"]}
+        there = answer.data["poolers"]
+        self._poolers = {(host, port): Pooler(pid, backends) for host, port, pid, backends in there}
         self._facts |= {"agent": answer.agent, **answer.data["host"]}
 
     def _hand_over(self) -> Seen:

@@ -19,8 +19,9 @@ from pgperf.patience import patiently
 from pgperf.runner import cpu, sampling
 from pgperf.runner.host import Host
 from pgperf.runner.readings import run_of
-from pgperf.runner.remote import Order
+from pgperf.runner.remote import Address, Order, Pooler
 from pgperf.runner.sampling import Sampler
+from pgperf.runner.sessions import Sessions, own_ports
 
 logger = logging.getLogger(__name__)
 
@@ -72,14 +73,16 @@ class _Watch:
         """Begin to read; what was found."""
         self._stop()
         order = Order.from_json(wanted)
-        poolers = _poolers(order)
-        meters = sampling.meters(order.sessions, order.backends, poolers.values())
+        sessions = Sessions.of(order.sessions)
+        poolers = _poolers(order, sessions)
+        backends = {*order.backends, *(pid for pooler in poolers.values() for pid in pooler.backends)}
+        meters = sampling.meters(sessions, backends, {pooler.pid for pooler in poolers.values()})
         self._sampler, self._began_s = Sampler(meters), time.monotonic()
         self._sampler.start()
         here = {name for meter in meters for name in meter.names}
         return {
             "missing": [pid for pid in order.backends if run_of(pid) not in here],
-            "poolers": [[host, port, pid] for (host, port), pid in poolers.items()],
+            "poolers": [[*address, pooler.pid, pooler.backends] for address, pooler in poolers.items()],
             "host": {"kernel": platform.release(), "processors": Host.here().cpus},
         }, b""
 
@@ -106,10 +109,12 @@ class _Watch:
         return patiently(step, seconds, f"the agent's row {self._row_id}")
 
 
-def _poolers(order: Order) -> dict[tuple[str, int], int]:
-    """Of the addresses of poolers those that are this host's, with the process that listens there."""
+def _poolers(order: Order, sessions: Sessions) -> dict[Address, Pooler]:
+    """Of the addresses of poolers those that are this host's, with who listens there and what it is connected to."""
     found = {(host, port): cpu.listener(port) for host, port in order.poolers if _is_own(host)}
-    return {address: pid for address, pid in found.items() if pid}
+    return {
+        address: Pooler(pid, sessions.from_ports(own_ports(pid))) for address, pid in found.items() if pid
+    }
 
 
 def _is_own(host: str) -> bool:

@@ -12,12 +12,14 @@ import numpy as np
 from pgperf import wire
 from pgperf.analysis import latency
 from pgperf.records import Definition, Plan, Route, SliceRecord, VariantBlock, Workload
+from pgperf.runner import remote
 from pgperf.runner.books import Census
 from pgperf.runner.diagnosis import Findings, Instruments
 from pgperf.runner.group import Durations, Group, measure, started
 from pgperf.runner.host import Host
 from pgperf.runner.placement import Seats
 from pgperf.runner.plan import round_order
+from pgperf.runner.remote import Agent
 
 #: What the wall time of a run is spent on, in the order of records.Timings.
 PHASES = ("startup", "warm_up", "pilot", "slices", "diagnosis")
@@ -67,6 +69,7 @@ class Bench:
     diagnosed: int = 0
     instruments: Instruments | None = None  # None: no diagnostic slices
     host: Host = field(default_factory=Host.here)
+    agent: Agent | None = None  # on the server's host; it has been called if that is another one
     interpreters: Mapping[str, str] = field(default_factory=dict)  # layer -> Python, where the site named one
 
 
@@ -90,6 +93,7 @@ def run_block(bench: Bench, cohort: int, block: int, done: Callable[[list[Varian
                 with bench.clock.phase("diagnosis"):
                     _diagnose(bench, bench.instruments, groups, cohort, sheets)
         finally:
+            _lay(bench.agent, groups, sheets)
             pairs = zip(groups, sheets, strict=True)
             done([_fold(group, cohort, block, sheet, counted) for group, sheet in pairs])
 
@@ -100,6 +104,8 @@ class Sheet:
 
     records: list[SliceRecord] = field(default_factory=list)
     durations: list[Durations] = field(default_factory=list)
+    ends_ns: list[int] = field(default_factory=list)
+    far_account: dict[str, Any] = field(default_factory=dict)  # the server's host's, if that is another
     findings: Findings = field(default_factory=Findings)
 
 
@@ -180,12 +186,24 @@ def _rounds(bench: Bench, groups: list[Group], cohort: int, block: int) -> list[
         for position, index in enumerate(round_order(bench.plan, cohort, block, round_)):
             request = _request(bench, cohort, groups[index])
             record, durations = measure(groups[index], request, round_, position, bench.host)
+            sheets[index].ends_ns.append(time.monotonic_ns())
             bench.clock.spent["slices"] += (request.lead_in_ns + record.window_ns) / 1e9
             sheets[index].records.append(record)
             sheets[index].durations.append(durations)
             bench.slices_done += 1
         bench.breathe(bench.slices_done, bench.diagnosed)
     return sheets
+
+
+def _lay(agent: Agent | None, groups: list[Group], sheets: list[Sheet]) -> None:
+    """Complete the records with what the agent on the server's host saw, if there is one."""
+    seen = agent.hand_over() if agent else None
+    if not seen:
+        return
+    pairs = zip(groups, sheets, strict=True)
+    found = remote.laid([remote.Sheet(g.far, sheet.records, sheet.ends_ns) for g, sheet in pairs], seen)
+    for sheet, one in zip(sheets, found, strict=True):
+        sheet.records, sheet.far_account = one.records, one.account
 
 
 def _diagnose(
@@ -225,8 +243,12 @@ def _fold(group: Group, cohort: int, block: int, sheet: Sheet, counted: dict[str
         latency_max_ns=int(durations.max()) if len(durations) else 0,
         diagnosis=sheet.findings.diagnosis,
         top=sheet.findings.top,
-        books={**counted, "habits": group.tally.to_json()},
+        books={**counted, "habits": group.tally.to_json(), **_elsewhere(sheet)},
     )
+
+
+def _elsewhere(sheet: Sheet) -> dict[str, Any]:
+    return {"server_host": sheet.far_account} if sheet.far_account else {}
 
 
 def _cold(ready: wire.Ready) -> dict[str, float | None]:

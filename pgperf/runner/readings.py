@@ -91,11 +91,14 @@ class Stretch:
         return self.end_ns - self.begin_ns
 
 
-def spent(readings: Readings, stretches: Sequence[Stretch], error_ns: int) -> list[int | None]:
+def spent(
+    readings: Readings, stretches: Sequence[Stretch], error_ns: int, *, steady: bool = False
+) -> list[int | None]:
     """By how much the sum of its columns grew in each stretch, in their order, which is that of time.
 
     `error_ns`: by so much may the clock of the stretches differ from that of the readings. None for what cannot be
-    told: a column that is missing or was not readable, clocks too uncertain, readings too far apart.
+    told: a column that is missing or was not readable, clocks too uncertain, readings too far apart. `steady`: the
+    columns grow all the time, so readings may be a whole stretch apart.
     """
     sums: dict[frozenset[str], Counts | None] = {}
     found: list[int | None] = []
@@ -108,7 +111,7 @@ def spent(readings: Readings, stretches: Sequence[Stretch], error_ns: int) -> li
         if values is None or error_ns * _CLOCK_SHARE > stretch.length_ns:
             found.append(None)
             continue
-        gap_ns = stretch.length_ns // _GAP_SHARE
+        gap_ns = stretch.length_ns // (1 if steady else _GAP_SHARE)
         first = _at(readings.times_ns, values, before, error_ns, gap_ns, last=True)
         last = _at(readings.times_ns, values, after, error_ns, gap_ns, last=False)
         found.append(None if first is None or last is None or last < first else round(last - first))

@@ -12,24 +12,24 @@ from pgperf.records import SliceRecord
 from pgperf.runner.readings import AUXILIARIES, HOST, Readings, Stretch, run_of, spent, wait_of
 
 Address = tuple[str, int]
+Row = Sequence[str | None]
 
 
 @dataclass(frozen=True)
 class Order:
     """What to read until further notice.
 
-    `sessions`: all processes of the server that serve a connection, with the start of each (s since the epoch) where
-    the server tells it. `backends`: those among them that are ours. `poolers`: addresses of the poolers on our routes;
-    the agent looks whether they are its own.
+    `sessions`: all connections of the server, pgperf.runner.sessions' rows without names. `backends`: the processes of
+    ours among them. `poolers`: addresses of the poolers on our routes; the agent looks whether they are its own.
     """
 
-    sessions: Mapping[int, float | None]
+    sessions: Sequence[Row]
     backends: Sequence[int]
     poolers: Sequence[Address] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "sessions": [[pid, born_s] for pid, born_s in self.sessions.items()],
+            "sessions": [list(row) for row in self.sessions],
             "backends": list(self.backends),
             "poolers": [[host, port] for host, port in self.poolers],
         }
@@ -39,12 +39,27 @@ class Order:
         """Raises ValueError for anything but what `to_json` gives."""
         try:
             return cls(
-                {int(pid): None if born is None else float(born) for pid, born in data["sessions"]},
+                [_row(row) for row in data["sessions"]],
                 [int(pid) for pid in data["backends"]],
                 [(str(host), int(port)) for host, port in data["poolers"]],
             )
         except (KeyError, TypeError) as error:
             raise ValueError("an order has sessions, backends and poolers") from error
+
+
+def _row(row: Sequence[str | None]) -> Row:
+    pid, _name, port, born_s = row
+    for number in (pid, port or 0, born_s or 0):
+        float(number)  # type: ignore[arg-type]
+    return row
+
+
+@dataclass(frozen=True)
+class Pooler:
+    """A pooler on the server's host: its process, and those backends whose connections are its own."""
+
+    pid: int
+    backends: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -53,7 +68,7 @@ class Seen:
 
     readings: Readings
     error_ns: int
-    poolers: Mapping[Address, int] = field(default_factory=dict)  # those that are there, with their process
+    poolers: Mapping[Address, Pooler] = field(default_factory=dict)  # those that are there
     cpus: int = 0
 
 
@@ -75,81 +90,146 @@ class Agent(Protocol):
 
 @dataclass(frozen=True)
 class Staff:
-    """Who works for a variant on the server's host: backends, and where its pooler listens if it has one."""
+    """Who works for a variant on the server's host: backends, and where its pooler listens if it has one.
+
+    `lent`: they are whichever the pooler takes, so they are known only where the pooler is seen.
+    """
 
     backends: Sequence[int] = ()
     pooler: Address | None = None
+    lent: bool = False
+
+    def seen_backends(self, seen: Seen) -> list[int]:
+        """None where they are not known."""
+        if not self.lent:
+            return list(self.backends)
+        pooler = seen.poolers.get(self.pooler) if self.pooler else None
+        return sorted({*self.backends, *pooler.backends}) if pooler else []
 
 
 @dataclass(frozen=True)
-class Piece:
-    """One slice, between `begin_ns` and `end_ns` of this machine's clock, and who worked for it over there."""
+class Sheet:
+    """The slices of one variant in one block, and when each of them was over by this machine's clock."""
 
+    staff: Staff
+    records: Sequence[SliceRecord]
+    ends_ns: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Laid:
+    """The same with what the agent saw; `account`: how the server's host spent these slices, ns."""
+
+    records: list[SliceRecord]
+    account: dict[str, Any]
+
+
+def laid(sheets: Sequence[Sheet], seen: Seen) -> list[Laid]:
+    """What each slice took of the server and, if it is there, its pooler. The sheets are those of one whole block."""
+    pieces = [
+        _Piece(at, sheet.staff, record, end_ns)
+        for at, sheet in enumerate(sheets)
+        for record, end_ns in zip(sheet.records, sheet.ends_ns, strict=True)
+    ]
+    pieces.sort(key=lambda piece: piece.record.started_ns)
+    columns, host = dict(_columns(pieces, seen)), dict(_host_columns(pieces, seen))
+    found = [Laid([], {}) for _ in sheets]
+    for at, piece in enumerate(pieces):
+        found[piece.sheet].records.append(replace(piece.record, **_told(piece, columns, at, seen)))
+    for number, one in enumerate(found):
+        own = [at for at, piece in enumerate(pieces) if piece.sheet == number]
+        one.account.update(_account([pieces[at] for at in own], host, own, seen))
+    return found
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A slice, and which sheet it is from."""
+
+    sheet: int
+    staff: Staff
     record: SliceRecord
     end_ns: int
-    staff: Staff
 
     def over(self, names: Iterable[str]) -> Stretch:
         return Stretch(self.record.started_ns, self.end_ns, frozenset(names))
 
 
-def filled(pieces: Sequence[Piece], seen: Seen) -> list[SliceRecord]:
-    """The records, in the order of the pieces, with what the agent saw of the server, and of a pooler that is there."""
-    order = sorted(range(len(pieces)), key=lambda at: pieces[at].record.started_ns)
-    inside = [pieces[at] for at in order]
-    columns = dict(_columns(inside, seen))
-    found: dict[int, SliceRecord] = {}
-    for at, (index, piece) in enumerate(zip(order, inside, strict=True)):
-        told: dict[str, Any] = {name: values[at] for name, values in columns.items()}
-        if piece.staff.pooler not in seen.poolers:
-            told = {name: value for name, value in told.items() if not name.startswith("pooler")}
-        found[index] = replace(piece.record, **told)
-    return [found[index] for index in range(len(pieces))]
+Columns = Mapping[str, Sequence[int | None]]
 
 
-def host_spent(pieces: Sequence[Piece], seen: Seen) -> dict[str, int | None]:
-    """How the server's host spent all those slices together, ns summed over its processors; null is unknown."""
-    inside = sorted(pieces, key=lambda piece: piece.record.started_ns)
-    return {name: _total(_grown(inside, seen, [{f"{HOST}.{name}"}] * len(inside))) for name in _HOST}
+def _told(piece: _Piece, columns: Columns, at: int, seen: Seen) -> dict[str, Any]:
+    there = piece.staff.pooler in seen.poolers
+    return {name: values[at] for name, values in columns.items() if there or not name.startswith("pooler")}
 
 
-_HOST = ("busy", "idle", "iowait", "steal")
+def _account(own: Sequence[_Piece], host: Columns, at: Sequence[int], seen: Seen) -> dict[str, Any]:
+    """`roles`: those whose processes are on that host."""
+    pooled = [piece for piece in own if piece.staff.pooler in seen.poolers]
+    return {
+        "cpus": seen.cpus,
+        "roles": ["server", "auxiliaries", *(["pooler"] if pooled else [])],
+        "elapsed_ns": sum(piece.end_ns - piece.record.started_ns for piece in own),
+        **{f"{name}_ns": _total(values[index] for index in at) for name, values in host.items()},
+    }
 
 
-def _columns(inside: Sequence[Piece], seen: Seen) -> Iterator[tuple[str, list[int | None]]]:
-    """Field of a record -> its value for each piece."""
-    backends = [list(piece.staff.backends) for piece in inside]
-    poolers = [[pid] if (pid := seen.poolers.get(piece.staff.pooler or ("", 0))) else [] for piece in inside]
+def _host_columns(inside: Sequence[_Piece], seen: Seen) -> Iterator[tuple[str, list[int | None]]]:
+    """How the machine spent each piece. Where it keeps no account of busy time, that is what is left of all."""
+    found = {name: _passed(inside, seen, f"{HOST}.{name}") for name in ("busy", "idle", "iowait", "steal")}
+    if set(found["busy"]) == {None}:
+        away = zip(found["idle"], found["iowait"], found["steal"], strict=True)
+        found["busy"] = [_left(piece, seen, each) for piece, each in zip(inside, away, strict=True)]
+    yield from ((name, found[name]) for name in ("busy", "iowait", "steal"))
+
+
+def _left(piece: _Piece, seen: Seen, away: Iterable[int | None]) -> int | None:
+    gone = _total(away)
+    return None if gone is None else seen.cpus * (piece.end_ns - piece.record.started_ns) - gone
+
+
+def _columns(inside: Sequence[_Piece], seen: Seen) -> Iterator[tuple[str, list[int | None]]]:
+    """Fields of a record, with the values of each piece."""
+    backends = [piece.staff.seen_backends(seen) for piece in inside]
+    there = [seen.poolers.get(piece.staff.pooler or ("", 0)) for piece in inside]
+    poolers = [[pooler.pid] if pooler else [] for pooler in there]
     yield "server_ns", _grown(inside, seen, [map(run_of, pids) for pids in backends])
     yield "server_wait_ns", _grown(inside, seen, [map(wait_of, pids) for pids in backends])
-    yield "server_most_ns", _most(inside, seen)
-    yield "auxiliary_ns", _grown(inside, seen, [[AUXILIARIES]] * len(inside))
+    yield "server_most_ns", _most(inside, backends, seen)
+    yield "auxiliary_ns", _passed(inside, seen, AUXILIARIES)
     yield "pooler_ns", _grown(inside, seen, [map(run_of, pids) for pids in poolers])
     yield "pooler_wait_ns", _grown(inside, seen, [map(wait_of, pids) for pids in poolers])
 
 
-def _most(inside: Sequence[Piece], seen: Seen) -> list[int | None]:
+def _most(inside: Sequence[_Piece], backends: Sequence[Sequence[int]], seen: Seen) -> list[int | None]:
     """What the busiest backend of each piece took; unknown when one of them is."""
     by_backend: dict[int, list[int]] = {}
-    for at, piece in enumerate(inside):
-        for pid in piece.staff.backends:
+    for at, pids in enumerate(backends):
+        for pid in pids:
             by_backend.setdefault(pid, []).append(at)
     each: list[list[int | None]] = [[] for _ in inside]
     for pid, places in by_backend.items():
         own = [inside[at] for at in places]
         for at, ns in zip(places, _grown(own, seen, [[run_of(pid)]] * len(own)), strict=True):
             each[at].append(ns)
-    return [
-        max(known) if (known := [ns for ns in row if ns is not None]) and None not in row else None
-        for row in each
-    ]
+    return [_max(row) for row in each]
 
 
-def _grown(inside: Sequence[Piece], seen: Seen, names: Sequence[Iterable[str]]) -> list[int | None]:
+def _grown(inside: Sequence[_Piece], seen: Seen, names: Sequence[Iterable[str]]) -> list[int | None]:
     stretches = [piece.over(own) for piece, own in zip(inside, names, strict=True)]
     return spent(seen.readings, stretches, seen.error_ns)
+
+
+def _passed(inside: Sequence[_Piece], seen: Seen, name: str) -> list[int | None]:
+    """The same of a column that nobody's standing by keeps from growing."""
+    return spent(seen.readings, [piece.over([name]) for piece in inside], seen.error_ns, steady=True)
 
 
 def _total(values: Iterable[int | None]) -> int | None:
     known = list(values)
     return None if None in known or not known else sum(value or 0 for value in known)
+
+
+def _max(values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return max(known) if known and len(known) == len(values) else None

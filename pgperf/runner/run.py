@@ -12,6 +12,7 @@ from pgperf.records import Plan, Route, Timings, VariantBlock
 from pgperf.runner import environment, idle, placement, preflight
 from pgperf.runner.block import PHASES, Bench, Clock, run_block
 from pgperf.runner.diagnosis import Instruments
+from pgperf.runner.remote import Agent
 from pgperf.runner.server import Server
 
 
@@ -49,14 +50,17 @@ class Outcome:
     timings: Timings
 
 
-def execute(plan: Plan, routes: dict[str, Route], machine: Machine, observer: Observer) -> Outcome:
-    """Run the plan, handing out each block as it ends.
+def execute(
+    plan: Plan, routes: dict[str, Route], machine: Machine, observer: Observer, agent: Agent | None = None
+) -> Outcome:
+    """Run the plan, handing out each block as it ends. `agent`: whoever reads the server's host if that is another one.
 
     Raises a PgperfError with the reason when the run cannot start or finish.
     """
     begin = time.monotonic()
     with ExitStack() as stack:
-        server = stack.enter_context(Server.open(plan, routes, machine.run_id, machine.pin_server))
+        server = stack.enter_context(Server.open(plan, routes, machine.run_id, machine.pin_server, agent))
+        server.call_agent()
         preflight.check(plan, server.headroom(), machine.connection_share, machine.max_run_seconds)
         seats = placement.seats(plan.definition.placement, os.sched_getaffinity(0), server.pin_refusal())
         plan = _placed(plan, seats.placement)
@@ -66,14 +70,19 @@ def execute(plan: Plan, routes: dict[str, Route], machine: Machine, observer: Ob
         breathe = _Breath(plan, machine, observer, begin, server.can_be_asked)
         bench = Bench(
             plan, routes, machine.build_dir, seats, server.application, clock, server.finder(seats), breathe,
-            interpreters=machine.interpreters,
+            agent=agent, interpreters=machine.interpreters,
         )  # fmt: skip
         if plan.definition.diagnostic_ms and server.can_be_asked:
             bench.instruments = stack.enter_context(Instruments(routes, server.application))
         versions = _blocks(bench, observer)
     wall = time.monotonic() - begin
     timings = Timings(wall, *(clock.spent[name] for name in PHASES))
-    return Outcome(plan, {**facts, **environment.after(versions)}, timings)
+    return Outcome(plan, {**facts, **environment.after(versions), **_far(agent)}, timings)
+
+
+def _far(agent: Agent | None) -> dict[str, Any]:
+    facts = agent.facts() if agent else {}
+    return {"server_host": facts} if facts else {}
 
 
 def _blocks(bench: Bench, observer: Observer) -> dict[str, dict[str, str]]:

@@ -4,10 +4,11 @@ It takes at most a hundredth of one processor: the more there is to read, the le
 or sent while it runs.
 """
 
+import os
 import threading
 import time
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from pgperf.runner import cpu
@@ -20,6 +21,7 @@ _SHARE = 0.01
 _SHORTEST_S, _LONGEST_S = 0.005, 0.2
 #: So many readings are kept; then every second one goes, and it is read half as often.
 _MOST = 20_000
+_LINE_BYTES = 128
 
 
 class Meter(Protocol):
@@ -30,9 +32,34 @@ class Meter(Protocol):
 
     def read(self) -> Sequence[int]: ...
 
+    def close(self) -> None: ...
+
 
 class ProcessMeter:
-    """One process: its time on a processor, and its time waiting for one."""
+    """One process: its time on a processor, and its time waiting for one.
+
+    The kernel's files are held open: that makes a reading ten times cheaper, and keeps it from being another process's.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self.names = (run_of(pid), wait_of(pid))
+        self._files = _schedstats(pid)
+
+    def read(self) -> Sequence[int]:
+        try:
+            found = [os.pread(file, _LINE_BYTES, 0).split() for file in self._files]
+            return sum(int(run) for run, _, _ in found), sum(int(wait) for _, wait, _ in found)
+        except (OSError, ValueError):
+            return UNKNOWN, UNKNOWN
+
+    def close(self) -> None:
+        while self._files:
+            os.close(self._files.pop())
+
+
+class TickMeter:
+    """One process where the kernel keeps no exact books: its time in clock ticks."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -40,11 +67,31 @@ class ProcessMeter:
 
     def read(self) -> Sequence[int]:
         tasks = cpu.process(self._pid)
-        if tasks is None:
-            return UNKNOWN, UNKNOWN
-        waits = [task.wait_ns for task in tasks.values()]
-        wait_ns = UNKNOWN if None in waits else sum(wait or 0 for wait in waits)
-        return sum(task.run_ns for task in tasks.values()), wait_ns
+        return (UNKNOWN, UNKNOWN) if tasks is None else (sum(task.run_ns for task in tasks.values()), UNKNOWN)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def process_meter(pid: int) -> Meter:
+    """The better one of the two."""
+    meter = ProcessMeter(pid)
+    if meter.read()[0] > 0:
+        return meter
+    meter.close()
+    return TickMeter(pid)
+
+
+def _schedstats(pid: int) -> list[int]:
+    """The books of all threads that a process has; none if one cannot be seen."""
+    tasks = f"/proc/{pid}/task"
+    files: list[int] = []
+    try:
+        files.extend(os.open(f"{tasks}/{tid}/schedstat", os.O_RDONLY) for tid in os.listdir(tasks))
+    except OSError:
+        while files:
+            os.close(files.pop())
+    return files
 
 
 class CrowdMeter:
@@ -52,14 +99,16 @@ class CrowdMeter:
 
     def __init__(self, name: str, pids: Iterable[int]) -> None:
         self.names = (name,)
-        self._last = dict.fromkeys(pids, 0)
+        self._last = {process_meter(pid): 0 for pid in pids}
 
     def read(self) -> Sequence[int]:
-        for pid in self._last:
-            tasks = cpu.process(pid)
-            if tasks is not None:
-                self._last[pid] = sum(task.run_ns for task in tasks.values())
+        for meter, last in self._last.items():
+            self._last[meter] = max(last, meter.read()[0])
         return (sum(self._last.values()),)
+
+    def close(self) -> None:
+        for meter in self._last:
+            meter.close()
 
 
 class HostMeter:
@@ -75,24 +124,17 @@ class HostMeter:
         values = (now.busy_ns, now.idle_ns, now.iowait_ns, now.steal_ns)
         return tuple(UNKNOWN if value is None else value for value in values)
 
+    def close(self) -> None:
+        """Nothing is held."""
 
-def meters(
-    serving: Mapping[int, float | None], backends: Iterable[int], poolers: Iterable[int] = ()
-) -> list[Meter]:
-    """The machine, each of the backends that is here, the server's processes that serve nobody, the poolers.
 
-    `serving`: all the server's processes that serve a connection, with its start where that is told.
-    """
-    sessions = Sessions.of([str(pid), "", "", _text(born_s)] for pid, born_s in serving.items())
+def meters(sessions: Sessions, backends: Iterable[int], poolers: Iterable[int] = ()) -> list[Meter]:
+    """The machine, each of the backends that is here, the server's processes that serve nobody, the poolers."""
     here = {session.pid for session in sessions.here}.intersection(backends)
-    found: list[Meter] = [HostMeter(), *(ProcessMeter(pid) for pid in (*sorted(here), *poolers))]
+    found: list[Meter] = [HostMeter(), *map(process_meter, (*sorted(here), *poolers))]
     if sessions.here:
         found.append(CrowdMeter(AUXILIARIES, sessions.auxiliaries()))
     return found
-
-
-def _text(born_s: float | None) -> str | None:
-    return None if born_s is None else repr(born_s)
 
 
 class Sampler:
@@ -117,6 +159,8 @@ class Sampler:
         self._over.set()
         self._thread.join()
         self._take()
+        for meter in self._meters:
+            meter.close()
         return Readings.of(self._times, self._columns)
 
     def _run(self) -> None:

@@ -11,15 +11,25 @@ from pgperf.runner import cpu, placement, preflight
 from pgperf.runner.group import Group
 from pgperf.runner.launch import looking
 from pgperf.runner.monitor import Monitor
+from pgperf.runner.remote import Agent, Order, Staff
 from pgperf.runner.sessions import QUERY, Sessions, own_ports
 
 
 class Server:
     """A run's view of its server, through a monitor connection on the most direct route. The fake layer has none."""
 
-    def __init__(self, routes: list[Route], monitor: Monitor | None, run_id: str, may_pin: bool) -> None:
+    def __init__(
+        self,
+        routes: list[Route],
+        monitor: Monitor | None,
+        run_id: str,
+        may_pin: bool,
+        agent: Agent | None = None,
+    ) -> None:
         self._monitor = monitor
         self._may_pin = may_pin
+        self._agent = agent
+        self._addresses = {r.name: (r.host, r.port) for r in routes if r.pooler and not _is_local(r.host)}
         self._borrowed = placement.Borrowed()
         self.application = f"pgperf-{run_id}"
         #: The pooler of each route that has one, None where it cannot be seen.
@@ -32,12 +42,14 @@ class Server:
         self.pooler_pid = next((pid for pid in self._poolers.values() if pid), None)
 
     @classmethod
-    def open(cls, plan: Plan, routes: dict[str, Route], run_id: str, may_pin: bool) -> "Server":
+    def open(
+        cls, plan: Plan, routes: dict[str, Route], run_id: str, may_pin: bool, agent: Agent | None = None
+    ) -> "Server":
         used = [routes[name] for name in plan.definition.routes]
         if all(variant.layer == "fake" for variant in plan.variants):
             return cls([], None, run_id, may_pin)
         direct = next((route for route in used if not route.pooler), used[0])
-        return cls(used, Monitor(direct, f"pgperf-{run_id}-monitor"), run_id, may_pin)
+        return cls(used, Monitor(direct, f"pgperf-{run_id}-monitor"), run_id, may_pin, agent)
 
     def __enter__(self) -> "Server":
         if self._monitor:
@@ -58,6 +70,11 @@ class Server:
                 monitor.query(_END_STATEMENTS.format(self.application), _CLEAN_UP_S)
         except ClientFailed:
             pass  # the server is gone as well, or does not answer
+
+    def call_agent(self) -> None:
+        """Have the agent come if none of the server's processes is here."""
+        if self._agent and self._monitor and not Sessions.of(self.query(QUERY)).here:
+            self._agent.ask()
 
     @property
     def can_be_asked(self) -> bool:
@@ -87,7 +104,8 @@ class Server:
         """Fills in and pins the server processes of each group, found by application name."""
 
         def find(groups: list[Group]) -> None:
-            sessions = Sessions.of(self.query(QUERY))
+            rows = self.query(QUERY)
+            sessions = Sessions.of(rows)
             auxiliaries = sessions.auxiliaries()
             for group in groups:
                 route = group.variant.route
@@ -98,8 +116,22 @@ class Server:
                     self._borrowed.pin(backend, seats.server)
             for pooler in filter(None, self._poolers.values()):
                 self._borrowed.pin(pooler, seats.clients)
+            if self._agent and not sessions.here:
+                self._have_watched(self._agent, rows, groups)
 
         return find
+
+    def _have_watched(self, agent: Agent, rows: list[list[str | None]], groups: list[Group]) -> None:
+        """The server is on another host: have its agent read the processes of each group."""
+        reported = Sessions.reported(rows)
+        for group in groups:
+            route = group.variant.route
+            address = self._addresses.get(route)
+            lent = bool(address) and route in self._lending
+            group.far = Staff(self._backends(reported, group, groups), address, lent)
+        backends = sorted({pid for group in groups for pid in group.far.backends})
+        nameless = [[pid, "", port, born] for pid, _name, port, born in rows]
+        agent.watch(Order(nameless, backends, sorted(set(self._addresses.values()))))
 
     def _backends(self, sessions: Sessions, group: Group, groups: list[Group]) -> list[int]:
         """Those that serve a group. A pooler that lends a connection for a transaction may use any that it has: all of

@@ -44,6 +44,11 @@ class Sessions:
                 others.add(int(pid or 0))
         return cls(here, frozenset(others))
 
+    @classmethod
+    def reported(cls, rows: Iterable[Sequence[str | None]]) -> "Sessions":
+        """The same of a server that is on another machine: its processes are taken for what it says that they are."""
+        return cls([Session(int(pid or 0), name or "", int(port or 0)) for pid, name, port, _born in rows])
+
     def named(self, applications: Iterable[str]) -> list[int]:
         """Those of connections with these names, in the order of the names."""
         return [session.pid for name in applications for session in self.here if session.application == name]

@@ -1,12 +1,13 @@
 """What an agent saw, laid beside the slices of a run: by variant, by role, and for the host as a whole."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from pgperf.records import SliceRecord
 from pgperf.runner.readings import AUXILIARIES, HOST, UNKNOWN, Readings, run_of, wait_of
-from pgperf.runner.remote import Order, Piece, Seen, Staff, filled, host_spent
+from pgperf.runner.remote import Order, Pooler, Seen, Sheet, Staff, laid
 
 MS = 1_000_000
 POOLER = ("db1", 6432)
@@ -18,11 +19,11 @@ def record(begin_ms: int, **fields: Any) -> SliceRecord:
     return SliceRecord(0, 0, 1, 1, 0, 1, 1.0, 1.0, 0, 0, started_ns=begin_ms * MS, **fields)
 
 
-def piece(begin_ms: int, staff: Staff, **fields: Any) -> Piece:
-    return Piece(record(begin_ms, **fields), (begin_ms + 100) * MS, staff)
+def sheet(staff: Staff, *begins_ms: int, **fields: Any) -> Sheet:
+    return Sheet(staff, [record(at, **fields) for at in begins_ms], [(at + 100) * MS for at in begins_ms])
 
 
-PIECES = [piece(100, ONE, pooler_ns=0), piece(400, ONE, pooler_ns=0), piece(250, TWO), piece(550, TWO)]
+SHEETS = [sheet(ONE, 100, 400, pooler_ns=0), sheet(TWO, 250, 550)]
 TIMES = [at * MS for at in (50, 225, 375, 525, 700)]
 
 
@@ -44,59 +45,79 @@ def seen(**columns: list[int]) -> Seen:
         f"{HOST}.steal": [5, 5, 5, 5, 6],
         **columns,
     }
-    return Seen(Readings.of(TIMES, values), 2 * MS, {POOLER: 31}, 4)
+    return Seen(Readings.of(TIMES, values), 2 * MS, {POOLER: Pooler(31, (21, 22))}, 4)
+
+
+def told(name: str, sheets: Sequence[Sheet] = SHEETS, **columns: list[int]) -> list[list[int | None]]:
+    return [[getattr(one, name) for one in found.records] for found in laid(sheets, seen(**columns))]
 
 
 def test_each_slice_has_what_its_own_backends_took() -> None:
-    found = filled(PIECES, seen())
-    assert [one.server_ns for one in found] == [10, 20, 12, 30]
-    assert [one.server_wait_ns for one in found] == [1, 2, 4, 4]
-    assert [one.server_most_ns for one in found] == [10, 20, 7, 20]
-    assert [one.auxiliary_ns for one in found] == [1, 3, 2, 4]
+    assert told("server_ns") == [[10, 20], [12, 30]]
+    assert told("server_wait_ns") == [[1, 2], [4, 4]]
+    assert told("server_most_ns") == [[10, 20], [7, 20]]
+    assert told("auxiliary_ns") == [[1, 3], [2, 4]]
 
 
 def test_the_rest_of_a_record_is_as_it_was() -> None:
-    found = filled(PIECES, seen())
-    assert [one.started_ns for one in found] == [100 * MS, 400 * MS, 250 * MS, 550 * MS]
+    assert told("started_ns") == [[100 * MS, 400 * MS], [250 * MS, 550 * MS]]
 
 
 def test_a_pooler_over_there_is_seen_and_a_direct_route_has_none() -> None:
-    found = filled(PIECES, seen())
-    assert [(one.pooler_ns, one.pooler_wait_ns) for one in found] == [(0, None), (0, None), (40, 4), (50, 5)]
+    assert told("pooler_ns") == [[0, 0], [40, 50]]
+    assert told("pooler_wait_ns") == [[None, None], [4, 5]]
 
 
 def test_a_pooler_over_here_stays_as_it_was_read() -> None:
-    local = [piece(100, Staff((11,), ("127.0.0.1", 6432)), pooler_ns=77)]
-    assert [one.pooler_ns for one in filled(local, seen())] == [77]
+    assert told("pooler_ns", [sheet(Staff((11,), ("127.0.0.1", 6432)), 100, pooler_ns=77)]) == [[77]]
 
 
 def test_an_unseen_backend_makes_its_variant_unknown_and_no_other() -> None:
-    found = filled(PIECES, seen(**{run_of(22): [UNKNOWN] * 5}))
-    assert [one.server_ns for one in found] == [10, 20, None, None]
-    assert [one.server_most_ns for one in found] == [10, 20, None, None]
+    unseen = {run_of(22): [UNKNOWN] * 5}
+    assert told("server_ns", **unseen) == [[10, 20], [None, None]]
+    assert told("server_most_ns", **unseen) == [[10, 20], [None, None]]
+
+
+def test_connections_that_a_pooler_lends_are_all_its_own() -> None:
+    lent = [sheet(Staff((22,), POOLER, lent=True), 250), sheet(Staff((), POOLER, lent=True), 550)]
+    assert told("server_ns", lent) == [[12], [30]]
+    assert told("server_ns", [sheet(Staff((22,), ("db9", 6432), lent=True), 250)]) == [[None]]
 
 
 def test_without_backends_the_server_is_unknown() -> None:
-    assert [one.server_ns for one in filled([piece(100, Staff())], seen())] == [None]
+    assert told("server_ns", [sheet(Staff(), 100)]) == [[None]]
 
 
-def test_the_host_over_all_slices() -> None:
-    assert host_spent(PIECES, seen()) == {"busy": 400, "idle": 40, "iowait": 0, "steal": 1}
-    assert host_spent(PIECES, seen(**{f"{HOST}.steal": [UNKNOWN] * 5}))["steal"] is None
+def test_the_host_s_account_of_each_variant() -> None:
+    one, two = laid(SHEETS, seen())
+    assert one.account == {
+        "cpus": 4, "roles": ["server", "auxiliaries"], "elapsed_ns": 200 * MS, "busy_ns": 200, "iowait_ns": 0,
+        "steal_ns": 0,
+    }  # fmt: skip
+    assert (two.account["roles"], two.account["steal_ns"]) == (["server", "auxiliaries", "pooler"], 1)
+
+
+def test_an_account_without_busy_time_is_what_is_left() -> None:
+    (one,) = laid(SHEETS[:1], seen(**{f"{HOST}.busy": [UNKNOWN] * 5}))
+    assert one.account["busy_ns"] == 4 * 200 * MS - 20  # idle while its slices lasted
+    (one,) = laid(SHEETS[:1], seen(**{f"{HOST}.{name}": [UNKNOWN] * 5 for name in ("busy", "idle")}))
+    assert one.account["busy_ns"] is None
 
 
 def test_nothing_measured() -> None:
-    assert filled([], seen()) == []
-    assert host_spent([], seen())["busy"] is None
+    (one,) = laid([Sheet(ONE, [], [])], seen())
+    assert (one.records, one.account["elapsed_ns"], one.account["busy_ns"]) == ([], 0, None)
 
 
 class TestOrder:
     def test_it_travels_as_json(self) -> None:
-        order = Order({11: 1.5, 12: None}, [11], [POOLER])
+        order = Order([["11", "name", "40000", "1.5"], ["12", None, None, None]], [11], [POOLER])
         assert Order.from_json(order.to_json()) == order
 
     @pytest.mark.parametrize(
-        "data", [{}, {"sessions": [], "backends": []}, {"sessions": [[1]], "backends": [], "poolers": []},
+        "data", [{}, {"sessions": [], "backends": []}, {"sessions": [["1"]], "backends": [], "poolers": []},
+                 {"sessions": [["x", "", "1", "1"]], "backends": [], "poolers": []},
+                 {"sessions": [["1", "", "1", "x"]], "backends": [], "poolers": []},
                  {"sessions": 7, "backends": [], "poolers": []}, {"sessions": [], "backends": ["x"], "poolers": []}]
     )  # fmt: skip
     def test_anything_else_is_refused(self, data: dict[str, Any]) -> None:

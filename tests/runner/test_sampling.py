@@ -14,7 +14,7 @@ from pgperf.runner import sampling
 from pgperf.runner.monitor import Monitor
 from pgperf.runner.readings import AUXILIARIES, UNKNOWN, run_of, wait_of
 from pgperf.runner.sampling import CrowdMeter, HostMeter, ProcessMeter, Sampler, meters
-from pgperf.runner.sessions import QUERY
+from pgperf.runner.sessions import QUERY, Sessions
 
 SPIN = "import sys\nfor line in sys.stdin:\n  sum(range(int(line)))\n  print(flush=True)"
 
@@ -62,6 +62,9 @@ class Steps:
         self.count += self._step
         return (self.count,)
 
+    def close(self) -> None:
+        """Nothing is held."""
+
 
 def test_a_process_s_time_is_that_of_its_own_books(spinner: Spinner) -> None:
     pid = spinner.process.pid
@@ -81,6 +84,27 @@ def test_a_process_that_ends_is_unknown_from_then_on(spinner: Spinner) -> None:
     assert min(meter.read()) >= 0
     spinner.end()
     assert meter.read() == (UNKNOWN, UNKNOWN)
+
+
+def test_without_exact_books_it_has_clock_ticks(spinner: Spinner, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(sampling.process_meter(spinner.process.pid), ProcessMeter)
+    monkeypatch.setattr(sampling, "_schedstats", lambda pid: [])
+    meter = sampling.process_meter(spinner.process.pid)
+    assert isinstance(meter, sampling.TickMeter)
+    assert meter.read()[1] == UNKNOWN
+    assert meter.read()[0] > 0
+    spinner.end()
+    assert meter.read() == (UNKNOWN, UNKNOWN)
+
+
+def test_no_file_is_left_open() -> None:
+    before = psutil.Process().num_fds()
+    sampler = Sampler([ProcessMeter(os.getpid()), CrowdMeter(AUXILIARIES, [os.getpid()]), HostMeter()])
+    assert psutil.Process().num_fds() > before
+    sampler.start()
+    sampler.stop()
+    assert psutil.Process().num_fds() == before
+    assert sampling._schedstats(0) == []
 
 
 def test_of_a_crowd_whoever_ends_keeps_what_it_had(spinner: Spinner) -> None:
@@ -133,33 +157,35 @@ class TestMeters:
     """Against the stack's PostgreSQL, which is on this machine as an agent's is."""
 
     @pytest.fixture
-    def serving(self, routes: dict[str, Route]) -> Iterator[dict[int, float | None]]:
+    def rows(self, routes: dict[str, Route]) -> Iterator[list[list[str | None]]]:
         with Monitor(routes["tcp"], "pgperf-test-sampling") as monitor:
-            rows = monitor.query(QUERY)
             self.own = int(monitor.query("SELECT pg_backend_pid()")[0][0] or 0)
-            yield {int(row[0] or 0): None if row[3] is None else float(row[3]) for row in rows}
+            yield monitor.query(QUERY)
 
-    def test_our_backends_and_the_server_s_own_processes(self, serving: dict[int, float | None]) -> None:
-        found = meters(serving, [self.own])
+    def names(self, rows: list[list[str | None]], *backends: int) -> list[str]:
+        return [meter.names[0] for meter in meters(Sessions.of(rows), backends)]
+
+    def test_our_backends_and_the_server_s_own_processes(self, rows: list[list[str | None]]) -> None:
+        found = meters(Sessions.of(rows), [self.own])
         assert [meter.names[0] for meter in found] == ["host.busy", run_of(self.own), AUXILIARIES]
         assert min(found[1].read()) >= 0
         assert found[2].read()[0] > 0
 
-    def test_a_backend_of_another_age_is_a_namesake(self, serving: dict[int, float | None]) -> None:
-        serving[self.own] = (serving[self.own] or 0) - 3600
-        assert run_of(self.own) not in [meter.names[0] for meter in meters(serving, [self.own])]
+    def test_a_backend_of_another_age_is_a_namesake(self, rows: list[list[str | None]]) -> None:
+        older = [[pid, name, port, str(float(born or 0) - 3600)] for pid, name, port, born in rows]
+        assert run_of(self.own) not in self.names(older, self.own)
 
-    def test_a_process_that_is_no_backend_is_never_read(self, serving: dict[int, float | None]) -> None:
+    def test_a_process_that_is_no_backend_is_never_read(self, rows: list[list[str | None]]) -> None:
         own = os.getpid()
-        serving[own] = psutil.Process().create_time()
-        assert run_of(own) not in [meter.names[0] for meter in meters(serving, [own])]
+        ours = [str(own), "", "", str(psutil.Process().create_time())]
+        assert run_of(own) not in self.names([*rows, ours], own)
 
-    def test_a_backend_that_was_not_told_of_is_never_read(self, serving: dict[int, float | None]) -> None:
-        del serving[self.own]
-        assert run_of(self.own) not in [meter.names[0] for meter in meters(serving, [self.own])]
+    def test_a_backend_that_was_not_told_of_is_never_read(self, rows: list[list[str | None]]) -> None:
+        others = [row for row in rows if row[0] != str(self.own)]
+        assert run_of(self.own) not in self.names(others, self.own)
 
     def test_another_host_s_server(self) -> None:
-        assert [meter.names[0] for meter in meters({1: 0.0}, [1])] == ["host.busy"]
+        assert self.names([["1", "", "", "0"]], 1) == ["host.busy"]
 
 
 def test_a_process_that_leaves_need_not_stop_it() -> None:

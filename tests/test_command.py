@@ -127,7 +127,8 @@ class TestRun:
         [
             (
                 ["nope"],
-                "There is no benchmark 'nope'; there is client-scaling, eight-clients, layers-and-modes, orm-overhead, published-a, spin.",
+                "There is no benchmark 'nope'; there is client-scaling, eight-clients, layers-and-modes, "
+                "orm-overhead, published-a, spin.",
             ),
             (["spin", "--database", "nope"], "There is no database 'nope'; there is demo."),
             (["spin", "--clients", "0"], "clients: "),

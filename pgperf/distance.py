@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from pgperf.exceptions import ClientFailed, InvalidDefinition
 from pgperf.records import Route
@@ -52,10 +52,11 @@ _MOST_LEAD_NS, _MOST_STEP_NS = 500_000, 20_000
 class Distance:
     """A relay process of our own. Use as a context manager; then `port` on `HOST` leads to the database."""
 
-    def __init__(self, host: str, port: int, rtt_ms: float) -> None:
+    def __init__(self, host: str, port: int, rtt_ms: float, listen: int = 0) -> None:
+        """`host` may be a Unix socket's directory. `listen`: the port to listen on; 0: any that is free."""
         self.rtt_ms = _checked(rtt_ms)
         self._to = f"{host}:{port}"
-        self.port = 0
+        self.port = listen
         self._process: subprocess.Popen[bytes] | None = None
 
     def over(self, route: Route) -> Route:
@@ -68,9 +69,14 @@ class Distance:
         assert self._process
         return self._process.pid
 
+    def wait(self) -> None:
+        """Until it ends, which it does not by itself."""
+        assert self._process
+        self._process.wait()
+
     def __enter__(self) -> Self:
         """Raises ClientFailed when the relay does not come up."""
-        options = ["--to", self._to, "--rtt-ms", str(self.rtt_ms), "--lifeline"]
+        options = [f"--to={self._to}", f"--rtt-ms={self.rtt_ms}", f"--port={self.port}", "--lifeline"]
         self._process = subprocess.Popen(
             [*_die_with_parent(), sys.executable, "-m", _PROGRAM, *options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0, env=_environment(),
@@ -158,7 +164,7 @@ class Relay:
 
     def __init__(self, listener: socket.socket, upstream: tuple[str, int], rtt_ms: float) -> None:
         self._listener = listener
-        self._upstream = upstream
+        self._family, self._address = _resolved(*upstream)
         self._rtt_ns = round(rtt_ms * 1e6)
         self._queue: list[tuple[int, int, _End, memoryview | None]] = []  # due, order, where to, what
         self._order = count()
@@ -207,18 +213,17 @@ class Relay:
     def _accept(self) -> None:
         client, _ = self._listener.accept()
         opens_ns = time.monotonic_ns() + self._rtt_ns
-        is_path = self._upstream[0].startswith("/")
-        server = socket.socket(socket.AF_UNIX) if is_path else socket.socket()
+        server = socket.socket(self._family)
         near, far = _End(client, counts_ns=opens_ns), _End(server, connecting=True)
         near.peer, far.peer = far, near
         for end in (near, far):
             end.sock.setblocking(False)
-            if end.sock.family == socket.AF_INET:
+            if end.sock.family != socket.AF_UNIX:
                 end.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 end.sock.setsockopt(socket.SOL_SOCKET, _STAMPED, 1)
             self._ends[end.sock.fileno()] = end
         try:
-            server.connect(_address(*self._upstream))
+            server.connect(self._address)
         except BlockingIOError:
             pass
         except OSError:
@@ -330,8 +335,12 @@ class _Timer:
         self._libc.timerfd_settime(self.fd, 1, value, None)  # 1: TFD_TIMER_ABSTIME
 
 
-def _address(host: str, port: int) -> tuple[str, int] | str:
-    return f"{host}/.s.PGSQL.{port}" if host.startswith("/") else (host, port)
+def _resolved(host: str, port: int) -> tuple[int, Any]:
+    """Family and address, looked up once: names are resolved by whoever starts a relay, not by each connection."""
+    if host.startswith("/"):
+        return socket.AF_UNIX, f"{host}/.s.PGSQL.{port}"
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    return family, address
 
 
 def _parse() -> argparse.Namespace:

@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from pgperf.cli import add, build, compare, confirm, doctor, export, listing, prune, reconcile, run
+from pgperf.cli import add, build, compare, confirm, distance, doctor, export, listing, prune, reconcile, run
 from pgperf.exceptions import PgperfError
 
 
@@ -28,6 +28,9 @@ class Command(BaseCommand):
         self._register(new("compare", help="a run over an earlier one"), self._compare, compare.add_arguments)
         self._register(new("confirm", help="put a verdict to the test"), self._confirm, confirm.add_arguments)
         self._register(new("doctor", help="what is missing, and what to do"), self._doctor)
+        self._register(
+            new("distance", help="a database further away"), self._distance, distance.add_arguments
+        )
         self._register(new("build", help="compile the C client"), self._build, build.add_arguments)
         self._register(new("reconcile", help="put stale runs right"), self._reconcile)
         self._register(new("prune", help="delete what is too old"), self._prune, prune.add_arguments)
@@ -57,6 +60,9 @@ class Command(BaseCommand):
 
     def _doctor(self, options: dict[str, Any]) -> None:
         doctor.run(self.stdout)
+
+    def _distance(self, options: dict[str, Any]) -> None:
+        distance.run(options, self.stdout)
 
     def _build(self, options: dict[str, Any]) -> None:
         build.run(options, self.stdout)

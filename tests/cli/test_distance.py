@@ -1,0 +1,76 @@
+"""`pgperf distance`: a relay for as long as the command runs."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from psycopg.conninfo import make_conninfo
+
+from pgperf.models import Target
+from tests.factories import make_database
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+
+
+@pytest.fixture
+def tcp(transactional_db: None, stack: dict[str, str]) -> Target:
+    """A row that another process sees."""
+    row = make_database()
+    row.targets.filter(route="tcp").update(host="127.0.0.1", port=int(stack["PGPERF_DB_PORT"]))
+    return row.targets.get(route="tcp")
+
+
+@pytest.fixture
+def running(tcp: Target) -> Iterator[subprocess.Popen[str]]:
+    name = str(connection.settings_dict["NAME"])
+    command = [sys.executable, "manage.py", "pgperf", "distance", "--to", "tcp", "--rtt-ms", "20"]
+    environment = {**os.environ, "PGPERF_DB_NAME": name, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with process:
+        yield process
+        process.kill()
+
+
+def test_it_leads_to_the_database_until_ctrl_c(running: subprocess.Popen[str], stack: dict[str, str]) -> None:
+    assert running.stdout
+    said = running.stdout.readline()
+    assert "demo · tcp, 20 ms further away" in said
+    port = re.match(r"127\.0\.0\.1:(\d+) ", said)
+    assert port
+    with psycopg.connect(make_conninfo(stack["PGPERF_DSN_TCP"], port=port[1])) as far:
+        assert far.execute("SELECT 1").fetchone() == (1,)
+    running.send_signal(signal.SIGINT)
+    assert running.wait(60) == 0
+    assert "Traceback" not in running.stderr.read()  # type: ignore[union-attr]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--to", "vpn", "--rtt-ms", "1"], "No database has an enabled target 'vpn'; databases: demo, other"),
+        (
+            ["--to", "vpn", "--rtt-ms", "1", "--database", "demo"],
+            "database 'demo' has no enabled target 'vpn'",
+        ),
+        (["--to", "tcp", "--rtt-ms", "1"], "Say which database with --database: demo, other"),
+        (
+            ["--to", "tcp", "--rtt-ms", "-1", "--database", "demo"],
+            "rtt_ms: choose a round trip of 0 to 10000 ms",
+        ),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_line(words: list[str], said: str) -> None:
+    make_database()
+    make_database("other")
+    with pytest.raises(CommandError, match=re.escape(said)):
+        call_command("pgperf", "distance", *words)

@@ -168,7 +168,7 @@ def _range(values: Sequence[float | None]) -> Cell:
     if not known:
         return number(None)
     low, high = min(known), max(known)
-    return number(low) if len(known) == 1 else words(figures.interval(low, high))
+    return number(low) if low == high else words(figures.interval(low, high))
 
 
 def _mib(each: Process) -> float | None:

@@ -25,6 +25,8 @@ class Verdict:
     short: str  # the evidence without the word that it begins with
     test: str = ""
     cautions: list[str] = field(default_factory=list)
+    tested_by: int | None = None  # the run that put it to the test
+    found: str = ""  # and what came of it
 
 
 def verdicts(variants: Sequence[VariantResult]) -> list[Verdict]:
@@ -96,7 +98,17 @@ def _verdict(row: VariantResult) -> Verdict:
         (said.get("evidence") or "").removeprefix(f"{WORDS.get(said['word'])}: "),
         intervention_title(said["intervention"]) if may else "",
         list(_cautions(row)),
+        **_tested(said.get("confirmation") or {}),
     )
+
+
+def _tested(confirmation: Mapping[str, Any]) -> dict[str, Any]:
+    if not confirmation:
+        return {}
+    outcomes = {"confirmed": _("confirmed"), "withdrawn": _("withdrawn"), "undecided": _("could not tell")}
+    outcome = confirmation.get("outcome")
+    text = f"{outcomes.get(str(outcome), outcome)}. {confirmation.get('evidence') or ''}"
+    return {"tested_by": confirmation.get("run"), "found": text.strip()}
 
 
 def _cautions(row: VariantResult) -> Iterator[str]:

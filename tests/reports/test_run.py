@@ -51,7 +51,7 @@ NESTED = {
         "missing",
         "intervention",
         "confirmation",
-    },  # fmt: skip
+    },
 }
 COMPARISON = {
     "variant", "baseline", "ratio", "low", "high", "delta_us", "delta_low_us", "delta_high_us", "outcome", "aa",

@@ -1,0 +1,82 @@
+"""Whose processor time it is, and where an operation's own time is spent."""
+
+import pytest
+
+from pgperf.models import VariantResult
+from pgperf.reports import books
+from tests import factories
+from tests.books import add_books
+from tests.reports.reading import texts
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def variants() -> list[VariantResult]:
+    return list(add_books(factories.make_results(factories.make_run())).variants.all())
+
+
+def test_the_segments_of_a_bar_add_up_to_the_time_of_an_operation(variants: list[VariantResult]) -> None:
+    ((clients, chart),) = books.spent(variants)
+    assert clients == 1
+    assert chart["rows"][0] == ["libpq (C)", "socket"]
+    assert [series["name"] for series in chart["series"]] == [
+        "client", "pooler", "server", "run queue", "waiting",
+    ]  # fmt: skip
+    for at, variant in enumerate(variant for variant in variants if not variant.copy):
+        assert sum(series["values"][at] for series in chart["series"]) == pytest.approx(variant.us_per_op)
+
+
+def test_a_chart_for_each_number_of_clients() -> None:
+    run = add_books(factories.make_results(factories.make_run(), routes=("tcp",), clients=(1, 8)))
+    charts = dict(books.spent(list(run.variants.all())))
+    assert list(charts) == [1, 8]
+    assert charts[8]["rows"][0] == ["libpq (C)", "tcp"]
+    assert charts[1]["series"][-1]["name"] == charts[8]["series"][-1]["name"]
+
+
+def test_what_is_not_seen_is_not_called_waiting(variants: list[VariantResult]) -> None:
+    hidden = variants[0]
+    hidden.cpu_us_per_op["server"] = None
+    table = books.spent_table(variants)
+    assert table.columns[-2:] == ("waiting, µs", "not seen, µs")
+    own, other = texts(table)[:2]
+    assert (own[4], own[-2]) == ("unknown", "–")
+    assert other[-1] == "–"
+    ((_clients, chart),) = books.spent(variants)
+    assert chart["series"][-1]["values"][0] > chart["series"][-2]["values"][1] > 0
+    assert chart["series"][-2]["values"][0] is None
+
+
+def test_shares_name_the_host_and_what_nobody_knows(variants: list[VariantResult]) -> None:
+    for variant in variants:
+        variant.books["share"]["steal"] = None
+    table = books.share_table(variants)
+    assert table.caption == (
+        "Shares of the host's processors (2); read from: cgroup; not known here: steal"
+    )  # fmt: skip
+    assert table.columns[-1] == "idle"
+    assert table.rows[0][-1].value == variants[0].books["share"]["idle"]
+
+
+def test_waits_and_switches_that_nobody_counted_have_no_column(variants: list[VariantResult]) -> None:
+    for variant in variants:
+        variant.books["switches_per_op"] = {}
+    table = books.queue_table(variants)
+    assert table.columns == (
+        "Variant", "client in the run queue, µs", "pooler in the run queue, µs", "server in the run queue, µs",
+        "busiest client", "busiest pooler", "busiest server",
+    )  # fmt: skip
+    assert texts(table)[0][1:4] == ["1.40", "0.00", "1.10"]
+
+
+def test_every_role_of_the_processors_has_a_segment(variants: list[VariantResult]) -> None:
+    names = [series["name"] for series in books.cpu(variants)["series"]]
+    assert names == [
+        "client, user", "client, system", "pooler", "server", "server auxiliaries", "other processes", "unattributed",
+    ]  # fmt: skip
+
+
+def test_a_run_without_books_has_no_chart_of_them() -> None:
+    run = factories.make_results(factories.make_run())
+    assert books.spent(list(run.variants.all())) == []

@@ -1,0 +1,93 @@
+"""The host over the run, and as top shows it."""
+
+import pytest
+
+from pgperf.models import VariantResult
+from pgperf.reports import host
+from tests import factories
+from tests.books import add_books, timeline
+from tests.reports.reading import texts
+
+LINE = timeline(["libpq · tcp", "django_orm · tcp"])
+
+
+@pytest.fixture
+def variants(db: None) -> list[VariantResult]:
+    run = factories.make_results(factories.make_run(), layers=("libpq", "django_orm"), clients=(1, 16))
+    return list(add_books(run).variants.all())
+
+
+def test_the_timeline_stacks_what_is_not_idle() -> None:
+    chart = host.timeline(LINE)
+    assert chart is not None
+    assert "idle" not in [series["name"] for series in chart["series"]]
+    assert chart["series"][0]["values"] == [100 * share for share in LINE["roles"]["clients"]]
+    assert chart["x"] == LINE["seconds"]
+    assert chart["titles"][:2] == ["libpq (C) · tcp", "Django ORM · tcp"]
+    assert chart["max"] == 100
+
+
+def test_a_moment_that_nobody_knows_is_a_gap() -> None:
+    line = LINE | {"roles": LINE["roles"] | {"server": [None, *LINE["roles"]["server"][1:]]}}
+    chart = host.timeline(line)
+    assert chart is not None
+    server = next(series for series in chart["series"] if series["name"] == "server")
+    assert server["values"][0] is None
+
+
+def test_no_timeline_no_chart() -> None:
+    assert host.timeline({}) is None
+    assert host.timeline({"seconds": [1.0], "roles": {}}) is None
+
+
+def test_the_timeline_s_table_has_the_means_of_its_stretches() -> None:
+    table = host.timeline_table(LINE)
+    assert len(table.rows) == 20
+    assert table.rows[0][0].text == "0.00 … 5.00"
+    assert table.rows[0][1].value == pytest.approx(sum(LINE["roles"]["clients"][:6]) / 6)
+    assert table.columns[-1] == "idle"
+
+
+def test_a_role_that_is_not_known_is_named_in_the_caption() -> None:
+    line = {"seconds": [0.0, 1.0], "roles": {"clients": [0.1, 0.2], "server": [None, None]}}
+    table = host.timeline_table(line)
+    assert table.columns == ("Seconds", "clients")
+    assert table.caption.endswith("not known here: pooler, server, server auxiliaries, other processes, "
+                                  "unattributed, iowait, steal, idle")  # fmt: skip
+
+
+def test_many_processes_of_a_role_are_one_row(variants: list[VariantResult]) -> None:
+    found = {(row[0], row[1]): row[2:] for row in texts(host.role_table(variants))}
+    assert found["libpq (C) · pgbouncer · 16 clients", "client"] == [
+        "pgperf-libpq",
+        "16",
+        "30.0 … 45.0",
+        "40.0",
+        "3.40",
+    ]
+    assert found["libpq (C) · pgbouncer · 16 clients", "pooler"] == ["pgbouncer", "1", "21.4", "9.00", "61.2"]
+    roles = [row[1] for row in texts(host.role_table(variants)) if row[0] == "Django ORM · pgbouncer"]
+    assert roles == ["client", "pooler", "server", "other processes"]
+
+
+def test_the_host_s_line(variants: list[VariantResult]) -> None:
+    table = host.host_table(variants)
+    assert table.columns[:3] == ("Variant", "us, %", "sy, %")
+    assert texts(table)[0][2] == "6.20"
+    assert texts(table)[0][-3:] == ["1.31", "0.94", "0.61"]
+    variants[0].top["host"] = {"us": 3.0}
+    assert texts(host.host_table(variants))[0][1:3] == ["3.00", "unknown"]
+
+
+def test_the_busiest_processes_come_first_and_the_rest_is_counted(variants: list[VariantResult]) -> None:
+    shown = {each.title: each for each in host.process_tables(variants)}
+    many = shown["libpq (C) · socket · 16 clients"]
+    assert texts(many.table)[0][:4] == ["pgperf-libpq", "4115", "client", "45.0"]
+    assert (len(many.table.rows), many.more) == (12, "21 more are in the file.")
+    assert shown["libpq (C) · socket"].more == ""
+
+
+def test_a_process_that_is_not_known_well(variants: list[VariantResult]) -> None:
+    variants[0].top["processes"] = [{"role": "distance", "pid": 5, "name": "relay", "cpu_percent": None}]
+    (first, *_rest) = texts(host.role_table(variants))
+    assert first[1:] == ["distance", "relay", "1", "unknown", "unknown", "unknown"]

@@ -1,0 +1,79 @@
+"""Curves over the number of clients."""
+
+import pytest
+
+from pgperf.models import Run
+from pgperf.reports import scaling
+from tests import factories
+from tests.books import add_books
+from tests.reports.reading import texts
+
+pytestmark = pytest.mark.django_db
+COUNTS = (1, 2, 8)
+
+
+@pytest.fixture
+def run() -> Run:
+    run = factories.make_results(factories.make_run(), layers=("libpq", "django_orm"), clients=COUNTS)
+    return add_books(run)
+
+
+def test_a_line_for_each_layer_over_each_route(run: Run) -> None:
+    series = run.summary["scaling"]
+    throughput, median, tail = (chart for _title, chart in scaling.curves(series))
+    assert throughput["x"] == list(COUNTS)
+    assert [line["name"] for line in throughput["series"]][:4] == [
+        "libpq (C) · socket", "libpq (C) · tcp", "libpq (C) · pgbouncer", "Django ORM · socket",
+    ]  # fmt: skip
+    assert [line["shape"] for line in throughput["series"]] == [0, 1, 2, 0, 1, 2]
+    points = series[0]["points"]
+    assert throughput["series"][0]["values"] == [point["ops_per_s"] for point in points]
+    assert throughput["series"][0]["intervals"] == [[point["low"], point["high"]] for point in points]
+    assert tail["series"][0]["values"] == [point["p99_us"] for point in points]
+    assert (throughput["log"], median["log"], tail["log"]) == (False, True, True)
+
+
+def test_a_number_of_clients_that_was_not_measured_leaves_a_gap(run: Run) -> None:
+    series = run.summary["scaling"]
+    del series[0]["points"][1]
+    chart = scaling.curves(series)[0][1]
+    assert chart["x"] == list(COUNTS)
+    assert [value is None for value in chart["series"][0]["values"]] == [False, True, False]
+    assert chart["series"][0]["intervals"][1] is None
+
+
+def test_the_processors_of_all_curves_share_a_scale_and_their_roles(run: Run) -> None:
+    charts = [chart for _title, chart in scaling.cpu_curves(run.summary["scaling"], run.variants.all())]
+    assert len(charts) == 6
+    assert len({chart["max"] for chart in charts}) == 1
+    assert len({tuple(series["name"] for series in chart["series"]) for chart in charts}) == 1
+    row = run.variants.get(label="libpq · socket · 8 clients")
+    assert charts[0]["series"][0]["values"][2] == 100 * row.books["share"]["clients"]
+
+
+def test_processors_that_are_not_known_are_not_drawn(run: Run) -> None:
+    run.variants.filter(layer="libpq").update(books={})
+    titles = [title for title, _chart in scaling.cpu_curves(run.summary["scaling"], run.variants.all())]
+    assert titles == ["Django ORM · socket", "Django ORM · tcp", "Django ORM · pgbouncer"]
+    table = scaling.scaling_table(run.summary["scaling"], run.variants.all())
+    assert texts(table)[0][-1] == "unknown"
+
+
+@pytest.mark.parametrize(("share", "end"), [(0.004, 1), (0.09, 10), (0.41, 50), (0.51, 100), (1.01, 100)])
+def test_the_scale_ends_where_it_can_be_read(share: float, end: int) -> None:
+    assert scaling.whole([{"clients": share, "idle": 0.9}, {"clients": None}]) == end
+
+
+def test_the_table_has_the_points(run: Run) -> None:
+    table = scaling.scaling_table(run.summary["scaling"], run.variants.all())
+    first = texts(table)[0]
+    assert first[:2] == ["libpq (C) · socket", "1"]
+    assert first[4] == "100 %"
+    assert len(table.rows) == 2 * 3 * len(COUNTS)
+    assert table.rows[2][2].value == run.summary["scaling"][0]["points"][2]["ops_per_s"]
+
+
+def test_a_title_says_what_tells_a_curve_apart() -> None:
+    one = {"layer": "libpq", "route": "tcp", "mode": "simple", "workload": "w"}
+    assert scaling.series_title(one, [one]) == "libpq (C) · tcp"
+    assert scaling.series_title(one, [one, one | {"mode": "prepared"}]) == "libpq (C) · tcp · simple"

@@ -7,9 +7,11 @@ there is found out by looking at every process of the machine, which takes milli
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import psutil
 
 from pgperf.runner import cpu
 from pgperf.runner.cpu import Habits, Spent, Times
@@ -105,17 +107,22 @@ class Tally:
 
 
 class Census:
-    """All processes of a machine over a block: opened when made. `ours`: those whose time pages account for."""
+    """All processes of a machine over a block: opened when made. `ours`: those whose time pages account for.
 
-    def __init__(self, host: Host, ours: Iterable[int]) -> None:
-        self._machine, self._ours = host, {*ours, os.getpid()}
-        self._times = _everyone()
+    `everybody` lists the processes that the host's account is of.
+    """
+
+    def __init__(
+        self, host: Host, ours: Iterable[int], everybody: Callable[[], Iterable[int]] = psutil.pids
+    ) -> None:
+        self._machine, self._ours, self._everybody = host, {*ours, os.getpid()}, everybody
+        self._times = self._read()
         self._host = host.read()
 
     def close(self) -> dict[str, Any]:
         """`cpus`, `source`; ns of the stretch: `elapsed_ns`, `host_ns`, `ours_ns`, `others_ns`. None is unknown."""
         stretch = self._machine.between(self._host, self._machine.read())
-        ours_ns, others_ns = _sides(self._times, _everyone(), self._ours)
+        ours_ns, others_ns = _sides(self._times, self._read(), self._ours)
         return {
             "cpus": self._machine.cpus,
             "source": self._machine.source,
@@ -124,6 +131,9 @@ class Census:
             "ours_ns": ours_ns,
             "others_ns": others_ns,
         }
+
+    def _read(self) -> Times:
+        return {pid: times for pid in self._everybody() if (times := cpu.process(pid))}
 
 
 def _rounded(ns: int | None) -> int | None:
@@ -146,11 +156,6 @@ def _since(before: Mapping[int, cpu.Task], after: Mapping[int, cpu.Task]) -> int
     return sum(
         max(0, task.run_ns - (before[tid].run_ns if tid in before else 0)) for tid, task in after.items()
     )
-
-
-def _everyone() -> Times:
-    pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-    return {pid: times for pid in pids if (times := cpu.process(pid))}
 
 
 def _spent(staff: Sequence[int] | None, before: Times | None, after: Times | None) -> Spent | None:

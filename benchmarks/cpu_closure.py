@@ -1,0 +1,205 @@
+"""Do the books close? The parts that pgperf reads, process by process, set against a total that it does not make.
+
+    python -m benchmarks.cpu_closure [--windows 3] [--reference group|root] [--quick]
+
+Everything that takes part (this script, its clients, PostgreSQL, PgBouncer) runs in a control group of its own, whose
+time the kernel adds up, that of processes that ended included. In each window one variant works for 5 seconds, while
+the rest of the machine is left alone (`quiet`) or half of its processors are taken by processes that spin (`half
+loaded`); they are in the group as well. `parts / total` is the time of all processes that were seen at the edges of the
+window, by role, over the group's. `--reference root` takes the root of cgroup v1 instead, and so every process of the
+machine: what begins and ends within a window is missing there.
+The bar: in every window the parts are 98 to 102 % of the total. `--quick`: windows of a second, 95 to 105 %.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+
+import psutil
+
+from benchmarks.example_site import ROOT
+from benchmarks.resident import resident
+from example.stack import Stack
+from pgperf import wire
+from pgperf.analysis.books import Account
+from pgperf.records import Definition, VariantBlock, Workload
+from pgperf.runner.books import Census
+from pgperf.runner.group import Group, measure
+from pgperf.runner.host import Host, group_ns
+
+WORK = Workload("pg_class", "select relname, relkind from pg_class where oid = 1259")
+LAYERS, CLIENTS = ("libpq", "psycopg"), (1, 4)
+LOADS = ("quiet", "half loaded")
+ROLES = ("clients", "pooler", "server", "auxiliaries", "other")
+_LEAD_IN_NS = 50_000_000
+_GROUP = "pgperf-closure"
+_SPIN = "while True: pass"
+_LEAVE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A total, and the processes that it is of."""
+
+    name: str
+    host: Host
+    everybody: Callable[[], Iterable[int]]
+
+
+@dataclass(frozen=True)
+class Window:
+    """What one window gave: the parts' share of the total, and the roles' shares of the processors."""
+
+    closure: float
+    busy: float
+    shares: dict[str, float | None]
+
+
+def main() -> int:
+    options = _options()
+    definition = Definition(
+        "cpu-closure", WORK, layers=LAYERS, routes=("socket", "pgbouncer"), clients=CLIENTS
+    )
+    with ExitStack() as stack:
+        reference = stack.enter_context(_reference(options.reference))
+        own = Stack(ROOT / ".stack" / "cpu-closure", parts=["postgres", "pgbouncer"], keep=False)
+        groups = stack.enter_context(resident(stack.enter_context(own), definition, "closure"))
+        print(f"total: {reference.name}, {reference.host.cpus} processors, windows of {options.window_s} s\n")
+        print(f"{'':<44} {'parts / total':>13} {'busy':>6}" + "".join(f"{role:>12}" for role in ROLES))
+        found = list(_windows(reference, groups, options))
+    low, high = 1 - options.tolerance, 1 + options.tolerance
+    holds = all(low <= window.closure <= high for window in found)
+    least, most = (pick(window.closure for window in found) for pick in (min, max))
+    print(f"\n{len(found)} windows: parts are {least:.2%} to {most:.2%} of the total")
+    print(f"verdict: the bar {'holds' if holds else 'does NOT hold'} ({low:.0%} to {high:.0%})")
+    return 0 if holds else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--windows", type=int, help="of each variant and load (3; quick: 1)")
+    parser.add_argument("--reference", choices=("group", "root"), default="group")
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    options.windows = options.windows or (1 if options.quick else 3)
+    options.window_s, options.tolerance = (1, 0.05) if options.quick else (5, 0.02)
+    return options
+
+
+def _windows(reference: Reference, groups: list[Group], options: argparse.Namespace) -> Iterator[Window]:
+    for load, group, _ in product(LOADS, groups, range(options.windows)):
+        with _spinning(reference.host.cpus // 2 or 1 if load != "quiet" else 0):
+            window = _window(reference, groups, group, options.window_s)
+        shares = "".join(f"{_percent(window.shares[role]):>12}" for role in ROLES)
+        label = f"{load} · {group.variant.label}"
+        print(f"{label:<44} {window.closure:>13.2%} {window.busy:>6.0%}{shares}", flush=True)
+        yield window
+
+
+def _window(reference: Reference, groups: list[Group], group: Group, seconds: int) -> Window:
+    request = wire.Slice(1, 0, 10, _LEAD_IN_NS, seconds * 1_000_000_000)
+    ours = {pid for each in groups for pid in each.staff().everybody()}
+    census = Census(reference.host, ours, reference.everybody)
+    record = measure(group, request, 0, 0, reference.host)[0]
+    counted = census.close()
+    account = Account.of([VariantBlock(group.variant, 0, 0, (record,), books=counted)])
+    if account is None or not counted["host_ns"]:
+        raise SystemExit(
+            "verdict: cannot measure: a process of the clients or of the server could not be read"
+        )
+    return Window(
+        closure=(counted["ours_ns"] + counted["others_ns"]) / counted["host_ns"],
+        busy=counted["host_ns"] / counted["elapsed_ns"] / reference.host.cpus,
+        shares=account.shares(),
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "unknown" if share is None else f"{share:.1%}"
+
+
+@contextmanager
+def _spinning(count: int) -> Iterator[None]:
+    """So many processes that want a processor each; they have begun when this returns."""
+    spinning = [subprocess.Popen([sys.executable, "-c", _SPIN]) for _ in range(count)]
+    try:
+        while any(sum(psutil.Process(process.pid).cpu_times()[:2]) < 0.05 for process in spinning):
+            time.sleep(0.01)
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def _reference(wish: str) -> Iterator[Reference]:
+    if wish == "root":
+        host = Host.here()
+        if host.source != "cgroup":
+            raise SystemExit("verdict: cannot measure: this machine has no root of cgroup v1 with cpuacct")
+        yield Reference("the root of cgroup v1", host, psutil.pids)
+    else:
+        with _own_group() as directory:
+            host = replace(Host.here(), source="group", busy=group_ns(directory))
+            yield Reference(f"a control group, {directory}", host, lambda: _members(directory))
+
+
+@contextmanager
+def _own_group() -> Iterator[Path]:
+    """A new control group with this process in it, and so all that it starts; left and removed at the end."""
+    parent = _parent()
+    directory = parent / f"{_GROUP}-{os.getpid()}"
+    try:
+        directory.mkdir()
+        _move_to(directory)
+    except OSError as error:
+        raise SystemExit(
+            f"verdict: cannot measure: no control group below {parent}: {error.strerror}"
+        ) from None
+    try:
+        yield directory
+    finally:
+        _move_to(parent)
+        _remove(directory)
+
+
+def _parent() -> Path:
+    """This process's own group where time is counted: cgroup v1's cpuacct, else version 2."""
+    lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    for kind, controller in (("cgroup", "cpuacct"), ("cgroup2", "")):
+        mounted = [m[1] for m in mounts if m[2] == kind and (not controller or controller in m[3].split(","))]
+        groups = [path for _, names, path in lines if controller in names.split(",")]
+        if mounted and groups:
+            return Path(mounted[0]) / groups[0].lstrip("/")
+    raise SystemExit("verdict: cannot measure: this machine has no control groups")
+
+
+def _move_to(directory: Path) -> None:
+    (directory / "cgroup.procs").write_text(f"{os.getpid()}\n")
+
+
+def _members(directory: Path) -> list[int]:
+    return [int(line) for line in (directory / "cgroup.procs").read_text().split()]
+
+
+def _remove(directory: Path) -> None:
+    """When the last process has gone, a few milliseconds after it was told to."""
+    deadline = time.monotonic() + _LEAVE_S
+    while _members(directory) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    directory.rmdir()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""What does keeping the books cost what is measured? The same slices with and without, turn by turn.
+
+    python -m benchmarks.observer_cost [--rounds 200] [--quick]
+
+The C client, which has the shortest operations, with 1 and with 8 clients, over the local socket and through PgBouncer;
+processors placed apart and kept awake, windows as in a run. In each round every variant has one slice whose processor
+time is read and one whose is not, in random order, by the code that measures a run's slices. The ratio is time per
+operation, with over without, its centre that of the pairs (Hodges-Lehmann) with its signed-rank interval. `books` is
+what a slice takes longer on the clock, all told: it lies between slices, not in them.
+The bar: every interval within 1 % of 1. `--quick`: under a minute, within 10 %.
+"""
+
+import argparse
+import random
+import statistics
+import sys
+import time
+from collections import defaultdict
+
+import numpy as np
+
+from benchmarks.example_site import ROOT
+from benchmarks.resident import resident
+from example.stack import Stack
+from pgperf import wire
+from pgperf.analysis.pairs import Estimate, log_ratios, signed_rank_interval
+from pgperf.records import Definition, Workload
+from pgperf.runner.group import Group, measure
+from pgperf.runner.host import Host
+
+WORK = Workload("pg_class", "select relname, relkind from pg_class where oid = 1259")
+LEAD_IN_NS, WINDOW_NS = 50_000_000, 100_000_000
+CLIENTS = (1, 8)
+
+#: By variant and whether books were kept: (µs per operation, seconds on the clock) of each round.
+Slices = dict[tuple[str, bool], list[tuple[float, float]]]
+
+
+def main() -> int:
+    options = _options()
+    definition = Definition(
+        "observer-cost", WORK, layers=("libpq",), routes=("socket", "pgbouncer"), clients=CLIENTS
+    )
+    own = Stack(ROOT / ".stack" / "observer-cost", parts=["postgres", "pgbouncer"], keep=False)
+    with own as stack, resident(stack, definition, "observer") as groups:
+        slices = _measure(groups, options.rounds)
+        labels = [group.variant.label for group in groups]
+    print(
+        f"{'time per operation':<28} {'without, µs':>11} {'with/without':>12} {'95 % interval':>18} {'books, ms':>10}"
+    )
+    inside = [_print_row(label, slices, options.tolerance) for label in labels]
+    holds = all(inside)
+    print(f"\nverdict: the bar {'holds' if holds else 'does NOT hold'} (within {options.tolerance:.0%} of 1)")
+    return 0 if holds else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, help="pairs of slices of each variant (200; quick: 12)")
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    options.rounds = options.rounds or (12 if options.quick else 200)
+    options.tolerance = 0.10 if options.quick else 0.01
+    return options
+
+
+def _measure(groups: list[Group], rounds: int) -> Slices:
+    host = Host.here()
+    slices: Slices = defaultdict(list)
+    request = wire.Slice(seq=1, lead_in_ops=10, lead_in_ns=LEAD_IN_NS, window_ns=WINDOW_NS)
+    for round_ in range(rounds):
+        for group in random.sample(groups, len(groups)):
+            for kept in random.sample((True, False), 2):
+                began = time.monotonic()
+                record = measure(group, request, round_, 0, host if kept else None)[0]
+                seconds = time.monotonic() - began
+                slices[group.variant.label, kept].append((record.us_per_op, seconds))
+    return slices
+
+
+def _print_row(label: str, slices: Slices, tolerance: float) -> bool:
+    kept, without = np.array(slices[label, True]), np.array(slices[label, False])
+    ratio = _ratio(kept[:, 0], without[:, 0])
+    longer_ms = 1000 * statistics.median(kept[:, 1] - without[:, 1])
+    interval = "none" if ratio.low is None or ratio.high is None else f"{ratio.low:.4f} to {ratio.high:.4f}"
+    us = statistics.median(without[:, 0])
+    print(f"{label:<28} {us:>11.2f} {ratio.centre:>12.4f} {interval:>18} {longer_ms:>10.2f}")
+    return (
+        ratio.low is not None
+        and ratio.high is not None
+        and 1 - tolerance <= ratio.low <= ratio.high <= 1 + tolerance
+    )
+
+
+def _ratio(kept: np.ndarray, without: np.ndarray) -> Estimate:
+    return signed_rank_interval(log_ratios(kept, without), 0.95).exp()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""Variants that stand by as in a run, for scripts that drive slices themselves."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from example.stack import Stack
+from pgperf import wire
+from pgperf.build import build
+from pgperf.records import Definition, Route
+from pgperf.runner import idle, placement
+from pgperf.runner.group import Group, started
+from pgperf.runner.plan import make_plan
+from pgperf.runner.server import Server
+
+_WARM_UP = wire.Slice(seq=0, lead_in_ops=300, lead_in_ns=500_000_000, count=1)
+
+
+def routes_of(stack: Stack) -> dict[str, Route]:
+    """The local socket and, if it runs, the pooler."""
+    env = stack.env
+    login = (env["PGPERF_DB_NAME"], env["PGPERF_DB_USER"], env["PGPERF_DB_PASSWORD"])
+    routes = {"socket": Route("socket", env["PGPERF_DB_SOCKET"], int(env["PGPERF_DB_PORT"]), *login)}
+    if "PGPERF_PGBOUNCER_PORT" in env:
+        port = int(env["PGPERF_PGBOUNCER_PORT"])
+        routes["pgbouncer"] = Route("pgbouncer", "127.0.0.1", port, *login, pooler="session")
+    return routes
+
+
+@contextmanager
+def resident(stack: Stack, definition: Definition, name: str) -> Iterator[list[Group]]:
+    """The definition's variants without controls: connected, placed, warm, their processes on the server found.
+
+    Ends the script where they cannot be placed as the definition wishes.
+    """
+    plan, routes = make_plan(definition), routes_of(stack)
+    build_dir = str(build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent)
+    with Server.open(plan, routes, name, may_pin=True) as server, idle.held(definition.idle):
+        seats = placement.seats(definition.placement, os.sched_getaffinity(0), server.pin_refusal())
+        if seats.note:
+            raise SystemExit(f"verdict: cannot measure: {seats.note}")
+        variants = [variant for variant in plan.variants if not variant.copy]
+        named = [(variant, f"{server.application}-{at}") for at, variant in enumerate(variants)]
+        with started(definition, named, routes, build_dir, cold=False, cpus=seats.clients) as groups:
+            for group in groups:
+                group.run(_WARM_UP)
+            server.finder(seats)(groups)
+            yield groups

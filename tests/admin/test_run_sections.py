@@ -1,0 +1,123 @@
+"""What a run's page shows beside its times: contents, verdicts, books, curves, the host, the server."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries
+
+from pgperf.models import Run
+from tests import factories
+from tests.admin.test_csp import inline_parts
+from tests.admin.test_run_page import PAGE_QUERIES
+from tests.books import CLIENTS, add_books
+
+
+def page(run: Run) -> str:
+    return reverse("admin:pgperf_run_change", args=[run.pk])
+
+
+@pytest.fixture
+def told(run: Run) -> Run:
+    return add_books(run)
+
+
+@pytest.fixture
+def many(db: None) -> Run:
+    """Six numbers of clients: the longest page that the catalog makes."""
+    return add_books(
+        factories.make_results(factories.make_run(), layers=("libpq", "django_orm"), clients=CLIENTS)
+    )
+
+
+def test_the_contents_lead_to_each_section_in_its_order(admin_page: Client, told: Run) -> None:
+    text = admin_page.get(page(told)).content.decode()
+    linked = re.findall(r'<li><a href="#(run-\w+)">', text)
+    assert linked == re.findall(r'<section class="module pgperf-section" id="(run-\w+)"', text)
+    assert linked[:4] == ["run-verdicts", "run-layers", "run-spent", "run-ladder"]
+
+
+def test_an_old_run_has_no_empty_section(admin_page: Client, run: Run) -> None:
+    text = admin_page.get(page(run)).content.decode()
+    for name in ("verdicts", "spent", "scaling", "host", "server"):
+        assert f'id="run-{name}"' not in text
+    assert "Shares of the host" not in text
+
+
+def test_a_run_of_many_clients_shows_its_curves(admin_page: Client, many: Run) -> None:
+    text = admin_page.get(page(many)).content.decode()
+    for expected in ("chart-scaling-1", "chart-scaling-cpu-6", "chart-spent-6", "chart-timeline", "chart-waits",
+                     "chart-ladder-6-3"):  # fmt: skip
+        assert f'data-chart="{expected}"' in text
+    assert text.count("<canvas ") == text.count('type="application/json"')
+    assert inline_parts(text) == []
+
+
+def test_all_of_it_takes_no_more_queries(
+    admin_page: Client, told: Run, many: Run, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    admin_page.get(page(told))
+    for run in (told, many):
+        with django_assert_num_queries(PAGE_QUERIES):
+            admin_page.get(page(run))
+
+
+def test_the_files_are_offered_to_those_who_may_have_them(
+    many: Run, client_of: Callable[[str], Client]
+) -> None:
+    names = ("scaling.csv", "timeline.csv", "top.csv")
+    shown = client_of("exporter").get(page(many)).content.decode()
+    hidden = client_of("viewer").get(page(many)).content.decode()
+    for name in names:
+        assert f"download/{name}" in shown
+        assert f"download/{name}" not in hidden
+
+
+def test_confirm_is_offered_to_those_who_may_start_runs(
+    told: Run, client_of: Callable[[str], Client]
+) -> None:
+    action = reverse("admin:pgperf_run_confirm", args=[told.pk])
+    shown = client_of("runner").get(page(told)).content.decode()
+    assert shown.count(f'action="{action}"') == sum(
+        bool(row.verdict["intervention"]) for row in told.variants.filter(copy=0)
+    )
+    assert 'name="variant" value="django_orm · socket"' in shown
+    assert action not in client_of("viewer").get(page(told)).content.decode()
+
+
+def test_a_confirming_run_leads_to_what_it_tests(admin_page: Client, told: Run) -> None:
+    run = factories.make_results(
+        factories.make_run(confirms=told, confirms_variant="django_orm · tcp", intervention="lower_layer")
+    )
+    text = admin_page.get(page(run)).content.decode()
+    said = f"the verdict on Django ORM · tcp of run {told.pk} to the test: the same statements through libpq."
+    assert said in text
+    assert f'href="{page(told)}"' in text
+
+
+def test_what_a_test_found_stands_beside_the_verdict(admin_page: Client, told: Run) -> None:
+    row = told.variants.get(label="django_orm · tcp")
+    other = factories.make_run()
+    row.verdict |= {
+        "certainty": "withdrawn",
+        "confirmation": {"run": other.pk, "outcome": "withdrawn", "evidence": "it fell by <nothing>"},
+    }
+    row.save()
+    text = admin_page.get(page(told)).content.decode()
+    assert f'<a href="{page(other)}">Run {other.pk}</a>: withdrawn. it fell by &lt;nothing&gt;' in text
+
+
+def test_hostile_names_stay_text(admin_page: Client, told: Run) -> None:
+    evil = "</script><script>alert(1)</script>"
+    row = told.variants.all()[0]
+    row.top["processes"][0]["name"] = row.verdict["evidence"] = evil
+    row.diagnosis["events"] = {evil: 0.9}
+    row.diagnosis["notes"] = {evil: evil}
+    row.save()
+    told.summary["timeline"]["variant"][0] = evil
+    told.save()
+    text = admin_page.get(page(told)).content.decode()
+    assert "<script>alert" not in text
+    assert inline_parts(text) == []

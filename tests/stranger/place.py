@@ -79,12 +79,12 @@ def address(stack: Mapping[str, str], dbname: str = "") -> dict[str, str]:
     }
 
 
-def harbour_environment(stack: Mapping[str, str], build_dir: Path, use_tz: bool) -> dict[str, str]:
+def harbour_environment(stack: Mapping[str, str], build_dir: Path) -> dict[str, str]:
     """The variables that tests/stranger/harbour/settings.py reads."""
     return bare_environment(
         HARBOUR_WAREHOUSE=json.dumps(address(stack)),
         HARBOUR_REDIS=stack["PGPERF_REDIS_URL"],
         HARBOUR_BUILD_DIR=str(build_dir),
         HARBOUR_PG_CONFIG=stack["PGPERF_PG_CONFIG"],
-        HARBOUR_USE_TZ="1" if use_tz else "0",
+        HARBOUR_USE_TZ="1",
     )

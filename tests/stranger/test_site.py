@@ -6,8 +6,10 @@ import json
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -20,9 +22,7 @@ from tests.stranger.place import Site, harbour_environment, overlay
 HERE = Path(__file__).parent
 EMAIL, PASSWORD = "boss@harbour.example", "secret"
 #: A ladder in seconds: little of everything, but through every step.
-SHORT = [
-    "--blocks",
-    "6",
+SHORT = (
     "--rounds",
     "2",
     "--slice-ms",
@@ -31,12 +31,24 @@ SHORT = [
     "scheduler",
     "--layers",
     "libpq,psycopg,django_orm",
-]
+)
+#: What would be six commands, in one process.
+SET_UP = f"""
+import os, django
+from django.core.management import call_command
+os.environ["DJANGO_SETTINGS_MODULE"] = "harbour.settings"
+django.setup()
+for alias in ("default", "measurements", "warehouse"):
+    call_command("migrate", database=alias, verbosity=0)
+call_command("collectstatic", interactive=False, verbosity=0)
+call_command("createsuperuser", interactive=False, email={EMAIL!r})
+"""
+ZONE = ZoneInfo("Asia/Kathmandu")
 
 
 def local_now() -> datetime:
     """The wall clock in the site's zone."""
-    return datetime.now(ZoneInfo("Asia/Kathmandu")).replace(tzinfo=None)
+    return datetime.now(ZONE).replace(tzinfo=None)
 
 
 def settle(folder: Path, python: Path, env: dict[str, str]) -> Site:
@@ -46,34 +58,40 @@ def settle(folder: Path, python: Path, env: dict[str, str]) -> Site:
         shutil.copy(HERE / name, folder)
     site = Site(folder, python, env)
     site.manage("makemigrations", "people", "freight", "--verbosity=0")
-    for alias in ("default", "measurements", "warehouse"):
-        site.manage("migrate", f"--database={alias}", "--verbosity=0")
-    site.manage("collectstatic", "--noinput", "--verbosity=0")
-    site.run("manage.py", "createsuperuser", "--noinput", f"--email={EMAIL}")
+    site.run("-c", SET_UP)
     site.manage("pgperf", "build")
     site.manage("pgperf", "add", "warehouse", "--name=freight", "--allow-fixtures")
     return site
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["USE_TZ", "no USE_TZ"])
-def site(
-    request: pytest.FixtureRequest,
+@pytest.fixture(scope="module")
+def sites(
     wheel: Path,
     stack: dict[str, str],
     new_database: Callable[[str], str],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Site:
-    folder = tmp_path_factory.mktemp("harbour")
-    warehouse = {**stack, "PGPERF_DB_NAME": new_database(f"harbour_{int(request.param)}")}
-    env = harbour_environment(warehouse, folder / "build", request.param)
+) -> tuple[Site, Site]:
+    """The site with USE_TZ, and the same without: a copy made before anything ran, with a broker of its own."""
+    folder, local = tmp_path_factory.mktemp("harbour"), tmp_path_factory.mktemp("local") / "harbour"
+    warehouse = {**stack, "PGPERF_DB_NAME": new_database("harbour")}
+    env = harbour_environment(warehouse, folder / "build")
     env["DJANGO_SUPERUSER_PASSWORD"] = PASSWORD
     python = overlay(folder / "venv", wheel)
     env["PATH"] = f"{python.parent}:{env['PATH']}"
-    return settle(folder, python, env)
+    site = settle(folder, python, env)
+    shutil.copytree(folder, local, ignore=shutil.ignore_patterns("venv"))
+    other = env["HARBOUR_REDIS"].rpartition("/")[0] + "/1"
+    return site, Site(local, python, {**env, "HARBOUR_USE_TZ": "0", "HARBOUR_REDIS": other})
 
 
 @pytest.fixture(scope="module")
-def worker(site: Site) -> Iterator[Part]:
+def site(sites: tuple[Site, Site]) -> Site:
+    return sites[0]
+
+
+@contextmanager
+def working(site: Site) -> Iterator[Part]:
+    """A worker of the site."""
     command = "-m celery -A harbour worker -Q pgperf -c 1 --loglevel INFO --without-gossip --without-mingle"
     part = Part(
         name="worker of the harbour",
@@ -92,11 +110,24 @@ def worker(site: Site) -> Iterator[Part]:
 
 
 @pytest.fixture(scope="module")
-def finished(site: Site, worker: Part) -> dict[str, object]:
-    """What a run through the worker printed; it took longer than the site's own limits allow a task."""
-    words = ["pgperf", "run", "orm-overhead", "--queue", "--json", *SHORT]
-    found: dict[str, object] = json.loads(site.manage(*words))
+def worker(site: Site) -> Iterator[Part]:
+    with working(site) as part:
+        yield part
+
+
+def perform(site: Site, *words: str) -> dict[str, Any]:
+    """What a run through the worker printed."""
+    found: dict[str, Any] = json.loads(
+        site.manage("pgperf", "run", "orm-overhead", "--queue", "--json", *SHORT, *words)
+    )
+    assert (found["run"]["status"], found["run"]["error"], found["run"]["skipped"]) == ("done", "", {})
     return found
+
+
+@pytest.fixture(scope="module")
+def finished(site: Site, worker: Part) -> dict[str, Any]:
+    """A run that took longer than the site's own limits allow a task."""
+    return perform(site, "--blocks", "6")
 
 
 def test_it_is_the_wheel_that_runs(site: Site) -> None:
@@ -113,29 +144,39 @@ def test_no_migration_is_missing_under_another_default_key(site: Site) -> None:
     site.manage("makemigrations", "pgperf", "--check", "--dry-run")
 
 
-def test_a_run_through_the_worker_is_done(finished: dict[str, object]) -> None:
-    run = finished["run"]
-    assert isinstance(run, dict)
-    assert (run["status"], run["error"], run["skipped"]) == ("done", "", {})
-    layers = {variant["layer"] for variant in finished["variants"]}  # type: ignore[attr-defined]
+def test_a_run_through_the_worker_is_done(finished: dict[str, Any]) -> None:
+    layers = {variant["layer"] for variant in finished["variants"]}
     assert layers == {"libpq", "psycopg", "django_orm"}
-    began, ended = (datetime.fromisoformat(run[name]) for name in ("started", "finished"))
+    began, ended = (datetime.fromisoformat(finished["run"][name]) for name in ("started", "finished"))
     assert ended - began > timedelta(seconds=4), "shorter than the site's own time limit: it proves nothing"
 
 
-def test_times_are_the_sites_own(site: Site, finished: dict[str, object]) -> None:
-    run = finished["run"]
-    assert isinstance(run, dict)
-    moments = [datetime.fromisoformat(run[name]) for name in ("requested", "started", "finished")]
-    assert moments == sorted(moments)
-    if moments[-1].tzinfo:
-        moments = [moment.astimezone(ZoneInfo("Asia/Kathmandu")).replace(tzinfo=None) for moment in moments]
-    for moment in moments:
+def test_times_have_the_sites_zone(finished: dict[str, Any]) -> None:
+    for moment in moments(finished):
+        assert moment.tzinfo
+        assert abs(local_now() - moment.astimezone(ZONE).replace(tzinfo=None)) < timedelta(minutes=10)
+
+
+def test_without_use_tz_times_are_the_wall_clocks(sites: tuple[Site, Site]) -> None:
+    site = sites[1]
+    with working(site):
+        found = perform(site, "--blocks", "1")
+    for moment in moments(found):
+        assert moment.tzinfo is None
         assert abs(local_now() - moment) < timedelta(minutes=10)
+    assert "no issues" in site.manage("check", "--fail-level=WARNING")
+    assert site.run("look.py", str(found["run"]["id"])) == ""
 
 
-def test_every_page_opens(site: Site, finished: dict[str, object]) -> None:
-    assert site.run("look.py", str(finished["run"]["id"])) == ""  # type: ignore[index]
+def moments(found: dict[str, Any]) -> list[datetime]:
+    """When the run was asked for, started and ended."""
+    told = [datetime.fromisoformat(found["run"][name]) for name in ("requested", "started", "finished")]
+    assert told == sorted(told)
+    return told
+
+
+def test_every_page_opens(site: Site, finished: dict[str, Any]) -> None:
+    assert site.run("look.py", str(finished["run"]["id"])) == ""
 
 
 def test_the_tables_are_where_the_router_sends_them(site: Site) -> None:
@@ -146,7 +187,7 @@ def test_the_tables_are_where_the_router_sends_them(site: Site) -> None:
     assert site.manage("shell", "--verbosity=0", "-c", code).strip() == "['measurements']"
 
 
-def test_users_and_groups_of_another_database(site: Site, finished: dict[str, object]) -> None:
+def test_users_and_groups_of_another_database(site: Site, finished: dict[str, Any]) -> None:
     site.run("change.py")
 
 
@@ -170,8 +211,8 @@ def url(site: Site) -> Iterator[str]:
 
 
 @pytest.mark.browser
-def test_in_a_browser_under_the_strict_policy(site: Site, finished: dict[str, object], url: str) -> None:
-    run_id = finished["run"]["id"]  # type: ignore[index]
+def test_in_a_browser_under_the_strict_policy(site: Site, finished: dict[str, Any], url: str) -> None:
+    run_id = finished["run"]["id"]
     with sync_playwright() as tools:
         chromium = tools.chromium.launch(executable_path=shutil.which("chromium"), args=list(SWITCHES))
         page = chromium.new_page()

@@ -39,8 +39,8 @@ from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, execute
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Of all verdicts, so many must be right or accepted.
-BAR = 0.9
+#: Of a hundred verdicts, so many must be right or accepted; with one seed of each case one of the seven may be wrong.
+BAR, QUICK_BAR = 90, 80
 _ROUNDS, _WINDOW_MS, _DIAGNOSTIC_MS = 4, 150, 400
 _CLIENTS_MOST = 64
 
@@ -149,15 +149,16 @@ def main() -> int:
     if options.out:
         Path(options.out).write_text(json.dumps([asdict(each) for each in answers], indent=1))
     _print(cases, answers)
-    passed = holds(answers)
+    passed = holds(answers, QUICK_BAR if options.quick else BAR)
     print("verdict: " + ("the bar holds" if passed else "the bar does NOT hold"))
     return 0 if passed else 1
 
 
-def holds(answers: Sequence[Answer]) -> bool:
-    """Nine of ten right or accepted, and no wrong one confirmed."""
+def holds(answers: Sequence[Answer], bar: int = BAR) -> bool:
+    """So many of a hundred right or accepted, and no wrong one confirmed."""
     wrong = [each for each in answers if not each.is_accepted]
-    return len(wrong) <= (1 - BAR) * len(answers) and not any(each.tested == "confirmed" for each in wrong)
+    enough = 100 * (len(answers) - len(wrong)) >= bar * len(answers)
+    return enough and not any(each.tested == "confirmed" for each in wrong)
 
 
 def answer(case: Case, seed: int, place: Place) -> Answer:

@@ -1,0 +1,119 @@
+"""Books, curves, host, server and verdicts in a real browser, on stored results."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from pgperf.definitions import freeze
+from pgperf.models import Run
+from tests import factories
+from tests.books import CLIENTS, add_books
+from tests.browser.test_run_page import INK, chart
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+#: Where Chart.js put the ticks of a chart's horizontal axis, and what it wrote there.
+TICKS = """id => {
+    const scale = Chart.getChart(document.querySelector(`canvas[data-chart="${id}"]`)).scales.x;
+    return scale.ticks.map((tick, at) => [scale.getPixelForTick(at), tick.label]);
+}"""
+#: The legends' colours and names.
+LEGEND = """id => [...document.querySelectorAll(`[data-legend="${id}"] li`)].map(
+    item => [getComputedStyle(item.querySelector("span")).backgroundColor, item.textContent])"""
+
+
+@pytest.fixture
+def run(page: Page) -> Run:
+    database = factories.make_database()
+    definition = freeze(factories.make_benchmark(), database).to_json()
+    run = factories.make_run(database=database, definition=definition)
+    add_books(factories.make_results(run, layers=("libpq", "django_orm"), clients=CLIENTS))
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    return run
+
+
+def unfold(page: Page) -> None:
+    """Open all that is folded, and wait until its charts have their size."""
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    page.wait_for_function(
+        "[...document.querySelectorAll('canvas[data-chart]')].every(each => Chart.getChart(each).width > 100)"
+    )
+
+
+def values(page: Page, name: str) -> list[list[Any]]:
+    return [[point["y"] for point in dataset] for dataset in chart(page, name)["data"]]
+
+
+def test_curves_are_drawn_from_the_stored_numbers(page: Page, run: Run) -> None:
+    points = run.summary["scaling"][0]["points"]
+    assert values(page, "chart-scaling-1")[0] == [point["ops_per_s"] for point in points]
+    assert values(page, "chart-scaling-3")[0] == [point["p99_us"] for point in points]
+    row = run.variants.get(label="libpq · socket · 8 clients")
+    assert values(page, "chart-scaling-cpu-1")[0][3] == 100 * row.books["share"]["clients"]
+    timeline = run.summary["timeline"]
+    assert values(page, "chart-timeline")[0] == [100 * share for share in timeline["roles"]["clients"]]
+
+
+def test_doublings_of_the_clients_are_equally_far_apart(page: Page, run: Run) -> None:
+    ticks = page.evaluate(TICKS, "chart-scaling-1")
+    assert [label for _at, label in ticks] == [str(count) for count in CLIENTS]
+    steps = [right[0] - left[0] for left, right in pairwise(ticks)]
+    assert max(steps) - min(steps) < 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_chart_has_ink_and_colours_that_differ(page: Page, run: Run, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    unfold(page)
+    canvases = page.locator("canvas[data-chart]")
+    assert all(canvas.evaluate(INK) > 1000 for canvas in canvases.all())
+    for name in ("chart-spent-6", "chart-cpu", "chart-scaling-cpu-6", "chart-timeline", "chart-waits"):
+        legend = page.evaluate(LEGEND, name)
+        assert len({colour for colour, _text in legend}) == len(legend) > 3, name
+
+
+@pytest.mark.parametrize("width", [1280, 800])
+def test_nothing_is_wider_than_the_page(page: Page, run: Run, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.reload()
+    unfold(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for canvas in page.locator("canvas[data-chart]").all():
+        name = str(canvas.get_attribute("data-chart"))
+        area = chart(page, name)["area"]
+        assert area["right"] - area["left"] > 150, name
+
+
+def test_the_contents_lead_to_their_section(page: Page, run: Run) -> None:
+    page.get_by_role("navigation", name="On this page").get_by_role("link", name="The server").click()
+    heading = page.get_by_role("heading", name="The server", exact=True)
+    expect(heading).to_be_in_viewport()
+
+
+def test_folded_charts_are_drawn_once_they_are_seen(page: Page, run: Run) -> None:
+    folded = page.locator("#run-ladder details").last
+    canvas = folded.locator("canvas[data-chart=chart-ladder-6-1]")
+    expect(canvas).to_be_hidden()
+    folded.locator("summary").click()
+    expect(canvas).to_be_visible()
+    page.wait_for_function(
+        "Chart.getChart(document.querySelector('[data-chart=chart-ladder-6-1]')).width > 100"
+    )
+    assert canvas.evaluate(INK) > 1000
+
+
+def test_confirm_leads_to_what_would_run(page: Page, run: Run) -> None:
+    page.get_by_text("All verdicts, with their evidence").click()
+    page.get_by_role("button", name="Confirm Django ORM · socket", exact=True).click()
+    expect(page).to_have_url(f"{page.url.split('/admin')[0]}/admin/pgperf/run/{run.pk}/confirm/")
+    expect(page.get_by_role("heading", name="What is put to the test")).to_be_visible()
+
+
+def test_without_chart_js_the_tables_stand_alone_and_the_page_says_why(page: Page, run: Run) -> None:
+    page.route("**/chart.umd.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
+    page.reload()
+    missing = page.locator("#run-scaling .missing").first
+    expect(missing).to_contain_text("A wheel of pgperf brings it")
+    expect(page.locator("table.scaling")).to_be_visible()

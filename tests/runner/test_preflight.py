@@ -2,6 +2,7 @@
 
 import pytest
 
+from pgperf.catalog.client_scaling import CLIENT_SCALING
 from pgperf.exceptions import PreflightRefused
 from pgperf.runner import preflight
 from pgperf.runner.plan import make_plan
@@ -69,6 +70,21 @@ def test_a_refusal_offers_what_fits() -> None:
     room = preflight.Headroom(free_connections=200, memory_bytes=64 << 30)
     with pytest.raises(PreflightRefused, match=r"choose fewer .*\. It fits with clients 1, 8$"):
         preflight.check(plan, room, 0.25, 1800)
+
+
+def test_many_clients_over_the_free_slots_are_refused_with_the_numbers() -> None:
+    """32 of two layers on one route, the reference on another, a control, the monitor, and two that ask the server."""
+    what = definition(
+        layers=CLIENT_SCALING.layers,
+        routes=CLIENT_SCALING.routes,
+        clients=CLIENT_SCALING.clients,
+        diagnostic_ms=1000,
+    )
+    with pytest.raises(
+        PreflightRefused, match=r"needs 69 at once, allowed are 24 \(25% of 97 free slots\)"
+    ) as no:
+        preflight.check(make_plan(what), preflight.Headroom(97, 64 << 30), 0.25, 1800)
+    assert str(no.value).endswith("It fits with clients 1, 2, 4, 8")
 
 
 def test_half_as_many_clients_and_one_route_are_offered() -> None:

@@ -1,0 +1,106 @@
+"""What does pg_stat_statements cost each statement, loaded but switched off, and while it counts?
+
+    python -m benchmarks.statements_cost [--rounds 100] [--quick]
+
+Two servers of the stack's kind, one without the module and one that has it loaded as the stack has it (track none,
+compute_query_id off), and the C client on each, over the local socket, with one short statement; a second client on
+the latter has its sessions counted as a diagnostic slice has. Slices turn by turn in random order, processors placed
+apart and kept awake. Ratios are time per operation over the server without the module: the centre of the pairs
+(Hodges-Lehmann) with its signed-rank interval. `server` is the processor time of the server's process per operation,
+which says something on a busy machine too.
+The bar: loaded but switched off is within 1 % of not loaded. `--quick`: under a minute, within 5 %.
+"""
+
+import argparse
+import random
+import statistics
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+
+from benchmarks.example_site import ROOT
+from benchmarks.resident import resident
+from example.stack import Stack, postgres
+from pgperf import wire
+from pgperf.analysis.pairs import log_ratios, signed_rank_interval
+from pgperf.records import Definition, Workload
+from pgperf.runner.group import Group, measure
+from pgperf.runner.host import Host
+from pgperf.runner.statements import switch_on
+
+WORK = Workload("pg_class", "select relname, relkind from pg_class where oid = 1259")
+REQUEST = wire.Slice(seq=1, lead_in_ops=10, lead_in_ns=50_000_000, window_ns=100_000_000)
+WITHOUT, OFF, COUNTING = "not loaded", "loaded, switched off", "counting"
+
+#: By kind of server: (µs per operation, of them the server's processor time) of each round.
+Slices = dict[str, list[tuple[float, float]]]
+
+
+def main() -> int:
+    options = _options()
+    with _groups() as groups:
+        slices = _measure(groups, options.rounds)
+    tolerance = 0.05 if options.quick else 0.01
+    heads = ("pg_stat_statements", "µs per op.", "over not loaded", "95 % interval", "server, µs")
+    print("{:<22} {:>10} {:>16} {:>18} {:>11}".format(*heads))
+    ratios = {name: _print_row(name, slices) for name in (WITHOUT, OFF, COUNTING)}
+    holds = abs(ratios[OFF] - 1) <= tolerance
+    print(f"\nverdict: the bar {'holds' if holds else 'does NOT hold'} (switched off within {tolerance:.0%})")
+    return 0 if holds else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, help="slices of each (100; quick: 15)")
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    options.rounds = options.rounds or (15 if options.quick else 100)
+    return options
+
+
+@contextmanager
+def _groups() -> Iterator[dict[str, Group]]:
+    """One client for each of the three, connected and standing by."""
+    definition = Definition("statements-cost", WORK, layers=("libpq",), routes=("socket",))
+    with ExitStack() as stack:
+        loaded = stack.enter_context(_stack("loaded"))
+        (off,) = stack.enter_context(resident(loaded, definition, "off"))
+        (counting,) = stack.enter_context(resident(loaded, definition, "counting"))
+        postgres.SETTINGS["shared_preload_libraries"] = ""
+        bare = stack.enter_context(_stack("bare"))
+        (without,) = stack.enter_context(resident(bare, definition, "without"))
+        if not switch_on(counting.clients, counting.ready[0].server_version):
+            sys.exit("the stack's login may not switch counting on")
+        yield {WITHOUT: without, OFF: off, COUNTING: counting}
+
+
+def _stack(name: str) -> Stack:
+    return Stack(ROOT / ".stack" / f"statements-{name}", parts=["postgres"], keep=False)
+
+
+def _measure(groups: Mapping[str, Group], rounds: int) -> Slices:
+    host, slices = Host.here(), {name: list[tuple[float, float]]() for name in groups}
+    for round_ in range(rounds):
+        for name in random.sample(list(groups), len(groups)):
+            record = measure(groups[name], REQUEST, round_, 0, host)[0]
+            server_us = (record.server_ns or 0) / (record.ops + record.lead_in_ops) / 1000
+            slices[name].append((record.us_per_op, server_us))
+    return slices
+
+
+def _print_row(name: str, slices: Slices) -> float:
+    own, bare = np.array(slices[name]), np.array(slices[WITHOUT])
+    ratio = signed_rank_interval(log_ratios(own[:, 0], bare[:, 0]), 0.95).exp()
+    known = name != WITHOUT and ratio.low is not None and ratio.high is not None
+    interval = f"{ratio.low:.4f} to {ratio.high:.4f}" if known else ""
+    us, server_us = statistics.median(own[:, 0]), statistics.median(own[:, 1])
+    print(f"{name:<22} {us:>10.2f} {ratio.centre:>16.4f} {interval:>18} {server_us:>11.2f}")
+    return ratio.centre
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""From the button on a run's page to the run that puts the verdict to the test."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from pgperf.definitions import freeze
+from pgperf.models import Run
+from tests import factories
+from tests.books import add_books
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+VERDICT = {
+    "word": "client_cpu", "certainty": "likely", "intervention": "lower_layer",
+    "evidence": "client CPU: 165 of 211 µs; waiting 25 µs, server 21 µs",
+}  # fmt: skip
+
+
+def test_a_verdict_is_put_to_the_test(page: Page) -> None:
+    factories.make_worker()
+    database = factories.make_database()
+    frozen = freeze(factories.make_benchmark(), database)
+    made = factories.make_run(database=database, definition=frozen.to_json())
+    run = add_books(factories.make_results(made, routes=("socket",)))
+    run.variants.exclude(label="django_orm · socket").update(verdict={})
+    run.variants.filter(label="django_orm · socket").update(verdict=VERDICT)
+
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    page.get_by_role("button", name="Confirm").first.click()
+    expect(page.get_by_text("through libpq, which does next to nothing")).to_be_visible()
+    expect(page.get_by_role("listitem").filter(has_text="libpq · socket")).to_be_visible()
+    assert Run.objects.count() == 1
+    page.get_by_role("button", name="Put it to the test").click()
+
+    asked = Run.objects.get(confirms=run)
+    expect(page).to_have_url(page.url.split("/admin")[0] + f"/admin/pgperf/run/{asked.pk}/change/")
+    expect(page.get_by_text(f"of run {run.pk} to the test")).to_be_visible()

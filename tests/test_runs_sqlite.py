@@ -1,15 +1,17 @@
 """The Run state machine on SQLite, in a process of its own: nothing in it is PostgreSQL's alone."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parent / "sqlite_site.py"
+SCRIPT = Path(__file__).parent / "own_database.py"
 
 
 def test_the_state_machine_on_sqlite(tmp_path: Path) -> None:
+    own = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "site.sqlite3")}
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(tmp_path / "site.sqlite3")],
+        [sys.executable, str(SCRIPT), json.dumps(own)],
         cwd=SCRIPT.parent.parent,
         capture_output=True,
         text=True,

@@ -1,5 +1,9 @@
-"""A site on SQLite that takes runs through their states: a program for test_runs_sqlite.py, one argument, the file."""
+"""A site that takes runs through their states: a program, for the tests of databases that a site's own may be.
 
+One argument: the `default` of DATABASES, as JSON.
+"""
+
+import json
 import os
 import sys
 import threading
@@ -14,12 +18,7 @@ settings.configure(
     SECRET_KEY="x",
     USE_TZ=True,
     INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes", "import_export", "pgperf"],
-    DATABASES={
-        "default": {
-            "ENGINE": "django.db.backends.sqlite3",
-            "NAME": sys.argv[1],
-        }
-    },
+    DATABASES={"default": json.loads(sys.argv[1])},
 )
 os.environ.pop("DJANGO_SETTINGS_MODULE", None)
 django.setup()

@@ -30,7 +30,7 @@ from example.stack import Stack
 from pgperf import wire
 from pgperf.analysis.books import Account
 from pgperf.records import Definition, VariantBlock, Workload
-from pgperf.runner.books import Census
+from pgperf.runner.census import Census
 from pgperf.runner.group import Group, measure
 from pgperf.runner.host import Host, group_ns
 

@@ -13,7 +13,7 @@ from pgperf import wire
 from pgperf.analysis import latency
 from pgperf.records import Definition, Plan, Route, SliceRecord, VariantBlock, Workload
 from pgperf.runner import remote
-from pgperf.runner.books import Census
+from pgperf.runner.census import Census
 from pgperf.runner.diagnosis import Findings, Instruments
 from pgperf.runner.group import Durations, Group, measure, started
 from pgperf.runner.host import Host

@@ -1,17 +1,13 @@
-"""The processor books: who used a machine's processors during a slice, and during a whole block.
+"""The processor books: who used a machine's processors during a slice.
 
 A page is opened just before a slice and closed right after it. The processes that work for the variant are known, and
 all the others of the run stand by, so a page needs to look at few processes, some ten microseconds each. Who else was
-there is found out by looking at every process of the machine, which takes milliseconds: at the edges of a block.
+there is for a census of the whole block (`pgperf.runner.census`).
 """
 
-import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import psutil
 
 from pgperf.runner import cpu
 from pgperf.runner.cpu import Habits, Spent, Times
@@ -106,56 +102,8 @@ class Tally:
         return {role: habits._asdict() if habits else None for role, habits in self._habits.items()}
 
 
-class Census:
-    """All processes of a machine over a block: opened when made. `ours`: those whose time pages account for.
-
-    `everybody` lists the processes that the host's account is of.
-    """
-
-    def __init__(
-        self, host: Host, ours: Iterable[int], everybody: Callable[[], Iterable[int]] = psutil.pids
-    ) -> None:
-        self._machine, self._ours, self._everybody = host, {*ours, os.getpid()}, everybody
-        self._times = self._read()
-        self._host = host.read()
-
-    def close(self) -> dict[str, Any]:
-        """`cpus`, `source`; ns of the stretch: `elapsed_ns`, `host_ns`, `ours_ns`, `others_ns`. None is unknown."""
-        stretch = self._machine.between(self._host, self._machine.read())
-        ours_ns, others_ns = _sides(self._times, self._read(), self._ours)
-        return {
-            "cpus": self._machine.cpus,
-            "source": self._machine.source,
-            "elapsed_ns": stretch.elapsed_ns,
-            "host_ns": stretch.busy_ns,
-            "ours_ns": ours_ns,
-            "others_ns": others_ns,
-        }
-
-    def _read(self) -> Times:
-        return {pid: times for pid in self._everybody() if (times := cpu.process(pid))}
-
-
 def _rounded(ns: int | None) -> int | None:
     return None if ns is None else round(ns, -3)
-
-
-def _sides(before: Times, after: Times, ours: set[int]) -> tuple[int, int]:
-    """Time that ours and the others spent in between; who began meanwhile spent all it has, who ended is not seen."""
-    totals = {True: 0, False: 0}
-    for pid, times in after.items():
-        totals[pid in ours] += _since(before.get(pid, {}), times)
-    return totals[True], totals[False]
-
-
-def _since(before: Mapping[int, cpu.Task], after: Mapping[int, cpu.Task]) -> int:
-    found = cpu.spent({0: before}, {0: after})
-    if found:
-        return found.run_ns
-    # A thread ended, or another process has the pid by now: what can be said of the threads that are there.
-    return sum(
-        max(0, task.run_ns - (before[tid].run_ns if tid in before else 0)) for tid, task in after.items()
-    )
 
 
 def _spent(staff: Sequence[int] | None, before: Times | None, after: Times | None) -> Spent | None:

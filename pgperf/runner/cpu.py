@@ -84,6 +84,26 @@ def spent(before: Times | None, after: Times | None) -> Spent | None:
     return Spent(sum(run_ns), wait_ns, max(run_ns, default=0))
 
 
+class Life(NamedTuple):
+    """A process so far: its time on a processor, threads that ended included, and that of children that it reaped."""
+
+    born: int  # ticks since boot
+    parent: int
+    run_ns: int
+    reaped_ns: int
+
+
+def life(pid: int, proc: str = _PROC) -> Life | None:
+    """None if the process cannot be seen. The time of what ended is told in clock ticks."""
+    try:
+        fields = read_text(f"{proc}/{pid}/stat").rpartition(")")[2].split()
+        ticks, reaped = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
+        now_ns = sum(task.run_ns for task in (process(pid, proc) or {}).values())
+        return Life(int(fields[19]), int(fields[1]), max(ticks * _TICK_NS, now_ns), reaped * _TICK_NS)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 class Habits(NamedTuple):
     """How some processes came by their time so far: clock ticks in user and system mode, context switches.
 

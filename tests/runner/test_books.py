@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,8 +10,8 @@ import pytest
 
 from pgperf.records import Definition, Route, SliceRecord, VariantBlock
 from pgperf.runner import books
-from pgperf.runner.books import Census, Entry, Page, Staff, Tally
-from pgperf.runner.cpu import Habits, Spent, Task
+from pgperf.runner.books import Entry, Page, Staff, Tally
+from pgperf.runner.cpu import Habits, Spent
 from pgperf.runner.host import Host, Stretch
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, execute
@@ -71,28 +70,6 @@ def test_a_tally_adds_up_and_knows_what_it_missed() -> None:
         "server": None,
         "pooler": nothing,
     }
-
-
-def test_a_census_tells_ours_from_others() -> None:
-    host = Host.here()
-    with worker() as ours:
-        began_ns = time.process_time_ns()
-        census = Census(host, [ours.pid])
-        with worker() as other:
-            found = census.close()
-            own_ns = time.process_time_ns() - began_ns
-            other_ns = books.cpu.run_ns([other.pid])
-    assert other_ns is not None
-    assert found["others_ns"] >= other_ns > 10_000_000
-    assert found["ours_ns"] < own_ns + other_ns // 2
-    assert (found["cpus"], found["source"]) == (host.cpus, host.source)
-    assert found["elapsed_ns"] > 0
-
-
-def test_who_began_in_between_spent_all_and_who_went_is_not_seen() -> None:
-    before = {1: {1: Task(100, 0), 2: Task(50, 0)}, 3: {3: Task(7, 0)}, 4: {4: Task(9, 0)}}
-    after = {1: {1: Task(130, 0)}, 4: {4: Task(19, 0)}, 5: {5: Task(1000, 0)}}
-    assert books._sides(before, after, ours={4}) == (10, 30 + 1000)
 
 
 def test_nobody_spends_nothing_and_the_unseen_spend_they_do_not_say_what() -> None:

@@ -419,9 +419,11 @@ def live_workers() -> QuerySet[Worker]:
     return _heard_of(busy).exclude(queue__startswith=sending.agent_queue(""))
 
 
-def live_agents(queue: str) -> QuerySet[Worker]:
-    """Agents on that queue that were heard of lately, or the run that they watch was."""
-    return _heard_of(_live_runs().values_list("samplings__agent", flat=True)).filter(queue=queue)
+def live_agents(name: str = "") -> QuerySet[Worker]:
+    """Agents of that name, or all, that were heard of lately, or the run that they watch was."""
+    alive = _heard_of(_live_runs().values_list("samplings__agent", flat=True))
+    queue = sending.agent_queue(name)
+    return alive.filter(queue=queue) if name else alive.filter(queue__startswith=queue)
 
 
 def heard_since() -> Any:

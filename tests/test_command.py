@@ -21,9 +21,9 @@ from pgperf import fixtures, runs
 from pgperf.cli import doctor
 from pgperf.cli import run as run_command
 from pgperf.layers import C_CLIENT, LAYERS
-from pgperf.models import Benchmark, Database, Run, Target, Workload
+from pgperf.models import Benchmark, Database, Run, Target, Worker, Workload
 from pgperf.perform import perform
-from tests.factories import make_benchmark, make_database, make_results, make_run
+from tests.factories import make_benchmark, make_database, make_results, make_run, make_worker
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.django_db
@@ -291,6 +291,15 @@ class TestDoctor:
         assert "problem" not in text
         assert all(f"demo · {route}: PostgreSQL 18" in text for route in ("socket", "tcp"))
         assert "broker: answers" in text
+
+    def test_an_agent_is_looked_for(self, demo: Database) -> None:
+        Database.objects.update(agent="db1")
+        missing = pgperf("doctor")
+        assert "demo · agent db1: is not there" in missing
+        assert "--queues pgperf-agent-db1" in missing
+        make_worker("agent@db1")
+        Worker.objects.update(queue="pgperf-agent-db1")
+        assert "demo · agent db1: agent@db1" in pgperf("doctor")
 
     def test_everything_is_wrong(
         self, demo: Database, settings: Any, monkeypatch: pytest.MonkeyPatch, closed_port: int

@@ -74,7 +74,7 @@ def test_an_agent_performs_no_runs_and_puts_none_right() -> None:
     run.refresh_from_db()
     assert run.status == Run.Status.RUNNING
     assert not runs.live_workers()
-    assert [row.layers for row in runs.live_agents("pgperf-agent-db1")] == [{}]
+    assert [row.layers for row in runs.live_agents("db1")] == [{}]
 
 
 def test_puts_right_what_others_left(beat: Beat) -> None:

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext_lazy as _
 
+from pgperf import runs, sending
 from pgperf.admin.guard import Guarded
 from pgperf.admin.pages import Styled
 from pgperf.layers import LAYERS
@@ -36,7 +37,7 @@ class WorkerAdmin(Styled, Guarded):
         return super().changelist_view(request, {**(extra_context or {}), **hint})  # type: ignore[return-value]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Worker]:
-        alive = When(pk__in=[worker.pk for worker in live_workers()], then=True)
+        alive = When(pk__in=[worker.pk for worker in (*live_workers(), *runs.live_agents())], then=True)
         return (
             super()
             .get_queryset(request)
@@ -49,6 +50,8 @@ class WorkerAdmin(Styled, Guarded):
 
     @admin.display(description=_("can run"))
     def can_run(self, worker: Worker) -> str:
+        if worker.queue.startswith(sending.agent_queue("")):
+            return str(_("nothing: it is the agent of a database's host"))
         return ", ".join(_titles(name for name, reason in worker.layers.items() if not reason)) or "–"
 
     @admin.display(description=_("cannot run"))

@@ -66,7 +66,7 @@ class Owner:
         if not self._name:
             raise AgentFailed("the server is on another host, and its database names no agent (field agent)")
         queue = sending.agent_queue(self._name)
-        if not runs.live_agents(queue).exists():
+        if not runs.live_agents(self._name).exists():
             raise AgentFailed(f"no agent {self._name} is there: start a worker on queue {queue} on that host")
         self._row_id = rows.open_for(self._run, queue)
         sending.send_watch(self._row_id, queue)

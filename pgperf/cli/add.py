@@ -18,6 +18,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--allow-fixtures", action="store_true", help="pgperf may make its schema `pgperf` there"
     )
     parser.add_argument("--production", action="store_true", help="a run asks to type its name")
+    parser.add_argument(
+        "--agent", default="", metavar="NAME", help="the pgperf agent on its host, if it is another one"
+    )
 
 
 def run(options: dict[str, Any], out: OutputWrapper) -> None:
@@ -28,6 +31,7 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
         credential=f"alias:{alias}",
         production=options["production"],
         allow_fixtures=options["allow_fixtures"],
+        agent=options["agent"],
     )
     target = _target(alias)
     using = router.db_for_write(Database)

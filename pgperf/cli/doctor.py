@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, OutputWrapper
 from django.db import DatabaseError, connections, router
 from django.db.migrations.executor import MigrationExecutor
 
-from pgperf import credentials, fixtures, layers, rails, reader, sending
+from pgperf import credentials, fixtures, layers, rails, reader, runs, sending
 from pgperf.conf import get_settings
 from pgperf.exceptions import PgperfError
 from pgperf.models import Benchmark, Database, Run
@@ -150,10 +150,23 @@ def _database(database: Database) -> Iterator[Finding]:
             reachable.append(route)
         except PgperfError as error:
             yield Finding("problem", f"{database} · {name}", str(error))
+    if database.agent:
+        yield _agent(database)
     direct = next((route for route in reachable if not route.pooler), None)
     if direct:
         yield from _fixtures(database, direct)
         yield from _login(database, direct)
+
+
+def _agent(database: Database) -> Finding:
+    """Is somebody there to read the server's host?"""
+    subject = f"{database} · agent {database.agent}"
+    found = runs.live_agents(database.agent).first()
+    queue = sending.agent_queue(database.agent)
+    if found:
+        return Finding("ok", subject, f"{found.hostname}, queue {queue}")
+    command = f"on the database's host: {worker_command(queue)}"
+    return Finding("note", subject, "is not there: the server's processor time stays unknown", command)
 
 
 def _greeting(route: Route) -> str:

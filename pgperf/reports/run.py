@@ -80,9 +80,10 @@ def live_workers() -> list[Worker]:
     return list(runs.live_workers())
 
 
-def worker_command() -> str:
-    """The command that starts a worker for pgperf, as one would type it beside manage.py."""
-    return f"celery -A {_project()} worker --queues {get_settings().QUEUE} --pool prefork --concurrency 1"
+def worker_command(queue: str = "") -> str:
+    """The command that starts a worker for pgperf, as one would type it beside manage.py. `queue`: an agent's."""
+    queue = queue or get_settings().QUEUE
+    return f"celery -A {_project()} worker --queues {queue} --pool prefork --concurrency 1"
 
 
 def _hint(run: Run, workers: int) -> str:

@@ -9,7 +9,7 @@ CHART := pgperf/static/pgperf/vendor/chart.umd.js
 C_CLIENT := .build/pgperf-libpq
 SERVE ?= 1
 
-.PHONY: help demo test check matrix soak format up down clean build wheel messages venv system chromium clang
+.PHONY: help demo test check matrix soak format up down clean build wheel messages venv system chromium mariadb clang
 
 help:
 	@echo "make demo         take a query apart through the real worker, then serve the admin (SERVE=0: stop after the ladder)"
@@ -44,8 +44,8 @@ check: venv
 	$(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 	@! git grep -nIE '(^|[^A-Za-z0-9_./-])/(work|root)/[a-z.]' || { echo "paths of one machine in tracked files"; exit 1; }
 
-matrix: chromium build
-	$(PY) -m pytest -m registry tests/stranger
+matrix: chromium mariadb build
+	$(PY) -m pytest -m registry tests
 	$(PY) -m tests.matrix $(MATRIX_ARGS)
 
 soak: clang build
@@ -124,6 +124,11 @@ system:
 
 chromium:
 	$(call install,$(strip $(SYSTEM) $(call lacks,command -v chromium,chromium fonts-dejavu-core)))
+
+# Django's driver for it comes as source.
+mariadb:
+	$(call install,$(strip $(SYSTEM) $(call lacks,command -v mariadbd || test -x /usr/sbin/mariadbd,mariadb-server-core mariadb-client-core) \
+  $(call lacks,pkg-config --exists libmariadb,libmariadb-dev pkg-config)))
 
 # libFuzzer lies beside clang's own libraries.
 clang:

@@ -14,13 +14,14 @@ from example.stack.part import Part
 from tests.test_runs_sqlite import SCRIPT
 
 pytestmark = pytest.mark.registry
-NEEDS = "apt install mariadb-server-core mariadb-client-core libmariadb-dev"
+NEEDS = "apt install mariadb-server-core mariadb-client-core libmariadb-dev pkg-config"
+MARIADB = shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin") or ""
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Path]:
     """The socket of an empty MariaDB with a database named site; root needs no password."""
-    assert shutil.which("mariadbd"), NEEDS
+    assert MARIADB, NEEDS
     data, socket, log = tmp_path / "data", tmp_path / "mariadb.sock", tmp_path / "mariadb.log"
     account = "root" if os.getuid() == 0 else os.environ["USER"]
     make = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", f"--user={account}", "--skip-test-db"]
@@ -28,7 +29,7 @@ def server(tmp_path: Path) -> Iterator[Path]:
     words = [f"--datadir={data}", f"--socket={socket}", f"--user={account}", "--skip-networking"]
     part = Part(
         name="MariaDB",
-        argv=[str(shutil.which("mariadbd")), "--no-defaults", *words],
+        argv=[MARIADB, "--no-defaults", *words],
         log=log,
         answers=lambda part: "ready for connections" in part.log_since_start(),
     )

@@ -168,6 +168,36 @@ def test_a_database_without_the_extension(routes: dict[str, Route]) -> None:
     assert found["samples"] > 0 or "too busy" in found["notes"]["wait_events"]
 
 
+def test_a_server_that_always_counts(routes: dict[str, Route]) -> None:
+    """What pgperf itself asks is not in the counts; the C client's and the monitors' sessions begin with it on."""
+    parameters = {"pg_stat_statements.track": "top", "compute_query_id": "on"}
+    with Monitor(routes["socket"], "pgperf-t-owner") as monitor:
+        for name, value in parameters.items():
+            monitor.query(f"ALTER ROLE CURRENT_USER SET {name} = '{value}'")
+        try:
+            found = run(asked(ONE_ROW, "socket"), routes, Watcher())[0]
+        finally:
+            for name in parameters:
+                monitor.query(f"ALTER ROLE CURRENT_USER RESET {name}")
+    assert found["statements"] in (
+        {"calls_per_op": 1.0, "rows_per_op": 1.0, "as_expected": True},
+        {**found["statements"], "as_expected": None},  # another test's session of this login
+    )
+
+
+def test_behind_a_pooler_that_lends_its_connections(stack: dict[str, str]) -> None:
+    """A backend is known by the name that PgBouncer passes on; statements of one variant cannot be counted."""
+    parts = dict(part.split("=", 1) for part in stack["PGPERF_DSN_PGBOUNCER_TRANSACTION"].split())
+    login = {name: parts[name] for name in ("host", "dbname", "user", "password")}
+    lent = Route("lent", port=int(parts["port"]), pooler="transaction", **login)
+    found = run(asked(ONE_ROW, "lent", clients=(2,)), {"lent": lent}, Watcher())[0]
+    assert found["samples"] > 0 or "too busy" in found["notes"]["wait_events"]
+    assert 1.0 <= found["pooler"]["queries_per_op"] < 1.5  # it passes the name on by a statement of its own
+    assert found["pooler"]["pool_mode"] in ("transaction", None)
+    assert found["statements"] is None
+    assert "lends its connections" in found["notes"]["statements"]
+
+
 def test_a_login_that_may_not_have_its_statements_counted(
     routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch
 ) -> None:

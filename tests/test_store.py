@@ -56,7 +56,9 @@ def test_facts(run: Run) -> None:
     store.save_facts(run, {"server": {"version": "18", "load": math.nan}}, Timings(5, 1, 1, 0.5, 2))
     run.refresh_from_db()
     assert run.environment == {"server": {"version": "18", "load": None}}
-    assert run.timings == {"wall_s": 5, "startup_s": 1, "warm_up_s": 1, "pilot_s": 0.5, "slices_s": 2}
+    assert run.timings == {
+        "wall_s": 5, "startup_s": 1, "warm_up_s": 1, "pilot_s": 0.5, "slices_s": 2, "diagnosis_s": 0.0,
+    }  # fmt: skip
 
 
 def summary(**variant: Any) -> dict[str, Any]:

@@ -111,8 +111,11 @@ class Facts:
 
     @property
     def run_queue(self) -> float | None:
-        """Share of the time in run queues, also of what a server does after it has answered."""
-        return self.time.shares().get("run_queue")
+        """Share of the time in run queues, at least: of the roles whose waits are seen. What a server does after it has
+        answered is in the whole too."""
+        seen = [us for us in self.time.queue.values() if us is not None]
+        whole = max(self.time.response or 0.0, sum(us for us in self.time.parts().values() if us is not None))
+        return sum(seen) / whole if seen and whole else None
 
     def saturated(self) -> dict[str, float]:
         """Role -> utilisation of what it has used up; among those on one side the one that takes most of its time."""

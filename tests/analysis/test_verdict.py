@@ -127,6 +127,12 @@ def test_waiting_for_a_processor_that_others_use_is_a_disturbance() -> None:
     assert word(row(**(crowded | {"share": {"other": 0.0, "unattributed": 0.05}}))) == "disturbed"
 
 
+def test_a_disturbance_that_is_seen_is_one_whatever_else_is_not() -> None:
+    crowded = {"queue": {"client": 12.0, "server": None}, "share": {"other": 0.2}}
+    assert word(row(server=None, **crowded)) == "disturbed"
+    assert word(row(server=None, **(crowded | {"queue": {"client": 8.0, "server": None}}))) == "client_cpu"
+
+
 def test_clients_that_queue_for_their_own_processors_disturb_themselves_only() -> None:
     own = row(1320.0, client=165.0, server=21.0, clients=8, queue={"client": 1100.0}, share={"other": 0.2})
     assert word(own) == "client_cpu"

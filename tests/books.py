@@ -37,6 +37,8 @@ def books(row: VariantResult) -> dict[str, Any]:
             "client_voluntary": 1.0, "client_involuntary": 0.002, "pooler_voluntary": 2.0 if pooled(row) else 0.0,
             "pooler_involuntary": 0.0, "server_voluntary": 1.01, "server_involuntary": 0.004,
         },
+        "system_share": {"client": 0.2, "pooler": 0.7, "server": 0.5},
+        "server_host": None,
         "busiest": {
             "client": _share(row, "client_user") + _share(row, "client_sys"), "pooler": _share(row, "pooler"),
             "server": _share(row, "server"),

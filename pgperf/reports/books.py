@@ -1,6 +1,6 @@
 """Whose processor time an operation takes, and where its own time is spent, as charts and tables."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -22,8 +22,17 @@ _PART_COLOURS = {
 }
 
 
+#: What is a share in the books, not a number per operation.
+_SHARES = ("busiest", "system_share")
+
+Account = Mapping[str, Any]
+
+
 def cpu(variants: Sequence[VariantResult]) -> Chart:
-    """Processor time of one operation by who spent it, in the order of `throughput`'s bars. Unknown stays empty."""
+    """Processor time of one operation by who spent it, in the order of `throughput`'s bars. Unknown stays empty.
+
+    Those who do not serve it are left to the table: on a busy host they would dwarf it.
+    """
     shown = measured(variants)
     names = role_names()
     return {
@@ -37,7 +46,7 @@ def cpu(variants: Sequence[VariantResult]) -> Chart:
                 "colour": f"cpu-{role}",
                 "values": [v.cpu_us_per_op.get(role) for v in shown],
             }
-            for role in keys.CPU
+            for role in keys.SERVING
             if any(v.cpu_us_per_op.get(role) for v in shown)
         ],
         "whiskers": [],
@@ -84,16 +93,14 @@ def spent_table(variants: Sequence[VariantResult]) -> Table:
 
 def share_table(variants: Sequence[VariantResult]) -> Table:
     """Each role's share of all processors' time while a variant ran."""
-    shown = [variant for variant in variants if variant.books.get("share")]
-    shares = [variant.books["share"] for variant in shown]
-    names = role_names()
-    roles = [role for role in keys.SHARE if any(share.get(role) is not None for share in shares)]
-    columns = (_("Variant"), *(names[role] for role in roles))
-    rows = [
-        (head(label_text(row.label)), *(share_cell(share.get(role)) for role in roles))
-        for row, share in zip(shown, shares, strict=True)
-    ]
-    return Table(_share_caption(shown, roles), columns, rows, "shares")
+    shown = [(row, row.books) for row in variants if row.books.get("share")]
+    return _shares(shown, _("Shares of the host's processors"))
+
+
+def server_share_table(variants: Sequence[VariantResult]) -> Table:
+    """The same of the server's host, where that is another and has an agent."""
+    shown = [(row, row.books["server_host"]) for row in variants if row.books.get("server_host")]
+    return _shares(shown, _("Shares of the processors of the server's host"))
 
 
 def queue_table(variants: Sequence[VariantResult]) -> Table:
@@ -106,7 +113,7 @@ def queue_table(variants: Sequence[VariantResult]) -> Table:
         (
             head(label_text(row.label)),
             *(
-                share_cell(_nested(row, key)) if key[0] == "busiest" else number(_nested(row, key))
+                share_cell(_nested(row, key)) if key[0] in _SHARES else number(_nested(row, key))
                 for key in there
             ),
         )
@@ -161,13 +168,23 @@ def _part(own: dict[str, float | None], part: str) -> Cell:
     return number(own[part])
 
 
-def _share_caption(shown: Iterable[VariantResult], roles: Iterable[str]) -> str:
-    cpus = ", ".join(sorted({str(row.books.get("cpus") or _("unknown")) for row in shown}))
-    sources = ", ".join(sorted({str(row.books.get("source") or _("unknown")) for row in shown}))
-    text = _("Shares of the host's processors (%(cpus)s); read from: %(sources)s") % {
-        "cpus": cpus,
-        "sources": sources,
-    }
+def _shares(shown: Sequence[tuple[VariantResult, Account]], title: str) -> Table:
+    names = role_names()
+    shares = [account["share"] for _row, account in shown]
+    roles = [role for role in keys.SHARE if any(share.get(role) is not None for share in shares)]
+    rows = [
+        (head(label_text(row.label)), *(share_cell(account["share"].get(role)) for role in roles))
+        for row, account in shown
+    ]
+    caption = _share_caption(title, [account for _row, account in shown], roles)
+    return Table(caption, (_("Variant"), *(names[role] for role in roles)), rows, "shares")
+
+
+def _share_caption(title: str, accounts: Sequence[Account], roles: Sequence[str]) -> str:
+    cpus = listed(dict.fromkeys(str(account.get("cpus") or _("unknown")) for account in accounts), {})
+    sources = listed(dict.fromkeys(str(account.get("source") or _("agent")) for account in accounts), {})
+    about = {"title": title, "cpus": cpus, "sources": sources}
+    text = _("%(title)s (%(cpus)s); read from: %(sources)s") % about
     unseen = listed([role for role in keys.SHARE if role not in roles], role_names())
     return _("%s; not known here: %s") % (text, unseen) if unseen else text
 
@@ -183,6 +200,7 @@ def _queue_columns() -> dict[tuple[str, str], str]:
             for role in keys.WAIT
             for kind, text in kinds.items()
         },
+        **{("system_share", role): _("%s in the kernel") % names[role] for role in keys.WAIT},
         **{("busiest", role): _("busiest %s") % names[role] for role in keys.WAIT},
     }
 
@@ -193,5 +211,5 @@ def _nested(row: VariantResult, key: tuple[str, str]) -> float | None:
 
 
 def _known_sum(cpu_us: dict[str, float | None]) -> float | None:
-    known = [value for role in keys.CPU if (value := cpu_us.get(role)) is not None]
+    known = [value for role in keys.SERVING if (value := cpu_us.get(role)) is not None]
     return sum(known) if known else None

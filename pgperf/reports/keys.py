@@ -4,6 +4,8 @@ LATENCY = ("min", "mean", "stddev", "p50", "p90", "p95", "p99", "max")
 COLD = ("startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second")
 #: µs of processor time per operation by who spent it.
 CPU = ("client_user", "client_sys", "pooler", "server", "auxiliaries", "other", "unattributed")
+#: Those of them that serve the operation; the others take their time beside it.
+SERVING = CPU[:5]
 #: Shares of the host's processors over the time that was measured.
 SHARE = ("clients", "pooler", "server", "auxiliaries", "other", "unattributed", "iowait", "steal", "idle")
 WAIT = ("client", "pooler", "server")

@@ -177,12 +177,16 @@ def _speed(rows: Rows) -> Part:
         "throughput": speed.throughput(rows.variants),
         "cpu": books.cpu(rows.variants),
         "tables": [speed.throughput_table(rows.variants), books.cpu_table(rows.variants)],
-        "books": [
-            table
-            for table in (books.share_table(rows.variants), books.queue_table(rows.variants))
-            if table.rows
-        ],
+        "books": [table for table in _account_tables(rows) if table.rows],
     }
+
+
+def _account_tables(rows: Rows) -> list[Table]:
+    return [
+        books.share_table(rows.variants),
+        books.server_share_table(rows.variants),
+        books.queue_table(rows.variants),
+    ]
 
 
 def _latency(rows: Rows) -> Part:

@@ -59,22 +59,37 @@ def test_shares_name_the_host_and_what_nobody_knows(variants: list[VariantResult
     assert table.rows[0][-1].value == variants[0].books["share"]["idle"]
 
 
+def test_a_server_on_another_host_has_books_of_its_own(variants: list[VariantResult]) -> None:
+    assert books.server_share_table(variants).rows == []
+    far = {"cpus": 8, "elapsed_s": 6.0, "share": {"server": 0.25, "idle": 0.7, "clients": None}}
+    variants[0].books["server_host"] = far
+    table = books.server_share_table(variants)
+    assert table.caption.startswith(
+        "Shares of the processors of the server's host (8); read from: agent; not known"
+    )
+    assert [cell.text for cell in table.rows[0]] == ["libpq (C) · socket", "25.0 %", "70.0 %"]
+
+
 def test_waits_and_switches_that_nobody_counted_have_no_column(variants: list[VariantResult]) -> None:
     for variant in variants:
         variant.books["switches_per_op"] = {}
     table = books.queue_table(variants)
     assert table.columns == (
         "Variant", "client in the run queue, µs", "pooler in the run queue, µs", "server in the run queue, µs",
-        "busiest client", "busiest pooler", "busiest server",
+        "client in the kernel", "pooler in the kernel", "server in the kernel", "busiest client", "busiest pooler", "busiest server",
     )  # fmt: skip
     assert texts(table)[0][1:4] == ["1.40", "0.00", "1.10"]
 
 
-def test_every_role_of_the_processors_has_a_segment(variants: list[VariantResult]) -> None:
-    names = [series["name"] for series in books.cpu(variants)["series"]]
-    assert names == [
-        "client, user", "client, system", "pooler", "server", "server auxiliaries", "other processes", "unattributed",
+def test_those_who_serve_an_operation_are_drawn_and_the_others_are_in_the_table(
+    variants: list[VariantResult],
+) -> None:
+    chart = books.cpu(variants)
+    assert [series["name"] for series in chart["series"]] == [
+        "client, user", "client, system", "pooler", "server", "server auxiliaries",
     ]  # fmt: skip
+    assert chart["ends"][0] == "35.2"
+    assert books.cpu_table(variants).columns[-2:] == ("other processes, µs", "unattributed, µs")
 
 
 def test_a_run_without_books_has_no_chart_of_them() -> None:

@@ -45,14 +45,18 @@
         },
     };
 
-    /* dataset.intervals of a curve: [low, high] or null for each of its points. */
+    /* dataset.intervals of a curve: [low, high] or null for each of its points; cut off where the chart ends. */
     pgperf.spans = {
         id: "spans",
         beforeDatasetsDraw(chart) {
             const ctx = chart.ctx;
+            const area = chart.chartArea;
             ctx.save();
+            ctx.beginPath();
+            ctx.rect(area.left - CAP, area.top, area.width + 2 * CAP, area.height);
+            ctx.clip();
             chart.data.datasets.forEach((dataset) => {
-                ctx.strokeStyle = dataset.borderColor;
+                ctx.strokeStyle = pgperf.faded(dataset.borderColor, 0.6);
                 ctx.lineWidth = 1.5;
                 (dataset.intervals || []).forEach((interval, at) => {
                     if (interval) {

@@ -1,0 +1,158 @@
+"""The whole of it between two hosts: the site and its worker's work on one, PostgreSQL and the agent on the other.
+
+Neither sees the other's processes. The same run without the agent shows what is unknown then.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from example.stack import postgres, web
+from example.stack.part import PATIENCE_S, Part
+from example.stack.place import Place
+from example.stack.state import State
+from tests.hosts import Host, join, refusal
+
+REFUSAL = refusal()
+pytestmark = pytest.mark.skipif(bool(REFUSAL), reason=REFUSAL)
+NETWORK = "10.213.7"
+QUEUE = "pgperf-agent-db1"
+RUN = "run orm-overhead --quick --json --routes tcp --slice-ms 150"
+
+
+@dataclass
+class Site:
+    """A site whose database is on another host. `app` is where its commands run."""
+
+    app: Host
+    db: Host
+    environment: dict[str, str]
+    directory: Path
+
+    def manage(self, *words: str) -> str:
+        return self.app.run(sys.executable, "manage.py", *words, cwd=web.CHECKOUT, env=self.environment)
+
+    def measure(self, more: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.manage("pgperf", *f"{RUN} {more}".split()))
+        return found
+
+    def agent(self) -> Part:
+        argv = [
+            *web.worker(self.directory, {}).argv,
+            "-n",
+            "agent@db1",
+            f"--pidfile={self.directory}/agent.pid",
+        ]
+        argv[argv.index("-Q") + 1] = QUEUE
+        return Part(
+            name="agent",
+            argv=self.db.inside(*argv, cwd=web.CHECKOUT),
+            log=self.directory / "agent.log",
+            answers=lambda part: " ready." in part.log_since_start(),
+            polite=signal.SIGTERM,
+            env=self.environment,
+        )
+
+    def stop(self, agent: Part) -> None:
+        """By the process's number over there: what we started only entered that host."""
+        assert agent.process
+        self.db.run("kill", (self.directory / "agent.pid").read_text().strip())
+        agent.process.wait(PATIENCE_S)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    place, state = Place(tmp_path / "stack"), State()
+    place.prepare()
+    state.choose_ports(["postgres", "redis"])
+    try:
+        with Host() as app, Host() as db:
+            here, there = join(app, db, NETWORK)
+            _start_server(db, there, place, state)
+            _start_broker(app, here, state)
+            yield Site(app, db, _environment(here, there, place, state), tmp_path)
+    finally:
+        place.remove()
+
+
+def _start_server(db: Host, address: str, place: Place, state: State) -> None:
+    """PostgreSQL over there, listening on the cable; it ends with its host."""
+    part = postgres.part(place, state)
+    with (place.servers / "postgres" / "data" / "pg_hba.conf").open("a") as rules:
+        rules.write(f"host all all {NETWORK}.0/30 scram-sha-256\n")
+    argv = db.inside(
+        *part.argv, f"--listen_addresses={address}", cwd=place.servers, as_user=place.account.setpriv()
+    )
+    replace(part, argv=argv, account=None).start()
+    postgres.create_roles_and_database(place, state)
+
+
+def _start_broker(app: Host, address: str, state: State) -> None:
+    """Its settings come on stdin: passwords do not belong in an argv."""
+    settings = f"port {state.ports['redis']}\nbind {address}\nsave ''\nrequirepass {state.redis_password}\n"
+    broker = subprocess.Popen(
+        app.inside("redis-server", "-"), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
+    assert broker.stdin
+    broker.stdin.write(settings)
+    broker.stdin.close()
+
+
+def _environment(here: str, there: str, place: Place, state: State) -> dict[str, str]:
+    return {
+        **{key: value for key, value in os.environ.items() if not key.startswith(("PGPERF_", "DJANGO_"))},
+        "DJANGO_SETTINGS_MODULE": "example.settings",
+        "DJANGO_SECRET_KEY": state.django_secret_key,
+        "PGPERF_DB_HOST": there,
+        "PGPERF_DB_PORT": str(state.ports["postgres"]),
+        "PGPERF_DB_NAME": postgres.DATABASE,
+        "PGPERF_DB_USER": postgres.ROLE,
+        "PGPERF_DB_PASSWORD": state.site_password,
+        "PGPERF_REDIS_URL": f"redis://:{state.redis_password}@{here}:{state.ports['redis']}/0",
+    }
+
+
+def test_a_server_on_another_host_is_read_by_the_agent_there(site: Site) -> None:
+    site.manage("migrate", "--verbosity=0")
+    site.manage("pgperf", "add", "default", "--allow-fixtures", "--agent", "db1")
+    agent = site.agent()
+    agent.start()
+    told = site.measure("--layers psycopg2,psycopg --rounds 3 --blocks 2")
+
+    host = told["run"]["environment"]["server_host"]
+    assert (host["agent"], host["unknown"]) == ("agent@db1", None)
+    assert host["clock_error_us"] < 20_000
+    assert host["agent_cpu_percent"] < 5
+    assert "not on this machine" in told["run"]["environment"]["placement"]["note"]
+    for row in told["variants"]:
+        cpu = row["cpu_us_per_op"]
+        assert 5 < cpu["server"] < row["us_per_op"], row["label"]
+        assert cpu["auxiliaries"] is not None
+        assert 0 < row["books"]["busiest"]["server"] <= 1
+        there = row["books"]["server_host"]
+        assert there["cpus"] == psutil.cpu_count()
+        assert there["share"]["server"] > 0
+
+    site.stop(agent)
+    told = site.measure("--layers psycopg --rounds 1 --blocks 1 --diagnostic-ms 0")
+    assert QUEUE in told["run"]["environment"]["server_host"]["unknown"]
+    assert {row["cpu_us_per_op"]["server"] for row in told["variants"]} == {None}
+    assert all(row["cpu_us_per_op"]["client_user"] is not None for row in told["variants"])
+
+
+def test_nothing_is_left_of_a_host() -> None:
+    with Host() as host:
+        inner = subprocess.Popen(host.inside("sleep", "infinity"))
+        init = psutil.Process(host.init)
+        assert host.run("sh", "-c", "echo $$").strip().isdecimal()
+    assert inner.wait(10) != 0
+    assert not init.is_running()

@@ -1,0 +1,84 @@
+"""Two hosts on one machine: each has its own network and its own process ids, and a cable joins them.
+
+A host is the first process of its namespaces. When it is killed everything in it is gone, the cable too; and it is
+killed when whoever made it ends, whatever happens. So nothing has to be cleaned up.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+PROGRAMS = ("unshare", "nsenter", "ip", "setpriv")
+_PATIENCE_S = 300
+_INIT = ["sh", "-c", "echo ready; exec sleep infinity"]
+
+
+def refusal() -> str:
+    """Why this machine cannot make hosts; "" if it can."""
+    if os.geteuid() != 0:
+        return "making network namespaces takes root"
+    lacking = [name for name in PROGRAMS if not shutil.which(name)]
+    if lacking:
+        return f"{', '.join(lacking)} is not installed"
+    tried = subprocess.run(
+        ["unshare", "--net", "--pid", "--mount-proc", "--fork", "true"], check=False, capture_output=True
+    )
+    return "" if tried.returncode == 0 else f"unshare: {tried.stderr.decode().strip()}"
+
+
+class Host:
+    """A host of its own while the context lasts. Commands are run in it by `inside`."""
+
+    def __enter__(self) -> Self:
+        spaces = ["unshare", "--net", "--pid", "--mount-proc", "--fork", "--kill-child=SIGKILL"]
+        self._outer = subprocess.Popen(
+            ["setpriv", "--pdeathsig=KILL", *spaces, *_INIT],
+            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        assert self._outer.stdout
+        assert self._outer.stdout.readline() == b"ready\n"
+        (self.init,) = (child.pid for child in psutil.Process(self._outer.pid).children())
+        self.run("ip", "link", "set", "lo", "up")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pidfd = os.pidfd_open(self.init)
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        self._outer.communicate()
+        os.close(pidfd)
+
+    def inside(self, *argv: str, cwd: Path = Path("/"), as_user: Sequence[str] = ()) -> list[str]:
+        """The command that runs `argv` in this host. `as_user`: options of setpriv."""
+        enter = ["nsenter", f"--target={self.init}", "--net", "--pid", "--mount", "env", f"--chdir={cwd}"]
+        return [*enter, *(["setpriv", *as_user] if as_user else []), *argv]
+
+    def run(self, *argv: str, cwd: Path = Path("/"), env: Mapping[str, str] | None = None) -> str:
+        """Run it to its end; what it printed. Raises CalledProcessError, its words on our stderr."""
+        done = subprocess.run(
+            self.inside(*argv, cwd=cwd),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            env=env,
+            timeout=_PATIENCE_S,
+        )
+        return done.stdout
+
+
+def join(one: Host, other: Host, network: str) -> tuple[str, str]:
+    """Lay a cable between them; their addresses, NETWORK.1 and NETWORK.2."""
+    cable = ["ip", "link", "add", "cable", "netns", str(one.init), "type", "veth", "peer", "name", "cable"]
+    subprocess.run([*cable, "netns", str(other.init)], check=True)
+    addresses = (f"{network}.1", f"{network}.2")
+    for host, address in zip((one, other), addresses, strict=True):
+        host.run("ip", "address", "add", f"{address}/30", "dev", "cable")
+        host.run("ip", "link", "set", "cable", "up")
+    return addresses

@@ -66,6 +66,36 @@ def test_the_orm_is_no_bottleneck_where_no_verdict_says_so() -> None:
     assert words(run, several())[0] == QUALIFIED
 
 
+@pytest.mark.parametrize("word", ["disturbed", "unknown", None])
+def test_what_was_disturbed_answers_nothing(word: str | None) -> None:
+    one, many = single(*ALL), several(verdict={"word": word})
+    for each in one["variants"]:
+        each["verdict"] = {"word": word}
+    found = words(one, many)
+    assert (found[0], found[3], found[4]) == (UNKNOWN, UNKNOWN, UNKNOWN)
+
+
+def test_what_is_not_certain_answers_nothing() -> None:
+    one = single(*ALL)
+    for each in one["comparisons"]:
+        each |= {"low": 0.01 * each["ratio"], "high": 9 * each["ratio"]}
+    found = words(one, several())
+    assert (found[1], found[2]) == (UNKNOWN, UNKNOWN)
+
+
+def test_local_and_far_alike_refute_the_network() -> None:
+    one = single(*ALL)
+    for each in one["comparisons"]:
+        if "socket" in each["variant"] or "distance" in each["variant"]:
+            turned = 1.1 if "socket" in each["variant"] else 0.9
+            each |= {"ratio": turned, "low": turned - 0.01, "high": turned + 0.01}
+    assert words(one, several())[2] == REFUTED
+
+
+def test_without_both_hosts_nothing_is_said_of_the_pooler() -> None:
+    assert words(single("tcp", "socket"), several())[1] == UNKNOWN
+
+
 def test_a_pooler_that_is_never_busy_does_not_saturate() -> None:
     assert words(single(*ALL), several(books=None))[1] == QUALIFIED
 
@@ -86,7 +116,8 @@ def test_without_a_distance_the_local_socket_still_answers() -> None:
 
 
 def test_what_was_not_measured_is_unknown_and_missing() -> None:
-    one, many = single("tcp"), {"variants": [], "comparisons": []}
+    one = single("tcp")
+    many: dict[str, Any] = {"variants": [], "comparisons": []}
     assert words(one, many) == [UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, QUALIFIED]
     assert len(missing(one, many, published_a.CASES)) == 4 + len(published_a.CASES)
     assert missing(single(*ALL), several(), published_a.CASES) == []

@@ -7,13 +7,13 @@ edge is not seen.
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
 from pgperf.runner import cpu
 from pgperf.runner.cpu import Life
-from pgperf.runner.host import Host
+from pgperf.runner.host import Counters, Host
 
 Lives = Mapping[int, Life]
 
@@ -28,25 +28,39 @@ class Census:
         self, host: Host, ours: Iterable[int], everybody: Callable[[], Iterable[int]] = psutil.pids
     ) -> None:
         self._machine, self._ours, self._everybody = host, {*ours, os.getpid()}, everybody
-        self._lives = self._read()
-        self._host = host.read()
+        self._look = self._looked()
 
     def close(self) -> dict[str, Any]:
         """`cpus`, `source`; ns of the stretch: `elapsed_ns`, `host_ns`, `ours_ns`, `others_ns`. None is unknown."""
-        stretch = self._machine.between(self._host, self._machine.read())
-        lives = self._read()
+        before, after = self._look, self._looked()
+        stretches = [self._machine.between(*pair) for pair in zip(before.hosts, after.hosts, strict=True)]
+        others = after.lives.keys() - self._ours
         return {
             "cpus": self._machine.cpus,
             "source": self._machine.source,
-            "elapsed_ns": stretch.elapsed_ns,
-            "host_ns": stretch.busy_ns,
-            "ours_ns": _spent(self._lives, lives, self._ours),
-            "others_ns": _spent(self._lives, lives, lives.keys() - self._ours)
-            + _ended(self._lives, lives, self._ours),
+            "elapsed_ns": _mean(stretch.elapsed_ns for stretch in stretches),
+            "host_ns": _mean(stretch.busy_ns for stretch in stretches),
+            "ours_ns": _spent(before.lives, after.lives, self._ours),
+            "others_ns": _spent(before.lives, after.lives, others)
+            + _ended(before.lives, after.lives, self._ours),
         }
 
-    def _read(self) -> Lives:
-        return {pid: life for pid in self._everybody() if (life := cpu.life(pid))}
+    def _looked(self) -> "_Look":
+        first = self._machine.read()
+        lives = {pid: life for pid in self._everybody() if (life := cpu.life(pid))}
+        return _Look(lives, (first, self._machine.read()))
+
+
+class _Look(NamedTuple):
+    """All processes, and the host before and after they were read: on the average at the same time."""
+
+    lives: Lives
+    hosts: tuple[Counters, Counters]
+
+
+def _mean(values: Iterable[int | None]) -> int | None:
+    known = list(values)
+    return None if None in known else round(sum(value or 0 for value in known) / len(known))
 
 
 def _spent(before: Lives, after: Lives, whose: Iterable[int]) -> int:

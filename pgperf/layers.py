@@ -127,11 +127,6 @@ def needs_site(layer: str) -> bool:
     return LAYERS[layer].program == "django_client"
 
 
-def calls_orm(layer: str) -> bool:
-    """Does the layer call the workload's ORM callable, where the others run its statements?"""
-    return layer.startswith("django_orm")
-
-
 def may_run_elsewhere(layer: str) -> bool:
     """Is it a driver alone that the layer measures, so that any Python with that driver will do?"""
     return bool(LAYERS[layer].modules) and not needs_site(layer)

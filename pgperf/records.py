@@ -19,6 +19,11 @@ CONNECTS = ("persistent",)
 CAPTURES = "captures"
 
 
+def calls_orm(layer: str) -> bool:
+    """Does the layer call the workload's ORM callable, where the others run its statements?"""
+    return layer.startswith("django_orm")
+
+
 @dataclass(frozen=True)
 class Route:
     """One way to a database, with everything a client needs to log in. Lives in the worker's memory only."""

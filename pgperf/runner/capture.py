@@ -19,7 +19,7 @@ from uuid import UUID
 from pgperf import layers, sql, wire
 from pgperf.exceptions import ClientFailed, InvalidDefinition
 from pgperf.masking import Effect, effect, masked
-from pgperf.records import Definition, Route, Variant, Workload
+from pgperf.records import Definition, Route, Variant, Workload, calls_orm
 from pgperf.runner import group, launch
 from pgperf.runner.frames import Executed
 from pgperf.runner.plan import below_orm, of_workload
@@ -238,11 +238,7 @@ def _from_binary(value: bytes, oid: int) -> str:
 def _lower(definition: Definition, skipped: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for layer in definition.layers:
         for mode in definition.modes:
-            if (
-                layer != "fake"
-                and not layers.calls_orm(layer)
-                and not {layer, f"{layer}/{mode}"} & set(skipped)
-            ):
+            if layer != "fake" and not calls_orm(layer) and not {layer, f"{layer}/{mode}"} & set(skipped):
                 yield layer, mode
 
 

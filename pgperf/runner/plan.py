@@ -7,8 +7,8 @@ from functools import partial
 from itertools import pairwise, product
 
 from pgperf.exceptions import InvalidDefinition
-from pgperf.layers import LAYERS, calls_orm
-from pgperf.records import CONNECTS, Cohort, Definition, Plan, Variant
+from pgperf.layers import LAYERS
+from pgperf.records import CONNECTS, Cohort, Definition, Plan, Variant, calls_orm
 
 #: Variants that stand by together. The whole of `orm-overhead` fits, so that all of it is compared directly.
 COHORT_SIZE = 18

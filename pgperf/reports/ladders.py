@@ -7,14 +7,17 @@ from django.utils.translation import gettext as _
 
 from pgperf.reports import figures
 from pgperf.reports.chart import Chart
-from pgperf.reports.names import colour, layer_title, place_of
+from pgperf.reports.names import clients_title, colour, layer_title, place_of
 from pgperf.reports.table import Cell, Table, head, number, words
 
 Ladder = dict[str, Any]
 
 
-def time_split(ladders: Sequence[Ladder]) -> Chart:
-    """Where a query's time goes: one bar per ladder, one segment per layer, µs per operation."""
+def time_split(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> Chart:
+    """Where a query's time goes: one bar per ladder, one segment per layer, µs per operation.
+
+    `among`: all ladders of the run where these are some of them, so that titles tell them apart.
+    """
     parts = dict.fromkeys(place_of(step["layer"]) for ladder in ladders for step in ladder["steps"])
     return {
         "kind": "stack",
@@ -22,7 +25,7 @@ def time_split(ladders: Sequence[Ladder]) -> Chart:
             "Time per operation, split by layer, for each route. The tables of the ladder have the numbers."
         ),
         "axis": _("µs per operation"),
-        "rows": [_lines(ladder_title(ladder, ladders)) for ladder in ladders],
+        "rows": [_lines(ladder_title(ladder, among or ladders)) for ladder in ladders],
         "series": [_split_series(part, ladders) for part in sorted(parts, key=_height)],
         "whiskers": [_whisker(ladder["steps"][-1]) for ladder in ladders],
         "ends": [_("%s µs") % figures.number(ladder["steps"][-1]["us"]) for ladder in ladders],
@@ -30,17 +33,17 @@ def time_split(ladders: Sequence[Ladder]) -> Chart:
     }
 
 
-def ladder_chart(ladder: Ladder, ladders: Sequence[Ladder]) -> Chart:
+def ladder_chart(ladder: Ladder, ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> Chart:
     """One ladder as a staircase: each rung stands on the one below, side rungs on the first.
 
-    `stands_on` is the index of the rung below (-1: the ground). All ladders of a run share one scale.
+    `stands_on` is the index of the rung below (-1: the ground). All `ladders` share one scale; `among` as above.
     """
     rungs = [*ladder["steps"], *side_rungs(ladder)]
     climbed = len(ladder["steps"])
     return {
         "kind": "ladder",
         "label": _("Ladder of %s: time per operation of each layer. The table below has the numbers.")
-        % ladder_title(ladder, ladders),
+        % ladder_title(ladder, among or ladders),
         "axis": _("µs per operation"),
         "rows": [rung_lines(rung, beside=index >= climbed) for index, rung in enumerate(rungs)],
         "stands_on": [index - 1 if index < climbed else 0 for index in range(len(rungs))],
@@ -81,24 +84,23 @@ def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
     return Table(_("The ladder of %s") % ladder_title(ladder, ladders), columns, rows, "ladder")
 
 
-def headlines(ladders: Sequence[Ladder]) -> list[str]:
+def headlines(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> list[str]:
     """Each ladder in one sentence."""
-    return [_headline(ladder, ladders) for ladder in ladders if len(ladder["steps"]) > 1]
+    return [_headline(ladder, among or ladders) for ladder in ladders if len(ladder["steps"]) > 1]
 
 
 def ladder_title(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
     """The route, and whatever else tells this ladder from the run's others."""
-    parts = [ladder["route"]]
-    for key, text in (
-        ("workload", "%s"),
-        ("mode", "%s"),
-        ("clients", _("%s clients")),
-        ("placement", "%s"),
-        ("driver", "%s"),
-    ):
-        if len({str(other.get(key)) for other in ladders}) > 1:
-            parts.append(text % ladder.get(key))
-    return " · ".join(parts)
+    told = [
+        key
+        for key in ("workload", "mode", "clients", "placement", "driver")
+        if len({str(other.get(key)) for other in ladders}) > 1
+    ]
+    return " · ".join([ladder["route"], *(_told(ladder, key) for key in told)])
+
+
+def _told(ladder: Ladder, key: str) -> str:
+    return clients_title(ladder["clients"]) if key == "clients" else str(ladder.get(key))
 
 
 def _lines(title: str) -> list[str]:

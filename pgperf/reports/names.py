@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from pgperf.layers import LAYERS
 from pgperf.models import VariantResult
@@ -56,6 +57,10 @@ def measured(variants: Sequence[VariantResult]) -> list[VariantResult]:
 def listed(values: Iterable[str], names: dict[str, str]) -> str:
     """The people's names of some keys, in one line."""
     return ", ".join(names.get(value, value) for value in values)
+
+
+def clients_title(count: int) -> str:
+    return ngettext("%d client", "%d clients", count) % count
 
 
 def role_names() -> dict[str, str]:

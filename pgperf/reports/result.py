@@ -125,9 +125,9 @@ def _layers(rows: Rows) -> Part:
         return {}
     first = [ladder for ladder in rows.ladders if ladder["clients"] == rows.ladders[0]["clients"]]
     return {
-        "headlines": ladders.headlines(first),
+        "headlines": ladders.headlines(first, rows.ladders),
         "saved": comparisons.workload_headlines(rows.comparisons),
-        "chart": ladders.time_split(first),
+        "chart": ladders.time_split(first, rows.ladders),
     }
 
 
@@ -140,15 +140,15 @@ def _ladder(rows: Rows) -> Part:
     """The ladders by number of clients, each number with a scale of its own."""
     counts = dict.fromkeys(ladder["clients"] for ladder in rows.ladders)
     alike = {count: [ladder for ladder in rows.ladders if ladder["clients"] == count] for count in counts}
-    return {"groups": [(count, _rungs(own)) for count, own in alike.items()]} if counts else {}
+    return {"groups": [(count, _rungs(own, rows.ladders)) for count, own in alike.items()]} if counts else {}
 
 
-def _rungs(alike: Sequence[ladders.Ladder]) -> list[Rungs]:
+def _rungs(alike: Sequence[ladders.Ladder], among: Sequence[ladders.Ladder]) -> list[Rungs]:
     return [
         Rungs(
-            ladders.ladder_title(ladder, alike),
-            ladders.ladder_chart(ladder, alike),
-            ladders.ladder_table(ladder, alike),
+            ladders.ladder_title(ladder, among),
+            ladders.ladder_chart(ladder, alike, among),
+            ladders.ladder_table(ladder, among),
         )
         for ladder in alike
     ]

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from pgperf.analysis.verdict import LIKELY, WORDS
 from pgperf.models import VariantResult
 from pgperf.reports import figures
-from pgperf.reports.names import label_text, measured, role_names
+from pgperf.reports.names import clients_title, label_text, measured, role_names
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ def _broken(row: VariantResult) -> Iterator[str]:
     checks = row.verdict.get("checks") or {}
     little = checks.get("little") or {}
     if little.get("holds") is False:
-        yield _("Little's law: %(clients)s clients, of whom throughput and time account for %(found)s") % {
-            "clients": figures.whole(little.get("clients")),
+        yield _("Little's law: %(clients)s, of whom throughput and time account for %(found)s") % {
+            "clients": clients_title(row.clients),
             "found": figures.number(little.get("accounted")),
         }
     for role, check in (checks.get("utilisation") or {}).items():

@@ -76,7 +76,8 @@ def test_waits_and_switches_that_nobody_counted_have_no_column(variants: list[Va
     table = books.queue_table(variants)
     assert table.columns == (
         "Variant", "client in the run queue, µs", "pooler in the run queue, µs", "server in the run queue, µs",
-        "client in the kernel", "pooler in the kernel", "server in the kernel", "busiest client", "busiest pooler", "busiest server",
+        "client in the kernel", "pooler in the kernel", "server in the kernel", "busiest client",
+        "busiest pooler", "busiest server",
     )  # fmt: skip
     assert texts(table)[0][1:4] == ["1.40", "0.00", "1.10"]
 

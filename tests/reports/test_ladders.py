@@ -53,7 +53,7 @@ def test_a_very_long_whisker_does_not_flatten_the_bars(run: Run) -> None:
 def test_a_ladder_s_title_says_what_tells_it_apart() -> None:
     one = {"route": "tcp", "mode": "simple", "clients": 1, "placement": "apart"}
     assert ladders.ladder_title(one, [one]) == "tcp"
-    assert ladders.ladder_title(one, [one, one | {"clients": 8}]) == "tcp · 1 clients"
+    assert ladders.ladder_title(one, [one, one | {"clients": 8}]) == "tcp · 1 client"
     assert ladders.ladder_title(one, [one, one | {"mode": "prepared"}]) == "tcp · simple"
 
 

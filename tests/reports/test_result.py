@@ -50,7 +50,8 @@ def test_more_clients_have_curves_and_ladders_of_their_own() -> None:
     assert layers is not None
     assert len(scaling["cpu"]) == 2 * 3
     assert [(count, len(rungs)) for count, rungs in ladder["groups"]] == [(count, 3) for count in CLIENTS]
-    assert len(layers["chart"]["rows"]) == 3
+    assert layers["chart"]["rows"] == [["socket", "1 client"], ["tcp", "1 client"], ["pgbouncer", "1 client"]]
+    assert ladder["groups"][1][1][0].title == "socket · 2 clients"
     scales = {count: rungs[0].chart["max"] for count, rungs in ladder["groups"]}
     assert scales[32] > 10 * scales[1]
 

@@ -66,7 +66,7 @@ def test_laws_that_fail_are_told_with_their_numbers(variants: list[VariantResult
     variants[0].verdict["checks"] = checks(variants[0], holds=False)
     little, utilisation = verdicts.broken_laws(variants)
     assert little == (
-        "libpq (C) · socket: Little's law: 1 clients, of whom throughput and time account for 0.80"
+        "libpq (C) · socket: Little's law: 1 client, of whom throughput and time account for 0.80"
     )  # fmt: skip
     assert utilisation.startswith("libpq (C) · socket: utilisation law, server: ")
 

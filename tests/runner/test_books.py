@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -126,3 +127,19 @@ def test_the_servers_part_is_seen(routes: dict[str, Route], route: str) -> None:
             assert (piece.pooler_ns > 0) is (route == "pgbouncer")
             parts = piece.client_ns + piece.server_ns + piece.pooler_ns + piece.auxiliary_ns + piece.runner_ns
             assert parts <= 1.1 * piece.host_ns
+
+
+def test_a_pooler_that_lends_connections_lends_them_to_whoever_works(
+    routes: dict[str, Route], stack: dict[str, str]
+) -> None:
+    """Whose name a server connection has is whose transaction was the last: it is each variant's in its slices."""
+    port = int(stack["PGPERF_PGBOUNCER_TRANSACTION_PORT"])
+    lending = replace(routes["pgbouncer"], name="lending", port=port, pooler="transaction")
+    what = definition(layers=("psycopg",), routes=("socket", "lending"), rounds=2, window_ms=20)
+    blocks = [
+        block for block in measured(what, {**routes, "lending": lending}) if block.variant.route == "lending"
+    ]
+    assert len(blocks) == 2  # the variant and its control, which share what the pooler has
+    for piece in [piece for block in blocks for piece in block.slices]:
+        assert piece.server_ns > 0
+        assert piece.pooler_ns > 0

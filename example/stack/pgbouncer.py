@@ -57,7 +57,7 @@ max_client_conn = {clients}
 default_pool_size = {size}
 server_login_retry = 1
 ignore_startup_parameters = extra_float_digits
-stats_users = {role}
+stats_users = {readers}
 log_connections = 0
 log_disconnections = 0
 """
@@ -77,7 +77,7 @@ def part(place: Place, state: State, name: str = "pgbouncer") -> Part:
         mode=pooling.mode,
         clients=MAX_CLIENTS,
         size=pooling.size,
-        role=ROLE,
+        readers=f"{ROLE}, {READER}",
     )
     configuration = place.secret_file(directory / "pgbouncer.ini", text)
     return Part(

@@ -15,10 +15,16 @@ from pgperf.models import Database, Target
 from pgperf.transfer.resources import DatabaseResource
 
 
-class TargetInline(admin.TabularInline):
+class TargetInline(admin.StackedInline):
+    """Where and how, then who: as many fields as these make no table that a window holds."""
+
     model = Target
     extra = 0
-    fields = ("route", "host", "port", "sslmode", "sslrootcert", "pooler", "user", "credential", "enabled")
+    fields = (
+        ("route", "host", "port", "enabled"),
+        ("pooler", "sslmode", "sslrootcert"),
+        ("user", "credential"),
+    )
 
 
 class DatabaseAdmin(DefinitionAdmin):

@@ -9,7 +9,7 @@ from pgperf.analysis.spent import PARTS
 from pgperf.models import VariantResult
 from pgperf.reports import figures, keys
 from pgperf.reports.chart import Chart
-from pgperf.reports.names import label_text, listed, measured, role_names, variant_lines
+from pgperf.reports.names import label_text, lacking, measured, role_names, variant_lines
 from pgperf.reports.run import time_us_per_op
 from pgperf.reports.table import Cell, Table, head, number, words
 
@@ -64,9 +64,7 @@ def cpu_table(variants: Sequence[VariantResult]) -> Table:
         for variant in variants
     ]
     asked = [role for role in keys.CPU if any(role in v.cpu_us_per_op for v in variants)]
-    unseen = listed([role for role in asked if role not in roles], names)
-    caption = _("Processor time per operation")
-    return Table(_("%s; not known here: %s") % (caption, unseen) if unseen else caption, columns, rows, "cpu")
+    return Table(lacking(_("Processor time per operation"), asked, roles), columns, rows, "cpu")
 
 
 def spent(variants: Sequence[VariantResult]) -> list[tuple[int, Chart]]:
@@ -181,12 +179,10 @@ def _shares(shown: Sequence[tuple[VariantResult, Account]], title: str) -> Table
 
 
 def _share_caption(title: str, accounts: Sequence[Account], roles: Sequence[str]) -> str:
-    cpus = listed(dict.fromkeys(str(account.get("cpus") or _("unknown")) for account in accounts), {})
-    sources = listed(dict.fromkeys(str(account.get("source") or _("agent")) for account in accounts), {})
+    cpus = ", ".join(dict.fromkeys(str(account.get("cpus") or _("unknown")) for account in accounts))
+    sources = ", ".join(dict.fromkeys(str(account.get("source") or _("agent")) for account in accounts))
     about = {"title": title, "cpus": cpus, "sources": sources}
-    text = _("%(title)s (%(cpus)s); read from: %(sources)s") % about
-    unseen = listed([role for role in keys.SHARE if role not in roles], role_names())
-    return _("%s; not known here: %s") % (text, unseen) if unseen else text
+    return lacking(_("%(title)s (%(cpus)s); read from: %(sources)s") % about, keys.SHARE, roles)
 
 
 def _queue_columns() -> dict[tuple[str, str], str]:

@@ -12,7 +12,7 @@ from pgperf.models import VariantResult
 from pgperf.reports import figures, keys
 from pgperf.reports.books import share_cell
 from pgperf.reports.chart import Chart
-from pgperf.reports.names import label_text, listed, measured, role_names
+from pgperf.reports.names import label_text, lacking, measured, role_names
 from pgperf.reports.scaling import SHOWN, percents, whole
 from pgperf.reports.table import Cell, Table, count, head, number, words
 
@@ -76,22 +76,26 @@ def timeline_table(line: Timeline) -> Table:
         )
         for at in range(0, len(seconds), step)
     ]
-    unseen = listed([role for role in keys.SHARE if role not in there], names)
-    caption = _("Shares of the host's processors while the run measured")
-    caption = _("%s; not known here: %s") % (caption, unseen) if unseen else caption
+    caption = lacking(_("Shares of the host's processors while the run measured"), keys.SHARE, there)
     return Table(caption, (_("Seconds"), *(names[role] for role in there)), rows, "timeline")
 
 
 def host_table(variants: Sequence[VariantResult]) -> Table:
     """The host's line of top for each variant: % of all processors' time, and the load averages."""
-    shown = _with_top(variants)
-    rows = [
-        (head(label_text(row.label)), *(number((row.top.get("host") or {}).get(key)) for key in keys.HOST))
-        for row in shown
-    ]
+    rows = [cells for row in _with_top(variants) for cells in _host_lines(row)]
     loads = (_("load, 1 min"), _("load, 5 min"), _("load, 15 min"))
     columns = (_("Variant"), *(f"{key}, %" for key in keys.HOST[:-3]), *loads)
     return Table(_("The host, as top shows it"), columns, rows, "top")
+
+
+def _host_lines(row: VariantResult) -> Iterator[tuple[Cell, ...]]:
+    """The load host's, and the server's where that is another and its agent looked."""
+    title = label_text(row.label)
+    lines = {title: row.top.get("host") or {}}
+    if far := row.top.get("server_host"):
+        lines[_("%s, the server's host") % title] = far.get("host") or {}
+    for name, line in lines.items():
+        yield (head(name), *(number(line.get(key)) for key in keys.HOST))
 
 
 def role_table(variants: Sequence[VariantResult]) -> Table:

@@ -54,9 +54,13 @@ def measured(variants: Sequence[VariantResult]) -> list[VariantResult]:
     return [variant for variant in variants if not variant.copy]
 
 
-def listed(values: Iterable[str], names: dict[str, str]) -> str:
-    """The people's names of some keys, in one line."""
-    return ", ".join(names.get(value, value) for value in values)
+def lacking(caption: str, asked: Iterable[str], known: Iterable[str]) -> str:
+    """A table's caption with the roles of which nothing is known, if there are any."""
+    names, there = role_names(), set(known)
+    unseen = ", ".join(names[role] for role in asked if role not in there)
+    if not unseen:
+        return caption
+    return _("%(caption)s; not known here: %(roles)s") % {"caption": caption, "roles": unseen}
 
 
 def clients_title(count: int) -> str:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from pgperf import wire
-from pgperf.exceptions import ClientFailed, LayerUnavailable
+from pgperf.exceptions import ClientFailed, LayerUnavailable, ProtocolError
 from pgperf.records import Route
 from pgperf.runner import activity, statements, top
 from pgperf.runner.activity import Sight
@@ -69,10 +69,12 @@ class Instruments:
             return None
         try:
             return question()
-        except (ClientFailed, LayerUnavailable) as error:
+        except (ClientFailed, LayerUnavailable, ProtocolError) as error:
             self.notes[instrument] = str(error)
-            self._close(instrument)
-            return None
+        except (LookupError, ValueError):
+            self.notes[instrument] = f"{instrument}: its answer is none that this version of pgperf knows"
+        self._close(instrument)
+        return None
 
     def monitor(self, instrument: str) -> Monitor:
         """A connection for that alone, over the most direct route: what it must not do takes down nothing else."""
@@ -147,6 +149,7 @@ class _Examination:
     def run(self, request: wire.Slice) -> Findings:
         counted = self._count() if self._counting() else None
         totals = self._totals()
+        self._get_ready()
         processes = top.Snapshot.take(self._roles())
         begin = time.monotonic()
         ops = self._work(armed(self._group, request))
@@ -161,6 +164,10 @@ class _Examination:
             "statements": self._statements(counted),
         }
         return Findings({**found, "notes": self._all_notes(found)}, used)
+
+    def _get_ready(self) -> None:
+        """Connecting takes longer than a short slice lasts."""
+        self._instruments.ask("activity", lambda: self._instruments.monitor("activity"))
 
     def _work(self, request: wire.Slice) -> int:
         """The slice; operations of its lead-in and window together."""

@@ -232,6 +232,8 @@ def test_an_instrument_that_fails_is_asked_no_more(routes: dict[str, Route]) -> 
         assert "division by zero" in instruments.notes["activity"]
         assert instruments.ask("activity", lambda: pytest.fail("asked again")) is None
         assert instruments.statements().track == "none"
+        assert instruments.ask("pooler", lambda: {"another pooler": 1}["total_query_count"]) is None
+        assert instruments.notes["pooler"] == "pooler: its answer is none that this version of pgperf knows"
 
 
 def test_backends_are_seen_doing_what_they_do(routes: dict[str, Route]) -> None:

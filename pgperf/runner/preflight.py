@@ -10,7 +10,7 @@ from pgperf.runner.plan import make_plan, sharing
 #: Rough megabytes of one client, its part of shared pages counted, and seconds to start one alone; predictions only.
 _MEGABYTES = {"libpq": 2, "fake": 20, "psycopg2": 30, "psycopg": 40}
 _START_SECONDS = {"libpq": 0.02, "fake": 0.08, "psycopg2": 0.1, "psycopg": 0.2}
-_DJANGO_MEGABYTES, _DJANGO_START_SECONDS = 60, 0.5
+_DJANGO_MEGABYTES, _DJANGO_START_SECONDS = 50, 0.4
 _ASSUMED_WINDOW_MS = 50
 _ARMING_S, _ARMING_EACH_S = 0.025, 0.001  # several clients that begin together, and each of them
 #: Of the memory that is free, what the clients may take.

@@ -17,7 +17,7 @@ from pgperf.models import Run
 from pgperf.patience import renew
 from pgperf.runner.clocks import Offset
 from pgperf.runner.readings import Readings
-from pgperf.runner.remote import Address, Order, Pooler, Seen
+from pgperf.runner.remote import Address, Order, Pooler, Process, Seen
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +92,8 @@ class Owner:
         between = Offset.over(first, self._clock(answer))
         readings = Readings.unpack(answer.readings).on_clock(between)
         self._remember(between, float(answer.data["share"]))
-        return Seen(readings, between.error_ns, self._poolers, int(self._facts["processors"]))
+        processes = {pid: Process(name, rss_bytes) for pid, name, rss_bytes in answer.data["processes"]}
+        return Seen(readings, between.error_ns, self._poolers, int(self._facts["processors"]), processes)
 
     def _remember(self, between: Offset, share: float) -> None:
         """The worst of all blocks."""

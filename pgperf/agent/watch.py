@@ -16,7 +16,7 @@ import psutil
 from pgperf.agent import clock, rows
 from pgperf.conf import get_settings
 from pgperf.patience import patiently
-from pgperf.runner import cpu, sampling
+from pgperf.runner import cpu, sampling, top
 from pgperf.runner.host import Host
 from pgperf.runner.readings import run_of
 from pgperf.runner.remote import Address, Order, Pooler
@@ -49,6 +49,7 @@ class _Watch:
         self._ordered_s = 0.0
         self._sampler: Sampler | None = None
         self._began_s = 0.0
+        self._pids: list[int] = []
 
     def serve(self) -> None:
         """Returns when the run is over or silent; the reading ends with it, whatever happens."""
@@ -76,10 +77,12 @@ class _Watch:
         sessions = Sessions.of(order.sessions)
         poolers = _poolers(order, sessions)
         backends = {*order.backends, *(pid for pooler in poolers.values() for pid in pooler.backends)}
-        meters = sampling.meters(sessions, backends, {pooler.pid for pooler in poolers.values()})
+        pooler_pids = {pooler.pid for pooler in poolers.values()}
+        meters = sampling.meters(sessions, backends, pooler_pids)
         self._sampler, self._began_s = Sampler(meters), time.monotonic()
         self._sampler.start()
         here = {name for meter in meters for name in meter.names}
+        self._pids = [pid for pid in (*backends, *pooler_pids) if run_of(pid) in here]
         return {
             "missing": [pid for pid in order.backends if run_of(pid) not in here],
             "poolers": [[*address, pooler.pid, pooler.backends] for address, pooler in poolers.items()],
@@ -93,7 +96,11 @@ class _Watch:
             return {}, b""
         self._sampler = None
         readings = sampler.stop()
-        return {"share": sampler.cost_s / seconds, "readings": len(readings.times_ns)}, readings.pack()
+        snapshot = top.Snapshot.take({}).processes
+        processes = [
+            [pid, snapshot[pid].name, snapshot[pid].rss_bytes] for pid in self._pids if pid in snapshot
+        ]
+        return {"share": sampler.cost_s / seconds, "processes": processes}, readings.pack()
 
     def _stop(self) -> None:
         if self._sampler:

@@ -19,7 +19,7 @@ from pgperf.runner.group import Durations, Group, measure, started
 from pgperf.runner.host import Host
 from pgperf.runner.placement import Seats
 from pgperf.runner.plan import round_order
-from pgperf.runner.remote import Agent
+from pgperf.runner.remote import Agent, Seen
 
 #: What the wall time of a run is spent on, in the order of records.Timings.
 PHASES = ("startup", "warm_up", "pilot", "slices", "diagnosis")
@@ -107,6 +107,7 @@ class Sheet:
     ends_ns: list[int] = field(default_factory=list)
     far_account: dict[str, Any] = field(default_factory=dict)  # the server's host's, if that is another
     findings: Findings = field(default_factory=Findings)
+    looked_ns: tuple[int, int] | None = None  # begin and end of its diagnostic slice
 
 
 @contextmanager
@@ -204,6 +205,21 @@ def _lay(agent: Agent | None, groups: list[Group], sheets: list[Sheet]) -> None:
     found = remote.laid([remote.Sheet(g.far, sheet.records, sheet.ends_ns) for g, sheet in pairs], seen)
     for sheet, one in zip(sheets, found, strict=True):
         sheet.records, sheet.far_account = one.records, one.account
+    _show(groups, sheets, seen)
+
+
+def _show(groups: list[Group], sheets: list[Sheet], seen: Seen) -> None:
+    """Complete what top showed in the diagnostic slices: the server's host, and its processes among the others."""
+    both = zip(groups, sheets, strict=True)
+    shown = sorted((sheet.looked_ns, at) for at, (_group, sheet) in enumerate(both) if sheet.looked_ns)
+    looks = [
+        remote.Look(groups[at].far, begin_ns, end_ns, sheets[at].findings.top["seconds"])
+        for (begin_ns, end_ns), at in shown
+    ]
+    for (_span, at), found in zip(shown, remote.looked(looks, seen), strict=True):
+        told = sheets[at].findings.top
+        told["processes"] = [*told["processes"], *found["processes"]]
+        told["server_host"] = {"host": found["host"]}
 
 
 def _diagnose(
@@ -215,7 +231,9 @@ def _diagnose(
     for index in round_order(bench.plan, cohort, definition.blocks - 1, definition.rounds):
         request = _request(bench, cohort, groups[index])._replace(window_ns=window_ns, count=0)
         calls = _statements_of(definition.work(groups[index].variant.workload))
+        begin_ns = time.monotonic_ns()
         sheets[index].findings = instruments.examine(groups[index], request, calls)
+        sheets[index].looked_ns = (begin_ns, time.monotonic_ns())
         bench.diagnosed += 1
         bench.breathe(bench.slices_done, bench.diagnosed)
 

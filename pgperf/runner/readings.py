@@ -25,8 +25,11 @@ _CLOCK_SHARE = 10
 #: Two readings further apart than this part of a slice are not interpolated.
 _GAP_SHARE = 4
 _FOREVER = 1 << 62
-#: The columns of PostgreSQL's own processes together, and what those of the machine as a whole begin with.
-AUXILIARIES, HOST = "auxiliaries", "host"
+#: The columns of PostgreSQL's own processes together; what those of the machine as a whole, and of its line in top,
+#: begin with.
+AUXILIARIES, HOST, TOP = "auxiliaries", "host", "top"
+#: Load averages are no counters: kept in hundredths, and read by `Readings.at`.
+LOAD_PARTS = 100
 
 
 def run_of(pid: int) -> str:
@@ -72,6 +75,13 @@ class Readings:
             return cls.of(np.cumsum(steps["times_ns"]), columns)
         except (zlib.error, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
             raise AgentFailed("readings: what the agent handed over is broken; run it again") from error
+
+    def at(self, name: str, moment_ns: int) -> int | None:
+        """What a column had when it was first read after that moment; None if it was not."""
+        values, found = self.columns.get(name), int(np.searchsorted(self.times_ns, moment_ns))
+        if values is None or found == len(values) or values[found] == UNKNOWN:
+            return None
+        return int(values[found])
 
     def on_clock(self, offset: Offset) -> "Readings":
         """The same by another clock."""

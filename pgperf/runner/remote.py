@@ -9,7 +9,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 from pgperf.records import SliceRecord
-from pgperf.runner.readings import AUXILIARIES, HOST, Readings, Stretch, run_of, spent, wait_of
+from pgperf.runner import top
+from pgperf.runner.readings import (
+    AUXILIARIES,
+    HOST,
+    LOAD_PARTS,
+    TOP,
+    Readings,
+    Stretch,
+    run_of,
+    spent,
+    wait_of,
+)
 
 Address = tuple[str, int]
 Row = Sequence[str | None]
@@ -63,6 +74,14 @@ class Pooler:
 
 
 @dataclass(frozen=True)
+class Process:
+    """What a process is called, and the memory that it had in the end."""
+
+    name: str
+    rss_bytes: int
+
+
+@dataclass(frozen=True)
 class Seen:
     """What an agent saw since it was ordered to watch. Its times are this machine's, to within `error_ns`."""
 
@@ -70,6 +89,7 @@ class Seen:
     error_ns: int
     poolers: Mapping[Address, Pooler] = field(default_factory=dict)  # those that are there
     cpus: int = 0
+    processes: Mapping[int, Process] = field(default_factory=dict)
 
 
 class Agent(Protocol):
@@ -233,3 +253,54 @@ def _total(values: Iterable[int | None]) -> int | None:
 def _max(values: Sequence[int | None]) -> int | None:
     known = [value for value in values if value is not None]
     return max(known) if known and len(known) == len(values) else None
+
+
+@dataclass(frozen=True)
+class Look:
+    """A diagnostic slice: who worked for it over there, between which moments of this machine's clock, and how long."""
+
+    staff: Staff
+    begin_ns: int
+    end_ns: int
+    seconds: float
+
+
+def looked(looks: Sequence[Look], seen: Seen) -> list[dict[str, Any]]:
+    """What `top` would have shown over there in each: `host`, its line, and `processes`. The looks are in order."""
+    lines = [_line(looks, at, seen) for at in range(len(looks))]
+    return [{"host": line, "processes": _rows(look, seen)} for look, line in zip(looks, lines, strict=True)]
+
+
+def _line(looks: Sequence[Look], at: int, seen: Seen) -> dict[str, float | None]:
+    ticks = {name: _during(looks, f"{TOP}.{name}", seen)[at] for name in top.HOST}
+    whole = _total(ticks.values())
+    shares = {name: 100 * (each or 0) / whole if whole else None for name, each in ticks.items()}
+    loads = {name: seen.readings.at(f"{TOP}.{name}", looks[at].end_ns) for name in top.LOADS}
+    return shares | {name: None if load is None else load / LOAD_PARTS for name, load in loads.items()}
+
+
+def _during(looks: Sequence[Look], name: str, seen: Seen) -> list[int | None]:
+    stretches = [Stretch(look.begin_ns, look.end_ns, frozenset({name})) for look in looks]
+    return spent(seen.readings, stretches, seen.error_ns, steady=True)
+
+
+def _rows(look: Look, seen: Seen) -> list[dict[str, Any]]:
+    pooler = seen.poolers.get(look.staff.pooler) if look.staff.pooler else None
+    roles = [("pooler", pooler.pid)] if pooler else []
+    roles += [("server", pid) for pid in look.staff.seen_backends(seen)]
+    return [_process(role, pid, look, seen) for role, pid in roles if run_of(pid) in seen.readings.columns]
+
+
+def _process(role: str, pid: int, look: Look, seen: Seen) -> dict[str, Any]:
+    """As runner.top has it; what is not known is null."""
+    (used_ns,) = _during([look], run_of(pid), seen)
+    so_far_ns, told = seen.readings.at(run_of(pid), look.end_ns), seen.processes.get(pid)
+    known = used_ns is not None and look.seconds > 0
+    return {
+        "role": role,
+        "pid": pid,
+        "name": told.name if told else None,
+        "cpu_percent": 100 * (used_ns or 0) / 1e9 / look.seconds if known else None,
+        "rss_bytes": told.rss_bytes if told else None,
+        "cpu_s": None if so_far_ns is None else so_far_ns / 1e9,
+    }

@@ -11,9 +11,9 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from pgperf.runner import cpu
+from pgperf.runner import cpu, top
 from pgperf.runner.host import Host
-from pgperf.runner.readings import AUXILIARIES, HOST, UNKNOWN, Readings, run_of, wait_of
+from pgperf.runner.readings import AUXILIARIES, HOST, LOAD_PARTS, TOP, UNKNOWN, Readings, run_of, wait_of
 from pgperf.runner.sessions import Sessions
 
 #: Of one processor, at most; and how long to wait between two readings, whatever one takes.
@@ -22,6 +22,7 @@ _SHORTEST_S, _LONGEST_S = 0.005, 0.2
 #: So many readings are kept; then every second one goes, and it is read half as often.
 _MOST = 20_000
 _LINE_BYTES = 128
+_TOP_S = 0.03
 
 
 class Meter(Protocol):
@@ -128,10 +129,32 @@ class HostMeter:
         """Nothing is held."""
 
 
+class TopMeter:
+    """The machine's line in top, in clock ticks, and its loads. Ticks are long: it is read anew after some of them."""
+
+    names = tuple(f"{TOP}.{name}" for name in (*top.HOST, *top.LOADS))
+
+    def __init__(self) -> None:
+        self._values: Sequence[int] = ()
+        self._until_s = 0.0
+
+    def read(self) -> Sequence[int]:
+        if time.monotonic() >= self._until_s:
+            self._until_s = time.monotonic() + _TOP_S
+            ticks = top.host_ticks() or (UNKNOWN,) * len(top.HOST)
+            loads = top.loads()
+            parts = [round(load * LOAD_PARTS) for load in loads] if loads else [UNKNOWN] * len(top.LOADS)
+            self._values = (*ticks, *parts)
+        return self._values
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
 def meters(sessions: Sessions, backends: Iterable[int], poolers: Iterable[int] = ()) -> list[Meter]:
     """The machine, each of the backends that is here, the server's processes that serve nobody, the poolers."""
     here = {session.pid for session in sessions.here}.intersection(backends)
-    found: list[Meter] = [HostMeter(), *map(process_meter, (*sorted(here), *poolers))]
+    found: list[Meter] = [HostMeter(), TopMeter(), *map(process_meter, (*sorted(here), *poolers))]
     if sessions.here:
         found.append(CrowdMeter(AUXILIARIES, sessions.auxiliaries()))
     return found

@@ -17,8 +17,8 @@ _OTHERS_SHOWN = 5
 _OTHERS_LEAST_PERCENT = 1.0
 
 _PROC = Path("/proc")
-_HOST = ("us", "ni", "sy", "id", "wa", "hi", "si", "st")  # in the order of /proc/stat
-_LOAD = ("load1", "load5", "load15")
+HOST = ("us", "ni", "sy", "id", "wa", "hi", "si", "st")  # in the order of /proc/stat
+LOADS = ("load1", "load5", "load15")
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -49,7 +49,7 @@ class Snapshot:
         """The machine now. `roles`: the processes of each role; all the rest are `other`."""
         role_of = {pid: role for role, pids in roles.items() for pid in pids}
         moment_s = time.monotonic()
-        host, load = _host(proc), _load(proc)
+        host, load = host_ticks(proc), loads(proc)
         return cls(moment_s, host, load, {process.pid: process for process in _processes(role_of, proc)})
 
 
@@ -67,7 +67,7 @@ def between(before: Snapshot, after: Snapshot) -> dict[str, Any]:
     ]
     return {
         "seconds": seconds,
-        "host": _percent(before.host, after.host) | _loads(after.load),
+        "host": percent(before.host, after.host) | loads_line(after.load),
         "processes": [row for row in rows if row["role"] != OTHER] + _busiest(rows),
     }
 
@@ -90,17 +90,17 @@ def _busiest(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(seen, key=lambda row: -row["cpu_percent"])[:_OTHERS_SHOWN]
 
 
-def _percent(before: tuple[int, ...] | None, after: tuple[int, ...] | None) -> dict[str, float | None]:
+def percent(before: tuple[int, ...] | None, after: tuple[int, ...] | None) -> dict[str, float | None]:
     """Shares of all processors' time in per cent; a counter that ran backwards (idle and iowait may) counts as 0."""
     if before is None or after is None:
-        return dict.fromkeys(_HOST)
+        return dict.fromkeys(HOST)
     spent = [max(0, later - earlier) for earlier, later in zip(before, after, strict=True)]
     total = sum(spent)
-    return {name: 100 * ticks / total if total else None for name, ticks in zip(_HOST, spent, strict=True)}
+    return {name: 100 * ticks / total if total else None for name, ticks in zip(HOST, spent, strict=True)}
 
 
-def _loads(load: tuple[float, ...] | None) -> dict[str, float | None]:
-    return dict(zip(_LOAD, load or (None,) * len(_LOAD), strict=True))
+def loads_line(load: tuple[float, ...] | None) -> dict[str, float | None]:
+    return dict(zip(LOADS, load or (None,) * len(LOADS), strict=True))
 
 
 def _processes(role_of: Mapping[int, str], proc: Path) -> Iterator[Process]:
@@ -131,17 +131,18 @@ def _process(pid: int, role: str, proc: Path) -> Process | None:
         return None
 
 
-def _host(proc: Path) -> tuple[int, ...] | None:
+def host_ticks(proc: Path = _PROC) -> tuple[int, ...] | None:
     """The first line of /proc/stat without guests, whose time is in `us` and `ni` already."""
     try:
-        ticks = (proc / "stat").read_text().partition("\n")[0].split()[1 : len(_HOST) + 1]
-        return tuple(int(tick) for tick in ticks) if len(ticks) == len(_HOST) else None
+        ticks = (proc / "stat").read_text().partition("\n")[0].split()[1 : len(HOST) + 1]
+        return tuple(int(tick) for tick in ticks) if len(ticks) == len(HOST) else None
     except (OSError, ValueError):
         return None
 
 
-def _load(proc: Path) -> tuple[float, ...] | None:
+def loads(proc: Path = _PROC) -> tuple[float, ...] | None:
+    """The load averages."""
     try:
-        return tuple(float(value) for value in (proc / "loadavg").read_text().split()[: len(_LOAD)])
+        return tuple(float(value) for value in (proc / "loadavg").read_text().split()[: len(LOADS)])
     except (OSError, ValueError):
         return None

@@ -151,6 +151,8 @@ class TestSeen:
         assert second
         assert second.readings.times_ns[0] > first.readings.times_ns[-1]
         assert AUXILIARIES in second.readings.columns
+        assert second.processes[order.backends[0]].name == "postgres"
+        assert second.processes[order.backends[0]].rss_bytes > 10**6
         assert len(delivered) == 1
 
     def test_a_pooler_is_found_if_its_address_is_the_agent_s_own(
@@ -252,7 +254,7 @@ class TestUnknown:
         ("data", "readings"),
         [
             ({}, b""),
-            ({"clock": {"ns": 1, "error_ns": 1}, "share": 0.0}, b"broken"),
+            ({"clock": {"ns": 1, "error_ns": 1}, "share": 0.0, "processes": []}, b"broken"),
             ({"clock": None, "share": 1}, b""),
         ],
     )

@@ -141,6 +141,10 @@ def test_a_server_on_another_host_is_read_by_the_agent_there(site: Site) -> None
         there = row["books"]["server_host"]
         assert there["cpus"] == psutil.cpu_count()
         assert there["share"]["server"] > 0
+        assert row["top"]["server_host"]["host"]["id"] is not None
+        backends = [process for process in row["top"]["processes"] if process["role"] == "server"]
+        assert [process["name"] for process in backends] == ["postgres"]
+        assert 0 < backends[0]["cpu_percent"] < 110
 
     site.stop(agent)
     told = site.measure("--layers psycopg --rounds 1 --blocks 1 --diagnostic-ms 0")

@@ -79,6 +79,13 @@ def test_the_host_s_line(variants: list[VariantResult]) -> None:
     assert texts(host.host_table(variants))[0][1:3] == ["3.00", "unknown"]
 
 
+def test_the_line_of_a_server_s_host_stands_beside_it(variants: list[VariantResult]) -> None:
+    variants[0].top["server_host"] = {"host": {"us": 7.0}}
+    first, second, third = texts(host.host_table(variants))[:3]
+    assert second[:2] == [f"{first[0]}, the server's host", "7.00"]
+    assert not third[0].endswith("server's host")
+
+
 def test_the_busiest_processes_come_first_and_the_rest_is_counted(variants: list[VariantResult]) -> None:
     shown = {each.title: each for each in host.process_tables(variants)}
     many = shown["libpq (C) · socket · 16 clients"]

@@ -138,6 +138,20 @@ class TestUnknown:
         assert spent(readings, [Stretch(100 * MS, 200 * MS, frozenset())], 0) == [None]
 
 
+def test_a_value_as_it_was_first_read_after_a_moment() -> None:
+    readings = Readings.of([10, 20, 30], {"load": [5, 3, UNKNOWN]})
+    assert [readings.at("load", moment) for moment in (0, 10, 11, 21, 31)] == [5, 5, 3, None, None]
+    assert readings.at("other", 0) is None
+
+
+def test_what_grows_all_the_time_may_be_read_a_whole_slice_apart() -> None:
+    stretches = turns(6, 100 * MS, 1 * MS, ["all"])
+    times = list(range(0, 1000 * MS, 60 * MS))
+    steady = {"all": [at // 10 for at in times]}
+    found = spent(Readings.of(times, steady), stretches, 1 * MS, steady=True)
+    assert found[1:-1] == [pytest.approx(10 * MS, rel=0.02)] * 4
+
+
 class TestPacked:
     def test_they_arrive_as_they_were(self) -> None:
         chance = random.Random(1)

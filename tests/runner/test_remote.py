@@ -1,13 +1,15 @@
 """What an agent saw, laid beside the slices of a run: by variant, by role, and for the host as a whole."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pgperf.records import SliceRecord
-from pgperf.runner.readings import AUXILIARIES, HOST, UNKNOWN, Readings, run_of, wait_of
-from pgperf.runner.remote import Order, Pooler, Seen, Sheet, Staff, laid
+from pgperf.runner.readings import AUXILIARIES, HOST, TOP, UNKNOWN, Readings, run_of, wait_of
+from pgperf.runner.remote import Look, Order, Pooler, Process, Seen, Sheet, Staff, laid, looked
+from pgperf.runner.top import HOST as HOST_LINE
 
 MS = 1_000_000
 POOLER = ("db1", 6432)
@@ -107,6 +109,51 @@ def test_an_account_without_busy_time_is_what_is_left() -> None:
 def test_nothing_measured() -> None:
     (one,) = laid([Sheet(ONE, [], [])], seen())
     assert (one.records, one.account["elapsed_ns"], one.account["busy_ns"]) == ([], 0, None)
+
+
+class TestTop:
+    """The diagnostic slices of both variants: 100 ms of looking, of which 80 ms were the slice."""
+
+    LOOKS = (Look(ONE, 100 * MS, 200 * MS, 0.08), Look(TWO, 250 * MS, 350 * MS, 0.08))
+    TICKS = {f"{TOP}.{name}": [0, 0, 0, 0, 0] for name in HOST_LINE} | {
+        f"{TOP}.us": [0, 3, 4, 4, 4],
+        f"{TOP}.id": [0, 1, 4, 4, 4],
+        f"{TOP}.load1": [10, 150, 175, 200, 200],
+        f"{TOP}.load5": [UNKNOWN] * 5,
+    }
+
+    def show(self, **columns: list[int]) -> list[dict[str, Any]]:
+        told = replace(seen(**{**self.TICKS, **columns}), processes={21: Process("postgres", 4096)})
+        return looked(self.LOOKS, told)
+
+    def test_the_host_s_line(self) -> None:
+        one, two = (found["host"] for found in self.show())
+        assert (one["us"], one["id"], one["st"]) == (75.0, 25.0, 0.0)
+        assert (two["us"], two["id"]) == (25.0, 75.0)
+        assert (one["load1"], one["load5"], one["load15"]) == (1.5, None, None)
+
+    def test_a_line_that_could_not_be_read(self) -> None:
+        (one, _two) = (found["host"] for found in self.show(**{f"{TOP}.wa": [UNKNOWN] * 5}))
+        assert one["us"] is None
+
+    def test_a_row_for_each_process_that_worked_for_it(self) -> None:
+        one, two = (
+            found["processes"] for found in self.show(**{run_of(21): [0, 0, 40 * MS, 40 * MS, 40 * MS]})
+        )
+        assert [(row["role"], row["pid"]) for row in one] == [("server", 11)]
+        assert [(row["role"], row["pid"]) for row in two] == [("pooler", 31), ("server", 21), ("server", 22)]
+        assert two[1] == {
+            "role": "server", "pid": 21, "name": "postgres", "cpu_percent": 50.0, "rss_bytes": 4096, "cpu_s": 0.04,
+        }  # fmt: skip
+        assert (two[2]["name"], two[2]["rss_bytes"]) == (None, None)
+
+    def test_a_process_that_nobody_read_has_none(self) -> None:
+        told = replace(seen(), readings=Readings.of(TIMES, self.TICKS))
+        assert [found["processes"] for found in looked(self.LOOKS, told)] == [[], []]
+
+    def test_one_that_could_not_be_read_is_unknown(self) -> None:
+        one, _two = (found["processes"] for found in self.show(**{run_of(11): [UNKNOWN] * 5}))
+        assert (one[0]["cpu_percent"], one[0]["cpu_s"]) == (None, None)
 
 
 class TestOrder:

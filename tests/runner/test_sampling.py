@@ -13,7 +13,7 @@ from pgperf.records import Route
 from pgperf.runner import sampling
 from pgperf.runner.monitor import Monitor
 from pgperf.runner.readings import AUXILIARIES, UNKNOWN, run_of, wait_of
-from pgperf.runner.sampling import CrowdMeter, HostMeter, ProcessMeter, Sampler, meters
+from pgperf.runner.sampling import CrowdMeter, HostMeter, ProcessMeter, Sampler, TopMeter, meters
 from pgperf.runner.sessions import QUERY, Sessions
 
 SPIN = "import sys\nfor line in sys.stdin:\n  sum(range(int(line)))\n  print(flush=True)"
@@ -120,6 +120,17 @@ def test_the_machine_s_own_account() -> None:
     assert values["host.idle"] > 0
 
 
+def test_its_line_in_top(monkeypatch: pytest.MonkeyPatch) -> None:
+    meter = TopMeter()
+    values = dict(zip(meter.names, meter.read(), strict=True))
+    assert values["top.id"] > 0
+    assert values["top.load1"] == pytest.approx(100 * os.getloadavg()[0], abs=200)
+    monkeypatch.setattr(sampling.top, "host_ticks", lambda: None)
+    monkeypatch.setattr(sampling.top, "loads", lambda: None)
+    assert meter.read() == tuple(values.values())  # so soon it is not read again
+    assert set(TopMeter().read()) == {UNKNOWN}
+
+
 def test_it_reads_until_it_is_stopped() -> None:
     steps = Steps()
     sampler = Sampler([steps])
@@ -167,9 +178,9 @@ class TestMeters:
 
     def test_our_backends_and_the_server_s_own_processes(self, rows: list[list[str | None]]) -> None:
         found = meters(Sessions.of(rows), [self.own])
-        assert [meter.names[0] for meter in found] == ["host.busy", run_of(self.own), AUXILIARIES]
-        assert min(found[1].read()) >= 0
-        assert found[2].read()[0] > 0
+        assert [meter.names[0] for meter in found] == ["host.busy", "top.us", run_of(self.own), AUXILIARIES]
+        assert min(found[2].read()) >= 0
+        assert found[3].read()[0] > 0
 
     def test_a_backend_of_another_age_is_a_namesake(self, rows: list[list[str | None]]) -> None:
         older = [[pid, name, port, str(float(born or 0) - 3600)] for pid, name, port, born in rows]
@@ -185,7 +196,7 @@ class TestMeters:
         assert run_of(self.own) not in self.names(others, self.own)
 
     def test_another_host_s_server(self) -> None:
-        assert self.names([["1", "", "", "0"]], 1) == ["host.busy"]
+        assert self.names([["1", "", "", "0"]], 1) == ["host.busy", "top.us"]
 
 
 def test_a_process_that_leaves_need_not_stop_it() -> None:

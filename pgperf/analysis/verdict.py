@@ -37,6 +37,8 @@ RUN_QUEUE, STEAL, OUTSIDERS = 0.05, 0.02, 0.10
 POOL_QUEUE = 0.20
 #: With several clients and more than this share of the response time on processors, waiting alone explains nothing.
 BUSY = 0.70
+#: Smaller parts of the response time are not in the sentence.
+_WORTH_SAYING = 0.01
 
 _CPU_WORDS = {"client_cpu": "client", "pooler_cpu": "pooler", "server_cpu": "server"}
 _PART_TITLES = {
@@ -288,22 +290,22 @@ def _split(facts: Facts, first: str = "") -> str:
     """ "client CPU: 165 of 211 µs; server 21 µs, waiting 25 µs": what it is about first, then the rest by size."""
     time = facts.time
     parts = {name: us for name, us in time.parts().items() if us}
-    response = _us(time.response or 0.0)
+    response, least = _us(time.response or 0.0), _WORTH_SAYING * (time.response or 0.0)
     if not first:
-        return f"of {response} µs: {_listed(parts)}" if parts else f"{response} µs"
+        rest = _listed(parts, least)
+        return f"of {response} µs: {rest}" if rest else f"{response} µs"
     role = _CPU_WORDS.get(first)
     lead = f"{WORDS[first]}: {_us(parts.pop(role or first, 0.0))} of {response} µs"
-    if role and (queued := time.queue[role]):
+    if role and (queued := time.queue[role] or 0.0) >= least:
         parts["run_queue"] = (time.run_queue or queued) - queued
         lead += f" and {_us(queued)} µs in the queue for it"
-    rest = _listed({name: us for name, us in parts.items() if us})
+    rest = _listed(parts, least)
     return f"{lead}; {rest}" if rest else lead
 
 
-def _listed(parts: Mapping[str, float]) -> str:
-    """The parts that are more than a hundredth, largest first."""
-    total = sum(parts.values())
-    seen: Iterator[tuple[str, float]] = ((name, us) for name, us in parts.items() if us >= total / 100)
+def _listed(parts: Mapping[str, float], least: float) -> str:
+    """The parts that are worth saying, largest first."""
+    seen: Iterator[tuple[str, float]] = ((name, us) for name, us in parts.items() if us and us >= least)
     return ", ".join(
         f"{_PART_TITLES[name]} {_us(us)} µs" for name, us in sorted(seen, key=lambda each: -each[1])
     )

@@ -24,6 +24,12 @@ def test_the_largest_share_of_one_client_s_time_in_words_and_numbers() -> None:
     assert found["missing"] == []
 
 
+def test_a_wait_for_a_processor_is_said_from_a_hundredth_of_the_time_on() -> None:
+    assert "queue" not in judge(row(queue={"client": 2.0}))["evidence"]
+    said = "client CPU: 165 of 211 µs and 2.2 µs in the queue for it; waiting 23 µs, server 21 µs"
+    assert judge(row(queue={"client": 2.2}))["evidence"] == said
+
+
 @pytest.mark.parametrize(
     ("parts", "expected"),
     [

@@ -51,8 +51,8 @@ class Owner:
         return self._guarded(self._hand_over)
 
     def facts(self) -> dict[str, Any]:
-        """Empty where no agent was needed."""
-        return {**self._facts, "unknown": self._why or None} if self._facts or self._why else {}
+        """Empty where no agent was needed. `unknown`: why nothing was seen, or from some block on nothing more."""
+        return {**self._facts, "unknown": self._why} if self._why else self._facts
 
     def close(self) -> None:
         """Let the agent go. Safe at any time; what cannot be written now is cleared away by the next run."""

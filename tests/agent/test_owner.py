@@ -136,7 +136,8 @@ class TestSeen:
     ) -> None:
         owner, seen, *_ = self.watched(run, order, monitor)
         facts = owner.facts()
-        assert (facts["agent"], facts["unknown"]) == (AGENT, None)
+        assert facts["agent"] == AGENT
+        assert "unknown" not in facts
         assert facts["clock_error_us"] == pytest.approx(seen.error_ns / 1000)
         assert facts["processors"] == seen.cpus > 0
         assert facts["kernel"]
@@ -277,7 +278,7 @@ class TestUnknown:
         owner = owner_of(run)
         owner.watch(self.ORDER)
         assert owner.hand_over() is None
-        assert why(owner) != "None"
+        assert why(owner)
 
     def test_the_row_was_cleared_away(self, run: Run, sent: list[Any]) -> None:
         owner = owner_of(run)

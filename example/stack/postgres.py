@@ -22,7 +22,7 @@ from pgperf.rails import LIMITS, READ_ONLY
 
 SUPERUSER = "postgres"
 ROLE = DATABASE = "pgperf"
-READER = "pgperf_reader"
+READER = "demo_reader"  # doctor prints the SQL of one named pgperf_reader
 
 SETTINGS = {
     "max_connections": "400",  # a run may take a quarter of those that are free; 32 clients of both kinds need 65

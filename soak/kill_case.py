@@ -28,7 +28,7 @@ _LOST = r"No sign of life from celery@"
 _SERVER = (
     r"closed the connection|terminating connection|connection failed|refused|recovery mode|starting up|shutting down"
     r"|not accepting|login has been failing|the connection is (closed|lost)|No such file|own database|SSL|EOF"
-    r"|reset by peer"
+    r"|reset by peer|conn crashed"
 )
 #: Victim -> how a run may end beside "done", and the words its reason must have.
 REASONS: dict[str, tuple[str, str]] = {

@@ -158,7 +158,10 @@ def conversations() -> Iterator[bytes]:
         for mode in ("simple", "extended", "prepared"):
             for cold in (False, True):
                 yield _said(_spec(work, mode, cold), *slices, wire.Bye())
-    yield _said(_spec(bare, "simple", False), wire.Query("select 1"))
+    yield _said(
+        _spec(bare, "simple", False), wire.Query("select 1"), slices[0], wire.Query("select 2"), wire.Bye()
+    )
+    yield _said(_spec(bare, "prepared", False), wire.Query(""), wire.Bye())
     yield _said(_spec(bare, "simple", False)._replace(runner_pid=1), wire.Bye())
     yield _said(wire.Bye())
     yield from NEAR_MISSES
@@ -304,7 +307,9 @@ def fail_every_call(program: Path, folder: Path) -> list[Fault]:
 def _talk(mode: str) -> bytes:
     work = Workload("site", "select %s::int", (1,), other_sql="select 1")
     spec = _spec(work, mode, cold=True)._replace(runner_pid=0)
-    return _said(spec, wire.Slice(1, 0, 2, 0, 0, 3), wire.Slice(2, 1, 0, 0, 0, 2), wire.Bye())
+    return _said(
+        spec, wire.Slice(1, 0, 2, 0, 0, 3), wire.Slice(2, 1, 0, 0, 0, 2), wire.Query("select 1"), wire.Bye()
+    )
 
 
 def _ways(call: str, regular: int) -> list[tuple[str, tuple[int, ...]]]:

@@ -168,6 +168,14 @@ int PQnfields(const PGresult *result)
     return result ? result->columns : 0;
 }
 
+/* Names that JSON has to write otherwise are among them. */
+char *PQfname(const PGresult *result, int column)
+{
+    static char plain[] = "plain", odd[] = "\"odd\\\n\xc3\xbc\"", empty[] = "";
+    char *const names[] = {plain, odd, empty};
+    return result && column >= 0 && column < result->columns ? names[column % 3] : NULL;
+}
+
 int PQgetisnull(const PGresult *result, int row, int column)
 {
     return !result->values[row * result->columns + column];

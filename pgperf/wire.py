@@ -147,8 +147,8 @@ class Rows(NamedTuple):
     """Client to runner: the answer to `Query`; every value as text, null for NULL, no rows for a command."""
 
     rows: list[list[str | None]]
-
     columns: list[str] = []
+
 
 class Trace(NamedTuple):
     """Runner to client: run the operation once and say what Django gave to its cursor (the ORM's client only)."""

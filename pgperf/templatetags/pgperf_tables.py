@@ -1,4 +1,4 @@
-"""Rows of tables as HTML. In Python: a page has thousands of cells, and a template takes four times as long for them."""
+"""Rows of tables as HTML. In Python: a page has thousands of cells, and a template takes four times as long."""
 
 from collections.abc import Iterable
 

@@ -105,18 +105,17 @@ def _elsewhere(block: VariantBlock) -> Mapping[str, Any]:
 
 def _server_host(blocks: Sequence[VariantBlock]) -> dict[str, Any] | None:
     """The shares of the server's host where that is another and was seen. Nobody takes a census there."""
-    there = [block for block in blocks if _elsewhere(block)]
+    there = [far for block in blocks if (far := _elsewhere(block)) and far["elapsed_ns"]]
     if not there:
         return None
-    far, pieces = _elsewhere(there[-1]), [piece for block in there for piece in block.slices]
-    sums = {name: _sum(_elsewhere(block).get(f"{name}_ns") for block in there) for name in _FAR}
+    sums = {name: sum(far[f"{name}_ns"] for far in there) for name in _FAR}
     account = Account(
-        cpus=int(far["cpus"]),
+        cpus=int(there[-1]["cpus"]),
         source="agent",
-        elapsed_ns=sums["elapsed"] or 0,
-        ops=operations(pieces),
+        elapsed_ns=sums["elapsed"],
+        ops=0,
         spent_ns={
-            **{role: total(pieces, name) if role in far["roles"] else None for role, name in ROLES.items()},
+            **{role: _sum(far["roles"].get(role) for far in there) for role in ROLES},
             **{name: sums[name] for name in ("iowait", "steal")},
             "other": None,
             "unattributed": None,

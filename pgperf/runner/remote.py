@@ -138,7 +138,10 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Laid:
-    """The same with what the agent saw; `account`: how the server's host spent these slices, ns."""
+    """The same with what the agent saw; `account`: how the server's host spent those slices that it saw whole, ns.
+
+    `roles` has what each role spent whose processes are on that host.
+    """
 
     records: list[SliceRecord]
     account: dict[str, Any]
@@ -158,7 +161,8 @@ def laid(sheets: Sequence[Sheet], seen: Seen) -> list[Laid]:
         found[piece.sheet].records.append(replace(piece.record, **_told(piece, columns, at, seen)))
     for number, one in enumerate(found):
         own = [at for at, piece in enumerate(pieces) if piece.sheet == number]
-        one.account.update(_account([pieces[at] for at in own], host, own, seen))
+        spent = [{name: host[name][at] for name in _ACCOUNT} for at in own]
+        one.account.update(_account([pieces[at] for at in own], one.records, spent, seen))
     return found
 
 
@@ -176,6 +180,8 @@ class _Piece:
 
 
 Columns = Mapping[str, Sequence[int | None]]
+HostRows = Sequence[Mapping[str, int | None]]
+_ACCOUNT = ("busy", "iowait", "steal")
 
 
 def _told(piece: _Piece, columns: Columns, at: int, seen: Seen) -> dict[str, Any]:
@@ -183,14 +189,25 @@ def _told(piece: _Piece, columns: Columns, at: int, seen: Seen) -> dict[str, Any
     return {name: values[at] for name, values in columns.items() if there or not name.startswith("pooler")}
 
 
-def _account(own: Sequence[_Piece], host: Columns, at: Sequence[int], seen: Seen) -> dict[str, Any]:
-    """`roles`: those whose processes are on that host."""
-    pooled = [piece for piece in own if piece.staff.pooler in seen.poolers]
+def _account(
+    own: Sequence[_Piece], records: Sequence[SliceRecord], host: HostRows, seen: Seen
+) -> dict[str, Any]:
+    pooled = any(piece.staff.pooler in seen.poolers for piece in own)
+    roles = {
+        "server": "server_ns",
+        "auxiliaries": "auxiliary_ns",
+        **({"pooler": "pooler_ns"} if pooled else {}),
+    }
+    rows = [
+        {**spent, **{role: getattr(record, name) for role, name in roles.items()}}
+        for record, spent in zip(records, host, strict=True)
+    ]
+    whole = [at for at, row in enumerate(rows) if None not in row.values()]
     return {
         "cpus": seen.cpus,
-        "roles": ["server", "auxiliaries", *(["pooler"] if pooled else [])],
-        "elapsed_ns": sum(piece.end_ns - piece.record.started_ns for piece in own),
-        **{f"{name}_ns": _total(values[index] for index in at) for name, values in host.items()},
+        "roles": {role: sum(rows[at][role] or 0 for at in whole) for role in roles},
+        "elapsed_ns": sum(own[at].end_ns - own[at].record.started_ns for at in whole),
+        **{f"{name}_ns": sum(rows[at][name] or 0 for at in whole) for name in _ACCOUNT},
     }
 
 
@@ -200,7 +217,7 @@ def _host_columns(inside: Sequence[_Piece], seen: Seen) -> Iterator[tuple[str, l
     if set(found["busy"]) == {None}:
         away = zip(found["idle"], found["iowait"], found["steal"], strict=True)
         found["busy"] = [_left(piece, seen, each) for piece, each in zip(inside, away, strict=True)]
-    yield from ((name, found[name]) for name in ("busy", "iowait", "steal"))
+    yield from ((name, found[name]) for name in _ACCOUNT)
 
 
 def _left(piece: _Piece, seen: Seen, away: Iterable[int | None]) -> int | None:

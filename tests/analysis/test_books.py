@@ -78,8 +78,8 @@ def test_an_unseen_server_is_unknown_and_its_time_is_not_made_up() -> None:
 
 def test_a_server_on_another_host_has_shares_of_that_host() -> None:
     far = {
-        "cpus": 4, "roles": ["server", "auxiliaries"], "elapsed_ns": 100 * MS, "busy_ns": 60 * MS, "iowait_ns": 0,
-        "steal_ns": 4 * MS,
+        "cpus": 4, "roles": {"server": 30 * MS, "auxiliaries": 5 * MS}, "elapsed_ns": 100 * MS,
+        "busy_ns": 60 * MS, "iowait_ns": 0, "steal_ns": 4 * MS,
     }  # fmt: skip
     found = books(block({"server_host": far}))
     here, there = found["share"], found["server_host"]
@@ -94,6 +94,7 @@ def test_a_server_on_another_host_has_shares_of_that_host() -> None:
         }
     )  # fmt: skip
     assert books(block())["server_host"] is None
+    assert books(block({"server_host": {**far, "elapsed_ns": 0}}))["server_host"] is None
 
 
 def test_slices_that_lost_sight_of_somebody_do_not_count() -> None:

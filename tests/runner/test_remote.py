@@ -93,22 +93,31 @@ def test_without_backends_the_server_is_unknown() -> None:
 def test_the_host_s_account_of_each_variant() -> None:
     one, two = laid(SHEETS, seen())
     assert one.account == {
-        "cpus": 4, "roles": ["server", "auxiliaries"], "elapsed_ns": 200 * MS, "busy_ns": 200, "iowait_ns": 0,
+        "cpus": 4, "roles": {"server": 30, "auxiliaries": 4}, "elapsed_ns": 200 * MS, "busy_ns": 200, "iowait_ns": 0,
         "steal_ns": 0,
     }  # fmt: skip
-    assert (two.account["roles"], two.account["steal_ns"]) == (["server", "auxiliaries", "pooler"], 1)
+    assert two.account["roles"] == {"server": 42, "auxiliaries": 6, "pooler": 90}
+    assert two.account["steal_ns"] == 1
+
+
+def test_a_slice_that_was_not_seen_whole_is_not_in_the_account() -> None:
+    late = [100, 110, 110, UNKNOWN, UNKNOWN]
+    one, _two = laid(SHEETS, seen(**{run_of(11): late}))
+    assert [record.server_ns for record in one.records] == [10, None]
+    assert one.account["roles"] == {"server": 10, "auxiliaries": 1}
+    assert (one.account["elapsed_ns"], one.account["busy_ns"]) == (100 * MS, 100)
 
 
 def test_an_account_without_busy_time_is_what_is_left() -> None:
     (one,) = laid(SHEETS[:1], seen(**{f"{HOST}.busy": [UNKNOWN] * 5}))
     assert one.account["busy_ns"] == 4 * 200 * MS - 20  # idle while its slices lasted
     (one,) = laid(SHEETS[:1], seen(**{f"{HOST}.{name}": [UNKNOWN] * 5 for name in ("busy", "idle")}))
-    assert one.account["busy_ns"] is None
+    assert (one.account["busy_ns"], one.account["elapsed_ns"]) == (0, 0)
 
 
 def test_nothing_measured() -> None:
     (one,) = laid([Sheet(ONE, [], [])], seen())
-    assert (one.records, one.account["elapsed_ns"], one.account["busy_ns"]) == ([], 0, None)
+    assert (one.records, one.account["elapsed_ns"], one.account["busy_ns"]) == ([], 0, 0)
 
 
 class TestTop:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from django.conf import settings
 from django.db import connection
@@ -12,6 +13,10 @@ from example.stack import web
 from example.stack.part import Part
 from pgperf.build import build
 from pgperf.records import Route
+
+# Property tests draw the same examples every time, and a busy machine fails none of them.
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session")

@@ -33,8 +33,9 @@ def running(tcp: Target) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "manage.py", "pgperf", "distance", "--to", "tcp", "--rtt-ms", "20"]
     environment = {**os.environ, "PGPERF_DB_NAME": name, "DJANGO_SETTINGS_MODULE": "tests.settings"}
     process = subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where a suite is in the background
+    )  # fmt: skip
     with process:
         yield process
         process.kill()

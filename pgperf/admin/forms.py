@@ -1,5 +1,6 @@
 """The benchmark's form: its lists as boxes to tick and as words to type, not as JSON."""
 
+import json
 from typing import Any
 
 from django import forms
@@ -40,6 +41,25 @@ class NumbersField(WordsField):
         if not all(word.isascii() and word.isdigit() and len(word) < 9 for word in words):
             raise ValidationError(_("Give whole numbers, for example 1, 8."))
         return [int(word) for word in words]
+
+
+class _Decoder(json.JSONDecoder):
+    """What Python cannot read (a number of thousands of digits, lists in lists in lists) is no JSON to a form."""
+
+    def decode(self, s: str, *args: Any) -> Any:
+        try:
+            return super().decode(s, *args)
+        except json.JSONDecodeError:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise json.JSONDecodeError("beyond what can be read", s, 0) from error
+
+
+class JSONField(forms.JSONField):
+    """Django's, with an answer for everything that may be typed."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{**kwargs, "decoder": _Decoder})
 
 
 class BenchmarkForm(forms.ModelForm):

@@ -6,7 +6,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from pgperf import discovery, queries
-from pgperf.admin.forms import WordsField
+from pgperf.admin.forms import JSONField, WordsField
 from pgperf.models import Workload
 
 _NONE = [("", "---------")]
@@ -34,6 +34,7 @@ class WorkloadForm(forms.ModelForm):
             "name", "title", "sql", "args", "orm", "model", "fetch", "lookup", "select_related", "prefetch_related",
             "ordering", "values", "limit", "other_sql", "other_args", "other_orm", "fixture",
         )  # fmt: skip
+        field_classes = dict.fromkeys(("args", "other_args", "lookup"), JSONField)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

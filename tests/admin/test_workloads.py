@@ -92,6 +92,14 @@ def test_refusals_stand_beside_their_field(
     assert not Workload.objects.filter(name="mine").exists()
 
 
+@pytest.mark.parametrize("field", ["args", "other_args", "lookup"])
+@pytest.mark.parametrize("typed", ["9" * 5000, "[" * 100_000, '{"year": ' + "9" * 5000 + "}"])
+def test_what_python_cannot_read_is_no_json(admin_client: Client, field: str, typed: str) -> None:
+    response = admin_client.post(ADD, data(sql="SELECT 1", **{field: typed}))
+    assert errors(response)[field] == "Enter a valid JSON."
+    assert typed in response.content.decode().replace("&quot;", '"')  # nothing that was typed is lost
+
+
 def test_emptied_lists_are_empty_lists(admin_client: Client) -> None:
     assert (
         admin_client.post(ADD, data(orm="books.authors_prefetched", args="", other_args="")).status_code

@@ -102,7 +102,6 @@ def role_table(variants: Sequence[VariantResult]) -> Table:
     """The processes of each variant by role, from the least to the most."""
     columns = (
         _("Variant"), _("role"), _("program"), _("processes"), _("of one processor, %"), _("memory, MiB"),
-        _("processor time so far, s"),
     )  # fmt: skip
     rows = [cells for row in _with_top(variants) for cells in _role_rows(row)]
     return Table(_("Processes by role, from the least to the most"), columns, rows, "processes")
@@ -153,7 +152,6 @@ def _role_rows(row: VariantResult) -> Iterator[tuple[Cell, ...]]:
             count(len(own)),
             _range([each.get("cpu_percent") for each in own]),
             _range([_mib(each) for each in own]),
-            _range([each.get("cpu_s") for each in own]),
         )
 
 

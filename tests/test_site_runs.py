@@ -70,11 +70,12 @@ def test_a_loop_and_its_cure_are_compared_in_every_layer(demo: Database) -> None
     assert ("django_orm · tcp · authors-prefetched", "django_orm · tcp · authors-one-by-one") in pairs
     assert ("libpq · tcp · authors-prefetched", "libpq · tcp · authors-one-by-one") in pairs
     assert len(run.summary["ladders"]) == 2
-    shown = result(run)
-    assert shown.saved[0].startswith("tcp: ")
-    assert {"authors-one-by-one", "authors-prefetched"} <= set(re.split(r"[ .,]", shown.saved[0]))
-    assert len(shown.captures) == 2
-    assert shown.comparisons[0].caption.startswith("One workload against the other")
+    parts = {section.name: section.part for section in result(run).sections}
+    (sentence,) = parts["layers"]["saved"]
+    assert sentence.startswith("tcp: ")
+    assert {"authors-one-by-one", "authors-prefetched"} <= set(re.split(r"[ .,]", sentence))
+    assert len(parts["captures"]["tables"]) == 2
+    assert parts["comparisons"]["tables"][0].caption.startswith("One workload against the other")
     versions = run.environment["layers"]["django_orm"]
     assert versions["instrumentation"] == "none found"
     assert versions["engine"] == "django.db.backends.postgresql"

@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.core.validators import ProhibitNullCharactersValidator
 from django.utils.translation import gettext_lazy as _
 
 from pgperf import validators
@@ -20,7 +21,9 @@ class WordsField(forms.CharField):
         return ", ".join(str(item) for item in value) if isinstance(value, list) else value
 
     def to_python(self, value: Any) -> Any:
-        return str(value or "").replace(",", " ").split()
+        text = str(value or "")
+        ProhibitNullCharactersValidator()(text)
+        return text.replace(",", " ").split()
 
     def validate(self, value: Any) -> None:
         if self.required and not value:
@@ -30,7 +33,10 @@ class WordsField(forms.CharField):
         """The model field's validators see the list."""
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        return self.to_python(self.prepare_value(initial)) != self.to_python(data)
+        try:
+            return bool(self.to_python(self.prepare_value(initial)) != self.to_python(data))
+        except ValidationError:
+            return True
 
 
 class NumbersField(WordsField):

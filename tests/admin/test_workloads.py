@@ -100,6 +100,12 @@ def test_what_python_cannot_read_is_no_json(admin_client: Client, field: str, ty
     assert typed in response.content.decode().replace("&quot;", '"')  # nothing that was typed is lost
 
 
+@pytest.mark.parametrize("field", ["select_related", "prefetch_related", "ordering", "values"])
+def test_no_database_takes_a_null_character(admin_client: Client, field: str) -> None:
+    response = admin_client.post(ADD, data(model="books.Book", **{field: "a\x00b"}))
+    assert errors(response)[field] == "Null characters are not allowed."
+
+
 def test_emptied_lists_are_empty_lists(admin_client: Client) -> None:
     assert (
         admin_client.post(ADD, data(orm="books.authors_prefetched", args="", other_args="")).status_code

@@ -50,7 +50,7 @@ def timeline(line: Timeline) -> Chart | None:
         "axis": _("share of the host's processors, %"),
         "x_axis": _("seconds"),
         "x": line["seconds"],
-        "titles": [label_text(label) for label in line.get("variant", [])],
+        "titles": [label_text(label) if label else "" for label in line.get("variant", [])],
         "max": whole(_moments(line)),
         "series": [
             {

@@ -35,6 +35,12 @@ def test_a_moment_that_nobody_knows_is_a_gap() -> None:
     assert server["values"][0] is None
 
 
+def test_a_point_of_several_slices_is_of_no_variant() -> None:
+    chart = host.timeline(LINE | {"variant": [None, *LINE["variant"][1:]]})
+    assert chart is not None
+    assert chart["titles"][:2] == ["", "Django ORM · tcp"]
+
+
 def test_no_timeline_no_chart() -> None:
     assert host.timeline({}) is None
     assert host.timeline({"seconds": [1.0], "roles": {}}) is None

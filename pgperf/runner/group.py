@@ -263,8 +263,7 @@ def _begun(group: Group, request: wire.Slice, host: Host | None) -> tuple[wire.S
     Armed clients sleep until their start, so their books are opened anew right before it, if there is the time.
     """
     page = Page(host, group.staff()) if host else None
-    if len(group.clients) > 1:
-        request = request._replace(start_ns=time.monotonic_ns() + _arm_ns(group))
+    request = armed(group, request)
     group.begin(request)
     if host and request.start_ns:
         opens_ns = request.start_ns - _READ_NS - _READ_EACH_NS * len(group.clients)

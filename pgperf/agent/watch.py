@@ -21,7 +21,7 @@ from pgperf.runner.host import Host
 from pgperf.runner.readings import run_of
 from pgperf.runner.remote import Address, Order, Pooler
 from pgperf.runner.sampling import Sampler
-from pgperf.runner.sessions import Sessions, own_ports
+from pgperf.runner.sessions import Sessions
 
 logger = logging.getLogger(__name__)
 
@@ -119,9 +119,7 @@ class _Watch:
 def _poolers(order: Order, sessions: Sessions) -> dict[Address, Pooler]:
     """Of the addresses of poolers those that are this host's, with who listens there and what it is connected to."""
     found = {(host, port): cpu.listener(port) for host, port in order.poolers if _is_own(host)}
-    return {
-        address: Pooler(pid, sessions.from_ports(own_ports(pid))) for address, pid in found.items() if pid
-    }
+    return {address: Pooler(pid, sessions.from_process(pid)) for address, pid in found.items() if pid}
 
 
 def _is_own(host: str) -> bool:

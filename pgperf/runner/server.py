@@ -12,7 +12,7 @@ from pgperf.runner.group import Group
 from pgperf.runner.launch import looking
 from pgperf.runner.monitor import Monitor
 from pgperf.runner.remote import Agent, Order, Staff
-from pgperf.runner.sessions import QUERY, Sessions, own_ports
+from pgperf.runner.sessions import QUERY, Sessions
 
 
 class Server:
@@ -146,8 +146,8 @@ class Server:
             for name in other.applications
         ]
         pooler = self._poolers[group.variant.route]
-        ports = own_ports(pooler) if pooler else []
-        return list(dict.fromkeys(sessions.named(dict.fromkeys(names)) + sessions.from_ports(ports)))
+        connected = sessions.from_process(pooler) if pooler else []
+        return list(dict.fromkeys(sessions.named(dict.fromkeys(names)) + connected))
 
 
 # Whose backends are whose kind is told to pg_monitor only; parallel workers count as connections here.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from pgperf.runner import cpu
+from pgperf.runner import cpu, sockets
 
 #: Every connection of the server; those of other roles without a name, unless we may see them. Walsenders serve one.
 QUERY = """
@@ -53,10 +53,11 @@ class Sessions:
         """Those of connections with these names, in the order of the names."""
         return [session.pid for name in applications for session in self.here if session.application == name]
 
-    def from_ports(self, ports: Iterable[int]) -> list[int]:
-        """Those whose other end is one of these TCP ports of this machine."""
-        known = set(ports)
-        return [session.pid for session in self.here if session.port in known]
+    def from_process(self, pid: int) -> list[int]:
+        """Those whose other end a process of this machine has, over TCP or a Unix socket; none if that is not seen."""
+        ports = set(own_ports(pid))
+        local = [session.pid for session in self.here if session.port < 0]
+        return [session.pid for session in self.here if session.port in ports] + sockets.connected(pid, local)
 
     def auxiliaries(self) -> list[int]:
         """The server's processes that serve no connection; none if no connection's process is here."""

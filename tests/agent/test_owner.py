@@ -162,7 +162,7 @@ class TestSeen:
         listening = {6432: 4711}
         monkeypatch.setattr(watches, "_is_own", lambda host: host == "db1")
         monkeypatch.setattr(watches.cpu, "listener", listening.get)
-        monkeypatch.setattr(watches, "own_ports", lambda pid: [40000])
+        monkeypatch.setattr(watches.Sessions, "from_process", lambda self, pid: [])
         monkeypatch.setattr(watches.sampling, "meters", lambda sessions, backends, poolers: [])
         owner = owner_of(run)
         owner.watch(replace(order, backends=[], poolers=[("db1", 6432), ("db1", 1), ("elsewhere", 6432)]))

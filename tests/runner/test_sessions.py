@@ -9,7 +9,8 @@ import psycopg
 import pytest
 
 from pgperf.records import Route
-from pgperf.runner.sessions import QUERY, Sessions, is_backend, own_ports
+from pgperf.runner import cpu
+from pgperf.runner.sessions import QUERY, Sessions, is_backend
 
 
 def connect(route: Route, name: str) -> psycopg.Connection[Any]:
@@ -30,13 +31,29 @@ def rows_of(connection: psycopg.Connection[Any]) -> list[list[str | None]]:
     return [[None if value is None else str(value) for value in row] for row in connection.execute(QUERY)]
 
 
-def test_connections_are_found_by_name_and_by_port(connection: psycopg.Connection[Any]) -> None:
+def test_connections_are_found_by_name(connection: psycopg.Connection[Any]) -> None:
     sessions = Sessions.of(rows_of(connection))
-    own = connection.info.backend_pid
-    assert sessions.named(["nobody", "sessions-test"]) == [own]
+    assert sessions.named(["nobody", "sessions-test"]) == [connection.info.backend_pid]
     assert sessions.named(["nobody"]) == []
-    assert own in sessions.from_ports(own_ports(os.getpid()))
-    assert own_ports(0) == sessions.from_ports([]) == []
+
+
+@pytest.mark.parametrize("route", ["socket", "tcp"])
+def test_connections_are_found_by_who_has_their_other_end(routes: dict[str, Route], route: str) -> None:
+    with connect(routes[route], "sessions-test") as connection:
+        sessions = Sessions.of(rows_of(connection))
+        assert connection.info.backend_pid in sessions.from_process(os.getpid())
+        assert connection.info.backend_pid not in sessions.from_process(os.getppid())
+        assert sessions.from_process(0) == []
+
+
+def test_what_a_pooler_holds_is_found_whoever_it_was_lent_to(routes: dict[str, Route]) -> None:
+    with connect(routes["pgbouncer"], "") as connection:
+        pid = connection.execute("SELECT pg_backend_pid()").fetchone()
+        sessions = Sessions.of(rows_of(connection))
+    pooler = cpu.listener(routes["pgbouncer"].port)
+    assert pid
+    assert pooler
+    assert pid[0] in sessions.from_process(pooler)
 
 
 def test_the_servers_own_processes_serve_no_connection(connection: psycopg.Connection[Any]) -> None:

@@ -1,0 +1,84 @@
+"""Who of this machine is connected with whom over Unix sockets.
+
+/proc tells which sockets a process holds, and the kernel's socket diagnosis (sock_diag(7), unix_diag(7)) which two
+belong together. What may not be seen is left out.
+"""
+
+import os
+import socket
+import struct
+import sys
+from collections.abc import Collection, Iterator
+
+_NETLINK_SOCK_DIAG = 4
+_SOCK_DIAG_BY_FAMILY = 20
+_REQUEST_DUMP = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
+_ALL_STATES = 0xFFFFFFFF
+_SHOW_PEER = 4  # UDIAG_SHOW_PEER
+_PEER = 2  # UNIX_DIAG_PEER
+_HEADER = struct.Struct("=IHHII")  # nlmsghdr: length, type, flags, sequence, port
+_QUESTION = struct.Struct("=BBHIIIII")  # unix_diag_req: family, -, -, states, inode, show, cookie
+_ANSWER = struct.Struct("=BBBBIII")  # unix_diag_msg: family, type, state, -, inode, cookie
+_ATTRIBUTE = struct.Struct("=HH")  # rtattr: length, type
+_MOST_BYTES = 1 << 16
+
+
+def connected(pid: int, others: Collection[int], proc: str = "/proc") -> list[int]:
+    """Those of the other processes at the far end of a Unix socket that `pid` holds."""
+    own = held(pid, proc)
+    far = {peer for inode, peer in unix_peers() if inode in own}
+    return [other for other in others if not far.isdisjoint(held(other, proc))] if far else []
+
+
+def held(pid: int, proc: str = "/proc") -> set[int]:
+    """The inodes of a process's sockets; none if they cannot be seen."""
+    folder = f"{proc}/{pid}/fd"
+    found = set()
+    try:
+        for name in os.listdir(folder):
+            kind, _, inode = os.readlink(f"{folder}/{name}").partition(":[")
+            if kind == "socket":
+                found.add(int(inode.rstrip("]")))
+    except (OSError, ValueError):
+        pass
+    return found
+
+
+def unix_peers() -> list[tuple[int, int]]:
+    """Every connected Unix socket of this network namespace with the one at its other end, as inodes."""
+    question = _QUESTION.pack(socket.AF_UNIX, 0, 0, _ALL_STATES, 0, _SHOW_PEER, 0, 0)
+    header = _HEADER.pack(_HEADER.size + len(question), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0)
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
+            kernel.send(header + question)
+            return [pair for message in _messages(kernel) if (pair := _pair(message))]
+    except OSError:
+        return []
+
+
+def _messages(kernel: socket.socket) -> Iterator[bytes]:
+    """The bodies of the answers, until the kernel says that it is done or cannot tell."""
+    while True:
+        data = kernel.recv(_MOST_BYTES)
+        while data:
+            length, kind, *_ = _HEADER.unpack_from(data)
+            if kind != _SOCK_DIAG_BY_FAMILY:
+                return
+            yield data[_HEADER.size : length]
+            data = data[_aligned(length) :]
+
+
+def _pair(message: bytes) -> tuple[int, int] | None:
+    inode = _ANSWER.unpack_from(message)[4]
+    rest = message[_ANSWER.size :]
+    while len(rest) > _ATTRIBUTE.size:
+        length, kind = _ATTRIBUTE.unpack_from(rest)
+        if kind == _PEER:
+            return inode, int.from_bytes(rest[_ATTRIBUTE.size : length], sys.byteorder)
+        rest = rest[_aligned(length) :]
+    return None
+
+
+def _aligned(length: int) -> int:
+    """Netlink pads to four bytes."""
+    return (length + 3) & ~3

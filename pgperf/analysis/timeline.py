@@ -2,22 +2,25 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from pgperf.analysis.books import SHARES, Account
 from pgperf.records import SliceRecord, VariantBlock
 
-#: So many points at most: longer runs have several slices in one.
+#: So many points, and one more for each block at most: longer runs have several slices in one.
 POINTS = 200
 
 Moment = tuple[VariantBlock, SliceRecord]
 
 
 def timeline(blocks: Iterable[VariantBlock], points: int = POINTS) -> dict[str, Any]:
-    """`seconds` since the first slice, `roles` (shares of the host, as in books), `variant`; a value of each per point.
+    """`seconds` since the first slice, `roles` (shares of the host, as in books), `variant`, `block`; a value of each
+    per point.
 
-    A point is the mean of some slices that followed each other, none of them left out; its variant is None where they
-    are of several. Start-up and warm-up lie between the blocks and have no point. Empty if no slice kept books.
+    A point is the mean of some slices of one block that followed each other, none of them left out; its variant is None
+    where they are of several. Start-up and warm-up lie between the blocks and have no point: `block` counts from 0 and
+    tells where. Empty if no slice kept books.
     """
     moments = sorted(_moments(blocks), key=lambda moment: moment[1].started_ns)
     found = [(part, account) for part in _parts(moments, points) if (account := _account(part))]
@@ -28,6 +31,7 @@ def timeline(blocks: Iterable[VariantBlock], points: int = POINTS) -> dict[str, 
         "seconds": [_middle_s(part, moments[0][1].started_ns) for part, _ in found],
         "roles": {role: [each[role] for each in shares] for role in SHARES},
         "variant": [_variant(part) for part, _ in found],
+        "block": _counted([_block(part[0]) for part, _ in found]),
     }
 
 
@@ -37,7 +41,19 @@ def _moments(blocks: Iterable[VariantBlock]) -> Iterable[Moment]:
 
 def _parts(moments: Sequence[Moment], points: int) -> Iterable[Sequence[Moment]]:
     size = -(-len(moments) // points) or 1
-    return (moments[start : start + size] for start in range(0, len(moments), size))
+    for _, group in groupby(moments, _block):
+        own = list(group)
+        yield from (own[start : start + size] for start in range(0, len(own), size))
+
+
+def _block(moment: Moment) -> tuple[int, int]:
+    return moment[0].cohort, moment[0].block
+
+
+def _counted(blocks: Sequence[tuple[int, int]]) -> list[int]:
+    """The blocks, in the order of time, as numbers."""
+    numbers: dict[tuple[int, int], int] = {}
+    return [numbers.setdefault(block, len(numbers)) for block in blocks]
 
 
 def _account(part: Iterable[Moment]) -> Account | None:

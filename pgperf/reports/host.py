@@ -1,8 +1,8 @@
 """The host while a run measured: its processors over time, and what top showed of each variant."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -41,7 +41,7 @@ def timeline(line: Timeline) -> Chart | None:
     roles = line.get("roles") or {}
     if not line.get("seconds") or not roles:
         return None
-    names = role_names()
+    names, line = role_names(), _with_pauses(line)
     return {
         "kind": "area",
         "label": _(
@@ -50,6 +50,7 @@ def timeline(line: Timeline) -> Chart | None:
         "axis": _("share of the host's processors, %"),
         "x_axis": _("seconds"),
         "x": line["seconds"],
+        "x_min": 0,
         "titles": [label_text(label) if label else "" for label in line.get("variant", [])],
         "max": whole(_moments(line)),
         "series": [
@@ -61,6 +62,27 @@ def timeline(line: Timeline) -> Chart | None:
             for role in SHOWN
             if any(roles.get(role) or ())
         ],
+    }
+
+
+def _with_pauses(line: Timeline) -> Timeline:
+    """The same with a moment of nobody between two blocks, so that no line is drawn over what was not measured."""
+    seconds, blocks = line["seconds"], line.get("block") or ()
+    new = [at for at, (before, after) in enumerate(pairwise(blocks), 1) if before != after]
+
+    def spread(values: Sequence[Any], between: Callable[[int], Any]) -> list[Any]:
+        found = list(values)
+        for at in reversed(new):
+            found.insert(at, between(at))
+        return found
+
+    return {
+        "seconds": spread(seconds, lambda at: (seconds[at - 1] + seconds[at]) / 2),
+        "variant": spread(line.get("variant", []), lambda at: None),
+        "roles": {
+            role: spread(values, lambda at: None) if values else values
+            for role, values in line["roles"].items()
+        },
     }
 
 

@@ -40,6 +40,7 @@ def test_slices_of_all_variants_in_the_order_of_time() -> None:
     )
     assert found["seconds"] == pytest.approx([0.05, 0.15, 0.25, 0.95])
     assert found["variant"] == ["libpq · socket", "psycopg · socket", "libpq · socket", "libpq · socket"]
+    assert found["block"] == [0, 0, 0, 1]
     assert found["roles"]["clients"] == pytest.approx([0.2, 0.6, 0.4, 0.0])
     assert found["roles"]["idle"] == pytest.approx([0.8, 0.4, 0.6, 1.0])
     assert set(found["roles"]) == set(SHARES)
@@ -54,6 +55,14 @@ def test_a_long_run_has_no_more_points_than_asked_for() -> None:
     assert few["seconds"] == [0.15]
     assert few["variant"] == [None]
     assert few["roles"]["clients"] == pytest.approx([0.3])
+
+
+def test_no_point_reaches_over_the_pause_between_two_blocks() -> None:
+    early, late = block("libpq", (0, 20), (100, 40), (200, 60)), block("libpq", (900, 0), number=1)
+    found = timeline([early, late], points=2)
+    assert found["seconds"] == pytest.approx([0.1, 0.25, 0.95])
+    assert found["block"] == [0, 0, 1]
+    assert found["roles"]["clients"] == pytest.approx([0.3, 0.6, 0.0])
 
 
 def test_without_books_there_is_no_timeline() -> None:

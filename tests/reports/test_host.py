@@ -41,6 +41,22 @@ def test_a_point_of_several_slices_is_of_no_variant() -> None:
     assert chart["titles"][:2] == ["", "Django ORM · tcp"]
 
 
+def test_no_line_is_drawn_over_the_pause_between_two_blocks() -> None:
+    block = [at // 60 for at in range(len(LINE["seconds"]))]
+    pauses = block[-1]
+    chart = host.timeline(LINE | {"block": block})
+    assert chart is not None
+    before, pause, after = chart["x"][59:62]
+    assert (before, after) == (LINE["seconds"][59], LINE["seconds"][60])
+    assert before < pause < after
+    assert chart["titles"][60] == ""
+    assert len(chart["x"]) == len(chart["titles"]) == len(block) + pauses
+    for series in chart["series"]:
+        assert [at for at, value in enumerate(series["values"]) if value is None] == [
+            61 * (number + 1) - 1 for number in range(pauses)
+        ]
+
+
 def test_no_timeline_no_chart() -> None:
     assert host.timeline({}) is None
     assert host.timeline({"seconds": [1.0], "roles": {}}) is None

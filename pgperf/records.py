@@ -6,8 +6,9 @@ of secrets, `Route` excepted, which is resolved in the worker and never stored.
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from pgperf import wire
 
@@ -22,6 +23,21 @@ CAPTURES = "captures"
 def calls_orm(layer: str) -> bool:
     """Does the layer call the workload's ORM callable, where the others run its statements?"""
     return layer.startswith("django_orm")
+
+
+class Way(Protocol):
+    """A way to a database, which may lead through a pooler: "" where it does not."""
+
+    @property
+    def pooler(self) -> str: ...
+
+
+W = TypeVar("W", bound=Way)
+
+
+def most_direct(ways: Iterable[W]) -> W:
+    """The first without a pooler, else the first of all. Raises ValueError where there is none."""
+    return min(ways, key=lambda way: bool(way.pooler))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from pgperf import sql
-from pgperf.records import Definition, Workload
+from pgperf.records import Definition, Route, Workload, most_direct
 
 WORK = Workload("open-orders", "", orm="shop.open_orders")
 DEFINITION = Definition("orders", WORK, layers=("libpq",), routes=("socket",))
@@ -18,3 +18,9 @@ def test_captured_statements_are_neither_stored_nor_hashed_nor_shown() -> None:
     assert definition.digest() == DEFINITION.digest()
     assert Definition.from_json(definition.to_json()) == DEFINITION
     assert "private" not in json.dumps(definition.to_json()) + repr(definition)
+
+
+def test_the_most_direct_way_is_the_first_without_a_pooler() -> None:
+    pooled, other = Route("a", "h", 1, "d", "u", "", pooler="session"), Route("b", "h", 1, "d", "u", "")
+    assert most_direct([pooled, other, replace(other, name="c")]) == other
+    assert most_direct([pooled, replace(pooled, name="c")]) == pooled

@@ -10,7 +10,7 @@ from pgperf import credentials, fixtures, retention
 from pgperf.conf import get_settings
 from pgperf.exceptions import PgperfError
 from pgperf.models import Database, Run
-from pgperf.records import Route
+from pgperf.records import Route, most_direct
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -104,7 +104,8 @@ def _drop(database: Database, out: OutputWrapper) -> bool:
 
 def _route(database: Database) -> Route:
     """A direct route if there is one: dropping goes through no pooler where it need not."""
-    targets = sorted(database.targets.filter(enabled=True), key=lambda target: bool(target.pooler))
+    targets = list(database.targets.filter(enabled=True))
     if not targets:
         raise PgperfError("it has no enabled target")
-    return credentials.resolve(database, [targets[0].route])[targets[0].route]
+    route = most_direct(targets).route
+    return credentials.resolve(database, [route])[route]

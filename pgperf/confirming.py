@@ -6,9 +6,10 @@ from pgperf import runs
 from pgperf.analysis import interventions
 from pgperf.conf import get_settings
 from pgperf.exceptions import InvalidDefinition
+from pgperf.far import apart
 from pgperf.models import Database, Run, VariantResult
 from pgperf.paired import paired, told_apart
-from pgperf.records import Definition
+from pgperf.records import Definition, most_direct
 
 
 def open_verdicts(run: Run) -> list[VariantResult]:
@@ -31,6 +32,14 @@ def find(run: Run, label: str) -> VariantResult:
     return row
 
 
+def intervention(row: VariantResult) -> str:
+    """What puts the variant's verdict to the test: no relay leads to a Unix socket, so there load is added instead."""
+    named = str(row.verdict["intervention"])
+    if named == interventions.ADD_DISTANCE and _is_socket(row):
+        return interventions.DOUBLE_CLIENTS
+    return named
+
+
 def definition(row: VariantResult) -> Definition:
     """The variant and, beside it, what the intervention makes of it. Raises InvalidDefinition naming the field."""
     run, database = row.run, row.run.database
@@ -39,7 +48,8 @@ def definition(row: VariantResult) -> Definition:
             f"database: {run.database_name} was deleted, so nothing can be measured there again"
         )
     asked = Definition.from_json(run.definition)
-    return paired(asked, _plain(row), lambda: _direct(row, database), get_settings().MAX_CLIENTS)
+    plain = _plain(row) | {"verdict": {**row.verdict, "intervention": intervention(row)}}
+    return paired(asked, plain, lambda: _direct(row, database), get_settings().MAX_CLIENTS)
 
 
 def request(row: VariantResult, **asked: Any) -> Run:
@@ -47,9 +57,7 @@ def request(row: VariantResult, **asked: Any) -> Run:
 
     Raises InvalidDefinition naming what is in the way.
     """
-    return runs.request_confirmation(
-        row.run, row.label, row.verdict["intervention"], definition(row), **asked
-    )
+    return runs.request_confirmation(row.run, row.label, intervention(row), definition(row), **asked)
 
 
 def tested(run: Run) -> tuple[VariantResult, dict[str, Any]] | None:
@@ -82,13 +90,21 @@ def _plain(row: VariantResult) -> dict[str, Any]:
     }
 
 
+def _is_socket(row: VariantResult) -> bool:
+    route, database = apart(row.route)[0], row.run.database
+    return bool(database and database.targets.filter(route=route, host__startswith="/").exists())
+
+
 def _direct(row: VariantResult, database: Database) -> str:
     """A route without a pooler: one of the run's own if it has any, and rather over the network, as the pooler's is."""
-    direct = database.targets.filter(enabled=True, pooler="").order_by("id")
     asked = row.run.definition.get("routes", [])
-    ranked = sorted(direct, key=lambda target: (target.route not in asked, target.host.startswith("/")))
-    if not ranked:
+    there = sorted(
+        database.targets.filter(enabled=True).order_by("id"),
+        key=lambda target: (target.route not in asked, target.host.startswith("/")),
+    )
+    best = most_direct(there) if there else None
+    if best is None or best.pooler:
         raise InvalidDefinition(
             f"routes: {database} has no enabled target without a pooler to compare {row.route} with; add one"
         )
-    return ranked[0].route
+    return best.route

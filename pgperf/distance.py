@@ -5,7 +5,8 @@
 
 It keeps order and bandwidth, lets either side close first, and lets a client's first words arrive a round trip later,
 as after a handshake. Time counts from when the kernel had the bytes until they are sent on, so that its own work does
-not come on top (docs/method.md has how exact that is). It listens on loopback only, for as long as its parent lives.
+not come on top (docs/method.md has how exact that is). It listens on loopback only, for as long as its parent lives,
+and leads to TCP only: to a Unix socket everybody who reaches it would be the relay's own user.
 Its processor time is that of a process of nobody's: neither client, pooler nor server. Standard library only.
 
 `python -m pgperf.distance --to HOST:PORT --rtt-ms MS` is the relay itself.
@@ -13,6 +14,7 @@ Its processor time is that of a process of nobody's: neither client, pooler nor 
 
 import argparse
 import ctypes
+import errno
 import heapq
 import os
 import select
@@ -24,6 +26,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -45,6 +48,8 @@ _STAMPED = 35
 _STAMP = struct.Struct("qq")
 #: Older than that is a clock that was set meanwhile.
 _OLDEST_NS = 1_000_000_000
+#: No descriptor is left for one more connection.
+_USED_UP = (errno.EMFILE, errno.ENFILE)
 #: How much earlier than due the timer is set, at most; and by how much that changes at once.
 _MOST_LEAD_NS, _MOST_STEP_NS = 500_000, 20_000
 
@@ -53,9 +58,9 @@ class Distance:
     """A relay process of our own. Use as a context manager; then `port` on `HOST` leads to the database."""
 
     def __init__(self, host: str, port: int, rtt_ms: float, listen: int = 0) -> None:
-        """`host` may be a Unix socket's directory. `listen`: the port to listen on; 0: any that is free."""
+        """`listen`: the port to listen on; 0: any that is free. Raises InvalidDefinition naming what cannot be."""
         self.rtt_ms = _checked(rtt_ms)
-        self._to = f"{host}:{port}"
+        self._to = f"{_networked(host)}:{port}"
         self.port = listen
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -134,6 +139,16 @@ def _checked(rtt_ms: float) -> float:
     return rtt_ms
 
 
+def _networked(host: str) -> str:
+    """A server that trusts its own users by their sockets (peer) would take everybody here for the relay's."""
+    if host.startswith("/"):
+        raise InvalidDefinition(
+            f"host: {host} is the directory of a Unix socket, which a relay would open to every user of this machine; "
+            "name a route to the server's TCP port"
+        )
+    return host
+
+
 # ---- the relay ----
 
 
@@ -164,6 +179,8 @@ class Relay:
 
     def __init__(self, listener: socket.socket, upstream: tuple[str, int], rtt_ms: float) -> None:
         self._listener = listener
+        listener.setblocking(False)  # a client may be gone again
+        self._spare = socket.socket()  # its descriptor is for who cannot be let in
         self._family, self._address = _resolved(*upstream)
         self._rtt_ns = round(rtt_ms * 1e6)
         self._queue: list[tuple[int, int, _End, memoryview | None]] = []  # due, order, where to, what
@@ -211,26 +228,46 @@ class Relay:
             self._watch(end)
 
     def _accept(self) -> None:
-        client, _ = self._listener.accept()
+        if not (found := self._accepted()):
+            return
+        client, server = found
         opens_ns = time.monotonic_ns() + self._rtt_ns
-        server = socket.socket(self._family)
         near, far = _End(client, counts_ns=opens_ns), _End(server, connecting=True)
         near.peer, far.peer = far, near
-        for end in (near, far):
-            end.sock.setblocking(False)
-            if end.sock.family != socket.AF_UNIX:
+        try:
+            for end in (near, far):
+                self._ends[end.sock.fileno()] = end
+                end.sock.setblocking(False)
                 end.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 end.sock.setsockopt(socket.SOL_SOCKET, _STAMPED, 1)
-            self._ends[end.sock.fileno()] = end
-        try:
-            server.connect(self._address)
-        except BlockingIOError:
-            pass
+            with suppress(BlockingIOError):
+                server.connect(self._address)
+            for end in (near, far):
+                self._watch(end)
         except OSError:
-            return self._abandon(near)
-        for end in (near, far):
-            self._watch(end)
-        return None
+            self._abandon(near)
+
+    def _accepted(self) -> tuple[socket.socket, socket.socket] | None:
+        """The next client and a socket for its way on; None if it is gone again, or there is no room for both."""
+        try:
+            client, _ = self._listener.accept()
+        except OSError as error:
+            if error.errno in _USED_UP:
+                self._turn_away()
+            return None
+        try:
+            return client, socket.socket(self._family)
+        except OSError:
+            client.close()
+            return None
+
+    def _turn_away(self) -> None:
+        """Who is left waiting is told of by epoll again and again."""
+        self._spare.close()
+        with suppress(OSError):
+            self._listener.accept()[0].close()
+        with suppress(OSError):
+            self._spare = socket.socket()
 
     def _read(self, end: _End) -> None:
         try:
@@ -290,8 +327,9 @@ class Relay:
         if end.is_gone or end.sock.fileno() not in self._ends or end.wants() == end.interest:
             return
         change = self._epoll.register if end.interest < 0 else self._epoll.modify
-        end.interest = end.wants()
-        change(end.sock.fileno(), end.interest)
+        wanted = end.wants()
+        change(end.sock.fileno(), wanted)
+        end.interest = wanted
 
     def _forget(self, end: _End) -> None:
         if self._ends.pop(end.sock.fileno(), None) and end.interest >= 0:
@@ -307,7 +345,7 @@ class Relay:
 
 
 def _received_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
-    """When the kernel had what was read, by CLOCK_MONOTONIC; now where it does not say (a Unix socket)."""
+    """When the kernel had what was read, by CLOCK_MONOTONIC; now where it does not say."""
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == _STAMPED:
             seconds, ns = _STAMP.unpack(data[: _STAMP.size])
@@ -337,17 +375,14 @@ class _Timer:
 
 def _resolved(host: str, port: int) -> tuple[int, Any]:
     """Family and address, looked up once: names are resolved by whoever starts a relay, not by each connection."""
-    if host.startswith("/"):
-        return socket.AF_UNIX, f"{host}/.s.PGSQL.{port}"
-    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    found = socket.getaddrinfo(_networked(host), port, type=socket.SOCK_STREAM)
+    family, _, _, _, address = found[0]
     return family, address
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=f"python -m {_PROGRAM}", description=__doc__)
-    parser.add_argument(
-        "--to", required=True, metavar="HOST:PORT", help="the database, or its socket's directory"
-    )
+    parser.add_argument("--to", required=True, metavar="HOST:PORT", help="the database")
     parser.add_argument("--rtt-ms", required=True, type=float, metavar="MS", help="round trip to add")
     parser.add_argument(
         "--port", type=int, default=0, help="where to listen (default: any free port, printed)"

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -175,6 +176,23 @@ def asked_once(port: int) -> None:
         asked(client, b"x")
 
 
+@pytest.mark.parametrize("left", [2, 3])
+def test_who_comes_when_no_descriptors_are_left_is_turned_away(left: int) -> None:
+    """A connection takes two. Those that are there go on, and there is room again when they end."""
+    with serving(echo) as port, Distance("127.0.0.1", port, 1) as far:
+        relay = psutil.Process(far.pid)
+        before = relay.num_fds()
+        resource.prlimit(far.pid, resource.RLIMIT_NOFILE, (before + left, before + left))
+        with connected(far.port) as client:
+            asked(client, b"there")
+            for _ in range(3):
+                with connected(far.port) as refused:
+                    assert refused.recv(1) == b""
+            asked(client, b"still there")
+        wait_for(lambda: relay.num_fds() <= before)
+        asked_once(far.port)
+
+
 def test_a_database_that_is_not_there_ends_the_connection() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -185,7 +203,7 @@ def test_a_database_that_is_not_there_ends_the_connection() -> None:
                 pass
 
 
-@pytest.mark.parametrize("name", ["tcp", "socket", "pgbouncer"])
+@pytest.mark.parametrize("name", ["tcp", "pgbouncer"])
 def test_a_database_over_it(routes: dict[str, Route], name: str) -> None:
     near = routes[name]
     with Distance(near.host, near.port, RTT_S * 1000) as far:
@@ -232,6 +250,12 @@ def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     relay.wait(DEADLINE_S)
 
 
+def test_it_leads_to_no_unix_socket() -> None:
+    """The server would take whoever connects for the relay's user."""
+    with pytest.raises(InvalidDefinition, match=r"^host: /run/postgresql is .*; name a route to .* TCP port"):
+        Distance("/run/postgresql", 5432, 1)
+
+
 @pytest.mark.parametrize("rtt_ms", [-1, 1e9, float("nan"), float("inf")])
 def test_round_trips_that_are_none(rtt_ms: float) -> None:
     with pytest.raises(InvalidDefinition, match=r"^rtt_ms: "):
@@ -249,6 +273,7 @@ def test_a_relay_that_cannot_start_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     [
         (["--to", "127.0.0.1:x", "--rtt-ms", "1"], "pgperf.distance: "),
         (["--to", "127.0.0.1:1", "--rtt-ms", "-1"], "rtt_ms: choose"),
+        (["--to", "/run/postgresql:5432", "--rtt-ms", "1"], "host: /run/postgresql is the directory"),
         (["--to", "127.0.0.1:1", "--rtt-ms", "1", "--port", "1"], "pgperf.distance: "),
     ],
 )

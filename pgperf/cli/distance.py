@@ -20,7 +20,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any], out: OutputWrapper) -> None:
-    """Until Ctrl-C. Raises CommandError for a route that is not there, ClientFailed when the relay ends by itself."""
+    """Until Ctrl-C. Raises CommandError for a route that is not there, InvalidDefinition for one that is a Unix socket,
+    ClientFailed when the relay ends by itself.
+    """
     target = _target(options["database"], options["to"])
     with Distance(target.host, target.port, options["rtt_ms"], options["port"]) as relay:
         out.write(f"{HOST}:{relay.port} is {target}, {relay.rtt_ms:g} ms further away. Ctrl-C ends it.")

@@ -30,7 +30,7 @@ class Preview:
 
 def preview(row: VariantResult) -> Preview:
     """For a variant whose verdict can be put to the test, with the workers that are alive now."""
-    said = row.label, row.verdict["evidence"], TITLES[row.verdict["intervention"]]
+    said = row.label, row.verdict["evidence"], TITLES[confirming.intervention(row)]
     try:
         plan = make_plan(confirming.definition(row))
     except PgperfError as error:

@@ -68,6 +68,10 @@ def test_it_leads_to_the_database_until_ctrl_c(running: subprocess.Popen[str], s
             ["--to", "tcp", "--rtt-ms", "-1", "--database", "demo"],
             "rtt_ms: choose a round trip of 0 to 10000 ms",
         ),
+        (
+            ["--to", "socket", "--rtt-ms", "1", "--database", "demo"],
+            "host: /run/postgresql is the directory of a Unix socket",
+        ),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(words: list[str], said: str) -> None:

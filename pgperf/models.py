@@ -436,7 +436,7 @@ class VariantResult(models.Model):
     workload = models.CharField(max_length=60)
     layer = models.CharField(max_length=30)
     mode = models.CharField(max_length=12)
-    route = models.CharField(max_length=30)
+    route = models.CharField(max_length=60)  # a target's, or one that pgperf.far made longer
     clients = models.PositiveIntegerField()
     placement = models.CharField(max_length=12)
     connect = models.CharField(max_length=20)

@@ -13,6 +13,7 @@ from pgperf.far import apart
 from pgperf.models import Database, Run, Target, VariantResult
 from pgperf.rails import is_catalog
 from pgperf.records import Definition
+from pgperf.reports.confirmation import preview
 from pgperf.runner.plan import make_plan
 from tests.analysis.rows import row as measured
 from tests.factories import make_benchmark, make_database, make_run
@@ -77,6 +78,23 @@ def test_the_variant_and_what_is_changed_stand_side_by_side(
     cohorts = make_plan(asked).cohorts
     assert len(cohorts) == 1
     assert len([variant for variant in cohorts[0].variants if not variant.copy]) == 2
+
+
+def test_no_delay_is_added_to_a_unix_socket_but_load(database: Database) -> None:
+    row = result(database, "latency", "add_distance", clients=4, us=5186.0, route="socket")
+    asked = confirming.definition(row)
+    assert (asked.routes, asked.clients) == (("socket",), (4, 8))
+    assert preview(row).test == "twice as many clients"
+    assert confirming.request(row, foreground=True).intervention == "double_clients"
+
+
+def test_the_longest_name_of_a_route_can_be_made_longer(database: Database) -> None:
+    name = "a" * 30
+    Target.objects.filter(route="tcp").update(route=name)
+    row = result(database, "latency", "add_distance", clients=4, us=5186.0, route=name)
+    far = confirming.definition(row).routes[1]
+    assert far == f"{name}+2.5ms"
+    assert add(row.run, route=far, label="far") == VariantResult.objects.get(route=far)
 
 
 def test_it_names_what_is_in_the_way(database: Database, settings: Any) -> None:

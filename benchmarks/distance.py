@@ -113,16 +113,14 @@ def _measure(env: dict[str, str], rtt_ms: float, rounds: int) -> Measured:
     ):
         for connection in (near, far):
             _repeat(connection, WARM_UP, 2.0)
-        before_ns = cpu.run_ns([relay.pid])
+        before = cpu.read([relay.pid])
         for _ in range(rounds):
             for connection in random.sample((near, far), 2):
                 took = _repeat(connection, 10_000, TURN_S)
                 (found.near if connection is near else found.far).append(float(np.median(took)))
                 found.single += took if connection is far else []
-        after_ns = cpu.run_ns([relay.pid])
-        found.relay_us = (
-            (after_ns - before_ns) / 1000 / len(found.single) if before_ns and after_ns else np.nan
-        )
+        spent = cpu.spent(before, cpu.read([relay.pid]))
+        found.relay_us = spent.run_ns / 1000 / len(found.single) if spent else np.nan
         found.near_mb_s, found.far_mb_s = _speed(near), _speed(far)
     return found
 

@@ -131,19 +131,6 @@ def habits_between(before: Habits | None, after: Habits | None) -> Habits | None
     return None if min(steps) < 0 else Habits(*steps)
 
 
-def run_ns(pids: Iterable[int]) -> int | None:
-    """Time on a processor so far, summed over all threads of the processes; None if there are none or one is unseen."""
-    times = read(pids)
-    return None if times is None else sum(task.run_ns for own in times.values() for task in own.values())
-
-
-def elapsed(before: int | None, after: int | None) -> int | None:
-    """`after - before`; None when either is unknown or a process was replaced in between."""
-    if before is None or after is None or after < before:
-        return None
-    return after - before
-
-
 def backend_is_here(pid: int) -> bool:
     """Is this pid, as a server reports it, a PostgreSQL backend of this machine?"""
     try:

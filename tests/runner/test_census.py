@@ -36,8 +36,7 @@ def test_a_census_tells_ours_from_others() -> None:
         with python(f"{WORK}; {WAIT}") as other:
             found = census.close()
             own_ns = time.process_time_ns() - began_ns
-            other_ns = cpu.run_ns([other.pid])
-    assert other_ns is not None
+            other_ns = (cpu.life(other.pid) or Life(0, 0, 0, 0)).run_ns
     assert found["others_ns"] >= other_ns > 10_000_000
     assert found["ours_ns"] < own_ns + other_ns // 2
     assert (found["cpus"], found["source"]) == (host.cpus, host.source)

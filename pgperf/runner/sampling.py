@@ -16,9 +16,9 @@ from pgperf.runner.host import Host
 from pgperf.runner.readings import AUXILIARIES, HOST, LOAD_PARTS, TOP, UNKNOWN, Readings, run_of, wait_of
 from pgperf.runner.sessions import Sessions
 
-#: Of one processor, at most; and how long to wait between two readings, whatever one takes.
+#: Of one processor, at most; and how long to wait between two readings at least, however little one takes.
 _SHARE = 0.01
-_SHORTEST_S, _LONGEST_S = 0.005, 0.2
+_SHORTEST_S = 0.005
 #: So many readings are kept; then every second one goes, and it is read half as often.
 _MOST = 20_000
 _LINE_BYTES = 128
@@ -161,7 +161,7 @@ def meters(sessions: Sessions, backends: Iterable[int], poolers: Iterable[int] =
 
 
 class Sampler:
-    """From `start` to `stop` it reads the meters about as often as its share of a processor allows."""
+    """From `start` to `stop` it reads the meters as often as its share of a processor allows."""
 
     def __init__(self, meters: Sequence[Meter]) -> None:
         self._meters = meters
@@ -194,7 +194,7 @@ class Sampler:
 
     def _pause_s(self) -> float:
         each_s = self.cost_s / max(1, len(self._times) - 1)
-        return min(max(each_s / _SHARE, self._shortest_s), _LONGEST_S)
+        return max(each_s / _SHARE, self._shortest_s)
 
     def _take(self) -> None:
         """Times increase even where the clock is coarse: Readings insist on it."""

@@ -143,13 +143,17 @@ def test_it_reads_until_it_is_stopped() -> None:
 
 
 def test_the_more_there_is_to_read_the_less_often() -> None:
-    sampler = Sampler([Steps(takes_s=0.004)])
+    """Of one processor it takes a hundredth, however long a reading is."""
+    sampler = Sampler([Steps(takes_s=0.01)])
     sampler.start()
-    while sampler.cost_s < 0.004:
+    while sampler.cost_s < 0.01:
         os.sched_yield()
-    assert sampler._pause_s() == pytest.approx(sampling._LONGEST_S)
-    assert Sampler([Steps()])._pause_s() == sampling._SHORTEST_S
+    assert sampler._pause_s() >= 1.0
     sampler.stop()
+
+
+def test_little_is_not_read_all_the_time() -> None:
+    assert Sampler([Steps()])._pause_s() == sampling._SHORTEST_S
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from pgperf.reports import (
 )
 from pgperf.reports.chart import Chart
 from pgperf.reports.names import left_out_title
+from pgperf.reports.run import scaling_points
 from pgperf.reports.table import Table
 
 Part = dict[str, Any]
@@ -160,13 +161,13 @@ def _reading(rows: Rows) -> Part:
 
 
 def _scaling(rows: Rows) -> Part:
-    series = [each for each in rows.run.summary.get("scaling") or [] if len(each["points"]) > 1]
+    series = [each for each in scaling_points(rows.run, rows.variants) if len(each["points"]) > 1]
     if not series:
         return {}
     return {
         "curves": scaling.curves(series),
-        "cpu": scaling.cpu_curves(series, rows.variants),
-        "table": scaling.scaling_table(series, rows.variants),
+        "cpu": scaling.cpu_curves(series),
+        "table": scaling.scaling_table(series),
     }
 
 

@@ -1,6 +1,7 @@
 """A run as plain JSON: what `pgperf run --json`, the run page's polling and scripts read."""
 
 import os
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +20,8 @@ _VARIANT = (
     "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "copy", "ops", "rows", "errors",
     "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
 )  # fmt: skip
+#: What a curve over the number of clients is one of.
+SERIES = ("workload", "layer", "mode", "route")
 _COMPARISON = (
     "variant", "baseline", "ratio", "low", "high", "delta_us", "delta_low_us", "delta_high_us", "outcome", "aa",
     "pairs", "sample", "mde",
@@ -27,6 +30,7 @@ _COMPARISON = (
 
 def run_json(run: Run) -> dict[str, Any]:
     """The contract object: run, variants, comparisons, ladders and the rest. Null is "not known", never zero."""
+    variants = list(run.variants.all())
     return {
         "run": {
             "id": run.pk,
@@ -47,13 +51,28 @@ def run_json(run: Run) -> dict[str, Any]:
             "confirms_variant": run.confirms_variant or None,
             "intervention": run.intervention or None,
         },
-        "variants": [_variant(row) for row in run.variants.all()],
+        "variants": [_variant(row) for row in variants],
         "comparisons": [_comparison(row) for row in run.comparisons.all()],
         "ladders": run.summary.get("ladders", []),
-        "scaling": run.summary.get("scaling", []),
+        "scaling": scaling_points(run, variants),
         "timeline": run.summary.get("timeline") or None,
         "timings": run.timings,
     }
+
+
+def scaling_points(run: Run, variants: Iterable[VariantResult]) -> list[dict[str, Any]]:
+    """The run's curves over the number of clients, each point with the `share` that its variant's books have."""
+    rows = (row for row in variants if not row.copy)
+    shares = {(*(getattr(row, n) for n in SERIES), row.clients): row.books.get("share") for row in rows}
+
+    def share(series: dict[str, Any], point: dict[str, Any]) -> dict[str, Any] | None:
+        found = shares.get((*(series.get(name) for name in SERIES), point["clients"]))
+        return _known(found, keys.SHARE) if found else None
+
+    return [
+        {**series, "points": [{**point, "share": share(series, point)} for point in series["points"]]}
+        for series in run.summary.get("scaling") or []
+    ]
 
 
 def progress_json(run: Run) -> dict[str, Any]:

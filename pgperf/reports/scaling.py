@@ -1,15 +1,14 @@
-"""What more clients bring, as curves and a table."""
+"""What more clients bring, as curves and a table. `scaling` is `reports.run.scaling_points`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.utils.translation import gettext as _
 
-from pgperf.models import VariantResult
 from pgperf.reports import figures, keys
 from pgperf.reports.books import share_cell
 from pgperf.reports.chart import Chart
-from pgperf.reports.names import colour, layer_title, measured, role_names
+from pgperf.reports.names import colour, layer_title, role_names
 from pgperf.reports.table import Cell, Table, count, head, number, words
 
 Series = Mapping[str, Any]
@@ -30,26 +29,26 @@ def curves(scaling: Sequence[Series]) -> list[tuple[str, Chart]]:
     return [(title, _curve(scaling, key, title, axis, log=log)) for key, title, axis, log in kinds]
 
 
-def cpu_curves(scaling: Sequence[Series], variants: Sequence[VariantResult]) -> list[tuple[str, Chart]]:
+def cpu_curves(scaling: Sequence[Series]) -> list[tuple[str, Chart]]:
     """For each layer over each route, whose processor time it is as clients are added; none where it is not known."""
-    shares = _shares(variants)
-    found = [(series, [shares.get(_key(series, point)) for point in series["points"]]) for series in scaling]
-    seen = [(series, [own for own in each if own]) for series, each in found if all(each)]
+    found = [(series, [point["share"] for point in series["points"]]) for series in scaling]
+    seen = [(series, each) for series, each in found if all(each)]
     roles = [role for role in SHOWN if any(own.get(role) for _series, each in seen for own in each)]
     top = whole(own for _series, each in seen for own in each)
     return [(series_title(series, scaling), _cpu_curve(series, each, roles, top)) for series, each in seen]
 
 
-def scaling_table(scaling: Sequence[Series], variants: Sequence[VariantResult]) -> Table:
-    """The numbers of the curves. Efficiency is throughput over that of one client times the clients."""
-    names, shares = role_names(), _shares(variants)
-    roles = [role for role in _COLUMNS if any(share.get(role) for share in shares.values())]
+def scaling_table(scaling: Sequence[Series]) -> Table:
+    """The numbers of the curves. Efficiency is throughput per client over that of the fewest clients."""
+    names = role_names()
+    shares = [point["share"] or {} for series in scaling for point in series["points"]]
+    roles = [role for role in _COLUMNS if any(share.get(role) for share in shares)]
     columns = (
         _("Layer and route"), _("clients"), _("operations/s"), _("95 % interval"), _("efficiency"), _("p50, µs"),
         _("p99, µs"), *(_("%s, of the host") % names[role] for role in roles),
     )  # fmt: skip
     rows = [
-        (head(series_title(series, scaling)), *_cells(point), *_roles(shares.get(_key(series, point)), roles))
+        (head(series_title(series, scaling)), *_cells(point), *_roles(point["share"], roles))
         for series in scaling
         for point in series["points"]
     ]
@@ -131,18 +130,6 @@ def whole(moments: Iterable[Mapping[str, float | None]]) -> int:
 def percents(shares: Sequence[Mapping[str, float | None]], role: str) -> list[float | None]:
     """A role's shares of 1 as percentages; null where it is not known."""
     return [None if (share := each.get(role)) is None else 100 * share for each in shares]
-
-
-def _shares(variants: Sequence[VariantResult]) -> dict[tuple[Any, ...], Mapping[str, float | None]]:
-    return {
-        (row.workload, row.layer, row.mode, row.route, row.clients): row.books["share"]
-        for row in measured(variants)
-        if row.books.get("share")
-    }
-
-
-def _key(series: Series, point: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (*(series[name] for name in ("workload", "layer", "mode", "route")), point["clients"])
 
 
 def _cells(point: Mapping[str, Any]) -> tuple[Cell, ...]:

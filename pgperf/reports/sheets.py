@@ -1,6 +1,6 @@
 """The tables that are neither of variants nor of comparisons, as CSV: scaling, timeline, top. Text is made harmless."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import tablib
@@ -8,19 +8,25 @@ import tablib
 from pgperf.models import Run, VariantResult
 from pgperf.reports import keys
 from pgperf.reports.export import cell_text
+from pgperf.reports.run import SERIES, scaling_points
 
 _LEAD = ("run_id", "benchmark", "database")
-_SERIES = ("workload", "layer", "mode", "route")
-_POINT = ("clients", "ops_per_s", "low", "high", "p50_us", "p99_us", "efficiency")
+_POINT = (
+    "clients", "ops_per_s", "low", "high", "p50_us", "p99_us", "efficiency", "efficiency_low", "efficiency_high",
+)  # fmt: skip
+_SCALING = (*SERIES, *_POINT, *(f"share_{role}" for role in keys.SHARE))
 _TIMELINE = ("seconds", "variant", *keys.SHARE)
-_TOP = ("label", "seconds", *(f"host_{key}" for key in keys.HOST), *keys.PROCESS)
+_TOP = (
+    "label", "seconds", *(f"host_{key}" for key in keys.HOST), *keys.PROCESS,
+    *(f"server_host_{key}" for key in keys.HOST),
+)  # fmt: skip
 
 Row = tuple[Any, ...]
 
 
 def scaling_csv(*runs: Run) -> str:
-    """One row per number of clients of each layer over each route."""
-    return _csv((*_SERIES, *_POINT), _of_each(runs, _scaling))
+    """One row per number of clients of each layer over each route, with whose the host's processors were."""
+    return _csv(_SCALING, _of_each(runs, _scaling))
 
 
 def timeline_csv(*runs: Run) -> str:
@@ -29,31 +35,42 @@ def timeline_csv(*runs: Run) -> str:
 
 
 def top_csv(*runs: Run) -> str:
-    """One row per process in each variant's diagnostic slice, with the host's line beside it."""
+    """One row per process in each variant's diagnostic slice, with the lines of the load host and of the server's."""
     return _csv(_TOP, _of_each(runs, _top))
 
 
 def _scaling(run: Run) -> Iterator[Row]:
-    for series in run.summary.get("scaling", []):
+    for series in scaling_points(run, VariantResult.objects.filter(run=run)):
         for point in series["points"]:
-            yield *(series.get(key) for key in _SERIES), *(point.get(key) for key in _POINT)
+            shares = point["share"] or {}
+            yield (
+                *(series.get(key) for key in SERIES),
+                *(point.get(key) for key in _POINT),
+                *(shares.get(role) for role in keys.SHARE),
+            )
 
 
 def _timeline(run: Run) -> Iterator[Row]:
     line = run.summary.get("timeline") or {}
     variants, roles = line.get("variant", []), line.get("roles", {})
     for at, seconds in enumerate(line.get("seconds", [])):
-        shares = (roles[role][at] if role in roles else None for role in keys.SHARE)
+        shares = (values[at] if (values := roles.get(role)) else None for role in keys.SHARE)
         yield seconds, variants[at] if variants else None, *shares
 
 
 def _top(run: Run) -> Iterator[Row]:
     for variant in VariantResult.objects.filter(run=run).only("label", "top").order_by("position"):
         if variant.top:
-            host = (variant.top.get("host", {}).get(key) for key in keys.HOST)
-            lead = (variant.label, variant.top.get("seconds"), *host)
+            lead = (variant.label, variant.top.get("seconds"), *_line(variant.top))
+            far = _line(variant.top.get("server_host") or {})
             for process in variant.top.get("processes") or [{}]:
-                yield *lead, *(process.get(key) for key in keys.PROCESS)
+                yield *lead, *(process.get(key) for key in keys.PROCESS), *far
+
+
+def _line(top: Mapping[str, Any]) -> Row:
+    """A host's line; that of the server's host is empty where it is the same one, or nobody looked."""
+    host = top.get("host") or {}
+    return tuple(host.get(key) for key in keys.HOST)
 
 
 def _of_each(runs: Iterable[Run], rows: Callable[[Run], Iterable[Row]]) -> Iterator[Row]:

@@ -100,6 +100,7 @@ def test_books_and_what_goes_with_them() -> None:
     assert first["verdict"] == {**row.verdict, "confirmation": None}
     assert found["timeline"] == run.summary["timeline"]
     assert [point["clients"] for point in found["scaling"][0]["points"]] == [1, 8]
+    assert found["scaling"][0]["points"][0]["share"] == row.books["share"]
 
 
 def test_a_confirming_run_names_the_other() -> None:

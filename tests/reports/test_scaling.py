@@ -1,9 +1,12 @@
 """Curves over the number of clients."""
 
+from typing import Any
+
 import pytest
 
 from pgperf.models import Run
 from pgperf.reports import scaling
+from pgperf.reports.run import scaling_points
 from tests import factories
 from tests.books import add_books
 from tests.reports.reading import texts
@@ -16,6 +19,10 @@ COUNTS = (1, 2, 8)
 def run() -> Run:
     run = factories.make_results(factories.make_run(), layers=("libpq", "django_orm"), clients=COUNTS)
     return add_books(run)
+
+
+def points(run: Run) -> list[dict[str, Any]]:
+    return scaling_points(run, run.variants.all())
 
 
 def test_a_line_for_each_layer_over_each_route(run: Run) -> None:
@@ -43,7 +50,7 @@ def test_a_number_of_clients_that_was_not_measured_leaves_a_gap(run: Run) -> Non
 
 
 def test_the_processors_of_all_curves_share_a_scale_and_their_roles(run: Run) -> None:
-    charts = [chart for _title, chart in scaling.cpu_curves(run.summary["scaling"], run.variants.all())]
+    charts = [chart for _title, chart in scaling.cpu_curves(points(run))]
     assert len(charts) == 6
     assert len({chart["max"] for chart in charts}) == 1
     assert len({tuple(series["name"] for series in chart["series"]) for chart in charts}) == 1
@@ -53,9 +60,9 @@ def test_the_processors_of_all_curves_share_a_scale_and_their_roles(run: Run) ->
 
 def test_processors_that_are_not_known_are_not_drawn(run: Run) -> None:
     run.variants.filter(layer="libpq").update(books={})
-    titles = [title for title, _chart in scaling.cpu_curves(run.summary["scaling"], run.variants.all())]
+    titles = [title for title, _chart in scaling.cpu_curves(points(run))]
     assert titles == ["Django ORM · socket", "Django ORM · tcp", "Django ORM · pgbouncer"]
-    table = scaling.scaling_table(run.summary["scaling"], run.variants.all())
+    table = scaling.scaling_table(points(run))
     assert texts(table)[0][-1] == "unknown"
 
 
@@ -65,7 +72,7 @@ def test_the_scale_ends_where_it_can_be_read(share: float, end: int) -> None:
 
 
 def test_the_table_has_the_points(run: Run) -> None:
-    table = scaling.scaling_table(run.summary["scaling"], run.variants.all())
+    table = scaling.scaling_table(points(run))
     first = texts(table)[0]
     assert first[:2] == ["libpq (C) · socket", "1"]
     assert first[4] == "100 %"

@@ -36,7 +36,16 @@ def test_a_point_of_each_curve(run: Run) -> None:
     point = run.summary["scaling"][1]["points"][1]
     assert float(found[3]["ops_per_s"]) == point["ops_per_s"]
     assert float(found[3]["p99_us"]) == point["p99_us"]
+    books = run.variants.get(layer="django_orm", clients=8).books
+    assert float(found[3]["share_server"]) == books["share"]["server"]
     assert found[3]["run_id"] == str(run.pk)
+
+
+def test_a_point_without_books_has_no_shares(run: Run) -> None:
+    run.variants.filter(layer="libpq").update(books={})
+    found = rows(sheets.scaling_csv(run))
+    assert {row[f"share_{role}"] for row in found[:2] for role in keys.SHARE} == {""}
+    assert found[2]["share_idle"] != ""
 
 
 def test_a_row_for_each_moment(run: Run) -> None:
@@ -62,6 +71,17 @@ def test_a_host_without_processes_keeps_its_line(run: Run) -> None:
     variant.save()
     first = rows(sheets.top_csv(run))[0]
     assert (first["host_us"], first["host_sy"], first["pid"]) == ("3.0", "", "")
+
+
+def test_the_server_s_host_has_a_line_too_where_it_is_another(run: Run) -> None:
+    variant = run.variants.all()[0]
+    variant.top["server_host"] = {"host": {"us": 41.0, "load1": 2.5}}
+    variant.save()
+    found = rows(sheets.top_csv(run))
+    near, far = found[0], found[-1]
+    assert (near["server_host_us"], near["server_host_load1"], near["server_host_sy"]) == ("41.0", "2.5", "")
+    assert near["host_load5"] == "0.94"
+    assert far["server_host_us"] == ""
 
 
 def test_the_rest_stands_beside_the_variants(run: Run) -> None:

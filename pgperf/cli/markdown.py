@@ -3,18 +3,21 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from pgperf.cli.text import interval, number, signed, times
+from pgperf.analysis.spent import PARTS
+from pgperf.cli.result import broken, certain
+from pgperf.cli.text import UNKNOWN, interval, number, signed, times
 from pgperf.layers import LAYERS
 
 Row = dict[str, Any]
 
 _HASH_CHARACTERS = 12
+_PARTS = {"run_queue": "run queue", "unseen": "not seen"}
 #: These would end a cell, begin HTML or emphasis, or start a code span.
 _ESCAPED = str.maketrans({char: f"\\{char}" for char in "\\|<>*`"} | {"\n": " ", "\r": " "})
 
 
 def markdown(result: Row) -> str:
-    """Headline, ladders, comparisons, controls and the environment in short."""
+    """Headline, verdicts, ladders, where the time goes, more clients, comparisons, controls, environment in short."""
     return "\n\n".join(part for part in _parts(result) if part)
 
 
@@ -49,8 +52,12 @@ def environment_line(environment: Row) -> str:
 
 def _parts(result: Row) -> Iterator[str]:
     run = result["run"]
+    measured = [variant for variant in result["variants"] if not variant["copy"]]
     yield _headline(run)
+    yield _verdicts(measured)
     yield from (_ladder(ladder) for ladder in result["ladders"])
+    yield _spent(measured)
+    yield _scaling(result["scaling"])
     compared = [row for row in result["comparisons"] if not row["aa"]]
     controls = [row for row in result["comparisons"] if row["aa"]]
     yield _comparisons("Comparisons", compared)
@@ -71,6 +78,70 @@ def _headline(run: Row) -> str:
     lines.append(f"{times_ or 'not started'}; definition `{run['definition_hash'][:_HASH_CHARACTERS]}`")
     lines += [f"Skipped {escaped(name)}: {escaped(reason)}" for name, reason in run["skipped"].items()]
     return "\n\n".join(lines)
+
+
+def _verdicts(variants: Sequence[Row]) -> str:
+    """What bounds each variant, with the numbers that say so, and the laws that its figures break."""
+    rows = [
+        (variant["label"], certain(variant["verdict"]), variant["verdict"]["evidence"] or "")
+        for variant in variants
+        if variant["verdict"]["word"]
+    ]
+    laws = [f"{escaped(v['label'])}: {law} does not hold" for v in variants for law in broken(v["verdict"])]
+    shown = table(("variant", "what bounds it", "evidence"), rows, left=3)
+    return "\n\n".join(["**What bounds it**", shown, *laws]) if rows else ""
+
+
+def _spent(variants: Sequence[Row]) -> str:
+    """The parts of an operation's time; a part that no variant has, has no column."""
+    shown = [variant for variant in variants if any(variant["time_us_per_op"].values())]
+    there = [part for part in PARTS if any(variant["time_us_per_op"][part] for variant in shown)]
+    head = ("variant", "µs per operation", *(_PARTS.get(part, part) for part in there))
+    rows = [
+        (
+            variant["label"],
+            number(variant["us_per_op"]),
+            *(_part(variant["time_us_per_op"], part) for part in there),
+        )
+        for variant in shown
+    ]
+    return f"**Where the time is spent**, µs\n\n{table(head, rows)}" if rows else ""
+
+
+def _part(own: Row, part: str) -> str:
+    """Waiting and what is not seen take each other's place: the one that is not there is not unknown."""
+    other = {"waiting": "unseen", "unseen": "waiting"}.get(part)
+    return "–" if other and own[part] is None and own[other] is not None else number(own[part])
+
+
+def _scaling(scaling: Sequence[Row]) -> str:
+    """A row per number of clients, where there were several."""
+    head = ("layer and route", "clients", "operations/s", "95 %", "efficiency", "p50, µs", "p99, µs")
+    rows = [
+        (_curve(series, scaling), *_point(point))
+        for series in scaling
+        if len(series["points"]) > 1
+        for point in series["points"]
+    ]
+    return f"**More clients**\n\n{table(head, rows)}" if rows else ""
+
+
+def _curve(series: Row, scaling: Sequence[Row]) -> str:
+    """Layer and route, and whatever else tells it from the run's others."""
+    more = [series[key] for key in ("workload", "mode") if len({other.get(key) for other in scaling}) > 1]
+    return " · ".join([_title(series), series["route"], *more])
+
+
+def _point(point: Row) -> tuple[str, ...]:
+    efficiency = point.get("efficiency")
+    return (
+        str(point["clients"]),
+        number(point.get("ops_per_s")),
+        interval(number(point.get("low")), number(point.get("high"))),
+        UNKNOWN if efficiency is None else f"{efficiency:.0%}",
+        number(point.get("p50_us")),
+        number(point.get("p99_us")),
+    )
 
 
 def _ladder(ladder: Row) -> str:

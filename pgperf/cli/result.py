@@ -97,21 +97,23 @@ def _speed(variant: Row, comparisons: Sequence[Row]) -> tuple[str, ...]:
 def _verdicts(variants: Sequence[Row]) -> str:
     """What bounds each variant, with the numbers that say so, and the laws that its figures break."""
     rows = [
-        (variant["label"], _certain(variant["verdict"]), variant["verdict"]["evidence"] or "")
+        (variant["label"], certain(variant["verdict"]), variant["verdict"]["evidence"] or "")
         for variant in variants
         if not variant["copy"] and variant["verdict"]["word"]
     ]
-    broken = [f"{v['label']}: {law} does not hold" for v in variants for law in _broken(v["verdict"])]
+    laws = [f"{v['label']}: {law} does not hold" for v in variants for law in broken(v["verdict"])]
     shown = table(("What bounds it", "", ""), rows, left=3) if rows else ""
-    return "\n".join([*([shown] if shown else []), *broken])
+    return "\n".join([*([shown] if shown else []), *laws])
 
 
-def _certain(verdict: Row) -> str:
+def certain(verdict: Row) -> str:
+    """A verdict's word, and how certain it is where it claims something."""
     said = str(WORDS.get(verdict["word"], verdict["word"]))
     return f"{said}, {verdict['certainty']}" if verdict["certainty"] else said
 
 
-def _broken(verdict: Row) -> Iterator[str]:
+def broken(verdict: Row) -> Iterator[str]:
+    """The laws that a variant's figures do not obey."""
     checks = verdict.get("checks") or {}
     if (checks.get("little") or {}).get("holds") is False:
         yield "Little's law"

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from pgperf.models import Run
-from tests.books import add_books
+from tests.books import add_books, checks
 from tests.factories import make_blocks, make_results, make_run
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
@@ -50,6 +50,31 @@ def test_markdown_is_a_table_of_each_part(run: Run) -> None:
     orm = run.summary["ladders"][0]["steps"][-1]
     assert f"| Django ORM | {orm['us']:.1f} | [{orm['low']:.1f}, {orm['high']:.1f}] |" in text
     assert "pgperf 0.1.0 · Python 3.11.2" in text
+
+
+def test_markdown_says_what_bounds_it_and_where_the_time_is_spent(db: None) -> None:
+    run = add_books(
+        make_results(make_run(), routes=("socket",), layers=("libpq", "django_orm"), clients=(1, 8))
+    )
+    text = export(run.pk, "--format", "md")
+    orm = run.variants.get(label="django_orm · socket")
+    assert f"| django_orm · socket | client CPU, likely | {orm.verdict['evidence']} |" in text
+    spent = "| variant | µs per operation | client | server | run queue | waiting |\n| --- |"
+    assert f"**Where the time is spent**, µs\n\n{spent}" in text
+    assert f"| django_orm · socket | {orm.us_per_op:.1f} |" in text.partition("**Where the time")[2]
+    point = run.summary["scaling"][1]["points"][1]
+    assert f"| Django ORM · socket | 8 | {point['ops_per_s']:,.0f} | [" in text
+    assert f"| {point['efficiency']:.0%} |" in text
+    assert "control 1" not in text.partition("**Comparisons**")[0]
+
+
+def test_markdown_names_the_laws_that_do_not_hold(run: Run) -> None:
+    row = add_books(run).variants.get(label="libpq · tcp")
+    row.verdict["checks"] |= checks(row, holds=False)
+    row.save()
+    text = export(run.pk, "--format", "md")
+    assert "libpq · tcp: Little's law does not hold" in text
+    assert "libpq · tcp: the utilisation law (server) does not hold" in text
 
 
 def test_every_row_of_a_table_has_its_columns(run: Run) -> None:

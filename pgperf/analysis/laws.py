@@ -2,22 +2,32 @@
 
 Little's law: of N clients in a closed loop, N = X (R + Z), with X operations per second, R the time of one, and Z what
 a client does between two. The utilisation law: a resource of which each operation takes D is busy U = X D.
+
+A law tells something only where its two sides were counted apart. Where they are one account, it is not checked.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pgperf.analysis.books import booked, operations
 from pgperf.records import VariantBlock
 
 TOLERANCE = 0.05
 #: Of a processor: two accounts of next to nothing may differ by more than their twentieth.
 NEGLIGIBLE = 0.01
 
-_ROLES = {"clients": ("client_user", "client_sys"), "pooler": ("pooler",), "server": ("server",)}
+#: Roles that count their own time; of the others there is the scheduler's account alone.
+_OWN = {"clients": ("client_user", "client_sys")}
+_ROLES = ("clients", "pooler", "server")
+_ONE_ACCOUNT = "not checked: one account only"
+_ONE_CLIENT = "not checked: the window of one client is the sum of its operations' times"
 
 
 def checks(blocks: Iterable[VariantBlock], row: Mapping[str, Any]) -> dict[str, Any]:
-    """`little` and `utilisation` (by role) of a variant's blocks and row; `holds` is null where it cannot be told."""
+    """`little` and `utilisation` (by role) of a variant's blocks and row.
+
+    `holds` is null where it cannot be told; `why` says so where nothing could make it fail.
+    """
     own = list(blocks)
     return {"little": little(own, row.get("clients", 1)), "utilisation": utilisation(own, row)}
 
@@ -27,8 +37,11 @@ def little(own: Sequence[VariantBlock], clients: int) -> dict[str, Any]:
     ops = sum(piece.ops for block in own for piece in block.slices)
     seconds = sum(piece.window_ns for block in own for piece in block.slices) / 1e9
     busy_s = sum(block.latency_sum_ns for block in own) / 1e9
+    unknown = {"clients": clients, "accounted": None, "between_us": None, "holds": None}
+    if clients == 1:
+        return {**unknown, "why": _ONE_CLIENT}
     if not (ops and seconds and busy_s):
-        return {"clients": clients, "accounted": None, "between_us": None, "holds": None}
+        return unknown
     accounted = busy_s / seconds
     return {
         "clients": clients,
@@ -42,16 +55,20 @@ def utilisation(own: Iterable[VariantBlock], row: Mapping[str, Any]) -> dict[str
     """By role: processors busy by the law (`law`), and as the books of the host have them (`measured`).
 
     The clients' D is what they say of themselves, the books' is the scheduler's: two accounts of one thing. All is over
-    lead-ins and windows and what is between them, as the books are.
+    lead-ins and windows and what is between them, of the slices that kept books.
     """
     books, cpu = row.get("books") or {}, row.get("cpu_us_per_op") or {}
-    ops = sum(piece.lead_in_ops + piece.ops for block in own for piece in block.slices)
-    seconds = books.get("elapsed_s")
+    ops, seconds = operations(booked(own)), books.get("elapsed_s")
     per_s = ops / seconds if seconds else None
-    return {
-        role: _compared(_busy(per_s, [cpu.get(name) for name in names]), _booked(books, role))
-        for role, names in _ROLES.items()
-    }
+    return {role: _check(role, per_s, cpu, _booked(books, role)) for role in _ROLES}
+
+
+def _check(
+    role: str, per_s: float | None, cpu: Mapping[str, float | None], measured: float | None
+) -> dict[str, Any]:
+    if role not in _OWN:
+        return {"law": None, "measured": measured, "holds": None, "why": _ONE_ACCOUNT}
+    return _compared(_busy(per_s, [cpu.get(name) for name in _OWN[role]]), measured)
 
 
 def _busy(ops_per_s: float | None, parts_us: Sequence[float | None]) -> float | None:

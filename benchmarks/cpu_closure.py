@@ -31,8 +31,9 @@ from pgperf import wire
 from pgperf.analysis.books import Account
 from pgperf.records import Definition, VariantBlock, Workload
 from pgperf.runner.census import Census
+from pgperf.runner.cgroups import group_ns, groups_of, members
 from pgperf.runner.group import Group, measure
-from pgperf.runner.host import Host, group_ns
+from pgperf.runner.host import Host
 
 WORK = Workload("pg_class", "select relname, relkind from pg_class where oid = 1259")
 LAYERS, CLIENTS = ("libpq", "psycopg"), (1, 4)
@@ -151,13 +152,15 @@ def _reference(wish: str) -> Iterator[Reference]:
     else:
         with _own_group() as directory:
             host = replace(Host.here(), source="group", busy=group_ns(directory))
-            yield Reference(f"a control group, {directory}", host, lambda: _members(directory))
+            yield Reference(f"a control group, {directory}", host, lambda: members(directory))
 
 
 @contextmanager
 def _own_group() -> Iterator[Path]:
     """A new control group with this process in it, and so all that it starts; left and removed at the end."""
-    parent = _parent()
+    parent = next(groups_of(os.getpid()), None)
+    if parent is None:
+        raise SystemExit("verdict: cannot measure: this machine has no control groups")
     directory = parent / f"{_GROUP}-{os.getpid()}"
     try:
         directory.mkdir()
@@ -173,30 +176,14 @@ def _own_group() -> Iterator[Path]:
         _remove(directory)
 
 
-def _parent() -> Path:
-    """This process's own group where time is counted: cgroup v1's cpuacct, else version 2."""
-    lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
-    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
-    for kind, controller in (("cgroup", "cpuacct"), ("cgroup2", "")):
-        mounted = [m[1] for m in mounts if m[2] == kind and (not controller or controller in m[3].split(","))]
-        groups = [path for _, names, path in lines if controller in names.split(",")]
-        if mounted and groups:
-            return Path(mounted[0]) / groups[0].lstrip("/")
-    raise SystemExit("verdict: cannot measure: this machine has no control groups")
-
-
 def _move_to(directory: Path) -> None:
     (directory / "cgroup.procs").write_text(f"{os.getpid()}\n")
-
-
-def _members(directory: Path) -> list[int]:
-    return [int(line) for line in (directory / "cgroup.procs").read_text().split()]
 
 
 def _remove(directory: Path) -> None:
     """When the last process has gone, a few milliseconds after it was told to."""
     deadline = time.monotonic() + _LEAVE_S
-    while _members(directory) and time.monotonic() < deadline:
+    while members(directory) and time.monotonic() < deadline:
         time.sleep(0.05)
     directory.rmdir()
 

@@ -11,19 +11,15 @@ Idle time is what is left. iowait and steal come from /proc/stat, in ticks, what
 
 import os
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from pgperf.runner.cgroups import MOUNTS, PROC, Busy, group_ns, mounted, usage_ns
 from pgperf.runner.cpu import read_text
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _IDLE, _IOWAIT, _STEAL = 3, 4, 7  # fields of /proc/stat's first line
-_MOUNTS, _ROOT = Path("/proc/self/mounts"), Path("/proc")
-
-#: Busy nanoseconds so far; None where they cannot be read.
-Busy = Callable[[], int | None]
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ class Host:
     stat: str = "/proc/stat"
 
     @classmethod
-    def here(cls, mounts: Path = _MOUNTS, proc: Path = _ROOT) -> "Host":
+    def here(cls, mounts: Path = MOUNTS, proc: Path = PROC) -> "Host":
         """This machine by the best account that it has."""
         stat = str(proc / "stat")
         for source, find in (("cgroup", _first_version), ("cgroup2", _second_version)):
@@ -84,16 +80,9 @@ class Host:
         return Stretch(elapsed, busy, iowait, steal)
 
 
-def group_ns(directory: Path) -> Busy:
-    """Reads the time that one cgroup's tasks had so far, those that ended included; of either version."""
-    if (directory / "cpuacct.usage").exists():
-        return partial(_number, f"{directory}/cpuacct.usage")
-    return partial(_usage, f"{directory}/cpu.stat")
-
-
 def _first_version(mounts: Path, _proc: Path) -> Busy | None:
     """cpuacct's root group. A container may see a group of its own in its place; only the real root has an agent."""
-    for directory, kind, options in _mounted(mounts):
+    for directory, kind, options in mounted(mounts):
         if kind == "cgroup" and "cpuacct" in options and (directory / "release_agent").exists():
             return group_ns(directory)
     return None
@@ -101,7 +90,7 @@ def _first_version(mounts: Path, _proc: Path) -> Busy | None:
 
 def _second_version(mounts: Path, proc: Path) -> Busy | None:
     """The topmost groups, if this is the real root (it alone has no type) and processes are kept in groups."""
-    for directory, kind, _options in _mounted(mounts):
+    for directory, kind, _options in mounted(mounts):
         if kind == "cgroup2" and not (directory / "cgroup.type").exists() and _in_groups(proc):
             return partial(_topmost, directory)
     return None
@@ -116,17 +105,6 @@ def _in_groups(proc: Path) -> bool:
     return all(any(line.startswith("0::/") and line != "0::/" for line in own) for own in lines)
 
 
-def _mounted(mounts: Path) -> Iterator[tuple[Path, str, list[str]]]:
-    try:
-        lines = mounts.read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        fields = line.split()
-        if len(fields) > 3:
-            yield Path(fields[1]), fields[2], fields[3].split(",")
-
-
 def _topmost(root: Path) -> int | None:
     """None if a group came or went while it was read, or there is none."""
     try:
@@ -134,23 +112,7 @@ def _topmost(root: Path) -> int | None:
             groups = [entry.path for entry in entries if entry.is_dir()]
     except OSError:
         return None
-    return _total(*(_usage(f"{group}/cpu.stat") for group in groups)) if groups else None
-
-
-def _usage(path: str) -> int | None:
-    """usage_usec of a cpu.stat, in ns."""
-    try:
-        name, microseconds = read_text(path).split(maxsplit=2)[:2]
-        return int(microseconds) * 1000 if name == "usage_usec" else None
-    except (OSError, ValueError):
-        return None
-
-
-def _number(path: str) -> int | None:
-    try:
-        return int(read_text(path))
-    except (OSError, ValueError):
-        return None
+    return _total(*(usage_ns(f"{group}/cpu.stat") for group in groups)) if groups else None
 
 
 def _stat(path: str) -> tuple[int | None, int | None, int | None]:

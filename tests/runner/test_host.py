@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgperf.runner.host import Counters, Host, Stretch, group_ns
+from pgperf.runner.host import Counters, Host, Stretch
 
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 STAT = "cpu  {user} 0 0 {idle} {iowait} 0 0 {steal} 0 0\ncpu0 1\ncpu1 1\nintr 5\n"
@@ -109,14 +109,6 @@ def test_what_cannot_be_read_is_unknown(tmp_path: Path) -> None:
     found = host.between(host.read(), host.read())
     assert host.cpus == os.cpu_count()
     assert (found.busy_ns, found.iowait_ns, found.steal_ns) == (None, None, None)
-
-
-def test_a_groups_own_time_in_either_version(tmp_path: Path) -> None:
-    assert group_ns(tmp_path)() is None
-    (tmp_path / "cpu.stat").write_text("usage_usec 7\nuser_usec 3\n")
-    assert group_ns(tmp_path)() == 7_000
-    (tmp_path / "cpuacct.usage").write_text("9\n")
-    assert group_ns(tmp_path)() == 9
 
 
 def test_this_machine_is_busy_while_it_works() -> None:

@@ -45,9 +45,7 @@ class Residence:
         queue = {role: 0.0 if cpu[role] == 0 else waited.get(role) for role in ROLES}
         kinds = _kinds(row, pooled=cpu["pooler"] != 0)
         seen = parts["unseen"] is None
-        waits, rest = _told_apart(
-            parts["waiting"] if seen else parts["unseen"], kinds, row.get("clients", 1), seen=seen
-        )
+        waits, rest = _told_apart(parts["waiting"] if seen else parts["unseen"], kinds, seen=seen)
         return cls(row.get("us_per_op"), cpu, queue, waits, rest if seen else None, None if seen else rest)
 
     def at(self, role: str) -> float | None:
@@ -78,13 +76,11 @@ class Residence:
         return {name: us / total for name, us in known.items()} if total else {}
 
 
-def _told_apart(
-    hidden: float | None, kinds: Known, clients: int, *, seen: bool
-) -> tuple[Known, float | None]:
+def _told_apart(hidden: float | None, kinds: Known, *, seen: bool) -> tuple[Known, float | None]:
     """The waits by kind, and what is left of what is `hidden`: the waiting, or if a role is not `seen` that role too.
 
     What was sampled in a round of its own is never more than what the timed ones leave for it. What no kind explains
-    is latency if every kind is known; one client alone is not kept waiting by a pool that nobody else uses.
+    is latency if every kind is known. Behind a pooler whose counters are not, even one client may wait for its others.
     """
     if hidden is None:
         return dict.fromkeys(WAITS), None
@@ -92,9 +88,7 @@ def _told_apart(
     fits = min(1.0, hidden / known) if known else 1.0
     found = {name: None if us is None else us * fits for name, us in kinds.items()}
     rest = max(0.0, hidden - known * fits)
-    if not seen or any(
-        us is None and not (name == "pool_queue" and clients == 1) for name, us in kinds.items()
-    ):
+    if not seen or None in kinds.values():
         return {**found, "latency": None}, rest
     return {**found, "latency": rest}, None
 

@@ -182,6 +182,12 @@ def test_a_queue_that_is_most_of_the_time_needs_no_sight_of_the_server() -> None
     assert judge(pooled(pool={"wait_us_per_query": 400.0}, server=None))["missing"] == ["server CPU"]
 
 
+def test_a_pooler_that_says_nothing_is_named_and_not_taken_for_latency() -> None:
+    found = judge(pooled(clients=1))
+    assert (found["word"], found["missing"]) == ("unknown", ["pooler's counters"])
+    assert word(pooled(clients=1, pool=POOL | {"wait_us_per_query": 0.0})) == "latency"
+
+
 def test_more_than_half_suffices_whatever_the_rest_is() -> None:
     assert word(row(211.0, client=106.0, server=None)) == "client_cpu"
     assert word(row(211.0, client=105.0, server=None)) == "unknown"

@@ -103,17 +103,26 @@ def _taken_away(word: str, intervention: str, own: Row, changed: Row) -> Outcome
 
 
 def _load_added(word: str, intervention: str, own: Row, changed: Row) -> Outcome:
-    """Latency leaves room for twice the clients; a processor that is used up does not, and stays busy."""
+    """Latency leaves room for twice the clients; a server that is used up does not, stays busy, and is named again."""
     grew = (changed.get("ops_per_s") or 0.0) / own["ops_per_s"] if own.get("ops_per_s") else 0.0
     said = f"{TITLES[intervention]}: {grew:.2f} times the throughput"
     if word == "latency":
         return Outcome(CONFIRMED if grew >= GROWS else WITHDRAWN if grew <= FLAT else UNDECIDED, said)
     if grew >= GROWS:
         return Outcome(WITHDRAWN, said)
-    busy = (((changed.get("verdict") or {}).get("numbers") or {}).get("utilisation") or {}).values()
-    busiest = max((used for used in busy if used is not None), default=0.0)
-    said = f"{said}, and processors {busiest:.0%} busy"
-    return Outcome(CONFIRMED if grew <= FLAT and busiest >= STILL_BUSY else UNDECIDED, said)
+    verdict = changed.get("verdict") or {}
+    used = _server_side(verdict)
+    busy = "not seen" if used is None else f"{used:.0%} busy"
+    said = f"{said}, the server's processors {busy}, and the verdict {verdict.get('word') or 'unknown'}"
+    stays = grew <= FLAT and (used or 0.0) >= STILL_BUSY and verdict.get("word") == word
+    return Outcome(CONFIRMED if stays else UNDECIDED, said)
+
+
+def _server_side(verdict: Row) -> float | None:
+    """How busy the processors were that the server may use: its own, or those of a host that all share."""
+    sides = (verdict.get("numbers") or {}).get("utilisation") or {}
+    used: float | None = sides.get("server", sides.get("host"))
+    return used
 
 
 def _delay_added(word: str, intervention: str, own: Row, changed: Row) -> Outcome:

@@ -116,10 +116,41 @@ def test_a_server_that_is_used_up_gives_no_more_and_stays_busy(
 ) -> None:
     own = judged(160.0, client=8.0, server=20.0, clients=8, queue={"server": 130.0}, layer="libpq")
     changed = judged(us, client=8.0, server=20.0, clients=16, queue={"server": 290.0}, layer="libpq")
-    changed["verdict"]["numbers"]["utilisation"]["server"] = 16 / us * 20
+    found = outcome("server_cpu", "double_clients", own, changed | {"ops_per_s": 50_000 * times})
+    assert found.word == expected
+    busy = f"{16 / us * 20:.0%}"
     assert (
-        outcome("server_cpu", "double_clients", own, changed | {"ops_per_s": 50_000 * times}).word == expected
+        f"the server's processors {busy} busy, and the verdict server_cpu" in found.evidence or times == 1.6
     )
+
+
+USED_UP = judged(160.0, client=8.0, server=20.0, clients=8, queue={"server": 130.0}, layer="libpq")
+
+
+def test_busy_clients_do_not_confirm_that_the_server_is_used_up() -> None:
+    """The clients' processors are full, the server's three quarters."""
+    clients = judged(320.0, client=20.0, server=15.0, clients=16, queue={"client": 260.0}, layer="libpq")
+    used = clients["verdict"]["numbers"]["utilisation"]
+    assert (used["clients"], used["server"]) == (pytest.approx(1.0), pytest.approx(0.75))
+    found = outcome("server_cpu", "double_clients", USED_UP, clients)
+    assert found.word == UNDECIDED
+    assert "the server's processors 75% busy, and the verdict client_cpu" in found.evidence
+
+
+def test_a_server_that_stays_busy_but_is_bound_by_others_is_left_open() -> None:
+    clients = judged(320.0, client=20.0, server=18.0, clients=16, queue={"client": 260.0}, layer="libpq")
+    assert clients["verdict"]["numbers"]["utilisation"]["server"] == pytest.approx(0.9)
+    assert clients["verdict"]["word"] == "client_cpu"
+    assert outcome("server_cpu", "double_clients", USED_UP, clients).word == UNDECIDED
+
+
+def test_on_processors_that_all_share_those_are_the_server_s() -> None:
+    shared = {"client": 8.0, "server": 20.0, "layer": "libpq", "placement": "together"}
+    own = judged(224.0, clients=8, queue={"server": 150.0, "client": 40.0}, **shared)
+    changed = judged(448.0, clients=16, queue={"server": 310.0, "client": 100.0}, **shared)
+    assert outcome("server_cpu", "double_clients", own, changed).word == CONFIRMED
+    unseen = changed | {"verdict": changed["verdict"] | {"numbers": {"utilisation": {}}}}
+    assert outcome("server_cpu", "double_clients", own, unseen).word == UNDECIDED
 
 
 @pytest.mark.parametrize(("us", "expected"), [(7000.0, CONFIRMED), (6900.0, UNDECIDED), (5950.0, WITHDRAWN)])

@@ -1,7 +1,8 @@
 """The processor books of a variant: whose time the host's processors were, from what slices and blocks carry. Pure.
 
 What was not seen is None, never 0. `other` is the process that measures, and those that were seen at the edges of the
-blocks and are nobody's here; `unattributed` is what the host's total has and no process explains.
+blocks and are nobody's here; `unattributed` is what the host's total has and no process explains. Without a census that
+can part the two all of it is `unattributed`, and `other` is unknown.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -157,15 +158,23 @@ def _rest(
     host_ns = total(pieces, "host_ns")
     if host_ns is None:
         return {"other": None, "unattributed": None}
+    explained = _explained(counted)
+    if explained is None:
+        return {"other": None, "unattributed": max(0, host_ns - roles_ns)}
     runner_ns = total(pieces, "runner_ns") or 0
     rest_ns = max(0, host_ns - roles_ns - runner_ns)
-    others_ns = round(rest_ns * _explained(counted))
+    others_ns = round(rest_ns * explained)
     return {"other": runner_ns + others_ns, "unattributed": rest_ns - others_ns}
 
 
-def _explained(counted: Iterable[Mapping[str, Any]]) -> float:
-    """Of the time that is not ours in whole blocks, the share of processes that were seen at their edges."""
+def _explained(counted: Iterable[Mapping[str, Any]]) -> float | None:
+    """Of the time that is not ours in whole blocks, the share of processes that were seen at their edges.
+
+    None where no block has the total that they are a part of.
+    """
     known = [each for each in counted if each.get("host_ns") is not None]
+    if not known:
+        return None
     rest = sum(each["host_ns"] - each["ours_ns"] for each in known)
     others = sum(each["others_ns"] for each in known)
     return min(1.0, others / rest) if rest > 0 else 1.0

@@ -120,7 +120,6 @@ def test_slices_without_books_have_none() -> None:
         ({"others_ns": 60 * MS}, 24),  # whole processes at the edges may hold a tick more than the total
         ({"host_ns": 400 * MS}, 24),
         ({"others_ns": 0}, 0),
-        ({"host_ns": None}, 24),
     ],
 )
 def test_the_census_parts_the_rest(census: dict[str, Any], other: float) -> None:
@@ -128,6 +127,14 @@ def test_the_census_parts_the_rest(census: dict[str, Any], other: float) -> None
     assert account is not None
     assert account.spent_ns["other"] == (1 + other) * MS
     assert account.spent_ns["unattributed"] == (24 - other) * MS
+
+
+def test_without_a_census_all_the_rest_is_nobody_s_and_that_of_others_unknown() -> None:
+    share = books(block({"host_ns": None}))["share"]
+    assert share["other"] is None
+    assert share["unattributed"] == pytest.approx(0.125)  # 24 ms, and the process that measures
+    assert sum(each for each in share.values() if each is not None) == pytest.approx(1)
+    assert books([*block({"host_ns": None}), *block()])["share"] == pytest.approx(books(block())["share"])
 
 
 _ns = st.integers(0, 10**9)

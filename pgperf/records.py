@@ -202,7 +202,8 @@ class SliceRecord:
 
     They are what the processes spent in `elapsed_ns`, a few milliseconds longer than lead-in and window. `*_wait_ns`:
     ready but waiting for a processor. `*_most_ns`: what the busiest process spent. `auxiliary_ns`: PostgreSQL's own
-    processes. `runner_ns`: the process that measures. `host_ns`: the whole machine, summed over its processors.
+    processes. `runner_ns`: the process that measures, and the relay on the route. `host_ns`: the whole machine, summed
+    over its processors.
 
     `us_per_op` is the mean time one client spent on one operation inside the window, no operation counted as longer
     than the slice's 99th percentile. `user_ns`/`sys_ns` are the

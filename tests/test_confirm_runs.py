@@ -63,6 +63,8 @@ def test_a_delay_is_added_to_the_way_and_shows_in_each_operation(database: Datab
     run, rows = carried_out(claim(database, "libpq", 2, "latency", "add_distance"))
     assert list(rows) == ["libpq · tcp · 2 clients", "libpq · tcp+4ms · 2 clients"]
     assert rows["libpq · tcp+4ms · 2 clients"].latency_us["min"] > 3000.0
+    near, far = (rows[label].books["runner"] * rows[label].books["cpus"] for label in rows)
+    assert far > near  # the relay works for it
     assert run.intervention == "add_distance"
 
 

@@ -81,7 +81,10 @@ class Account:
 
 
 def books(blocks: Sequence[VariantBlock]) -> dict[str, Any]:
-    """A variant's `books` as plain JSON; empty if its slices kept none."""
+    """A variant's `books` as plain JSON; empty if its slices kept none.
+
+    `runner`: the share of the process that measures and of the relay on the route, a part of `other`.
+    """
     account = Account.of(blocks)
     if not account:
         return {}
@@ -91,6 +94,7 @@ def books(blocks: Sequence[VariantBlock]) -> dict[str, Any]:
         "elapsed_s": account.elapsed_ns / 1e9,
         "source": account.source,
         "share": account.shares(),
+        "runner": _over(total(pieces, "runner_ns"), account.capacity_ns),
         "wait_us_per_op": {role: _per_op_us(pieces, name) for role, name in _WAITS.items()},
         "switches_per_op": _switches(blocks),
         "system_share": {role: _system(blocks, role) for role in _WAITS},

@@ -69,6 +69,7 @@ class Bench:
     diagnosed: int = 0
     instruments: Instruments | None = None  # None: no diagnostic slices
     host: Host = field(default_factory=Host.here)
+    relays: Mapping[str, int] = field(default_factory=dict)  # route -> the relay that makes it longer
     agent: Agent | None = None  # on the server's host; it has been called if that is another one
     interpreters: Mapping[str, str] = field(default_factory=dict)  # layer -> Python, where the site named one
 
@@ -82,6 +83,8 @@ def run_block(bench: Bench, cohort: int, block: int, done: Callable[[list[Varian
         with bench.clock.phase("warm_up"):
             _warm_up(bench, groups)
         bench.find_servers(groups)
+        for group in groups:
+            group.relay_pid = bench.relays.get(group.variant.route)
         if cohort not in bench.windows:
             with bench.clock.phase("pilot"):
                 bench.windows[cohort] = _pilot(bench, groups)

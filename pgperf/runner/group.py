@@ -49,6 +49,7 @@ class Group:
     pooled: bool = False  # is there a pooler on its route?
     pooler_pid: int | None = None
     auxiliary_pids: list[int] = field(default_factory=list)  # the server's own processes
+    relay_pid: int | None = None  # what makes its route longer
     far: Far = field(default_factory=Far)  # who works for it where the server is on another host
     tally: Tally = field(default_factory=Tally)
     op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
@@ -100,6 +101,7 @@ class Group:
             server=self.server_pids or None,
             pooler=pooler if self.pooled else (),
             auxiliary=self.auxiliary_pids or None,
+            relay=[self.relay_pid] if self.relay_pid else (),
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from pgperf.exceptions import ClientFailed, RunCancelled
 from pgperf.records import Plan, Route, Timings, VariantBlock
-from pgperf.runner import environment, idle, placement, preflight
+from pgperf.runner import environment, idle, placement, preflight, relay
 from pgperf.runner.block import PHASES, Bench, Clock, run_block
 from pgperf.runner.diagnosis import Instruments
 from pgperf.runner.remote import Agent
@@ -70,7 +70,7 @@ def execute(
         breathe = _Breath(plan, machine, observer, begin, server.can_be_asked)
         bench = Bench(
             plan, routes, machine.build_dir, seats, server.application, clock, server.finder(seats), breathe,
-            agent=agent, interpreters=machine.interpreters,
+            agent=agent, interpreters=machine.interpreters, relays=relay.find(routes.values()),
         )  # fmt: skip
         if plan.definition.diagnostic_ms and server.can_be_asked:
             bench.instruments = stack.enter_context(Instruments(routes, server.application))

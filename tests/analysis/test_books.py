@@ -59,6 +59,7 @@ def test_waits_switches_and_the_busiest() -> None:
     found = books(block())
     assert (found["cpus"], found["source"]) == (2, "cgroup")
     assert found["elapsed_s"] == 0.1
+    assert found["runner"] == 0.005
     assert found["wait_us_per_op"] == {"client": 3.0, "pooler": 1.0, "server": 2.0}
     assert found["busiest"] == {"client": 0.25, "pooler": 0.1, "server": 0.3}
     assert found["switches_per_op"] == {

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -50,6 +51,25 @@ def test_a_page_has_what_each_role_spent() -> None:
     assert 0 < found["host_ns"] <= 2 * os.cpu_count() * found["elapsed_ns"]
     assert (found["server_ns"], found["server_wait_ns"], found["auxiliary_ns"]) == (None, None, None)
     assert (found["pooler_ns"], found["pooler_wait_ns"]) == (0, 0)  # there is none, and that is known
+
+
+def test_a_relay_of_ours_counts_with_the_process_that_measures() -> None:
+    code = "input(); sum(range(3_000_000)); print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as relay:
+        assert relay.stdin
+        assert relay.stdout
+        staff = Staff(client=[], pooler=(), relay=[relay.pid])
+        began_ns = time.process_time_ns()
+        page = Page(Host.here(), staff)
+        relay.stdin.write(b"\n")
+        relay.stdin.flush()
+        relay.stdout.readline()
+        entry, own_ns = page.close(), time.process_time_ns() - began_ns
+        relay.communicate(b"\n")
+    assert staff.everybody() == {relay.pid}
+    assert entry.runner_ns - own_ns > 10_000_000
 
 
 def test_a_role_that_ends_is_unknown() -> None:

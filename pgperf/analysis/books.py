@@ -84,6 +84,7 @@ def books(blocks: Sequence[VariantBlock]) -> dict[str, Any]:
     """A variant's `books` as plain JSON; empty if its slices kept none.
 
     `runner`: the share of the process that measures and of the relay on the route, a part of `other`.
+    `seats`: how many processors clients and server could use, null where that is not known.
     """
     account = Account.of(blocks)
     if not account:
@@ -95,12 +96,18 @@ def books(blocks: Sequence[VariantBlock]) -> dict[str, Any]:
         "source": account.source,
         "share": account.shares(),
         "runner": _over(total(pieces, "runner_ns"), account.capacity_ns),
+        "seats": _seats(blocks),
         "wait_us_per_op": {role: _per_op_us(pieces, name) for role, name in _WAITS.items()},
         "switches_per_op": _switches(blocks),
         "system_share": {role: _system(blocks, role) for role in _WAITS},
         "busiest": {role: _over(total(pieces, name), account.elapsed_ns) for role, name in _MOST.items()},
         "server_host": _server_host(blocks),
     }
+
+
+def _seats(blocks: Sequence[VariantBlock]) -> dict[str, int | None] | None:
+    """How many processors clients and server could use; None in blocks that were stored before that was kept."""
+    return next((block.books["seats"] for block in reversed(blocks) if block.books.get("seats")), None)
 
 
 def _elsewhere(block: VariantBlock) -> Mapping[str, Any]:

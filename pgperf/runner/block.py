@@ -90,7 +90,7 @@ def run_block(bench: Bench, cohort: int, block: int, done: Callable[[list[Varian
                 bench.windows[cohort] = _pilot(bench, groups)
         census = Census(bench.host, {pid for group in groups for pid in group.staff().everybody()})
         sheets = _rounds(bench, groups, cohort, block)
-        counted = census.close()
+        counted = {**census.close(), "seats": bench.seats.sizes()}
         try:
             if bench.instruments and block == bench.plan.definition.blocks - 1:
                 with bench.clock.phase("diagnosis"):

@@ -22,6 +22,16 @@ class Seats:
             "note": self.note,
         }
 
+    def sizes(self) -> dict[str, int | None]:
+        """How many processors each has; None: as many as the host, for all that is known of a server left alone.
+
+        Clients that are left alone have those of this process, which starts them.
+        """
+        return {
+            "clients": len(self.clients or os.sched_getaffinity(0)),
+            "server": len(self.server) if self.server else None,
+        }
+
 
 def seats(wish: str, processors: Iterable[int], refusal: str) -> Seats:
     """Seats for a placement. `refusal`: why the server may not be pinned, "" if it may."""

@@ -115,6 +115,12 @@ def test_slices_without_books_have_none() -> None:
     assert books([VariantBlock(variant(), 0, 0, block()[0].slices)]) == {}
 
 
+def test_the_seats_are_those_of_the_last_block_that_kept_them() -> None:
+    assert books(block())["seats"] is None
+    kept = {"clients": 1, "server": None}
+    assert books([*block({"seats": kept}), *block()])["seats"] == kept
+
+
 @pytest.mark.parametrize(
     ("census", "other"),
     [

@@ -122,9 +122,10 @@ def measured(what: Definition, routes: dict[str, Route]) -> list[VariantBlock]:
 def test_a_run_keeps_books_of_every_slice() -> None:
     here = {"here": Route("here", "localhost", 1, "none", "nobody", "")}
     for block in measured(definition(blocks=1, rounds=2, clients=(1, 2)), here):
-        assert {"cpus", "source", "host_ns", "ours_ns", "others_ns", "elapsed_ns", "habits"} == set(
+        assert {"cpus", "source", "host_ns", "ours_ns", "others_ns", "elapsed_ns", "habits", "seats"} == set(
             block.books
         )
+        assert block.books["seats"] == {"clients": len(os.sched_getaffinity(0)), "server": None}
         assert block.books["habits"]["client"] is not None
         for piece in block.slices:
             assert piece.elapsed_ns > piece.window_ns

@@ -25,6 +25,22 @@ def test_seats(wish: str, cpus: range, clients: set[int] | None, server: set[int
     assert got.note == ""
 
 
+def test_how_many_processors_each_has() -> None:
+    here = len(os.sched_getaffinity(0))
+    assert placement.seats("apart", range(5), "").sizes() == {"clients": 2, "server": 3}
+    assert placement.seats("together", range(5), "").sizes() == {"clients": 1, "server": 1}
+    assert placement.seats("scheduler", range(5), "").sizes() == {"clients": here, "server": None}
+
+
+def test_clients_left_alone_have_the_processors_of_who_starts_them() -> None:
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(before)[:1])
+    try:
+        assert placement.Seats("scheduler").sizes() == {"clients": 1, "server": None}
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def test_a_server_that_may_not_be_pinned_leaves_all_to_the_scheduler_and_says_why() -> None:
     got = placement.seats("apart", range(4), "the server is not on this machine")
     assert got.placement == "scheduler"

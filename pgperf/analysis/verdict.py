@@ -5,11 +5,12 @@ gives "unknown" with what is missing, unless what is known suffices whatever the
 until an intervention (`pgperf.analysis.interventions`) has put it to the test.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 from pgperf.analysis import interventions
+from pgperf.analysis.hosts import Host, Side, hosts, sides
 from pgperf.analysis.residence import ROLES, WAITS, Residence
 
 #: Word -> what it says.
@@ -31,7 +32,7 @@ LIKELY = "likely"
 SATURATED = 0.90
 #: A host that also makes the load says nothing of what a server could do once it is so busy.
 HOST_BUSY = 0.80
-#: Of the response time in run queues, and of the host's time stolen or (in processors) used by others: disturbed.
+#: Of the response time in run queues, and of a host's time stolen or (in processors) used by others: disturbed.
 RUN_QUEUE, STEAL, OUTSIDERS = 0.05, 0.02, 0.10
 #: Of the response time in the pool's queue while no server connection is free.
 POOL_QUEUE = 0.20
@@ -82,40 +83,33 @@ class Facts:
 
     clients: int
     time: Residence
-    utilisation: Mapping[str, float | None]  # side -> share; `_sides` says who is on which
-    sides: Mapping[str, tuple[str, ...]]
+    utilisation: Mapping[str, float | None]  # by side
+    sides: Mapping[str, Side]
+    hosts: tuple[Host, ...]  # that of the clients first
     pooler_busy: float | None
-    outsiders: float | None  # processors
-    steal: float | None
     idle: float | None
     sv_idle: float | None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
         time, books = Residence.of(row), row.get("books") or {}
-        share, cpus = books.get("share") or {}, books.get("cpus")
-        sides = _sides(row.get("placement"), cpus)
-        per_s = row.get("ops_per_s")
-        auxiliaries = (row.get("cpu_us_per_op") or {}).get("auxiliaries") or 0.0
+        share, shared = books.get("share") or {}, sides(row, time.cpu)
+        per_s, auxiliaries = row.get("ops_per_s"), (row.get("cpu_us_per_op") or {}).get("auxiliaries")
         return cls(
             clients=row.get("clients", 1),
             time=time,
-            utilisation={
-                side: _used(per_s, time, roles, auxiliaries, seats) for side, (roles, seats) in sides.items()
-            },
-            sides={side: roles for side, (roles, _seats) in sides.items()},
-            pooler_busy=_used(per_s, time, ("pooler",), 0.0, 1),
-            outsiders=_outsiders(share, cpus),
-            steal=share.get("steal"),
+            utilisation={name: _used(per_s, time, side, auxiliaries) for name, side in shared.items()},
+            sides=shared,
+            hosts=hosts(row, time.cpu),
+            pooler_busy=_used(per_s, time, Side(("pooler",), 1), auxiliaries),
             idle=_sum(share.get("idle"), share.get("iowait")),
             sv_idle=((row.get("diagnosis") or {}).get("pooler") or {}).get("sv_idle_min"),
         )
 
-    @property
-    def run_queue(self) -> float | None:
-        """Share of the time in run queues, at least: of the roles whose waits are seen. What a server does after it has
-        answered is in the whole too."""
-        seen = [us for us in self.time.queue.values() if us is not None]
+    def queued(self, roles: Iterable[str] = ROLES) -> float | None:
+        """Share of the time in run queues, at least: of those of the roles whose waits are seen. What a server does
+        after it has answered is in the whole too."""
+        seen = [us for role in roles if (us := self.time.queue[role]) is not None]
         whole = max(self.time.response or 0.0, sum(us for us in self.time.parts().values() if us is not None))
         return sum(seen) / whole if seen and whole else None
 
@@ -124,7 +118,7 @@ class Facts:
         found = {}
         for side, used in self.utilisation.items():
             if used is not None and used >= SATURATED:
-                found[max(self.sides[side], key=lambda role: self.time.at(role) or 0.0)] = used
+                found[max(self.sides[side].roles, key=lambda role: self.time.at(role) or 0.0)] = used
         if self.pooler_busy is not None and self.pooler_busy >= SATURATED:
             found["pooler"] = self.pooler_busy
         return found
@@ -138,39 +132,26 @@ class Facts:
             "queue_us": dict(self.time.queue),
             "utilisation": dict(self.utilisation),
             "pooler_busy": self.pooler_busy,
-            "run_queue": self.run_queue,
-            "outsiders": self.outsiders,
-            "steal": self.steal,
+            "run_queue": self.queued(),
+            **_taken(self.hosts[0]),
+            "server_host": _taken(self.hosts[1]) if len(self.hosts) > 1 else None,
         }
 
 
-def _sides(placement: Any, cpus: Any) -> dict[str, tuple[tuple[str, ...], int]]:
-    """Who shares which number of processors, by placement; nothing where the host's are not known."""
-    if not cpus:
-        return {}
-    if placement == "apart":
-        return {
-            "clients": (("client", "pooler"), cpus // 2 or 1),
-            "server": (("server",), cpus - cpus // 2 or 1),
-        }
-    return {"host": (ROLES, 1 if placement == "together" else cpus)}
+def _used(per_s: float | None, time: Residence, side: Side, auxiliaries: float | None) -> float | None:
+    """Utilisation law: operations per second times what each takes of these processors.
 
-
-def _used(
-    per_s: float | None, time: Residence, roles: tuple[str, ...], auxiliaries: float, seats: int
-) -> float | None:
-    """Utilisation law: operations per second times what each takes of these roles' processors."""
-    known = [us for role in roles if (us := time.cpu[role]) is not None]
-    if per_s is None or len(known) < len(roles):
+    Where a part of that is not known, nor is the sum, unless what is known uses them up: then it is that at least.
+    """
+    parts = [time.cpu[role] for role in side.roles] + ([auxiliaries] if "server" in side.roles else [])
+    if per_s is None or not side.seats:
         return None
-    return per_s * (sum(known) + (auxiliaries if "server" in roles else 0.0)) / 1e6 / seats
+    used = per_s * sum(us for us in parts if us is not None) / 1e6 / side.seats
+    return used if None not in parts or used >= SATURATED else None
 
 
-def _outsiders(share: Mapping[str, float | None], cpus: int | None) -> float | None:
-    """Processors that others use. What no process explains is theirs too."""
-    if cpus is None or (other := share.get("other")) is None:
-        return None
-    return (other + (share.get("unattributed") or 0.0)) * cpus
+def _taken(host: Host) -> dict[str, float | None]:
+    return {"outsiders": host.outsiders, "steal": host.steal}
 
 
 def _found(facts: Facts) -> Found:
@@ -187,11 +168,11 @@ def _found(facts: Facts) -> Found:
 
 
 def _stolen(facts: Facts) -> Found | None:
-    if facts.steal is None or facts.steal < STEAL:
+    worst = max(facts.hosts, key=lambda host: host.steal or 0.0)
+    if worst.steal is None or worst.steal < STEAL:
         return None
-    return Found(
-        "disturbed", f"steal: the hypervisor took {facts.steal:.0%} of the host's time; {_split(facts)}"
-    )
+    taken = f"steal: the hypervisor took {worst.steal:.0%} of the {worst.title}'s time"
+    return Found("disturbed", f"{taken}; {_split(facts)}")
 
 
 def _used_up(facts: Facts) -> Found | None:
@@ -206,17 +187,22 @@ def _used_up(facts: Facts) -> Found | None:
 
 
 def _crowded(facts: Facts) -> Found | None:
-    """Who waits for a processor while others use it."""
-    if facts.run_queue is None or facts.run_queue < RUN_QUEUE:
+    """Who waits for a processor while others use it. What is known of one host may suffice."""
+    found = [crowd for host in facts.hosts if (crowd := _crowd(facts, host))]
+    return min(found, key=lambda crowd: crowd.word == "unknown", default=None)
+
+
+def _crowd(facts: Facts, host: Host) -> Found | None:
+    queued = facts.queued(host.roles)
+    if queued is None or queued < RUN_QUEUE or (host.others is not None and host.others < OUTSIDERS):
         return None
-    if facts.outsiders is None:
-        return _unknown(facts, ("other processes' CPU",), f"run queue: {facts.run_queue:.0%} of the time")
-    if facts.outsiders < OUTSIDERS:
-        return None
-    others = f"others kept {facts.outsiders:.1f} processors busy"
-    return Found(
-        "disturbed", f"run queue: {facts.run_queue:.0%} of the time, while {others}; {_split(facts)}"
-    )
+    before = f"run queue: {queued:.0%} of the time"
+    if host.others is None:
+        return _unknown(facts, ("other processes' CPU",), before)
+    if host.unseen:
+        return _unknown(facts, tuple(f"{role} CPU" for role in host.unseen), before)
+    busy = f"others kept {host.others:.1f} of the {host.title}'s processors busy"
+    return Found("disturbed", f"{before}, while {busy}; {_split(facts)}")
 
 
 def _queued(facts: Facts) -> Found | None:
@@ -278,7 +264,8 @@ def _capacity(facts: Facts) -> dict[str, Any]:
 def _whose(facts: Facts, role: str) -> str:
     if role == "pooler" and facts.pooler_busy is not None and facts.pooler_busy >= SATURATED:
         return "the pooler's one processor"
-    side = next(side for side, roles in facts.sides.items() if role in roles)
+    used = facts.utilisation
+    side = next(at for at, own in facts.sides.items() if role in own.roles and (used[at] or 0.0) >= SATURATED)
     return {
         "clients": "the clients' processors",
         "server": "the server's processors",

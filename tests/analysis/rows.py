@@ -40,3 +40,26 @@ def row(
         },
         **more,
     }  # fmt: skip
+
+
+def remote(
+    us: float | None = 211.0,
+    *,
+    agent: bool = True,
+    pooled_there: bool = False,
+    far_cpus: int = 8,
+    there: dict[str, float | None] | None = None,
+    share: dict[str, float | None] | None = None,
+    **more: Any,
+) -> Row:
+    """The same of a server on another host; `there`: shares of that one. Without an agent nobody sees it."""
+    unseen: dict[str, Any] = {} if agent else {"server": None, "queue": {"server": None}}
+    here = {"clients": 0.1, "server": None, "auxiliaries": None, "pooler": None if pooled_there else 0.0}
+    found = row(us, placement="scheduler", share={**here, **(share or {})}, **{**unseen, **more})
+    if agent:
+        far = {"server": 0.1, "auxiliaries": 0.0, "pooler": 0.0 if pooled_there else None, "other": None}
+        found["books"]["server_host"] = {
+            "cpus": far_cpus, "elapsed_s": 1.0,
+            "share": {**far, "unattributed": 0.0, "idle": 0.9, "iowait": 0.0, "steal": 0.0, **(there or {})},
+        }  # fmt: skip
+    return found

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pgperf.analysis.verdict import WORDS, judge
 
-from .rows import Row, row
+from .rows import Row, remote, row
 
 
 def word(given_row: Row) -> str:
@@ -96,6 +96,73 @@ def test_which_processors_a_side_has_is_a_matter_of_placement(
     assert used["server" if placement == "apart" else "host"] == pytest.approx(expected)
 
 
+def test_a_worker_bound_to_one_processor_uses_that_up() -> None:
+    """8 clients on one of 8 processors, 20 µs each time: full at 50,000 a second, an eighth of the host."""
+    bound = row(
+        160.0, client=20.0, server=8.0, clients=8, placement="scheduler", cpus=8, queue={"client": 120.0}
+    )
+    assert "busy" not in judge(bound)["evidence"]
+    bound["books"]["seats"] = {"clients": 1, "server": None}
+    found = judge(bound)
+    assert found["word"] == "client_cpu"
+    assert found["numbers"]["utilisation"] == {"clients": pytest.approx(1.0), "host": pytest.approx(0.175)}
+    assert "the clients' processors 100% busy" in found["evidence"]
+    assert found["checks"]["capacity"]["withheld"] is True
+
+
+def test_what_is_known_suffices_if_it_uses_the_processors_up() -> None:
+    """The auxiliaries work beside the server; unknown is not nothing."""
+    full = row(160.0, client=8.0, server=20.0, clients=8, queue={"server": 130.0}, layer="libpq")
+    full["cpu_us_per_op"]["auxiliaries"] = None
+    assert judge(full)["numbers"]["utilisation"]["server"] == pytest.approx(1.0)
+    assert "the server's processors 100% busy" in judge(full)["evidence"]
+    below = judge(full | {"ops_per_s": 44_000})
+    assert below["numbers"]["utilisation"]["server"] is None
+    assert "busy" not in below["evidence"]
+
+
+def test_a_server_elsewhere_uses_up_its_own_processors_only() -> None:
+    """50,000 a second, 20 µs of the server's and 8 of the clients' each time."""
+    far = {"client": 8.0, "server": 20.0, "clients": 8, "queue": {"server": 130.0}, "layer": "libpq"}
+    wide = judge(remote(160.0, far_cpus=8, **far))
+    assert wide["numbers"]["utilisation"] == pytest.approx({"clients": 0.2, "server": 0.125})
+    assert "busy" not in wide["evidence"]
+    narrow = judge(remote(160.0, far_cpus=1, **far))
+    assert (narrow["word"], narrow["intervention"]) == ("server_cpu", "double_clients")
+    assert "the server's processors 100% busy" in narrow["evidence"]
+    assert narrow["checks"]["capacity"]["withheld"] is False
+
+
+def test_clients_of_a_server_elsewhere_use_up_what_is_here() -> None:
+    far = {"client": 40.0, "server": 20.0, "clients": 8, "queue": {"client": 90.0}, "layer": "libpq"}
+    for found in (judge(remote(160.0, **far)), judge(remote(160.0, **far, agent=False))):
+        assert found["word"] == "client_cpu"
+        assert found["numbers"]["utilisation"]["clients"] == pytest.approx(1.0)
+        assert found["checks"]["capacity"]["withheld"] is True
+
+
+def test_a_server_that_nobody_sees_is_not_said_to_be_idle() -> None:
+    used = judge(remote(160.0, client=8.0, clients=8, agent=False))["numbers"]["utilisation"]
+    assert used == {"clients": pytest.approx(0.2), "server": None}
+
+
+def test_either_host_may_be_disturbed() -> None:
+    assert word(remote()) == "client_cpu"
+    stolen = judge(remote(there={"steal": 0.02}))
+    assert stolen["word"] == "disturbed"
+    assert "the hypervisor took 2% of the server's host's time" in stolen["evidence"]
+    assert stolen["numbers"]["server_host"] == {"outsiders": 0.0, "steal": 0.02}
+    crowded = judge(remote(queue={"server": 12.0}, there={"unattributed": 0.05}))
+    assert crowded["word"] == "disturbed"
+    assert "while others kept 0.4 of the server's host's processors busy" in crowded["evidence"]
+
+
+def test_who_waits_on_one_host_is_not_disturbed_on_the_other() -> None:
+    assert word(remote(queue={"client": 12.0}, there={"unattributed": 0.05})) == "client_cpu"
+    assert word(remote(queue={"server": 12.0}, share={"other": 0.2})) == "client_cpu"
+    assert word(remote(queue={"client": 12.0}, share={"other": 0.2})) == "disturbed"
+
+
 POOL = {"wait_us_per_query": 300.0, "sv_idle_min": 0}
 
 
@@ -125,7 +192,7 @@ def test_waiting_for_a_processor_that_others_use_is_a_disturbance() -> None:
     found = judge(row(**crowded))
     assert (found["word"], found["certainty"], found["intervention"]) == ("disturbed", None, "")
     assert found["evidence"].startswith(
-        "run queue: 6% of the time, while others kept 0.4 processors busy; of 211 µs"
+        "run queue: 6% of the time, while others kept 0.4 of the host's processors busy; of 211 µs"
     )
     assert word(row(**(crowded | {"queue": {"client": 10.0}}))) == "client_cpu"
     assert word(row(**(crowded | {"share": {"other": 0.05}}))) == "disturbed"
@@ -133,10 +200,19 @@ def test_waiting_for_a_processor_that_others_use_is_a_disturbance() -> None:
     assert word(row(**(crowded | {"share": {"other": 0.0, "unattributed": 0.05}}))) == "disturbed"
 
 
-def test_a_disturbance_that_is_seen_is_one_whatever_else_is_not() -> None:
+def test_others_are_not_blamed_for_a_server_that_is_not_seen() -> None:
     crowded = {"queue": {"client": 12.0, "server": None}, "share": {"other": 0.2}}
-    assert word(row(server=None, **crowded)) == "disturbed"
+    found = judge(row(server=None, **crowded))
+    assert (found["word"], found["missing"]) == ("unknown", ["server CPU"])
+    assert found["numbers"]["outsiders"] is None
+    assert found["evidence"].startswith("run queue: 6% of the time; not known: server CPU; ")
+    assert judge(row(pooler=None, **crowded))["missing"] == ["pooler CPU"]
     assert word(row(server=None, **(crowded | {"queue": {"client": 8.0, "server": None}}))) == "client_cpu"
+
+
+def test_where_nobody_else_worked_an_unseen_server_did_not_either() -> None:
+    quiet = {"queue": {"client": 12.0, "server": None}, "share": {"other": 0.049}}
+    assert word(row(server=None, **quiet)) == "client_cpu"
 
 
 def test_clients_that_queue_for_their_own_processors_disturb_themselves_only() -> None:
@@ -200,7 +276,7 @@ def test_without_samples_waiting_is_no_latency() -> None:
 
 
 def test_who_waits_for_processors_that_nobody_is_seen_to_use_is_not_judged() -> None:
-    found = judge(row(queue={"client": 20.0}, share={"other": None}))
+    found = judge(row(queue={"client": 20.0}, share={"other": None, "unattributed": None}))
     assert (found["word"], found["missing"]) == ("unknown", ["other processes' CPU"])
 
 
@@ -220,6 +296,7 @@ def test_the_laws_stand_beside() -> None:
 
 KNOWN = st.none() | st.floats(0, 1e7)
 SHARE = st.none() | st.floats(0, 1)
+SHARES = ("clients", "pooler", "server", "other", "unattributed", "idle", "iowait", "steal")
 
 
 @given(
@@ -228,14 +305,21 @@ SHARE = st.none() | st.floats(0, 1)
     placement=st.sampled_from(["apart", "together", "scheduler"]),
     layer=st.sampled_from(["libpq", "django_orm", "fake"]),
     queue=st.dictionaries(st.sampled_from(["client", "pooler", "server"]), KNOWN),
-    share=st.dictionaries(st.sampled_from(["other", "unattributed", "idle", "iowait", "steal"]), SHARE),
+    share=st.dictionaries(st.sampled_from(SHARES), SHARE),
     events=st.none() | st.dictionaries(st.sampled_from(["CPU", "Client", "Lock", "IO", "IPC"]), SHARE),
     pool=st.none() | st.fixed_dictionaries({"wait_us_per_query": KNOWN, "sv_idle_min": st.none() | st.integers(0, 9)}),
     samples=st.none() | st.integers(0, 1000),
+    seats=st.none() | st.fixed_dictionaries({"clients": st.integers(1, 64), "server": st.none() | st.integers(1, 64)}),
+    far=st.none() | st.fixed_dictionaries(
+        {"cpus": st.integers(1, 64), "share": st.dictionaries(st.sampled_from(SHARES), SHARE)}
+    ),
 )  # fmt: skip
-def test_any_row_gets_one_of_the_words_and_never_by_a_guess(samples: int | None, **given_values: Any) -> None:
+def test_any_row_gets_one_of_the_words_and_never_by_a_guess(
+    samples: int | None, seats: Any, far: Any, **given_values: Any
+) -> None:
     given_row = row(**given_values)
     given_row["diagnosis"] |= {"samples": samples, "wait_events": given_values["events"]}
+    given_row["books"] |= {"seats": seats, "server_host": far}
     found = judge(given_row)
     assert found["word"] in WORDS
     assert bool(found["missing"]) == (found["word"] == "unknown")

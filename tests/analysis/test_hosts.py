@@ -1,0 +1,109 @@
+"""Whose processors are whose, on one host and on two."""
+
+from typing import Any
+
+import pytest
+
+from pgperf.analysis.hosts import Side, hosts, sides
+from pgperf.analysis.residence import Residence
+
+from .rows import Row, remote, row
+
+
+def sides_of(given_row: Row) -> dict[str, Side]:
+    return sides(given_row, Residence.of(given_row).cpu)
+
+
+def with_seats(given_row: Row, **seats: int | None) -> Row:
+    return given_row | {"books": given_row["books"] | {"seats": seats}}
+
+
+ALL = ("client", "pooler", "server")
+
+
+@pytest.mark.parametrize(
+    ("placement", "cpus", "expected"),
+    [
+        ("apart", 2, {"clients": Side(ALL[:2], 1), "server": Side(ALL[2:], 1)}),
+        ("apart", 5, {"clients": Side(ALL[:2], 2), "server": Side(ALL[2:], 3)}),
+        ("together", 8, {"host": Side(ALL, 1)}),
+        ("scheduler", 8, {"host": Side(ALL, 8)}),
+        ("scheduler", None, {}),
+    ],
+)
+def test_on_one_host_placement_says_who_shares_processors(
+    placement: str, cpus: int | None, expected: dict[str, Side]
+) -> None:
+    assert sides_of(row(placement=placement, cpus=cpus)) == expected
+
+
+def test_a_worker_s_own_processors_are_what_its_clients_have() -> None:
+    apart = with_seats(row(cpus=8), clients=1, server=2)
+    assert sides_of(apart) == {"clients": Side(ALL[:2], 1), "server": Side(ALL[2:], 2)}
+    alone = with_seats(row(cpus=8, placement="scheduler"), clients=1, server=None)
+    assert sides_of(alone) == {"host": Side(ALL, 8), "clients": Side(("client",), 1)}
+    assert sides_of(with_seats(row(cpus=8, placement="scheduler"), clients=8)) == {"host": Side(ALL, 8)}
+    far = with_seats(remote(cpus=8), clients=1, server=None)
+    assert sides_of(far)["clients"] == Side(("client",), 1)
+    assert sides_of(far)["server"] == Side(("server",), 8)
+
+
+@pytest.mark.parametrize(
+    ("far", "expected"),
+    [
+        (remote(), {"clients": Side(ALL[:2], 2), "server": Side(("server",), 8)}),
+        (
+            remote(pooled_there=True, pooler=5.0),
+            {"clients": Side(("client",), 2), "server": Side(ALL[1:], 8)},
+        ),
+        (remote(agent=False), {"clients": Side(ALL[:2], 2), "server": Side(("server",), None)}),
+    ],
+)
+def test_a_server_elsewhere_has_processors_of_its_own(far: Row, expected: dict[str, Side]) -> None:
+    assert sides_of(far) == expected
+
+
+def test_a_server_whose_host_was_never_seen_whole_is_elsewhere_all_the_same() -> None:
+    far = remote()
+    far["books"]["server_host"] = None
+    assert sides_of(far)["server"] == Side(("server",), None)
+    (here,) = hosts(far, Residence.of(far).cpu)
+    assert (here.roles, here.unseen) == (("client", "pooler"), ())
+
+
+def outsiders(given_row: Row) -> list[float | None]:
+    return [host.outsiders for host in hosts(given_row, Residence.of(given_row).cpu)]
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [
+        ({"other": 0.2, "unattributed": 0.1}, 0.6),
+        ({"other": None, "unattributed": 0.1}, 0.2),
+        ({"other": None, "unattributed": None}, None),
+    ],
+)
+def test_others_are_whoever_is_not_known(share: dict[str, float | None], expected: float | None) -> None:
+    assert outsiders(row(share=share)) == [pytest.approx(expected) if expected else None]
+
+
+def test_who_measures_and_its_relay_are_no_outsiders() -> None:
+    given_row = row(share={"other": 0.2})
+    given_row["books"]["runner"] = 0.15
+    assert outsiders(given_row) == [pytest.approx(0.1)]
+    given_row["books"]["runner"] = 0.3
+    assert outsiders(given_row) == [0.0]
+
+
+@pytest.mark.parametrize("unseen", ["pooler", "server"])
+def test_whoever_is_not_seen_may_be_among_the_others(unseen: str) -> None:
+    lacking: dict[str, Any] = {unseen: None}
+    (here,) = hosts((given_row := row(share={"other": 0.2}, **lacking)), Residence.of(given_row).cpu)
+    assert (here.others, here.outsiders, here.unseen) == (pytest.approx(0.4), None, (unseen,))
+
+
+def test_each_host_has_its_own_others_and_thieves() -> None:
+    far = remote(share={"other": 0.1, "steal": 0.01}, there={"unattributed": 0.05, "steal": 0.03})
+    here, there = hosts(far, Residence.of(far).cpu)
+    assert (here.roles, here.outsiders, here.steal) == (("client", "pooler"), pytest.approx(0.2), 0.01)
+    assert (there.roles, there.outsiders, there.steal) == (("server",), pytest.approx(0.4), 0.03)

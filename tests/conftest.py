@@ -1,8 +1,10 @@
 """What every test may ask for: the stack, routes to its PostgreSQL, the built C client, a Celery worker."""
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -39,6 +41,14 @@ def routes(stack: dict[str, str]) -> dict[str, Route]:
         "tcp": Route("tcp", "127.0.0.1", port, **login),
         "pgbouncer": Route("pgbouncer", "127.0.0.1", pooler_port, pooler="session", **login),
     }
+
+
+@pytest.fixture(scope="session")
+def superuser_login(stack: dict[str, str]) -> dict[str, Any]:
+    """PostgreSQL's own superuser, whose password only the stack's directory knows."""
+    state = json.loads((Path(stack["PGPERF_DB_SOCKET"]).parent / "state.json").read_text())
+    address = {"host": "127.0.0.1", "port": int(stack["PGPERF_DB_PORT"])}
+    return {**address, "user": "postgres", "password": state["superuser_password"], "autocommit": True}
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from pgperf import distance
 from pgperf.distance import Distance
 from pgperf.exceptions import ClientFailed, InvalidDefinition
 from pgperf.records import Route
-from pgperf.runner import cpu
+from pgperf.runner import poolers
 
 RTT_S = 0.02
 EARLY = 0.9
@@ -231,8 +231,7 @@ def test_it_listens_on_loopback_only_and_is_nobodys_pooler() -> None:
         ]
         assert listens == [("127.0.0.1", far.port)]
         assert distance.is_relay(far.pid)
-        assert cpu.listener(far.port) is None
-        assert cpu.listener(port) == os.getpid()
+        assert poolers.process(far.port) is None
     assert not distance.is_relay(os.getpid())
     assert not psutil.pid_exists(far.pid)
 

@@ -6,17 +6,14 @@ began when the server says they did, the server's own processes, a pooler that l
 
 import logging
 import platform
-import socket
 import time
 from functools import partial
 from typing import Any
 
-import psutil
-
 from pgperf.agent import clock, rows
 from pgperf.conf import get_settings
 from pgperf.patience import patiently
-from pgperf.runner import cpu, sampling, top
+from pgperf.runner import poolers, sampling, top
 from pgperf.runner.host import Host
 from pgperf.runner.readings import run_of
 from pgperf.runner.remote import Address, Order, Pooler
@@ -75,9 +72,9 @@ class _Watch:
         self._stop()
         order = Order.from_json(wanted)
         sessions = Sessions.of(order.sessions)
-        poolers = _poolers(order, sessions)
-        backends = {*order.backends, *(pid for pooler in poolers.values() for pid in pooler.backends)}
-        pooler_pids = {pooler.pid for pooler in poolers.values()}
+        there = _poolers(order, sessions)
+        backends = {*order.backends, *(pid for pooler in there.values() for pid in pooler.backends)}
+        pooler_pids = {pooler.pid for pooler in there.values()}
         meters = sampling.meters(sessions, backends, pooler_pids)
         self._sampler, self._began_s = Sampler(meters), time.monotonic()
         self._sampler.start()
@@ -85,7 +82,7 @@ class _Watch:
         self._pids = [pid for pid in (*backends, *pooler_pids) if run_of(pid) in here]
         return {
             "missing": [pid for pid in order.backends if run_of(pid) not in here],
-            "poolers": [[*address, pooler.pid, pooler.backends] for address, pooler in poolers.items()],
+            "poolers": [[*address, pooler.pid, pooler.backends] for address, pooler in there.items()],
             "host": {"kernel": platform.release(), "processors": Host.here().cpus},
         }, b""
 
@@ -118,15 +115,6 @@ class _Watch:
 
 def _poolers(order: Order, sessions: Sessions) -> dict[Address, Pooler]:
     """Of the addresses of poolers those that are this host's, with who listens there and what it is connected to."""
-    found = {(host, port): cpu.listener(port) for host, port in order.poolers if _is_own(host)}
+    own = [(host, port) for host, port in order.poolers if poolers.is_own(host, from_elsewhere=True)]
+    found = {(host, port): poolers.process(port) for host, port in own}
     return {address: Pooler(pid, sessions.from_process(pid)) for address, pid in found.items() if pid}
-
-
-def _is_own(host: str) -> bool:
-    """Does the name lead to an address of this machine that others can reach?"""
-    own = {address.address for card in psutil.net_if_addrs().values() for address in card}
-    try:
-        known = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
-    except (OSError, UnicodeError):
-        return False
-    return any(address in own and not address.startswith(("127.", "::1")) for address in known)

@@ -63,11 +63,12 @@ def diagnosis(blocks: Iterable[VariantBlock], rows: int | None = None) -> dict[s
 
 
 def _sights(raws: Iterable[Raw]) -> Counter[tuple[str, str, str]]:
+    """Nothing where some session had no state: what it does may not be seen, so nobody knows the shares of all."""
     seen: Counter[tuple[str, str, str]] = Counter()
     for raw in raws:
         for state, kind, event, times in raw["sights"]:
             seen[state, kind, event] += times
-    return seen
+    return seen if all(state for state, _, _ in seen) else Counter()
 
 
 def _by_kind(sights: Counter[tuple[str, str, str]]) -> Counter[str]:
@@ -79,7 +80,7 @@ def _by_event(sights: Counter[tuple[str, str, str]]) -> Counter[str]:
 
 
 def _by_state(sights: Counter[tuple[str, str, str]]) -> Counter[str]:
-    return _added((state or "unknown", times) for (state, _, _), times in sights.items())
+    return _added((state, times) for (state, _, _), times in sights.items())
 
 
 def _added(pairs: Iterable[tuple[str, int]]) -> Counter[str]:

@@ -1,7 +1,7 @@
 """What a server's backends are doing, looked at every few milliseconds while a variant works.
 
 The looking happens inside the server, some ticks to a query: a round trip for each would disturb more than it sees.
-A login sees its own sessions without any right.
+Everybody sees that a session is there; what it does, its own login, that one's members and pg_read_all_stats.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from pgperf.runner.monitor import Monitor
 TICK_MS = 5
 LOOK_MS = 50
 
-#: state, wait_event_type, wait_event; "" where the server has none
+#: state, wait_event_type, wait_event; "" where the server has none. A session without a state may not be seen.
 Sight = tuple[str, str, str]
 
 

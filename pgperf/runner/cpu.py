@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 import psutil
 
-from pgperf import distance
-
 _PROC = "/proc"
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _READ_BYTES = 8192
@@ -146,20 +144,6 @@ def siblings(pid: int) -> list[int]:
         return [parent.pid, *(child.pid for child in parent.children())] if parent else []
     except psutil.Error:
         return []
-
-
-def listener(port: int) -> int | None:
-    """The process that listens on a TCP port of this machine, if it can be seen from here. A relay that simulates a
-    distance is nobody's: what it leads to is not seen.
-    """
-    try:
-        connections = psutil.net_connections(kind="tcp")
-    except psutil.AccessDenied:
-        return None
-    for connection in connections:
-        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
-            return None if distance.is_relay(connection.pid) else int(connection.pid)
-    return None
 
 
 def _process_spent(before: Mapping[int, Task], after: Mapping[int, Task]) -> tuple[int, int | None] | None:

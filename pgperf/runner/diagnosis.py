@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 from pgperf import wire
 from pgperf.exceptions import ClientFailed, LayerUnavailable, ProtocolError
-from pgperf.records import Route
+from pgperf.records import Route, most_direct
 from pgperf.runner import activity, statements, top
 from pgperf.runner.activity import Sight
 from pgperf.runner.console import Console
@@ -31,6 +31,12 @@ _LENT = (
 _DENIED = (
     "pg_stat_statements.track is none, and the login may not change that for its own sessions: GRANT SET ON PARAMETER"
     ' pg_stat_statements.track, compute_query_id TO "{}"'
+)
+_HIDDEN = '{} may not see {}: GRANT pg_monitor TO "{}"'
+#: Why nobody looks at sessions where there is no direct route.
+IN_THE_WAY = (
+    "every route goes through a pooler, where looking at sessions would take the server connections that are waited"
+    " for: add a direct route"
 )
 
 
@@ -63,6 +69,11 @@ class Instruments:
         found = _Examination(self, group, self.routes[group.variant.route]).run(request)
         return replace(found, diagnosis={**found.diagnosis, "calls_expected": calls})
 
+    @property
+    def direct(self) -> Route:
+        """The most direct route, over which the server is asked."""
+        return most_direct(self.routes.values())
+
     def ask(self, instrument: str, question: Callable[[], T]) -> T | None:
         """The answer; None, with a note, where the instrument fails now or has failed before."""
         if instrument in self.notes:
@@ -77,14 +88,18 @@ class Instruments:
         return None
 
     def monitor(self, instrument: str) -> Monitor:
-        """A connection for that alone, over the most direct route: what it must not do takes down nothing else."""
+        """A connection for that alone, over that route: what it must not do takes down nothing else."""
         if instrument not in self._open:
-            routes = list(self.routes.values())
-            direct = next((route for route in routes if not route.pooler), routes[0])
-            self._open[instrument] = Monitor(direct, f"{self.application}-{instrument}").__enter__()
+            self._open[instrument] = Monitor(self.direct, f"{self.application}-{instrument}").__enter__()
         found = self._open[instrument]
         assert isinstance(found, Monitor)
         return found
+
+    def activity(self) -> Monitor:
+        """Raises ClientFailed where looking would disturb what is looked at."""
+        if self.direct.pooler:
+            raise ClientFailed(IN_THE_WAY)
+        return self.monitor("activity")
 
     def console(self, route: Route) -> Console:
         name = pooler_of(route)
@@ -167,7 +182,7 @@ class _Examination:
 
     def _get_ready(self) -> None:
         """Connecting takes longer than a short slice lasts."""
-        self._instruments.ask("activity", lambda: self._instruments.monitor("activity"))
+        self._instruments.ask("activity", self._instruments.activity)
 
     def _work(self, request: wire.Slice) -> int:
         """The slice; operations of its lead-in and window together."""
@@ -194,13 +209,15 @@ class _Examination:
             sights, pool = self._look(look_ms), self._pool()
             if sights is None and pool is None:
                 break
+            if sights is None:
+                time.sleep(look_ms / 1000)
             ticks = activity.ticks(look_ms) if sights is not None else 0
             looks.append(_Look(time.monotonic_ns(), ticks, sights or Counter(), pool))
         return looks
 
     def _look(self, milliseconds: int) -> Counter[Sight] | None:
         names, ask = self._group.applications, self._instruments
-        return ask.ask("activity", lambda: activity.look(ask.monitor("activity"), names, milliseconds))
+        return ask.ask("activity", lambda: activity.look(ask.activity(), names, milliseconds))
 
     def _pool(self) -> dict[str, str] | None:
         return self._of_pooler(lambda console: console.pool())
@@ -217,8 +234,10 @@ class _Examination:
     def _counting(self) -> bool:
         """Are the statements of this variant counted? Switched on for its sessions where the server does not."""
         found = self._instruments.ask("statements", self._instruments.statements)
-        if found is None or found.track != "none":
-            return found is not None
+        if found is None or not self._shown(found):
+            return False
+        if found.track != "none":
+            return True
         if self._route.pooler not in ("", "session"):
             self._notes["statements"] = _LENT
             return False
@@ -226,6 +245,17 @@ class _Examination:
             self._notes["statements"] = _DENIED.format(self._route.user)
             return False
         return True
+
+    def _shown(self, found: Statements) -> bool:
+        ask, user = self._instruments, self._route.user
+        shown = ask.ask("statements", lambda: found.shows(ask.monitor("statements"), user))
+        if shown is False:
+            self._notes["statements"] = self._hidden(f"the statements of {user}")
+        return bool(shown)
+
+    def _hidden(self, what: str) -> str:
+        login = self._instruments.direct.user
+        return _HIDDEN.format(login, what, login)
 
     def _count(self, since: str = "") -> Counted | None:
         ask, user = self._instruments, self._route.user
@@ -264,18 +294,23 @@ class _Examination:
         """Why each part that is missing is missing."""
         known = self._instruments.notes
         notes = {
-            "wait_events": known.get("activity", "" if found["sights"] else self._unseen()),
+            "wait_events": known.get("activity", self._unseen()),
             "pooler": known.get(pooler_of(self._route), ""),
             "statements": self._notes.get("statements", known.get("statements", "")),
         }
         return {name: why for name, why in notes.items() if why}
 
     def _unseen(self) -> str:
+        """Why the variant's sessions were not seen; "" if they were."""
+        if any(not state for state, _, _ in self._sights):
+            return self._hidden(f"what sessions of {self._route.user} do")
+        if self._sights:
+            return ""
         if self._late:
             return "the machine was too busy: no look at the server's sessions ended within the slice"
         return (
-            f"no session of this variant was seen: pg_stat_activity shows the names of {self._route.user}'s sessions to"
-            " that login and to members of pg_monitor"
+            "no session of this variant was seen in pg_stat_activity: its pooler leads to another server, or does not"
+            " pass application_name on"
         )
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import psutil
 
 from pgperf.exceptions import ClientFailed
-from pgperf.records import Plan, Route
-from pgperf.runner import cpu, placement, preflight
+from pgperf.records import Plan, Route, most_direct
+from pgperf.runner import cpu, placement, poolers, preflight
 from pgperf.runner.group import Group
 from pgperf.runner.launch import looking
 from pgperf.runner.monitor import Monitor
@@ -29,16 +29,16 @@ class Server:
         self._monitor = monitor
         self._may_pin = may_pin
         self._agent = agent
-        self._addresses = {r.name: (r.host, r.port) for r in routes if r.pooler and not _is_local(r.host)}
+        pooled = [route for route in routes if route.pooler]
+        own = {route.name for route in pooled if poolers.is_own(route.host)}
+        self._addresses = {route.name: (route.host, route.port) for route in pooled if route.name not in own}
         self._borrowed = placement.Borrowed()
         self.application = f"pgperf-{run_id}"
         #: The pooler of each route that has one, None where it cannot be seen.
         self._poolers = {
-            route.name: cpu.listener(route.port) if _is_local(route.host) else None
-            for route in routes
-            if route.pooler
+            route.name: poolers.process(route.port) if route.name in own else None for route in pooled
         }
-        self._lending = {route.name for route in routes if route.pooler not in ("", "session")}
+        self._lending = {route.name for route in pooled if route.pooler != "session"}
         self.pooler_pid = next((pid for pid in self._poolers.values() if pid), None)
 
     @classmethod
@@ -48,8 +48,7 @@ class Server:
         used = [routes[name] for name in plan.definition.routes]
         if all(variant.layer == "fake" for variant in plan.variants):
             return cls([], None, run_id, may_pin)
-        direct = next((route for route in used if not route.pooler), used[0])
-        return cls(used, Monitor(direct, f"pgperf-{run_id}-monitor"), run_id, may_pin, agent)
+        return cls(used, Monitor(most_direct(used), f"pgperf-{run_id}-monitor"), run_id, may_pin, agent)
 
     def __enter__(self) -> "Server":
         if self._monitor:
@@ -86,8 +85,7 @@ class Server:
 
     def headroom(self) -> preflight.Headroom:
         memory = int(psutil.virtual_memory().available)
-        rows = self.query(_FREE_SLOTS)
-        return preflight.Headroom(int(rows[0][0] or 0) if rows else 1_000_000, memory)
+        return preflight.Headroom(free_slots(self.query) if self._monitor else 1_000_000, memory)
 
     def pin_refusal(self) -> str:
         """Why the server's backends may not be pinned; "" if they may."""
@@ -109,10 +107,11 @@ class Server:
             auxiliaries = sessions.auxiliaries()
             for group in groups:
                 route = group.variant.route
-                group.server_pids = self._backends(sessions, group, groups)
+                backends = self._backends(sessions, group, groups)
+                group.server_pids = backends if self._sees_all(sessions, group, groups) else []
                 group.auxiliary_pids = auxiliaries
                 group.pooled, group.pooler_pid = route in self._poolers, self._poolers.get(route)
-                for backend in group.server_pids:
+                for backend in backends:
                     self._borrowed.pin(backend, seats.server)
             for pooler in filter(None, self._poolers.values()):
                 self._borrowed.pin(pooler, seats.clients)
@@ -128,26 +127,41 @@ class Server:
             route = group.variant.route
             address = self._addresses.get(route)
             lent = bool(address) and route in self._lending
-            group.far = Staff(self._backends(reported, group, groups), address, lent)
+            known = lent or self._sees_all(reported, group, groups)
+            group.far = Staff(self._backends(reported, group, groups) if known else [], address, lent)
         backends = sorted({pid for group in groups for pid in group.far.backends})
         nameless = [[pid, "", port, born] for pid, _name, port, born in rows]
         agent.watch(Order(nameless, backends, sorted(set(self._addresses.values()))))
 
     def _backends(self, sessions: Sessions, group: Group, groups: list[Group]) -> list[int]:
-        """Those that serve a group. A pooler that lends a connection for a transaction may use any that it has: all of
-        its route's are meant, and while the other variants stand by, what they do is the group's.
+        """Those that serve a group, as far as they can be found. A pooler that lends a connection for a transaction may
+        use any that it has: all of its route's are meant, and while the other variants stand by, what they do is the
+        group's.
         """
-        if group.variant.route not in self._lending:
-            return sessions.named(group.applications)
-        names = [
-            name
-            for other in groups
-            if other.variant.route == group.variant.route
-            for name in other.applications
-        ]
-        pooler = self._poolers[group.variant.route]
+        route = group.variant.route
+        pooler = self._poolers[route] if route in self._lending else None
         connected = sessions.from_process(pooler) if pooler else []
-        return list(dict.fromkeys(sessions.named(dict.fromkeys(names)) + connected))
+        return list(dict.fromkeys(sessions.named(self._names(group, groups)) + connected))
+
+    def _sees_all(self, sessions: Sessions, group: Group, groups: list[Group]) -> bool:
+        """Are those all? Of connections that are lent only the pooler knows; and none of them may be hidden."""
+        route = group.variant.route
+        lent_unseen = route in self._lending and self._poolers[route] is None
+        return not lent_unseen and sessions.hidden.isdisjoint(self._names(group, groups))
+
+    def _names(self, group: Group, groups: list[Group]) -> list[str]:
+        """What the connections that may serve a group are called."""
+        route = group.variant.route
+        if route not in self._lending:
+            return group.applications
+        of_route = (other for other in groups if other.variant.route == route)
+        return list(dict.fromkeys(name for other in of_route for name in other.applications))
+
+
+def free_slots(query: Callable[[str], list[list[str | None]]]) -> int:
+    """How many more connections the server takes from the login that asks."""
+    ((free,),) = query(_FREE_SLOTS)
+    return max(0, int(free or 0))
 
 
 # Whose backends are whose kind is told to pg_monitor only; parallel workers count as connections here.
@@ -167,7 +181,3 @@ _END_STATEMENTS = (
     " WHERE application_name LIKE '{}-%' AND state <> 'idle' AND pid <> pg_backend_pid()"
 )
 _CLEAN_UP_S = 5.0
-
-
-def _is_local(host: str) -> bool:
-    return host.startswith(("/", "127.")) or host in ("localhost", "::1")

@@ -7,7 +7,8 @@ import psutil
 
 from pgperf.runner import cpu, sockets
 
-#: Every connection of the server; those of other roles without a name, unless we may see them. Walsenders serve one.
+#: Every connection of the server; those of other roles without port and start, unless we may see them. Walsenders serve
+#: one.
 QUERY = """
 SELECT pid, application_name, client_port, extract(epoch FROM backend_start)
 FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL
@@ -28,21 +29,27 @@ class Session:
 
 @dataclass(frozen=True)
 class Sessions:
-    """The connections of a server whose processes are here; `others`: the pids that all the rest are said to have."""
+    """The connections of a server whose processes are here.
+
+    `others`: the pids that all the rest are said to have; `hidden`: the names of those that we may not see.
+    """
 
     here: Sequence[Session] = ()
     others: frozenset[int] = field(default_factory=frozenset)
+    hidden: frozenset[str] = field(default_factory=frozenset)
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[str | None]]) -> "Sessions":
         """From the rows of QUERY."""
-        here, others = [], set()
+        here, others, hidden = [], set(), set()
         for pid, application, port, born in rows:
+            if born is None and application:
+                hidden.add(application)
             if born is not None and is_backend(int(pid or 0), float(born)):
                 here.append(Session(int(pid or 0), application or "", int(port or 0)))
             else:
                 others.add(int(pid or 0))
-        return cls(here, frozenset(others))
+        return cls(here, frozenset(others), frozenset(hidden))
 
     @classmethod
     def reported(cls, rows: Iterable[Sequence[str | None]]) -> "Sessions":

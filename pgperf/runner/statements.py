@@ -48,6 +48,10 @@ class Statements:
             return f"the login may not read {schema}.pg_stat_statements"
         return cls(str(schema), track, _yes(top_level))
 
+    def shows(self, monitor: Monitor, user: str) -> bool:
+        """Does it show the texts of that login's statements? Without them our own cannot be left out of the counts."""
+        return _yes(monitor.query(sql.literal(_SHOWS, (user,)))[0][0])
+
     def count(self, monitor: Monitor, user: str, application: str, since: str = "") -> Counted:
         """As of now, for that login. `application`: what the names of our own connections begin with."""
         text = _COUNT.format(schema=self.schema, where="AND s.toplevel" if self.top_level else "")
@@ -83,6 +87,7 @@ FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
 JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'pg_stat_statements'
 WHERE e.extname = 'pg_stat_statements'
 """
+_SHOWS = "SELECT /* pgperf diagnosis */ current_user = %s OR pg_has_role('pg_read_all_stats', 'USAGE')"
 # A pooler tells the server whose connection it is; that is none of the layers' work.
 _COUNT = """
 SELECT /* pgperf diagnosis */ coalesce(sum(s.calls), 0), coalesce(sum(s.rows), 0), clock_timestamp(),

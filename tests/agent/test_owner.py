@@ -160,8 +160,8 @@ class TestSeen:
         self, run: Run, delivered: Any, order: Order, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         listening = {6432: 4711}
-        monkeypatch.setattr(watches, "_is_own", lambda host: host == "db1")
-        monkeypatch.setattr(watches.cpu, "listener", listening.get)
+        monkeypatch.setattr(watches.poolers, "is_own", lambda host, from_elsewhere: host == "db1")
+        monkeypatch.setattr(watches.poolers, "process", listening.get)
         monkeypatch.setattr(watches.Sessions, "from_process", lambda self, pid: [])
         monkeypatch.setattr(watches.sampling, "meters", lambda sessions, backends, poolers: [])
         owner = owner_of(run)
@@ -318,12 +318,6 @@ class TestWatch:
         for since_s, pause_s in ((0, 0.1), (5, 0.5), (3600, 1.0)):
             watching._ordered_s = time.monotonic() - since_s
             assert watching._pause_s() == pytest.approx(pause_s, abs=0.01)
-
-    @pytest.mark.parametrize(
-        ("host", "own"), [("127.0.0.1", False), ("localhost", False), ("no such host", False)]
-    )
-    def test_a_loopback_address_is_nobody_s_own(self, host: str, own: bool) -> None:
-        assert watches._is_own(host) is own
 
 
 def test_the_clock_s_error_is_its_round_trip(run: Run) -> None:

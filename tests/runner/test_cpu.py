@@ -1,7 +1,6 @@
 """Processor time: reading is real, subtracting is pure."""
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -125,11 +124,6 @@ def test_siblings_are_the_parent_and_its_children() -> None:
         assert {os.getpid(), child.pid} <= set(cpu.siblings(child.pid))
         child.communicate(b"\n")
     assert cpu.siblings(child.pid) == []
-
-
-def test_listener_finds_this_process() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        assert cpu.listener(server.getsockname()[1]) == os.getpid()
 
 
 def test_this_process_is_no_backend() -> None:

@@ -185,17 +185,30 @@ def test_a_server_that_always_counts(routes: dict[str, Route]) -> None:
     )
 
 
-def test_behind_a_pooler_that_lends_its_connections(stack: dict[str, str]) -> None:
-    """A backend is known by the name that PgBouncer passes on; statements of one variant cannot be counted."""
+@pytest.fixture
+def lent(stack: dict[str, str]) -> Route:
+    """A route by transaction."""
     parts = dict(part.split("=", 1) for part in stack["PGPERF_DSN_PGBOUNCER_TRANSACTION"].split())
     login = {name: parts[name] for name in ("host", "dbname", "user", "password")}
-    lent = Route("lent", port=int(parts["port"]), pooler="transaction", **login)
-    found = run(asked(ONE_ROW, "lent", clients=(2,)), {"lent": lent}, Watcher())[0]
+    return Route("lent", port=int(parts["port"]), pooler="transaction", **login)
+
+
+def test_behind_a_pooler_that_lends_its_connections(lent: Route, routes: dict[str, Route]) -> None:
+    """A backend is known by the name that PgBouncer passes on; statements of one variant cannot be counted."""
+    both = {"lent": lent, "tcp": routes["tcp"]}
+    found = run(asked(ONE_ROW, "lent", "tcp", clients=(2,)), both, Watcher())[0]
     assert found["samples"] > 0 or "too busy" in found["notes"]["wait_events"]
     assert 1.0 <= found["pooler"]["queries_per_op"] < 1.5  # it passes the name on by a statement of its own
     assert found["pooler"]["pool_mode"] in ("transaction", None)
     assert found["statements"] is None
     assert "lends its connections" in found["notes"]["statements"]
+
+
+def test_nobody_looks_at_sessions_through_the_pool_that_is_measured(lent: Route) -> None:
+    found = run(asked(ONE_ROW, "lent", clients=(2,)), {"lent": lent}, Watcher())[0]
+    assert found["wait_events"] is None
+    assert "add a direct route" in found["notes"]["wait_events"]
+    assert found["pooler"]["queries"] > 0
 
 
 def test_a_login_that_may_not_have_its_statements_counted(

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from pgperf.records import Route
-from pgperf.runner import cpu
+from pgperf.runner import poolers
 from pgperf.runner.sessions import QUERY, Sessions, is_backend
 
 
@@ -50,7 +50,7 @@ def test_what_a_pooler_holds_is_found_whoever_it_was_lent_to(routes: dict[str, R
     with connect(routes["pgbouncer"], "") as connection:
         pid = connection.execute("SELECT pg_backend_pid()").fetchone()
         sessions = Sessions.of(rows_of(connection))
-    pooler = cpu.listener(routes["pgbouncer"].port)
+    pooler = poolers.process(routes["pgbouncer"].port)
     assert pid
     assert pooler
     assert pid[0] in sessions.from_process(pooler)
@@ -70,6 +70,7 @@ def test_a_server_of_another_machine_has_no_processes_here(connection: psycopg.C
     pid = connection.info.backend_pid
     sessions = Sessions.of([[str(os.getpid()), "ours", "5432", "1.5"], [str(pid), "theirs", None, None]])
     assert (list(sessions.here), sessions.others) == ([], {os.getpid(), pid})
+    assert sessions.hidden == {"theirs"}
     assert sessions.auxiliaries() == []
 
 

@@ -1,10 +1,8 @@
 """A database with something to lose, and logins of every kind for it."""
 
-import json
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -89,14 +87,6 @@ SELECT (SELECT md5(string_agg(id || note, ',' ORDER BY id)) FROM precious), (SEL
        (SELECT md5(string_agg(setconfig::text, ',' ORDER BY setrole, setdatabase)) FROM pg_db_role_setting),
        (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')
 """
-
-
-@pytest.fixture(scope="session")
-def superuser_login(stack: dict[str, str]) -> dict[str, Any]:
-    """PostgreSQL's own superuser, whose password only the stack's directory knows."""
-    state = json.loads((Path(stack["PGPERF_DB_SOCKET"]).parent / "state.json").read_text())
-    address = {"host": "127.0.0.1", "port": int(stack["PGPERF_DB_PORT"])}
-    return {**address, "user": "postgres", "password": state["superuser_password"], "autocommit": True}
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,52 @@
+"""Which process of this machine is the pooler behind an address."""
+
+import ipaddress
+import socket
+
+import psutil
+
+#: Poolers of one process each, by its name. What only passes connections on (docker-proxy, HAProxy, ssh) is none, and
+#: of one with many processes (pgpool, pgagroal) a single one would be a part.
+NAMES = ("pgbouncer", "odyssey", "pgcat", "pgdog")
+
+
+def is_own(host: str, *, from_elsewhere: bool = False) -> bool:
+    """Does it lead to this machine: the directory of a socket, one of its addresses, or a name for one?
+
+    `from_elsewhere`: as another machine means it, whose sockets and loopback are its own.
+    """
+    if host.startswith("/"):
+        return not from_elsewhere
+    try:
+        found = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
+    except (OSError, UnicodeError):
+        return False
+    loopback = {address for address in found if ipaddress.ip_address(address).is_loopback}
+    own = {address.address for card in psutil.net_if_addrs().values() for address in card}
+    return (bool(loopback) and not from_elsewhere) or not own.isdisjoint(found - loopback)
+
+
+def process(port: int) -> int | None:
+    """The pooler that listens on a TCP port of this machine.
+
+    None where it cannot be seen, where several processes listen there and share the connections, and where whoever
+    listens is none that we know for a pooler.
+    """
+    try:
+        connections = psutil.net_connections(kind="tcp")
+    except psutil.AccessDenied:
+        return None
+    listening = {
+        connection.pid
+        for connection in connections
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+    }
+    pid = listening.pop() if len(listening) == 1 else None
+    return int(pid) if pid and _name(pid) in NAMES else None
+
+
+def _name(pid: int) -> str:
+    try:
+        return str(psutil.Process(pid).name())
+    except psutil.Error:
+        return ""

@@ -101,6 +101,7 @@ def books(blocks: Sequence[VariantBlock]) -> dict[str, Any]:
         "switches_per_op": _switches(blocks),
         "system_share": {role: _system(blocks, role) for role in _WAITS},
         "busiest": {role: _over(total(pieces, name), account.elapsed_ns) for role, name in _MOST.items()},
+        "passing_us_per_op": _passing_us(blocks),
         "server_host": _server_host(blocks),
     }
 
@@ -193,6 +194,13 @@ def _explained(counted: Iterable[Mapping[str, Any]]) -> float | None:
 
 def _per_op_us(pieces: Sequence[SliceRecord], name: str) -> float | None:
     us = _over(total(pieces, name), operations(pieces))
+    return None if us is None else us / 1000
+
+
+def _passing_us(blocks: Sequence[VariantBlock]) -> float | None:
+    """Of the auxiliaries, what processes had that came and went; None where that is not told and is unattributed."""
+    ops = operations(piece for block in blocks for piece in block.slices)
+    us = _over(_sum(block.books.get("passing_ns") for block in blocks), ops)
     return None if us is None else us / 1000
 
 

@@ -14,6 +14,7 @@ from pgperf.analysis import latency
 from pgperf.records import Definition, Plan, Route, SliceRecord, VariantBlock, Workload
 from pgperf.runner import remote
 from pgperf.runner.census import Census
+from pgperf.runner.cgroups import ServerGroup
 from pgperf.runner.diagnosis import Findings, Instruments
 from pgperf.runner.group import Durations, Group, measure, started
 from pgperf.runner.host import Host
@@ -82,15 +83,13 @@ def run_block(bench: Bench, cohort: int, block: int, done: Callable[[list[Varian
     with _resident(bench, cohort, block) as groups:
         with bench.clock.phase("warm_up"):
             _warm_up(bench, groups)
-        bench.find_servers(groups)
-        for group in groups:
-            group.relay_pid = bench.relays.get(group.variant.route)
+        _find_others(bench, groups)
         if cohort not in bench.windows:
             with bench.clock.phase("pilot"):
                 bench.windows[cohort] = _pilot(bench, groups)
         census = Census(bench.host, {pid for group in groups for pid in group.staff().everybody()})
         sheets = _rounds(bench, groups, cohort, block)
-        counted = {**census.close(), "seats": bench.seats.sizes()}
+        counted = {**_counted(census, groups), "seats": bench.seats.sizes()}
         try:
             if bench.instruments and block == bench.plan.definition.blocks - 1:
                 with bench.clock.phase("diagnosis"):
@@ -184,6 +183,21 @@ def _request(bench: Bench, cohort: int, group: Group) -> wire.Slice:
     return request._replace(lead_in_ops=1) if group.variant.clients > 1 else request
 
 
+def _find_others(bench: Bench, groups: list[Group]) -> None:
+    """Who works for the groups beside their clients."""
+    bench.find_servers(groups)
+    found = ServerGroup.of(pid for group in groups for pid in (*group.server_pids, *group.auxiliary_pids))
+    for group in groups:
+        group.relay_pid = bench.relays.get(group.variant.route)
+        group.server_group = found
+
+
+def _counted(census: Census, groups: list[Group]) -> dict[str, Any]:
+    """The census; who came and went is among those whose time pages account for."""
+    counted = census.close()
+    return {**counted, "ours_ns": counted["ours_ns"] + sum(group.tally.passing_ns for group in groups)}
+
+
 def _rounds(bench: Bench, groups: list[Group], cohort: int, block: int) -> list[Sheet]:
     sheets = [Sheet() for _ in groups]
     for round_ in range(bench.plan.definition.rounds):
@@ -264,7 +278,7 @@ def _fold(group: Group, cohort: int, block: int, sheet: Sheet, counted: dict[str
         latency_max_ns=int(durations.max()) if len(durations) else 0,
         diagnosis=sheet.findings.diagnosis,
         top=sheet.findings.top,
-        books={**counted, "habits": group.tally.to_json(), **_elsewhere(sheet)},
+        books={**counted, **group.tally.to_json(), **_elsewhere(sheet)},
     )
 
 

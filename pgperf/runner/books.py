@@ -2,14 +2,17 @@
 
 A page is opened just before a slice and closed right after it. The processes that work for the variant are known, and
 all the others of the run stand by, so a page needs to look at few processes, some ten microseconds each. Who else was
-there is for a census of the whole block (`pgperf.runner.census`).
+there is for a census of the whole block (`pgperf.runner.census`). What came and went in between is auxiliaries where it
+is known to be the server's (`pgperf.runner.cgroups`).
 """
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from pgperf.runner import cpu
+from pgperf.runner import cgroups, cpu
+from pgperf.runner.cgroups import ServerGroup
 from pgperf.runner.cpu import Habits, Spent, Times
 from pgperf.runner.host import Counters, Host, Stretch
 
@@ -26,6 +29,7 @@ class Staff:
     pooler: Sequence[int] | None = None
     auxiliary: Sequence[int] | None = None  # PostgreSQL's own, which serve no connection
     relay: Sequence[int] = ()  # ours, which makes the route longer: it counts with the process that measures
+    server_group: ServerGroup | None = None  # if the server has one of its own
 
     def of(self, role: str) -> Sequence[int] | None:
         found: Sequence[int] | None = getattr(self, role)
@@ -43,6 +47,7 @@ class Entry:
     runner_ns: int
     spent: Mapping[str, Spent | None]
     habits: Mapping[str, Habits | None]
+    passing_ns: int | None = None  # of the auxiliaries: those that came and went; None where that is not told
 
     def fields(self) -> dict[str, int | None]:
         """The fields of a slice's record. All but what roles spent is rounded to µs: a digit takes room for ever."""
@@ -65,33 +70,55 @@ class Page:
 
     def __init__(self, host: Host, staff: Staff) -> None:
         self._machine, self._staff = host, staff
+        self._guests = self._read_guests()
         self._habits = {role: _habits(staff.of(role)) for role in ROLES}
         self._times = self._read_times()
         self._relay = cpu.read(staff.relay)
         self._runner_ns = time.process_time_ns()
+        self._group_ns = self._read_group()
         self._host: Counters = host.read()
 
     def close(self) -> Entry:
         host = self._machine.read()
+        group_ns = self._read_group()
         runner_ns = time.process_time_ns()
         relay = cpu.spent(self._relay, cpu.read(self._staff.relay))
         times = self._read_times()
+        habits = {role: _habits(self._staff.of(role)) for role in ROLES}
+        spent = {role: _spent(self._staff.of(role), self._times[role], times[role]) for role in times}
+        guests = cgroups.guests_spent(self._guests, self._read_guests())
+        ours = [spent["server"], spent["auxiliary"]]
+        passing_ns = cgroups.passing_ns(self._group_ns, group_ns, ours, guests)
         return Entry(
             self._machine.between(self._host, host),
             runner_ns - self._runner_ns + (relay.run_ns if relay else 0),
-            {role: _spent(self._staff.of(role), self._times[role], times[role]) for role in times},
-            {role: cpu.habits_between(self._habits[role], _habits(self._staff.of(role))) for role in ROLES},
+            {**spent, "auxiliary": _more(spent["auxiliary"], passing_ns)},
+            {role: cpu.habits_between(self._habits[role], habits[role]) for role in ROLES},
+            passing_ns,
         )
 
     def _read_times(self) -> dict[str, Times | None]:
         return {role: cpu.read(self._staff.of(role) or ()) for role in (*ROLES, "auxiliary")}
 
+    def _read_group(self) -> int | None:
+        group = self._staff.server_group
+        return group.busy() if group else None
+
+    def _read_guests(self) -> Times | None:
+        group = self._staff.server_group
+        return group.guests() if group else None
+
 
 class Tally:
-    """Habits of a variant's processes, summed over its slices; unknown as soon as one slice did not see a role."""
+    """Habits of a variant's processes, summed over its slices; unknown as soon as one slice did not see a role.
+
+    `passing_ns`: of all slices that told what came and went.
+    """
 
     def __init__(self) -> None:
         self._habits: dict[str, Habits | None] = dict.fromkeys(ROLES, Habits(0, 0, 0, 0))
+        self.passing_ns = 0
+        self._told = True
 
     def add(self, entry: Entry) -> None:
         for role, habits in entry.habits.items():
@@ -100,9 +127,13 @@ class Tally:
                 None if before is None or habits is None else map(sum, zip(before, habits, strict=True))
             )
             self._habits[role] = Habits(*together) if together else None
+        self.passing_ns += entry.passing_ns or 0
+        self._told = self._told and entry.passing_ns is not None
 
-    def to_json(self) -> dict[str, dict[str, int] | None]:
-        return {role: habits._asdict() if habits else None for role, habits in self._habits.items()}
+    def to_json(self) -> dict[str, Any]:
+        """For a block's books; without `passing_ns` if a slice did not tell."""
+        habits = {role: habits._asdict() if habits else None for role, habits in self._habits.items()}
+        return {"habits": habits, **({"passing_ns": self.passing_ns} if self._told else {})}
 
 
 def _rounded(ns: int | None) -> int | None:
@@ -112,6 +143,10 @@ def _rounded(ns: int | None) -> int | None:
 def _spent(staff: Sequence[int] | None, before: Times | None, after: Times | None) -> Spent | None:
     """Nobody spends nothing, and that is known."""
     return Spent.nothing() if staff is not None and not staff else cpu.spent(before, after)
+
+
+def _more(spent: Spent | None, ns: int | None) -> Spent | None:
+    return replace(spent, run_ns=spent.run_ns + (ns or 0)) if spent else None
 
 
 def _habits(staff: Sequence[int] | None) -> Habits | None:

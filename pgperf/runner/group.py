@@ -14,6 +14,7 @@ from pgperf import layers, sql, wire
 from pgperf.records import Definition, Route, SliceRecord, Variant, Workload
 from pgperf.runner import placement
 from pgperf.runner.books import Page, Staff, Tally
+from pgperf.runner.cgroups import ServerGroup
 from pgperf.runner.host import Host
 from pgperf.runner.launch import ClientProcess, Surroundings, login, surroundings_of_site
 from pgperf.runner.plan import sharing
@@ -50,6 +51,7 @@ class Group:
     pooler_pid: int | None = None
     auxiliary_pids: list[int] = field(default_factory=list)  # the server's own processes
     relay_pid: int | None = None  # what makes its route longer
+    server_group: ServerGroup | None = None  # None: the server shares its control group with others
     far: Far = field(default_factory=Far)  # who works for it where the server is on another host
     tally: Tally = field(default_factory=Tally)
     op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
@@ -102,6 +104,7 @@ class Group:
             pooler=pooler if self.pooled else (),
             auxiliary=self.auxiliary_pids or None,
             relay=[self.relay_pid] if self.relay_pid else (),
+            server_group=self.server_group,
         )
 
 

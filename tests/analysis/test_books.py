@@ -69,6 +69,13 @@ def test_waits_switches_and_the_busiest() -> None:
     assert found["system_share"] == {"client": 0.25, "server": None, "pooler": None}
 
 
+def test_who_came_and_went_is_known_where_every_slice_tells() -> None:
+    assert books(block({"passing_ns": 3 * MS}))["passing_us_per_op"] == 3.0
+    assert books(block({"passing_ns": 0}))["passing_us_per_op"] == 0.0
+    assert books(block())["passing_us_per_op"] is None
+    assert books([*block({"passing_ns": 3 * MS}), *block()])["passing_us_per_op"] is None
+
+
 def test_an_unseen_server_is_unknown_and_its_time_is_not_made_up() -> None:
     unseen = {"server_ns": None, "server_wait_ns": None, "server_most_ns": None, "auxiliary_ns": None}
     found = books(block(None, unseen))

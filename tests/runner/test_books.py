@@ -7,12 +7,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pgperf.records import Definition, Route, SliceRecord, VariantBlock
 from pgperf.runner import books
 from pgperf.runner.books import Entry, Page, Staff, Tally
+from pgperf.runner.cgroups import ServerGroup
 from pgperf.runner.cpu import Habits, Spent
 from pgperf.runner.host import Host, Stretch
 from pgperf.runner.plan import make_plan
@@ -81,16 +83,35 @@ def test_a_role_that_ends_is_unknown() -> None:
     assert found.fields()["server_ns"] is not None
 
 
+def test_what_came_and_went_in_the_servers_group_is_the_auxiliaries(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.procs").write_text(f"{os.getpid()}\n")
+    group = ServerGroup(tmp_path, frozenset({os.getpid()}), iter((10**9, 10**12)).__next__)
+    entry = Page(Host.here(), Staff(server=[os.getpid()], auxiliary=(), server_group=group)).close()
+    assert entry.spent["server"]
+    assert entry.passing_ns == entry.fields()["auxiliary_ns"]
+    assert entry.passing_ns == 10**12 - 10**9 - entry.spent["server"].run_ns
+
+
 def test_a_tally_adds_up_and_knows_what_it_missed() -> None:
     tally = Tally()
     tally.add(entry(client=Habits(1, 2, 3, 4), pooler=Habits(0, 0, 0, 0), server=Habits(1, 1, 1, 1)))
     tally.add(entry(client=Habits(10, 20, 30, 40), pooler=Habits(0, 0, 0, 0)))
     nothing = {"user": 0, "system": 0, "voluntary": 0, "involuntary": 0}
-    assert tally.to_json() == {
+    assert tally.to_json()["habits"] == {
         "client": {"user": 11, "system": 22, "voluntary": 33, "involuntary": 44},
         "server": None,
         "pooler": nothing,
     }
+
+
+def test_a_tally_of_who_came_and_went_has_them_all_or_says_so() -> None:
+    tally, told = Tally(), entry()
+    tally.add(replace(told, passing_ns=20))
+    tally.add(replace(told, passing_ns=3))
+    assert tally.to_json()["passing_ns"] == tally.passing_ns == 23
+    tally.add(told)
+    assert "passing_ns" not in tally.to_json()
+    assert tally.passing_ns == 23
 
 
 def test_nobody_spends_nothing_and_the_unseen_spend_they_do_not_say_what() -> None:

@@ -79,6 +79,24 @@ def signed_rank_interval(values: np.ndarray, confidence: float = 0.95) -> Estima
     return Estimate(centre, float(averages[k - 1]), float(averages[-k]), n, achieved)
 
 
+def interpolated_rank_interval(values: np.ndarray, confidence: float = 0.95) -> Estimate:
+    """The signed-rank interval at just this confidence, for few values, whose ranks have only some confidences.
+
+    Each end is so far between two neighbouring Walsh averages as the confidence is between those of their intervals.
+    No bounds where it is more than the values' range has: 6 values reach 96.9 %, 7 reach 98.4 %, 8 reach 99.2 %.
+    """
+    values = np.asarray(values, dtype=float)
+    n, tail = len(values), (1 - confidence) / 2
+    k, _ = _rank(n, confidence)
+    if k == 0 or n > EXACT_PAIRS:
+        return signed_rank_interval(values, confidence)
+    averages, below = np.sort(walsh_averages(values)), _null_cdf(n)
+    step = (tail - below[k - 1]) / (below[k] - below[k - 1])
+    low = averages[k - 1] + step * (averages[k] - averages[k - 1])
+    high = averages[-k] - step * (averages[-k] - averages[-k - 1])
+    return Estimate(float(np.median(averages)), float(low), float(high), n, confidence)
+
+
 def _rank(n: int, confidence: float) -> tuple[int, float]:
     """The largest k whose interval has at least this confidence, with what it achieves; (0, 0.0) if there is none."""
     tail = (1 - confidence) / 2

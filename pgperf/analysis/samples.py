@@ -2,9 +2,9 @@
 
 Two processes of one program differ by 1 to 2 % for as long as they live, so the rounds of one block are not
 independent draws of what the comparison is about. With two blocks or more, the sample is one robust centre per block
-and the interval is Student's. With a single block, the rounds are all there is: the sample is the rounds, the
-interval is the signed-rank test's, and it speaks of these processes only. `benchmarks/coverage.py` shows why there is
-no test in between that would pool the rounds when blocks seem to agree.
+and the interval is the signed-rank test's, or Student's where so few blocks have no such interval. With a single
+block, the rounds are all there is: the sample is the rounds, and its interval speaks of these processes only.
+`benchmarks/coverage.py` shows why there is no test in between that would pool the rounds when blocks seem to agree.
 """
 
 import math
@@ -14,7 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pgperf.analysis import student
-from pgperf.analysis.pairs import Estimate, hodges_lehmann, signed_rank_interval
+from pgperf.analysis.pairs import (
+    Estimate,
+    hodges_lehmann,
+    interpolated_rank_interval,
+    signed_rank_interval,
+)
 
 ROUNDS, BLOCKS = "rounds", "blocks"
 #: For normal values the Hodges-Lehmann centre varies by pi/3 of what their mean does.
@@ -41,14 +46,13 @@ def sample_of(blocks: Sequence[np.ndarray]) -> Sample:
 def interval(sample: Sample, confidence: float = 0.95) -> Estimate:
     """The Hodges-Lehmann centre of the sample with its interval; no bounds for a sample of one value.
 
-    A few rounds cannot give the signed-rank test every confidence (fewer than six, not even 95 %): Student's then
+    A few values cannot give the signed-rank test every confidence (fewer than six, not even 95 %): Student's then
     stands in, at least as wide as all the values.
     """
     if len(sample.values) == 1:
         return Estimate(float(sample.values[0]), None, None, 1, 0.0)
-    if sample.kind == BLOCKS:
-        return _student_interval(sample.values, confidence)
-    ranked = signed_rank_interval(sample.values, confidence)
+    ranks = interpolated_rank_interval if sample.kind == BLOCKS else signed_rank_interval
+    ranked = ranks(sample.values, confidence)
     return _widest(sample.values, confidence) if ranked.low is None else ranked
 
 

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pgperf.analysis import pairs
-from pgperf.analysis.pairs import Estimate, hodges_lehmann, log_ratios, signed_rank_interval
+from pgperf.analysis.pairs import (
+    Estimate,
+    hodges_lehmann,
+    interpolated_rank_interval,
+    log_ratios,
+    signed_rank_interval,
+)
 
 #: Multiples of 1/64: exact under the additions and doublings below.
 values = st.lists(st.integers(-6400, 6400).map(lambda i: i / 64), min_size=6, max_size=25).map(np.array)
@@ -49,6 +55,30 @@ def test_five_values_have_no_bounds_at_95_percent(n: int) -> None:
 def test_six_values_give_their_range() -> None:
     found = signed_rank_interval(np.array([3.0, 1.0, 2.0, 6.0, 5.0, 4.0]))
     assert (found.low, found.centre, found.high) == (1.0, 3.5, 6.0)
+
+
+@given(values, confidences)
+def test_interpolation_stays_between_the_neighbouring_ranks(data: np.ndarray, confidence: float) -> None:
+    outer, found = (rule(data, confidence) for rule in (signed_rank_interval, interpolated_rank_interval))
+    k, _ = pairs._rank(len(data), confidence)
+    averages = np.sort(pairs.walsh_averages(data))
+    bounds = (outer.low, found.low, averages[k], averages[-k - 1], found.high, outer.high)
+    assert None not in bounds
+    assert list(bounds[:3]) == sorted(bounds[:3])
+    assert list(bounds[3:]) == sorted(bounds[3:])
+    assert (found.centre, found.confidence) == (outer.centre, confidence)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_interpolation_is_exact_where_ranks_are(k: int) -> None:
+    data = np.random.default_rng(k).normal(size=9)
+    exact = signed_rank_interval(data, 1 - 2 * float(pairs._null_cdf(9)[k - 1]))
+    found = interpolated_rank_interval(data, exact.confidence)
+    assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
+
+
+def test_interpolation_cannot_go_beyond_the_range() -> None:
+    assert interpolated_rank_interval(np.arange(6.0), 0.97) == Estimate(2.5, None, None, 6, 0.0)
 
 
 def test_many_values_agree_with_the_exact_count(monkeypatch: pytest.MonkeyPatch) -> None:

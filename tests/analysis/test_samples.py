@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pgperf.analysis.pairs import Estimate, signed_rank_interval
-from pgperf.analysis.samples import difference, interval, sample_of
+from pgperf.analysis.samples import Sample, difference, interval, sample_of
 
 grouped = st.lists(
     st.lists(st.integers(-6400, 6400).map(lambda i: i / 64), min_size=1, max_size=6).map(np.array),
@@ -28,12 +28,27 @@ def test_one_block_leaves_the_rounds() -> None:
     assert interval(sample) == signed_rank_interval(data)
 
 
-def test_interval_over_blocks_is_students_around_the_centre() -> None:
+def _blocks(*centres: float) -> Sample:
+    return sample_of([np.array([centre]) for centre in centres])
+
+
+def test_interval_over_blocks_is_the_signed_ranks() -> None:
+    assert interval(_blocks(1, 2, 3, 4, 5, 6)) == Estimate(
+        3.5, pytest.approx(1.3), pytest.approx(5.7), 6, 0.95
+    )
+
+
+def test_interval_over_blocks_is_students_where_ranks_cannot_reach() -> None:
     centres = np.array([1.0, 2, 3, 4, 5, 6])
-    low, high = stats.t.interval(0.95, 5, 3.5, stats.sem(centres) * np.sqrt(np.pi / 3))
-    found = interval(sample_of([np.array([centre]) for centre in centres]))
+    low, high = stats.t.interval(0.99, 5, 3.5, stats.sem(centres) * np.sqrt(np.pi / 3))
+    found = interval(_blocks(*centres), 0.99)
     assert (found.low, found.centre, found.high) == pytest.approx((low, 3.5, high))
-    assert (found.n, found.confidence) == (6, 0.95)
+    assert (found.n, found.confidence) == (6, 0.99)
+
+
+def test_students_interval_over_blocks_leaves_no_block_out() -> None:
+    found = interval(_blocks(0, 0, 0, 0, 0, 0, 9), 0.99)
+    assert (found.low, found.high) == (-9, 9)
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])

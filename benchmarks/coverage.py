@@ -22,9 +22,10 @@ from itertools import product
 
 import numpy as np
 
+from pgperf.analysis import student
 from pgperf.analysis.compare import unpaired
-from pgperf.analysis.pairs import Estimate, signed_rank_interval
-from pgperf.analysis.samples import interval, sample_of
+from pgperf.analysis.pairs import Estimate, hodges_lehmann, signed_rank_interval
+from pgperf.analysis.samples import interval, sample_of, standard_error
 
 NOISE = 0.02
 BIASES = (0.0, 0.01, 0.02)
@@ -83,16 +84,19 @@ def tested(data: np.ndarray) -> Estimate:
     return chosen(data) if between > within else pooled(data)
 
 
-def ranked(data: np.ndarray) -> Estimate:
-    """The signed-rank interval of the centres of blocks."""
-    return signed_rank_interval(sample_of(list(data)).values)
+def students(data: np.ndarray) -> Estimate:
+    """Student's interval of the centres of blocks; of the rounds where there is one block."""
+    values = sample_of(list(data)).values
+    centre = hodges_lehmann(values)
+    reach = student.quantile(0.95, len(values) - 1) * standard_error(values)
+    return Estimate(centre, centre - reach, centre + reach, len(values), 0.95)
 
 
 RULES: dict[str, Callable[[np.ndarray], Estimate]] = {
     "chosen": chosen,
     "rounds pooled": pooled,
     "pooled unless F > 1": tested,
-    "ranks of blocks": ranked,
+    "Student of blocks": students,
 }
 
 

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,23 @@ class Site:
         found: dict[str, Any] = json.loads(self.manage("pgperf", *f"{RUN} {more}".split()))
         return found
 
+    def measure_and(self, more: str, half_way: Callable[[], None]) -> dict[str, Any]:
+        """As `measure`; `half_way` happens in between."""
+        argv = self.app.inside(
+            sys.executable, "manage.py", "pgperf", *f"{RUN} {more}".split(), cwd=web.CHECKOUT
+        )
+        told = self.directory / "told.json"
+        with (
+            told.open("w") as stdout,
+            subprocess.Popen(argv, stdout=stdout, stderr=subprocess.PIPE, text=True, env=self.environment) as run,
+        ):
+            assert run.stderr
+            assert any(line.startswith("50 %") for line in run.stderr), "its progress"
+            half_way()
+            run.stderr.read()
+        found: dict[str, Any] = json.loads(told.read_text())
+        return found
+
     def agent(self) -> Part:
         argv = [
             *web.worker(self.directory, {}).argv,
@@ -65,12 +82,25 @@ class Site:
     def stop(self, agent: Part) -> None:
         """By the process's number over there: what we started only entered that host."""
         assert agent.process
-        self.db.run("kill", (self.directory / "agent.pid").read_text().strip())
+        self.db.run("kill", self.pid_of_agent())
         agent.process.wait(PATIENCE_S)
 
+    def kill(self, agent: Part) -> None:
+        """With the child that reads, at once."""
+        assert agent.process
+        pid = self.pid_of_agent()
+        self.db.run("sh", "-c", f"kill -STOP {pid}; pkill -KILL -P {pid}; kill -KILL {pid}")
+        agent.process.wait(PATIENCE_S)
+        (self.directory / "agent.pid").unlink()
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+    def pid_of_agent(self) -> str:
+        return (self.directory / "agent.pid").read_text().strip()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Its database names the agent."""
+    tmp_path = tmp_path_factory.mktemp("site")
     place, state = Place(tmp_path / "stack"), State()
     place.prepare()
     state.choose_ports(["postgres", "redis"])
@@ -79,7 +109,10 @@ def site(tmp_path: Path) -> Iterator[Site]:
             here, there = join(app, db, NETWORK)
             _start_server(db, there, place, state)
             _start_broker(app, here, state)
-            yield Site(app, db, _environment(here, there, place, state), tmp_path)
+            site = Site(app, db, _environment(here, there, place, state), tmp_path)
+            site.manage("migrate", "--verbosity=0")
+            site.manage("pgperf", "add", "default", "--allow-fixtures", "--agent", "db1")
+            yield site
     finally:
         place.remove()
 
@@ -122,8 +155,6 @@ def _environment(here: str, there: str, place: Place, state: State) -> dict[str,
 
 
 def test_a_server_on_another_host_is_read_by_the_agent_there(site: Site) -> None:
-    site.manage("migrate", "--verbosity=0")
-    site.manage("pgperf", "add", "default", "--allow-fixtures", "--agent", "db1")
     agent = site.agent()
     agent.start()
     told = site.measure("--layers psycopg2,psycopg --rounds 3 --blocks 2")
@@ -150,6 +181,19 @@ def test_a_server_on_another_host_is_read_by_the_agent_there(site: Site) -> None
     site.stop(agent)
     told = site.measure("--layers psycopg --rounds 1 --blocks 1 --diagnostic-ms 0")
     assert QUEUE in told["run"]["environment"]["server_host"]["unknown"]
+    assert {row["cpu_us_per_op"]["server"] for row in told["variants"]} == {None}
+    assert all(row["cpu_us_per_op"]["client_user"] is not None for row in told["variants"])
+
+
+def test_a_run_goes_on_without_an_agent_that_was_killed(site: Site) -> None:
+    agent = site.agent()
+    agent.start()
+    told = site.measure_and(
+        "--layers psycopg --rounds 3 --blocks 6 --diagnostic-ms 0", lambda: site.kill(agent)
+    )
+    assert told["run"]["status"] == "done"
+    assert not told["run"]["partial"]
+    assert "did not answer" in told["run"]["environment"]["server_host"]["unknown"]
     assert {row["cpu_us_per_op"]["server"] for row in told["variants"]} == {None}
     assert all(row["cpu_us_per_op"]["client_user"] is not None for row in told["variants"])
 

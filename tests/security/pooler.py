@@ -29,7 +29,7 @@ def part(server: tuple[str, int], users: Mapping[str, str], settings: Mapping[st
     """Its port, and the process to start; its files go with the system's temporary ones."""
     account, port = Account.unprivileged(), free_port(set())
     directory = Path(tempfile.mkdtemp(prefix="pgperf-pooler-"))
-    lines = [f'"{name}" "{password}"' for name, password in users.items()]
+    lines = ['"{}" "{}"'.format(name, password.replace('"', '""')) for name, password in users.items()]
     text = _CONFIGURATION.format(host=server[0], server_port=server[1], port=port, users=directory / "users")
     text += "".join(f"{name} = {value}\n" for name, value in {**_DEFAULTS, **settings}.items())
     for name, content in (("users", "\n".join(lines) + "\n"), ("pgbouncer.ini", text)):

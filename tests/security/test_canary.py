@@ -12,14 +12,17 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, BinaryIO
+from urllib.parse import urlencode
 
 import psutil
 import psycopg
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import sync_playwright
@@ -29,11 +32,17 @@ from redis import Redis
 
 from example.stack import web
 from example.stack.part import Part
-from pgperf import runs
+from pgperf import layers, packing, runs
+from pgperf.admin import downloads
 from pgperf.definitions import Overrides
-from pgperf.models import Benchmark, Database, Run, Target, Workload
+from pgperf.distance import is_relay
+from pgperf.far import lengthened
+from pgperf.models import Benchmark, BlockResult, Database, Run, Target, Workload
+from pgperf.records import Definition
 from pgperf.reports.run import run_json
+from pgperf.transfer.files import FORMATS
 from tests.browser.conftest import SWITCHES
+from tests.security import pooler
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,7 +51,19 @@ CANARY = "nightjar7Q4x9Zk"
 PASSWORD = f"a'b\\ {CANARY} \"%27=&ü"
 WRONG = f"wrong-{CANARY}-password"
 ROLE = "canary_role"
-LAYERS = ["libpq", "psycopg2", "psycopg", "django_cursor", "django_orm"]
+#: One program each with psycopg, in another build; and one without a database.
+SAME = ("psycopg_c", "psycopg_binary", "psycopg_python", "fake")
+LAYERS = [name for name in layers.LAYERS if name not in SAME]
+MODES = ["simple", "extended"]
+ROUTES = ["tcp", "pgbouncer"]
+#: Models whose rows are exported and imported.
+TRAVELLING = ("benchmark", "database", "workload")
+#: What every layer that there is does over every route, in the modes that it knows.
+VARIANTS = {
+    (layer, mode, route)
+    for layer, mode, route in product(LAYERS, MODES, ROUTES)
+    if mode in layers.LAYERS[layer].modes
+}
 
 
 @pytest.fixture
@@ -69,6 +90,20 @@ def secrets_dir(tmp_path: Path, superuser_login: dict[str, Any]) -> Iterator[Pat
         admin.execute("DROP SCHEMA IF EXISTS pgperf CASCADE")
         admin.execute(sql.SQL("DROP OWNED BY {} CASCADE").format(sql.Identifier(ROLE)))
         admin.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(ROLE)))
+
+
+@pytest.fixture
+def pooler_port(secrets_dir: Path, superuser_login: dict[str, Any], tmp_path: Path) -> Iterator[int]:
+    """A PgBouncer that knows the role and shows it its console; its log lies where the others do."""
+    server = superuser_login["host"], superuser_login["port"]
+    settings = {"pool_mode": "session", "default_pool_size": "60", "stats_users": ROLE}
+    port, part = pooler.part(server, {ROLE: PASSWORD}, settings)
+    part.log = tmp_path / "pgbouncer.log"
+    try:
+        part.start()
+        yield port
+    finally:
+        part.stop()
 
 
 @pytest.fixture
@@ -109,6 +144,7 @@ class Watcher(threading.Thread):
         super().__init__(daemon=True)
         self.worker, self.over = worker, threading.Event()
         self.seen: set[int] = set()
+        self.relays: set[int] = set()
         self.hits: list[str] = []
         self.cores: set[tuple[int, int]] = set()
 
@@ -125,6 +161,8 @@ class Watcher(threading.Thread):
             if CANARY.encode() in Path(f"/proc/{pid}/{name}").read_bytes():
                 self.hits.append(f"{name} of {pid}")
         argv = Path(f"/proc/{pid}/cmdline").read_bytes()
+        if is_relay(pid):
+            self.relays.add(pid)
         if b"pgperf.clients" in argv or b"pgperf-libpq" in argv:
             self.seen.add(pid)
             if any(os.readlink(link).startswith("socket:") for link in Path(f"/proc/{pid}/fd").iterdir()):
@@ -150,18 +188,18 @@ class Eavesdropper(threading.Thread):
                 return
 
 
-def ask(database: Database, name: str = "orm-overhead", **overrides: Any) -> Run:
-    wanted = {
-        "quick": True,
-        "layers": LAYERS,
-        "routes": ["tcp"],
-        "slice_ms": 10,
-        "diagnostic_ms": 50,
-        "rounds": 1,
-        "blocks": 2,
-        **overrides,
-    }
+def ask(database: Database, name: str = "good", **overrides: Any) -> Run:
+    wanted = {"quick": True, "slice_ms": 10, "diagnostic_ms": 50, "rounds": 1, "blocks": 1, **overrides}
     return runs.request(Benchmark.objects.get(name=name), database, Overrides(**wanted))
+
+
+def ask_far(database: Database) -> Run:
+    """A run over a relay too, as one that puts a verdict of latency to the test."""
+    with transaction.atomic():
+        run = ask(database, layers=["libpq", "asyncpg"], routes=["tcp"])
+        longer = replace(Definition.from_json(run.definition), routes=("tcp", lengthened("tcp", 1)))
+        Run.objects.filter(pk=run.pk).update(definition=longer.to_json())
+    return run
 
 
 def ended(run: Run, seconds: float = 120) -> Run:
@@ -173,18 +211,22 @@ def ended(run: Run, seconds: float = 120) -> Run:
     return run
 
 
-def database(name: str, credential: str, port: int, host: str = "127.0.0.1", **fields: Any) -> Database:
+def database(name: str, credential: str, port: int, pooler_port: int, **fields: Any) -> Database:
     row = Database.objects.create(
         name=name, dbname=str(connection.settings_dict["NAME"]), user=ROLE, credential=credential,
         allow_fixtures=True, **fields,
     )  # fmt: skip
-    Target.objects.create(database=row, route="tcp", host=host, port=port, sslmode="disable")
+    for route, at, pooling in (("tcp", port, ""), ("pgbouncer", pooler_port, "session")):
+        Target.objects.create(
+            database=row, route=route, host="127.0.0.1", port=at, pooler=pooling, sslmode="disable"
+        )
     return row
 
 
 @pytest.mark.browser
 def test_nobody_sees_it_again(
     own_worker: Part,
+    pooler_port: int,
     server_log: BinaryIO,
     stack: dict[str, str],
     routes: dict[str, Any],
@@ -198,38 +240,39 @@ def test_nobody_sees_it_again(
     watcher.start()
     eavesdropper.start()
     assert eavesdropper.ready.wait(10)
-    asked = every_kind(routes["tcp"].port)
+    asked = every_kind(routes["tcp"].port, pooler_port)
     results = {name: ended(run) for name, run in asked.items()}
     watcher.over.set()
     watcher.join()
 
-    wanted = {
-        "good": "done",
-        "wrong": "failed",
-        "gone": "failed",
-        "bad": "failed",
-        "broken": "failed",
-        "writer": "failed",
-    }
+    wanted = {name: "done" if name in ("good", "far") else "failed" for name in asked}
     assert {name: run.status for name, run in results.items()} == wanted, {
         n: r.error for n, r in results.items()
     }
+    check_all_took_part(results["good"])
+    assert {row.route for row in results["far"].variants.all()} == {"tcp", "tcp+1ms"}
+    assert watcher.relays
     assert "password authentication failed" in results["wrong"].error
+    assert "authentication failed" in results["astray"].error
     assert results["broken"].error.startswith("Unexpected RuntimeError: no such password=<password>")
-    assert len(watcher.seen) >= 2 * len(LAYERS)
+    assert len(watcher.seen) >= len(VARIANTS)
     assert watcher.cores == {(0, 0)}
     assert watcher.hits == []
 
+    client, shown = logged_in(), addresses(results)
     sinks = {
-        **pages(results), **texts(results, caplog), **files(tmp_path, stack), **tables(),
+        **{name: read(client.get(address)) for name, address in shown.items()}, **exports(client),
+        **texts(results, caplog), **files(tmp_path, stack), **tables(), **blocks(),
         **redis(stack["PGPERF_REDIS_URL"], eavesdropper), "PostgreSQL's log": server_log.read(),
     }  # fmt: skip
-    addresses = ["/admin/", *(reverse("admin:pgperf_run_change", args=[run.pk]) for run in results.values())]
-    addresses += [reverse("admin:pgperf_database_change", args=[row.pk]) for row in Database.objects.all()]
+    looked_at = ["/admin/", shown["comparison of far"], shown["test of good"]]
+    looked_at += [address for address in shown.values() if address.endswith("/change/")]
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # Playwright's event loop runs in this thread
-    sinks |= browser(live_server.url, addresses, tmp_path / "profile")
-    assert len(sinks) >= 15
-    assert all(sinks[name] for name in ("page run good", "variants.csv good", "worker.log", "redis commands"))
+    sinks |= browser(live_server.url, looked_at, tmp_path / "profile")
+    assert all(sinks[name] for name in ("top.csv of good", "worker.log", "redis commands", "blocks of good"))
+    assert b"What changed" in sinks["comparison of far"]
+    assert b"Put it to the test" in sinks["test of good"]
+    assert ROLE.encode() in sinks["pgbouncer.log"]
     assert f'password authentication failed for user "{ROLE}"'.encode() in sinks["PostgreSQL's log"]
     assert b"LOG:  statement: " in sinks["PostgreSQL's log"]
     assert "sessionid" in sinks["browser's cookies"]
@@ -245,55 +288,89 @@ def test_the_search_finds_what_it_should() -> None:
     assert not is_in("a night of jars")
 
 
-def every_kind(port: int) -> dict[str, Run]:
-    """A good run, and each way to fail that could put a password in a message."""
-    right = database("right", "file:right", port)
+def every_kind(port: int, pooler_port: int) -> dict[str, Run]:
+    """Good runs, and each way to fail that could put a password in a message."""
+    right = database("right", "file:right", port, pooler_port)
+    wrong = database("wrong", "file:wrong", port, pooler_port)
     Workload.objects.create(name="bad", title="Bad", sql="SELECT broken FROM nowhere")
-    for name, workload in (("broken", "site-by-domain"), ("bad", "bad")):
+    for name, workload in (("good", "site-by-domain"), ("broken", "site-by-domain"), ("bad", "bad")):
         Benchmark.objects.create(
-            name=name, title=name, workload=Workload.objects.get(name=workload), layers=LAYERS, routes=["tcp"],
-            modes=["simple"], clients=[1],
+            name=name, title=name, workload=Workload.objects.get(name=workload), layers=LAYERS, routes=ROUTES,
+            modes=MODES, clients=[1],
         )  # fmt: skip
     return {
         "good": ask(right),
-        "wrong": ask(database("wrong", "file:wrong", port)),
-        "gone": ask(database("gone", "file:right", 1)),
-        "bad": ask(database("reader", "file:right", port, production=False), "bad"),
+        "far": ask_far(right),
+        "wrong": ask(wrong),
+        "astray": ask(wrong, routes=["pgbouncer"]),
+        "gone": ask(database("gone", "file:right", 1, 1)),
+        "bad": ask(database("reader", "file:right", port, pooler_port, production=False), "bad"),
         "broken": ask(right, "broken"),
         "writer": ask(right, "bad"),
     }
 
 
-def pages(results: dict[str, Run]) -> dict[str, Any]:
-    User.objects.create_superuser("all", password="x")
+def check_all_took_part(run: Run) -> None:
+    """Or nothing would have been shown of those that were left out; the pooler's console is one of them."""
+    rows = run.variants.filter(copy=0)
+    assert {(row.layer, row.mode, row.route) for row in rows} == VARIANTS
+    assert all(row.ops for row in rows)
+    assert {row.route for row in rows if row.diagnosis["pooler"]} == {"pgbouncer"}
+
+
+def logged_in() -> Client:
     client = Client()
-    client.force_login(User.objects.get(username="all"))
-    found: dict[str, Any] = {}
-    for model in ("benchmark", "database", "workload", "run", "worker"):
-        found[f"list of {model}"] = client.get(reverse(f"admin:pgperf_{model}_changelist")).content
+    client.force_login(User.objects.create_superuser("all", password="x"))
+    return client
+
+
+def addresses(results: dict[str, Run]) -> dict[str, str]:
+    """Every page and file that could show something, by what it shows."""
+    found = {f"list of {model}": of(f"{model}_changelist") for model in (*TRAVELLING, "run", "worker")}
+    for model, action in product(TRAVELLING, ("import", "export")):
+        found[f"{action} of {model}"] = of(f"{model}_{action}")
+    benchmark = Benchmark.objects.get(name="good")
     for row in Database.objects.all():
-        for action in ("change", "history"):
-            address = reverse(f"admin:pgperf_database_{action}", args=[row.pk])
-            found[f"database {action} {row}"] = client.get(address).content
-        address = reverse("admin:pgperf_benchmark_run", args=[Benchmark.objects.get(name="orm-overhead").pk])
-        found[f"confirm {row}"] = client.get(address, {"database": row.pk}).content
+        found |= {
+            f"{each} of database {row}": of(f"database_{each}", row.pk) for each in ("change", "history")
+        }
+        found[f"start on {row}"] = f"{of('benchmark_run', benchmark.pk)}?database={row.pk}"
     for name, run in results.items():
-        for action in ("change", "history", "progress"):
-            page = {"change": "page run", "history": "history", "progress": "progress"}[action]
-            found[f"{page} {name}"] = client.get(reverse(f"admin:pgperf_run_{action}", args=[run.pk])).content
-        for download in (
-            "variants.csv",
-            "variants.xlsx",
-            "comparisons.csv",
-            "comparisons.xlsx",
-            "slices.csv",
-        ):
-            response = client.get(reverse("admin:pgperf_run_download", args=[run.pk, download]))
-            content = b"".join(response.streaming_content) if response.streaming else response.content  # type: ignore[attr-defined]
-            found[f"{download} {name}"] = unzipped(content)
-    for model in ("benchmark", "database", "workload"):
-        address = reverse(f"admin:pgperf_{model}_export")
-        found[f"export of {model}"] = client.post(address, {"format": "json", "chosen": ""}).content
+        pages = ("change", "history", "progress")
+        found |= {f"{each} of {name}": of(f"run_{each}", run.pk) for each in pages}
+        kinds = (*downloads.TABLES, downloads.RAW)
+        found |= {f"{each} of {name}": of("run_download", run.pk, each) for each in kinds}
+        found[f"comparison of {name}"] = f"{of('run_compare', run.pk)}?with={results['good'].pk}"
+    variant = urlencode({"variant": label_to_test(results["good"])})
+    return {**found, "test of good": f"{of('run_confirm', results['good'].pk)}?{variant}"}
+
+
+def of(name: str, *args: Any) -> str:
+    return reverse(f"admin:pgperf_{name}", args=args)
+
+
+def label_to_test(run: Run) -> str:
+    """A variant whose verdict can be put to the test: so short a run does not say enough for that by itself."""
+    row = run.variants.filter(layer="django_orm", copy=0)[0]
+    row.verdict = {
+        "word": "client_cpu", "certainty": "likely", "evidence": "so it is", "intervention": "lower_layer",
+    }  # fmt: skip
+    row.save()
+    return row.label
+
+
+def read(response: Any) -> bytes:
+    """What it says; of an archive, what its files say."""
+    assert response.status_code == 200, (response.request["PATH_INFO"], response.status_code)
+    return unzipped(response.getvalue())
+
+
+def exports(client: Client) -> dict[str, Any]:
+    found = {}
+    for model, kind in product(TRAVELLING, FORMATS):
+        response = client.post(of(f"{model}_export"), {"format": kind, "chosen": ""})
+        found[f"export of {model} as {kind}"] = read(response)
+        assert response["Content-Disposition"].startswith("attachment")
     return found
 
 
@@ -360,6 +437,14 @@ def tables() -> dict[str, Any]:
 def rows(cursor: Any, table: str) -> str:
     cursor.execute(f'SELECT string_agg(t::text, chr(10)) FROM "{table}" t')
     return cursor.fetchone()[0] or ""
+
+
+def blocks() -> dict[str, Any]:
+    """What the tables hold deflated."""
+    found: dict[str, list[Any]] = {}
+    for row in BlockResult.objects.select_related("run"):
+        found.setdefault(f"blocks of {row.run.benchmark_name}", []).append(packing.unpack(bytes(row.packed)))
+    return {name: json.dumps(each) for name, each in found.items()}
 
 
 def redis(url: str, eavesdropper: Eavesdropper) -> dict[str, Any]:

@@ -1,34 +1,77 @@
 """pgperf in an AdminSite of the site's own."""
 
+from collections.abc import Iterator
+from itertools import product
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
+from django.contrib.auth.models import Group
 from django.test import Client
+from django.urls import reverse
 
 import pgperf.admin
-from pgperf.admin import register
+from pgperf.admin import downloads, register
+from pgperf.definitions import freeze
 from pgperf.models import Run
+from pgperf.transfer.files import FORMATS
 from tests import factories
 from tests.admin import custom_site
+from tests.admin.test_matrix import PAGES, World
 
 pytestmark = pytest.mark.urls("tests.admin.custom_site")
 
 
 def test_every_page_stays_in_its_site(admin_page: Client, run: Run) -> None:
-    running = factories.make_run(Run.Status.RUNNING)
-    for address in (
-        "/ops/",
-        "/ops/pgperf/benchmark/",
-        f"/ops/pgperf/benchmark/{run.benchmark_id}/change/",
-        f"/ops/pgperf/benchmark/{run.benchmark_id}/run/",
-        "/ops/pgperf/run/",
-        f"/ops/pgperf/run/{run.pk}/change/",
-        f"/ops/pgperf/run/{running.pk}/change/",
-        "/ops/pgperf/worker/",
-    ):
-        response = admin_page.get(address)
-        assert response.status_code == 200, address
-        assert "/admin/pgperf" not in response.content.decode()
+    running = reverse("admin:pgperf_run_change", args=[factories.make_run(Run.Status.RUNNING).pk])
+    for address in ("/ops/", "/ops/pgperf/", running, *_addresses(run)):
+        assert address.startswith("/ops/")
+        _check(admin_page.get(address), address)
+
+
+def test_every_export_stays_in_its_site(admin_page: Client, run: Run) -> None:
+    for model, kind in product(("benchmark", "database", "workload"), FORMATS):
+        address = reverse(f"admin:pgperf_{model}_export")
+        response = admin_page.post(address, {"format": kind, "chosen": ""})
+        _check(response, address)
+        assert response["Content-Disposition"].startswith("attachment")
+
+
+def _addresses(run: Run) -> Iterator[str]:
+    """Every page of the matrix that a superuser may open, and every file."""
+    assert run.benchmark
+    assert run.database
+    world = World(Group(), run.benchmark, run.database, run, factories.make_worker())
+    for name in (name for name, page in PAGES.items() if "superuser" in (page.get or ())):
+        if name == "pgperf_run_download":
+            files = (*downloads.TABLES, downloads.RAW)
+            yield from (reverse(f"admin:{name}", args=[run.pk, file]) for file in files)
+        elif name == "pgperf_run_confirm":
+            yield f"{world.address(name)}?{urlencode({'variant': _label_to_test(run)})}"
+        elif ":" not in name:
+            yield world.address(name)
+    yield f"{world.address('pgperf_run_compare')}?with={run.pk}"
+
+
+def _label_to_test(run: Run) -> str:
+    """A variant whose verdict can be put to the test."""
+    assert run.benchmark
+    assert run.database
+    run.definition = freeze(run.benchmark, run.database).to_json()
+    run.save()
+    row = run.variants.filter(layer="django_orm", copy=0)[0]
+    row.verdict = {
+        "word": "client_cpu", "certainty": "likely", "evidence": "so it is", "intervention": "lower_layer",
+    }  # fmt: skip
+    row.save()
+    return row.label
+
+
+def _check(response: Any, address: str) -> None:
+    content = response.getvalue()
+    assert response.status_code == 200, address
+    assert content, address
+    assert b"/admin/pgperf" not in content, address
 
 
 def test_registering_twice_is_harmless() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pgperf.analysis.spent import PARTS
-from pgperf.cli.result import broken, certain
+from pgperf.cli.result import broken, certain, evidence
 from pgperf.cli.text import UNKNOWN, interval, number, signed, times
 from pgperf.layers import LAYERS
 
@@ -81,9 +81,9 @@ def _headline(run: Row) -> str:
 
 
 def _verdicts(variants: Sequence[Row]) -> str:
-    """What bounds each variant, with the numbers that say so, and the laws that its figures break."""
+    """What bounds each variant, its numbers, what they do not tell, and the laws that its figures break."""
     rows = [
-        (variant["label"], certain(variant["verdict"]), variant["verdict"]["evidence"] or "")
+        (variant["label"], certain(variant["verdict"]), evidence(variant["verdict"]))
         for variant in variants
         if variant["verdict"]["word"]
     ]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pgperf.analysis.verdict import WORDS
-from pgperf.cli.text import interval, number, signed, table, times
+from pgperf.cli.text import UNKNOWN, interval, number, signed, table, times
 from pgperf.layers import LAYERS
 
 Row = dict[str, Any]
@@ -95,9 +95,9 @@ def _speed(variant: Row, comparisons: Sequence[Row]) -> tuple[str, ...]:
 
 
 def _verdicts(variants: Sequence[Row]) -> str:
-    """What bounds each variant, with the numbers that say so, and the laws that its figures break."""
+    """What bounds each variant, its numbers, what they do not tell, and the laws that its figures break."""
     rows = [
-        (variant["label"], certain(variant["verdict"]), variant["verdict"]["evidence"] or "")
+        (variant["label"], certain(variant["verdict"]), evidence(variant["verdict"]))
         for variant in variants
         if not variant["copy"] and variant["verdict"]["word"]
     ]
@@ -110,6 +110,16 @@ def certain(verdict: Row) -> str:
     """A verdict's word, and how certain it is where it claims something."""
     said = str(WORDS.get(verdict["word"], verdict["word"]))
     return f"{said}, {verdict['certainty']}" if verdict["certainty"] else said
+
+
+def evidence(verdict: Row) -> str:
+    """The numbers that say so, and what they do not tell."""
+    capacity = (verdict.get("checks") or {}).get("capacity") or {}
+    found = str(verdict["evidence"] or "")
+    if not capacity.get("withheld"):
+        return found
+    untold = f"Says nothing of what the server could do: {capacity.get('why') or UNKNOWN}"
+    return ". ".join(filter(None, (found, untold)))
 
 
 def broken(verdict: Row) -> Iterator[str]:

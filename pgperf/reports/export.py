@@ -106,6 +106,7 @@ class VariantResource(resources.Resource):
             | _nested("diagnosis__pooler", keys.POOLER)
             | _nested("diagnosis__statements", keys.STATEMENTS)
             | _nested("verdict", ("word", "certainty", "evidence", "intervention"))
+            | _nested("verdict__checks__capacity", ("withheld", "why"))
         )
 
 

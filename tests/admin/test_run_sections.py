@@ -97,6 +97,17 @@ def test_a_confirming_run_leads_to_what_it_tests(admin_page: Client, told: Run) 
     assert f'href="{page(told)}"' in text
 
 
+def test_what_may_not_be_claimed_stands_with_the_headline_too(admin_page: Client, told: Run) -> None:
+    why = "the clients' processors were 97% busy"
+    said = "Says nothing of what the server could do: the clients&#x27; processors were 97% busy"
+    for row in told.variants.all():
+        row.verdict["checks"]["capacity"] = {"withheld": row.label == "django_orm · tcp", "why": why}
+        row.save()
+    text = admin_page.get(page(told)).content.decode()
+    headlines, _rest = text.split("All verdicts, with their evidence")
+    assert (headlines.count(said), text.count(said)) == (1, 2)
+
+
 def test_what_a_test_found_stands_beside_the_verdict(admin_page: Client, told: Run) -> None:
     row = told.variants.get(label="django_orm · tcp")
     other = factories.make_run()

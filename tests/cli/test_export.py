@@ -68,6 +68,14 @@ def test_markdown_says_what_bounds_it_and_where_the_time_is_spent(db: None) -> N
     assert "control 1" not in text.partition("**Comparisons**")[0]
 
 
+def test_markdown_says_what_the_figures_do_not_tell(run: Run) -> None:
+    row = add_books(run).variants.get(label="libpq · tcp")
+    row.verdict["checks"]["capacity"] = {"withheld": True, "why": "the host was 93% busy"}
+    row.save()
+    told = f"{row.verdict['evidence']}. Says nothing of what the server could do: the host was 93% busy |"
+    assert export(run.pk, "--format", "md").count(told) == 1
+
+
 def test_markdown_names_the_laws_that_do_not_hold(run: Run) -> None:
     row = add_books(run).variants.get(label="libpq · tcp")
     row.verdict["checks"] |= checks(row, holds=False)

@@ -96,3 +96,16 @@ def test_what_bounds_each_variant_and_which_law_its_figures_break(run: Run) -> N
         "django_orm · socket: Little's law does not hold",
         "django_orm · socket: the utilisation law (clients) does not hold",
     ]
+
+
+def test_what_the_figures_do_not_tell_stands_with_the_evidence(run: Run) -> None:
+    capacity = {"withheld": True, "why": "the clients' processors were 97% busy"}
+    said = {"word": "client_cpu", "certainty": "likely", "evidence": "client CPU: 165 of 211 µs"}
+    run.variants.filter(label="libpq · tcp").update(verdict={**said, "checks": {"capacity": capacity}})
+    allowed = {"capacity": {"withheld": False, "why": ""}}
+    run.variants.filter(label="libpq · socket").update(verdict={**said, "checks": allowed})
+    found = next(part for part in parts(run) if part[0].startswith("What bounds it"))
+    assert found[1].endswith("client CPU: 165 of 211 µs")
+    assert found[2].endswith(
+        "165 of 211 µs. Says nothing of what the server could do: the clients' processors were 97% busy"
+    )

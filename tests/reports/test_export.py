@@ -38,6 +38,18 @@ def test_one_row_per_variant_named_as_in_the_json(run: Run) -> None:
     assert found[0]["verdict_word"] == ""
 
 
+def test_what_may_not_be_claimed_has_its_columns(run: Run) -> None:
+    for position, capacity in enumerate(
+        ({"withheld": True, "why": "the host was 93% busy"}, {"withheld": None})
+    ):
+        run.variants.filter(position=position).update(verdict={"checks": {"capacity": capacity}})
+    found = [
+        (row["verdict_checks_capacity_withheld"], row["verdict_checks_capacity_why"])
+        for row in rows(export.variants_csv(run))[:3]
+    ]
+    assert found == [("True", "the host was 93% busy"), ("", ""), ("", "")]
+
+
 def test_unknown_is_empty(run: Run) -> None:
     assert rows(export.variants_csv(run))[-1]["cpu_us_per_op_unattributed"] == ""
 

@@ -4,6 +4,7 @@ A credential is a reference; the password it leads to stays in the Route, in mem
 """
 
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,6 +97,19 @@ def _check_host(target: Target, own: str | None) -> None:
             f"host: target {target} has {target.host!r}, which is not in PGPERF['ALLOWED_HOSTS']; "
             "with PGPERF['STRICT_HOSTS'] no password goes anywhere else"
         )
+    if own is None and _everybody_writes(target.host):
+        raise CredentialError(
+            f"host: target {target} has {target.host!r}, where everybody may open a socket and wait for a password; "
+            "choose a directory that only the server writes to, or TCP, or add this one to PGPERF['ALLOWED_HOSTS']"
+        )
+
+
+def _everybody_writes(host: str) -> bool:
+    """Is it a directory in which anybody may be the one who listens? Not where there is none."""
+    try:
+        return host.startswith("/") and bool(Path(host).stat().st_mode & stat.S_IWOTH)
+    except OSError:
+        return False
 
 
 def _login(row: Database | Target) -> Login:

@@ -6,8 +6,10 @@ from ipaddress import ip_address
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.db import connections
 from django.utils.translation import gettext as _
 
+from pgperf.conf import get_settings
 from pgperf.layers import LAYERS
 from pgperf.records import MODES
 
@@ -15,6 +17,8 @@ _CREDENTIAL = re.compile(r"alias:\w[\w-]*|env:PGPERF_SECRET_[A-Z0-9_]+|file:\w[\
 _FILE = re.compile(r"\w[\w.-]*")
 _PLAIN = re.compile(r"\w[\w.@$+-]*")
 _SOCKET = re.compile(r"/[A-Za-z0-9_./+-]+")
+#: Directories in which anybody may make a socket, as systems have them.
+_SHARED = ("/tmp", "/var/tmp", "/dev/shm")
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 #: What the resolver would read as an address in disguise: 2130706433, 127.1, 0x7f000001.
 _NUMBER = re.compile(r"\d+|0[xX][0-9A-Fa-f]*")
@@ -71,6 +75,28 @@ def host(value: str) -> None:
                 "or the absolute directory of a Unix socket."
             )
         )
+    if _is_shared(value) and not _is_named_by_settings(value):
+        raise ValidationError(
+            _(
+                "Everybody may open a socket in %(host)s, so a password could go to whoever only waits there. "
+                "Choose a route by TCP, or another of the server's unix_socket_directories; "
+                "or allow this one in PGPERF['ALLOWED_HOSTS']."
+            )
+            % {"host": value}
+        )
+
+
+def _is_shared(value: str) -> bool:
+    """By its name: the worker, which may be another machine, also looks at the directory itself."""
+    return (
+        value.startswith("/") and "/" + "/".join(p for p in value.split("/") if p not in ("", ".")) in _SHARED
+    )
+
+
+def _is_named_by_settings(value: str) -> bool:
+    """Whoever wrote the settings trusts it: it is allowed, or the site's own logins go there."""
+    own = [str(alias.get("HOST") or "") for alias in connections.databases.values()]
+    return value in get_settings().ALLOWED_HOSTS or value in own
 
 
 def _is_socket(value: str) -> bool:

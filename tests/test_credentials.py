@@ -188,6 +188,45 @@ def test_strict_hosts_hold_for_every_credential(
     assert resolve(row).host == "db.example"
 
 
+@pytest.fixture
+def shared(tmp_path: Path) -> str:
+    """A directory like /tmp, of another name."""
+    folder = tmp_path / "all"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    return str(folder)
+
+
+def test_no_password_goes_where_everybody_may_listen(secrets_dir: Path, shared: str, settings: Any) -> None:
+    (secrets_dir / "bench").write_text(SECRET)
+    row = database("file:bench", shared, user="bench")
+    with pytest.raises(
+        CredentialError, match=r"^host: .*everybody may open a socket.*ALLOWED_HOSTS"
+    ) as caught:
+        resolve(row)
+    assert SECRET not in str(caught.value)
+    settings.PGPERF = {**settings.PGPERF, "ALLOWED_HOSTS": [shared]}
+    assert resolve(row).host == shared
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o775, 0o2770])
+def test_but_where_only_some_may(secrets_dir: Path, shared: str, mode: int) -> None:
+    (secrets_dir / "bench").write_text(SECRET)
+    Path(shared).chmod(mode)
+    assert resolve(database("file:bench", shared, user="bench")).host == shared
+
+
+def test_a_directory_that_is_not_there_is_for_the_driver_to_miss(secrets_dir: Path, tmp_path: Path) -> None:
+    (secrets_dir / "bench").write_text(SECRET)
+    missing = str(tmp_path / "missing")
+    assert resolve(database("file:bench", missing, user="bench")).host == missing
+
+
+def test_an_alias_goes_there_if_the_site_does(aliases: dict[str, Any], shared: str) -> None:
+    aliases["app"]["HOST"] = shared
+    assert resolve(database("alias:app", shared)).host == shared
+
+
 def verifying(name: str) -> Database:
     row = database("alias:app")
     row.targets.update(sslmode="verify-full", sslrootcert=name)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.db import connections
 
 from pgperf import validators
 from pgperf.models import Database, Target
@@ -114,12 +115,32 @@ def test_a_name_is_counted_in_bytes() -> None:
         "2001:db8::1",
         "localhost",
         "/run/postgresql",
-        "/tmp",
+        "/tmp/pgperf",
         "3com.example",
     ],
 )
 def test_hosts(value: str) -> None:
     validators.host(value)
+
+
+@pytest.mark.parametrize("value", ["/tmp", "/tmp/", "//tmp", "/tmp/.", "/./tmp//", "/var/tmp", "/dev/shm"])
+def test_where_everybody_may_listen_no_password_goes(value: str) -> None:
+    with pytest.raises(ValidationError, match=r"unix_socket_directories.*PGPERF\['ALLOWED_HOSTS'\]"):
+        validators.host(value)
+
+
+def test_unless_settings_allow_it(settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "ALLOWED_HOSTS": ["/tmp"]}
+    validators.host("/tmp")
+    with pytest.raises(ValidationError):
+        validators.host("/var/tmp")
+
+
+def test_or_the_sites_own_login_goes_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(connections.databases, "near", {"HOST": "/tmp"})
+    validators.host("/tmp")
+    with pytest.raises(ValidationError):
+        validators.host("/dev/shm")
 
 
 def target(**fields: Any) -> Target:
@@ -129,7 +150,7 @@ def target(**fields: Any) -> Target:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *[("host", host) for host in (*HOSTILE, *HOSTS)],
+        *[("host", host) for host in (*HOSTILE, *HOSTS, "/tmp")],
         *[("port", port) for port in (0, -1, 65536, 2**31, "5432,5433", "5432 x", "", "0x10", None, "1e3")],
         *[("sslmode", mode) for mode in ("", "none", "allow", "require options=x", "disable\n")],
         *[

@@ -3,15 +3,19 @@
 Run by the site's own Python in its directory; every assertion is a page that works.
 """
 
+import json
 import os
+import uuid
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "harbour.settings")
 import django
 
 django.setup()
 
+from django.contrib.admin.models import LogEntry  # noqa: E402
 from django.contrib.auth import get_user_model  # noqa: E402
 from django.contrib.auth.models import Group  # noqa: E402
+from django.core.files.uploadedfile import SimpleUploadedFile  # noqa: E402
 from django.test import Client  # noqa: E402
 from django.urls import reverse  # noqa: E402
 
@@ -40,6 +44,19 @@ assert client.post(address, {**form, **targets}).status_code == 302, client.post
 assert group_ids(database) == [group.pk]
 assert "pilots" in client.get(address).content.decode()
 
+# What left in a file comes back from it, its groups by their names; who did it is noted.
+exported = client.post(reverse("ops:pgperf_database_export"), {"format": "json", "chosen": ""}).content
+(definition,) = json.loads(exported)
+assert definition["groups"] == ["pilots"]
+for groups in ([], ["pilots"]):
+    changed = json.dumps([{**definition, "groups": groups}]).encode()
+    upload = SimpleUploadedFile("databases.json", changed)
+    assert client.post(reverse("ops:pgperf_database_import"), {"import_file": upload}).status_code == 302
+    assert group_ids(database) == ([group.pk] if groups else [])
+    noted = LogEntry.objects.latest("pk")
+    assert (noted.user, noted.object_id) == (boss, str(database.pk))
+    assert "Imported from 'databases.json': changed groups." in noted.get_change_message()
+
 # Who asked for a run is seen, and forgotten with the person.
 clerk = people.create_superuser(email="clerk@harbour.example", password="x")
 run = Run.objects.first()
@@ -50,6 +67,20 @@ assert client.post(person, {"post": "yes"}).status_code == 302
 assert not people.filter(pk=clerk.pk).exists()
 run.refresh_from_db()
 assert run.requested_by_id is None
+
+# A verdict is put to the test, and that run cancelled, in the name of who asked.
+variant = run.variants.filter(layer="django_orm", copy=0)[0]
+variant.verdict = {
+    "word": "client_cpu", "certainty": "likely", "evidence": "so it is", "intervention": "lower_layer",
+}  # fmt: skip
+variant.save()
+form = {"variant": variant.label, "token": uuid.uuid4().hex}
+assert client.post(reverse("ops:pgperf_run_confirm", args=[run.pk]), form).status_code == 302
+test = Run.objects.get(confirms=run)
+assert test.requested_by == boss
+assert client.post(reverse("ops:pgperf_run_cancel", args=[test.pk])).status_code == 302
+test.refresh_from_db()
+assert test.cancel_requested
 
 # A group that goes leaves nothing behind.
 assert client.post(reverse("ops:auth_group_delete", args=[group.pk]), {"post": "yes"}).status_code == 302

@@ -1,11 +1,15 @@
 """Opens every page of pgperf as a superuser of the site, with deprecations of ours as errors; prints what was wrong.
 
+Every page is what its URLs name: one that nobody has heard of here is printed too. Files are taken to the last byte.
 Run by the site's own Python in its directory: `python look.py RUN_ID`.
 """
 
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from itertools import product
+from urllib.parse import urlencode
 
 for category in (DeprecationWarning, PendingDeprecationWarning):
     warnings.filterwarnings("error", category=category, module=r"pgperf(\.|\Z)")
@@ -16,30 +20,71 @@ import django  # noqa: E402
 django.setup()
 
 from django.contrib.auth import get_user_model  # noqa: E402
+from django.http.response import HttpResponseBase  # noqa: E402
 from django.test import Client  # noqa: E402
-from django.urls import reverse  # noqa: E402
+from django.urls import URLPattern, URLResolver, reverse  # noqa: E402
+from harbour.urls import site  # noqa: E402
 
-from pgperf.models import Benchmark, Run  # noqa: E402
+from pgperf.admin.downloads import RAW, TABLES  # noqa: E402
+from pgperf.models import Run, Worker  # noqa: E402
+from pgperf.transfer.files import FORMATS  # noqa: E402
+
+#: They only take a POST, or nobody may add such a row.
+SHUT = {
+    "pgperf_benchmark_clone", "pgperf_run_add", "pgperf_run_benchmark", "pgperf_run_cancel", "pgperf_run_notes",
+    "pgperf_run_pin", "pgperf_worker_add",
+}  # fmt: skip
+
+
+def names() -> Iterator[tuple[str, bool]]:
+    """Every name among the site's URLs of pgperf, and whether it is about one row."""
+    for resolver in site.urls[0]:
+        if isinstance(resolver, URLResolver) and str(resolver.pattern).startswith("pgperf/"):
+            for pattern in resolver.url_patterns:
+                if isinstance(pattern, URLPattern) and pattern.name:
+                    yield pattern.name, bool(pattern.pattern.converters)
+
+
+def pages(run: Run) -> Iterator[str]:
+    """What can be opened: the rows are those of the run."""
+    rows = {"run": run.pk, "worker": Worker.objects.latest("last_seen").pk, "benchmark": run.benchmark_id,
+            "database": run.database_id, "workload": run.benchmark.workload_id}  # fmt: skip
+    yield reverse("ops:index")
+    yield reverse("ops:app_list", args=["pgperf"])
+    for name, is_of_row in names():
+        args = [rows[name.split("_")[1]]] if is_of_row else []
+        if name == "pgperf_run_download":
+            yield from (reverse(f"ops:{name}", args=[*args, file]) for file in (*TABLES, RAW))
+        elif name == "pgperf_run_confirm":
+            yield f"{reverse(f'ops:{name}', args=args)}?{urlencode({'variant': to_be_tested(run)})}"
+        elif name not in SHUT:
+            yield reverse(f"ops:{name}", args=args)
+    yield f"{reverse('ops:pgperf_run_compare', args=[run.pk])}?with={run.pk}"
+
+
+def to_be_tested(run: Run) -> str:
+    """The label of a variant whose verdict can be put to the test, whatever this machine made of it."""
+    row = run.variants.filter(layer="django_orm", copy=0)[0]
+    row.verdict = {**row.verdict, "word": "client_cpu", "certainty": "likely", "intervention": "lower_layer"}
+    row.verdict.setdefault("evidence", "so it is")
+    row.save()
+    return row.label
+
+
+def look(method: str, address: str, **data: str) -> HttpResponseBase:
+    """200 is what it should be; reading all of it is what finds the rest."""
+    response = getattr(client, method)(address, data)
+    if response.status_code != 200 or not response.getvalue():
+        print(method, address, response.status_code)
+    return response
+
 
 run = Run.objects.get(pk=int(sys.argv[1]))
 client = Client(raise_request_exception=True)
 client.force_login(get_user_model()._default_manager.get())
-addresses = [reverse("ops:index"), reverse("ops:app_list", args=["pgperf"])]
-for model in ("benchmark", "database", "workload", "run", "worker"):
-    addresses += [reverse(f"ops:pgperf_{model}_changelist")]
-for model in ("benchmark", "database", "workload"):
-    addresses += [reverse(f"ops:pgperf_{model}_add")]
-addresses += [
-    reverse("ops:pgperf_run_change", args=[run.pk]),
-    reverse("ops:pgperf_run_history", args=[run.pk]),
-]
-addresses += [
-    reverse("ops:pgperf_run_download", args=[run.pk, name]) for name in ("variants.csv", "variants.xlsx")
-]
-for benchmark in Benchmark.objects.filter(pk=run.benchmark_id):
-    addresses += [reverse("ops:pgperf_benchmark_change", args=[benchmark.pk])]
-    addresses += [reverse("ops:pgperf_benchmark_run", args=[benchmark.pk])]
-for address in addresses:
-    response = client.get(address)
-    if response.status_code != 200:
-        print(address, response.status_code)
+for address in pages(run):
+    look("get", address)
+for model, kind in product(("benchmark", "database", "workload"), FORMATS):
+    address = reverse(f"ops:pgperf_{model}_export")
+    if "Content-Disposition" not in look("post", address, format=kind, chosen=""):
+        print(address, "gives no file as", kind)

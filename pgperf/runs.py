@@ -204,7 +204,7 @@ def _claim(run_id: int, worker: str, host: str) -> Run:
         )
         run = _runs().filter(pk=run_id).first()
         if run is None or not taken:
-            raise RunConflict(f"run {run_id} is {run.get_status_display() if run else 'gone'}, not queued")
+            raise RunConflict(f"{_standing(run_id, run)}, not queued")
         _announce(signals.run_started, run)
     return run
 
@@ -286,8 +286,8 @@ def request_cancel(run: Run) -> None:
     except RunConflict:
         mark_lost()
         asked = _runs().filter(pk=run.pk, status=Status.RUNNING).update(cancel_requested=True)
-        if not asked:
-            raise
+        if not asked:  # what it was a moment ago is no reason
+            raise RunConflict(_standing(run.pk, _runs().filter(pk=run.pk).first())) from None
     run.refresh_from_db(using=_using())
 
 
@@ -306,11 +306,15 @@ def _move(candidates: QuerySet[Run], run_id: int, status: str, **fields: Any) ->
         moved = candidates.update(status=status, finished_at=Now(), message="", **_FREE, **fields)
         run = _runs().filter(pk=run_id).first()
         if run is None or not moved:
-            raise RunConflict(f"run {run_id} is {run.get_status_display() if run else 'gone'}")
+            raise RunConflict(_standing(run_id, run))
         _announce(signals.run_finished, run)
         if status in (Status.FAILED, Status.LOST):
             _announce(signals.run_failed, run)
         transaction.on_commit(send_waiting, using=using, robust=True)
+
+
+def _standing(run_id: int, run: Run | None) -> str:
+    return f"run {run_id} is {run.get_status_display() if run else 'gone'}"
 
 
 def _fenced(run: Run, **fields: Any) -> None:

@@ -312,14 +312,14 @@ class TestCancel:
     @pytest.mark.parametrize("status", [Status.DONE, Status.FAILED, Status.CANCELLED, Status.LOST])
     def test_an_ended_run_cannot_be(self, status: str) -> None:
         run = make_run(status)
-        with pytest.raises(RunConflict):
+        with pytest.raises(RunConflict, match=f"is {status}"):
             runs.request_cancel(run)
         assert reread(run).status == status
 
     def test_a_dead_run_becomes_lost(self) -> None:
         run = runs.claim(queued().pk, "w@h")
         age(run, 31)
-        with pytest.raises(RunConflict):
+        with pytest.raises(RunConflict, match="is lost"):
             runs.request_cancel(run)
         assert reread(run).status == Status.LOST
 

@@ -9,7 +9,7 @@ from pgperf import wire
 from pgperf.build import build
 from pgperf.records import Definition, Route
 from pgperf.runner import idle, placement
-from pgperf.runner.group import Group, started
+from pgperf.runner.group import Group, find_server_group, started
 from pgperf.runner.plan import make_plan
 from pgperf.runner.server import Server
 
@@ -45,4 +45,5 @@ def resident(stack: Stack, definition: Definition, name: str) -> Iterator[list[G
             for group in groups:
                 group.run(_WARM_UP)
             server.finder(seats)(groups)
+            find_server_group(groups)
             yield groups

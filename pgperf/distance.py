@@ -7,7 +7,7 @@ It keeps order and bandwidth, lets either side close first, and lets a client's 
 as after a handshake. Time counts from when the kernel had the bytes until they are sent on, so that its own work does
 not come on top (docs/method.md has how exact that is). It listens on loopback only, for as long as its parent lives,
 and leads to TCP only: to a Unix socket everybody who reaches it would be the relay's own user.
-Its processor time is that of a process of nobody's: neither client, pooler nor server. Standard library only.
+Its processor time counts with the process that measures. Standard library only.
 
 `python -m pgperf.distance --to HOST:PORT --rtt-ms MS` is the relay itself.
 """

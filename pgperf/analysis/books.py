@@ -84,7 +84,7 @@ def books(blocks: Sequence[VariantBlock]) -> dict[str, Any]:
     """A variant's `books` as plain JSON; empty if its slices kept none.
 
     `runner`: the share of the process that measures and of the relay on the route, a part of `other`.
-    `seats`: how many processors clients and server could use, null where that is not known.
+    `seats`: how many processors clients, pooler and server could use, null where that is not known.
     """
     account = Account.of(blocks)
     if not account:
@@ -106,8 +106,8 @@ def books(blocks: Sequence[VariantBlock]) -> dict[str, Any]:
     }
 
 
-def _seats(blocks: Sequence[VariantBlock]) -> dict[str, int | None] | None:
-    """How many processors clients and server could use; None in blocks that were stored before that was kept."""
+def _seats(blocks: Sequence[VariantBlock]) -> dict[str, float | None] | None:
+    """How many processors clients, pooler and server could use; None in blocks of before that was kept."""
     return next((block.books["seats"] for block in reversed(blocks) if block.books.get("seats")), None)
 
 

@@ -19,17 +19,22 @@ _BOOKED = {"client": "clients", "pooler": "pooler", "server": "server"}
 
 @dataclass(frozen=True)
 class Side:
-    """Roles that share processors, and how many; None is not known."""
+    """Roles that share processors, and how many; None is not known.
+
+    `host`: how many the server's own processes may use, where these are others than its backends'.
+    """
 
     roles: tuple[str, ...]
-    seats: int | None
+    seats: float | None
+    host: int | None = None
 
 
 @dataclass(frozen=True)
 class Host:
     """A host and the roles that are, or may be, on it. `others`: the processors that nobody known to work here uses.
 
-    Roles that are `unseen` may be among those others. `steal` is a share of the host's time. None is not known.
+    Roles that are `unseen` may be among those others; `strangers` are those of them that a census saw to be
+    strangers. `steal` is a share of the host's time. None is not known.
     """
 
     title: str
@@ -37,6 +42,7 @@ class Host:
     steal: float | None
     others: float | None
     unseen: tuple[str, ...] = ()
+    strangers: float | None = None
 
     @property
     def outsiders(self) -> float | None:
@@ -49,7 +55,8 @@ def hosts(row: Row, cpu: Known) -> tuple[Host, ...]:
     books, where = row.get("books") or {}, _where(row, cpu)
     here = tuple(role for role in ROLES if where[role] != _AWAY)
     unseen = tuple(role for role in ROLES if where[role] == _UNSEEN)
-    found = [Host("host", here, _share(books, "steal"), _others(books), unseen)]
+    steal, seen = _share(books, "steal"), _others(books, ("other",))
+    found = [Host("host", here, steal, _others(books), unseen, seen)]
     if far := books.get("server_host"):
         away = tuple(role for role in ROLES if where[role] == _AWAY)
         found.append(Host("server's host", away, _share(far, "steal"), _others(far), unseen))
@@ -69,7 +76,7 @@ def sides(row: Row, cpu: Known) -> dict[str, Side]:
     if row.get("placement") == "apart":
         return {
             "clients": Side(("client", "pooler"), seats.get("clients") or cpus // 2 or 1),
-            "server": Side(("server",), seats.get("server") or cpus - cpus // 2 or 1),
+            "server": Side(("server",), seats.get("server") or cpus - cpus // 2 or 1, host=cpus),
         }
     there = 1 if row.get("placement") == "together" else cpus
     return _bounded(_left_alone(books, _where(row, cpu), there), seats.get("clients") or there)
@@ -87,7 +94,7 @@ def _left_alone(books: Row, where: Mapping[str, str], cpus: int) -> dict[str, Si
     }
 
 
-def _bounded(found: dict[str, Side], seats: int) -> dict[str, Side]:
+def _bounded(found: dict[str, Side], seats: float) -> dict[str, Side]:
     """Clients have the processors of the worker that starts them, which may be fewer than there are for others."""
     shared = found.get("clients") or found["host"]
     if not shared.seats or seats >= shared.seats:
@@ -107,9 +114,9 @@ def _whereabouts(role: str, us: float | None, share: float | None) -> str:
     return _AWAY if share is None else _HERE
 
 
-def _others(account: Row) -> float | None:
+def _others(account: Row, whose: tuple[str, ...] = ("other", "unattributed")) -> float | None:
     """What no process explains is theirs too, who measures is not; runs of old say nothing of who measures."""
-    cpus, shares = account.get("cpus"), (_share(account, "other"), _share(account, "unattributed"))
+    cpus, shares = account.get("cpus"), [_share(account, name) for name in whose]
     known = [share for share in shares if share is not None]
     if cpus is None or not known:
         return None

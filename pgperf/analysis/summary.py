@@ -15,7 +15,7 @@ from pgperf.analysis.samples import interval
 from pgperf.analysis.timeline import timeline
 from pgperf.records import Definition, Variant, VariantBlock
 
-ANALYSIS_VERSION = 3
+ANALYSIS_VERSION = 4
 COLD_PHASES = (
     "startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second",
 )  # fmt: skip

@@ -34,6 +34,8 @@ SATURATED = 0.90
 HOST_BUSY = 0.80
 #: Of the response time in run queues, and of a host's time stolen or (in processors) used by others: disturbed.
 RUN_QUEUE, STEAL, OUTSIDERS = 0.05, 0.02, 0.10
+#: So many sessions for each client are more than one: some are parallel workers.
+_CROWD = 1.05
 #: Of the response time in the pool's queue while no server connection is free.
 POOL_QUEUE = 0.20
 #: With several clients and more than this share of the response time on processors, waiting alone explains nothing.
@@ -86,6 +88,7 @@ class Facts:
     utilisation: Mapping[str, float | None]  # by side
     sides: Mapping[str, Side]
     hosts: tuple[Host, ...]  # that of the clients first
+    workers: bool  # were parallel workers seen, of which nobody knows what they used?
     pooler_busy: float | None
     idle: float | None
     sv_idle: float | None
@@ -101,7 +104,8 @@ class Facts:
             utilisation={name: _used(per_s, time, side, auxiliaries) for name, side in shared.items()},
             sides=shared,
             hosts=hosts(row, time.cpu),
-            pooler_busy=_used(per_s, time, Side(("pooler",), 1), auxiliaries),
+            workers=_workers(row, books),
+            pooler_busy=_used(per_s, time, _pooler(books), auxiliaries),
             idle=_sum(share.get("idle"), share.get("iowait")),
             sv_idle=((row.get("diagnosis") or {}).get("pooler") or {}).get("sv_idle_min"),
         )
@@ -115,10 +119,12 @@ class Facts:
 
     def saturated(self) -> dict[str, float]:
         """Role -> utilisation of what it has used up; among those on one side the one that takes most of its time."""
-        found = {}
+        found: dict[str, float] = {}
         for side, used in self.utilisation.items():
             if used is not None and used >= SATURATED:
-                found[max(self.sides[side].roles, key=lambda role: self.time.at(role) or 0.0)] = used
+                found.setdefault(
+                    max(self.sides[side].roles, key=lambda role: self.time.at(role) or 0.0), used
+                )
         if self.pooler_busy is not None and self.pooler_busy >= SATURATED:
             found["pooler"] = self.pooler_busy
         return found
@@ -143,11 +149,24 @@ def _used(per_s: float | None, time: Residence, side: Side, auxiliaries: float |
 
     Where a part of that is not known, nor is the sum, unless what is known uses them up: then it is that at least.
     """
-    parts = [time.cpu[role] for role in side.roles] + ([auxiliaries] if "server" in side.roles else [])
     if per_s is None or not side.seats:
         return None
-    used = per_s * sum(us for us in parts if us is not None) / 1e6 / side.seats
-    return used if None not in parts or used >= SATURATED else None
+    parts = [(time.cpu[role], side.seats) for role in side.roles]
+    parts += [(auxiliaries, side.host or side.seats)] if "server" in side.roles else []
+    used = per_s * sum(us / seats for us, seats in parts if us is not None) / 1e6
+    return used if all(us is not None for us, _ in parts) or used >= SATURATED else None
+
+
+def _pooler(books: Mapping[str, Any]) -> Side:
+    """PgBouncer has one processor, whatever there is; so had every pooler in runs that did not say which it was."""
+    return Side(("pooler",), (books.get("seats") or {}).get("pooler", 1))
+
+
+def _workers(row: Mapping[str, Any], books: Mapping[str, Any]) -> bool:
+    """More sessions than clients on a direct route, while what came and went is not told."""
+    at_work = (row.get("diagnosis") or {}).get("backends") or 0.0
+    direct = (row.get("cpu_us_per_op") or {}).get("pooler") == 0
+    return direct and books.get("passing_us_per_op") is None and at_work > _CROWD * row.get("clients", 1)
 
 
 def _taken(host: Host) -> dict[str, float | None]:
@@ -201,6 +220,8 @@ def _crowd(facts: Facts, host: Host) -> Found | None:
         return _unknown(facts, ("other processes' CPU",), before)
     if host.unseen:
         return _unknown(facts, tuple(f"{role} CPU" for role in host.unseen), before)
+    if facts.workers and "server" in host.roles and (host.strangers or 0.0) < OUTSIDERS:
+        return _unknown(facts, ("CPU of the server's parallel workers",), before)
     busy = f"others kept {host.others:.1f} of the {host.title}'s processors busy"
     return Found("disturbed", f"{before}, while {busy}; {_split(facts)}")
 

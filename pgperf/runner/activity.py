@@ -35,13 +35,14 @@ def ticks(milliseconds: int) -> int:
 
 
 # A volatile subquery is not pulled up, so each tick sleeps, forgets what it saw, and only then looks again; the
-# argument (always null: everybody) is what makes the function run for each tick.
+# argument (always null: everybody) is what makes the function run for each tick. A parallel worker has a name before it
+# has a state; of who may not be seen even the start is hidden.
 _LOOK = """
 SELECT /* pgperf diagnosis */ a.state, a.wait_event_type, a.wait_event, count(*)
 FROM generate_series(1, {ticks}) n
 CROSS JOIN LATERAL
     (SELECT pg_sleep({seconds})::text, pg_stat_clear_snapshot()::text, n OFFSET 0) AS tick (slept, fresh, at)
 CROSS JOIN LATERAL pg_stat_get_activity(CASE WHEN tick.at < 0 THEN 0 END) a
-WHERE a.application_name IN ({names})
+WHERE a.application_name IN ({names}) AND (a.state IS NOT NULL OR a.backend_start IS NULL)
 GROUP BY 1, 2, 3
 """

@@ -12,11 +12,10 @@ import numpy as np
 from pgperf import wire
 from pgperf.analysis import latency
 from pgperf.records import Definition, Plan, Route, SliceRecord, VariantBlock, Workload
-from pgperf.runner import remote
+from pgperf.runner import poolers, remote
 from pgperf.runner.census import Census
-from pgperf.runner.cgroups import ServerGroup
 from pgperf.runner.diagnosis import Findings, Instruments
-from pgperf.runner.group import Durations, Group, measure, started
+from pgperf.runner.group import Durations, Group, find_server_group, measure, started
 from pgperf.runner.host import Host
 from pgperf.runner.placement import Seats
 from pgperf.runner.plan import round_order
@@ -186,10 +185,9 @@ def _request(bench: Bench, cohort: int, group: Group) -> wire.Slice:
 def _find_others(bench: Bench, groups: list[Group]) -> None:
     """Who works for the groups beside their clients."""
     bench.find_servers(groups)
-    found = ServerGroup.of(pid for group in groups for pid in (*group.server_pids, *group.auxiliary_pids))
+    find_server_group(groups)
     for group in groups:
         group.relay_pid = bench.relays.get(group.variant.route)
-        group.server_group = found
 
 
 def _counted(census: Census, groups: list[Group]) -> dict[str, Any]:
@@ -278,8 +276,12 @@ def _fold(group: Group, cohort: int, block: int, sheet: Sheet, counted: dict[str
         latency_max_ns=int(durations.max()) if len(durations) else 0,
         diagnosis=sheet.findings.diagnosis,
         top=sheet.findings.top,
-        books={**counted, **group.tally.to_json(), **_elsewhere(sheet)},
+        books={**counted, **group.tally.to_json(), **_seats(counted, group), **_elsewhere(sheet)},
     )
+
+
+def _seats(counted: dict[str, Any], group: Group) -> dict[str, Any]:
+    return {"seats": {**counted["seats"], "pooler": poolers.processors(group.pooler_pid)}}
 
 
 def _elsewhere(sheet: Sheet) -> dict[str, Any]:

@@ -94,6 +94,13 @@ def groups_of(pid: int, mounts: Path = MOUNTS, proc: Path = PROC) -> Iterator[Pa
                 yield from (directory / path.lstrip("/") for path in paths)
 
 
+def quota(pid: int, mounts: Path = MOUNTS, proc: Path = PROC) -> float | None:
+    """How many processors' time the groups of a process let it use, the strictest of them; None: no limit is seen."""
+    found = groups_of(pid, mounts, proc)
+    limits = [_limit(above) for group in found for above in (group, *group.parents)]
+    return min((limit for limit in limits if limit), default=None)
+
+
 def group_ns(directory: Path) -> Busy:
     """Reads the time that one group's processes had so far, those that ended included; of either version."""
     if (directory / "cpuacct.usage").exists():
@@ -142,6 +149,20 @@ def _is_own(directory: Path, known: frozenset[int], proc: Path) -> bool:
     parents = {pid: life.parent for pid in pids if (life := cpu.life(pid, str(proc)))}
     first = {pid for pid, parent in parents.items() if parent not in parents}
     return first <= known <= parents.keys()
+
+
+def _limit(directory: Path) -> float | None:
+    """Of one group, of either version: time over period."""
+    try:
+        if (directory / "cpu.max").exists():
+            allowed, period = cpu.read_text(f"{directory}/cpu.max").split()
+        else:
+            allowed, period = (
+                cpu.read_text(f"{directory}/cpu.cfs_{name}_us") for name in ("quota", "period")
+            )
+        return int(allowed) / int(period) if int(allowed) > 0 else None
+    except (OSError, ValueError):
+        return None
 
 
 def _number(path: str) -> int | None:

@@ -3,7 +3,7 @@
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -106,6 +106,13 @@ class Group:
             relay=[self.relay_pid] if self.relay_pid else (),
             server_group=self.server_group,
         )
+
+
+def find_server_group(groups: Sequence[Group]) -> None:
+    """Once the server's processes are known: the control group that is theirs alone, where there is one."""
+    found = ServerGroup.of(pid for group in groups for pid in (*group.server_pids, *group.auxiliary_pids))
+    for group in groups:
+        group.server_group = found
 
 
 def measure(

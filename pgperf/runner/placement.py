@@ -4,6 +4,8 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pgperf.runner import cgroups
+
 
 @dataclass(frozen=True)
 class Seats:
@@ -22,13 +24,15 @@ class Seats:
             "note": self.note,
         }
 
-    def sizes(self) -> dict[str, int | None]:
+    def sizes(self) -> dict[str, float | None]:
         """How many processors each has; None: as many as the host, for all that is known of a server left alone.
 
-        Clients that are left alone have those of this process, which starts them.
+        Clients that are left alone have those of this process, which starts them; a quota of its control group may
+        leave them less, and not a whole number.
         """
+        here = len(self.clients or os.sched_getaffinity(0))
         return {
-            "clients": len(self.clients or os.sched_getaffinity(0)),
+            "clients": min(here, cgroups.quota(os.getpid()) or here),
             "server": len(self.server) if self.server else None,
         }
 
@@ -79,7 +83,10 @@ class Borrowed:
         """Bind it, remembering what it had; silently left alone when it is gone or not ours to bind."""
         if not cpus or not may_pin(pid):
             return
-        had = frozenset(os.sched_getaffinity(pid))
+        try:
+            had = frozenset(os.sched_getaffinity(pid))
+        except OSError:
+            return
         # A run that was killed could not give it back: what it had is then what runs like this one give.
         self._before.setdefault(pid, frozenset(os.sched_getaffinity(0)) if had == cpus else had)
         pin(pid, cpus)

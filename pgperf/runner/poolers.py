@@ -5,8 +5,8 @@ import socket
 
 import psutil
 
-#: Poolers of one process each, by its name. What only passes connections on (docker-proxy, HAProxy, ssh) is none, and
-#: of one with many processes (pgpool, pgagroal) a single one would be a part.
+#: Poolers of one process each, by its name; the first of one thread, too. What only passes connections on
+#: (docker-proxy, HAProxy, ssh) is none, and of one with many processes (pgpool, pgagroal) a single one would be a part.
 NAMES = ("pgbouncer", "odyssey", "pgcat", "pgdog")
 
 
@@ -17,6 +17,8 @@ def is_own(host: str, *, from_elsewhere: bool = False) -> bool:
     """
     if host.startswith("/"):
         return not from_elsewhere
+    if from_elsewhere and host == socket.gethostname():
+        return True  # by that name some machines know themselves on loopback
     try:
         found = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
     except (OSError, UnicodeError):
@@ -43,6 +45,14 @@ def process(port: int) -> int | None:
     }
     pid = listening.pop() if len(listening) == 1 else None
     return int(pid) if pid and _name(pid) in NAMES else None
+
+
+def processors(pid: int | None) -> int | None:
+    """How many a pooler can use at once: PgBouncer has one thread, of others nobody knows.
+
+    One that is not on this machine is taken for PgBouncer.
+    """
+    return 1 if pid is None or _name(pid) == NAMES[0] else None
 
 
 def _name(pid: int) -> str:

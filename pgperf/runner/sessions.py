@@ -53,8 +53,13 @@ class Sessions:
 
     @classmethod
     def reported(cls, rows: Iterable[Sequence[str | None]]) -> "Sessions":
-        """The same of a server that is on another machine: its processes are taken for what it says that they are."""
-        return cls([Session(int(pid or 0), name or "", int(port or 0)) for pid, name, port, _born in rows])
+        """The same of a server that is on another machine: its processes are taken for what it says that they are.
+
+        Who connects over its Unix sockets is on that machine, so nobody looks for the other end on this one.
+        """
+        return cls(
+            [Session(int(pid or 0), name or "", max(0, int(port or 0))) for pid, name, port, _born in rows]
+        )
 
     def named(self, applications: Iterable[str]) -> list[int]:
         """Those of connections with these names, in the order of the names."""

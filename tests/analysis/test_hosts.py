@@ -24,8 +24,8 @@ ALL = ("client", "pooler", "server")
 @pytest.mark.parametrize(
     ("placement", "cpus", "expected"),
     [
-        ("apart", 2, {"clients": Side(ALL[:2], 1), "server": Side(ALL[2:], 1)}),
-        ("apart", 5, {"clients": Side(ALL[:2], 2), "server": Side(ALL[2:], 3)}),
+        ("apart", 2, {"clients": Side(ALL[:2], 1), "server": Side(ALL[2:], 1, host=2)}),
+        ("apart", 5, {"clients": Side(ALL[:2], 2), "server": Side(ALL[2:], 3, host=5)}),
         ("together", 8, {"host": Side(ALL, 1)}),
         ("scheduler", 8, {"host": Side(ALL, 8)}),
         ("scheduler", None, {}),
@@ -39,7 +39,7 @@ def test_on_one_host_placement_says_who_shares_processors(
 
 def test_a_worker_s_own_processors_are_what_its_clients_have() -> None:
     apart = with_seats(row(cpus=8), clients=1, server=2)
-    assert sides_of(apart) == {"clients": Side(ALL[:2], 1), "server": Side(ALL[2:], 2)}
+    assert sides_of(apart) == {"clients": Side(ALL[:2], 1), "server": Side(ALL[2:], 2, host=8)}
     alone = with_seats(row(cpus=8, placement="scheduler"), clients=1, server=None)
     assert sides_of(alone) == {"host": Side(ALL, 8), "clients": Side(("client",), 1)}
     assert sides_of(with_seats(row(cpus=8, placement="scheduler"), clients=8)) == {"host": Side(ALL, 8)}

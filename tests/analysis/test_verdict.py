@@ -200,6 +200,43 @@ def test_waiting_for_a_processor_that_others_use_is_a_disturbance() -> None:
     assert word(row(**(crowded | {"share": {"other": 0.0, "unattributed": 0.05}}))) == "disturbed"
 
 
+def test_the_server_s_own_parallel_workers_are_no_disturbance() -> None:
+    """They are in what nobody explains, unless a control group tells; a rival that was seen is one all the same."""
+    crowded = row(layer="libpq", queue={"server": 12.0}, share={"unattributed": 0.4})
+    assert word(crowded) == "disturbed"
+    crowded["diagnosis"]["backends"] = 2.4
+    found = judge(crowded)
+    assert (found["word"], found["missing"]) == ("unknown", ["CPU of the server's parallel workers"])
+    assert word(crowded | {"clients": 3}) == "disturbed"
+    told = crowded | {"books": crowded["books"] | {"passing_us_per_op": 90.0}}
+    assert word(told) == "disturbed"
+    rival = crowded["books"]["share"] | {"other": 0.2}
+    assert word(crowded | {"books": crowded["books"] | {"share": rival}}) == "disturbed"
+
+
+def test_the_server_s_own_processes_have_the_whole_host() -> None:
+    busy = row(9_000.0, client=100.0, server=2_000.0, clients=10, cpus=8)
+    busy["cpu_us_per_op"]["auxiliaries"] = 1_500.0
+    used = judge(busy)["numbers"]["utilisation"]["server"]
+    assert used == pytest.approx(10 / 9_000 * (2_000 / 4 + 1_500 / 8))
+
+
+def test_a_pooler_of_many_threads_is_not_used_up_by_one_processor() -> None:
+    pooled_row = row(400.0, client=10.0, pooler=100.0, server=20.0, clients=4, placement="scheduler", cpus=8)
+    assert judge(pooled_row)["numbers"]["pooler_busy"] == pytest.approx(1.0)
+    pooled_row["books"]["seats"] = {"clients": 8, "server": None, "pooler": None}
+    assert judge(pooled_row)["numbers"]["pooler_busy"] is None
+
+
+def test_two_sides_used_up_are_named_with_their_own_numbers() -> None:
+    both = row(1_000.0, client=870.0, pooler=0.0, server=50.0, clients=8, placement="scheduler", cpus=8)
+    both["books"]["seats"] = {"clients": 7, "server": None}
+    found = judge(both)
+    used = found["numbers"]["utilisation"]
+    assert used["host"] != used["clients"]
+    assert f"the host's processors {used['host']:.0%} busy" in found["evidence"]
+
+
 def test_others_are_not_blamed_for_a_server_that_is_not_seen() -> None:
     crowded = {"queue": {"client": 12.0, "server": None}, "share": {"other": 0.2}}
     found = judge(row(server=None, **crowded))

@@ -17,7 +17,7 @@ import pytest
 from pgperf.analysis import cpu
 from pgperf.analysis.books import books
 from pgperf.records import Definition, Route, Workload
-from pgperf.runner.cgroups import ServerGroup, group_ns, groups_of, guests_spent, members, passing_ns
+from pgperf.runner.cgroups import ServerGroup, group_ns, groups_of, guests_spent, members, passing_ns, quota
 from pgperf.runner.cpu import Spent, Task
 
 from .builders import definition
@@ -127,6 +127,25 @@ def test_the_groups_that_count_a_processs_time(tmp_path: Path) -> None:
     assert list(groups_of(7, mounts, tmp_path)) == [Path("/1/db"), Path("/2/db.service")]
     assert list(groups_of(8, mounts, tmp_path)) == []
     assert list(groups_of(7, tmp_path / "none", tmp_path)) == []
+
+
+def test_the_strictest_quota_on_the_way_up_counts(machine: Machine) -> None:
+    assert quota(10, machine.mounts, machine.proc) is None
+    (machine.group / "cpu.max").write_text("max 100000\n")
+    assert quota(10, machine.mounts, machine.proc) is None
+    (machine.groups / "cpu.max").write_text("150000 100000\n")
+    assert quota(10, machine.mounts, machine.proc) == 1.5
+    (machine.group / "cpu.max").write_text("50000 100000\n")
+    assert quota(10, machine.mounts, machine.proc) == 0.5
+
+
+def test_a_quota_of_the_first_version(machine: Machine) -> None:
+    machine.mounts.write_text(FIRST.format(machine.groups))
+    (machine.group / "cpu.cfs_period_us").write_text("100000\n")
+    (machine.group / "cpu.cfs_quota_us").write_text("-1\n")
+    assert quota(10, machine.mounts, machine.proc) is None
+    (machine.group / "cpu.cfs_quota_us").write_text("200000\n")
+    assert quota(10, machine.mounts, machine.proc) == 2.0
 
 
 def test_who_is_in_a_group(tmp_path: Path) -> None:

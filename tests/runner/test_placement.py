@@ -6,7 +6,12 @@ import sys
 
 import pytest
 
-from pgperf.runner import placement
+from pgperf.runner import cgroups, placement
+
+
+@pytest.fixture(autouse=True)
+def no_quota(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroups, "quota", lambda pid: None)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +46,12 @@ def test_clients_left_alone_have_the_processors_of_who_starts_them() -> None:
         os.sched_setaffinity(0, before)
 
 
+@pytest.mark.parametrize(("quota", "clients"), [(1.5, 1.5), (2.0, 2), (16.0, 2)])
+def test_a_quota_leaves_clients_less(quota: float, clients: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroups, "quota", lambda pid: quota)
+    assert placement.seats("apart", range(4), "").sizes() == {"clients": clients, "server": 2}
+
+
 def test_a_server_that_may_not_be_pinned_leaves_all_to_the_scheduler_and_says_why() -> None:
     got = placement.seats("apart", range(4), "the server is not on this machine")
     assert got.placement == "scheduler"
@@ -49,6 +60,15 @@ def test_a_server_that_may_not_be_pinned_leaves_all_to_the_scheduler_and_says_wh
 
 def test_one_processor_cannot_be_apart() -> None:
     assert placement.seats("apart", [3], "").placement == "scheduler"
+
+
+def test_a_process_that_ends_meanwhile_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    monkeypatch.setattr(placement, "may_pin", lambda pid: True)
+    borrowed = placement.Borrowed()
+    borrowed.pin(gone.pid, frozenset({0}))
+    borrowed.give_back()
 
 
 def test_borrowed_processes_get_their_processors_back() -> None:

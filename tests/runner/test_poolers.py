@@ -47,6 +47,18 @@ def test_the_stack_s_pooler_is_found(routes: dict[str, Route]) -> None:
     assert psutil.Process(pid).name() == "pgbouncer"
 
 
+def test_pgbouncer_has_one_thread_and_of_others_nobody_knows(routes: dict[str, Route]) -> None:
+    assert poolers.processors(poolers.process(routes["pgbouncer"].port)) == 1
+    assert poolers.processors(None) == 1
+    assert poolers.processors(os.getpid()) is None
+
+
+def test_an_agent_knows_its_own_host_by_name() -> None:
+    """Whatever address that name leads to here: on some machines it is loopback."""
+    assert poolers.is_own(socket.gethostname(), from_elsewhere=True)
+    assert not poolers.is_own("localhost", from_elsewhere=True)
+
+
 def test_a_server_is_no_pooler(routes: dict[str, Route]) -> None:
     assert poolers.process(routes["tcp"].port) is None
 

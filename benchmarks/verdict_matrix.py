@@ -83,7 +83,10 @@ CASES = (
         lambda draw: {"workload": _sql("heavy", f"SELECT count(*) FROM generate_series(1, {draw.randint(5, 40)}000)")},
         ("disturbed",),
     ),
-    Case("5 ms distance", "latency", lambda draw: {"routes": (f"tcp+{draw.choice((4.5, 5, 5.5))}ms",)}),
+    Case(
+        "5 ms distance", "latency",
+        lambda draw: {"routes": (f"tcp+{draw.choice((4.5, 5, 5.5))}ms",), "clients": (draw.choice((1, 3)),)},
+    ),
     Case("competing process", "disturbed", lambda draw: {"layers": ("django_orm",)}, rival=True),
     Case(
         "lock contention", "server_lock",

@@ -18,6 +18,16 @@ from pgperf.records import Route, Workload
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 60.0
 
+#: Deprecated calls of our own are errors, as in the tests' own process.
+_STRICT = [
+    f"-Werror::{warning}:{module}"
+    for warning in ("DeprecationWarning", "PendingDeprecationWarning")
+    for module in (
+        "__main__",
+        *(f"pgperf.clients.{each.stem}" for each in (ROOT / "pgperf/clients").glob("*.py")),
+    )
+]
+
 M = TypeVar("M", bound=wire.Message)
 
 
@@ -70,7 +80,7 @@ class Driven:
 
     @classmethod
     def start(cls, subject: Subject, c_program: Path, **environment: str) -> Self:
-        argv = [sys.executable, "-m", subject.module] if subject.module else [str(c_program)]
+        argv = [sys.executable, *_STRICT, "-m", subject.module] if subject.module else [str(c_program)]
         return cls(argv, **environment)
 
     def send(self, *messages: wire.Message | bytes) -> None:

@@ -53,7 +53,9 @@ class Site:
         told = self.directory / "told.json"
         with (
             told.open("w") as stdout,
-            subprocess.Popen(argv, stdout=stdout, stderr=subprocess.PIPE, text=True, env=self.environment) as run,
+            subprocess.Popen(
+                argv, stdout=stdout, stderr=subprocess.PIPE, text=True, env=self.environment
+            ) as run,
         ):
             assert run.stderr
             assert any(line.startswith("50 %") for line in run.stderr), "its progress"
@@ -163,7 +165,7 @@ def test_a_server_on_another_host_is_read_by_the_agent_there(site: Site) -> None
     assert host["agent"] == "agent@db1"
     assert "unknown" not in host
     assert host["clock_error_us"] < 20_000
-    assert host["agent_cpu_percent"] < 5
+    assert host["agent_cpu_percent"] < 2
     assert "not on this machine" in told["run"]["environment"]["placement"]["note"]
     for row in told["variants"]:
         cpu = row["cpu_us_per_op"]

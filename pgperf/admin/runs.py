@@ -48,16 +48,7 @@ class Runs(ChangeList):
 
 class RunAdmin(Keeping, pages.Styled, Guarded):
     change_list_template = "admin/pgperf/run/change_list.html"
-    list_display = (
-        "name",
-        "state",
-        "remark",
-        "requested",
-        "duration",
-        "length",
-        "database_name",
-        "who",
-    )
+    list_display = ("name", "state", "requested", "remark")
     list_filter = ("status", "pinned", "quick", "benchmark_name", "database_name", "requested_at")
     search_fields = ("benchmark_name", "database_name", "worker", "error", "notes")
     date_hierarchy = "requested_at"
@@ -173,28 +164,25 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
         return super().changelist_view(request, {**(extra_context or {}), **hint})
 
     @admin.display(description=_("run"), ordering="id")
-    def name(self, run: Run) -> str:
-        return str(run)
+    def name(self, run: Run) -> SafeString:
+        """And where it ran."""
+        return _over(str(run), run.database_name)
 
     @admin.display(description=_("state"), ordering="status")
     def state(self, run: Run) -> SafeString:
+        """And how long it took, once it has ended."""
         status = Run.Status(run.effective)  # type: ignore[attr-defined]
         share = f" {run.progress:.0%}" if status == Run.Status.RUNNING else ""
-        return format_html('<span class="pgperf-badge {}">{}{}</span>', status.value, status.label, share)
-
-    @admin.display(description=_("length"), ordering="quick")
-    def length(self, run: Run) -> str:
-        return gettext("quick") if run.quick else gettext("full")
+        badge = format_html('<span class="pgperf-badge {}">{}{}</span>', status.value, status.label, share)
+        return _over(badge, self.duration(run) if run.started_at and run.finished_at else "")
 
     @admin.display(description=_("requested"), ordering="requested_at")
-    def requested(self, run: Run) -> str:
-        return date_format(template_localtime(run.requested_at), "SHORT_DATETIME_FORMAT")
+    def requested(self, run: Run) -> SafeString:
+        """When, at which length, and by whom."""
+        when = date_format(template_localtime(run.requested_at), "SHORT_DATETIME_FORMAT")
+        length = gettext("quick") if run.quick else gettext("full")
+        return _over(when, ", ".join(map(str, filter(None, (length, run.requested_by)))))
 
-    @admin.display(description=_("requested by"))
-    def who(self, run: Run) -> str:
-        return str(run.requested_by or "–")
-
-    @admin.display(description=_("took"))
     def duration(self, run: Run) -> str:
         if not (run.started_at and run.finished_at):
             return "–"
@@ -252,3 +240,8 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
             and run.benchmark_id is not None
             and request.user.has_perm("pgperf.start_run"),
         }
+
+
+def _over(first: str, second: str) -> SafeString:
+    """A cell of two lines, so that the list needs no more width than a page beside its filter has."""
+    return format_html('{}<span class="pgperf-under">{}</span>', first, second)

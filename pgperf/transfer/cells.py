@@ -68,7 +68,7 @@ class Cell(Widget):
 class TextCell(Cell):
     def hint(self) -> str:
         choices = [str(value) for value, _label in self.field.flatchoices if value]
-        return _("One of: %s.") % ", ".join(choices) if choices else super().hint()
+        return _("One of: %s.") % ", ".join(choices) if choices else super().hint() or _("Text.")
 
     def blank(self) -> Any:
         return None if self.field.null else ""

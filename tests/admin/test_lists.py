@@ -1,6 +1,7 @@
 """Index, lists, forms and empty states."""
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
@@ -51,6 +52,17 @@ def test_runs_are_searched_filtered_and_sorted(admin_page: Client, run: Run, que
 def test_a_dead_worker_s_run_is_shown_as_lost(admin_page: Client, run: Run) -> None:
     factories.make_run(Run.Status.RUNNING, heartbeat_at=run.requested_at.replace(year=2020))
     assert '<span class="pgperf-badge lost">' in text(admin_page, "pgperf_run_changelist")
+
+
+def test_the_list_says_how_long_a_run_took_and_who_asked_for_it(admin_page: Client) -> None:
+    factories.make_run(quick=True, requested_by=User.objects.create_user("clerk"))
+    page = text(admin_page, "pgperf_run_changelist")
+    assert 'done</span><span class="pgperf-under">1 min 24 s</span>' in page
+    assert '<span class="pgperf-under">quick, clerk</span>' in page
+    factories.make_run(Run.Status.QUEUED)
+    page = text(admin_page, "pgperf_run_changelist")
+    assert 'queued</span><span class="pgperf-under"></span>' in page
+    assert '<span class="pgperf-under">full</span>' in page
 
 
 def test_a_worker_says_what_it_can_run_and_why_not(admin_page: Client) -> None:

@@ -202,7 +202,7 @@ def ask_far(database: Database) -> Run:
     return run
 
 
-def ended(run: Run, seconds: float = 120) -> Run:
+def ended(run: Run, seconds: float = 300) -> Run:
     deadline = time.monotonic() + seconds
     while run.status in runs.ACTIVE:
         assert time.monotonic() < deadline, f"{run} is still {run.status}: {run.message}"

@@ -12,11 +12,14 @@ CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
 def worker(directory: Path, env: Mapping[str, str]) -> Part:
-    """A worker for pgperf's queue: one process, one benchmark at a time. Celery logs `ready.` last of all."""
-    command = "-m celery -A example worker -Q pgperf -c 1 --loglevel INFO --without-gossip --without-mingle"
+    """A worker for pgperf's queue: one process, one benchmark at a time. Celery logs `ready.` last of all.
+
+    It fetches no message before it can begin it: a broker that dies takes a worker with it that holds one.
+    """
+    command = "-m celery -A example worker -Q pgperf -c 1 --disable-prefetch --loglevel INFO"
     return Part(
         name="Celery worker",
-        argv=[sys.executable, *command.split()],
+        argv=[sys.executable, *command.split(), "--without-gossip", "--without-mingle"],
         log=directory / "worker.log",
         answers=lambda part: " ready." in part.log_since_start(),
         polite=signal.SIGQUIT,  # SIGTERM would wait for a benchmark to end

@@ -16,6 +16,7 @@ from pgperf.admin import audit, pages
 from pgperf.exceptions import InvalidDefinition, PgperfError
 from pgperf.models import Database, Run, VariantResult
 from pgperf.reports.confirmation import preview
+from pgperf.reports.names import label_text
 from pgperf.reports.run import live_workers, worker_command
 
 
@@ -90,7 +91,7 @@ def _request(
 
 def _context(row: VariantResult, form: ConfirmForm) -> dict[str, Any]:
     return {
-        "title": gettext("Confirm %s") % row.label,
+        "title": gettext("Confirm %s") % label_text(row.label),
         "run": row.run,
         "database": row.run.database,
         "form": form,

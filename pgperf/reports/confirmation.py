@@ -10,6 +10,7 @@ from pgperf.models import VariantResult
 from pgperf.records import Plan
 from pgperf.reports import figures
 from pgperf.reports.headroom import Need, headroom
+from pgperf.reports.names import label_text
 from pgperf.reports.run import live_workers
 from pgperf.runner.plan import make_plan
 from pgperf.runner.preflight import estimate
@@ -30,7 +31,7 @@ class Preview:
 
 def preview(row: VariantResult) -> Preview:
     """For a variant whose verdict can be put to the test, with the workers that are alive now."""
-    said = row.label, row.verdict["evidence"], TITLES[confirming.intervention(row)]
+    said = label_text(row.label), row.verdict["evidence"], TITLES[confirming.intervention(row)]
     try:
         plan = make_plan(confirming.definition(row))
     except PgperfError as error:
@@ -40,7 +41,7 @@ def preview(row: VariantResult) -> Preview:
     assert row.run.database
     return Preview(
         *said,
-        variants=tuple(variant.label for variant in plan.variants if not variant.copy),
+        variants=tuple(label_text(variant.label) for variant in plan.variants if not variant.copy),
         time=figures.seconds(estimate(plan).seconds),
         needs=tuple(headroom(estimate(plan), row.run.database)),
     )

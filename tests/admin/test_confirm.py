@@ -49,7 +49,7 @@ def test_it_shows_what_is_tested_how_and_at_what_price(
     for expected in (
         "client CPU: 165 of 211 µs",
         "the same statements through libpq",
-        "<li>libpq · socket</li><li>django_orm · socket</li>",
+        "<li>libpq (C) · socket</li><li>Django ORM · socket</li>",
         "must be free",
         "Put it to the test",
     ):

@@ -11,6 +11,12 @@ from tests.browser.test_run_page import INK, chart
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
+#: Both ends of the first chart's axis.
+SCALE = """() => {
+    const scale = Chart.getChart(document.querySelector("canvas[data-chart]")).scales.x;
+    return [scale.min, scale.max];
+}"""
+
 
 @pytest.fixture
 def runs(page: Page) -> tuple[Run, Run]:
@@ -32,14 +38,18 @@ def test_dots_are_the_ratios_of_the_table(page: Page, runs: tuple[Run, Run]) -> 
 
 
 def test_one_is_on_the_chart_and_told_by_a_line(page: Page, runs: tuple[Run, Run]) -> None:
-    scale = page.evaluate(
-        """() => {
-            const scale = Chart.getChart(document.querySelector("canvas[data-chart]")).scales.x;
-            return [scale.min, scale.max];
-        }"""
-    )
+    scale = page.evaluate(SCALE)
     assert scale[0] < 0.97
     assert scale[1] > 1.1
+
+
+def test_no_ratio_is_below_nought(page: Page) -> None:
+    first = factories.make_results(factories.make_run())
+    second = factories.make_results(factories.make_run(), slower={"django_orm": 4.0})
+    page.goto(f"/admin/pgperf/run/{second.pk}/compare/?with={first.pk}")
+    low, high = page.evaluate(SCALE)
+    assert low == 0
+    assert high > 4
 
 
 @pytest.mark.parametrize("width", [1280, 800])

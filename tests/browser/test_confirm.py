@@ -27,7 +27,7 @@ def test_a_verdict_is_put_to_the_test(page: Page) -> None:
     page.goto(f"/admin/pgperf/run/{run.pk}/change/")
     page.get_by_role("button", name="Confirm").first.click()
     expect(page.get_by_text("through libpq, which does next to nothing")).to_be_visible()
-    expect(page.get_by_role("listitem").filter(has_text="libpq · socket")).to_be_visible()
+    expect(page.get_by_role("listitem").filter(has_text="libpq (C) · socket")).to_be_visible()
     assert Run.objects.count() == 1
     page.get_by_role("button", name="Put it to the test").click()
 

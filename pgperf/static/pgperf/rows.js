@@ -94,7 +94,7 @@
                 borderColor: theme.background,
                 borderWidth: 1,
             }],
-            min: chart.line - 1.1 * shown,
+            min: Math.max(0, chart.line - 1.1 * shown), // a ratio has nothing below
             max: chart.line + 1.1 * shown,
             tops: chart.values.map((value, row) => Math.max(value, ends[row][1])),
             tooltip: (item) => " " + format(item.raw) + "  [" + ends[item.dataIndex].map((end) => format(end)).join(", ") + "]",

@@ -6,6 +6,7 @@ of secrets, `Route` excepted, which is resolved in the worker and never stored.
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, Self, TypeVar
@@ -18,6 +19,7 @@ MODES = wire.MODES
 CONNECTS = ("persistent",)
 #: Where a run's environment keeps what was captured of the site's own workloads, values masked.
 CAPTURES = "captures"
+_CLIENTS = re.compile(r"\d+ clients")
 
 
 def calls_orm(layer: str) -> bool:
@@ -172,6 +174,14 @@ class Variant:
         parts += [self.connect.replace("_", " ")] if self.connect != "persistent" else []
         parts += [f"control {self.copy}"] if self.copy else []
         return " · ".join(parts)
+
+
+def crowds_apart(variant: str, baseline: str) -> bool:
+    """Do these two labels differ in their number of clients, and in nothing else?"""
+    bare, other = (
+        [part for part in each.split(" · ") if not _CLIENTS.fullmatch(part)] for each in (variant, baseline)
+    )
+    return variant != baseline and bare == other
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 from pgperf.analysis.verdict import WORDS
 from pgperf.cli.text import UNKNOWN, interval, number, signed, table, times
 from pgperf.layers import LAYERS
+from pgperf.records import crowds_apart
 
 Row = dict[str, Any]
 
@@ -133,13 +134,24 @@ def broken(verdict: Row) -> Iterator[str]:
 
 
 def _changes(comparisons: Sequence[Row]) -> str:
-    """What the second workload costs in each layer beyond the first, or saves."""
-    rows = [
-        (row["variant"], row["baseline"], signed(row["delta_us"]), _delta_interval(row), row["outcome"])
+    """What the second workload costs in each layer beyond the first, or saves; and what more clients do."""
+    same = [
+        row
         for row in comparisons
         if not row["aa"] and row["variant"].split(" · ")[:2] == row["baseline"].split(" · ")[:2]
     ]
-    return table(("One workload against the other", "instead of", "µs", "", "outcome"), rows) if rows else ""
+    crowds = [row for row in same if crowds_apart(row["variant"], row["baseline"])]
+    works = [row for row in same if row not in crowds]
+    shown = ("One workload against the other", works), ("More clients", crowds)
+    return "\n\n".join(_changed(title, rows) for title, rows in shown if rows)
+
+
+def _changed(title: str, comparisons: Sequence[Row]) -> str:
+    rows = [
+        (row["variant"], row["baseline"], signed(row["delta_us"]), _delta_interval(row), row["outcome"])
+        for row in comparisons
+    ]
+    return table((title, "instead of", "µs", "", "outcome"), rows)
 
 
 def _delta_interval(row: Row) -> str:

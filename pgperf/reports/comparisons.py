@@ -7,19 +7,23 @@ from django.utils.translation import ngettext
 
 from pgperf.analysis.outcome import DIFFERS
 from pgperf.models import ComparisonResult
+from pgperf.records import crowds_apart
 from pgperf.reports import figures
 from pgperf.reports.names import label_text, layer_title
 from pgperf.reports.table import Cell, Table, head, words
 
 
 def comparison_tables(comparisons: Iterable[ComparisonResult]) -> list[Table]:
-    """Each variant against its baseline, with the outcome in a word: workloads, layers, routes; no controls."""
+    """Each variant against its baseline, with the outcome in a word, by what differs; no controls."""
     rows = [row for row in comparisons if not row.aa]
     works = workload_rows(rows)
-    routes = [row for row in rows if row not in works and _layer(row.variant) == _layer(row.baseline)]
-    layers = [row for row in rows if row not in works and row not in routes]
+    crowds = [row for row in rows if crowds_apart(row.variant, row.baseline)]
+    rest = [row for row in rows if row not in works and row not in crowds]
+    routes = [row for row in rest if _layer(row.variant) == _layer(row.baseline)]
+    layers = [row for row in rest if row not in routes]
     made = (
         _comparisons(_("One workload against the other, layer by layer"), works),
+        _comparisons(_("More clients"), crowds),
         _comparisons(_("One layer against another"), layers),
         _comparisons(_("One route against another"), routes),
     )
@@ -28,7 +32,7 @@ def comparison_tables(comparisons: Iterable[ComparisonResult]) -> list[Table]:
 
 def workload_rows(comparisons: Iterable[ComparisonResult]) -> list[ComparisonResult]:
     """Those that set two workloads of one layer over one route against each other."""
-    return [row for row in comparisons if not row.aa and _place(row.variant) == _place(row.baseline)]
+    return [row for row in comparisons if not row.aa and _works_apart(row.variant, row.baseline)]
 
 
 def control_table(comparisons: Iterable[ComparisonResult]) -> Table:
@@ -104,6 +108,10 @@ def _comparisons(caption: str, rows: Iterable[ComparisonResult], name: str = "co
 def _place(label: str) -> list[str]:
     """Layer and route of a variant, which lead its label."""
     return label.split(" · ")[:2]
+
+
+def _works_apart(variant: str, baseline: str) -> bool:
+    return _place(variant) == _place(baseline) and not crowds_apart(variant, baseline)
 
 
 def _layer(label: str) -> str:

@@ -98,6 +98,17 @@ def test_what_bounds_each_variant_and_which_law_its_figures_break(run: Run) -> N
     ]
 
 
+def test_more_clients_are_no_other_workload(run: Run) -> None:
+    row = run.comparisons.filter(aa=False)[0]
+    for variant, baseline in (("8 clients", "4 clients"), ("cure", "loop")):
+        row.pk, row.variant, row.baseline = None, f"libpq · tcp · {variant}", f"libpq · tcp · {baseline}"
+        row.position += 100
+        row.save()
+    found = {part[0].split("  ")[0]: part[1:] for part in parts(run)}
+    assert [line.split("  ")[0] for line in found["More clients"]] == ["libpq · tcp · 8 clients"]
+    assert [line.split("  ")[0] for line in found["One workload against the other"]] == ["libpq · tcp · cure"]
+
+
 def test_what_the_figures_do_not_tell_stands_with_the_evidence(run: Run) -> None:
     capacity = {"withheld": True, "why": "the clients' processors were 97% busy"}
     said = {"word": "client_cpu", "certainty": "likely", "evidence": "client CPU: 165 of 211 µs"}

@@ -60,6 +60,20 @@ def test_a_change_of_workload_in_one_sentence_and_a_table_of_its_own() -> None:
     ]
 
 
+def test_more_clients_are_no_other_workload() -> None:
+    rows = [
+        _changed("libpq", "16 clients", "8 clients", 700.0),
+        _changed("libpq", "32 clients", "8 clients", 1900.0),
+        _changed("django_orm", "8 clients · per operation", "per operation", 250.0),
+    ]
+    for row in rows:
+        row.pairs = 12
+    assert comparisons.workload_headlines(rows) == []
+    assert [(table.caption, len(table.rows)) for table in comparisons.comparison_tables(rows)] == [
+        ("More clients", 3)
+    ]
+
+
 def _changed(layer: str, second: str, first: str, delta_us: float) -> ComparisonResult:
     variant, baseline = f"{layer} · tcp · {second}", f"{layer} · tcp · {first}"
     return ComparisonResult(

@@ -42,6 +42,12 @@
         }));
     }
 
+    /* Where the intervals end; a wild one is cut off at twice the highest point. */
+    function reach(chart) {
+        const highs = chart.series.flatMap((series) => (series.intervals || []).filter(Boolean).map(([, high]) => high));
+        return Math.min(Math.max(...highs), 2 * Math.max(...chart.series.flatMap((series) => series.values)));
+    }
+
     function axes(chart, theme) {
         const common = {
             grid: {color: theme.grid},
@@ -64,6 +70,7 @@
                 beginAtZero: !chart.log,
                 stacked: chart.kind === "area",
                 max: chart.max,
+                suggestedMax: chart.series.some((series) => series.intervals) ? reach(chart) : undefined,
                 title: {display: true, text: chart.axis, color: theme.quiet},
                 ticks: {...ticks, callback: chart.log ? pgperf.roundPowers : format},
             },

@@ -2,7 +2,6 @@
 
 import json
 import re
-import re
 from pathlib import Path
 from typing import Any
 

@@ -75,7 +75,7 @@ class Group:
     def begin(self, request: wire.Slice) -> None:
         """Send the slice; armed clients have all acknowledged when this returns."""
         for client in self.clients:
-            client.send(request)
+            client.send(_recorded_from_the_start(request))
         if request.start_ns:
             for client in self.clients:
                 client.expect(wire.Armed, _SLICE_GRACE_S)
@@ -130,7 +130,7 @@ def measure(
         round=round_,
         position=position,
         ops=window.ops,
-        rows=sum(r.rows for r in replies),
+        rows=round(sum(r.rows for r in replies) * window.ops / max(1, sum(r.ops for r in replies))),
         lead_in_ops=sum(r.lead_in_ops + r.ops for r in replies) - window.ops,
         window_ns=window.length_ns,
         us_per_op=time_per_op_us(window.durations) or window.length_ns / 1000,
@@ -181,6 +181,15 @@ class Window:
         inside = [_inside(r, d, opens, closes) for r, d in zip(replies, durations, strict=True)]
         together = np.concatenate(inside)
         return cls(len(together), request.window_ns, together, disturbed)
+
+
+def _recorded_from_the_start(request: wire.Slice) -> wire.Slice:
+    """A common window begins in the middle of operations, which end inside it and count: their beginnings are recorded
+    in the lead-in. Without them a window of ten operations of each client would miss one of them.
+    """
+    if request.count or not (request.start_ns and request.window_ns):
+        return request
+    return request._replace(lead_in_ns=0, window_ns=request.lead_in_ns + request.window_ns)
 
 
 def _inside(reply: wire.SliceReply, durations: Durations, opens: int, closes: int) -> Durations:

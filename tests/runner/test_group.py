@@ -4,12 +4,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf import wire
 from pgperf.records import Route
-from pgperf.runner.group import _STARTING, Group, Window, measure, started, time_per_op_us
+from pgperf.runner.group import (
+    _STARTING,
+    Group,
+    Window,
+    _recorded_from_the_start,
+    measure,
+    started,
+    time_per_op_us,
+)
 from pgperf.runner.plan import make_plan
 
 from .builders import definition
@@ -35,6 +44,24 @@ def test_several_clients_count_what_ended_inside_the_common_window() -> None:
     window = Window.of(request, [reply(opens, 12), reply(opens + MS, 6)], [early, late])
     assert (window.ops, window.length_ns) == (14, 10 * MS)
     assert window.disturbed == ""
+
+
+def test_what_was_under_way_when_the_window_opened_counts_whole() -> None:
+    """So a client that never rests is busy for just as long as the window, however few operations end in it."""
+    request = wire.Slice(1, start_ns=1000 * MS, lead_in_ns=50 * MS, window_ns=40 * MS, lead_in_ops=1)
+    sent = _recorded_from_the_start(request)
+    assert (sent.lead_in_ns, sent.window_ns, sent.lead_in_ops) == (0, 90 * MS, 1)
+    lasting = [np.full(40, length, dtype=np.uint64) for length in (4 * MS, 10 * MS)]
+    window = Window.of(request, [reply(1001 * MS, 40), reply(1001 * MS, 40)], lasting)
+    assert window.ops == 40 // 4 + 40 // 10
+    assert window.durations.sum() == 2 * window.length_ns
+
+
+@pytest.mark.parametrize(
+    "request_", [wire.Slice(1, start_ns=1, count=5), wire.Slice(1, lead_in_ns=7, window_ns=9)]
+)
+def test_one_client_and_a_number_of_operations_have_a_lead_in(request_: wire.Slice) -> None:
+    assert _recorded_from_the_start(request_) is request_
 
 
 def test_a_client_that_began_late_is_said_so() -> None:

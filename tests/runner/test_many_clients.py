@@ -57,6 +57,6 @@ def check_slices(block: VariantBlock) -> None:
     assert len(block.slices) == 2
     for record in block.slices:
         assert record.ops > 0
-        assert record.rows >= record.ops
+        assert record.rows == record.ops
         assert record.client_ns
         assert record.server_ns

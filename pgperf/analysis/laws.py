@@ -46,7 +46,7 @@ def little(own: Sequence[VariantBlock], clients: int) -> dict[str, Any]:
     return {
         "clients": clients,
         "accounted": accounted,
-        "between_us": max(0.0, (clients * seconds - busy_s) / ops * 1e6),
+        "between_us": (clients * seconds - busy_s) / ops * 1e6,
         "holds": abs(accounted - clients) <= TOLERANCE * clients,
     }
 

@@ -188,6 +188,7 @@ def _find_others(bench: Bench, groups: list[Group]) -> None:
     find_server_group(groups)
     for group in groups:
         group.relay_pid = bench.relays.get(group.variant.route)
+        group.astray = False
 
 
 def _counted(census: Census, groups: list[Group]) -> dict[str, Any]:
@@ -207,6 +208,8 @@ def _rounds(bench: Bench, groups: list[Group], cohort: int, block: int) -> list[
             sheets[index].records.append(record)
             sheets[index].durations.append(durations)
             bench.slices_done += 1
+        if any(group.astray for group in groups):
+            _find_others(bench, groups)
         bench.breathe(bench.slices_done, bench.diagnosed)
     return sheets
 

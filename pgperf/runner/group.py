@@ -54,6 +54,7 @@ class Group:
     server_group: ServerGroup | None = None  # None: the server shares its control group with others
     far: Far = field(default_factory=Far)  # who works for it where the server is on another host
     tally: Tally = field(default_factory=Tally)
+    astray: bool = False  # did others than its server_pids serve it? A pooler may connect anew at any time
     op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
 
     @property
@@ -126,6 +127,10 @@ def measure(
     if entry:
         group.tally.add(entry)
     window = Window.of(request, replies, durations)
+    fields = entry.fields() if entry else {}
+    if window.ops and fields.get("server_ns") == 0 and group.server_pids:
+        group.astray = True
+        fields |= dict.fromkeys(("server_ns", "server_wait_ns", "server_most_ns"))
     record = SliceRecord(
         round=round_,
         position=position,
@@ -139,7 +144,7 @@ def measure(
         sys_ns=sum(r.sys_ns for r in replies),
         started_ns=started_ns,
         disturbed=window.disturbed,
-        **(entry.fields() if entry else {}),
+        **fields,
     )
     return record, window.durations
 

@@ -19,6 +19,7 @@ from pgperf.runner.group import (
     started,
     time_per_op_us,
 )
+from pgperf.runner.host import Host
 from pgperf.runner.plan import make_plan
 
 from .builders import definition
@@ -142,6 +143,15 @@ class TestSharedClients:
                 assert len(replies) == clients
             record, durations = measure(three, request, 0, 0)
             assert record.ops == len(durations) == 15
+
+    def test_a_server_that_did_nothing_is_the_wrong_one(self) -> None:
+        """Operations ended, so somebody served them: its time is not 0 but unknown, until it is found."""
+        with groups_of(1) as (one, control):
+            one.server_pids = [control.clients[0].pid]  # it stands by
+            record, _durations = measure(one, wire.Slice(1, lead_in_ops=1, count=5), 0, 0, Host.here())
+        assert record.ops == 5
+        assert (record.server_ns, record.server_wait_ns, record.server_most_ns) == (None, None, None)
+        assert one.astray
 
     def test_only_the_first_client_of_the_largest_starts_coldly(self) -> None:
         with groups_of(1, 3, cold=True) as (_one, three, control):

@@ -1,5 +1,8 @@
 """What counts of a slice: own stretches, and the common window of several clients."""
 
+import os
+import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -146,9 +149,12 @@ class TestSharedClients:
 
     def test_a_server_that_did_nothing_is_the_wrong_one(self) -> None:
         """Operations ended, so somebody served them: its time is not 0 but unknown, until it is found."""
-        with groups_of(1) as (one, control):
-            one.server_pids = [control.clients[0].pid]  # it stands by
+        with groups_of(1) as (one, _control), subprocess.Popen(["sleep", "60"]) as stopped:
+            os.kill(stopped.pid, signal.SIGSTOP)
+            os.waitpid(stopped.pid, os.WUNTRACED)
+            one.server_pids = [stopped.pid]
             record, _durations = measure(one, wire.Slice(1, lead_in_ops=1, count=5), 0, 0, Host.here())
+            stopped.kill()
         assert record.ops == 5
         assert (record.server_ns, record.server_wait_ns, record.server_most_ns) == (None, None, None)
         assert one.astray

@@ -4,9 +4,8 @@
 
 Sizes are pg_relation_size's: rows, indexes, and what lies beside the rows (TOAST, maps). A run's share is what the
 copies added, divided by their number. `blocks as JSON` is the same blocks as plain jsonb with base64 histograms and
-one more index, the format that packing.py replaced. The bar: a variant's block takes at most 4 kB, its books included,
-the rest of a run at most 150 kB, and a run among many no more than the first one. `--quick`: a shorter run, 100
-copies, under a minute.
+one more index, the format that packing.py replaced. The bar: a variant's block takes at most 2 kB, the rest of a run at
+most 100 kB, and a run among many no more than the first one. `--quick`: a shorter run, 100 copies, under a minute.
 """
 
 import argparse
@@ -22,7 +21,7 @@ from benchmarks.many_runs import TABLES, connect, copy, measured
 from example.stack import Stack
 from pgperf import packing
 
-BLOCK_BAR, REST_BAR = 4_000, 150_000
+BLOCK_BAR, REST_BAR = 2_000, 100_000
 BLOCKS = TABLES[-1]
 FORMER = "growth_blocks_as_json"
 _HISTOGRAM_HEADER = bytes.fromhex("1c849314")

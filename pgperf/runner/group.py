@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pgperf import layers, sql, wire
 from pgperf.records import Definition, Route, SliceRecord, Variant, Workload
 from pgperf.runner import placement
-from pgperf.runner.books import Page, Staff, Tally
+from pgperf.runner.books import Entry, Page, Staff, Tally
 from pgperf.runner.cgroups import ServerGroup
 from pgperf.runner.host import Host
 from pgperf.runner.launch import ClientProcess, Surroundings, login, surroundings_of_site
@@ -127,10 +127,6 @@ def measure(
     if entry:
         group.tally.add(entry)
     window = Window.of(request, replies, durations)
-    fields = entry.fields() if entry else {}
-    if window.ops and fields.get("server_ns") == 0 and group.server_pids:
-        group.astray = True
-        fields |= dict.fromkeys(("server_ns", "server_wait_ns", "server_most_ns"))
     record = SliceRecord(
         round=round_,
         position=position,
@@ -144,9 +140,18 @@ def measure(
         sys_ns=sum(r.sys_ns for r in replies),
         started_ns=started_ns,
         disturbed=window.disturbed,
-        **fields,
+        **(_booked(group, entry, window.ops) if entry else {}),
     )
     return record, window.durations
+
+
+def _booked(group: Group, entry: Entry, ops: int) -> dict[str, int | None]:
+    """The books of a slice. Somebody served its operations: a server that did nothing is the wrong one, and unknown."""
+    fields = entry.fields()
+    if not (ops and group.server_pids and fields["server_ns"] == 0):
+        return fields
+    group.astray = True
+    return fields | dict.fromkeys(("server_ns", "server_wait_ns", "server_most_ns"))
 
 
 def time_per_op_us(durations: Durations) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgperf.analysis.contrasts import Measurements, ops_per_s
-from pgperf.analysis.samples import interval
+from pgperf.analysis.samples import difference, interval
 from pgperf.records import Variant, VariantBlock
 
 from .synthetic import block, blocks, piece, variant
@@ -97,8 +97,11 @@ def test_an_indirect_interval_is_wider_than_either_side() -> None:
     sides = [measured.compare(CURSOR, LIBPQ), measured.compare(ORM, LIBPQ)]
     indirect = measured.compare(ORM, CURSOR)
     assert indirect
-    widths = [side.log.at(0.95).half_width() or 0 for side in sides if side]
-    assert (indirect.log.at(0.95).half_width() or 0) >= math.hypot(*widths)
+    cursor, orm = (side.log.at(0.95) for side in sides if side)
+    assert indirect.log.at(0.95) == difference(orm, cursor)
+    assert (indirect.log.at(0.95).half_width() or 0) >= math.hypot(
+        cursor.half_width() or 0, orm.half_width() or 0
+    )
 
 
 def test_strangers_are_not_compared() -> None:

@@ -183,8 +183,8 @@ def test_a_pooler_that_lends_connections_lends_them_to_whoever_works(
         block for block in measured(what, {**routes, "lending": lending}) if block.variant.route == "lending"
     ]
     assert len(blocks) == 2  # the variant and its control, which share what the pooler has
-    for piece in [piece for block in blocks for piece in block.slices]:
-        assert piece.server_ns is None or piece.server_ns > 0, (
-            "a connection that was made anew is not known yet"
-        )
-        assert piece.pooler_ns > 0
+    for block in blocks:
+        *earlier, last = block.slices
+        assert all(piece.server_ns is None or piece.server_ns > 0 for piece in earlier), "never 0"
+        assert last.server_ns > 0, "who was not known was looked for again"
+        assert all(piece.pooler_ns > 0 for piece in block.slices)

@@ -293,3 +293,13 @@ def _step(below: Variant | None, rung: Variant, first: Variant) -> dict[str, Any
         "step_us": step, "step_low_us": step * 0.9, "step_high_us": step * 1.12,
         "ratio": ratio, "ratio_low": ratio * 0.988, "ratio_high": ratio * 1.013,
     }  # fmt: skip
+
+
+def label_to_test(run: Run) -> str:
+    """A variant of it, whose verdict can be put to the test now: by itself a short run does not say enough for that."""
+    row = run.variants.filter(layer="django_orm", copy=0)[0]
+    row.verdict = {
+        "word": "client_cpu", "certainty": "likely", "evidence": "so it is", "intervention": "lower_layer",
+    }  # fmt: skip
+    row.save()
+    return row.label

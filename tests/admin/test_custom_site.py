@@ -18,6 +18,7 @@ from pgperf.transfer.files import FORMATS
 from tests import factories
 from tests.admin import custom_site
 from tests.admin.test_matrix import PAGES, World
+from tests.factories import label_to_test
 
 pytestmark = pytest.mark.urls("tests.admin.custom_site")
 
@@ -54,17 +55,11 @@ def _addresses(run: Run) -> Iterator[str]:
 
 
 def _label_to_test(run: Run) -> str:
-    """A variant whose verdict can be put to the test."""
     assert run.benchmark
     assert run.database
     run.definition = freeze(run.benchmark, run.database).to_json()
     run.save()
-    row = run.variants.filter(layer="django_orm", copy=0)[0]
-    row.verdict = {
-        "word": "client_cpu", "certainty": "likely", "evidence": "so it is", "intervention": "lower_layer",
-    }  # fmt: skip
-    row.save()
-    return row.label
+    return label_to_test(run)
 
 
 def _check(response: Any, address: str) -> None:

@@ -42,6 +42,7 @@ from pgperf.records import Definition
 from pgperf.reports.run import run_json
 from pgperf.transfer.files import FORMATS
 from tests.browser.conftest import SWITCHES
+from tests.factories import label_to_test
 from tests.security import pooler
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -347,16 +348,6 @@ def addresses(results: dict[str, Run]) -> dict[str, str]:
 
 def of(name: str, *args: Any) -> str:
     return reverse(f"admin:pgperf_{name}", args=args)
-
-
-def label_to_test(run: Run) -> str:
-    """A variant whose verdict can be put to the test: so short a run does not say enough for that by itself."""
-    row = run.variants.filter(layer="django_orm", copy=0)[0]
-    row.verdict = {
-        "word": "client_cpu", "certainty": "likely", "evidence": "so it is", "intervention": "lower_layer",
-    }  # fmt: skip
-    row.save()
-    return row.label
 
 
 def read(response: Any) -> bytes:

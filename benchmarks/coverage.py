@@ -22,9 +22,9 @@ from itertools import product
 
 import numpy as np
 
-from pgperf.analysis import student
-from pgperf.analysis.compare import unpaired
-from pgperf.analysis.pairs import Estimate, hodges_lehmann, signed_rank_interval
+from pgperf.analysis import student_t
+from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann, signed_rank_interval
+from pgperf.analysis.run_comparison import unpaired
 from pgperf.analysis.samples import interval, sample_of, standard_error
 
 NOISE = 0.02
@@ -88,7 +88,7 @@ def students(data: np.ndarray) -> Estimate:
     """Student's interval of the centres of blocks; of the rounds where there is one block."""
     values = sample_of(list(data)).values
     centre = hodges_lehmann(values)
-    reach = student.quantile(0.95, len(values) - 1) * standard_error(values)
+    reach = student_t.quantile(0.95, len(values) - 1) * standard_error(values)
     return Estimate(centre, centre - reach, centre + reach, len(values), 0.95)
 
 

@@ -27,13 +27,13 @@ import psutil
 from benchmarks.example_site import ROOT
 from benchmarks.resident import resident
 from example.stack import Stack
-from pgperf import wire
-from pgperf.analysis.books import Account
-from pgperf.records import Definition, VariantBlock, Workload
-from pgperf.runner.census import Census
-from pgperf.runner.cgroups import group_ns, groups_of, members
-from pgperf.runner.group import Group, measure
-from pgperf.runner.host import Host
+from pgperf.analysis.cpu_accounting import Account
+from pgperf.core import protocol
+from pgperf.core.records import Definition, VariantBlock, Workload
+from pgperf.runner.client_group import Group, measure
+from pgperf.runner.cpu.cgroups import group_ns, groups_of, members
+from pgperf.runner.cpu.host import Host
+from pgperf.runner.cpu.process_cpu import Census
 
 WORK = Workload("pg_class", "select relname, relkind from pg_class where oid = 1259")
 LAYERS, CLIENTS = ("libpq", "psycopg"), (1, 4)
@@ -107,7 +107,7 @@ def _windows(reference: Reference, groups: list[Group], options: argparse.Namesp
 
 
 def _window(reference: Reference, groups: list[Group], group: Group, seconds: int) -> Window:
-    request = wire.Slice(1, 0, 10, _LEAD_IN_NS, seconds * 1_000_000_000)
+    request = protocol.Slice(1, 0, 10, _LEAD_IN_NS, seconds * 1_000_000_000)
     ours = {pid for each in groups for pid in each.staff().everybody()}
     census = Census(reference.host, ours, reference.everybody)
     record = measure(group, request, 0, 0, reference.host)[0]

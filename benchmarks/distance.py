@@ -22,9 +22,9 @@ from psycopg.conninfo import make_conninfo
 
 from benchmarks.example_site import ROOT
 from example.stack import Stack
-from pgperf.analysis.pairs import Estimate, signed_rank_interval
-from pgperf.distance import HOST, Distance
-from pgperf.runner import cpu, idle
+from pgperf.analysis.paired_statistics import Estimate, signed_rank_interval
+from pgperf.delay.relay import HOST, Distance
+from pgperf.runner.cpu import idle, schedstat
 
 RTTS_MS = (0.5, 5.0, 45.0)
 CONFIDENCE = 0.95
@@ -113,13 +113,13 @@ def _measure(env: dict[str, str], rtt_ms: float, rounds: int) -> Measured:
     ):
         for connection in (near, far):
             _repeat(connection, WARM_UP, 2.0)
-        before = cpu.read([relay.pid])
+        before = schedstat.read([relay.pid])
         for _ in range(rounds):
             for connection in random.sample((near, far), 2):
                 took = _repeat(connection, 10_000, TURN_S)
                 (found.near if connection is near else found.far).append(float(np.median(took)))
                 found.single += took if connection is far else []
-        spent = cpu.spent(before, cpu.read([relay.pid]))
+        spent = schedstat.spent(before, schedstat.read([relay.pid]))
         found.relay_us = spent.run_ns / 1000 / len(found.single) if spent else np.nan
         found.near_mb_s, found.far_mb_s = _speed(near), _speed(far)
     return found

@@ -24,14 +24,14 @@ from scipy import stats
 from example.stack import Stack
 from pgperf.analysis.outcome import DIFFERS
 from pgperf.analysis.summary import summarise
-from pgperf.build import build
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
-from pgperf.layers import django_driver
-from pgperf.records import Cohort, Definition, Plan, Route, Variant, VariantBlock
-from pgperf.runner.monitor import Monitor
+from pgperf.core.layers import django_driver
+from pgperf.core.records import Cohort, Definition, Plan, Route, Variant, VariantBlock
+from pgperf.install.c_client import build
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, execute
+from pgperf.runner.server.control_connection import Monitor
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("libpq", "psycopg", "django_orm")

@@ -4,8 +4,9 @@
 
 Sizes are pg_relation_size's: rows, indexes, and what lies beside the rows (TOAST, maps). A run's share is what the
 copies added, divided by their number. `blocks as JSON` is the same blocks as plain jsonb with base64 histograms and
-one more index, the format that packing.py replaced. The bar: a variant's block takes at most 2 kB, the rest of a run at
-most 100 kB, and a run among many no more than the first one. `--quick`: a shorter run, 100 copies, under a minute.
+one more index, the format that runs/block_codec.py replaced. The bar: a variant's block takes at most 2 kB,
+the rest of a run at most 100 kB, and a run among many no more than the first one. `--quick`: a shorter run, 100
+copies, under a minute.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from psycopg.types.json import Jsonb
 from benchmarks.example_site import ROOT, manage
 from benchmarks.many_runs import TABLES, connect, copy, measured
 from example.stack import Stack
-from pgperf import packing
+from pgperf.runs import block_codec
 
 BLOCK_BAR, REST_BAR = 2_000, 100_000
 BLOCKS = TABLES[-1]
@@ -104,7 +105,7 @@ def _former(connection: psycopg.Connection, run: int, copies: int) -> tuple[int,
 
 
 def _plain(packed: bytes) -> dict[str, object]:
-    return dict(json.loads(json.dumps(packing.unpack(packed))))
+    return dict(json.loads(json.dumps(block_codec.unpack(packed))))
 
 
 def _as_text(histogram: bytes) -> bytes:

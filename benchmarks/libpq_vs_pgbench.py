@@ -28,18 +28,18 @@ import numpy as np
 import psutil
 
 from example.stack import Stack
-from pgperf import wire
-from pgperf.analysis.pairs import Estimate, log_ratios, signed_rank_interval
-from pgperf.build import build
-from pgperf.runner import placement
-from pgperf.runner.group import Window
+from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
+from pgperf.core import protocol
+from pgperf.install.c_client import build
+from pgperf.runner.client_group import Window
+from pgperf.runner.cpu import placement
 
 ROOT = Path(__file__).resolve().parent.parent
 SQL = "select relname, relkind from pg_class where oid = {}"
 OID = "1259"  # pg_class itself: in every database, in every cache
 ARM_NS = 20_000_000
 
-M = TypeVar("M", bound=wire.Message)
+M = TypeVar("M", bound=protocol.Message)
 
 
 @dataclass(frozen=True)
@@ -158,10 +158,10 @@ def _libpq(stack: Stack) -> Side:
     def measure(case: Case, slot_s: int) -> float:
         with ExitStack() as running:
             clients = [running.enter_context(_started(program)) for _ in range(case.clients)]
-            _ask(clients, _spec(stack.env, case), wire.Ready)
-            request = wire.Slice(1, time.monotonic_ns() + ARM_NS, 0, 0, window_ns=slot_s * 1_000_000_000)
-            _ask(clients, request, wire.Armed)
-            replies = [client.hear(wire.SliceReply) for client in clients]
+            _ask(clients, _spec(stack.env, case), protocol.Ready)
+            request = protocol.Slice(1, time.monotonic_ns() + ARM_NS, 0, 0, window_ns=slot_s * 1_000_000_000)
+            _ask(clients, request, protocol.Armed)
+            replies = [client.hear(protocol.SliceReply) for client in clients]
             raw = [client.replies.read(reply.nbytes) for client, reply in zip(clients, replies, strict=True)]
             window = Window.of(request, replies, [np.frombuffer(data, "<u8") for data in raw])
         return window.ops / window.length_ns * 1e9
@@ -176,12 +176,12 @@ class Client:
     requests: IO[bytes]
     replies: IO[bytes]
 
-    def tell(self, message: wire.Message) -> None:
-        self.requests.write(wire.encode(message))
+    def tell(self, message: protocol.Message) -> None:
+        self.requests.write(protocol.encode(message))
         self.requests.flush()
 
     def hear(self, answer: type[M]) -> M:
-        message = wire.decode(self.replies.readline())
+        message = protocol.decode(self.replies.readline())
         if not isinstance(message, answer):
             raise SystemExit(f"the C client failed: {message}")
         return message
@@ -195,7 +195,7 @@ def _started(program: Path) -> Iterator[Client]:
         yield Client(process.stdin, process.stdout)
 
 
-def _ask(clients: list[Client], message: wire.Message, answer: type[wire.Message]) -> None:
+def _ask(clients: list[Client], message: protocol.Message, answer: type[protocol.Message]) -> None:
     """Tell all clients, then wait for all of them."""
     for client in clients:
         client.tell(message)
@@ -203,8 +203,8 @@ def _ask(clients: list[Client], message: wire.Message, answer: type[wire.Message
         client.hear(answer)
 
 
-def _spec(env: dict[str, str], case: Case) -> wire.Spec:
-    return wire.Spec(
+def _spec(env: dict[str, str], case: Case) -> protocol.Spec:
+    return protocol.Spec(
         layer="libpq",
         mode=case.mode,
         host=env["PGPERF_DB_SOCKET"],
@@ -213,7 +213,9 @@ def _spec(env: dict[str, str], case: Case) -> wire.Spec:
         user=env["PGPERF_DB_USER"],
         password=env["PGPERF_DB_PASSWORD"],
         statements=[
-            wire.Statement(literal=SQL.format(OID), numbered=SQL.format("$1"), args_text=[OID], arg_oids=[0])
+            protocol.Statement(
+                literal=SQL.format(OID), numbered=SQL.format("$1"), args_text=[OID], arg_oids=[0]
+            )
         ],
         runner_pid=os.getpid(),
         cold=False,

@@ -3,8 +3,8 @@
     python -m benchmarks.loop_cost [--quick] [--pairs N]
 
 Each pair runs the same number of operations in a bare loop and in the loop that clients use, in random order: in Python
-pgperf.clients.timing in this process, in C pgperf/clients/libpq/timed.c compiled into loop_cost.c. The difference per
-operation is what recording costs. The bar: at most 150 ns in Python and 40 ns in C, by the upper end of the 99 %
+pgperf.clients.timed_loop in this process, in C pgperf/clients/libpq/timed.c compiled into loop_cost.c. The difference
+per operation is what recording costs. The bar: at most 150 ns in Python and 40 ns in C, by the upper end of the 99 %
 interval. `--quick`: under a minute, and by the centre of the interval.
 """
 
@@ -19,10 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pgperf.analysis.pairs import Estimate, signed_rank_interval
-from pgperf.build import FLAGS, SOURCE_DIR
-from pgperf.clients import timing
-from pgperf.wire import Slice
+from pgperf.analysis.paired_statistics import Estimate, signed_rank_interval
+from pgperf.clients import timed_loop
+from pgperf.core.protocol import Slice
+from pgperf.install.c_client import FLAGS, SOURCE_DIR
 
 # So few that most runs end before another process takes their processor.
 PYTHON_OPERATIONS = 5_000
@@ -70,11 +70,11 @@ def _row(name: str, pairs: np.ndarray, quick: bool) -> bool:
 
 
 def _measure_python(pairs: int) -> np.ndarray:
-    stamps = timing.new_stamps()
+    stamps = timed_loop.new_stamps()
     request = Slice(1, lead_in_ops=0, lead_in_ns=0, count=PYTHON_OPERATIONS)
 
     def timed() -> float:
-        measured = timing.run_slice(_operation, request, stamps)
+        measured = timed_loop.run_slice(_operation, request, stamps)
         return (stamps[measured.ops - 1] - measured.first_ns) / measured.ops
 
     sides = (_bare, timed)

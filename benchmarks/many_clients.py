@@ -23,13 +23,13 @@ from pathlib import Path
 
 from benchmarks.example_site import ROOT
 from example.stack import Stack
-from pgperf import wire
-from pgperf.build import build
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
-from pgperf.records import Definition, Route, Variant
-from pgperf.runner.group import Group, started
-from pgperf.runner.monitor import Monitor
+from pgperf.core import protocol
+from pgperf.core.records import Definition, Route, Variant
+from pgperf.install.c_client import build
+from pgperf.runner.client_group import Group, started
+from pgperf.runner.server.control_connection import Monitor
 
 PROCESSORS = 2
 MOST_MIB, MOST_START_S = 4.0, 20.0
@@ -83,7 +83,7 @@ def _memory_of_c(crowd: _Crowd) -> dict[str, list[float]]:
         found = {"standing by": _pss_mib(group)}
         for words, window_ms in (("after a usual slice", _USUAL_MS), ("after the longest", _LONGEST_MS)):
             start = time.monotonic_ns() + _ARM_NS
-            group.run(wire.Slice(1, start, 10, _LEAD_IN_MS * 1_000_000, window_ms * 1_000_000))
+            group.run(protocol.Slice(1, start, 10, _LEAD_IN_MS * 1_000_000, window_ms * 1_000_000))
             found[f"{words}, {window_ms} ms"] = _pss_mib(group)
     return found
 

@@ -22,11 +22,11 @@ import numpy as np
 from benchmarks.example_site import ROOT
 from benchmarks.resident import resident
 from example.stack import Stack
-from pgperf import wire
-from pgperf.analysis.pairs import Estimate, log_ratios, signed_rank_interval
-from pgperf.records import Definition, Workload
-from pgperf.runner.group import Group, measure
-from pgperf.runner.host import Host
+from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
+from pgperf.core import protocol
+from pgperf.core.records import Definition, Workload
+from pgperf.runner.client_group import Group, measure
+from pgperf.runner.cpu.host import Host
 
 WORK = Workload("pg_class", "select relname, relkind from pg_class where oid = 1259")
 #: As a run of these variants has them.
@@ -70,7 +70,7 @@ def _options() -> argparse.Namespace:
 def _measure(groups: list[Group], rounds: int) -> Slices:
     host = Host.here()
     slices: Slices = defaultdict(list)
-    request = wire.Slice(seq=1, lead_in_ops=10, lead_in_ns=LEAD_IN_NS, window_ns=WINDOW_NS)
+    request = protocol.Slice(seq=1, lead_in_ops=10, lead_in_ns=LEAD_IN_NS, window_ns=WINDOW_NS)
     for round_ in range(rounds):
         for group in random.sample(groups, len(groups)):
             for kept in random.sample((True, False), 2):

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from example.stack import Stack
-from pgperf import wire
-from pgperf.build import build
-from pgperf.records import Definition, Route
-from pgperf.runner import idle, placement
-from pgperf.runner.group import Group, find_server_group, started
+from pgperf.core import protocol
+from pgperf.core.records import Definition, Route
+from pgperf.install.c_client import build
+from pgperf.runner.client_group import Group, find_server_group, started
+from pgperf.runner.cpu import idle, placement
 from pgperf.runner.plan import make_plan
-from pgperf.runner.server import Server
+from pgperf.runner.server.probe import Server
 
-_WARM_UP = wire.Slice(seq=0, lead_in_ops=300, lead_in_ns=500_000_000, count=1)
+_WARM_UP = protocol.Slice(seq=0, lead_in_ops=300, lead_in_ns=500_000_000, count=1)
 
 
 def routes_of(stack: Stack) -> dict[str, Route]:

@@ -23,15 +23,15 @@ import numpy as np
 from benchmarks.example_site import ROOT
 from benchmarks.resident import resident
 from example.stack import Stack, postgres
-from pgperf import wire
-from pgperf.analysis.pairs import Estimate, log_ratios, signed_rank_interval
-from pgperf.records import Definition, Workload
-from pgperf.runner.group import Group, measure
-from pgperf.runner.host import Host
-from pgperf.runner.statements import switch_on
+from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
+from pgperf.core import protocol
+from pgperf.core.records import Definition, Workload
+from pgperf.runner.client_group import Group, measure
+from pgperf.runner.cpu.host import Host
+from pgperf.runner.server.pg_stat_statements import switch_on
 
 WORK = Workload("pg_class", "select relname, relkind from pg_class where oid = 1259")
-REQUEST = wire.Slice(seq=1, lead_in_ops=10, lead_in_ns=50_000_000, window_ns=100_000_000)
+REQUEST = protocol.Slice(seq=1, lead_in_ops=10, lead_in_ns=50_000_000, window_ns=100_000_000)
 WITHOUT, OFF, COUNTING = "not loaded", "loaded, switched off", "counting"
 
 #: By kind of server: (µs per operation, of them the server's processor time) of each round.

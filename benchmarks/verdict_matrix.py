@@ -26,17 +26,17 @@ from example.stack import Stack
 from pgperf.analysis.interventions import outcome
 from pgperf.analysis.summary import summarise
 from pgperf.analysis.verdict import WORDS
-from pgperf.build import build
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
-from pgperf.exceptions import PgperfError
-from pgperf.layers import django_driver
-from pgperf.paired import paired, told_apart
-from pgperf.records import Cohort, Definition, Plan, Route, VariantBlock, Workload
-from pgperf.relays import longer
-from pgperf.runner.monitor import Monitor
+from pgperf.core.exceptions import PgperfError
+from pgperf.core.layers import django_driver
+from pgperf.core.records import Cohort, Definition, Plan, Route, VariantBlock, Workload
+from pgperf.delay.routes import longer
+from pgperf.install.c_client import build
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, execute
+from pgperf.runner.server.control_connection import Monitor
+from pgperf.runs.confirmation_definition import paired, told_apart
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Of a hundred verdicts, so many must be right or accepted; with one seed of each case one of the seven may be wrong.

@@ -13,9 +13,11 @@ class PgperfConfig(AppConfig):
 
     def ready(self) -> None:
         # Only now are there models to import; the checks register themselves. A worker's hooks come with tasks.py.
-        from pgperf import catalog_rows, checks, models, rights  # noqa: F401
+        from pgperf import models
+        from pgperf.access import permissions
+        from pgperf.catalog import sync
 
-        post_migrate.connect(catalog_rows.copy_catalog, sender=self, dispatch_uid="pgperf.copy_catalog")
+        post_migrate.connect(sync.copy_catalog, sender=self, dispatch_uid="pgperf.copy_catalog")
         for model in (models.Database, models.Benchmark):
             uid = f"pgperf.remember_groups.{model.__name__}"
-            pre_delete.connect(rights.remember_groups, sender=model, dispatch_uid=uid)
+            pre_delete.connect(permissions.remember_groups, sender=model, dispatch_uid=uid)

@@ -19,10 +19,12 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connections, router
 from django.urls import NoReverseMatch, reverse
 
-from pgperf import discovery, layers, sending
 from pgperf.conf import Settings, get_settings
+from pgperf.core import layers
 from pgperf.models import Run
-from pgperf.reports.run import live_workers, worker_command
+from pgperf.reports.run_json import live_workers, worker_command
+from pgperf.runs import broker
+from pgperf.workloads import discovery
 
 TAG = "pgperf"
 CHART_JS = "pgperf/vendor/chart.umd.js"
@@ -167,9 +169,9 @@ def _c_client(settings: Settings) -> Iterator[CheckMessage]:
 
 
 def _pool() -> Iterator[CheckMessage]:
-    """Only what is configured; a worker's own --pool is refused when it starts (pgperf.workers)."""
+    """Only what is configured; a worker's own --pool is refused when it starts (pgperf.worker.heartbeat)."""
     pool = str(current_app.conf.worker_pool)
-    if any(name in pool for name in sending.UNFIT_POOLS):
+    if any(name in pool for name in broker.UNFIT_POOLS):
         yield Warning(f"Celery's worker_pool is {pool}, which cannot measure: its threads stop while a driver waits.",
                       hint=f"Start the worker of pgperf's queue with --pool prefork: {worker_command()}",
                       id="pgperf.W012")  # fmt: skip

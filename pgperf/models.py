@@ -1,4 +1,7 @@
-"""Definitions and results as tables: fields and constraints only. runs.py moves a Run, store.py writes results."""
+"""Definitions and results as tables: fields and constraints only.
+
+`runs.state` changes a Run's state, `runs.store` writes results.
+"""
 
 from typing import Any
 
@@ -8,7 +11,8 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from pgperf import fields, validators, workload_rules
+from pgperf.db import fields, validators
+from pgperf.workloads import validation
 
 
 class Database(models.Model):
@@ -225,12 +229,12 @@ class Workload(models.Model):
     def clean(self) -> None:
         """Raises ValidationError by field."""
         super().clean()
-        workload_rules.check(self)
+        validation.check(self)
 
     @property
     def query(self) -> dict[str, Any]:
-        """The query without code, as pgperf.queries takes it; empty for the other kinds."""
-        return {name: getattr(self, name) for name in workload_rules.QUERY} if self.model else {}
+        """The query without code, as pgperf.workloads.queries takes it; empty for the other kinds."""
+        return {name: getattr(self, name) for name in validation.QUERY} if self.model else {}
 
 
 class Benchmark(models.Model):
@@ -317,7 +321,7 @@ class Benchmark(models.Model):
 
 
 class Run(models.Model):
-    """One execution of a frozen definition. Only runs.py changes its state."""
+    """One execution of a frozen definition. Only runs/state.py changes its state."""
 
     class Status(models.TextChoices):
         QUEUED = "queued", _("queued")
@@ -436,7 +440,7 @@ class VariantResult(models.Model):
     workload = models.CharField(max_length=60)
     layer = models.CharField(max_length=30)
     mode = models.CharField(max_length=12)
-    route = models.CharField(max_length=60)  # a target's, or one that pgperf.far made longer
+    route = models.CharField(max_length=60)  # a target's, or one that pgperf.core.delayed_routes made longer
     clients = models.PositiveIntegerField()
     placement = models.CharField(max_length=12)
     connect = models.CharField(max_length=20)
@@ -505,7 +509,9 @@ class BlockResult(models.Model):
     variant = models.CharField(max_length=200)
     cohort = models.PositiveSmallIntegerField()
     block = models.PositiveSmallIntegerField()
-    packed = models.BinaryField()  # records.VariantBlock without its histogram, as packing.py writes it
+    packed = (
+        models.BinaryField()
+    )  # records.VariantBlock without its histogram, as runs/block_codec.py writes it
     histogram = models.BinaryField()  # HdrHistogram V2, compressed
 
     class Meta:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from pgperf.exceptions import InvalidDefinition
+from pgperf.core.exceptions import InvalidDefinition
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -5,28 +5,29 @@ from typing import Any
 
 from celery import shared_task
 
-from pgperf import retention, runs, sending, workers
 from pgperf.agent.watch import watch
-from pgperf.exceptions import RunConflict
-from pgperf.perform import perform
+from pgperf.core.exceptions import RunConflict
+from pgperf.runs import broker, retention, state
+from pgperf.worker import heartbeat
+from pgperf.worker.execution import perform
 
 logger = logging.getLogger(__name__)
 
 
-# Queue and time limits come with each message (pgperf.sending): they are settings, read when a run is asked for.
-@shared_task(name=sending.TASK, bind=True, acks_late=False, ignore_result=True, max_retries=0)
+# Queue and time limits come with each message (pgperf.runs.broker): they are settings, read when a run is asked for.
+@shared_task(name=broker.TASK, bind=True, acks_late=False, ignore_result=True, max_retries=0)
 def run_benchmark(self: Any, run_id: int, schema: int) -> None:
     """Perform the run. A message that comes twice, late or for a run that waits its turn does nothing."""
     try:
         if reason := _refusal(schema):
-            runs.refuse(run_id, reason)
+            state.refuse(run_id, reason)
         else:
             perform(run_id, str(self.request.hostname or ""))
     except RunConflict as error:
         logger.info("run %s: %s", run_id, error)
 
 
-@shared_task(name=sending.WATCH, bind=True, acks_late=False, ignore_result=True, max_retries=0)
+@shared_task(name=broker.WATCH, bind=True, acks_late=False, ignore_result=True, max_retries=0)
 def watch_host(self: Any, row_id: int, schema: int) -> None:
     """Serve a run as the agent on its database's host, until the run is over."""
     watch(row_id, str(self.request.hostname or ""), _refusal(schema))
@@ -42,9 +43,9 @@ def prune() -> None:
 
 
 def _refusal(schema: int) -> str:
-    if schema != sending.SCHEMA:
+    if schema != broker.SCHEMA:
         return (
-            f"The worker runs another version of pgperf than the site (message {schema}, it knows {sending.SCHEMA}): "
+            f"The worker runs another version of pgperf than the site (message {schema}, it knows {broker.SCHEMA}): "
             "restart the workers after an upgrade."
         )
-    return workers.pool_refusal
+    return heartbeat.pool_refusal

@@ -12,9 +12,9 @@ from typing import Any
 from django.db import connection, transaction
 from redis import Redis
 
-from pgperf import runs, sending
+from pgperf.core.records import Definition
 from pgperf.models import BlockResult, Database, Run, Target
-from pgperf.records import Definition
+from pgperf.runs import broker, state
 from soak import small_runs
 from soak.browser import Answer, Browser
 from soak.site import Site, await_true
@@ -112,7 +112,7 @@ def five_deliveries(on: Performer, count: int, draw: random.Random) -> Findings:
         copies = [run.pk for run in batch] * (COPIES - 1)
         draw.shuffle(copies)
         for run_id in copies:
-            sending.send(run_id, "pgperf")
+            broker.send(run_id, "pgperf")
         for run in batch:
             await_end(run, _END_WITHIN_S)
             _demand_once(findings, run)
@@ -128,7 +128,7 @@ def late_deliveries(on: Performer, count: int, draw: random.Random) -> Findings:
     before = {run.pk: _whole(run) for run in ended}
     for run in ended:
         for _ in range(COPIES):
-            sending.send(run.pk, "pgperf")
+            broker.send(run.pk, "pgperf")
         _send_old(run.pk)
     _await_empty_queue(on)
     for run in ended:
@@ -331,7 +331,7 @@ def cancel_lost(on: Performer, count: int, draw: random.Random) -> Findings:
     findings = Findings("until the page answered")
     for _ in range(count):
         with on.site.frozen("worker"):
-            run = runs.claim(on.ask().pk, "nobody")
+            run = state.claim(on.ask().pk, "nobody")
             with connection.cursor() as cursor:
                 cursor.execute(
                     "UPDATE pgperf_run SET heartbeat_at = now() - interval '31 s' WHERE id = %s", [run.pk]
@@ -475,17 +475,17 @@ def _is_diagnosing(run: Run) -> bool:
 
 def _send_old(run_id: int) -> None:
     """The message of a version that is not this one's."""
-    schema, sending.SCHEMA = sending.SCHEMA, 0
+    schema, broker.SCHEMA = broker.SCHEMA, 0
     try:
-        sending.send(run_id, "pgperf")
+        broker.send(run_id, "pgperf")
     finally:
-        sending.SCHEMA = schema
+        broker.SCHEMA = schema
 
 
 def _await_empty_queue(on: Performer) -> None:
     """Every message was fetched and handled: none waits in the broker, none is unacknowledged."""
-    broker = _redis(on)
-    await_true(lambda: not broker.llen("pgperf") and not broker.hlen("unacked"), 30.0)
+    redis = _redis(on)
+    await_true(lambda: not redis.llen("pgperf") and not redis.hlen("unacked"), 30.0)
     time.sleep(0.2)
 
 

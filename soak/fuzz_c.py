@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import get_args
 
 from example.postgres_wheel import installation
-from pgperf import wire
-from pgperf.build import FLAGS, SANITIZERS, SOURCE_DIR
-from pgperf.records import Definition, Route, Variant, Workload
-from pgperf.runner.group import spec
+from pgperf.core import protocol
+from pgperf.core.records import Definition, Route, Variant, Workload
+from pgperf.install.c_client import FLAGS, SANITIZERS, SOURCE_DIR
+from pgperf.runner.client_group import spec
 
 HARNESS = Path(__file__).parent / "fuzz"
 WRAPPED = (
@@ -150,20 +150,24 @@ def conversations() -> Iterator[bytes]:
     plain = Workload("site", "select %s::int, %s", (1, "ä'"), other_sql="select 1")
     bare = Workload("bare", "select 1")
     slices = [
-        wire.Slice(1, 0, 2, 1000, 0, 3),
-        wire.Slice(2, 2_000_000_000, 1, 1000, 5000),
-        wire.Slice(3, 0, 0, 0, 9),
+        protocol.Slice(1, 0, 2, 1000, 0, 3),
+        protocol.Slice(2, 2_000_000_000, 1, 1000, 5000),
+        protocol.Slice(3, 0, 0, 0, 9),
     ]
     for work in (plain, bare):
         for mode in ("simple", "extended", "prepared"):
             for cold in (False, True):
-                yield _said(_spec(work, mode, cold), *slices, wire.Bye())
+                yield _said(_spec(work, mode, cold), *slices, protocol.Bye())
     yield _said(
-        _spec(bare, "simple", False), wire.Query("select 1"), slices[0], wire.Query("select 2"), wire.Bye()
+        _spec(bare, "simple", False),
+        protocol.Query("select 1"),
+        slices[0],
+        protocol.Query("select 2"),
+        protocol.Bye(),
     )
-    yield _said(_spec(bare, "prepared", False), wire.Query(""), wire.Bye())
-    yield _said(_spec(bare, "simple", False)._replace(runner_pid=1), wire.Bye())
-    yield _said(wire.Bye())
+    yield _said(_spec(bare, "prepared", False), protocol.Query(""), protocol.Bye())
+    yield _said(_spec(bare, "simple", False)._replace(runner_pid=1), protocol.Bye())
+    yield _said(protocol.Bye())
     yield from NEAR_MISSES
 
 
@@ -178,15 +182,15 @@ NEAR_MISSES = (
 )
 
 
-def _spec(work: Workload, mode: str, cold: bool) -> wire.Spec:
+def _spec(work: Workload, mode: str, cold: bool) -> protocol.Spec:
     variant = Variant(work.name, "libpq", mode, "tcp", 1, "persistent", "apart")
     route = Route("tcp", "127.0.0.1", 5432, "app", "app", CANARY)
     definition = Definition("fuzz", work, ("libpq",), ("tcp",), (mode,))
     return spec(definition, variant, route, "fuzz", cold, 1)._replace(runner_pid=2)
 
 
-def _said(*messages: wire.Message) -> bytes:
-    return b"".join(map(wire.encode, messages))
+def _said(*messages: protocol.Message) -> bytes:
+    return b"".join(map(protocol.encode, messages))
 
 
 def corpus() -> list[bytes]:
@@ -216,7 +220,7 @@ def write_inputs(inputs: Iterable[bytes], folder: Path) -> list[Path]:
 
 def write_dictionary(path: Path) -> None:
     """Every name of the protocol, and what JSON is made of."""
-    names = {name for kind in (*get_args(wire.Message), wire.Statement) for name in kind._fields} | {
+    names = {name for kind in (*get_args(protocol.Message), protocol.Statement) for name in kind._fields} | {
         "type",
         "literal",
         "numbered",
@@ -308,26 +312,30 @@ def _talk(mode: str) -> bytes:
     work = Workload("site", "select %s::int", (1,), other_sql="select 1")
     spec = _spec(work, mode, cold=True)._replace(runner_pid=0)
     return _said(
-        spec, wire.Slice(1, 0, 2, 0, 0, 3), wire.Slice(2, 1, 0, 0, 0, 2), wire.Query("select 1"), wire.Bye()
+        spec,
+        protocol.Slice(1, 0, 2, 0, 0, 3),
+        protocol.Slice(2, 1, 0, 0, 0, 2),
+        protocol.Query("select 1"),
+        protocol.Bye(),
     )
 
 
 def _ways(call: str, regular: int) -> list[tuple[str, tuple[int, ...]]]:
     """How a call can fail, and the exit codes that may follow. `regular`: the one without any fault."""
     if call == "write":
-        return [("", (wire.EXIT_FAILED,)), ("EPIPE", (wire.EXIT_OK,)), ("EINTR", (regular,))]
+        return [("", (protocol.EXIT_FAILED,)), ("EPIPE", (protocol.EXIT_OK,)), ("EINTR", (regular,))]
     if call == "read":
-        return [("", (wire.EXIT_OK,)), ("EINTR", (regular,))]  # unreadable: the runner is gone
+        return [("", (protocol.EXIT_OK,)), ("EINTR", (regular,))]  # unreadable: the runner is gone
     if call == "calloc":
-        return [("", (wire.EXIT_FAILED, regular))]  # libpq's own: a value it could not keep reads as null
-    return [("", (wire.EXIT_FAILED,))]
+        return [("", (protocol.EXIT_FAILED, regular))]  # libpq's own: a value it could not keep reads as null
+    return [("", (protocol.EXIT_FAILED,))]
 
 
 def _count(program: Path, said: bytes, folder: Path) -> tuple[int, dict[str, int]]:
     """The exit code without a fault, and how often each call was made."""
     calls = folder / "calls"
     exit_code, words = _converse(program, said, CLIENT_CALLS=str(calls))
-    if exit_code not in (wire.EXIT_OK, wire.EXIT_PROTOCOL):
+    if exit_code not in (protocol.EXIT_OK, protocol.EXIT_PROTOCOL):
         raise Unavailable(f"the faulty client ended with {exit_code}: {words[-2000:]}")
     rows = (line.split() for line in calls.read_text().splitlines())
     return exit_code, {name: int(count) for name, count in rows}

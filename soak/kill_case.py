@@ -10,14 +10,14 @@ from typing import Any
 
 from django.db import connection
 
-from pgperf import patience
 from pgperf.models import Database, Run
+from pgperf.runs import db_retry
 from soak import small_runs
 from soak.browser import Browser
 from soak.site import PARTS, Site, await_true, kill_and_await
 from soak.small_runs import await_end, blocks_of, fresh, is_over, look, shown
 
-logging.getLogger(patience.__name__).setLevel(logging.ERROR)  # that the database goes away is the point here
+logging.getLogger(db_retry.__name__).setLevel(logging.ERROR)  # that the database goes away is the point here
 
 TERMINAL_WITHIN_S = 60.0
 _NEXT_WITHIN_S = 60.0

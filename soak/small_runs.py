@@ -5,11 +5,11 @@ from typing import Any
 
 from django.db import connection
 
-from pgperf import runs
-from pgperf.definitions import Overrides
 from pgperf.models import Benchmark, BlockResult, Database, Run
-from pgperf.patience import patiently
-from pgperf.reports.run import TERMINAL, progress_json
+from pgperf.reports.run_json import TERMINAL, progress_json
+from pgperf.runs import state
+from pgperf.runs.db_retry import patiently
+from pgperf.runs.definitions import Overrides
 from soak.site import Site, await_true
 
 BLOCKS, ROUNDS, SLICE_MS = 3, 3, 10
@@ -32,7 +32,7 @@ def ask(benchmark: Benchmark, database: Database, **overrides: Any) -> Run:
     """Ask for a run in this process; the message goes to the broker."""
     token = uuid.uuid4().hex
     wish = Overrides(**{"quick": True, "blocks": BLOCKS, "rounds": ROUNDS, "slice_ms": SLICE_MS, **overrides})
-    return look(lambda: runs.request(benchmark, database, wish, token=token))
+    return look(lambda: state.request(benchmark, database, wish, token=token))
 
 
 def smallest(benchmark: Benchmark, database: Database) -> Run:

@@ -13,8 +13,8 @@ from django.db import connection
 
 from example.stack import web
 from example.stack.part import Part
-from pgperf.build import build
-from pgperf.records import Route
+from pgperf.core.records import Route
+from pgperf.install.c_client import build
 
 # Property tests draw the same examples every time, and a busy machine fails none of them.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)

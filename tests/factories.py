@@ -8,8 +8,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from pgperf import packing, store
-from pgperf.layers import LAYERS
+from pgperf.core.layers import LAYERS
+from pgperf.core.records import SliceRecord, Variant, VariantBlock
 from pgperf.models import (
     Benchmark,
     BlockResult,
@@ -21,7 +21,7 @@ from pgperf.models import (
     Worker,
     Workload,
 )
-from pgperf.records import SliceRecord, Variant, VariantBlock
+from pgperf.runs import block_codec, store
 
 ROUTES = ("socket", "tcp", "pgbouncer")
 LAYER_NAMES = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
@@ -263,7 +263,7 @@ def make_blocks(run: Run, blocks: int = 2, rounds: int = 3, routes: tuple[str, .
     BlockResult.objects.bulk_create(
         BlockResult(
             run=run, attempt=1, variant=block.variant.label, cohort=0, block=block.block,
-            packed=packing.pack_block(block, plain=store.finite), histogram=block.histogram,
+            packed=block_codec.pack_block(block, plain=store.finite), histogram=block.histogram,
         )
         for block in made
     )  # fmt: skip

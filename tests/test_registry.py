@@ -3,7 +3,7 @@
 import pytest
 
 from pgperf import registry
-from pgperf.exceptions import InvalidDefinition
+from pgperf.core.exceptions import InvalidDefinition
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 from celery import current_app
 
-from pgperf import runs, sending, tasks, workers
-from pgperf.exceptions import FenceLost, RunConflict
+from pgperf import tasks
+from pgperf.core.exceptions import FenceLost, RunConflict
 from pgperf.models import Run
+from pgperf.runs import broker, state
+from pgperf.worker import heartbeat
 from tests.factories import make_run
 
 Status = Run.Status
@@ -25,14 +27,14 @@ def queued() -> Run:
     return make_run(Status.QUEUED, queue="pgperf", busy_key=None)
 
 
-def deliver(run: Run, schema: int = sending.SCHEMA) -> Run:
+def deliver(run: Run, schema: int = broker.SCHEMA) -> Run:
     tasks.run_benchmark(run.pk, schema)
     run.refresh_from_db()
     return run
 
 
 def test_it_is_registered_as_the_message_names_it() -> None:
-    task = current_app.tasks[sending.TASK]
+    task = current_app.tasks[broker.TASK]
     assert (task.acks_late, task.ignore_result, task.max_retries) == (False, True, 0)
 
 
@@ -46,9 +48,9 @@ def test_a_message_that_comes_five_times_performs_once(monkeypatch: pytest.Monke
     performed: list[int] = []
 
     def claim_and_end(run_id: int, worker: str) -> None:
-        run = runs.claim(run_id, worker)
+        run = state.claim(run_id, worker)
         performed.append(run.attempt)
-        runs.finish(run)
+        state.finish(run)
 
     monkeypatch.setattr(tasks, "perform", claim_and_end)
     run = queued()
@@ -78,7 +80,7 @@ def test_a_late_message_of_another_version_changes_nothing(performed: list[Any])
 
 
 def test_a_pool_of_green_threads(performed: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "pool_refusal", workers.refusal_of("celery.concurrency.gevent"))
+    monkeypatch.setattr(heartbeat, "pool_refusal", heartbeat.refusal_of("celery.concurrency.gevent"))
     run = deliver(queued())
     assert performed == []
     assert (run.status, "--pool prefork" in run.error) == (Status.FAILED, True)

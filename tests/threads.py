@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import connection
 
-from pgperf.exceptions import RunConflict
+from pgperf.core.exceptions import RunConflict
 
 
 def at_once(count: int, act: Callable[[], Any]) -> list[Any]:

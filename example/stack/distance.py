@@ -14,7 +14,7 @@ DISTANCES = {"distance_05ms": 0.5, "distance_45ms": 45.0}
 
 def part(place: Place, state: State, name: str) -> Part:
     port = state.ports[name]
-    options = f"-m pgperf.distance --to 127.0.0.1:{state.ports['postgres']} --rtt-ms {DISTANCES[name]} --port {port}"
+    options = f"-m pgperf.delay.relay --to 127.0.0.1:{state.ports['postgres']} --rtt-ms {DISTANCES[name]} --port {port}"
     return Part(
         name=f"distance of {DISTANCES[name]:g} ms",
         argv=[sys.executable, *options.split()],

@@ -18,7 +18,7 @@ from example.stack.part import Part
 from example.stack.place import Place
 from example.stack.process import guarded
 from example.stack.state import State
-from pgperf.rails import LIMITS, READ_ONLY
+from pgperf.access.guardrails import LIMITS, READ_ONLY
 
 SUPERUSER = "postgres"
 ROLE = DATABASE = "pgperf"

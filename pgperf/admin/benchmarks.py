@@ -13,12 +13,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from pgperf import copies
 from pgperf.admin import audit, pages
 from pgperf.admin.forms import BenchmarkForm
-from pgperf.admin.start import start_view
+from pgperf.admin.start_run import start_view
 from pgperf.admin.transfer import DefinitionAdmin
 from pgperf.models import Benchmark, Database
+from pgperf.runs.clone import clone
 from pgperf.transfer.resources import BenchmarkResource
 
 
@@ -46,12 +46,12 @@ class BenchmarkAdmin(DefinitionAdmin):
         run = path(
             "<int:benchmark_id>/run/", self.admin_site.admin_view(self.run_view), name="pgperf_benchmark_run"
         )
-        clone = path(
+        clone_url = path(
             "<int:benchmark_id>/clone/",
             self.admin_site.admin_view(self.clone_view),
             name="pgperf_benchmark_clone",
         )
-        return [run, clone, *super().get_urls()]
+        return [run, clone_url, *super().get_urls()]
 
     def has_start_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("pgperf.start_run") and self.has_view_permission(request)
@@ -80,7 +80,7 @@ class BenchmarkAdmin(DefinitionAdmin):
         self.message_user(request, gettext("Cloned: %s.") % ", ".join(made), messages.SUCCESS)
 
     def _clone(self, request: HttpRequest, benchmark: Benchmark) -> Benchmark:
-        copy = copies.clone(benchmark)
+        copy = clone(benchmark)
         audit.added(self, request, copy, f"Cloned from {benchmark.name}.")
         return copy
 

@@ -8,10 +8,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext
 
 from pgperf.admin import pages
-from pgperf.exceptions import PgperfError
+from pgperf.core.exceptions import PgperfError
 from pgperf.models import Run
-from pgperf.reports.compare import Compared, compared
-from pgperf.reports.run import TERMINAL
+from pgperf.reports.run_comparison import Compared, compared
+from pgperf.reports.run_json import TERMINAL
 
 _CHOICES = 20
 #: All that a list of runs needs to name one.

@@ -11,13 +11,14 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from pgperf import confirming, rights
+from pgperf.access import permissions
 from pgperf.admin import audit, pages
-from pgperf.exceptions import InvalidDefinition, PgperfError
+from pgperf.core.exceptions import InvalidDefinition, PgperfError
 from pgperf.models import Database, Run, VariantResult
 from pgperf.reports.confirmation import preview
-from pgperf.reports.names import label_text
-from pgperf.reports.run import live_workers, worker_command
+from pgperf.reports.labels import label_text
+from pgperf.reports.run_json import live_workers, worker_command
+from pgperf.runs import confirmation
 
 
 class ConfirmForm(forms.Form):
@@ -45,13 +46,13 @@ def confirm_view(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> Http
 
     403 without `pgperf.start_run`; back to the run, with the reason, for a verdict that cannot be tested.
     """
-    if not request.user.has_perm(rights.START):
+    if not request.user.has_perm(permissions.START):
         raise PermissionDenied
     if request.method not in ("GET", "HEAD", "POST"):
         return HttpResponseNotAllowed(["GET", "POST"])
     data = request.POST if request.method == "POST" else request.GET
     try:
-        row = confirming.find(run, data.get("variant", ""))
+        row = confirmation.find(run, data.get("variant", ""))
     except InvalidDefinition as error:
         page.message_user(request, str(error), messages.ERROR)
         return HttpResponseRedirect(pages.url(page, "pgperf_run_change", run.pk))
@@ -81,7 +82,7 @@ def _request(
         audit.added(page, request, run, text)
 
     try:
-        return confirming.request(
+        return confirmation.request(
             row, user=request.user, token=asked["token"], confirmed=asked["confirm_name"], note=log
         )
     except PgperfError as error:

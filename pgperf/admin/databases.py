@@ -8,7 +8,7 @@ from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from pgperf import rights
+from pgperf.access import permissions
 from pgperf.admin import audit
 from pgperf.admin.transfer import DefinitionAdmin
 from pgperf.models import Database, Target
@@ -44,13 +44,17 @@ class DatabaseAdmin(DefinitionAdmin):
     # Saying where a database is says where a password goes: that takes a permission of its own.
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return super().has_add_permission(request) and request.user.has_perm(rights.MANAGE_TARGETS)
+        return super().has_add_permission(request) and request.user.has_perm(permissions.MANAGE_TARGETS)
 
     def has_change_permission(self, request: HttpRequest, obj: Database | None = None) -> bool:
-        return super().has_change_permission(request, obj) and request.user.has_perm(rights.MANAGE_TARGETS)
+        return super().has_change_permission(request, obj) and request.user.has_perm(
+            permissions.MANAGE_TARGETS
+        )
 
     def has_delete_permission(self, request: HttpRequest, obj: Database | None = None) -> bool:
-        return super().has_delete_permission(request, obj) and request.user.has_perm(rights.MANAGE_TARGETS)
+        return super().has_delete_permission(request, obj) and request.user.has_perm(
+            permissions.MANAGE_TARGETS
+        )
 
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False

@@ -8,19 +8,19 @@ from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpRespons
 from django.http.response import HttpResponseBase
 
 from pgperf.models import Run
-from pgperf.reports import export, sheets
-from pgperf.reports.raw import slices_csv
+from pgperf.reports import csv_results, csv_tables
+from pgperf.reports.raw_slices import slices_csv
 
 RAW = "slices.csv"
 #: File name's end -> what makes it and its content type.
 TABLES: dict[str, tuple[Callable[..., str | bytes], str]] = {
-    "variants.csv": (export.variants_csv, export.CSV_TYPE),
-    "variants.xlsx": (export.variants_xlsx, export.XLSX_TYPE),
-    "comparisons.csv": (export.comparisons_csv, export.CSV_TYPE),
-    "comparisons.xlsx": (export.comparisons_xlsx, export.XLSX_TYPE),
-    "scaling.csv": (sheets.scaling_csv, export.CSV_TYPE),
-    "timeline.csv": (sheets.timeline_csv, export.CSV_TYPE),
-    "top.csv": (sheets.top_csv, export.CSV_TYPE),
+    "variants.csv": (csv_results.variants_csv, csv_results.CSV_TYPE),
+    "variants.xlsx": (csv_results.variants_xlsx, csv_results.XLSX_TYPE),
+    "comparisons.csv": (csv_results.comparisons_csv, csv_results.CSV_TYPE),
+    "comparisons.xlsx": (csv_results.comparisons_xlsx, csv_results.XLSX_TYPE),
+    "scaling.csv": (csv_tables.scaling_csv, csv_results.CSV_TYPE),
+    "timeline.csv": (csv_tables.timeline_csv, csv_results.CSV_TYPE),
+    "top.csv": (csv_tables.top_csv, csv_results.CSV_TYPE),
 }
 
 
@@ -36,7 +36,7 @@ def download(request: HttpRequest, name: str, run: Run) -> HttpResponseBase:
     if name == RAW:
         lines = slices_csv(run)
         pieces = _awaited(lines) if isinstance(request, ASGIRequest) else lines
-        return StreamingHttpResponse(pieces, content_type=export.CSV_TYPE, headers=_saved_as(name, stem))
+        return StreamingHttpResponse(pieces, content_type=csv_results.CSV_TYPE, headers=_saved_as(name, stem))
     if name not in TABLES:
         raise Http404
     return tables(name, stem, [run])

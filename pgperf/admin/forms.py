@@ -8,10 +8,10 @@ from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from django.utils.translation import gettext_lazy as _
 
-from pgperf import validators
-from pgperf.layers import LAYERS
+from pgperf.core.layers import LAYERS
+from pgperf.core.records import MODES
+from pgperf.db import validators
 from pgperf.models import Benchmark
-from pgperf.records import MODES
 
 
 class WordsField(forms.CharField):

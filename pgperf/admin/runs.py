@@ -23,18 +23,18 @@ from django.utils.timezone import template_localtime  # type: ignore[attr-define
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from pgperf import runs
 from pgperf.admin import audit, compare, downloads, pages
+from pgperf.admin.access import Guarded
 from pgperf.admin.confirm import confirm_view
-from pgperf.admin.guard import Guarded
-from pgperf.admin.keeping import Keeping
-from pgperf.exceptions import PgperfError
+from pgperf.admin.run_notes import Keeping
+from pgperf.core.exceptions import PgperfError
 from pgperf.models import Run
-from pgperf.reports import figures
-from pgperf.reports.names import label_text
-from pgperf.reports.result import result
-from pgperf.reports.run import live_workers, progress_json, worker_command
+from pgperf.reports import number_format
+from pgperf.reports.labels import label_text
+from pgperf.reports.run_json import live_workers, progress_json, worker_command
+from pgperf.reports.run_page import result
 from pgperf.reports.verdicts import intervention_title
+from pgperf.runs import state as run_state
 
 
 class Runs(ChangeList):
@@ -76,7 +76,9 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
 
     def has_delete_permission(self, request: HttpRequest, obj: Run | None = None) -> bool:
         """A run under way is cancelled first."""
-        return super().has_delete_permission(request, obj) and (obj is None or obj.status not in runs.ACTIVE)
+        return super().has_delete_permission(request, obj) and (
+            obj is None or obj.status not in run_state.ACTIVE
+        )
 
     def has_export_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("pgperf.export_run") and self.has_view_permission(request)
@@ -87,7 +89,7 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
     # Pages
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
-        return runs.with_effective_status(super().get_queryset(request))
+        return run_state.with_effective_status(super().get_queryset(request))
 
     def change_view(
         self,
@@ -119,7 +121,7 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
         if not self.has_cancel_permission(request):
             raise PermissionDenied
         try:
-            runs.request_cancel(run)
+            run_state.request_cancel(run)
         except PgperfError as error:
             self.message_user(request, str(error), messages.ERROR)
         else:
@@ -186,7 +188,7 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
     def duration(self, run: Run) -> str:
         if not (run.started_at and run.finished_at):
             return "–"
-        return figures.seconds((run.finished_at - run.started_at).total_seconds())
+        return number_format.seconds((run.finished_at - run.started_at).total_seconds())
 
     @admin.action(description=_("Compare two runs"), permissions=["view"])
     def compare_two(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:

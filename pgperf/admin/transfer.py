@@ -22,10 +22,10 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from pgperf import rights
+from pgperf.access import permissions
 from pgperf.admin import audit, pages
-from pgperf.admin.guard import Guarded
-from pgperf.exceptions import TransferError
+from pgperf.admin.access import Guarded
+from pgperf.core.exceptions import TransferError
 from pgperf.transfer import files
 from pgperf.transfer.importing import Outcome, Problem, bring_in
 from pgperf.transfer.resources import DefinitionResource
@@ -87,7 +87,7 @@ class FormRights:
         return {str(name) for name in self.page.get_readonly_fields(self.request, row)}
 
     def seen(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        return rights.visible(rows, self.request.user)
+        return permissions.visible(rows, self.request.user)
 
 
 class DefinitionAdmin(pages.Styled, Guarded):

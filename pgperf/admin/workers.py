@@ -8,12 +8,12 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext_lazy as _
 
-from pgperf import runs, sending
-from pgperf.admin.guard import Guarded
+from pgperf.admin.access import Guarded
 from pgperf.admin.pages import Styled
-from pgperf.layers import LAYERS
+from pgperf.core.layers import LAYERS
 from pgperf.models import Worker
-from pgperf.reports.run import live_workers, worker_command
+from pgperf.reports.run_json import live_workers, worker_command
+from pgperf.runs import broker, state
 
 
 class WorkerAdmin(Styled, Guarded):
@@ -37,7 +37,7 @@ class WorkerAdmin(Styled, Guarded):
         return super().changelist_view(request, {**(extra_context or {}), **hint})  # type: ignore[return-value]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Worker]:
-        alive = When(pk__in=[worker.pk for worker in (*live_workers(), *runs.live_agents())], then=True)
+        alive = When(pk__in=[worker.pk for worker in (*live_workers(), *state.live_agents())], then=True)
         return (
             super()
             .get_queryset(request)
@@ -50,7 +50,7 @@ class WorkerAdmin(Styled, Guarded):
 
     @admin.display(description=_("can run"))
     def can_run(self, worker: Worker) -> str:
-        if worker.queue.startswith(sending.agent_queue("")):
+        if worker.queue.startswith(broker.agent_queue("")):
             return str(_("nothing: it is the agent of a database's host"))
         return ", ".join(_titles(name for name, reason in worker.layers.items() if not reason)) or "–"
 

@@ -5,9 +5,9 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from pgperf import discovery, queries
 from pgperf.admin.forms import JSONField, WordsField
 from pgperf.models import Workload
+from pgperf.workloads import discovery, queries
 
 _NONE = [("", "---------")]
 

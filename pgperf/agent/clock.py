@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import router
 
-from pgperf.clock import Now
+from pgperf.db.now import Now
 from pgperf.models import Sampling
-from pgperf.runner.clocks import Offset, Ping
+from pgperf.runner.remote.clock_offset import Offset, Ping
 
 #: It asks so often; and then, for a second, until an answer was this quick: on a busy machine few are.
 _QUESTIONS, _LONGEST_S = 12, 1.0

@@ -10,14 +10,14 @@ from typing import Any
 
 from django.db import Error
 
-from pgperf import runs, sending
 from pgperf.agent import clock, rows
-from pgperf.exceptions import AgentFailed, BrokerUnreachable
+from pgperf.core.exceptions import AgentFailed, BrokerUnreachable
 from pgperf.models import Run
-from pgperf.patience import renew
-from pgperf.runner.clocks import Offset
-from pgperf.runner.readings import Readings
-from pgperf.runner.remote import Address, Order, Pooler, Process, Seen
+from pgperf.runner.remote.clock_offset import Offset
+from pgperf.runner.remote.counters import Readings
+from pgperf.runner.remote.server import Address, Order, Pooler, Process, Seen
+from pgperf.runs import broker, state
+from pgperf.runs.db_retry import renew
 
 logger = logging.getLogger(__name__)
 
@@ -65,11 +65,11 @@ class Owner:
     def _ask(self) -> None:
         if not self._name:
             raise AgentFailed("the server is on another host, and its database names no agent (field agent)")
-        queue = sending.agent_queue(self._name)
-        if not runs.live_agents(self._name).exists():
+        queue = broker.agent_queue(self._name)
+        if not state.live_agents(self._name).exists():
             raise AgentFailed(f"no agent {self._name} is there: start a worker on queue {queue} on that host")
         self._row_id = rows.open_for(self._run, queue)
-        sending.send_watch(self._row_id, queue)
+        broker.send_watch(self._row_id, queue)
 
     def _watch(self, order: Order) -> None:
         self._clocks = None

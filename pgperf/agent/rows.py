@@ -10,9 +10,9 @@ from typing import Any
 from django.db import router
 from django.db.models import F, Q, QuerySet
 
-from pgperf import runs
-from pgperf.exceptions import AgentFailed
+from pgperf.core.exceptions import AgentFailed
 from pgperf.models import Run, Sampling
+from pgperf.runs import state
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def taken_by(row_id: int) -> str:
 def _live() -> QuerySet[Sampling]:
     """Rows whose attempt is running and was heard of lately."""
     running = Q(run__status=Run.Status.RUNNING, run__attempt=F("attempt"))
-    return _rows().filter(running, run__heartbeat_at__gte=runs.heard_since())
+    return _rows().filter(running, run__heartbeat_at__gte=state.heard_since())
 
 
 def _rows() -> QuerySet[Sampling]:

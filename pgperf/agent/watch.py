@@ -12,13 +12,14 @@ from typing import Any
 
 from pgperf.agent import clock, rows
 from pgperf.conf import get_settings
-from pgperf.patience import patiently
-from pgperf.runner import poolers, sampling, top
-from pgperf.runner.host import Host
-from pgperf.runner.readings import run_of
-from pgperf.runner.remote import Address, Order, Pooler
-from pgperf.runner.sampling import Sampler
-from pgperf.runner.sessions import Sessions
+from pgperf.runner.cpu import top
+from pgperf.runner.cpu.host import Host
+from pgperf.runner.processes import pooler_process
+from pgperf.runner.processes.backends import Sessions
+from pgperf.runner.remote.counters import run_of
+from pgperf.runner.remote.sampler import Sampler, meters
+from pgperf.runner.remote.server import Address, Order, Pooler
+from pgperf.runs.db_retry import patiently
 
 logger = logging.getLogger(__name__)
 
@@ -75,10 +76,10 @@ class _Watch:
         there = _poolers(order, sessions)
         backends = {*order.backends, *(pid for pooler in there.values() for pid in pooler.backends)}
         pooler_pids = {pooler.pid for pooler in there.values()}
-        meters = sampling.meters(sessions, backends, pooler_pids)
-        self._sampler, self._began_s = Sampler(meters), time.monotonic()
+        chosen = meters(sessions, backends, pooler_pids)
+        self._sampler, self._began_s = Sampler(chosen), time.monotonic()
         self._sampler.start()
-        here = {name for meter in meters for name in meter.names}
+        here = {name for meter in chosen for name in meter.names}
         self._pids = [pid for pid in (*backends, *pooler_pids) if run_of(pid) in here]
         return {
             "missing": [pid for pid in order.backends if run_of(pid) not in here],
@@ -115,6 +116,6 @@ class _Watch:
 
 def _poolers(order: Order, sessions: Sessions) -> dict[Address, Pooler]:
     """Of the addresses of poolers those that are this host's, with who listens there and what it is connected to."""
-    own = [(host, port) for host, port in order.poolers if poolers.is_own(host, from_elsewhere=True)]
-    found = {(host, port): poolers.process(port) for host, port in own}
+    own = [(host, port) for host, port in order.poolers if pooler_process.is_own(host, from_elsewhere=True)]
+    found = {(host, port): pooler_process.process(port) for host, port in own}
     return {address: Pooler(pid, sessions.from_process(pid)) for address, pid in found.items() if pid}

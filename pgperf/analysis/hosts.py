@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pgperf.analysis.residence import ROLES, Known
+from pgperf.analysis.time_breakdown import ROLES, Known
 
 Row = Mapping[str, Any]
 

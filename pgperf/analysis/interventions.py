@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pgperf.analysis.residence import ROLES, Residence
-from pgperf.far import apart
+from pgperf.analysis.time_breakdown import ROLES, Residence
+from pgperf.core.delayed_routes import apart
 
 Row = Mapping[str, Any]
 

@@ -12,11 +12,11 @@ Each interval keeps its width and moves with its centre. Ratios are fitted in th
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pgperf.analysis.contrasts import Comparison, Contrast, Measurements
 from pgperf.analysis.outcome import CONFIDENCE
-from pgperf.analysis.pairs import Estimate
+from pgperf.analysis.paired_comparisons import Comparison, Contrast, Measurements
+from pgperf.analysis.paired_statistics import Estimate
 from pgperf.analysis.samples import interval
-from pgperf.records import Variant
+from pgperf.core.records import Variant
 
 Differences = list[list[float]]
 

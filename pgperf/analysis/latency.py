@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from hdrh.histogram import HdrHistogram
 
-from pgperf.records import VariantBlock
+from pgperf.core.records import VariantBlock
 
 LOWEST_NS = 1
 HIGHEST_NS = 3_600_000_000_000

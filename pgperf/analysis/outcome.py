@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pgperf.analysis.pairs import Estimate
+from pgperf.analysis.paired_statistics import Estimate
 
 DIFFERS, EQUIVALENT, INCONCLUSIVE = "differs", "equivalent", "inconclusive"
 #: ±1 %, the same in both directions on the log scale: ratios from 1/1.01 to 1.01.

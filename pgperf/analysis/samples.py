@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pgperf.analysis import student
-from pgperf.analysis.pairs import (
+from pgperf.analysis import student_t
+from pgperf.analysis.paired_statistics import (
     Estimate,
     hodges_lehmann,
     interpolated_rank_interval,
@@ -64,7 +64,7 @@ def standard_error(values: np.ndarray) -> float:
 def _student_interval(values: np.ndarray, confidence: float) -> Estimate:
     n = len(values)
     centre = hodges_lehmann(values)
-    reach = student.quantile(confidence, n - 1) * standard_error(values)
+    reach = student_t.quantile(confidence, n - 1) * standard_error(values)
     return Estimate(centre, centre - reach, centre + reach, n, confidence)
 
 

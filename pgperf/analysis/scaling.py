@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pgperf.analysis.contrasts import Measurements, ops_per_s
 from pgperf.analysis.outcome import CONFIDENCE
+from pgperf.analysis.paired_comparisons import Measurements, ops_per_s
 from pgperf.analysis.samples import interval
-from pgperf.records import Variant
+from pgperf.core.records import Variant
 
 Row = Mapping[str, Any]
 

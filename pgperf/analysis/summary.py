@@ -6,14 +6,23 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from pgperf.analysis import books, cpu, diagnosis, latency, laws, scaling, top, verdict
-from pgperf.analysis.compare import levels
-from pgperf.analysis.contrasts import Comparison, Measurements, ops_per_s
+from pgperf.analysis import (
+    consistency_checks,
+    cpu_accounting,
+    cpu_per_operation,
+    diagnosis,
+    latency,
+    scaling,
+    top,
+    verdict,
+)
 from pgperf.analysis.ladder import climbs, ladders
 from pgperf.analysis.outcome import CONFIDENCE, Outcome, judge
+from pgperf.analysis.paired_comparisons import Comparison, Measurements, ops_per_s
+from pgperf.analysis.run_comparison import levels
 from pgperf.analysis.samples import interval
 from pgperf.analysis.timeline import timeline
-from pgperf.records import Definition, Variant, VariantBlock
+from pgperf.core.records import Definition, Variant, VariantBlock
 
 ANALYSIS_VERSION = 4
 COLD_PHASES = (
@@ -148,7 +157,7 @@ def _variant_row(
     own = [block for block in blocks if block.variant == variant]
     asked = {"diagnosis": diagnosis.diagnosis(own, read), "top": top.top(own)}
     row = _measured_row(measurements, variant, own) | asked
-    return {**row, "verdict": verdict.judge(row, laws.checks(own, row))}
+    return {**row, "verdict": verdict.judge(row, consistency_checks.checks(own, row))}
 
 
 def _measured_row(
@@ -166,8 +175,8 @@ def _measured_row(
         **_speed(measurements, variant, rows / ops if ops else 0.0),
         "latency_us": latency.summary_us(own),
         "cold_us": _cold_us(own),
-        "cpu_us_per_op": cpu.per_op_us(own),
-        "books": books.books(own),
+        "cpu_us_per_op": cpu_per_operation.per_op_us(own),
+        "books": cpu_accounting.books(own),
     }
 
 

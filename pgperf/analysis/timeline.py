@@ -5,8 +5,8 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from pgperf.analysis.books import SHARES, Account
-from pgperf.records import SliceRecord, VariantBlock
+from pgperf.analysis.cpu_accounting import SHARES, Account
+from pgperf.core.records import SliceRecord, VariantBlock
 
 #: So many points, and one more for each block at most: longer runs have several slices in one.
 POINTS = 200

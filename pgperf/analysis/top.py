@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from pgperf.records import VariantBlock
+from pgperf.core.records import VariantBlock
 
 
 def top(blocks: Iterable[VariantBlock]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from pgperf.analysis import interventions
 from pgperf.analysis.hosts import Host, Side, hosts, sides
-from pgperf.analysis.residence import ROLES, WAITS, Residence
+from pgperf.analysis.time_breakdown import ROLES, WAITS, Residence
 
 #: Word -> what it says.
 WORDS = {

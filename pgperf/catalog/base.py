@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pgperf.records import Workload
+from pgperf.core.records import Workload
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from pgperf.catalog.base import CatalogBenchmark
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
-from pgperf.layers import LAYERS
+from pgperf.core.layers import LAYERS
 
 LAYERS_AND_MODES = CatalogBenchmark(
     name="layers-and-modes",

@@ -1,7 +1,7 @@
 """`orm-overhead`: what each layer adds to fetching one row by a unique column."""
 
 from pgperf.catalog.base import CatalogBenchmark
-from pgperf.records import Workload
+from pgperf.core.records import Workload
 
 # What Django sends for the two callables of pgperf.catalog.orm; a test holds them equal.
 _FETCH = 'SELECT "pgperf"."site"."id", "pgperf"."site"."domain", "pgperf"."site"."name" FROM "pgperf"."site"'

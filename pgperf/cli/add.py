@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import OutputWrapper
 from django.db import connections, router, transaction
 
-from pgperf.exceptions import InvalidDefinition
+from pgperf.core.exceptions import InvalidDefinition
 from pgperf.models import Database, Target
 
 

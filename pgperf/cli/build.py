@@ -5,9 +5,9 @@ from typing import Any
 
 from django.core.management.base import OutputWrapper
 
-from pgperf.build import build
 from pgperf.conf import Settings, get_settings
-from pgperf.drivers import build_drivers
+from pgperf.install.c_client import build
+from pgperf.install.drivers import build_drivers
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from pgperf.analysis.compare import OVER, TIME, Change
+from pgperf.analysis.run_comparison import OVER, TIME, Change
 from pgperf.cli.export import find
-from pgperf.cli.text import interval, number, signed, table, times
-from pgperf.reports.compare import Compared, compare_json, compared
+from pgperf.cli.text_table import interval, number, signed, table, times
+from pgperf.reports.run_comparison import Compared, compare_json, compared
 
 _MEASURES = {OVER: "Times its own run's base", TIME: "µs per operation"}
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from pgperf import confirming
 from pgperf.analysis.verdict import WORDS
 from pgperf.cli.export import find
 from pgperf.cli.run import carry_out, typed_name
 from pgperf.models import Run, VariantResult
+from pgperf.runs import confirmation
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def run(options: dict[str, Any], out: OutputWrapper, err: OutputWrapper) -> None
     """Run the test, print it and what became of the verdict. Succeeds if the run is done, whatever it says."""
     row = _chosen(find(options["run"]), options["variant"])
     database = row.run.database
-    asked = confirming.request(
+    asked = confirmation.request(
         row,
         foreground=not options["queue"],
         confirmed=typed_name(database, options["confirm"], err) if database else "",
@@ -40,8 +40,8 @@ def run(options: dict[str, Any], out: OutputWrapper, err: OutputWrapper) -> None
 
 def _chosen(tested: Run, label: str) -> VariantResult:
     if label:
-        return confirming.find(tested, label)
-    there = confirming.open_verdicts(tested)
+        return confirmation.find(tested, label)
+    there = confirmation.open_verdicts(tested)
     if len(there) == 1:
         return there[0]
     if not there:

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from pgperf.distance import HOST, Distance
-from pgperf.exceptions import ClientFailed
+from pgperf.core.exceptions import ClientFailed
+from pgperf.delay.relay import HOST, Distance
 from pgperf.models import Database, Target
 
 

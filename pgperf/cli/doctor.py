@@ -10,14 +10,16 @@ from django.core.management.base import CommandError, OutputWrapper
 from django.db import DatabaseError, connections, router
 from django.db.migrations.executor import MigrationExecutor
 
-from pgperf import credentials, fixtures, layers, rails, reader, runs, sending
+from pgperf.access import credentials, fixtures, guardrails, readonly_role
 from pgperf.conf import get_settings
-from pgperf.exceptions import PgperfError
+from pgperf.core import layers
+from pgperf.core.exceptions import PgperfError
+from pgperf.core.records import Route
 from pgperf.models import Benchmark, Database, Run
-from pgperf.records import Route
-from pgperf.reports.run import live_workers, worker_command
-from pgperf.runner import idle
-from pgperf.runner.monitor import Monitor
+from pgperf.reports.run_json import live_workers, worker_command
+from pgperf.runner.cpu import idle
+from pgperf.runner.server.control_connection import Monitor
+from pgperf.runs import broker, state
 
 _AWAKE_HINT = (
     f'let the worker\'s user write {idle.DEVICE} (udev: GROUP, MODE="0660"); without it results scatter more'
@@ -104,7 +106,7 @@ def machine() -> Iterator[Finding]:
 def celery() -> Iterator[Finding]:
     """The broker, and the workers of our queue."""
     try:
-        sending.ping()
+        broker.ping()
     except PgperfError as error:
         yield Finding(
             "problem", "broker", str(error), "CELERY_BROKER_URL of the settings, and the broker itself"
@@ -161,8 +163,8 @@ def _database(database: Database) -> Iterator[Finding]:
 def _agent(database: Database) -> Finding:
     """Is somebody there to read the server's host?"""
     subject = f"{database} · agent {database.agent}"
-    found = runs.live_agents(database.agent).first()
-    queue = sending.agent_queue(database.agent)
+    found = state.live_agents(database.agent).first()
+    queue = broker.agent_queue(database.agent)
     if found:
         return Finding("ok", subject, f"{found.hostname}, queue {queue}")
     command = f"on the database's host: {worker_command(queue)}"
@@ -205,12 +207,12 @@ def _login(database: Database, route: Route) -> Iterator[Finding]:
     """Can the login write? Then the SQL for one that cannot, which some runs demand."""
     subject = f"{database} · login"
     try:
-        access = rails.examine(route)
+        access = guardrails.examine(route)
         if not access.can_write:
             yield Finding("ok", subject, f"{access.role} cannot write")
             return
         text = f"{access.role}: this role can write ({'; '.join(access.powers)})"
-        hint = reader.script(route).replace("\n", "\n         ")
+        hint = readonly_role.script(route).replace("\n", "\n         ")
         yield Finding("note", subject, f"{text}; SQL of one's own and poolers need one that cannot", hint)
     except PgperfError as error:
         yield Finding("problem", subject, str(error))

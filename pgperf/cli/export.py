@@ -9,10 +9,10 @@ from django.core.management.base import CommandError, OutputWrapper
 
 from pgperf.cli.markdown import markdown
 from pgperf.models import Run
-from pgperf.reports.export import comparisons_csv, variants_csv
-from pgperf.reports.raw import slices_csv
-from pgperf.reports.run import run_json
-from pgperf.reports.sheets import scaling_csv, timeline_csv, top_csv
+from pgperf.reports.csv_results import comparisons_csv, variants_csv
+from pgperf.reports.csv_tables import scaling_csv, timeline_csv, top_csv
+from pgperf.reports.raw_slices import slices_csv
+from pgperf.reports.run_json import run_json
 
 #: What `--table` can name -> what makes its CSV.
 TABLES: dict[str, Callable[[Run], str]] = {

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from pgperf.analysis.spent import PARTS
+from pgperf.analysis.scheduler_states import PARTS
 from pgperf.cli.result import broken, certain, evidence
-from pgperf.cli.text import UNKNOWN, interval, number, signed, times
-from pgperf.layers import LAYERS
+from pgperf.cli.text_table import UNKNOWN, interval, number, signed, times
+from pgperf.core.layers import LAYERS
 
 Row = dict[str, Any]
 

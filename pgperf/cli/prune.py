@@ -6,11 +6,12 @@ from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from pgperf import credentials, fixtures, retention
+from pgperf.access import credentials, fixtures
 from pgperf.conf import get_settings
-from pgperf.exceptions import PgperfError
+from pgperf.core.exceptions import PgperfError
+from pgperf.core.records import Route, most_direct
 from pgperf.models import Database, Run
-from pgperf.records import Route, most_direct
+from pgperf.runs import retention
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -2,11 +2,12 @@
 
 from django.core.management.base import OutputWrapper
 
-from pgperf import perform, runs
-from pgperf.cli.text import names
+from pgperf.cli.text_table import names
+from pgperf.runs import state
+from pgperf.worker import execution
 
 
 def run(out: OutputWrapper) -> None:
-    found = runs.reconcile()
-    summarised = perform.summarise_lost_runs()
+    found = state.reconcile()
+    summarised = execution.summarise_lost_runs()
     out.write(f"Lost: {names(found.lost)}. Sent: {names(found.sent)}. Summarised: {names(summarised)}.")

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pgperf.analysis.verdict import WORDS
-from pgperf.cli.text import UNKNOWN, interval, number, signed, table, times
-from pgperf.layers import LAYERS
-from pgperf.records import crowds_apart
+from pgperf.cli.text_table import UNKNOWN, interval, number, signed, table, times
+from pgperf.core.layers import LAYERS
+from pgperf.core.records import crowds_apart
 
 Row = dict[str, Any]
 

@@ -12,15 +12,15 @@ from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from pgperf import runs
-from pgperf.cli.bar import Bar
+from pgperf.cli.progress_bar import Bar
 from pgperf.cli.result import report
-from pgperf.definitions import Overrides
-from pgperf.exceptions import RunConflict, RunWaits
+from pgperf.core.exceptions import RunConflict, RunWaits
+from pgperf.core.records import IDLES, PLACEMENTS
 from pgperf.models import Benchmark, Database, Run
-from pgperf.perform import perform
-from pgperf.records import IDLES, PLACEMENTS
-from pgperf.reports.run import TERMINAL, progress_json, run_json
+from pgperf.reports.run_json import TERMINAL, progress_json, run_json
+from pgperf.runs import state
+from pgperf.runs.definitions import Overrides
+from pgperf.worker.execution import perform
 
 #: As the run page does: polling must not disturb what it watches.
 _POLL_SECONDS = 2.0
@@ -56,7 +56,7 @@ def run(options: dict[str, Any], out: OutputWrapper, err: OutputWrapper) -> None
     """Run, print, and succeed only if the run is done."""
     benchmark = find_benchmark(options["name"])
     database = find_database(options["database"], benchmark)
-    asked = runs.request(
+    asked = state.request(
         benchmark,
         database,
         _overrides(options),
@@ -134,7 +134,7 @@ def _take_turn(asked: Run, bar: Bar) -> None:
             perform(asked.pk, worker, bar)
         except RunWaits as reason:
             bar.say(str(reason))
-            runs.stay_queued(asked)
+            state.stay_queued(asked)
             sleep(_TURN_SECONDS)
         except RunConflict:  # cancelled or taken away by somebody else; the row says so
             return
@@ -156,19 +156,19 @@ def _through_celery(asked: Run, bar: Bar) -> Run:
 def _await_end(asked: Run, bar: Bar) -> None:
     while True:
         asked.refresh_from_db()
-        state = progress_json(asked)
-        if state["terminal"]:
+        progress = progress_json(asked)
+        if progress["terminal"]:
             return
-        if state["status"] == Run.Status.RUNNING:
-            bar.progress(state["progress"], state["message"])
+        if progress["status"] == Run.Status.RUNNING:
+            bar.progress(progress["progress"], progress["message"])
         else:
-            bar.say(" ".join(filter(None, (state["message"], state["hint"]))))
+            bar.say(" ".join(filter(None, (progress["message"], progress["hint"]))))
         sleep(_POLL_SECONDS)
 
 
 def _cancel(asked: Run) -> None:
     try:
-        runs.request_cancel(asked)
+        state.request_cancel(asked)
     except RunConflict:  # it has ended meanwhile
         asked.refresh_from_db()
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any, BinaryIO, NoReturn, Protocol
 
-from pgperf import wire
-from pgperf.clients.timing import Operation, new_stamps, run_slice
-from pgperf.exceptions import InvalidDefinition, PgperfError, ProtocolError
+from pgperf.clients.timed_loop import Operation, new_stamps, run_slice
+from pgperf.core import protocol
+from pgperf.core.exceptions import InvalidDefinition, PgperfError, ProtocolError
 
 # A file that cannot exist: the password comes from the spec or not at all.
 _NO_PASSFILE = "/dev/null/none"
@@ -23,16 +23,16 @@ _MESSAGE_CHARACTERS = 2000
 class Client(Protocol):
     """What a layer brings. Whatever it raises ends the client with an `error` message."""
 
-    def load(self, spec: wire.Spec) -> None:
+    def load(self, spec: protocol.Spec) -> None:
         """Bring into memory what is needed before connecting; the end of this is the end of start-up."""
 
-    def connect(self, spec: wire.Spec) -> None:
+    def connect(self, spec: protocol.Spec) -> None:
         """Open the one connection."""
 
-    def operation(self, spec: wire.Spec, other: bool = False) -> Operation:
+    def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
         """The callable that runs the statements once, reads every value and returns the rows; `other`: the second."""
 
-    def query(self, sql: str) -> wire.Rows:
+    def query(self, sql: str) -> protocol.Rows:
         """Run one SQL text; its rows as text."""
 
     def versions(self) -> dict[str, str]:
@@ -84,7 +84,7 @@ def serve(client: Client, requests: BinaryIO, replies: BinaryIO) -> int:
 
 def clean_environment() -> None:
     """Nothing but the spec says where to connect; every layer's session has the same time zone."""
-    for name in filter(wire.is_libpqs, list(os.environ)):
+    for name in filter(protocol.is_libpqs, list(os.environ)):
         del os.environ[name]
     os.environ["PGTZ"] = "UTC"
 
@@ -96,7 +96,7 @@ def keep_stdout() -> BinaryIO:
     return replies
 
 
-def given(spec: wire.Spec, other: bool) -> list[wire.Statement]:
+def given(spec: protocol.Spec, other: bool) -> list[protocol.Statement]:
     """The statements to run. Raises InvalidDefinition when there are none, or their values cannot go apart."""
     found = spec.other_statements if other else spec.statements
     if not found:
@@ -109,14 +109,14 @@ def given(spec: wire.Spec, other: bool) -> list[wire.Statement]:
     return found
 
 
-def statements(spec: wire.Spec, other: bool) -> list[tuple[str, list[Any] | None]]:
+def statements(spec: protocol.Spec, other: bool) -> list[tuple[str, list[Any] | None]]:
     """Text and arguments of each statement as a DB-API driver takes them; no arguments: the text as it is."""
     return [
         (each.literal, None) if each.args is None else (each.sql, each.args) for each in given(spec, other)
     ]
 
 
-def login(spec: wire.Spec) -> dict[str, Any]:
+def login(spec: protocol.Spec) -> dict[str, Any]:
     """Connection keywords for a driver, all of them explicit."""
     certificates = {"sslrootcert": spec.sslrootcert} if spec.sslrootcert else {}
     return {
@@ -150,25 +150,25 @@ class _Conversation:
             raise
         except ProtocolError as error:
             self._report(error)
-            raise _Leave(wire.EXIT_PROTOCOL) from None
+            raise _Leave(protocol.EXIT_PROTOCOL) from None
         except Exception as error:
             self._report(error)
-            raise _Leave(wire.EXIT_FAILED) from None
+            raise _Leave(protocol.EXIT_FAILED) from None
 
-    def _take_spec(self) -> wire.Spec:
+    def _take_spec(self) -> protocol.Spec:
         spec = self._next()
-        if not isinstance(spec, wire.Spec):
+        if not isinstance(spec, protocol.Spec):
             raise ProtocolError("the first message must be a spec")
-        if spec.protocol != wire.PROTOCOL:
-            raise ProtocolError(f"protocol: this client speaks version {wire.PROTOCOL}")
+        if spec.protocol != protocol.PROTOCOL:
+            raise ProtocolError(f"protocol: this client speaks version {protocol.PROTOCOL}")
         self._secrets = {"password": spec.password}
-        if spec.mode not in wire.MODES:
+        if spec.mode not in protocol.MODES:
             raise PgperfError("mode: choose simple, extended or prepared")
         if spec.runner_pid and os.getppid() != spec.runner_pid:
-            raise _Leave(wire.EXIT_OK)
+            raise _Leave(protocol.EXIT_OK)
         return spec
 
-    def _connect(self, spec: wire.Spec) -> Operation:
+    def _connect(self, spec: protocol.Spec) -> Operation:
         self._client.load(spec)
         self._stage = "connect"
         phases: dict[str, float] = {}
@@ -182,7 +182,7 @@ class _Conversation:
         self._send_ready(operation(), phases if spec.cold else {})
         return operation
 
-    def _run_cold(self, spec: wire.Spec, operation: Operation, phases: dict[str, float]) -> None:
+    def _run_cold(self, spec: protocol.Spec, operation: Operation, phases: dict[str, float]) -> None:
         phases["first_us"] = _timed_us(operation)
         phases["second_us"] = _timed_us(operation)
         phases["next_ten_us"] = _timed_us(lambda: [operation() for _ in range(10)])
@@ -197,7 +197,7 @@ class _Conversation:
         gc.collect()
         gc.freeze()
         self._send(
-            wire.Ready(
+            protocol.Ready(
                 pid=os.getpid(),
                 backend_pid=self._client.backend_pid,
                 versions={"python": sys.version.split()[0], **self._client.versions()},
@@ -212,53 +212,53 @@ class _Conversation:
             self._stage = "slice"
             request = self._next()
             match request:
-                case wire.Slice():
+                case protocol.Slice():
                     self._serve_slice(operation, request)
-                case wire.Query():
+                case protocol.Query():
                     self._stage = "query"
                     self._send(self._client.query(request.sql))
-                case wire.Trace():
+                case protocol.Trace():
                     self._stage = "trace"
-                    self._send(wire.Traced(self._trace(operation)))
-                case wire.Bye():
-                    raise _Leave(wire.EXIT_OK)
+                    self._send(protocol.Traced(self._trace(operation)))
+                case protocol.Bye():
+                    raise _Leave(protocol.EXIT_OK)
                 case _:
                     raise ProtocolError(f"a client takes no {type(request).__name__} here")
 
-    def _trace(self, operation: Operation) -> list[wire.Statement]:
-        trace: Callable[[Operation], list[wire.Statement]] | None = getattr(self._client, "trace", None)
+    def _trace(self, operation: Operation) -> list[protocol.Statement]:
+        trace: Callable[[Operation], list[protocol.Statement]] | None = getattr(self._client, "trace", None)
         if trace is None:
             raise PgperfError("trace: only the client of Django knows what its cursor is given")
         return trace(operation)
 
-    def _serve_slice(self, operation: Operation, request: wire.Slice) -> None:
+    def _serve_slice(self, operation: Operation, request: protocol.Slice) -> None:
         if min(request) < 0:
             raise ProtocolError("a slice has no negative numbers")
         if request.start_ns:
-            self._send(wire.Armed(request.seq))
+            self._send(protocol.Armed(request.seq))
         measured = run_slice(operation, request, self._stamps)._asdict()
         durations = measured.pop("durations")
-        self._send(wire.SliceReply(seq=request.seq, nbytes=len(durations), **measured), durations)
+        self._send(protocol.SliceReply(seq=request.seq, nbytes=len(durations), **measured), durations)
 
-    def _next(self) -> wire.Message:
-        message = wire.read_message(self._requests)
+    def _next(self) -> protocol.Message:
+        message = protocol.read_message(self._requests)
         if message is None:
-            raise _Leave(wire.EXIT_OK)
+            raise _Leave(protocol.EXIT_OK)
         return message
 
-    def _send(self, message: wire.Message, payload: bytes = b"") -> None:
+    def _send(self, message: protocol.Message, payload: bytes = b"") -> None:
         try:
-            self._replies.write(wire.encode(message) + payload)
+            self._replies.write(protocol.encode(message) + payload)
             self._replies.flush()
         except BrokenPipeError:
-            raise _Leave(wire.EXIT_OK) from None
+            raise _Leave(protocol.EXIT_OK) from None
 
     def _report(self, error: Exception) -> None:
         told: Callable[[Exception], str] = getattr(self._client, "describe", describe)
-        message = wire.scrub(told(error), self._secrets)[:_MESSAGE_CHARACTERS]
+        message = protocol.scrub(told(error), self._secrets)[:_MESSAGE_CHARACTERS]
         message = message.encode(errors="replace").decode()
         _quietly(lambda: print(f"pgperf: {self._stage}: {message}", file=sys.stderr))
-        self._send(wire.Error(self._stage, sqlstate(error), message))
+        self._send(protocol.Error(self._stage, sqlstate(error), message))
 
 
 def describe(error: Exception) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import psycopg2
 from psycopg2.extensions import libpq_version, new_type, register_type, string_types
 
-from pgperf import wire
+from pgperf.core import protocol
 
 
 def versions() -> dict[str, str]:
@@ -18,11 +18,13 @@ def versions() -> dict[str, str]:
     }
 
 
-def text_rows(connection: Any, sql: str) -> wire.Rows:
+def text_rows(connection: Any, sql: str) -> protocol.Rows:
     """Run one SQL text; its rows with every value as PostgreSQL writes it."""
     with connection.cursor() as cursor:
         register_type(new_type(tuple(string_types), "TEXT", lambda value, _: value), cursor)
         cursor.execute(sql)
         if not cursor.description:
-            return wire.Rows([])
-        return wire.Rows([list(row) for row in cursor.fetchall()], [each.name for each in cursor.description])
+            return protocol.Rows([])
+        return protocol.Rows(
+            [list(row) for row in cursor.fetchall()], [each.name for each in cursor.description]
+        )

@@ -5,7 +5,7 @@ from typing import Any
 import psycopg
 from psycopg import pq
 
-from pgperf import wire
+from pgperf.core import protocol
 
 
 def versions() -> dict[str, str]:
@@ -19,18 +19,18 @@ def versions() -> dict[str, str]:
     }
 
 
-def text_rows(connection: Any, sql: str) -> wire.Rows:
+def text_rows(connection: Any, sql: str) -> protocol.Rows:
     """Run one SQL text; its rows with every value as PostgreSQL writes it."""
     with psycopg.ClientCursor(connection) as cursor:
         return as_text(cursor.execute(sql).pgresult)
 
 
-def as_text(result: pq.abc.PGresult | None) -> wire.Rows:
+def as_text(result: pq.abc.PGresult | None) -> protocol.Rows:
     """The rows of a result with every value as PostgreSQL writes it."""
     assert result
     columns = range(result.nfields)
     rows = [[_text(result.get_value(row, column)) for column in columns] for row in range(result.ntuples)]
-    return wire.Rows(rows, [_text(result.fname(column)) or "" for column in columns])
+    return protocol.Rows(rows, [_text(result.fname(column)) or "" for column in columns])
 
 
 def _text(value: bytes | None) -> str | None:

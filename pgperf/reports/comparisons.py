@@ -6,10 +6,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from pgperf.analysis.outcome import DIFFERS
+from pgperf.core.records import crowds_apart
 from pgperf.models import ComparisonResult
-from pgperf.records import crowds_apart
-from pgperf.reports import figures
-from pgperf.reports.names import label_text, layer_title
+from pgperf.reports import number_format
+from pgperf.reports.labels import label_text, layer_title
 from pgperf.reports.table import Cell, Table, head, words
 
 
@@ -83,7 +83,7 @@ def _changes(rows: Sequence[ComparisonResult], names: dict[str, str]) -> str:
     changes = [
         _("%(us)s µs in %(layer)s")
         % {
-            "us": figures.number(-row.delta_us) if saves else figures.signed(row.delta_us),
+            "us": number_format.number(-row.delta_us) if saves else number_format.signed(row.delta_us),
             "layer": layer_title(_layer(row.variant)),
         }
         for row in rows
@@ -123,11 +123,11 @@ def _comparison(row: ComparisonResult) -> tuple[Cell, ...]:
         head(label_text(row.variant)),
         Cell(baseline_text(row), numeric=False),
         Cell(outcome_text(row.outcome), mark=row.outcome, numeric=False),
-        Cell(figures.ratio(row.ratio), row.ratio),
-        words(figures.ratio_interval(row.low, row.high)),
-        Cell(figures.signed(row.delta_us), row.delta_us),
-        words(figures.interval(row.delta_low_us, row.delta_high_us)),
-        Cell("–" if row.mde is None else figures.percent(row.mde), row.mde),
+        Cell(number_format.ratio(row.ratio), row.ratio),
+        words(number_format.ratio_interval(row.low, row.high)),
+        Cell(number_format.signed(row.delta_us), row.delta_us),
+        words(number_format.interval(row.delta_low_us, row.delta_high_us)),
+        Cell("–" if row.mde is None else number_format.percent(row.mde), row.mde),
         Cell(_sample(row), row.pairs),
     )
 

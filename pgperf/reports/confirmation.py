@@ -2,18 +2,18 @@
 
 from dataclasses import dataclass
 
-from pgperf import confirming
 from pgperf.analysis.interventions import TITLES
-from pgperf.exceptions import PgperfError
-from pgperf.layers import LAYERS
+from pgperf.core.exceptions import PgperfError
+from pgperf.core.layers import LAYERS
+from pgperf.core.records import Plan
 from pgperf.models import VariantResult
-from pgperf.records import Plan
-from pgperf.reports import figures
+from pgperf.reports import number_format
 from pgperf.reports.headroom import Need, headroom
-from pgperf.reports.names import label_text
-from pgperf.reports.run import live_workers
+from pgperf.reports.labels import label_text
+from pgperf.reports.run_json import live_workers
 from pgperf.runner.plan import make_plan
 from pgperf.runner.preflight import estimate
+from pgperf.runs import confirmation
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Preview:
 
 def preview(row: VariantResult) -> Preview:
     """For a variant whose verdict can be put to the test, with the workers that are alive now."""
-    said = label_text(row.label), row.verdict["evidence"], TITLES[confirming.intervention(row)]
+    said = label_text(row.label), row.verdict["evidence"], TITLES[confirmation.intervention(row)]
     try:
-        plan = make_plan(confirming.definition(row))
+        plan = make_plan(confirmation.definition(row))
     except PgperfError as error:
         return Preview(*said, refusal=str(error))
     if lacking := _lacking(plan):
@@ -42,7 +42,7 @@ def preview(row: VariantResult) -> Preview:
     return Preview(
         *said,
         variants=tuple(label_text(variant.label) for variant in plan.variants if not variant.copy),
-        time=figures.seconds(estimate(plan).seconds),
+        time=number_format.seconds(estimate(plan).seconds),
         needs=tuple(headroom(estimate(plan), row.run.database)),
     )
 

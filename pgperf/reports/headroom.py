@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from pgperf.conf import get_settings
 from pgperf.models import Database, Run
-from pgperf.reports import figures
+from pgperf.reports import number_format
 from pgperf.runner.preflight import MEMORY_SHARE, Estimate
 
 
@@ -60,15 +60,15 @@ def _memory(need: Estimate) -> Need:
 
 def _time(need: Estimate) -> Need:
     most = get_settings().MAX_RUN_SECONDS
-    takes = _("about %s") % figures.seconds(need.seconds)
+    takes = _("about %s") % number_format.seconds(need.seconds)
     problem = _("This takes longer than PGPERF['MAX_RUN_SECONDS'] allows: the worker refuses this run.")
     return Need(
-        _("Time"), takes, figures.seconds(most), _("this page"), problem if need.seconds > most else ""
+        _("Time"), takes, number_format.seconds(most), _("this page"), problem if need.seconds > most else ""
     )
 
 
 def _percent(share: float) -> str:
-    return f"{figures.whole(round(share * 100))} %"
+    return f"{number_format.whole(round(share * 100))} %"
 
 
 def _by_worker() -> str:

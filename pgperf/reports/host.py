@@ -9,10 +9,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from pgperf.models import VariantResult
-from pgperf.reports import figures, keys
-from pgperf.reports.books import share_cell
+from pgperf.reports import number_format, result_keys
 from pgperf.reports.chart import Chart
-from pgperf.reports.names import label_text, lacking, measured, role_names
+from pgperf.reports.cpu_accounting import share_cell
+from pgperf.reports.labels import label_text, lacking, measured, role_names
 from pgperf.reports.scaling import SHOWN, percents, whole
 from pgperf.reports.table import Cell, Table, count, head, number, words
 
@@ -89,7 +89,7 @@ def _with_pauses(line: Timeline) -> Timeline:
 def timeline_table(line: Timeline) -> Table:
     """The timeline in stretches, each the mean of its moments."""
     names, roles, seconds = role_names(), line["roles"], line["seconds"]
-    there = [role for role in keys.SHARE if any(value is not None for value in roles.get(role) or ())]
+    there = [role for role in result_keys.SHARE if any(value is not None for value in roles.get(role) or ())]
     step = -(-len(seconds) // _STRETCHES)
     rows = [
         (
@@ -98,7 +98,7 @@ def timeline_table(line: Timeline) -> Table:
         )
         for at in range(0, len(seconds), step)
     ]
-    caption = lacking(_("Shares of the host's processors while the run measured"), keys.SHARE, there)
+    caption = lacking(_("Shares of the host's processors while the run measured"), result_keys.SHARE, there)
     return Table(caption, (_("Seconds"), *(names[role] for role in there)), rows, "timeline")
 
 
@@ -106,7 +106,7 @@ def host_table(variants: Sequence[VariantResult]) -> Table:
     """The host's line of top for each variant: % of all processors' time, and the load averages."""
     rows = [cells for row in _with_top(variants) for cells in _host_lines(row)]
     loads = (_("load, 1 min"), _("load, 5 min"), _("load, 15 min"))
-    columns = (_("Variant"), *(f"{key}, %" for key in keys.HOST[:-3]), *loads)
+    columns = (_("Variant"), *(f"{key}, %" for key in result_keys.HOST[:-3]), *loads)
     return Table(_("The host, as top shows it"), columns, rows, "top")
 
 
@@ -117,7 +117,7 @@ def _host_lines(row: VariantResult) -> Iterator[tuple[Cell, ...]]:
     if far := row.top.get("server_host"):
         lines[_("%s, the server's host") % title] = far.get("host") or {}
     for name, line in lines.items():
-        yield (head(name), *(number(line.get(key)) for key in keys.HOST))
+        yield (head(name), *(number(line.get(key)) for key in result_keys.HOST))
 
 
 def role_table(variants: Sequence[VariantResult]) -> Table:
@@ -192,7 +192,7 @@ def _range(values: Sequence[float | None]) -> Cell:
     if not known:
         return number(None)
     low, high = min(known), max(known)
-    return number(low) if low == high else words(figures.interval(low, high))
+    return number(low) if low == high else words(number_format.interval(low, high))
 
 
 def _mib(each: Process) -> float | None:
@@ -207,7 +207,7 @@ def _moments(line: Timeline) -> list[dict[str, float | None]]:
 
 def _stretch(seconds: Sequence[float], at: int, step: int) -> str:
     last = min(at + step, len(seconds)) - 1
-    ends = [figures.number(seconds[end]) for end in dict.fromkeys((at, last))]
+    ends = [number_format.number(seconds[end]) for end in dict.fromkeys((at, last))]
     return " … ".join(ends)
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from pgperf.reports import figures
+from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
-from pgperf.reports.names import clients_title, colour, layer_title, place_of
+from pgperf.reports.labels import clients_title, colour, layer_title, place_of
 from pgperf.reports.table import Cell, Table, head, number, words
 
 Ladder = dict[str, Any]
@@ -28,7 +28,7 @@ def time_split(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> Chart
         "rows": [_lines(ladder_title(ladder, among or ladders)) for ladder in ladders],
         "series": [_split_series(part, ladders) for part in sorted(parts, key=_height)],
         "whiskers": [_whisker(ladder["steps"][-1]) for ladder in ladders],
-        "ends": [_("%s µs") % figures.number(ladder["steps"][-1]["us"]) for ladder in ladders],
+        "ends": [_("%s µs") % number_format.number(ladder["steps"][-1]["us"]) for ladder in ladders],
         "max": _shared_maximum(ladders),
     }
 
@@ -76,7 +76,7 @@ def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
         (
             head(", ".join(rung_lines(rung, beside=index >= climbed))),
             number(rung["us"]),
-            words(figures.interval(rung.get("low"), rung.get("high"))),
+            words(number_format.interval(rung.get("low"), rung.get("high"))),
             *_step_cells(rung, first=index == 0),
         )
         for index, rung in enumerate([*ladder["steps"], *side_rungs(ladder)])
@@ -131,8 +131,8 @@ def _whisker(step: dict[str, Any]) -> list[float] | None:
 
 
 def _rung_end(step: dict[str, Any], index: int) -> str:
-    us = _("%s µs") % figures.number(step["us"])
-    return us if index == 0 or step.get("ratio") is None else f"{us}  {figures.ratio(step['ratio'])}"
+    us = _("%s µs") % number_format.number(step["us"])
+    return us if index == 0 or step.get("ratio") is None else f"{us}  {number_format.ratio(step['ratio'])}"
 
 
 def _shared_maximum(ladders: Sequence[Ladder]) -> float:
@@ -148,19 +148,19 @@ def _headline(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
     return _("%(route)s: %(top)s takes %(us)s µs per operation, %(ratio)s of %(bottom)s's %(base)s µs.") % {
         "route": ladder_title(ladder, ladders),
         "top": layer_title(last["layer"]),
-        "us": figures.number(last["us"]),
-        "ratio": figures.ratio(last.get("ratio")),
+        "us": number_format.number(last["us"]),
+        "ratio": number_format.ratio(last.get("ratio")),
         "bottom": layer_title(first["layer"]),
-        "base": figures.number(first["us"]),
+        "base": number_format.number(first["us"]),
     }
 
 
 def _step_cells(step: dict[str, Any], *, first: bool) -> tuple[Cell, ...]:
     if first:
-        return (Cell("–"), Cell("–"), Cell(figures.ratio(1.0), 1.0), Cell("–"))
+        return (Cell("–"), Cell("–"), Cell(number_format.ratio(1.0), 1.0), Cell("–"))
     return (
-        Cell(figures.signed(step.get("step_us")), step.get("step_us")),
-        words(figures.interval(step.get("step_low_us"), step.get("step_high_us"))),
-        Cell(figures.ratio(step.get("ratio")), step.get("ratio")),
-        words(figures.ratio_interval(step.get("ratio_low"), step.get("ratio_high"))),
+        Cell(number_format.signed(step.get("step_us")), step.get("step_us")),
+        words(number_format.interval(step.get("step_low_us"), step.get("step_high_us"))),
+        Cell(number_format.ratio(step.get("ratio")), step.get("ratio")),
+        words(number_format.ratio_interval(step.get("ratio_low"), step.get("ratio_high"))),
     )

@@ -5,17 +5,18 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from pgperf import definitions, rails
-from pgperf.exceptions import PgperfError
-from pgperf.layers import LAYERS
+from pgperf.access import guardrails
+from pgperf.core.exceptions import PgperfError
+from pgperf.core.layers import LAYERS
+from pgperf.core.records import Definition, Plan
 from pgperf.models import Benchmark, Database, Worker
-from pgperf.records import Definition, Plan
-from pgperf.reports import figures
+from pgperf.reports import number_format
 from pgperf.reports.headroom import Need, headroom
-from pgperf.reports.names import layer_title
-from pgperf.reports.run import live_workers
+from pgperf.reports.labels import layer_title
+from pgperf.reports.run_json import live_workers
 from pgperf.runner.plan import make_plan
 from pgperf.runner.preflight import Estimate, estimate
+from pgperf.runs import definitions
 
 
 @dataclass(frozen=True)
@@ -90,16 +91,16 @@ def _access(database: Database, definition: Definition) -> tuple[str, ...]:
     """What is said of the login before anybody has asked its server: only the worker does that."""
     targets = database.targets.filter(enabled=True, route__in=definition.routes)
     poolers = [target.pooler for target in targets]
-    demands = rails.definition_demands(definition, poolers, database.production)
+    demands = guardrails.definition_demands(definition, poolers, database.production)
     return tuple(_ACCESS[demand] % database.credential for demand in _ACCESS if demand in demands)
 
 
 #: Demand -> sentence; the credential is a reference, never a secret.
 _ACCESS = {
-    rails.Demand.SESSION: _(
+    guardrails.Demand.SESSION: _(
         "Unless you have seen to it, this role can write (%s). Its sessions are read-only, with timeouts."
     ),
-    rails.Demand.PROOF: _(
+    guardrails.Demand.PROOF: _(
         "This run needs a login that cannot write (%s): the worker proves it before anything starts, or refuses."
     ),
 }
@@ -114,7 +115,7 @@ def _numbers(plans: dict[bool, Plan], quick: bool, database: Database) -> dict[s
     return {
         "variants": len(plans[quick].variants),
         "estimate": needs[quick],
-        "quick_time": figures.seconds(needs[True].seconds),
-        "full_time": figures.seconds(needs[False].seconds),
+        "quick_time": number_format.seconds(needs[True].seconds),
+        "full_time": number_format.seconds(needs[False].seconds),
         "needs": tuple(headroom(needs[quick], database)),
     }

@@ -5,16 +5,16 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from pgperf.reports import figures, keys
-from pgperf.reports.books import share_cell
+from pgperf.reports import number_format, result_keys
 from pgperf.reports.chart import Chart
-from pgperf.reports.names import colour, layer_title, role_names
+from pgperf.reports.cpu_accounting import share_cell
+from pgperf.reports.labels import colour, layer_title, role_names
 from pgperf.reports.table import Cell, Table, count, head, number, words
 
 Series = Mapping[str, Any]
 
 #: Shares that are drawn; what is left above them is idle, or not known.
-SHOWN = tuple(role for role in keys.SHARE if role != "idle")
+SHOWN = tuple(role for role in result_keys.SHARE if role != "idle")
 _COLOURS = {"clients": "cpu-client_user"}
 _COLUMNS = ("clients", "pooler", "server", "idle")
 
@@ -136,7 +136,7 @@ def _cells(point: Mapping[str, Any]) -> tuple[Cell, ...]:
     return (
         count(point["clients"]),
         number(point.get("ops_per_s")),
-        words(figures.interval(point.get("low"), point.get("high"))),
+        words(number_format.interval(point.get("low"), point.get("high"))),
         share_cell(point.get("efficiency")),
         number(point.get("p50_us")),
         number(point.get("p99_us")),

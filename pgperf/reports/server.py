@@ -6,10 +6,10 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from pgperf.models import VariantResult
-from pgperf.reports import figures, keys
-from pgperf.reports.books import share_cell
+from pgperf.reports import number_format, result_keys
 from pgperf.reports.chart import Chart
-from pgperf.reports.names import label_text, measured, variant_lines
+from pgperf.reports.cpu_accounting import share_cell
+from pgperf.reports.labels import label_text, measured, variant_lines
 from pgperf.reports.table import Cell, Table, count, head, number
 
 _EVENTS_SHOWN = 3
@@ -74,7 +74,7 @@ def pooler_table(variants: Sequence[VariantResult]) -> Table:
         "maxwait_us_max": _("longest wait, µs"),
         "pool_mode": _("pooling"),
     }
-    known = [key for key in keys.POOLER if any(key in row.diagnosis["pooler"] for row in shown)]
+    known = [key for key in result_keys.POOLER if any(key in row.diagnosis["pooler"] for row in shown)]
     columns = (_("Variant"), *(titles[key] for key in known))
     rows = [
         (head(label_text(row.label)), *(_figure(row.diagnosis["pooler"].get(key)) for key in known))
@@ -112,7 +112,9 @@ def _sampled(variants: Sequence[VariantResult]) -> list[VariantResult]:
 def _events(shown: Iterable[VariantResult]) -> list[str]:
     """The classes that were found at all, in their usual order; those that this version does not know come last."""
     found = {event for row in shown for event, share in row.diagnosis["wait_events"].items() if share}
-    return [event for event in keys.WAIT_EVENTS if event in found] + sorted(found - set(keys.WAIT_EVENTS))
+    return [event for event in result_keys.WAIT_EVENTS if event in found] + sorted(
+        found - set(result_keys.WAIT_EVENTS)
+    )
 
 
 _COLOURED = ("CPU", "Client", "IO", "LWLock", "Lock", "IPC")
@@ -141,7 +143,7 @@ def _part_titles() -> dict[str, str]:
 def _most(events: Mapping[str, float | None]) -> str:
     """The events that were found most, with their shares: a database does not keep their order."""
     found = sorted(((share, name) for name, share in events.items() if share), reverse=True)
-    return ", ".join(f"{name} {figures.percent(share)}" for share, name in found[:_EVENTS_SHOWN]) or "–"
+    return ", ".join(f"{name} {number_format.percent(share)}" for share, name in found[:_EVENTS_SHOWN]) or "–"
 
 
 def _statements(counted: Mapping[str, Any]) -> tuple[Cell, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pgperf.reports import figures
+from pgperf.reports import number_format
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ def words(text: str, *, numeric: bool = True) -> Cell:
 
 
 def number(value: float | None) -> Cell:
-    return Cell(figures.number(value), value, "" if value is not None else "unknown")
+    return Cell(number_format.number(value), value, "" if value is not None else "unknown")
 
 
 def count(value: int) -> Cell:
-    return Cell(figures.whole(value), value)
+    return Cell(number_format.whole(value), value)

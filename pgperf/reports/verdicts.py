@@ -8,8 +8,8 @@ from django.utils.translation import gettext as _
 
 from pgperf.analysis.verdict import LIKELY, WORDS
 from pgperf.models import VariantResult
-from pgperf.reports import figures
-from pgperf.reports.names import clients_title, label_text, measured, role_names
+from pgperf.reports import number_format
+from pgperf.reports.labels import clients_title, label_text, measured, role_names
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _broken(row: VariantResult) -> Iterator[str]:
     if little.get("holds") is False:
         yield _("Little's law: %(clients)s, of whom throughput and time account for %(found)s") % {
             "clients": clients_title(row.clients),
-            "found": figures.number(little.get("accounted")),
+            "found": number_format.number(little.get("accounted")),
         }
     for role, check in (checks.get("utilisation") or {}).items():
         if check.get("holds") is False:
@@ -136,6 +136,6 @@ def _utilisation(role: str, check: Mapping[str, Any]) -> str:
     )
     return text % {
         "role": role_names().get(role, role),
-        "law": figures.number(check.get("law")),
-        "found": figures.number(check.get("measured")),
+        "law": number_format.number(check.get("law")),
+        "found": number_format.number(check.get("measured")),
     }

@@ -9,22 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from pgperf import wire
 from pgperf.analysis import latency
-from pgperf.records import Definition, Plan, Route, SliceRecord, VariantBlock, Workload
-from pgperf.runner import poolers, remote
-from pgperf.runner.census import Census
-from pgperf.runner.diagnosis import Findings, Instruments
-from pgperf.runner.group import Durations, Group, find_server_group, measure, started
-from pgperf.runner.host import Host
-from pgperf.runner.placement import Seats
+from pgperf.core import protocol
+from pgperf.core.records import Definition, Plan, Route, SliceRecord, VariantBlock, Workload
+from pgperf.runner.client_group import Durations, Group, find_server_group, measure, started
+from pgperf.runner.cpu.host import Host
+from pgperf.runner.cpu.placement import Seats
+from pgperf.runner.cpu.process_cpu import Census
 from pgperf.runner.plan import round_order
-from pgperf.runner.remote import Agent, Seen
+from pgperf.runner.processes import pooler_process
+from pgperf.runner.remote import server
+from pgperf.runner.remote.server import Agent, Seen
+from pgperf.runner.server.diagnostics import Findings, Instruments
 
 #: What the wall time of a run is spent on, in the order of records.Timings.
 PHASES = ("startup", "warm_up", "pilot", "slices", "diagnosis")
 
-_TRIAL = wire.Slice(seq=0, lead_in_ops=1, lead_in_ns=0, count=2)
+_TRIAL = protocol.Slice(seq=0, lead_in_ops=1, lead_in_ns=0, count=2)
 _WARM_UP_MOST_S = 3.0
 _PILOT_OPS = 20
 _WINDOW_MIN_NS = 50_000_000  # longer ones are no steadier: noise differs from slice to slice, not within
@@ -64,7 +65,7 @@ class Bench:
     find_servers: Callable[[list[Group]], None]
     #: Called with the number of slices timed and of diagnostic slices so far, between rounds and between the latter.
     breathe: Callable[[int, int], None]
-    windows: dict[int, wire.Slice] = field(default_factory=dict)  # per cohort: what the pilot decided
+    windows: dict[int, protocol.Slice] = field(default_factory=dict)  # per cohort: what the pilot decided
     slices_done: int = 0
     diagnosed: int = 0
     instruments: Instruments | None = None  # None: no diagnostic slices
@@ -143,25 +144,25 @@ def _warm_up(bench: Bench, groups: list[Group]) -> None:
         group.op_s = group.owner.op_s if group.owner else group.op_s
 
 
-def _warm_up_of(definition: Definition, group: Group) -> wire.Slice:
+def _warm_up_of(definition: Definition, group: Group) -> protocol.Slice:
     most = int(_WARM_UP_MOST_S / group.op_s) if group.op_s else definition.warm_up_ops
     ops = max(1, min(definition.warm_up_ops, most))
-    return wire.Slice(0, 0, ops, definition.warm_up_ms * 1_000_000, 0, 1)
+    return protocol.Slice(0, 0, ops, definition.warm_up_ms * 1_000_000, 0, 1)
 
 
-def _pilot(bench: Bench, groups: list[Group]) -> wire.Slice:
+def _pilot(bench: Bench, groups: list[Group]) -> protocol.Slice:
     """One slice for the cohort: as long as asked for, or what its most demanding member needs."""
     definition = bench.plan.definition
-    asked = wire.Slice(0, 0, _LEAD_IN_OPS, definition.lead_in_ms * 1_000_000)
+    asked = protocol.Slice(0, 0, _LEAD_IN_OPS, definition.lead_in_ms * 1_000_000)
     if definition.window_ms:
         return asked._replace(window_ns=definition.window_ms * 1_000_000)
-    probe = wire.Slice(0, 0, 2, 0, 0, _PILOT_OPS)
+    probe = protocol.Slice(0, 0, 2, 0, 0, _PILOT_OPS)
     return fitting(
         asked, [(g.variant.clients, measure(g, probe, -1, -1)[0].us_per_op * 1000) for g in groups]
     )
 
 
-def fitting(asked: wire.Slice, needs: Sequence[tuple[int, float]]) -> wire.Slice:
+def fitting(asked: protocol.Slice, needs: Sequence[tuple[int, float]]) -> protocol.Slice:
     """A slice that suits variants of so many clients each, whose operations take so many nanoseconds each.
 
     The window has 50 operations of each variant and 10 of each of its clients, 50 ms to 5 s; slower work goes by count.
@@ -176,7 +177,7 @@ def fitting(asked: wire.Slice, needs: Sequence[tuple[int, float]]) -> wire.Slice
     )
 
 
-def _request(bench: Bench, cohort: int, group: Group) -> wire.Slice:
+def _request(bench: Bench, cohort: int, group: Group) -> protocol.Slice:
     """The group's next slice. Several clients share one window: an operation more would only make them late for it."""
     request = bench.windows[cohort]._replace(seq=bench.slices_done + bench.diagnosed + 1)
     return request._replace(lead_in_ops=1) if group.variant.clients > 1 else request
@@ -220,7 +221,7 @@ def _lay(agent: Agent | None, groups: list[Group], sheets: list[Sheet]) -> None:
     if not seen:
         return
     pairs = zip(groups, sheets, strict=True)
-    found = remote.laid([remote.Sheet(g.far, sheet.records, sheet.ends_ns) for g, sheet in pairs], seen)
+    found = server.laid([server.Sheet(g.far, sheet.records, sheet.ends_ns) for g, sheet in pairs], seen)
     for sheet, one in zip(sheets, found, strict=True):
         sheet.records, sheet.far_account = one.records, one.account
     _show(groups, sheets, seen)
@@ -231,10 +232,10 @@ def _show(groups: list[Group], sheets: list[Sheet], seen: Seen) -> None:
     both = zip(groups, sheets, strict=True)
     shown = sorted((sheet.looked_ns, at) for at, (_group, sheet) in enumerate(both) if sheet.looked_ns)
     looks = [
-        remote.Look(groups[at].far, begin_ns, end_ns, sheets[at].findings.top["seconds"])
+        server.Look(groups[at].far, begin_ns, end_ns, sheets[at].findings.top["seconds"])
         for (begin_ns, end_ns), at in shown
     ]
-    for (_span, at), found in zip(shown, remote.looked(looks, seen), strict=True):
+    for (_span, at), found in zip(shown, server.looked(looks, seen), strict=True):
         told = sheets[at].findings.top
         told["processes"] = [*told["processes"], *found["processes"]]
         told["server_host"] = {"host": found["host"]}
@@ -284,14 +285,14 @@ def _fold(group: Group, cohort: int, block: int, sheet: Sheet, counted: dict[str
 
 
 def _seats(counted: dict[str, Any], group: Group) -> dict[str, Any]:
-    return {"seats": {**counted["seats"], "pooler": poolers.processors(group.pooler_pid)}}
+    return {"seats": {**counted["seats"], "pooler": pooler_process.processors(group.pooler_pid)}}
 
 
 def _elsewhere(sheet: Sheet) -> dict[str, Any]:
     return {"server_host": sheet.far_account} if sheet.far_account else {}
 
 
-def _cold(ready: wire.Ready) -> dict[str, float | None]:
+def _cold(ready: protocol.Ready) -> dict[str, float | None]:
     return {
         "startup": ready.startup_us,
         "connect": ready.connect_us,

@@ -11,8 +11,8 @@ from typing import Any
 import psutil
 
 import pgperf
-from pgperf.runner.idle import Idle
-from pgperf.runner.placement import Seats
+from pgperf.runner.cpu.idle import Idle
+from pgperf.runner.cpu.placement import Seats
 
 _PACKAGES = (
     "Django",

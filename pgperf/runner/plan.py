@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise, product
 
-from pgperf.exceptions import InvalidDefinition
-from pgperf.layers import LAYERS
-from pgperf.records import CONNECTS, Cohort, Definition, Plan, Variant, calls_orm
+from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.layers import LAYERS
+from pgperf.core.records import CONNECTS, Cohort, Definition, Plan, Variant, calls_orm
 
 #: Variants that stand by together. The whole of `orm-overhead` fits, so that all of it is compared directly.
 COHORT_SIZE = 18

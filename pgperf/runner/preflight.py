@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from pgperf.exceptions import PreflightRefused
-from pgperf.records import Cohort, Definition, Plan, Variant
+from pgperf.core.exceptions import PreflightRefused
+from pgperf.core.records import Cohort, Definition, Plan, Variant
 from pgperf.runner.plan import make_plan, sharing
 
 #: Rough megabytes of one client, its part of shared pages counted, and seconds to start one alone; predictions only.

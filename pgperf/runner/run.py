@@ -7,13 +7,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from pgperf.exceptions import ClientFailed, RunCancelled
-from pgperf.records import Plan, Route, Timings, VariantBlock
-from pgperf.runner import environment, idle, placement, preflight, relay
+from pgperf.core.exceptions import ClientFailed, RunCancelled
+from pgperf.core.records import Plan, Route, Timings, VariantBlock
+from pgperf.runner import environment, preflight
 from pgperf.runner.block import PHASES, Bench, Clock, run_block
-from pgperf.runner.diagnosis import Instruments
-from pgperf.runner.remote import Agent
-from pgperf.runner.server import Server
+from pgperf.runner.cpu import idle, placement
+from pgperf.runner.processes import relay_process
+from pgperf.runner.remote.server import Agent
+from pgperf.runner.server.diagnostics import Instruments
+from pgperf.runner.server.probe import Server
 
 
 class Observer(Protocol):
@@ -70,7 +72,7 @@ def execute(
         breathe = _Breath(plan, machine, observer, begin, server.can_be_asked)
         bench = Bench(
             plan, routes, machine.build_dir, seats, server.application, clock, server.finder(seats), breathe,
-            agent=agent, interpreters=machine.interpreters, relays=relay.find(routes.values()),
+            agent=agent, interpreters=machine.interpreters, relays=relay_process.find(routes.values()),
         )  # fmt: skip
         if plan.definition.diagnostic_ms and server.can_be_asked:
             bench.instruments = stack.enter_context(Instruments(routes, server.application))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pgperf.exceptions import TransferError
+from pgperf.core.exceptions import TransferError
 from pgperf.transfer import sheet, tree
 from pgperf.transfer.table import MAX_BYTES, Table, short
 

@@ -10,7 +10,7 @@ from django.db import DataError, IntegrityError, models
 from django.utils.translation import gettext as _
 from import_export.results import RowResult
 
-from pgperf.exceptions import PgperfError
+from pgperf.core.exceptions import PgperfError
 from pgperf.transfer.cells import Reading
 from pgperf.transfer.resources import ABSENT, DefinitionResource
 from pgperf.transfer.table import Table, short

@@ -10,8 +10,8 @@ from typing import Any
 import tablib
 from openpyxl import load_workbook
 
-from pgperf.exceptions import TransferError
-from pgperf.formulas import harmless, unharmed
+from pgperf.core.exceptions import TransferError
+from pgperf.core.formula_injection import harmless, unharmed
 from pgperf.transfer import workbook
 from pgperf.transfer.spreadsheet import from_xml, to_xml
 from pgperf.transfer.table import MAX_COLUMNS, MAX_ROWS, Table, check_headers, short

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pgperf.exceptions import TransferError
+from pgperf.core.exceptions import TransferError
 
 MAX_BYTES = 10 * 1024 * 1024
 MAX_ROWS = 2_000

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from pgperf.exceptions import TransferError
+from pgperf.core.exceptions import TransferError
 from pgperf.transfer.table import MAX_COLUMNS, Table, short
 
 try:

@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import Any
 from xml.parsers import expat
 
-from pgperf.exceptions import TransferError
+from pgperf.core.exceptions import TransferError
 from pgperf.transfer.table import MAX_COLUMNS, MAX_ROWS
 
 #: What the parts say they unpack to is what any reader takes of them at most.

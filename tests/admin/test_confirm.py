@@ -10,8 +10,8 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
-from pgperf.definitions import freeze
 from pgperf.models import Database, Run, VariantResult
+from pgperf.runs.definitions import freeze
 from tests import factories
 
 LABEL = "django_orm · socket"

@@ -12,8 +12,8 @@ from django.urls import reverse
 
 import pgperf.admin
 from pgperf.admin import downloads, register
-from pgperf.definitions import freeze
 from pgperf.models import Run
+from pgperf.runs.definitions import freeze
 from pgperf.transfer.files import FORMATS
 from tests import factories
 from tests.admin import custom_site

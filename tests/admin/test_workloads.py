@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from pgperf import discovery
 from pgperf.models import Workload
+from pgperf.workloads import discovery
 
 pytestmark = pytest.mark.django_db
 ADD = "/admin/pgperf/workload/add/"

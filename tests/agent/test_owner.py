@@ -11,18 +11,18 @@ import pytest
 from django.db import DatabaseError, connections
 from django.utils import timezone
 
-from pgperf import sending
 from pgperf.agent import clock, rows
 from pgperf.agent import owner as owners
 from pgperf.agent import watch as watches
 from pgperf.agent.owner import Owner
-from pgperf.exceptions import BrokerUnreachable
+from pgperf.core.exceptions import BrokerUnreachable
+from pgperf.core.records import Route
 from pgperf.models import Database, Run, Sampling, Worker
-from pgperf.records import Route
-from pgperf.runner.monitor import Monitor
-from pgperf.runner.readings import AUXILIARIES, run_of
-from pgperf.runner.remote import Order, Pooler, Seen
-from pgperf.runner.sessions import QUERY
+from pgperf.runner.processes.backends import QUERY
+from pgperf.runner.remote.counters import AUXILIARIES, run_of
+from pgperf.runner.remote.server import Order, Pooler, Seen
+from pgperf.runner.server.control_connection import Monitor
+from pgperf.runs import broker
 from tests.factories import make_database, make_run, make_worker
 
 pytestmark = pytest.mark.django_db
@@ -43,7 +43,7 @@ def run(settings: Any) -> Run:
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
     """The messages that the broker was given."""
     messages: list[tuple[int, str]] = []
-    monkeypatch.setattr(sending, "send_watch", lambda row_id, queue: messages.append((row_id, queue)))
+    monkeypatch.setattr(broker, "send_watch", lambda row_id, queue: messages.append((row_id, queue)))
     return messages
 
 
@@ -63,7 +63,7 @@ def delivered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[threading.Thread
         started.append(threading.Thread(target=serve, args=(row_id,)))
         started[-1].start()
 
-    monkeypatch.setattr(sending, "send_watch", deliver)
+    monkeypatch.setattr(broker, "send_watch", deliver)
     yield started
     Sampling.objects.all().delete()
     for thread in started:
@@ -163,7 +163,7 @@ class TestSeen:
         monkeypatch.setattr(watches.poolers, "is_own", lambda host, from_elsewhere: host == "db1")
         monkeypatch.setattr(watches.poolers, "process", listening.get)
         monkeypatch.setattr(watches.Sessions, "from_process", lambda self, pid: [])
-        monkeypatch.setattr(watches.sampling, "meters", lambda sessions, backends, poolers: [])
+        monkeypatch.setattr(watches, "meters", lambda sessions, backends, poolers: [])
         owner = owner_of(run)
         owner.watch(replace(order, backends=[], poolers=[("db1", 6432), ("db1", 1), ("elsewhere", 6432)]))
         seen = owner.hand_over()
@@ -216,7 +216,7 @@ class TestUnknown:
         def away(*_: Any) -> None:
             raise BrokerUnreachable("Celery's broker does not answer")
 
-        monkeypatch.setattr(sending, "send_watch", away)
+        monkeypatch.setattr(broker, "send_watch", away)
         assert "broker" in why(owner_of(run))
 
     def test_nobody_takes_the_message(self, run: Run, sent: list[Any], impatient: None) -> None:

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from pgperf.agent import rows
-from pgperf.exceptions import AgentFailed
+from pgperf.core.exceptions import AgentFailed
 from pgperf.models import Run, Sampling
 from tests.factories import make_run
 

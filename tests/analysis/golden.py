@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pgperf.analysis.summary import summarise
-from pgperf.records import Variant, VariantBlock
+from pgperf.core.records import Variant, VariantBlock
 
 from .synthetic import definition, piece, timed_block, variant
 

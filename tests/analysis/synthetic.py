@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from pgperf.analysis import latency
-from pgperf.records import Definition, SliceRecord, Variant, VariantBlock, Workload
+from pgperf.core.records import Definition, SliceRecord, Variant, VariantBlock, Workload
 
 WINDOW_NS = 200_000_000
 #: (variant, block, round) -> µs per operation

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pgperf.analysis.diagnosis import diagnosis
-from pgperf.records import VariantBlock
+from pgperf.core.records import VariantBlock
 
 from .synthetic import variant
 

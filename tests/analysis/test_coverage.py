@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from benchmarks.coverage import Scenario, TwoRuns, chosen, pooled, simulate, simulate_runs
-from pgperf.analysis.contrasts import Measurements
 from pgperf.analysis.outcome import judge
-from pgperf.records import Variant
+from pgperf.analysis.paired_comparisons import Measurements
+from pgperf.core.records import Variant
 
 from .synthetic import blocks, variant
 

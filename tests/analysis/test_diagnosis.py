@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pgperf.analysis.diagnosis import diagnosis, rows_expected
 from pgperf.analysis.top import top
-from pgperf.records import VariantBlock
+from pgperf.core.records import VariantBlock
 
 from .synthetic import block, variant
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pgperf.analysis.hosts import Side, hosts, sides
-from pgperf.analysis.residence import Residence
+from pgperf.analysis.time_breakdown import Residence
 
 from .rows import Row, remote, row
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgperf.analysis.contrasts import Measurements
 from pgperf.analysis.ladder import adjusted, climbs, ladders
-from pgperf.records import Variant
+from pgperf.analysis.paired_comparisons import Measurements
+from pgperf.core.records import Variant
 
 from .synthetic import block, blocks, variant
 

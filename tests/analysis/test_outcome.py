@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pgperf.analysis.outcome import MARGIN, IntervalAt, judge
-from pgperf.analysis.pairs import Estimate
+from pgperf.analysis.paired_statistics import Estimate
 from pgperf.analysis.samples import interval, sample_of
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pgperf.analysis.pairs import Estimate, signed_rank_interval
+from pgperf.analysis.paired_statistics import Estimate, signed_rank_interval
 from pgperf.analysis.samples import Sample, difference, interval, sample_of
 
 grouped = st.lists(

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pgperf.analysis import scaling
-from pgperf.analysis.contrasts import Measurements
+from pgperf.analysis.paired_comparisons import Measurements
 from pgperf.analysis.summary import summarise
-from pgperf.records import Variant, VariantBlock
+from pgperf.core.records import Variant, VariantBlock
 
 from .synthetic import block, definition, piece, variant
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pgperf.analysis.summary import ANALYSIS_VERSION, COLD_PHASES, summarise
-from pgperf.records import Variant, VariantBlock
+from pgperf.core.records import Variant, VariantBlock
 
 from . import golden
 from .synthetic import block, blocks, definition, variant

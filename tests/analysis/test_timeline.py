@@ -2,9 +2,9 @@
 
 import pytest
 
-from pgperf.analysis.books import SHARES
+from pgperf.analysis.cpu_accounting import SHARES
 from pgperf.analysis.timeline import timeline
-from pgperf.records import VariantBlock
+from pgperf.core.records import VariantBlock
 
 from .synthetic import piece, variant
 

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.false_alarms import FULL, WIDER, _definition, count, twice
 from pgperf.analysis.outcome import DIFFERS, INCONCLUSIVE
 from pgperf.analysis.summary import summarise
-from pgperf.records import SliceRecord, Variant, VariantBlock
+from pgperf.core.records import SliceRecord, Variant, VariantBlock
 from pgperf.runner.plan import make_plan, round_order
 
 PLAN = twice(make_plan(_definition(Namespace(quick=False, rounds=2), 1)))

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import verdict_matrix
 from benchmarks.verdict_matrix import CASES, Answer, holds
 from pgperf.analysis.verdict import WORDS
-from pgperf.records import Definition
+from pgperf.core.records import Definition
 
 RIGHT = {case.name: case.right for case in CASES}
 

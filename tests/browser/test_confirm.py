@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from pgperf.definitions import freeze
 from pgperf.models import Run
+from pgperf.runs.definitions import freeze
 from tests import factories
 from tests.books import add_books
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from pgperf.definitions import freeze
 from pgperf.models import Run
+from pgperf.runs.definitions import freeze
 from tests import factories
 from tests.books import CLIENTS, add_books
 from tests.browser.test_run_page import INK, chart

@@ -9,7 +9,7 @@ from django.db import DEFAULT_DB_ALIAS, connection
 from playwright.sync_api import Page, expect
 
 from example.stack.part import Part
-from pgperf.catalog_rows import copy_catalog
+from pgperf.catalog.sync import copy_catalog
 from pgperf.models import Benchmark, Database, Run, Target
 from tests import factories
 

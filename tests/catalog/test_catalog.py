@@ -9,10 +9,11 @@ import pytest
 from django.db import connection as django_connection
 from django.test.utils import CaptureQueriesContext
 
-from pgperf import registry, sql
+from pgperf import registry
 from pgperf.catalog import BENCHMARKS, FIXTURES, CatalogBenchmark, Fixture
-from pgperf.layers import LAYERS
-from pgperf.records import MODES, PLACEMENTS
+from pgperf.core import sql_parameters
+from pgperf.core.layers import LAYERS
+from pgperf.core.records import MODES, PLACEMENTS
 
 
 def rows(connection: psycopg.Connection, statement: str) -> list[Any]:
@@ -37,8 +38,8 @@ def test_a_benchmark_names_only_what_there_is(benchmark: CatalogBenchmark) -> No
     assert benchmark.placement in PLACEMENTS
     assert benchmark.workload.fixture in FIXTURES
     assert benchmark.blocks >= 6
-    sql.literal(benchmark.workload.sql, benchmark.workload.args)
-    sql.literal(benchmark.workload.other_sql, benchmark.workload.other_args)
+    sql_parameters.literal(benchmark.workload.sql, benchmark.workload.args)
+    sql_parameters.literal(benchmark.workload.other_sql, benchmark.workload.other_args)
 
 
 @pytest.mark.parametrize("fixture", FIXTURES.values(), ids=list(FIXTURES))
@@ -75,4 +76,4 @@ def test_the_sql_is_what_the_orm_sends(benchmark: CatalogBenchmark) -> None:
     ):
         with CaptureQueriesContext(django_connection) as captured:
             assert registry.get(name)(*args)
-        assert [query["sql"] for query in captured] == [sql.literal(statement, args)]
+        assert [query["sql"] for query in captured] == [sql_parameters.literal(statement, args)]

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from pgperf import paired, perform
 from pgperf.models import Database, Run, Target, VariantResult
+from pgperf.runs import confirmation_definition
+from pgperf.worker import execution
 from tests.factories import make_database, make_run
 from tests.runner.builders import definition as fake
 
@@ -24,12 +25,12 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """One that ended, of the fake layer, which needs no server."""
     database = make_database()
     Target.objects.filter(route="tcp").update(route="here")
-    monkeypatch.setattr(paired, "BLOCKS", 1)
-    monkeypatch.setattr(paired, "ROUNDS", 1)
+    monkeypatch.setattr(confirmation_definition, "BLOCKS", 1)
+    monkeypatch.setattr(confirmation_definition, "ROUNDS", 1)
     asked = make_run(
         Run.Status.QUEUED, database=database, busy_key=None, queue="", definition=fake().to_json()
     )
-    ended = perform.perform(asked.pk, "w@h")
+    ended = execution.perform(asked.pk, "w@h")
     ended.variants.filter(copy=0).update(verdict=VERDICT)
     return ended
 

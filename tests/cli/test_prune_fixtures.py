@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from pgperf import fixtures
+from pgperf.access import fixtures
 from pgperf.cli import prune
+from pgperf.core.records import Route
 from pgperf.models import Database, Run, Target
-from pgperf.records import Route
-from pgperf.runner.monitor import Monitor
+from pgperf.runner.server.control_connection import Monitor
 from tests import factories
 
 pytestmark = pytest.mark.django_db

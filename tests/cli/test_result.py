@@ -4,7 +4,7 @@ import pytest
 
 from pgperf.cli.result import report
 from pgperf.models import Run
-from pgperf.reports.run import run_json
+from pgperf.reports.run_json import run_json
 from tests.factories import make_results, make_run
 
 pytestmark = pytest.mark.django_db

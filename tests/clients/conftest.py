@@ -7,9 +7,9 @@ import psycopg
 import pytest
 from django.conf import settings
 
-from pgperf.build import build
 from pgperf.catalog import FIXTURES
-from pgperf.records import Route
+from pgperf.core.records import Route
+from pgperf.install.c_client import build
 from tests.clients.driving import Driven, Subject
 
 Start = Callable[..., Driven]

@@ -2,13 +2,13 @@
 
 from importlib import import_module
 
-from pgperf import wire
-from pgperf.clients.django_client import DjangoClient
 from pgperf.clients.loop import main
+from pgperf.clients.programs.django_client import DjangoClient
+from pgperf.core import protocol
 
 
 class Client(DjangoClient):
-    def load(self, spec: wire.Spec) -> None:
+    def load(self, spec: protocol.Spec) -> None:
         super().load(spec)
         import_module("tests.clients.workloads")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from pgperf import sql, wire
-from pgperf.records import Route, Workload
+from pgperf.core import protocol, sql_parameters
+from pgperf.core.records import Route, Workload
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 60.0
@@ -24,11 +24,14 @@ _STRICT = [
     for warning in ("DeprecationWarning", "PendingDeprecationWarning")
     for module in (
         "__main__",
-        *(f"pgperf.clients.{each.stem}" for each in (ROOT / "pgperf/clients").glob("*.py")),
+        *(
+            ".".join(each.relative_to(ROOT).with_suffix("").parts)
+            for each in (ROOT / "pgperf/clients").rglob("*.py")
+        ),
     )
 ]
 
-M = TypeVar("M", bound=wire.Message)
+M = TypeVar("M", bound=protocol.Message)
 
 
 @dataclass(frozen=True)
@@ -52,14 +55,14 @@ class Subject:
         return self.layer.startswith("django_orm")
 
 
-def spec(subject: Subject, route: Route, work: Workload, **changes: object) -> wire.Spec:
+def spec(subject: Subject, route: Route, work: Workload, **changes: object) -> protocol.Spec:
     """What the runner would send for that workload."""
-    return wire.Spec(
+    return protocol.Spec(
         layer=subject.layer, mode=subject.mode, host=route.host, port=route.port, dbname=route.dbname,
         user=route.user, password=route.password, application_name="conformance",
-        statements=list(work.statements) or sql.statements(work.sql, work.args),
+        statements=list(work.statements) or sql_parameters.statements(work.sql, work.args),
         orm=work.orm, orm_args=list(work.args),
-        other_statements=list(work.other_statements) or sql.statements(work.other_sql, work.other_args),
+        other_statements=list(work.other_statements) or sql_parameters.statements(work.other_sql, work.other_args),
         other_orm=work.other_orm, other_orm_args=list(work.other_args),
         spawned_ns=time.monotonic_ns(), runner_pid=os.getpid(),
     )._replace(**changes)  # fmt: skip
@@ -83,13 +86,13 @@ class Driven:
         argv = [sys.executable, *_STRICT, "-m", subject.module] if subject.module else [str(c_program)]
         return cls(argv, **environment)
 
-    def send(self, *messages: wire.Message | bytes) -> None:
+    def send(self, *messages: protocol.Message | bytes) -> None:
         for message in messages:
-            self._write(message if isinstance(message, bytes) else wire.encode(message))
+            self._write(message if isinstance(message, bytes) else protocol.encode(message))
 
-    def trickle(self, message: wire.Message) -> None:
+    def trickle(self, message: protocol.Message) -> None:
         """Every byte in a write of its own."""
-        for byte in wire.encode(message):
+        for byte in protocol.encode(message):
             self._write(bytes([byte]))
 
     def _write(self, data: bytes) -> None:
@@ -100,20 +103,20 @@ class Driven:
         """The next message, which must be of that kind."""
         while (end := self._buffer.find(b"\n")) < 0:
             assert self._fill(deadline_s), f"it ended instead of sending {kind.__name__}: {self.last_words()}"
-        message = wire.decode(self._take(end + 1))
+        message = protocol.decode(self._take(end + 1))
         assert isinstance(message, kind), message
         return message
 
-    def slice(self, request: wire.Slice) -> tuple[wire.SliceReply, "array[int]"]:
+    def slice(self, request: protocol.Slice) -> tuple[protocol.SliceReply, "array[int]"]:
         """One slice; the reply and its durations."""
         self.send(request)
         if request.start_ns:
-            assert self.read(wire.Armed).seq == request.seq
-        reply = self.read(wire.SliceReply)
+            assert self.read(protocol.Armed).seq == request.seq
+        reply = self.read(protocol.SliceReply)
         assert reply.seq == request.seq
         return reply, self.samples(reply)
 
-    def samples(self, reply: wire.SliceReply) -> "array[int]":
+    def samples(self, reply: protocol.SliceReply) -> "array[int]":
         """The durations that the reply announces."""
         assert reply.nbytes == reply.ops * 8
         while len(self._buffer) < reply.nbytes:

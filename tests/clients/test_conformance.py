@@ -9,26 +9,26 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pgperf import sql, wire
 from pgperf.catalog import BENCHMARKS
-from pgperf.records import MODES, Route, Workload
+from pgperf.core import protocol, sql_parameters
+from pgperf.core.records import MODES, Route, Workload
 from tests.clients.conftest import Start
 from tests.clients.driving import Driven, Subject, spec
 from tests.clients.proxy import Proxy
 
-DJANGO = "pgperf.clients.django_client"
+DJANGO = "pgperf.clients.programs.django_client"
 #: Layer -> its program and the modes that it has.
 PROGRAM_OF = {
     "libpq": ("", MODES),
-    "psycopg2": ("pgperf.clients.psycopg2_client", ("simple",)),
+    "psycopg2": ("pgperf.clients.programs.psycopg2_client", ("simple",)),
     "django_cursor_psycopg2": (DJANGO, ("simple",)),
     "django_orm_psycopg2": (DJANGO, ("simple",)),
-    "psycopg": ("pgperf.clients.psycopg_client", MODES),
+    "psycopg": ("pgperf.clients.programs.psycopg_client", MODES),
     # The same program as psycopg's, which is one of these; the mode is none of their business.
-    "psycopg_binary": ("pgperf.clients.psycopg_client", ("simple",)),
-    "psycopg_python": ("pgperf.clients.psycopg_client", ("prepared",)),
-    "psycopg_async": ("pgperf.clients.psycopg_async_client", MODES),
-    "asyncpg": ("pgperf.clients.asyncpg_client", ("extended", "prepared")),
+    "psycopg_binary": ("pgperf.clients.programs.psycopg_client", ("simple",)),
+    "psycopg_python": ("pgperf.clients.programs.psycopg_client", ("prepared",)),
+    "psycopg_async": ("pgperf.clients.programs.psycopg_async_client", MODES),
+    "asyncpg": ("pgperf.clients.programs.asyncpg_client", ("extended", "prepared")),
     "django_cursor": (DJANGO, MODES),
     "django_orm": (DJANGO, MODES),
 }
@@ -39,7 +39,7 @@ LAYERS = (
 )
 NAMED = {str(subject): subject for subject in LAYERS}
 LIBPQ = NAMED["libpq-simple"]
-FAKE = Subject("fake", "simple", "pgperf.clients.fake_client")
+FAKE = Subject("fake", "simple", "pgperf.clients.programs.fake_client")
 PROGRAMS = (
     LIBPQ, NAMED["psycopg2-simple"], NAMED["psycopg-simple"], NAMED["psycopg_async-simple"],
     NAMED["asyncpg-prepared"], NAMED["django_orm-simple"], FAKE,
@@ -52,7 +52,7 @@ ORM_LAYERS = [subject for subject in LAYERS if subject.calls_orm]
 LOGINS = list({(subject.layer, subject.module): subject for subject in reversed(LAYERS)}.values())
 
 SITE = BENCHMARKS["orm-overhead"].workload
-AT_ONCE = wire.Slice(1, 0, 0, 0, 0, 1)
+AT_ONCE = protocol.Slice(1, 0, 0, 0, 0, 1)
 
 every_layer = pytest.mark.parametrize("subject", LAYERS, ids=str)
 every_login = pytest.mark.parametrize("subject", LOGINS, ids=str)
@@ -82,16 +82,16 @@ def started(start: Start, subject: Subject, route: Route, work: Workload = SITE,
 @pytest.fixture(scope="module", params=LAYERS, ids=str)
 def session(
     request: pytest.FixtureRequest, c_program: Path, tcp: Route, admin: psycopg.Connection
-) -> Iterator[tuple[Driven, wire.Ready, Subject]]:
+) -> Iterator[tuple[Driven, protocol.Ready, Subject]]:
     with Driven.start(request.param, c_program) as client:
         client.send(spec(request.param, tcp, SITE))
-        yield client, client.read(wire.Ready), request.param
-        client.send(wire.Bye())
-        assert client.wait() == wire.EXIT_OK
+        yield client, client.read(protocol.Ready), request.param
+        client.send(protocol.Bye())
+        assert client.wait() == protocol.EXIT_OK
         assert client.at_end()
 
 
-Session = tuple[Driven, wire.Ready, Subject]
+Session = tuple[Driven, protocol.Ready, Subject]
 
 
 def test_ready_tells_who_it_is(session: Session, admin: psycopg.Connection) -> None:
@@ -132,7 +132,7 @@ def test_the_password_is_not_where_others_can_read_it(session: Session, tcp: Rou
 def test_a_slice_by_time_ends_with_the_first_operation_past_its_window(session: Session) -> None:
     window = 30_000_000
     before = time.monotonic_ns()
-    reply, durations = session[0].slice(wire.Slice(5, 0, 7, 10_000_000, window, 0))
+    reply, durations = session[0].slice(protocol.Slice(5, 0, 7, 10_000_000, window, 0))
     after = time.monotonic_ns()
     assert reply.lead_in_ops >= 7
     assert before + 10_000_000 <= reply.first_ns <= after
@@ -143,16 +143,16 @@ def test_a_slice_by_time_ends_with_the_first_operation_past_its_window(session: 
 
 
 def test_a_slice_by_count_is_exact(session: Session) -> None:
-    reply, durations = session[0].slice(wire.Slice(6, 0, 3, 0, 0, 17))
+    reply, durations = session[0].slice(protocol.Slice(6, 0, 3, 0, 0, 17))
     assert (reply.ops, len(durations), reply.rows, reply.lead_in_ops, reply.capped) == (17, 17, 17, 3, False)
     assert all(durations)
 
 
 def test_an_armed_slice_keeps_to_its_window(session: Session) -> None:
     start, lead_in, window = time.monotonic_ns() + 60_000_000, 10_000_000, 30_000_000
-    session[0].send(wire.Slice(7, start, 1, lead_in, window, 0))
-    assert session[0].read(wire.Armed) == wire.Armed(7)
-    reply = session[0].read(wire.SliceReply)
+    session[0].send(protocol.Slice(7, start, 1, lead_in, window, 0))
+    assert session[0].read(protocol.Armed) == protocol.Armed(7)
+    reply = session[0].read(protocol.SliceReply)
     durations = session[0].samples(reply)
     ends = list(accumulate(durations, initial=reply.first_ns))
     assert reply.lead_in_ops >= 1
@@ -162,13 +162,13 @@ def test_an_armed_slice_keeps_to_its_window(session: Session) -> None:
 
 def test_an_armed_slice_by_count_waits_for_its_start(session: Session) -> None:
     start = time.monotonic_ns() + 30_000_000
-    reply, durations = session[0].slice(wire.Slice(8, start, 0, 0, 0, 3))
+    reply, durations = session[0].slice(protocol.Slice(8, start, 0, 0, 0, 3))
     assert reply.first_ns >= start
     assert len(durations) == 3
 
 
 def test_a_window_that_is_over_before_the_lead_in_stays_empty(session: Session) -> None:
-    reply, durations = session[0].slice(wire.Slice(9, 1, 4, 0, 1, 0))
+    reply, durations = session[0].slice(protocol.Slice(9, 1, 4, 0, 1, 0))
     assert (reply.ops, reply.rows, reply.lead_in_ops, len(durations)) == (0, 0, 4, 0)
 
 
@@ -176,7 +176,7 @@ def test_each_operation_runs_the_statement_once_and_reads_its_rows(
     session: Session, admin: psycopg.Connection
 ) -> None:
     assert admin.execute("SELECT count(*) FROM pgperf.site").fetchone() == (4,)
-    reply, _ = session[0].slice(wire.Slice(10, 0, 0, 0, 0, 5))
+    reply, _ = session[0].slice(protocol.Slice(10, 0, 0, 0, 0, 5))
     assert reply.rows == 5
 
 
@@ -198,9 +198,9 @@ def test_every_layer_sends_the_same_messages(subject: Subject, start: Start, tcp
         client = start(subject)
         told = spec(subject, tcp, SITE)._replace(host="127.0.0.1", port=proxy.port)
         client.send(told)
-        client.read(wire.Ready)
+        client.read(protocol.Ready)
         proxy.forget()
-        client.slice(wire.Slice(1, 0, 0, 0, 0, 3))
+        client.slice(protocol.Slice(1, 0, 0, 0, 0, 3))
         sent = proxy.messages()
     if subject.binds_on_client:
         assert sent == [("Q", told.statements[0].literal.encode() + b"\x00")] * 3
@@ -211,7 +211,7 @@ def test_every_layer_sends_the_same_messages(subject: Subject, start: Start, tcp
 
 @every_login
 def test_without_cold_phases_it_runs_the_statement_once(subject: Subject, start: Start, tcp: Route) -> None:
-    ready = started(start, subject, tcp, cold=False).read(wire.Ready)
+    ready = started(start, subject, tcp, cold=False).read(protocol.Ready)
     assert ready.rows_per_op == 1
     assert [value for name, value in ready._asdict().items() if name.endswith("_us")] == [None] * 7
 
@@ -230,7 +230,7 @@ def test_the_environment_changes_nothing(
         "PGSSLMODE": "verify-full", "PGAPPNAME": "other", "PGCLIENTENCODING": "LATIN1", "PGSYSCONFDIR": "/nonexistent",
     }  # fmt: skip
     client = started(lambda subject: start(subject, **astray), subject, tcp, work)
-    assert client.read(wire.Ready).rows_per_op == 1
+    assert client.read(protocol.Ready).rows_per_op == 1
 
 
 @every_login
@@ -240,7 +240,7 @@ def test_the_session_has_one_time_zone_whatever_the_servers_is(
     work = select("SELECT 1 / (current_setting('TimeZone') = 'UTC')::int AS id, 'd' AS domain, 'n' AS name")
     admin.execute(f"ALTER ROLE \"{tcp.user}\" SET timezone = 'Asia/Tokyo'")
     try:
-        assert started(start, subject, tcp, work).read(wire.Ready).rows_per_op == 1
+        assert started(start, subject, tcp, work).read(protocol.Ready).rows_per_op == 1
     finally:
         admin.execute(f'ALTER ROLE "{tcp.user}" RESET timezone')
 
@@ -265,7 +265,7 @@ RESULTS = {
 def test_results_of_every_kind(subject: Subject, start: Start, tcp: Route, kind: str) -> None:
     text, rows = RESULTS[kind]
     client = started(start, subject, tcp, select(text), cold=False)
-    assert client.read(wire.Ready).rows_per_op == rows
+    assert client.read(protocol.Ready).rows_per_op == rows
     reply, _ = client.slice(AT_ONCE._replace(count=2))
     assert reply.rows == 2 * rows
 
@@ -273,9 +273,9 @@ def test_results_of_every_kind(subject: Subject, start: Start, tcp: Route, kind:
 @pytest.mark.parametrize("subject", SQL_LAYERS, ids=str)
 def test_results_of_every_kind_in_one_operation(subject: Subject, start: Start, tcp: Route) -> None:
     """For a layer of SQL a result is a result, in whichever statement."""
-    statements = tuple(sql.statement(text, []) for text, _ in RESULTS.values())
+    statements = tuple(sql_parameters.statement(text, []) for text, _ in RESULTS.values())
     client = started(start, subject, tcp, Workload("results", "", statements=statements), cold=False)
-    assert client.read(wire.Ready).rows_per_op == 10**5 + 3
+    assert client.read(protocol.Ready).rows_per_op == 10**5 + 3
     reply, _ = client.slice(AT_ONCE._replace(count=2))
     assert reply.rows == 2 * (10**5 + 3)
 
@@ -289,14 +289,14 @@ def test_arguments_of_every_kind(subject: Subject, start: Start, tcp: Route) -> 
         " AND %s::float8 = 2.5 AND %s::bool AND %s::text IS NULL)::int",
         tuple(args),
     )
-    assert started(start, subject, tcp, work).read(wire.Ready).rows_per_op == 1
+    assert started(start, subject, tcp, work).read(protocol.Ready).rows_per_op == 1
 
 
 @pytest.mark.parametrize("subject", SQL_LAYERS, ids=str)
 def test_a_command_without_rows_and_with_a_notice(subject: Subject, start: Start, tcp: Route) -> None:
     work = Workload("command", "DO $$ BEGIN RAISE WARNING 'stray'; END $$")
     client = started(start, subject, tcp, work)
-    assert client.read(wire.Ready).rows_per_op == 0
+    assert client.read(protocol.Ready).rows_per_op == 0
     assert client.slice(AT_ONCE)[0].rows == 0
 
 
@@ -306,15 +306,15 @@ def test_what_an_orm_callable_returns_is_counted(
     subject: Subject, start: Start, tcp: Route, orm: str, rows: int
 ) -> None:
     client = started(start, subject, tcp, Workload("orm", "%s", ("example.com",), orm=orm))
-    assert client.read(wire.Ready).rows_per_op == rows
+    assert client.read(protocol.Ready).rows_per_op == rows
 
 
 # Several statements.
 
 THREE = (
-    sql.statement("SELECT id FROM pgperf.site WHERE id <= %s AND domain <> '50%%'", [3]),
-    sql.statement("DO $$ BEGIN NULL; END $$", []),
-    sql.statement("SELECT %s::text, 'two'", ["one"]),
+    sql_parameters.statement("SELECT id FROM pgperf.site WHERE id <= %s AND domain <> '50%%'", [3]),
+    sql_parameters.statement("DO $$ BEGIN NULL; END $$", []),
+    sql_parameters.statement("SELECT %s::text, 'two'", ["one"]),
 )
 
 
@@ -323,7 +323,7 @@ def test_an_operation_runs_its_statements_in_order(subject: Subject, start: Star
     work = Workload("three", "", statements=THREE)
     with Proxy(tcp.port) as proxy:
         client = started(start, subject, tcp, work, host="127.0.0.1", port=proxy.port)
-        assert client.read(wire.Ready).rows_per_op == 4
+        assert client.read(protocol.Ready).rows_per_op == 4
         proxy.forget()
         reply, _ = client.slice(AT_ONCE._replace(count=2))
         sent = proxy.messages()
@@ -337,17 +337,17 @@ def test_an_operation_runs_its_statements_in_order(subject: Subject, start: Star
 @pytest.mark.parametrize("subject", [s for s in SQL_LAYERS if s.module], ids=str)
 def test_what_has_no_python_values_runs_as_it_is(subject: Subject, start: Start, tcp: Route) -> None:
     text = "SELECT 1 / ('%s %% %' = '%s ' || repeat('%', 2) || ' %')::int"
-    statement = wire.Statement("not this", None, text, "nor this")
+    statement = protocol.Statement("not this", None, text, "nor this")
     client = started(start, subject, tcp, Workload("as it is", "", statements=(statement,)))
-    assert client.read(wire.Ready).rows_per_op == 1
+    assert client.read(protocol.Ready).rows_per_op == 1
 
 
 @pytest.mark.parametrize("subject", SQL_LAYERS, ids=str)
 def test_no_statement_at_all_is_refused(subject: Subject, start: Start, tcp: Route) -> None:
     client = started(start, subject, tcp, statements=[])
-    error = client.read(wire.Error)
+    error = client.read(protocol.Error)
     assert (error.stage, error.message.partition(":")[0]) == ("ready", "statements")
-    assert client.wait() == wire.EXIT_FAILED
+    assert client.wait() == protocol.EXIT_FAILED
 
 
 # Failures.
@@ -359,11 +359,11 @@ def test_bad_sql_is_an_error_with_its_code_and_without_the_arguments(
 ) -> None:
     work = select("SELECT id, 'private value' AS domain, name FROM no_such_table")
     client = started(start, subject, tcp, work)
-    error = client.read(wire.Error)
+    error = client.read(protocol.Error)
     assert (error.stage, error.sqlstate) == ("ready", "42P01")
     assert 'relation "no_such_table" does not exist' in error.message
     assert "private value" not in error.message
-    assert client.wait() == wire.EXIT_FAILED
+    assert client.wait() == protocol.EXIT_FAILED
     assert client.at_end()
 
 
@@ -371,17 +371,17 @@ def test_bad_sql_is_an_error_with_its_code_and_without_the_arguments(
 def test_a_wrong_password_is_told_without_it(subject: Subject, start: Start, tcp: Route) -> None:
     secret = "s3cret'Ω\\ x"
     client = started(start, subject, tcp, password=secret)
-    error = client.read(wire.Error)
+    error = client.read(protocol.Error)
     assert error.stage == "connect"
     assert "password authentication failed" in error.message
-    assert client.wait() == wire.EXIT_FAILED
+    assert client.wait() == protocol.EXIT_FAILED
     assert not any(part in text for part in ("s3cret", "Ω") for text in (error.message, client.last_words()))
 
 
 @every_login
 def test_a_password_that_the_server_repeats_is_scrubbed(subject: Subject, start: Start, tcp: Route) -> None:
     client = started(start, subject, tcp, dbname=tcp.password)
-    error = client.read(wire.Error)
+    error = client.read(protocol.Error)
     assert 'database "<password>" does not exist' in error.message
     assert tcp.password not in client.last_words()
 
@@ -391,17 +391,17 @@ def test_a_database_name_is_never_taken_for_a_connection_string(
     subject: Subject, start: Start, tcp: Route
 ) -> None:
     for name in ("dbname=pgperf user=other", "postgresql://other@127.0.0.1/pgperf"):
-        error = started(start, subject, tcp, dbname=name).read(wire.Error)
+        error = started(start, subject, tcp, dbname=name).read(protocol.Error)
         assert f'database "{name}" does not exist' in error.message
 
 
 @every_login
 def test_nobody_listening_is_an_error(subject: Subject, start: Start, tcp: Route) -> None:
     client = started(start, subject, tcp, host="127.0.0.1", port=1)
-    error = client.read(wire.Error)
+    error = client.read(protocol.Error)
     assert (error.stage, error.sqlstate) == ("connect", "")
     assert "refused" in error.message
-    assert client.wait() == wire.EXIT_FAILED
+    assert client.wait() == protocol.EXIT_FAILED
 
 
 @every_layer
@@ -409,30 +409,30 @@ def test_a_backend_terminated_mid_slice(
     subject: Subject, start: Start, tcp: Route, admin: psycopg.Connection
 ) -> None:
     client = started(start, subject, tcp, cold=False)
-    ready = client.read(wire.Ready)
-    client.send(wire.Slice(1, time.monotonic_ns(), 0, 0, 3_600_000_000_000, 0))
-    client.read(wire.Armed)
+    ready = client.read(protocol.Ready)
+    client.send(protocol.Slice(1, time.monotonic_ns(), 0, 0, 3_600_000_000_000, 0))
+    client.read(protocol.Armed)
     assert admin.execute("SELECT pg_terminate_backend(%s)", [ready.backend_pid]).fetchone() == (True,)
-    error = client.read(wire.Error)
+    error = client.read(protocol.Error)
     assert error.stage == "slice"
     assert error.sqlstate in ("57P01", "", *(["08003"] if subject.layer == "asyncpg" else []))
     assert error.message
     assert "cannot switch" not in error.message
-    assert client.wait() == wire.EXIT_FAILED
+    assert client.wait() == protocol.EXIT_FAILED
 
 
 @every_layer
 def test_the_connection_cut_mid_slice(subject: Subject, start: Start, tcp: Route) -> None:
     with Proxy(tcp.port) as proxy:
         client = started(start, subject, tcp, host="127.0.0.1", port=proxy.port, cold=False)
-        client.read(wire.Ready)
-        client.send(wire.Slice(1, time.monotonic_ns(), 0, 0, 3_600_000_000_000, 0))
-        client.read(wire.Armed)
+        client.read(protocol.Ready)
+        client.send(protocol.Slice(1, time.monotonic_ns(), 0, 0, 3_600_000_000_000, 0))
+        client.read(protocol.Armed)
         proxy.cut()
-        error = client.read(wire.Error)
+        error = client.read(protocol.Error)
     assert error.stage == "slice"
     assert error.message
-    assert client.wait() == wire.EXIT_FAILED
+    assert client.wait() == protocol.EXIT_FAILED
 
 
 LACKING = [
@@ -445,26 +445,26 @@ LACKING = [
 @pytest.mark.parametrize(("subject", "mode"), LACKING, ids=str)
 def test_a_mode_that_a_layer_lacks_is_refused(subject: Subject, mode: str, start: Start, tcp: Route) -> None:
     client = started(start, subject, tcp, mode=mode)
-    error = client.read(wire.Error)
+    error = client.read(protocol.Error)
     assert error.stage == "spec"
     assert error.message.startswith("mode: ")
-    assert client.wait() == wire.EXIT_FAILED
+    assert client.wait() == protocol.EXIT_FAILED
 
 
 @every_login
 def test_an_unknown_mode_is_refused(subject: Subject, start: Start, tcp: Route) -> None:
     client = started(start, subject, tcp, mode="guessed")
-    assert client.read(wire.Error).message.startswith("mode: ")
-    assert client.wait() == wire.EXIT_FAILED
+    assert client.read(protocol.Error).message.startswith("mode: ")
+    assert client.wait() == protocol.EXIT_FAILED
 
 
 @pytest.mark.parametrize("orm", ["", "pgperf.no_such"])
 def test_an_unknown_orm_callable_is_named(start: Start, tcp: Route, orm: str) -> None:
     client = started(start, NAMED["django_orm-simple"], tcp, orm=orm)
-    error = client.read(wire.Error)
+    error = client.read(protocol.Error)
     assert f"orm: no workload '{orm}' is registered; registered are: pgperf." in error.message
     assert "pgperf.site_by_domain" in error.message
-    assert client.wait() == wire.EXIT_FAILED
+    assert client.wait() == protocol.EXIT_FAILED
 
 
 # The runner gone.
@@ -476,11 +476,11 @@ def test_end_of_input_ends_it_at_every_step(subject: Subject, start: Start, tcp:
     client = start(subject)
     if step != "spec":
         client.send(spec(subject, tcp, SITE))
-        client.read(wire.Ready)
+        client.read(protocol.Ready)
     if step == "slice":
-        client.send(wire.Slice(1, time.monotonic_ns() + 20_000_000, 0, 0, 0, 3))
+        client.send(protocol.Slice(1, time.monotonic_ns() + 20_000_000, 0, 0, 0, 3))
     client.close_stdin()
-    assert client.wait() == wire.EXIT_OK
+    assert client.wait() == protocol.EXIT_OK
 
 
 @every_program
@@ -488,25 +488,25 @@ def test_end_of_input_while_it_connects(subject: Subject, start: Start, tcp: Rou
     client = start(subject)
     client.send(spec(subject, tcp, SITE))
     client.close_stdin()
-    client.read(wire.Ready)
-    assert client.wait() == wire.EXIT_OK
+    client.read(protocol.Ready)
+    assert client.wait() == protocol.EXIT_OK
 
 
 @every_program
 def test_nobody_reading_its_replies_ends_it(subject: Subject, start: Start, tcp: Route) -> None:
     client = start(subject)
     client.send(spec(subject, tcp, SITE))
-    client.read(wire.Ready)
+    client.read(protocol.Ready)
     client.close_stdout()
-    client.send(wire.Slice(1, 0, 0, 0, 0, 1))
-    assert client.wait() == wire.EXIT_OK
+    client.send(protocol.Slice(1, 0, 0, 0, 0, 1))
+    assert client.wait() == protocol.EXIT_OK
 
 
 @every_program
 def test_another_parent_than_the_runner_ends_it(subject: Subject, start: Start, tcp: Route) -> None:
     client = start(subject)
     client.send(spec(subject, tcp, SITE)._replace(runner_pid=1 if os.getpid() != 1 else 2))
-    assert client.wait() == wire.EXIT_OK
+    assert client.wait() == protocol.EXIT_OK
     assert client.at_end()
 
 
@@ -517,23 +517,23 @@ def test_another_parent_than_the_runner_ends_it(subject: Subject, start: Start, 
 def test_input_one_byte_at_a_time(subject: Subject, start: Start, tcp: Route) -> None:
     client = start(subject)
     client.trickle(spec(subject, tcp, SITE))
-    client.read(wire.Ready)
+    client.read(protocol.Ready)
     client.trickle(AT_ONCE)
-    assert client.read(wire.SliceReply).ops == 1
-    client.trickle(wire.Bye())
-    assert client.wait() == wire.EXIT_OK
+    assert client.read(protocol.SliceReply).ops == 1
+    client.trickle(protocol.Bye())
+    assert client.wait() == protocol.EXIT_OK
 
 
 @every_program
 def test_a_whole_conversation_in_one_write(subject: Subject, start: Start, tcp: Route) -> None:
     client = start(subject)
-    asked = (spec(subject, tcp, SITE), AT_ONCE, AT_ONCE._replace(seq=2), wire.Bye())
-    client.send(b"".join(map(wire.encode, asked)))
-    client.read(wire.Ready)
+    asked = (spec(subject, tcp, SITE), AT_ONCE, AT_ONCE._replace(seq=2), protocol.Bye())
+    client.send(b"".join(map(protocol.encode, asked)))
+    client.read(protocol.Ready)
     for seq in (1, 2):
-        reply = client.read(wire.SliceReply)
+        reply = client.read(protocol.SliceReply)
         assert (reply.seq, len(client.samples(reply))) == (seq, 1)
-    assert client.wait() == wire.EXIT_OK
+    assert client.wait() == protocol.EXIT_OK
 
 
 @every_reader
@@ -549,7 +549,7 @@ def test_a_whole_conversation_in_one_write(subject: Subject, start: Start, tcp: 
         b'{"type":"slice","seq":1}\n',
         b'{"type":"spec","orm":"a line without its end"',
         b"[" * 100_000 + b"\n",
-        b"x" * (wire.MAX_LINE_BYTES + 1),
+        b"x" * (protocol.MAX_LINE_BYTES + 1),
     ],
     ids=[
         "bytes",
@@ -571,24 +571,25 @@ def test_nonsense_instead_of_a_spec(subject: Subject, start: Start, nonsense: by
         client.close_stdin()
     except BrokenPipeError:  # it has seen enough
         pass
-    error = client.read(wire.Error)
+    error = client.read(protocol.Error)
     assert (error.stage, error.sqlstate) == ("spec", "")
-    assert client.wait() == wire.EXIT_PROTOCOL
+    assert client.wait() == protocol.EXIT_PROTOCOL
     assert client.at_end()
 
 
 @every_reader
 @pytest.mark.parametrize(
-    "nonsense", [b"?\n", b'{"type":"slice","seq":-1}\n', b'{"type":"armed","seq":1}\n', wire.encode(wire.Spec())],
+    "nonsense",
+    [b"?\n", b'{"type":"slice","seq":-1}\n', b'{"type":"armed","seq":1}\n', protocol.encode(protocol.Spec())],
     ids=["text", "negative", "not for clients", "second spec"],
 )  # fmt: skip
 def test_nonsense_instead_of_a_slice(subject: Subject, start: Start, tcp: Route, nonsense: bytes) -> None:
     client = start(subject)
     client.send(spec(subject, tcp, SITE)._replace(cold=False))
-    client.read(wire.Ready)
+    client.read(protocol.Ready)
     client.send(nonsense)
-    assert client.read(wire.Error).stage == "slice"
-    assert client.wait() == wire.EXIT_PROTOCOL
+    assert client.read(protocol.Error).stage == "slice"
+    assert client.wait() == protocol.EXIT_PROTOCOL
     assert client.at_end()
 
 
@@ -602,10 +603,10 @@ def test_stray_prints_do_not_reach_the_replies(start: Start, tcp: Route, module:
     subject = Subject("django_orm", "simple", module)
     client = start(subject)
     client.send(spec(subject, tcp, Workload("noisy", "%s", ("example.com",), orm="tests.noisy")))
-    client.read(wire.Ready)
+    client.read(protocol.Ready)
     assert client.slice(AT_ONCE._replace(count=5))[0].rows == 5
-    client.send(wire.Bye())
-    assert client.wait() == wire.EXIT_OK
+    client.send(protocol.Bye())
+    assert client.wait() == protocol.EXIT_OK
     assert client.at_end()
     assert client.last_words().count("stray text") >= 10
 
@@ -617,7 +618,7 @@ def test_stray_prints_do_not_reach_the_replies(start: Start, tcp: Route, module:
 )
 def test_queries_are_answered_as_the_server_writes_them(subject: Subject, start: Start, tcp: Route) -> None:
     client = started(start, subject, tcp)
-    client.read(wire.Ready)
+    client.read(protocol.Ready)
     answers = {
         "SELECT true, 1.50, NULL, 'ü', '{1,NULL}'::int[], '2026-01-02 03:04:05+00'::timestamptz, '\\x00ff'::bytea,"
         " 'NaN'::float8, '{\"a\": 1}'::jsonb, '1 day'::interval": [
@@ -639,40 +640,40 @@ def test_queries_are_answered_as_the_server_writes_them(subject: Subject, start:
         "SELECT '%s %% %'": [["%s %% %"]],
     }
     for text, rows in answers.items():
-        client.send(wire.Query(text))
-        assert client.read(wire.Rows).rows == rows
+        client.send(protocol.Query(text))
+        assert client.read(protocol.Rows).rows == rows
     assert client.slice(AT_ONCE)[0].rows == 1
-    client.send(wire.Query("SELECT 1/0"))
-    error = client.read(wire.Error)
+    client.send(protocol.Query("SELECT 1/0"))
+    error = client.read(protocol.Error)
     assert (error.stage, error.sqlstate, error.message) == ("query", "22012", "division by zero")
-    assert client.wait() == wire.EXIT_FAILED
+    assert client.wait() == protocol.EXIT_FAILED
 
 
 @pytest.mark.parametrize("subject", LAYERS, ids=str)
 def test_every_client_sets_and_tells_what_is_text(subject: Subject, start: Start, tcp: Route) -> None:
     client = started(start, subject, tcp)
-    client.read(wire.Ready)
-    client.send(wire.Query("SELECT set_config('work_mem', '1MB', false) AS was, NULL AS nothing"))
-    assert client.read(wire.Rows) == wire.Rows([["1MB", None]], ["was", "nothing"])
-    client.send(wire.Query("SELECT current_setting('work_mem') WHERE true"))
-    assert client.read(wire.Rows) == wire.Rows([["1MB"]], ["current_setting"])
-    client.send(wire.Query("SELECT ''::text WHERE false"))
-    assert client.read(wire.Rows).rows == []
+    client.read(protocol.Ready)
+    client.send(protocol.Query("SELECT set_config('work_mem', '1MB', false) AS was, NULL AS nothing"))
+    assert client.read(protocol.Rows) == protocol.Rows([["1MB", None]], ["was", "nothing"])
+    client.send(protocol.Query("SELECT current_setting('work_mem') WHERE true"))
+    assert client.read(protocol.Rows) == protocol.Rows([["1MB"]], ["current_setting"])
+    client.send(protocol.Query("SELECT ''::text WHERE false"))
+    assert client.read(protocol.Rows).rows == []
 
 
 @pytest.mark.parametrize("subject", [NAMED["asyncpg-prepared"]], ids=str)
 def test_a_client_without_texts_refuses_queries(subject: Subject, start: Start, tcp: Route) -> None:
     client = started(start, subject, tcp)
-    client.read(wire.Ready)
-    client.send(wire.Query("SELECT 1"))
-    assert client.read(wire.Error).stage == "query"
-    assert client.wait() == wire.EXIT_FAILED
+    client.read(protocol.Ready)
+    client.send(protocol.Query("SELECT 1"))
+    assert client.read(protocol.Error).stage == "query"
+    assert client.wait() == protocol.EXIT_FAILED
 
 
 @pytest.mark.parametrize("subject", [s for s in LAYERS if s.layer == "asyncpg"], ids=str)
 def test_asyncpg_tells_of_a_wrong_type_without_the_value(subject: Subject, start: Start, tcp: Route) -> None:
     work = Workload("wrong", "SELECT %s::int", ("private value",))
-    error = started(start, subject, tcp, work).read(wire.Error)
+    error = started(start, subject, tcp, work).read(protocol.Error)
     assert (error.stage, error.message.partition(":")[0]) == ("ready", "args")
     assert "private" not in error.message
 
@@ -680,6 +681,6 @@ def test_asyncpg_tells_of_a_wrong_type_without_the_value(subject: Subject, start
 @pytest.mark.parametrize("subject", [s for s in LAYERS if s.layer == "asyncpg"], ids=str)
 def test_asyncpg_leaves_out_the_detail_that_quotes_values(subject: Subject, start: Start, tcp: Route) -> None:
     work = Workload("detail", "INSERT INTO pgperf.site VALUES (99, %s, 'x')", ("example.com",))
-    error = started(start, subject, tcp, work).read(wire.Error)
+    error = started(start, subject, tcp, work).read(protocol.Error)
     assert error.sqlstate == "23505"
     assert "example.com" not in error.message

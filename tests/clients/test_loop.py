@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from pgperf import sql, wire
 from pgperf.clients import loop
-from pgperf.clients.timing import Operation
+from pgperf.clients.timed_loop import Operation
+from pgperf.core import protocol, sql_parameters
 from tests.clients.driving import ROOT
 
 
@@ -23,15 +23,15 @@ class Scripted:
     def __init__(self, operation: Operation = lambda: 1) -> None:
         self.run, self.closed = operation, False
 
-    def load(self, spec: wire.Spec) -> None: ...
+    def load(self, spec: protocol.Spec) -> None: ...
 
-    def connect(self, spec: wire.Spec) -> None: ...
+    def connect(self, spec: protocol.Spec) -> None: ...
 
-    def operation(self, spec: wire.Spec, other: bool = False) -> Operation:
+    def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
         return self.run
 
-    def query(self, sql: str) -> wire.Rows:
-        return wire.Rows([[sql]])
+    def query(self, sql: str) -> protocol.Rows:
+        return protocol.Rows([[sql]])
 
     def versions(self) -> dict[str, str]:
         return {"driver": "scripted"}
@@ -46,14 +46,14 @@ def _unfreeze() -> object:
     gc.unfreeze()
 
 
-def hold(client: Scripted, *asked: wire.Message) -> tuple[int, list[wire.Message]]:
+def hold(client: Scripted, *asked: protocol.Message) -> tuple[int, list[protocol.Message]]:
     replies = io.BytesIO()
-    code = loop.serve(client, io.BytesIO(b"".join(map(wire.encode, asked))), replies)
+    code = loop.serve(client, io.BytesIO(b"".join(map(protocol.encode, asked))), replies)
     replies.seek(0)
-    heard: list[wire.Message] = []
-    while message := wire.read_message(replies):
+    heard: list[protocol.Message] = []
+    while message := protocol.read_message(replies):
         heard.append(message)
-        replies.read(message.nbytes if isinstance(message, wire.SliceReply) else 0)
+        replies.read(message.nbytes if isinstance(message, protocol.SliceReply) else 0)
     assert client.closed
     return code, heard
 
@@ -68,43 +68,43 @@ def failing(error: Exception) -> Operation:
 def test_a_conversation_from_spec_to_bye() -> None:
     code, heard = hold(
         Scripted(),
-        wire.Spec(),
-        wire.Query("q"),
-        wire.Slice(1, 0, 0, 0, 0, 2),
-        wire.Slice(2, 1, 0, 0, 0, 1),
-        wire.Bye(),
+        protocol.Spec(),
+        protocol.Query("q"),
+        protocol.Slice(1, 0, 0, 0, 0, 2),
+        protocol.Slice(2, 1, 0, 0, 0, 1),
+        protocol.Bye(),
     )
-    assert code == wire.EXIT_OK
+    assert code == protocol.EXIT_OK
     assert [type(message) for message in heard] == [
-        wire.Ready, wire.Rows, wire.SliceReply, wire.Armed, wire.SliceReply,
+        protocol.Ready, protocol.Rows, protocol.SliceReply, protocol.Armed, protocol.SliceReply,
     ]  # fmt: skip
 
 
 def test_ready_comes_with_the_garbage_frozen_and_the_collector_on() -> None:
     gc.unfreeze()
-    hold(Scripted(), wire.Spec(), wire.Bye())
+    hold(Scripted(), protocol.Spec(), protocol.Bye())
     assert gc.get_freeze_count() > 0
     assert gc.isenabled()
 
 
-OTHER = sql.statements("select 1", ())
+OTHER = sql_parameters.statements("select 1", ())
 
 
 def test_the_other_statement_is_run_only_if_there_is_one() -> None:
     for spec, has_other in (
-        (wire.Spec(layer="psycopg"), False),
-        (wire.Spec(layer="psycopg", other_statements=OTHER, other_orm=""), True),
-        (wire.Spec(layer="django_orm", other_statements=OTHER, other_orm=""), False),
-        (wire.Spec(layer="django_orm", other_orm="shop.other"), True),
+        (protocol.Spec(layer="psycopg"), False),
+        (protocol.Spec(layer="psycopg", other_statements=OTHER, other_orm=""), True),
+        (protocol.Spec(layer="django_orm", other_statements=OTHER, other_orm=""), False),
+        (protocol.Spec(layer="django_orm", other_orm="shop.other"), True),
     ):
         ready = hold(Scripted(), spec)[1][0]
-        assert isinstance(ready, wire.Ready)
+        assert isinstance(ready, protocol.Ready)
         assert (ready.other_first_us is not None, ready.other_second_us is not None) == (has_other, has_other)
 
 
 def test_start_up_counts_only_if_its_beginning_is_told() -> None:
-    ready = hold(Scripted(), wire.Spec(spawned_ns=0))[1][0]
-    assert isinstance(ready, wire.Ready)
+    ready = hold(Scripted(), protocol.Spec(spawned_ns=0))[1][0]
+    assert isinstance(ready, protocol.Ready)
     assert ready.startup_us is None
     assert ready.connect_us is not None
 
@@ -143,10 +143,10 @@ def test_errors_that_are_not_the_drivers_say_what_they_are() -> None:
 
 def test_a_message_is_scrubbed_cut_and_always_text() -> None:
     text = "hunter2 \ud800 " + "x" * 5000
-    code, heard = hold(Scripted(failing(ValueError(text))), wire.Spec(password="hunter2"))
-    assert code == wire.EXIT_FAILED
+    code, heard = hold(Scripted(failing(ValueError(text))), protocol.Spec(password="hunter2"))
+    assert code == protocol.EXIT_FAILED
     error = heard[-1]
-    assert isinstance(error, wire.Error)
+    assert isinstance(error, protocol.Error)
     assert error.message.startswith("ValueError: <password> ? xxx")
     assert len(error.message) == 2000
 
@@ -162,7 +162,7 @@ def test_the_environment_is_cleaned(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("module", ["fake_client", "psycopg2_client", "psycopg_client"])
 def test_a_client_loads_little_besides_its_driver(module: str) -> None:
-    code = f"import sys, pgperf.clients.{module}; print(*sys.modules)"
+    code = f"import sys, pgperf.clients.programs.{module}; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     ).stdout.split()
@@ -173,8 +173,8 @@ def test_a_client_loads_little_besides_its_driver(module: str) -> None:
         "psutil",
         "pgperf.runner",
         "pgperf.analysis",
-        "pgperf.records",
-        "pgperf.layers",
+        "pgperf.core.records",
+        "pgperf.core.layers",
     }
     assert not heavy & set(loaded)
     if module == "fake_client":

@@ -7,7 +7,7 @@ from django.contrib.auth import authenticate, get_user_model
 
 from example.books.management.commands.set_up_site import create_admin, register_targets
 from example.stack.postgres import READER
-from pgperf import credentials
+from pgperf.access import credentials
 from pgperf.models import Database, Target
 
 pytestmark = pytest.mark.django_db

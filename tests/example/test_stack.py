@@ -16,8 +16,8 @@ from example.stack import SERVERS, Stack, StackError, certificates, postgres
 from example.stack.place import Place
 from example.stack.postgres import READER
 from example.stack.state import State
-from pgperf import rails
-from pgperf.records import Route
+from pgperf.access import guardrails
+from pgperf.core.records import Route
 
 ROUTES = [
     "PGPERF_DSN_SOCKET",
@@ -97,7 +97,7 @@ def test_the_reader_cannot_write_and_keeps_to_the_rails(stack: dict[str, str]) -
     route = Route(
         "pooled", "127.0.0.1", port, stack["PGPERF_DB_NAME"], READER, password, pooler="transaction"
     )
-    railed, access = rails._on_rails(route, rails.Demand.PROOF)
+    railed, access = guardrails._on_rails(route, guardrails.Demand.PROOF)
     assert railed == route
     assert not access.can_write
 

@@ -10,14 +10,14 @@ from typing import Any, get_args, get_origin
 import pytest
 from hypothesis import strategies as st
 
-from pgperf import wire
-from pgperf.exceptions import ClientFailed, ProtocolError
-from pgperf.runner.launch import ClientProcess
+from pgperf.core import protocol
+from pgperf.core.exceptions import ClientFailed, ProtocolError
+from pgperf.runner.client_process import ClientProcess
+from tests.core.test_protocol import Trickle
 from tests.fuzz.cases import fuzzed
 from tests.fuzz.hostile import CHARACTERS, JSON_VALUES, spliced
-from tests.test_wire import Trickle
 
-KINDS: tuple[type[wire.Message], ...] = get_args(wire.Message)
+KINDS: tuple[type[protocol.Message], ...] = get_args(protocol.Message)
 _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     int: st.integers(-(2**63), 2**63 - 1),
     str: st.text(CHARACTERS, max_size=40),
@@ -41,14 +41,14 @@ def of(kind: Any) -> st.SearchStrategy[Any]:
     return st.builds(kind, **{name: of(member) for name, member in kind.__annotations__.items()})
 
 
-MESSAGES: st.SearchStrategy[wire.Message] = st.sampled_from(KINDS).flatmap(of)
+MESSAGES: st.SearchStrategy[protocol.Message] = st.sampled_from(KINDS).flatmap(of)
 NEAR_MISSES = st.builds(
-    spliced, MESSAGES.map(wire.encode), st.integers(0, 9999), st.binary(max_size=6), st.integers(0, 40)
+    spliced, MESSAGES.map(protocol.encode), st.integers(0, 9999), st.binary(max_size=6), st.integers(0, 40)
 )
 BODIES = st.builds(
     lambda kind, body, more: json.dumps({"type": kind, **body, **more}).encode(),
-    st.sampled_from(list(wire._TYPES)) | st.text(max_size=5),
-    MESSAGES.map(lambda message: json.loads(wire.encode(message))),
+    st.sampled_from(list(protocol._TYPES)) | st.text(max_size=5),
+    MESSAGES.map(lambda message: json.loads(protocol.encode(message))),
     st.dictionaries(
         st.sampled_from([name for kind in KINDS for name in kind._fields]), JSON_VALUES, max_size=2
     ),
@@ -56,25 +56,25 @@ BODIES = st.builds(
 LINES = st.one_of(st.binary(max_size=300), NEAR_MISSES, BODIES)
 
 
-def heard(line: bytes) -> wire.Message | None:
+def heard(line: bytes) -> protocol.Message | None:
     try:
-        return wire.decode(line)
+        return protocol.decode(line)
     except ProtocolError:
         return None
 
 
 @fuzzed("wire", 4, message=MESSAGES)
-def test_a_message_survives_the_trip(message: wire.Message) -> None:
-    line = wire.encode(message)
+def test_a_message_survives_the_trip(message: protocol.Message) -> None:
+    line = protocol.encode(message)
     assert line.count(b"\n") == 1
-    assert wire.decode(line) == message
+    assert protocol.decode(line) == message
 
 
 @fuzzed("wire", 8, line=LINES)
 def test_a_line_is_a_message_or_a_protocol_error(line: bytes) -> None:
     message = heard(line)
     if message is not None:
-        again = wire.decode(wire.encode(message))
+        again = protocol.decode(protocol.encode(message))
         assert repr(again) == repr(message)  # a NaN is not equal to itself
 
 
@@ -88,7 +88,7 @@ def test_the_pieces_that_a_stream_comes_in_change_nothing(lines: list[bytes], cu
 def read_all(stream: Any) -> list[str]:
     found = []
     try:
-        while (message := wire.read_message(stream)) is not None:
+        while (message := protocol.read_message(stream)) is not None:
             found.append(repr(message))
     except ProtocolError as error:
         found.append(str(error))
@@ -102,7 +102,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @fuzzed("wire", 0.5, line=LINES, wanted=st.sampled_from(KINDS), count=st.integers(0, 300))
 def test_a_client_that_talks_nonsense_is_a_failed_client(
-    said: Path, line: bytes, wanted: type[wire.Message], count: int
+    said: Path, line: bytes, wanted: type[protocol.Message], count: int
 ) -> None:
     """Its output is forged or cut short, and then it is gone."""
     said.write_bytes(line)

@@ -6,7 +6,7 @@ import pytest
 
 from pgperf.models import Run
 from pgperf.reports import scaling
-from pgperf.reports.run import scaling_points
+from pgperf.reports.run_json import scaling_points
 from tests import factories
 from tests.books import add_books
 from tests.reports.reading import texts

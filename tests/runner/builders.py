@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from pgperf.records import Definition, Workload
+from pgperf.core.records import Definition, Workload
 
 FAKE_WORK = Workload("spin", "SELECT 1")
 

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from example.books.shelves import fill_shelves
-from pgperf.records import Route
+from pgperf.core.records import Route
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 import pytest
 
-from pgperf import wire
+from pgperf.core import protocol
 from pgperf.runner.block import fitting
 
 MS = 1_000_000
-ASKED = wire.Slice(0, 0, 10, 50 * MS)
+ASKED = protocol.Slice(0, 0, 10, 50 * MS)
 
 
 @pytest.mark.parametrize(

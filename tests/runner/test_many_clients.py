@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from pgperf.records import Definition, Route, VariantBlock, Workload
-from pgperf.runner.group import Group, started
-from pgperf.runner.placement import Seats
+from pgperf.core.records import Definition, Route, VariantBlock, Workload
+from pgperf.runner.client_group import Group, started
+from pgperf.runner.cpu.placement import Seats
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, execute
-from pgperf.runner.server import Server
+from pgperf.runner.server.probe import Server
 
 from .builders import definition
 from .test_run import Watcher

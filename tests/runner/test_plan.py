@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgperf.exceptions import InvalidDefinition
-from pgperf.records import Variant, Workload
+from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.records import Variant, Workload
 from pgperf.runner.plan import COHORT_PROCESSES, COHORT_SIZE, below_orm, make_plan, round_order, sharing
 
 from .builders import definition

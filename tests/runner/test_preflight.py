@@ -3,7 +3,7 @@
 import pytest
 
 from pgperf.catalog.client_scaling import CLIENT_SCALING
-from pgperf.exceptions import PreflightRefused
+from pgperf.core.exceptions import PreflightRefused
 from pgperf.runner import preflight
 from pgperf.runner.plan import make_plan
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from pgperf.exceptions import ClientFailed, PreflightRefused, RunCancelled
-from pgperf.records import Definition, Route, VariantBlock
+from pgperf.core.exceptions import ClientFailed, PreflightRefused, RunCancelled
+from pgperf.core.records import Definition, Route, VariantBlock
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, Outcome, execute
 
@@ -123,7 +123,7 @@ def test_a_client_that_fails_fails_the_run_with_its_name(misbehaviour: str, word
 
 
 def test_a_client_that_hangs_is_killed_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgperf.runner.group._SLICE_GRACE_S", 0.1)
+    monkeypatch.setattr("pgperf.runner.client_group._SLICE_GRACE_S", 0.1)
     what = definition()
     with pytest.raises(ClientFailed, match="no answer within its deadline"):
         run(replace(what, workload=replace(what.workload, sql="hang")), Watcher())

@@ -10,7 +10,7 @@ import pytest
 from psycopg import sql
 
 from example.stack.part import Part
-from pgperf.records import Route
+from pgperf.core.records import Route
 from tests.security import pooler
 
 DATABASE = "pgperf_harm"

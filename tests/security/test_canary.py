@@ -32,14 +32,15 @@ from redis import Redis
 
 from example.stack import web
 from example.stack.part import Part
-from pgperf import layers, packing, runs
 from pgperf.admin import downloads
-from pgperf.definitions import Overrides
-from pgperf.distance import is_relay
-from pgperf.far import lengthened
+from pgperf.core import layers
+from pgperf.core.delayed_routes import lengthened
+from pgperf.core.records import Definition
+from pgperf.delay.relay import is_relay
 from pgperf.models import Benchmark, BlockResult, Database, Run, Target, Workload
-from pgperf.records import Definition
-from pgperf.reports.run import run_json
+from pgperf.reports.run_json import run_json
+from pgperf.runs import block_codec, state
+from pgperf.runs.definitions import Overrides
 from pgperf.transfer.files import FORMATS
 from tests.browser.conftest import SWITCHES
 from tests.factories import label_to_test
@@ -191,7 +192,7 @@ class Eavesdropper(threading.Thread):
 
 def ask(database: Database, name: str = "good", **overrides: Any) -> Run:
     wanted = {"quick": True, "slice_ms": 10, "diagnostic_ms": 50, "rounds": 1, "blocks": 1, **overrides}
-    return runs.request(Benchmark.objects.get(name=name), database, Overrides(**wanted))
+    return state.request(Benchmark.objects.get(name=name), database, Overrides(**wanted))
 
 
 def ask_far(database: Database) -> Run:
@@ -205,7 +206,7 @@ def ask_far(database: Database) -> Run:
 
 def ended(run: Run, seconds: float = 300) -> Run:
     deadline = time.monotonic() + seconds
-    while run.status in runs.ACTIVE:
+    while run.status in state.ACTIVE:
         assert time.monotonic() < deadline, f"{run} is still {run.status}: {run.message}"
         time.sleep(0.05)
         run.refresh_from_db()
@@ -434,7 +435,9 @@ def blocks() -> dict[str, Any]:
     """What the tables hold deflated."""
     found: dict[str, list[Any]] = {}
     for row in BlockResult.objects.select_related("run"):
-        found.setdefault(f"blocks of {row.run.benchmark_name}", []).append(packing.unpack(bytes(row.packed)))
+        found.setdefault(f"blocks of {row.run.benchmark_name}", []).append(
+            block_codec.unpack(bytes(row.packed))
+        )
     return {name: json.dumps(each) for name, each in found.items()}
 
 

@@ -7,9 +7,10 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from pgperf import perform, runs
-from pgperf.definitions import Overrides
 from pgperf.models import Benchmark, Database, Run, Target, Workload
+from pgperf.runs import state
+from pgperf.runs.definitions import Overrides
+from pgperf.worker import execution
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -60,18 +61,18 @@ def test_a_real_run_in_production_says_it(routes: dict[str, Any], c_client: Any,
     )
     quick = Overrides(quick=True, layers=["libpq", "psycopg"], rounds=1, blocks=1, slice_ms=10)
     shipped = Benchmark.objects.get(name="orm-overhead")
-    run = perform.perform(asked(shipped, database, quick).pk, "w@h")
+    run = execution.perform(asked(shipped, database, quick).pk, "w@h")
     assert (run.status, run.error) == (Run.Status.DONE, "")
     role = connection.settings_dict["USER"]
     assert run.environment["can_write"] == role
     assert run.environment["access"]["tcp"].startswith(f"{role}: this role can write (may create databases")
     shipped.workload = Workload.objects.create(name="own", title="Own", sql="SELECT 1")
     shipped.save()
-    run = perform.perform(asked(shipped, database, quick).pk, "w@h")
+    run = execution.perform(asked(shipped, database, quick).pk, "w@h")
     assert run.error.startswith(
         f"access: this run needs a login that cannot write, and over route tcp {role} "
     )
 
 
 def asked(benchmark: Benchmark, database: Database, overrides: Overrides) -> Run:
-    return runs.request(benchmark, database, overrides, foreground=True, confirmed=database.name)
+    return state.request(benchmark, database, overrides, foreground=True, confirmed=database.name)

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ValidationError
 
-from pgperf import rails, sql, wire
-from pgperf.exceptions import ClientFailed, InvalidDefinition
-from pgperf.layers import command
+from pgperf.access import guardrails
+from pgperf.core import protocol, sql_parameters
+from pgperf.core.exceptions import ClientFailed, InvalidDefinition
+from pgperf.core.layers import command
+from pgperf.core.records import Route
 from pgperf.models import Workload
-from pgperf.records import Route
-from pgperf.runner.launch import ClientProcess, login
+from pgperf.runner.client_process import ClientProcess, login
 from tests.security.conftest import Harm
 
 MARK = Path("/tmp/pgperf-hostile-sql-was-here")
@@ -146,7 +147,7 @@ def test_past_every_check_the_role_holds_it(harm: Harm, c_client: Path, layer: s
 def test_a_statement_without_end_is_cut_by_the_timeout(
     harm: Harm, c_client: Path, layer: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(rails.LIMITS, "statement_timeout", 200)
+    monkeypatch.setitem(guardrails.LIMITS, "statement_timeout", 200)
     route = on_rails(harm.route("harm_bare"))
     begin = time.monotonic()
     assert send(layer, route, text, c_client.parent) == "57014"
@@ -154,23 +155,25 @@ def test_a_statement_without_end_is_cut_by_the_timeout(
 
 
 def on_rails(route: Route) -> Route:
-    railed, _access = rails._on_rails(route, rails.Demand.PROOF)
+    railed, _access = guardrails._on_rails(route, guardrails.Demand.PROOF)
     return railed
 
 
 def send(layer: str, route: Route, text: str, build_dir: Path) -> str:
     """Let a real client run it, as a cold one would, a dozen times; the server's code, "" without an error."""
     try:
-        statements = sql.statements(text.replace("%", "%%"), ())
+        statements = sql_parameters.statements(text.replace("%", "%%"), ())
     except InvalidDefinition:
         return "refused"
     with ClientProcess(layer, command(layer, str(build_dir)), route.password) as client:
         mode = "extended" if layer == "asyncpg" else "simple"
         client.send(
-            wire.Spec(layer=layer, mode=mode, **login(route), statements=statements, runner_pid=os.getpid())
+            protocol.Spec(
+                layer=layer, mode=mode, **login(route), statements=statements, runner_pid=os.getpid()
+            )
         )
         try:
-            client.expect(wire.Ready, 60)
+            client.expect(protocol.Ready, 60)
         except ClientFailed as error:
             return error.sqlstate or "failed"
     return ""

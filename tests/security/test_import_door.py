@@ -13,7 +13,7 @@ from django.urls import reverse
 from pgperf.models import Database, Target, Workload
 from tests import factories
 from tests.admin.test_matrix import ROLES
-from tests.test_validators import HOSTILE, HOSTS
+from tests.db.test_validators import HOSTILE, HOSTS
 
 pytestmark = pytest.mark.django_db
 

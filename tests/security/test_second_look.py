@@ -6,9 +6,10 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.core.management import CommandError, call_command
 
-from pgperf import perform, runs
-from pgperf.exceptions import InvalidDefinition
+from pgperf.core.exceptions import InvalidDefinition
 from pgperf.models import Benchmark, Database, Run, Target
+from pgperf.runs import state
+from pgperf.worker import execution
 from tests.factories import make_benchmark, make_database, make_run
 from tests.runner.builders import definition
 
@@ -33,7 +34,7 @@ def user() -> User:
 def performed(database: Database, **fields: Any) -> Run:
     frozen = definition(blocks=1).to_json()
     run = make_run(Status.QUEUED, database=database, busy_key=None, definition=frozen, **fields)
-    return perform.perform(run.pk, "w@h")
+    return execution.perform(run.pk, "w@h")
 
 
 @pytest.mark.parametrize("kind", ["database", "benchmark"])
@@ -73,8 +74,8 @@ def test_no_door_asks_for_a_run_in_production_without_its_name(database: Databas
     benchmark = make_benchmark(routes=["here"], layers=["fake"])
     for typed in ("", "Demo"):
         with pytest.raises(InvalidDefinition, match="type its name"):
-            runs.request(benchmark, database, confirmed=typed, foreground=True)
-    assert runs.request(benchmark, database, confirmed="demo", foreground=True).confirmed_name == "demo"
+            state.request(benchmark, database, confirmed=typed, foreground=True)
+    assert state.request(benchmark, database, confirmed="demo", foreground=True).confirmed_name == "demo"
 
 
 def test_the_command_line_asks_too(database: Database) -> None:
@@ -91,4 +92,4 @@ def test_sql_that_no_form_has_seen_is_refused_by_the_worker(database: Database) 
     frozen = definition(layers=("psycopg",)).to_json()
     frozen["workload"]["sql"] = "SELECT 1; COMMIT"
     run = make_run(Status.QUEUED, database=database, busy_key=None, definition=frozen)
-    assert perform.perform(run.pk, "w@h").error.startswith("sql: one statement only")
+    assert execution.perform(run.pk, "w@h").error.startswith("sql: one statement only")

@@ -19,7 +19,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile  # noqa: E402
 from django.test import Client  # noqa: E402
 from django.urls import reverse  # noqa: E402
 
-from pgperf.fields import group_ids  # noqa: E402
+from pgperf.db.fields import group_ids  # noqa: E402
 from pgperf.models import Database, Run  # noqa: E402
 
 people = get_user_model()._default_manager

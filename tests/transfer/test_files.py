@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
 
-from pgperf.exceptions import TransferError
+from pgperf.core.exceptions import TransferError
 from pgperf.transfer import files
 from pgperf.transfer.sheet import MAX_XLSX_CELL
 from pgperf.transfer.table import MAX_BYTES, MAX_COLUMNS, MAX_ROWS, Table

@@ -1,4 +1,4 @@
-/* What the runner may say, decoded: wire.Spec, Slice, Query and Bye. pgperf/wire.py is the definition. */
+/* What the runner may say, decoded: wire.Spec, Slice, Query and Bye. pgperf/core/protocol.py is the definition. */
 #ifndef PGPERF_MESSAGE_H
 #define PGPERF_MESSAGE_H
 

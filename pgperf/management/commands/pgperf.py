@@ -11,8 +11,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from pgperf.cli import add, build, compare, confirm, distance, doctor, export, listing, prune, reconcile, run
-from pgperf.exceptions import PgperfError
+from pgperf.cli import add, build, compare, confirm, distance, doctor, export, list, prune, reconcile, run
+from pgperf.core.exceptions import PgperfError
 
 
 class Command(BaseCommand):
@@ -21,7 +21,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         new = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND").add_parser
-        self._register(new("list", help="benchmarks, targets, layers"), self._list, listing.add_arguments)
+        self._register(new("list", help="benchmarks, targets, layers"), self._list, list.add_arguments)
         self._register(new("add", help="a database by its alias"), self._add, add.add_arguments)
         self._register(new("run", help="run a benchmark"), self._run, run.add_arguments)
         self._register(new("export", help="a run's results to stdout"), self._export, export.add_arguments)
@@ -41,7 +41,7 @@ class Command(BaseCommand):
             self.stdout.flush()  # here a reader that went away is answered; at the interpreter's end it is not
 
     def _list(self, options: dict[str, Any]) -> None:
-        listing.run(options, self.stdout)
+        list.run(options, self.stdout)
 
     def _add(self, options: dict[str, Any]) -> None:
         add.run(options, self.stdout)

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from pgperf.build import FLAGS, SANITIZERS, SOURCE_DIR
+from pgperf.install.c_client import FLAGS, SANITIZERS, SOURCE_DIR
 
 HERE = Path(__file__).parent
 NEEDS_LIBPQ = {"main.c", "session.c", "cold.c", "reply.c"}

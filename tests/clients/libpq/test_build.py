@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pgperf.build import FLAGS, SOURCE_DIR, BuildResult, build
-from pgperf.exceptions import LayerUnavailable
-from pgperf.layers import C_CLIENT, c_client
+from pgperf.core.exceptions import LayerUnavailable
+from pgperf.core.layers import C_CLIENT, c_client
+from pgperf.install.c_client import FLAGS, SOURCE_DIR, BuildResult, build
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pgperf import wire
-from pgperf.build import build
-from pgperf.records import Route
+from pgperf.core import protocol
+from pgperf.core.records import Route
+from pgperf.install.c_client import build
 
 
 @pytest.fixture(scope="module")
@@ -18,32 +18,32 @@ def client(stack: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> P
     return build(tmp_path_factory.mktemp("client"), pg_config=stack["PGPERF_PG_CONFIG"], sanitize=True).path
 
 
-def spec(route: Route, **changes: Any) -> wire.Spec:
+def spec(route: Route, **changes: Any) -> protocol.Spec:
     login = {name: getattr(route, name) for name in ("host", "port", "dbname", "user", "password")}
-    return wire.Spec(**{"layer": "libpq", "statements": [same("select 1")], **login, **changes})
+    return protocol.Spec(**{"layer": "libpq", "statements": [same("select 1")], **login, **changes})
 
 
-def same(text: str) -> wire.Statement:
+def same(text: str) -> protocol.Statement:
     """A statement without arguments: its text is the same in every mode."""
-    return wire.Statement(literal=text, numbered=text)
+    return protocol.Statement(literal=text, numbered=text)
 
 
-def talk(client: Path, said: bytes, **env: str) -> tuple[int, list[wire.Message], str]:
+def talk(client: Path, said: bytes, **env: str) -> tuple[int, list[protocol.Message], str]:
     """Exit code, replies and stderr of a client that is told all that at once."""
     done = subprocess.run([client], input=said, capture_output=True, timeout=60, env={**os.environ, **env})
     return done.returncode, list(replies(done.stdout)), done.stderr.decode()
 
 
-def replies(data: bytes) -> Iterable[wire.Message]:
+def replies(data: bytes) -> Iterable[protocol.Message]:
     while data:
         line, _, data = data.partition(b"\n")
-        message = wire.decode(line)
-        data = data[message.nbytes :] if isinstance(message, wire.SliceReply) else data
+        message = protocol.decode(line)
+        data = data[message.nbytes :] if isinstance(message, protocol.SliceReply) else data
         yield message
 
 
-def say(*messages: wire.Message) -> bytes:
-    return b"".join(wire.encode(message) for message in messages)
+def say(*messages: protocol.Message) -> bytes:
+    return b"".join(protocol.encode(message) for message in messages)
 
 
 @pytest.mark.parametrize(
@@ -57,36 +57,36 @@ def say(*messages: wire.Message) -> bytes:
         (b'{"type":"spec","protocol":1}\n', "protocol: this client speaks version 3"),
         (b'{"type":"bye"}\n', "the first message must be a spec"),
         (b'{"type":"spec"}', "a line without its end"),
-        (b"x" * wire.MAX_LINE_BYTES + b"\n", "a line too long"),
+        (b"x" * protocol.MAX_LINE_BYTES + b"\n", "a line too long"),
     ],
 )
 def test_nonsense_ends_it_with_the_reason(client: Path, said: bytes, why: str) -> None:
     code, said_back, stderr = talk(client, said)
-    assert (code, said_back) == (wire.EXIT_PROTOCOL, [wire.Error("spec", "", why)])
+    assert (code, said_back) == (protocol.EXIT_PROTOCOL, [protocol.Error("spec", "", why)])
     assert stderr == f"pgperf-libpq: spec: {why}\n"
 
 
 def test_a_mode_it_does_not_have_is_a_failure(client: Path) -> None:
-    error = wire.Error("spec", "", "mode: choose simple, extended or prepared")
-    assert talk(client, say(wire.Spec(mode="pipelined")))[:2] == (wire.EXIT_FAILED, [error])
+    error = protocol.Error("spec", "", "mode: choose simple, extended or prepared")
+    assert talk(client, say(protocol.Spec(mode="pipelined")))[:2] == (protocol.EXIT_FAILED, [error])
 
 
 def test_it_leaves_quietly_when_nobody_speaks_or_its_runner_is_another(
     client: Path, routes: dict[str, Route]
 ) -> None:
-    assert talk(client, b"") == (wire.EXIT_OK, [], "")
-    assert talk(client, say(spec(routes["socket"], runner_pid=1))) == (wire.EXIT_OK, [], "")
+    assert talk(client, b"") == (protocol.EXIT_OK, [], "")
+    assert talk(client, say(spec(routes["socket"], runner_pid=1))) == (protocol.EXIT_OK, [], "")
 
 
-@pytest.mark.parametrize("mode", wire.MODES)
+@pytest.mark.parametrize("mode", protocol.MODES)
 @pytest.mark.parametrize("cold", [True, False])
 def test_it_speaks_and_leaves(client: Path, routes: dict[str, Route], mode: str, cold: bool) -> None:
     first = spec(routes["socket"], mode=mode, cold=cold, spawned_ns=1, runner_pid=os.getpid())
-    code, said, stderr = talk(client, say(first, wire.Slice(7, lead_in_ns=0, count=5), wire.Bye()))
+    code, said, stderr = talk(client, say(first, protocol.Slice(7, lead_in_ns=0, count=5), protocol.Bye()))
     ready, reply = said
-    assert (code, stderr) == (wire.EXIT_OK, "")
-    assert isinstance(ready, wire.Ready)
-    assert isinstance(reply, wire.SliceReply)
+    assert (code, stderr) == (protocol.EXIT_OK, "")
+    assert isinstance(ready, protocol.Ready)
+    assert isinstance(reply, protocol.SliceReply)
     assert (reply.seq, reply.ops, reply.rows, reply.lead_in_ops, reply.nbytes) == (7, 5, 5, 10, 40)
     measured = [ready.startup_us, ready.connect_us, ready.first_us, ready.second_us, ready.next_ten_us]
     assert [value is not None for value in measured] == [cold] * 5
@@ -101,19 +101,19 @@ def test_values_of_every_kind_go_through(client: Path, routes: dict[str, Route],
     other = "select null, ''::text, repeat('x', 1000000) from generate_series(1, 3) where $1 > 0"
     first = spec(
         routes["tcp"], mode=mode,
-        statements=[wire.Statement(args=[1, None, True, 1e300, "ä"], args_text=arguments, numbered=check)],
-        other_statements=[wire.Statement(numbered=other, args_text=["1"])],
+        statements=[protocol.Statement(args=[1, None, True, 1e300, "ä"], args_text=arguments, numbered=check)],
+        other_statements=[protocol.Statement(numbered=other, args_text=["1"])],
     )  # fmt: skip
-    code, said, stderr = talk(client, say(first, wire.Bye()))
-    assert (code, stderr) == (wire.EXIT_OK, "")
-    assert isinstance(said[0], wire.Ready)
+    code, said, stderr = talk(client, say(first, protocol.Bye()))
+    assert (code, stderr) == (protocol.EXIT_OK, "")
+    assert isinstance(said[0], protocol.Ready)
     assert said[0].rows_per_op == 1
     assert said[0].other_second_us
 
 
 def test_a_statement_that_fails_names_its_sqlstate(client: Path, routes: dict[str, Route]) -> None:
     code, said, _ = talk(client, say(spec(routes["socket"], statements=[same("select 1/0")])))
-    assert (code, said) == (wire.EXIT_FAILED, [wire.Error("ready", "22012", "division by zero")])
+    assert (code, said) == (protocol.EXIT_FAILED, [protocol.Error("ready", "22012", "division by zero")])
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_a_statement_that_fails_names_its_sqlstate(client: Path, routes: dict[st
     ],
 )
 def test_what_is_no_query_is_refused(client: Path, routes: dict[str, Route], sql: str, why: str) -> None:
-    error = wire.Error("ready", "", why)
+    error = protocol.Error("ready", "", why)
     assert talk(client, say(spec(routes["socket"], statements=[same(sql)])))[:2] == (
-        wire.EXIT_FAILED,
+        protocol.EXIT_FAILED,
         [error],
     )
 
@@ -136,25 +136,25 @@ def test_an_operation_that_fails_in_a_slice_ends_it(client: Path, routes: dict[s
     sql = "select nextval('pg_temp.few')"
     create = "create temp sequence if not exists few maxvalue 5"
     first = spec(routes["socket"], cold=False, statements=[same(f"{create}; {sql}")])
-    code, said, _ = talk(client, say(first, wire.Slice(1, count=10)))
-    assert code == wire.EXIT_FAILED
-    assert isinstance(said[1], wire.Error)
+    code, said, _ = talk(client, say(first, protocol.Slice(1, count=10)))
+    assert code == protocol.EXIT_FAILED
+    assert isinstance(said[1], protocol.Error)
     assert (said[1].stage, said[1].sqlstate) == ("slice", "2200H")
 
 
 def test_the_password_is_in_no_message(client: Path, routes: dict[str, Route]) -> None:
     secret = routes["socket"].password
     code, said, stderr = talk(client, say(spec(routes["socket"], dbname=secret)))
-    assert code == wire.EXIT_FAILED
-    assert isinstance(said[0], wire.Error)
+    assert code == protocol.EXIT_FAILED
+    assert isinstance(said[0], protocol.Error)
     assert (said[0].stage, 'database "<password>" does not exist' in said[0].message) == ("connect", True)
     assert secret not in stderr
 
 
 def test_a_connection_string_is_no_database_name(client: Path, routes: dict[str, Route]) -> None:
     code, said, _ = talk(client, say(spec(routes["socket"], dbname="host=/nowhere")))
-    assert code == wire.EXIT_FAILED
-    assert isinstance(said[0], wire.Error)
+    assert code == protocol.EXIT_FAILED
+    assert isinstance(said[0], protocol.Error)
     assert 'database "host=/nowhere" does not exist' in said[0].message
 
 
@@ -168,32 +168,32 @@ def test_the_environment_has_no_say(client: Path, routes: dict[str, Route], tmp_
         "PGSERVICE": "nowhere",
         "PGPASSFILE": str(passfile),
     }
-    assert talk(client, say(spec(routes["socket"]), wire.Bye()), **env)[0] == wire.EXIT_OK
+    assert talk(client, say(spec(routes["socket"]), protocol.Bye()), **env)[0] == protocol.EXIT_OK
     code, said, _ = talk(client, say(spec(routes["socket"], password="")), **env)
-    assert code == wire.EXIT_FAILED
-    assert isinstance(said[0], wire.Error)
+    assert code == protocol.EXIT_FAILED
+    assert isinstance(said[0], protocol.Error)
     assert "no password supplied" in said[0].message
 
 
 def test_a_long_message_is_cut_and_the_session_is_in_utc(client: Path, routes: dict[str, Route]) -> None:
     sql = "do $$ begin raise '% %', current_setting('TimeZone'), repeat('\u00e4', 3000); end $$"
     _, said, _ = talk(client, say(spec(routes["socket"], statements=[same(sql)])), PGTZ="Asia/Tokyo")
-    assert said == [wire.Error("ready", "P0001", "UTC " + 998 * "\u00e4")]
+    assert said == [protocol.Error("ready", "P0001", "UTC " + 998 * "\u00e4")]
 
 
 @pytest.mark.parametrize(
     ("sql", "why"),
     [
-        ("", wire.Error("query", "", "no statement this client can run")),
-        ("copy (select 1) to stdout", wire.Error("query", "", "no statement this client can run")),
-        ("select 1/0", wire.Error("query", "22012", "division by zero")),
+        ("", protocol.Error("query", "", "no statement this client can run")),
+        ("copy (select 1) to stdout", protocol.Error("query", "", "no statement this client can run")),
+        ("select 1/0", protocol.Error("query", "22012", "division by zero")),
     ],
 )
 def test_a_query_that_cannot_be_answered(
-    client: Path, routes: dict[str, Route], sql: str, why: wire.Error
+    client: Path, routes: dict[str, Route], sql: str, why: protocol.Error
 ) -> None:
-    code, said, _ = talk(client, say(spec(routes["socket"]), wire.Query(sql)))
-    assert (code, said[1]) == (wire.EXIT_FAILED, why)
+    code, said, _ = talk(client, say(spec(routes["socket"]), protocol.Query(sql)))
+    assert (code, said[1]) == (protocol.EXIT_FAILED, why)
 
 
 def test_it_leaves_when_nobody_reads(client: Path, routes: dict[str, Route]) -> None:
@@ -201,14 +201,14 @@ def test_it_leaves_when_nobody_reads(client: Path, routes: dict[str, Route]) -> 
     os.close(reading)
     done = subprocess.run([client], input=say(spec(routes["socket"])), stdout=writing, timeout=60)
     os.close(writing)
-    assert done.returncode == wire.EXIT_OK
+    assert done.returncode == protocol.EXIT_OK
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_closed_standard_stream_is_no_trap(client: Path, routes: dict[str, Route], closed: str) -> None:
-    said = say(spec(routes["socket"]), wire.Bye())
+    said = say(spec(routes["socket"]), protocol.Bye())
     done = subprocess.run(
         ["sh", "-c", f"exec {client} {closed}"], input=said, stdout=subprocess.PIPE, timeout=60
     )
-    assert done.returncode == wire.EXIT_OK
+    assert done.returncode == protocol.EXIT_OK
     assert bool(done.stdout) == (closed == "2>&-")

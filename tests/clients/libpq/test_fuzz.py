@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgperf.build import SOURCE_DIR
+from pgperf.install.c_client import SOURCE_DIR
 from soak import fuzz_c
 
 MUTANTS = 1500

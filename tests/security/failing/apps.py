@@ -9,9 +9,9 @@ class FailingConfig(AppConfig):
     name = "tests.security.failing"
 
     def ready(self) -> None:
-        from pgperf import perform  # only now are there models
+        from pgperf.worker import execution  # only now are there models
 
-        perform.execute = failing(perform.execute)
+        execution.execute = failing(execution.execute)
 
 
 def failing(execute: Any) -> Any:

@@ -1,0 +1,104 @@
+"""Sees to it that a workload's tables and rows are there, where the Database permits it."""
+
+import logging
+
+from pgperf.catalog import FIXTURES, Fixture
+from pgperf.core.exceptions import ClientFailed, FixtureMissing
+from pgperf.core.records import Route
+from pgperf.models import Database
+from pgperf.runner.server.control_connection import Monitor
+
+logger = logging.getLogger(__name__)
+
+
+def ensure(name: str, database: Database, route: Route) -> bool:
+    """Make the fixture where it is missing; True if it was made. An empty name needs nothing.
+
+    Raises FixtureMissing with the SQL or the box to tick, ClientFailed when the server cannot be asked.
+    """
+    if not name:
+        return False
+    fixture = _known(name)
+    with Monitor(route, "pgperf-fixture") as monitor:
+        return _ensure(fixture, database, route, monitor)
+
+
+def exists(name: str, route: Route) -> bool:
+    """Is the fixture there? Raises FixtureMissing for an unknown name, ClientFailed when the server cannot be asked."""
+    with Monitor(route, "pgperf-fixture") as monitor:
+        return _is_there(_known(name), monitor)
+
+
+def drop(database: Database, route: Route) -> list[str]:
+    """Remove every fixture that is there, and the schema with the last thing in it; what went.
+
+    What carries no comment of ours stays. Raises FixtureMissing where the database allows no fixtures, ClientFailed
+    when the server cannot be asked or refuses.
+    """
+    if not database.allow_fixtures:
+        raise FixtureMissing(
+            f"fixture: database {database} does not allow fixtures, so pgperf touches none there"
+        )
+    with Monitor(route, "pgperf-fixture") as monitor:
+        there = [fixture for fixture in FIXTURES.values() if _is_there(fixture, monitor)]
+        for statement in (statement for fixture in there for statement in fixture.drop):
+            monitor.query(statement)
+        gone = [fixture.name for fixture in there]
+        if there and _yes(monitor, _OWN_EMPTY_SCHEMA):
+            monitor.query("DROP SCHEMA pgperf")
+            gone.append("schema pgperf")
+    if gone:
+        logger.info("dropped %s in database %s", ", ".join(gone), database)
+    return gone
+
+
+_OWN_EMPTY_SCHEMA = (
+    "SELECT EXISTS (SELECT FROM pg_namespace n WHERE n.nspname = 'pgperf' AND pg_has_role(n.nspowner, 'USAGE')"
+    " AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid))"
+)
+
+
+def statements(name: str) -> str:
+    """The SQL that makes a fixture, for people who run it themselves."""
+    return "\n".join(f"{statement};" for statement in FIXTURES[name].create)
+
+
+def _known(name: str) -> Fixture:
+    if name not in FIXTURES:
+        raise FixtureMissing(f"fixture: {name!r} is unknown; choose from {', '.join(FIXTURES)}")
+    return FIXTURES[name]
+
+
+def _ensure(fixture: Fixture, database: Database, route: Route, monitor: Monitor) -> bool:
+    if _is_there(fixture, monitor):
+        return False
+    if not database.allow_fixtures:
+        raise FixtureMissing(
+            f"fixture: the tables of {fixture.name!r} are not in database {database}. Tick 'allow fixtures' there, "
+            f"or run this as their owner:\n{statements(fixture.name)}"
+        )
+    try:
+        for statement in fixture.create:
+            monitor.query(statement)
+    except ClientFailed as error:
+        raise FixtureMissing(_denied(fixture, route, error)) from None
+    if not _is_there(fixture, monitor):
+        raise FixtureMissing(f"fixture: {fixture.name!r} was made, but is not there as it should be")
+    return True
+
+
+def _is_there(fixture: Fixture, monitor: Monitor) -> bool:
+    return _yes(monitor, fixture.probe)
+
+
+def _yes(monitor: Monitor, question: str) -> bool:
+    return monitor.query(question) in ([["t"]], [["true"]], [["True"]])
+
+
+def _denied(fixture: Fixture, route: Route, error: ClientFailed) -> str:
+    return (
+        f"fixture: {fixture.name!r} cannot be made: {error}. Let the user do it "
+        f'(GRANT CREATE ON DATABASE "{route.dbname}" TO "{route.user}";) or run this as an owner and grant '
+        f'(GRANT USAGE ON SCHEMA pgperf TO "{route.user}"; GRANT SELECT ON ALL TABLES IN SCHEMA pgperf TO '
+        f'"{route.user}";):\n{statements(fixture.name)}'
+    )

@@ -1,0 +1,298 @@
+"""What keeps a run from harming its database: read-only sessions, timeouts, and logins proved unable to write.
+
+Three demands, by what is run and over which route. The catalog's own workloads on a Database that is not in production
+need nothing. A registered ORM workload (or the catalog in production) on a direct, persistent route gets a read-only
+session; its role may be able to write, and then the run says so. SQL that somebody wrote, poolers and connections per
+operation need a role that cannot write, and that is proved before every run.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import product
+from typing import Any
+
+from pgperf import catalog
+from pgperf.catalog.light import LIGHT
+from pgperf.core import sql_read_only
+from pgperf.core.exceptions import ClientFailed, PreflightRefused
+from pgperf.core.records import Definition, Plan, Route, Workload
+from pgperf.runner.server.control_connection import Monitor
+
+APPLICATION = "pgperf-rails"
+#: Settings of every session on rails, as pg_settings.setting has them (ms). A role's own, stricter ones stay.
+LIMITS = {
+    "statement_timeout": 30_000,
+    "lock_timeout": 1_000,
+    "idle_in_transaction_session_timeout": 10_000,
+    "client_connection_check_interval": 1_000,
+}
+READ_ONLY = "default_transaction_read_only"
+_DENIED = "42501"
+#: What a standby says to a transaction that wants to write.
+_STANDBY = ("25006", "0A000")
+
+
+class Demand(StrEnum):
+    """What a route needs for a workload."""
+
+    NONE = "none"
+    SESSION = "session"  # a read-only session with timeouts
+    PROOF = "proof"  # and a role that cannot write
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a login may do, as its server says. `powers` is empty when it cannot write."""
+
+    role: str
+    powers: tuple[str, ...]
+    settings: dict[str, str]
+    standby: bool
+    table: str  # one that it must not be able to change, "" if there is none
+
+    @property
+    def can_write(self) -> bool:
+        return bool(self.powers)
+
+
+@dataclass(frozen=True)
+class Railed:
+    """The routes to measure over, and what the environment of the run says about them."""
+
+    routes: dict[str, Route]
+    access: dict[str, str]
+    can_write: str  # the role that could, "" if none could
+
+    def facts(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"access": self.access} if self.access else {}
+        return {**found, "can_write": self.can_write} if self.can_write else found
+
+
+def is_free(work: Workload) -> bool:
+    """Did somebody write its SQL? What the catalog ships, unchanged, is nobody's; nor are captured statements."""
+    return bool(work.sql or work.other_sql) and not is_catalog(work)
+
+
+def is_catalog(work: Workload) -> bool:
+    """Is it, word for word, one that ships with pgperf?"""
+    bare = replace(work, statements=(), other_statements=())
+    return bare in [LIGHT, *(benchmark.workload for benchmark in catalog.BENCHMARKS.values())]
+
+
+def demand(work: Workload, pooler: str, production: bool, connect: str = "persistent") -> Demand:
+    """What a run of that workload needs of a route with that pooler ("" for none)."""
+    if is_catalog(work) and not production:
+        return Demand.NONE
+    if is_free(work) or pooler or connect != "persistent":
+        return Demand.PROOF
+    return Demand.SESSION
+
+
+def check_statements(work: Workload) -> None:
+    """The form's rules again, in the worker. Raises InvalidDefinition naming the field."""
+    if not is_free(work):
+        return
+    for field, sql in (("sql", work.sql), ("other_sql", work.other_sql)):
+        if sql:
+            sql_read_only.check(field, sql)
+
+
+def put_on(plan: Plan, routes: Mapping[str, Route], production: bool) -> Railed:
+    """Routes whose sessions are on rails, each tried and proved.
+
+    Raises PreflightRefused with what was found and the remedy, ClientFailed when a server cannot be asked.
+    """
+    definition = plan.definition
+    sent = {variant.workload for variant in plan.variants if variant.layer != "fake"}
+    for work in definition.workloads:
+        if work.name in sent:
+            check_statements(work)
+    railed, access, writers = dict(routes), {}, []
+    for name, wanted in _demands(plan, routes, production).items():
+        railed[name], found = _on_rails(routes[name], wanted)
+        access[name] = _in_words(found, wanted)
+        writers += [found.role] if found.can_write else []
+    return Railed(railed, access, ", ".join(dict.fromkeys(writers)))
+
+
+def _demands(plan: Plan, routes: Mapping[str, Route], production: bool) -> dict[str, Demand]:
+    """The strictest demand on each route that is used by a layer with a database."""
+    found: dict[str, Demand] = {}
+    for variant in plan.variants:
+        if variant.layer == "fake":
+            continue
+        route = routes[variant.route]
+        work = plan.definition.work(variant.workload)
+        wanted = demand(work, route.pooler, production, variant.connect)
+        if wanted != Demand.NONE and found.get(route.name) != Demand.PROOF:
+            found[route.name] = wanted
+    return found
+
+
+def _on_rails(route: Route, wanted: Demand) -> tuple[Route, Access]:
+    access = examine(route)
+    if wanted == Demand.PROOF:
+        _prove(route, access)
+    if not route.pooler:
+        route = replace(route, options=_options(access.settings))
+        access = replace(access, settings=_settings(route))
+    _check_settings(route, access)
+    return route, access
+
+
+def examine(route: Route) -> Access:
+    """What the login of a route may do. Raises ClientFailed when the server cannot be asked."""
+    with Monitor(route, APPLICATION) as monitor:
+        role, standby, table = monitor.query(_WHO)[0]
+        powers = tuple(str(row[0]) for row in monitor.query(_POWERS))
+        settings = _read(monitor.query(_SETTINGS))
+    return Access(str(role), powers, settings, standby in ("t", "true", "True"), table or "")
+
+
+def _settings(route: Route) -> dict[str, str]:
+    with Monitor(route, APPLICATION) as monitor:
+        return _read(monitor.query(_SETTINGS))
+
+
+def _read(rows: Iterable[list[str | None]]) -> dict[str, str]:
+    return {str(name): str(value) for name, value in rows}
+
+
+def _options(settings: Mapping[str, str]) -> str:
+    """What the startup packet asks for: read-only, and each limit that the role's own does not keep already."""
+    lacking = {name: most for name, most in LIMITS.items() if not _keeps(settings.get(name), most)}
+    return " ".join(f"-c {name}={value}" for name, value in {READ_ONLY: "on", **lacking}.items())
+
+
+def _keeps(value: str | None, most: int) -> bool:
+    """0 is no limit at all."""
+    return value is not None and value.isdigit() and 0 < int(value) <= most
+
+
+def _check_settings(route: Route, access: Access) -> None:
+    """What the session says it has; a pooler nobody told us of may have dropped what we asked for."""
+    wrong = [name for name, most in LIMITS.items() if not _keeps(access.settings.get(name), most)]
+    if access.settings.get(READ_ONLY) != "on":
+        wrong.insert(0, READ_ONLY)
+    if wrong:
+        alter = " ".join(f'ALTER ROLE "{access.role}" SET {name} = {_wanted(name)};' for name in wrong)
+        raise PreflightRefused(
+            f"access: sessions over route {route.name} do not keep {', '.join(wrong)}. A pooler takes them from the "
+            f"role only, so run as a superuser: {alter}"
+        )
+
+
+def _wanted(name: str) -> str:
+    return "on" if name == READ_ONLY else f"'{LIMITS[name]}ms'"
+
+
+def _prove(route: Route, access: Access) -> None:
+    """Raises PreflightRefused unless the role has no power to write and the server refuses it when tried."""
+    if access.powers:
+        raise PreflightRefused(
+            f"access: this run needs a login that cannot write, and over route {route.name} {access.role} "
+            f"{'; '.join(access.powers)}. `manage.py pgperf doctor` prints the SQL that makes one"
+        )
+    attempts = ["CREATE SCHEMA pgperf_write_probe"]
+    attempts += [f"DELETE FROM {access.table} WHERE false"] if access.table else []
+    accepted = (_DENIED, *_STANDBY) if access.standby else (_DENIED,)
+    for attempt in attempts:
+        code = _refusal(route, attempt)
+        if code not in accepted:
+            how = f"failed with {code} instead of {_DENIED}" if code else "was not refused"
+            raise PreflightRefused(f"access: over route {route.name}, as {access.role}, {attempt!r} {how}")
+
+
+def _refusal(route: Route, attempt: str) -> str:
+    """The code with which the server refuses it, "" if it does not; rolled back either way."""
+    with Monitor(route, APPLICATION) as monitor:
+        try:
+            monitor.query(f"BEGIN READ WRITE; {attempt}; ROLLBACK")
+        except ClientFailed as error:
+            if error.sqlstate:
+                return error.sqlstate
+            raise
+    return ""
+
+
+def _in_words(access: Access, wanted: Demand) -> str:
+    if wanted == Demand.PROOF:
+        return f"{access.role}: cannot write, proved"
+    if not access.can_write:
+        return f"{access.role}: cannot write; read-only session"
+    return f"{access.role}: this role can write ({'; '.join(access.powers)}); read-only session"
+
+
+def definition_demands(definition: Definition, poolers: Iterable[str], production: bool) -> set[Demand]:
+    """What a run would need, by the poolers of its routes; for whoever shows it beforehand."""
+    pairs = product(definition.workloads, poolers)
+    return {demand(work, pooler, production) for work, pooler in pairs}
+
+
+_WHO = """
+SELECT current_user, pg_is_in_recovery(),
+       (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+          AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_toast%'
+        ORDER BY c.oid LIMIT 1)
+"""
+_SETTINGS = "SELECT name, setting FROM pg_settings WHERE name IN ({})".format(
+    ", ".join(f"'{name}'" for name in (READ_ONLY, *LIMITS))
+)
+#: One row of words for each power to change something, over every role that the login may become.
+_POWERS = """
+WITH roles AS (
+    SELECT * FROM pg_roles WHERE pg_has_role(session_user, oid, 'MEMBER') OR pg_has_role(current_user, oid, 'MEMBER')
+), relations AS (
+    SELECT c.oid, c.relkind FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_toast%'
+      AND c.relpersistence <> 't'
+), super AS (
+    SELECT count(*) > 0 AS is_super FROM pg_roles
+    WHERE rolsuper AND rolname IN (session_user, current_user)
+), powers (place, words) AS (
+    SELECT 1, 'is a superuser' FROM super WHERE is_super
+    UNION ALL
+    SELECT 2, 'may become the superuser ' || quote_ident(rolname) FROM roles WHERE rolsuper
+    UNION ALL
+    SELECT 3, 'may create roles' FROM roles WHERE rolcreaterole HAVING count(*) > 0
+    UNION ALL
+    SELECT 4, 'may create databases' FROM roles WHERE rolcreatedb HAVING count(*) > 0
+    UNION ALL
+    SELECT 5, 'may replicate' FROM roles WHERE rolreplication HAVING count(*) > 0
+    UNION ALL
+    SELECT 6, 'is a member of ' || rolname FROM roles
+    WHERE rolname IN ('pg_write_all_data', 'pg_execute_server_program', 'pg_write_server_files',
+                      'pg_read_server_files', 'pg_signal_backend', 'pg_maintain', 'pg_checkpoint',
+                      'pg_create_subscription', 'pg_use_reserved_connections')
+    UNION ALL
+    SELECT 7, 'owns ' || count(*) || ' objects' FROM pg_shdepend
+    WHERE deptype = 'o' AND refclassid = 'pg_authid'::regclass AND refobjid IN (SELECT oid FROM roles)
+      AND dbid IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+    HAVING count(*) > 0
+    UNION ALL
+    SELECT 8, 'may change ' || count(DISTINCT c.oid) || ' tables, such as ' || min(c.oid::regclass::text)
+    FROM relations c CROSS JOIN roles r
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
+      AND (has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
+           OR has_any_column_privilege(r.oid, c.oid, 'INSERT, UPDATE'))
+    HAVING count(*) > 0
+    UNION ALL
+    SELECT 9, 'may advance ' || count(DISTINCT c.oid) || ' sequences, such as ' || min(c.oid::regclass::text)
+    FROM relations c CROSS JOIN roles r
+    WHERE c.relkind = 'S' AND has_sequence_privilege(r.oid, c.oid, 'USAGE, UPDATE')
+    HAVING count(*) > 0
+    UNION ALL
+    SELECT 10, 'may create objects in schema ' || string_agg(DISTINCT quote_ident(n.nspname), ', ')
+    FROM pg_namespace n CROSS JOIN roles r
+    WHERE n.nspname NOT LIKE 'pg\\_temp%' AND n.nspname NOT LIKE 'pg\\_toast%'
+      AND has_schema_privilege(r.oid, n.oid, 'CREATE')
+    HAVING count(*) > 0
+    UNION ALL
+    SELECT 11, 'may create schemas in this database' FROM roles r
+    WHERE has_database_privilege(r.oid, current_database(), 'CREATE')
+    HAVING count(*) > 0
+)
+SELECT words FROM powers, super WHERE place = 1 OR NOT is_super ORDER BY place, words
+"""

@@ -1,0 +1,66 @@
+"""What every page of ours asks before it answers: the method, and the groups of what is shown."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.utils import NestedObjects
+from django.core.exceptions import SuspiciousOperation
+from django.db import router
+from django.db.models import ForeignKey, Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern
+from django.utils.text import capfirst
+from django.utils.translation import gettext
+from django.views.decorators.http import require_http_methods
+
+from pgperf.access import permissions
+from pgperf.models import Benchmark, Database
+
+METHODS = ["GET", "HEAD", "POST"]
+_DIGITS = 18
+
+
+class Guarded(admin.ModelAdmin):
+    """A ModelAdmin whose rows, choices and actions are those that the user's groups allow."""
+
+    @property
+    def urls(self) -> list[URLPattern]:
+        """No page knows other methods, and none takes them for a GET."""
+        patterns = self.get_urls()
+        for pattern in patterns:
+            pattern.callback = require_http_methods(METHODS)(pattern.callback)
+        return patterns
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return permissions.visible(super().get_queryset(request), request.user)
+
+    def response_action(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse | None:
+        """Rows are chosen by their numbers: Django would answer anything else with a 500, this is a 400."""
+        for number in request.POST.getlist(ACTION_CHECKBOX_NAME):
+            if not (number.isascii() and number.isdigit() and len(number) <= _DIGITS):
+                raise SuspiciousOperation("a row was chosen by something that is no number")
+        return super().response_action(request, *args, **kwargs)
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> Any:
+        """A form offers no more than the lists show."""
+        model = db_field.related_model
+        if model in (Benchmark, Database):
+            kwargs["queryset"] = permissions.visible(model._default_manager.all(), request.user)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """What stands in the way of a deletion is named to those who may see it."""
+        to_delete, counts, lacking, protected = super().get_deleted_objects(objs, request)
+        if protected and not request.user.is_superuser:
+            collector = NestedObjects(using=router.db_for_write(self.model))
+            collector.collect(objs)
+            protected = [_named(row, request.user) for row in collector.protected]
+        return to_delete, counts, lacking, protected
+
+
+def _named(row: Model, user: Any) -> str:
+    kind = capfirst(row._meta.verbose_name)
+    return f"{kind}: {row if permissions.may_see(user, row) else gettext('one of another group')}"

@@ -1,0 +1,145 @@
+"""The confirm page before a run: what will run, what it will take, and the one POST that asks for it."""
+
+import uuid
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.validators import RegexValidator
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from pgperf.access import permissions
+from pgperf.admin import audit, pages
+from pgperf.core.exceptions import PgperfError
+from pgperf.models import Benchmark, Database, Run
+from pgperf.reports.preview import Preview, preview
+from pgperf.reports.run_json import live_workers, worker_command
+from pgperf.runs import state
+
+LENGTHS = (
+    ("quick", _("Quick: a first look, wider intervals")),
+    ("full", _("Full: as the benchmark is saved")),
+)
+
+
+class StartForm(forms.Form):
+    """Where to run and how long. `token` makes a double click find the run that the first click made."""
+
+    database = forms.ModelChoiceField(Database.objects.none(), label=_("database"), empty_label=None)
+    length = forms.ChoiceField(choices=LENGTHS, widget=forms.RadioSelect, label=_("length"))
+    confirm_name = forms.CharField(
+        required=False, label=_("name of the database"), widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
+    token = forms.CharField(widget=forms.HiddenInput, validators=[RegexValidator(r"\A[0-9a-f]{32}\Z")])
+
+    def __init__(self, databases: QuerySet[Database], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["database"].queryset = databases  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        database = cleaned.get("database")
+        if database and database.production and cleaned.get("confirm_name", "").strip() != database.name:
+            self.add_error(
+                "confirm_name",
+                ValidationError(_("Type the name of the database exactly: %s") % database.name),
+            )
+        return cleaned
+
+
+def start_view(page: admin.ModelAdmin, request: HttpRequest, benchmark_id: int) -> HttpResponse:
+    """GET shows the page, POST asks for the run and goes to its page. 403 without `pgperf.start_run`."""
+    if not (page.has_view_permission(request) and request.user.has_perm("pgperf.start_run")):
+        raise PermissionDenied
+    if request.method not in ("GET", "HEAD", "POST"):
+        return HttpResponseNotAllowed(["GET", "POST"])
+    benchmark = get_object_or_404(page.get_queryset(request), pk=benchmark_id)
+    databases = permissions.visible(Database.objects.all(), request.user)
+    form = _form(request, benchmark, databases)
+    if request.method == "POST" and form.is_valid():
+        run = _request_run(page, request, benchmark, form)
+        if run is not None:
+            return HttpResponseRedirect(_next(page, request, run))
+    return pages.render(
+        page, request, "admin/pgperf/benchmark/start.html", _context(benchmark, databases, form)
+    )
+
+
+def _form(request: HttpRequest, benchmark: Benchmark, databases: QuerySet[Database]) -> StartForm:
+    if request.method == "POST":
+        return StartForm(databases, request.POST)
+    wished = _by_number(databases, request.GET.get("database", ""))
+    usual = _by_number(databases, str(benchmark.database_id))
+    chosen = wished or usual or databases.first()
+    length = "quick" if request.GET.get("length") == "quick" else "full"
+    return StartForm(
+        databases, initial={"database": chosen and chosen.pk, "length": length, "token": uuid.uuid4().hex}
+    )
+
+
+def _request_run(
+    page: admin.ModelAdmin, request: HttpRequest, benchmark: Benchmark, form: StartForm
+) -> Run | None:
+    """The run asked for, or None with the reason on the form."""
+    asked = form.cleaned_data
+    quick, database = asked["length"] == "quick", asked["database"]
+    assert request.user.is_authenticated  # admin_view saw to it
+
+    def note(run: Run) -> None:
+        what = f"{benchmark.name} on {database.name}, {asked['length']}, definition {audit.digest(run)}"
+        audit.added(page, request, run, f"Requested {what}.")
+
+    try:
+        return state.request(
+            benchmark,
+            database,
+            quick=quick,
+            user=request.user,
+            token=asked["token"],
+            confirmed=asked["confirm_name"].strip(),
+            note=note,
+        )
+    except PgperfError as error:
+        form.add_error(None, str(error))
+        return None
+
+
+def _next(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> str:
+    """The run's page, for those who may see it."""
+    if request.user.has_perm("pgperf.view_run") or request.user.has_perm("pgperf.change_run"):
+        return pages.url(page, "pgperf_run_change", run.pk)
+    page.message_user(request, gettext("%s was requested.") % run)
+    return pages.url(page, "pgperf_benchmark_changelist")
+
+
+def _context(benchmark: Benchmark, databases: QuerySet[Database], form: StartForm) -> dict[str, Any]:
+    database = _chosen(databases, form)
+    return {
+        "title": gettext("Run %s") % benchmark,
+        "benchmark": benchmark,
+        "form": form,
+        "preview": _preview(benchmark, database, form),
+        "no_databases": database is None,
+        "one_database": len(databases) == 1,
+        "workers": live_workers(),
+        "worker_command": worker_command(),
+    }
+
+
+def _chosen(databases: QuerySet[Database], form: StartForm) -> Database | None:
+    """The database that the form shows; where it names none that there is, the first."""
+    return _by_number(databases, str(form["database"].value() or "")) or databases.first()
+
+
+def _preview(benchmark: Benchmark, database: Database | None, form: StartForm) -> Preview | None:
+    return preview(benchmark, database, quick=form["length"].value() == "quick") if database else None
+
+
+def _by_number(databases: QuerySet[Database], text: str) -> Database | None:
+    """The database whose primary key is written in `text`, which comes from outside and may be anything."""
+    return next((database for database in databases if str(database.pk) == text), None)

@@ -1,0 +1,138 @@
+"""Two variants set against each other: directly where their slices shared a round, else through a shared reference."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgperf.analysis.paired_statistics import Estimate, log_ratios
+from pgperf.analysis.samples import BLOCKS, ROUNDS, Sample, difference, interval, sample_of
+from pgperf.core.records import SliceRecord, Variant, VariantBlock
+
+Measure = Callable[[SliceRecord], float]
+#: The values of variant and baseline in the rounds of one block that have both.
+Pairs = tuple[np.ndarray, np.ndarray]
+#: round -> what was measured, for each (cohort, block).
+Series = dict[tuple[int, int], dict[int, float]]
+
+
+def us_per_op(piece: SliceRecord) -> float:
+    return piece.us_per_op
+
+
+def ops_per_s(piece: SliceRecord) -> float:
+    return piece.ops_per_s
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """How far one variant is from another; `via` is the other's distance where both were measured from a third."""
+
+    direct: Sample
+    via: Sample | None = None
+
+    def at(self, confidence: float) -> Estimate:
+        estimate = interval(self.direct, confidence)
+        return estimate if self.via is None else difference(estimate, interval(self.via, confidence))
+
+    @property
+    def kind(self) -> str:
+        """ROUNDS as soon as one of its samples is rounds: then the interval speaks of these processes only."""
+        return BLOCKS if all(sample.kind == BLOCKS for sample in self._samples) else ROUNDS
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of slices behind it; of an indirect one, those of its poorer side."""
+        return min(sample.observations for sample in self._samples)
+
+    @property
+    def _samples(self) -> tuple[Sample, ...]:
+        return (self.direct,) if self.via is None else (self.direct, self.via)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Variant over baseline: `log` the log ratio, `delta` the difference in µs, of time per operation."""
+
+    log: Contrast
+    delta: Contrast
+
+
+class Measurements:
+    """A run's slices by variant, block and round. Variants without any usable slice are absent."""
+
+    def __init__(self, blocks: Iterable[VariantBlock]) -> None:
+        self._slices: dict[Variant, dict[tuple[int, int], tuple[SliceRecord, ...]]] = {}
+        self._compared: dict[tuple[Variant, Variant], Comparison | None] = {}
+        for block in blocks:
+            usable = tuple(filter(_usable, block.slices))
+            if usable:
+                self._slices.setdefault(block.variant, {})[block.cohort, block.block] = usable
+
+    def __contains__(self, variant: Variant) -> bool:
+        return variant in self._slices
+
+    def level(self, variant: Variant, measure: Measure = us_per_op) -> Sample:
+        """The variant's own values. Raises KeyError for one that is absent."""
+        blocks = self._slices[variant].values()
+        return sample_of([np.array([measure(piece) for piece in pieces]) for pieces in blocks])
+
+    def compare(self, variant: Variant, baseline: Variant) -> Comparison | None:
+        """None if no round has both and no third variant has shared rounds with each of them."""
+        if (variant, baseline) not in self._compared:
+            self._compared[variant, baseline] = self._compare(variant, baseline)
+        return self._compared[variant, baseline]
+
+    def ratio(self, variant: Variant, baseline: Variant, measure: Measure) -> Contrast | None:
+        """The log ratio of a measure that is above 0; None as of `compare`."""
+        shared = self._shared(variant, baseline, measure)
+        return Contrast(*map(_log_sample, shared)) if shared else None
+
+    def _compare(self, variant: Variant, baseline: Variant) -> Comparison | None:
+        shared = self._shared(variant, baseline, us_per_op)
+        if not shared:
+            return None
+        return Comparison(Contrast(*map(_log_sample, shared)), Contrast(*map(_delta_sample, shared)))
+
+    def _shared(self, variant: Variant, baseline: Variant, measure: Measure) -> list[list[Pairs]]:
+        """The pairs of both; where they have none, those of each with the first third variant that has with both."""
+        pairs = self._pairs(variant, baseline, measure)
+        if pairs:
+            return [pairs]
+        for reference in self._slices:
+            both = [self._pairs(one, reference, measure) for one in (variant, baseline)]
+            if all(both):
+                return both
+        return []
+
+    def _pairs(self, variant: Variant, baseline: Variant, measure: Measure) -> list[Pairs]:
+        """The values of both, block by block, for the rounds that have both."""
+        ours, theirs = self._series(variant, measure), self._series(baseline, measure)
+        found = []
+        for key in [key for key in ours if key in theirs]:
+            rounds = [round_ for round_ in ours[key] if round_ in theirs[key]]
+            if rounds:
+                found.append((_take(ours[key], rounds), _take(theirs[key], rounds)))
+        return found
+
+    def _series(self, variant: Variant, measure: Measure) -> Series:
+        blocks = self._slices.get(variant, {})
+        return {key: {piece.round: measure(piece) for piece in pieces} for key, pieces in blocks.items()}
+
+
+def _take(values: dict[int, float], rounds: list[int]) -> np.ndarray:
+    return np.array([values[round_] for round_ in rounds])
+
+
+def _log_sample(pairs: Sequence[Pairs]) -> Sample:
+    return sample_of([log_ratios(ours, theirs) for ours, theirs in pairs])
+
+
+def _delta_sample(pairs: Sequence[Pairs]) -> Sample:
+    return sample_of([ours - theirs for ours, theirs in pairs])
+
+
+def _usable(piece: SliceRecord) -> bool:
+    """A slice in which nothing completed has no time per operation."""
+    return piece.ops > 0 and math.isfinite(piece.us_per_op) and piece.us_per_op > 0

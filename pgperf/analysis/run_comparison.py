@@ -1,0 +1,181 @@
+"""Two runs set against each other, block by block: their slices never shared a round, so nothing can be paired.
+
+Each run keeps of each variant one value per block (`levels`): the centre of its log times, and the centre of its
+distances to the libpq beside it, which were paired inside the run. The second kind cancels whatever made the whole
+machine faster or slower on that day; the first does not. `docs/method.md` says what each may be taken for.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from pgperf.analysis import student_t
+from pgperf.analysis.outcome import CONFIDENCE, DIFFERS, IntervalAt, judge
+from pgperf.analysis.paired_comparisons import Contrast, Measurements
+from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann
+from pgperf.analysis.samples import BLOCKS, Sample, standard_error
+from pgperf.core.records import SliceRecord, Variant
+
+TIME, OVER = "time", "over_base"
+#: The stored values end here: a ten-millionth in a logarithm, a tenth of a nanosecond in µs.
+_LOG_DIGITS, _US_DIGITS = 7, 4
+
+#: One value per block; a second tuple is subtracted from the first, where a third variant stands between the two.
+Values = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Level:
+    """A variant of one run by blocks. `base` is the label of what it is measured from, "" where there is nothing.
+
+    `log_us` is ln µs per operation; `log_over` is ln of the time over the base's, `us_over` the difference in µs.
+    """
+
+    label: str
+    layer: str
+    log_us: Values
+    base: str = ""
+    log_over: Values = ()
+    us_over: Values = ()
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        values = {name: tuple(map(tuple, data.get(name, ()))) for name in ("log_us", "log_over", "us_over")}
+        return cls(data["label"], data["layer"], base=data.get("base", ""), **values)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One variant, second run over first, by one measure: TIME, or OVER the time of the base in the same run.
+
+    `before` and `after` are µs per operation for TIME and times the base's for OVER; `delta` is in µs: of the time
+    for TIME, of what the variant takes more than its base for OVER. `blocks` counts both runs'.
+    """
+
+    label: str
+    layer: str
+    measure: str
+    base: str
+    before: float
+    after: float
+    ratio: Estimate
+    delta: Estimate
+    outcome: str
+    mde: float | None
+    blocks: tuple[int, int]
+
+    def is_worse_by(self, share: float) -> bool:
+        """Does it differ, and take more than `share` (0.05 for 5 %) longer?"""
+        return self.outcome == DIFFERS and self.ratio.centre > 1 + share
+
+
+def levels(
+    measurements: Measurements, variants: Sequence[Variant], bases: Mapping[Variant, Variant]
+) -> list[dict[str, Any]]:
+    """What a run keeps for later comparisons, as JSON: a Level for each variant that was measured."""
+    return [_level(measurements, of, bases.get(of)) for of in variants if of in measurements]
+
+
+def compare(before: Sequence[Level], after: Sequence[Level]) -> list[Change]:
+    """The variants that both runs have, in the order of the second; per measure one family of outcomes."""
+    earlier = {level.label: level for level in before}
+    both = [(earlier[level.label], level) for level in after if level.label in earlier]
+    over = [(one, other) for one, other in both if one.base and one.base == other.base]
+    return _changes(TIME, both) + _changes(OVER, over)
+
+
+def unpaired(plus: Values, minus: Values, confidence: float) -> Estimate:
+    """The sum of the centres of `plus` less that of `minus`, all independent samples: Welch's interval.
+
+    Each centre is a Hodges-Lehmann one; the errors add as squares and the degrees of freedom are Satterthwaite's,
+    rounded down. No bounds where a sample has one value only.
+    """
+    samples = [(1, np.array(values)) for values in plus] + [(-1, np.array(values)) for values in minus]
+    centre = sum(sign * hodges_lehmann(values) for sign, values in samples)
+    n = min(len(values) for _, values in samples)
+    if n < 2:
+        return Estimate(centre, None, None, n, 0.0)
+    squares = [(standard_error(values) ** 2, len(values) - 1) for _, values in samples]
+    total = sum(square for square, _ in squares)
+    rest = sum(square**2 / freedom for square, freedom in squares)
+    freedom = max(1, math.floor(total**2 / rest)) if rest else n - 1
+    reach = student_t.quantile(confidence, freedom) * math.sqrt(total)
+    return Estimate(centre, centre - reach, centre + reach, n, confidence)
+
+
+def _changes(measure: str, pairs: Sequence[tuple[Level, Level]]) -> list[Change]:
+    sides = [(_logs(one, measure), _logs(other, measure)) for one, other in pairs]
+    outcomes = judge([_interval_at(*side) for side in sides])
+    return [
+        Change(
+            label=other.label,
+            layer=other.layer,
+            measure=measure,
+            base=other.base if measure == OVER else "",
+            before=math.exp(_centre(side[0])),
+            after=math.exp(_centre(side[1])),
+            ratio=_interval_at(*side)(CONFIDENCE).exp(),
+            delta=_difference(_us(other, measure), _us(one, measure), CONFIDENCE),
+            outcome=outcome.word,
+            mde=outcome.mde,
+            blocks=(len(side[0][0]), len(side[1][0])),
+        )
+        for (one, other), side, outcome in zip(pairs, sides, outcomes, strict=True)
+    ]
+
+
+def _interval_at(before: Values, after: Values) -> IntervalAt:
+    return lambda confidence: _difference(after, before, confidence)
+
+
+def _difference(after: Values, before: Values, confidence: float) -> Estimate:
+    return unpaired(after[:1] + before[1:], before[:1] + after[1:], confidence)
+
+
+def _centre(values: Values) -> float:
+    first, *others = (hodges_lehmann(np.array(sample)) for sample in values)
+    return first - sum(others)
+
+
+def _logs(level: Level, measure: str) -> Values:
+    return level.log_us if measure == TIME else level.log_over
+
+
+def _us(level: Level, measure: str) -> Values:
+    if measure == OVER:
+        return level.us_over
+    return tuple(tuple(math.exp(value) for value in sample) for sample in level.log_us)
+
+
+def _level(measurements: Measurements, of: Variant, base: Variant | None) -> dict[str, Any]:
+    kept = {
+        "label": of.label,
+        "layer": of.layer,
+        "log_us": [_kept(measurements.level(of, _log_us), _LOG_DIGITS)],
+    }
+    comparison = measurements.compare(of, base) if base else None
+    if comparison is None or base is None:
+        return kept
+    return {
+        **kept,
+        "base": base.label,
+        "log_over": _both(comparison.log, _LOG_DIGITS),
+        "us_over": _both(comparison.delta, _US_DIGITS),
+    }
+
+
+def _both(contrast: Contrast, digits: int) -> list[list[float]]:
+    return [_kept(sample, digits) for sample in (contrast.direct, contrast.via) if sample]
+
+
+def _kept(sample: Sample, digits: int) -> list[float]:
+    """One value per block; the rounds of a single block become one value."""
+    values = sample.values if sample.kind == BLOCKS else [hodges_lehmann(sample.values)]
+    return [round(float(value), digits) for value in values]
+
+
+def _log_us(piece: SliceRecord) -> float:
+    return math.log(piece.us_per_op)

@@ -1,0 +1,42 @@
+"""Copies the benchmarks that ship in code into rows, where a site may change them: missing rows only."""
+
+from typing import Any
+
+from django.apps import apps as installed
+from django.apps.registry import Apps
+from django.db import router
+
+from pgperf import catalog
+from pgperf.core import records
+
+
+def copy_catalog(*, using: str, apps: Apps = installed, **_: Any) -> None:
+    """post_migrate handler. Makes the rows that are missing by name; a row that is there is the site's own.
+
+    `apps` is the state migrated to; `flush` sends none.
+    """
+    try:
+        workloads, benchmarks = apps.get_model("pgperf", "Workload"), apps.get_model("pgperf", "Benchmark")
+    except LookupError:  # migrated backwards: the tables are gone
+        return
+    if not router.allow_migrate_model(using, benchmarks):
+        return
+    for shipped in catalog.BENCHMARKS.values():
+        workload, _made = workloads.objects.using(using).get_or_create(
+            name=shipped.workload.name, defaults=_workload_fields(shipped.title, shipped.workload)
+        )
+        benchmarks.objects.using(using).get_or_create(
+            name=shipped.name, defaults={**_benchmark_fields(shipped), "workload": workload}
+        )
+
+
+def _workload_fields(title: str, workload: records.Workload) -> dict[str, Any]:
+    plain = ("name", "sql", "orm", "other_sql", "other_orm", "fixture")
+    fields: dict[str, Any] = {name: getattr(workload, name) for name in plain}
+    return {**fields, "args": list(workload.args), "other_args": list(workload.other_args), "title": title}
+
+
+def _benchmark_fields(shipped: catalog.CatalogBenchmark) -> dict[str, Any]:
+    lists = {name: list(getattr(shipped, name)) for name in ("layers", "routes", "modes", "clients")}
+    plain = ("title", "description", "placement", "idle", "blocks", "rounds", "slice_ms", "diagnostic_ms")
+    return {**lists, **{name: getattr(shipped, name) for name in plain}}

@@ -1,0 +1,96 @@
+"""Operations inside an event loop, for drivers that are awaited.
+
+A slice runs inside one running loop, as a server's requests do: an operation pays for its own awaiting, its callbacks
+and the loop's polls, but not for starting and stopping the loop. The loop is asyncio's own.
+"""
+
+import asyncio
+from array import array
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from time import monotonic_ns
+from typing import Any, TypeVar
+
+from pgperf.clients.timed_loop import Stretch, Timing
+from pgperf.core.protocol import Slice
+
+T = TypeVar("T")
+
+#: Does its work once and returns the rows it read.
+Inside = Callable[[], Awaitable[int]]
+
+
+class EventLoop:
+    """The one loop of a client's life."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Enter the loop, do the work, leave it."""
+        return self._loop.run_until_complete(work)
+
+    def close(self) -> None:
+        """The end of it; nothing can run any more."""
+        self._loop.close()
+
+
+class InLoop:
+    """An operation inside a loop. Called by itself it enters the loop for one run, which adds to a cold phase."""
+
+    def __init__(self, loop: EventLoop, steps: Sequence[Inside]) -> None:
+        self._loop, self._run = loop, in_order(steps)
+
+    def __call__(self) -> int:
+        return self._loop.run(_once(self._run))
+
+    def run_slice(self, request: Slice, stamps: "array[int]") -> Timing:
+        return self._loop.run(run_slice(self._run, request, stamps))
+
+
+def in_order(steps: Sequence[Inside]) -> Inside:
+    """As timing.in_order: of a single step, itself."""
+    if len(steps) == 1:
+        return steps[0]
+
+    async def run() -> int:
+        rows = 0
+        for step in steps:
+            rows += await step()
+        return rows
+
+    return run
+
+
+async def run_slice(operation: Inside, request: Slice, stamps: "array[int]") -> Timing:
+    """As timing.run_slice."""
+    stretch = Stretch(request, stamps)
+    lead_in_ops, first_ns = await _lead_in(operation, request.lead_in_ops, stretch.lead_in_until_ns)
+    close_ns = stretch.close_ns(first_ns)
+    ops, rows = await record(operation, stamps, stretch.limit, close_ns) if first_ns < close_ns else (0, 0)
+    return stretch.timing(lead_in_ops, first_ns, ops, rows)
+
+
+async def record(operation: Inside, stamps: "array[int]", limit: int, close_ns: int) -> tuple[int, int]:
+    """As timing.record."""
+    clock = monotonic_ns
+    rows = 0
+    for index in range(limit):
+        rows += await operation()
+        now = clock()
+        stamps[index] = now
+        if now >= close_ns:
+            break
+    return index + 1, rows
+
+
+async def _lead_in(operation: Inside, least_ops: int, until_ns: int) -> tuple[int, int]:
+    ops, now = 0, monotonic_ns()
+    while ops < least_ops or now < until_ns:
+        await operation()
+        now = monotonic_ns()
+        ops += 1
+    return ops, now
+
+
+async def _once(operation: Inside) -> int:
+    return await operation()

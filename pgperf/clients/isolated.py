@@ -1,0 +1,27 @@
+"""Runs a client under a Python that is not the site's: `python -I isolated.py psycopg_client`.
+
+Only the package pgperf comes from here. Were its parent directory on sys.path, everything installed in the site would
+be too, and might hide the driver that this Python was chosen for.
+"""
+
+import importlib.util
+import runpy
+import sys
+from pathlib import Path
+
+
+def lend_package(name: str, folder: Path) -> None:
+    """Make the package in `folder` importable without its neighbours."""
+    spec = importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    assert spec
+    assert spec.loader
+    package = importlib.util.module_from_spec(spec)
+    sys.modules[name] = package
+    spec.loader.exec_module(package)
+
+
+if __name__ == "__main__":
+    lend_package("pgperf", Path(__file__).resolve().parent.parent)
+    runpy.run_module(f"pgperf.clients.programs.{sys.argv[1]}", run_name="__main__", alter_sys=True)

@@ -1,0 +1,132 @@
+"""The asyncpg layer, inside one running event loop. It binds on the server, so it has no mode simple.
+
+Mode extended turns asyncpg's cache of statements off (`statement_cache_size=0`): it then asks the server about each
+statement in a round trip of its own before it runs it. Mode prepared keeps one prepared statement.
+"""
+
+import os
+import ssl
+from typing import Any, BinaryIO
+
+import asyncpg
+
+from pgperf.clients.async_loop import EventLoop, InLoop, Inside
+from pgperf.clients.loop import describe, given, login, main
+from pgperf.clients.timed_loop import Operation
+from pgperf.core import protocol
+from pgperf.core.exceptions import LayerUnavailable
+
+_CLOSE_S = 2.0
+_CACHE_SIZE = 100  # asyncpg's own default; without a cache it gives prepared statements no name either
+_WRONG_TYPE = (
+    "args: asyncpg takes a value only if it has the type that the server expects; cast the placeholder in the SQL,"
+    " for example %s::int, or leave this layer out"
+)
+
+
+class AsyncpgClient:
+    """One connection; outside of a transaction each statement commits by itself."""
+
+    def __init__(self, replies: BinaryIO) -> None:
+        self._connection: Any = None
+
+    def load(self, spec: protocol.Spec) -> None:
+        if spec.mode == "simple":
+            raise LayerUnavailable(
+                "mode: asyncpg reads rows through the extended protocol only; choose extended or prepared"
+            )
+        self._loop = EventLoop()
+
+    def connect(self, spec: protocol.Spec) -> None:
+        self._connection = self._loop.run(asyncpg.connect(**keywords(spec)))
+
+    def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
+        kind = self._prepared if spec.mode == "prepared" else self._extended
+        return InLoop(self._loop, [kind(*numbered(each)) for each in given(spec, other)])
+
+    def _extended(self, sql: str, args: list[Any]) -> Inside:
+        fetch = self._connection.fetch
+
+        async def run() -> int:
+            return len(await fetch(sql, *args))
+
+        return run
+
+    def _prepared(self, sql: str, args: list[Any]) -> Inside:
+        prepare, statement = self._connection.prepare, None
+
+        async def run() -> int:
+            nonlocal statement
+            if statement is None:
+                statement = await prepare(sql)
+            return len(await statement.fetch(*args))
+
+        return run
+
+    def query(self, sql: str) -> protocol.Rows:
+        rows = self._loop.run(self._connection.fetch(sql))
+        if not all(isinstance(value, str | None) for row in rows for value in row):
+            raise LayerUnavailable("asyncpg hands out no values as text; cast them to text in the SQL")
+        return protocol.Rows([list(row) for row in rows], list(rows[0].keys()) if rows else [])
+
+    def describe(self, error: Exception) -> str:
+        """Without what asyncpg's own words hold beside the server's: the detail, and values that it could not send."""
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return f"the server's certificate is not accepted: {error.verify_message}"
+        if isinstance(error, OSError):
+            return f"connection failed: {os.strerror(error.errno) if error.errno else error or 'no answer in time'}"
+        if isinstance(error, asyncpg.PostgresError) and error.message:
+            return str(error.message)
+        if self._connection is not None and self._connection.is_closed():
+            return "the connection was closed in the middle of an operation"
+        return _WRONG_TYPE if isinstance(error, asyncpg.DataError) else describe(error)
+
+    def versions(self) -> dict[str, str]:
+        return {"driver": "asyncpg", "driver_version": asyncpg.__version__, "loop": "asyncio"}
+
+    @property
+    def backend_pid(self) -> int:
+        return int(self._connection.get_server_pid())
+
+    @property
+    def server_version(self) -> str:
+        return str(self._connection.get_settings().server_version)
+
+    def close(self) -> None:
+        self._loop.run(self._connection.close(timeout=_CLOSE_S))
+
+
+def keywords(spec: protocol.Spec) -> dict[str, Any]:
+    """The login as asyncpg wants it."""
+    theirs = login(spec)
+    options = {"options": theirs["options"]} if theirs.get("options") else {}
+    return {
+        **{key: theirs[key] for key in ("host", "port", "user", "password", "passfile")},
+        "database": theirs["dbname"],
+        "ssl": encryption(spec),
+        "timeout": theirs["connect_timeout"],
+        "statement_cache_size": 0 if spec.mode == "extended" else _CACHE_SIZE,
+        "server_settings": {
+            "application_name": theirs["application_name"], "TimeZone": "UTC", **options,
+        },
+    }  # fmt: skip
+
+
+def encryption(spec: protocol.Spec) -> str | ssl.SSLContext:
+    """What asyncpg takes for libpq's sslmode; with certificates of the route's own, checked as libpq checks them."""
+    if not spec.sslrootcert:
+        return spec.sslmode
+    context = ssl.create_default_context(cafile=spec.sslrootcert)
+    context.check_hostname = spec.sslmode == "verify-full"
+    return context
+
+
+def numbered(statement: protocol.Statement) -> tuple[str, list[Any]]:
+    """Text and arguments as asyncpg takes them; no arguments: the text as it is."""
+    if statement.args is None:
+        return statement.literal, []
+    return statement.numbered, statement.args
+
+
+if __name__ == "__main__":
+    main(AsyncpgClient)

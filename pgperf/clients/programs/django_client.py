@@ -1,0 +1,175 @@
+"""The layers django_cursor and django_orm, over the driver that Django chooses in this environment.
+
+For the catalog Django runs with minimal settings: the route as its default database, nothing installed. A workload of
+the site's own runs with the site's settings (`pgperf.clients.site_django`). Mode simple is Django's own
+default (bound on the client); extended is its server-side binding, prepared the same with every statement prepared.
+
+Where both drivers are installed Django prefers psycopg 3. The layers django_cursor_psycopg2 and django_orm_psycopg2
+hide it from their own process before Django looks for it.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any, BinaryIO
+
+import django
+from django.conf import settings
+from django.db import ProgrammingError, connections
+from django.db.models import QuerySet
+
+from pgperf import registry
+from pgperf.clients.loop import describe, login, main, statements
+from pgperf.clients.timed_loop import Operation, in_order
+from pgperf.core import protocol
+from pgperf.core.exceptions import InvalidDefinition, LayerUnavailable
+
+CURSOR = ("django_cursor", "django_cursor_psycopg2")
+ORM = ("django_orm", "django_orm_psycopg2")
+
+
+class DjangoClient:
+    """Django's default connection, kept open."""
+
+    def __init__(self, replies: BinaryIO) -> None:
+        self._connection: Any = None
+        self._site: Any = None  # pgperf.clients.site_django, for a workload of the site's own
+
+    def load(self, spec: protocol.Spec) -> None:
+        if spec.layer.endswith("_psycopg2"):
+            hide("psycopg")
+        if spec.site:
+            self._site = import_module("pgperf.clients.site_django")
+            self._connection = self._site.set_up(spec)
+        else:
+            settings.configure(**minimal_settings(spec))
+            django.setup()
+            self._connection = connections["default"]
+        self._driver = import_module(f"pgperf.clients.{self._connection.Database.__name__}_driver")
+        if spec.mode != "simple" and self._connection.Database.__name__ == "psycopg2":
+            raise LayerUnavailable(
+                f"mode: Django over psycopg2 binds on the client; {spec.mode} needs psycopg 3"
+            )
+        if spec.layer in ORM and not spec.site:
+            import_module("pgperf.catalog.orm")
+
+    def connect(self, spec: protocol.Spec) -> None:
+        self._connection.ensure_connection()
+
+    def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
+        if spec.layer not in (*CURSOR, *ORM):
+            raise InvalidDefinition(
+                f"layer: this client runs {', '.join((*CURSOR, *ORM))}, not {spec.layer!r}"
+            )
+        return self._orm_operation(spec, other) if spec.layer in ORM else self._cursor_operations(spec, other)
+
+    def _cursor_operations(self, spec: protocol.Spec, other: bool) -> Operation:
+        return in_order([self._run(*each) for each in statements(spec, other)])
+
+    def _run(self, sql: str, args: list[Any] | None) -> Operation:
+        cursor = self._connection.cursor
+
+        def run() -> int:
+            with cursor() as opened:
+                opened.execute(sql, args)
+                try:
+                    return len(opened.fetchall())
+                except ProgrammingError:  # a command, which has no rows to fetch
+                    return 0
+
+        return run
+
+    def _orm_operation(self, spec: protocol.Spec, other: bool) -> Operation:
+        if self._site and not other:
+            return counted(self._site.callable_of(spec))
+        return orm_operation(spec, other)
+
+    def trace(self, operation: Operation) -> list[protocol.Statement]:
+        """What the cursor is given in one operation, with values where they have a JSON form."""
+        if not self._site:
+            raise InvalidDefinition("trace: only a workload of the site's own is captured")
+        seen: list[protocol.Statement] = []
+
+        def note(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
+            seen.append(self._site.given(sql, params, many))
+            return execute(sql, params, many, context)
+
+        with self._connection.execute_wrapper(note):
+            operation()
+        return seen
+
+    def describe(self, error: Exception) -> str:
+        """What went wrong; of a site's own workload without its values."""
+        return str(self._site.describe(error)) if self._site else describe(error)
+
+    def query(self, sql: str) -> protocol.Rows:
+        return self._driver.text_rows(self._connection.connection, sql)
+
+    def versions(self) -> dict[str, str]:
+        own = {**self._driver.versions(), "django": django.get_version()}
+        if not self._site:
+            return own
+        instrumentation = import_module("pgperf.clients.instrumentation")
+        engine = type(self._connection).__module__.removesuffix(".base")
+        return {**own, "engine": engine, "instrumentation": instrumentation.found(self._connection)}
+
+    @property
+    def backend_pid(self) -> int:
+        return self._connection.connection.info.backend_pid
+
+    @property
+    def server_version(self) -> str:
+        return self._connection.connection.info.parameter_status("server_version")
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def hide(module: str) -> None:
+    """Make a module that is installed unimportable in this process. To be called before anything has imported it."""
+    hidden: dict[str, Any] = {module: None}
+    sys.modules.update(hidden)
+
+
+def minimal_settings(spec: protocol.Spec) -> dict[str, Any]:
+    """Django settings that know one database and nothing else."""
+    options = login(spec)
+    address = {name: options.pop(key) for name, key in _ADDRESS.items()}
+    del options["client_encoding"]  # Django says UTF8 itself
+    if spec.mode != "simple":
+        threshold = 0 if spec.mode == "prepared" else None
+        options |= {"server_side_binding": True, "prepare_threshold": threshold}
+    default = {
+        "ENGINE": "django.db.backends.postgresql",
+        **address,
+        "OPTIONS": options,
+        "CONN_MAX_AGE": None,
+        "CONN_HEALTH_CHECKS": False,
+    }
+    return {"DATABASES": {"default": default}, "DEBUG": False, "USE_TZ": True, "TIME_ZONE": "UTC"}
+
+
+_ADDRESS = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
+
+
+def orm_operation(spec: protocol.Spec, other: bool) -> Operation:
+    """The registered callable with the workload's arguments."""
+    name, args = (spec.other_orm, spec.other_orm_args) if other else (spec.orm, spec.orm_args)
+    return counted(partial(registry.get(name), *args))
+
+
+def counted(read: Callable[[], Any]) -> Operation:
+    """An operation that returns the rows of what was read."""
+
+    def run() -> int:
+        result = read()
+        if isinstance(result, list | QuerySet):
+            return len(result)
+        return 0 if result is None else 1
+
+    return run
+
+
+if __name__ == "__main__":
+    main(DjangoClient)

@@ -1,0 +1,128 @@
+"""A client without a database, for testing what drives clients: everything it says is predictable.
+
+One operation reads one row and keeps the processor busy for `spec.nominal_us`. `query` answers one row: the SQL.
+As SQL of the workload, these words make it misbehave:
+
+- `die`: it is killed by its own SIGKILL
+- `quit`: it exits with code 0, unasked
+- `hang`: it never answers again
+- `garbage`: it answers with a line that is no message
+- `cut`: it announces a payload, sends part of it and exits
+- `fail`: the operation fails; it sends an error message (SQLSTATE P0001)
+- `noise`: it prints to stdout, as text and past Python, and goes on working
+
+Each happens in a slice, after 50 operations; `die at connect` and `die at ready` (likewise the others) move it there.
+"""
+
+import os
+import signal
+import sys
+from time import monotonic_ns, sleep
+from typing import BinaryIO, NoReturn
+
+from pgperf.clients.loop import main
+from pgperf.clients.timed_loop import Operation
+from pgperf.core import protocol
+
+#: Operations before it misbehaves in a slice; the cold phases have fewer.
+PATIENCE = 50
+
+
+class FakeFailure(Exception):
+    """What `fail` raises."""
+
+    sqlstate = "P0001"
+
+
+class FakeClient:
+    """Connects to nothing."""
+
+    backend_pid = 0
+    server_version = "fake"
+
+    def __init__(self, replies: BinaryIO) -> None:
+        self._replies = replies
+        self._operations = 0
+
+    def load(self, spec: protocol.Spec) -> None:
+        text = spec.statements[0].sql if spec.statements else ""
+        word, _, stage = text.partition(" at ")
+        self._word, self._stage = word, stage or "slice"
+        self._misbehave = {
+            "die": _die,
+            "quit": _quit,
+            "hang": _hang,
+            "garbage": self._send_garbage,
+            "cut": self._send_cut,
+            "fail": _fail,
+            "noise": _make_noise,
+        }.get(word)
+
+    def connect(self, spec: protocol.Spec) -> None:
+        self._reach("connect")
+
+    def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
+        self._reach("ready")
+        lasts_ns = int(spec.nominal_us * 1000)
+
+        def run() -> int:
+            begin = monotonic_ns()
+            self._operations += 1
+            if self._operations > PATIENCE:
+                self._reach("slice")
+            while monotonic_ns() - begin < lasts_ns:
+                pass
+            return 1
+
+        return run
+
+    def query(self, sql: str) -> protocol.Rows:
+        return protocol.Rows([[sql]])
+
+    def versions(self) -> dict[str, str]:
+        return {"driver": "fake"}
+
+    def close(self) -> None:
+        pass
+
+    def _reach(self, stage: str) -> None:
+        if self._misbehave and stage == self._stage:
+            self._misbehave()
+
+    def _send_garbage(self) -> None:
+        self._replies.write(b'{"type":"no such message"}\n')
+        self._replies.flush()
+
+    def _send_cut(self) -> None:
+        self._replies.write(
+            protocol.encode(protocol.SliceReply(1, 1000, 1000, 10, 1, 0, 0, False, 8000)) + bytes(80)
+        )
+        self._replies.flush()
+        os._exit(0)
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _quit() -> NoReturn:
+    os._exit(0)
+
+
+def _hang() -> None:
+    while True:
+        sleep(3600)
+
+
+def _fail() -> None:
+    raise FakeFailure("the fake was asked to fail")
+
+
+def _make_noise() -> None:
+    print("noise")
+    sys.stdout.flush()
+    os.write(1, b"more noise\n")
+
+
+if __name__ == "__main__":
+    main(FakeClient)

@@ -1,0 +1,63 @@
+"""The psycopg2 layer: a fresh cursor for every operation, arguments bound on the client."""
+
+from typing import Any, BinaryIO
+
+import psycopg2
+
+from pgperf.clients import psycopg2_driver as driver
+from pgperf.clients.loop import login, main, statements
+from pgperf.clients.timed_loop import Operation, in_order
+from pgperf.core import protocol
+from pgperf.core.exceptions import LayerUnavailable
+
+
+class Psycopg2Client:
+    """One connection in autocommit."""
+
+    def __init__(self, replies: BinaryIO) -> None:
+        self._connection: Any = None
+
+    def load(self, spec: protocol.Spec) -> None:
+        if spec.mode != "simple":
+            raise LayerUnavailable("mode: psycopg2 always binds on the client; choose simple")
+
+    def connect(self, spec: protocol.Spec) -> None:
+        self._connection = psycopg2.connect(**login(spec))
+        self._connection.autocommit = True
+
+    def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
+        return in_order([self._run(*each) for each in statements(spec, other)])
+
+    def _run(self, sql: str, args: list[Any] | None) -> Operation:
+        cursor, no_rows = self._connection.cursor, psycopg2.ProgrammingError
+
+        def run() -> int:
+            with cursor() as opened:
+                opened.execute(sql, args)
+                try:
+                    return len(opened.fetchall())
+                except no_rows:  # a command, which has none to fetch
+                    return 0
+
+        return run
+
+    def query(self, sql: str) -> protocol.Rows:
+        return driver.text_rows(self._connection, sql)
+
+    def versions(self) -> dict[str, str]:
+        return driver.versions()
+
+    @property
+    def backend_pid(self) -> int:
+        return self._connection.info.backend_pid
+
+    @property
+    def server_version(self) -> str:
+        return self._connection.info.parameter_status("server_version")
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+if __name__ == "__main__":
+    main(Psycopg2Client)

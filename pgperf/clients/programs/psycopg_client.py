@@ -1,0 +1,70 @@
+"""The psycopg 3 layers: a fresh cursor for every statement, bound on the client or on the server.
+
+`psycopg` runs on the implementation that psycopg itself picks (C, then the binary one, then Python); the others name
+theirs. psycopg reads the choice from the environment when it is imported, so it is made in this process alone.
+"""
+
+import os
+from importlib import import_module
+from typing import Any, BinaryIO
+
+from pgperf.clients.loop import login, main, statements
+from pgperf.clients.timed_loop import Operation, in_order
+from pgperf.core import protocol
+
+_IMPLEMENTATIONS = {"psycopg_c": "c", "psycopg_binary": "binary", "psycopg_python": "python"}
+
+
+class PsycopgClient:
+    """One connection in autocommit. Mode simple: ClientCursor; extended: Cursor; prepared: Cursor with prepare=True."""
+
+    def __init__(self, replies: BinaryIO) -> None:
+        self._connection: Any = None
+
+    def load(self, spec: protocol.Spec) -> None:
+        if spec.layer in _IMPLEMENTATIONS:
+            os.environ["PSYCOPG_IMPL"] = _IMPLEMENTATIONS[spec.layer]
+        self._psycopg = import_module("psycopg")
+        self._driver = import_module("pgperf.clients.psycopg_driver")
+
+    def connect(self, spec: protocol.Spec) -> None:
+        factory = self._psycopg.ClientCursor if spec.mode == "simple" else self._psycopg.Cursor
+        self._connection = self._psycopg.connect(**login(spec), autocommit=True, cursor_factory=factory)
+
+    def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
+        return in_order([self._run(spec.mode, *each) for each in statements(spec, other)])
+
+    def _run(self, mode: str, sql: str, args: list[Any] | None) -> Operation:
+        prepare = mode == "prepared"
+        cursor, no_rows = self._connection.cursor, self._psycopg.ProgrammingError
+
+        def run() -> int:
+            with cursor() as opened:
+                opened.execute(sql, args, prepare=prepare)
+                try:
+                    return len(opened.fetchall())
+                except no_rows:  # a command, which has none to fetch
+                    return 0
+
+        return run
+
+    def query(self, sql: str) -> protocol.Rows:
+        return self._driver.text_rows(self._connection, sql)
+
+    def versions(self) -> dict[str, str]:
+        return self._driver.versions()
+
+    @property
+    def backend_pid(self) -> int:
+        return self._connection.info.backend_pid
+
+    @property
+    def server_version(self) -> str:
+        return self._connection.info.parameter_status("server_version")
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+if __name__ == "__main__":
+    main(PsycopgClient)

@@ -1,0 +1,160 @@
+"""The site's own Django inside a client: its settings, its apps, its registered workloads, its connection's options.
+
+Only where to connect is replaced, on the one alias that the workload uses; every other alias is closed to it.
+"""
+
+import math
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any
+
+import django
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured, MultipleObjectsReturned, ObjectDoesNotExist
+from django.db import connections
+from django.db.backends.signals import connection_created
+
+from pgperf import registry
+from pgperf.clients.loop import login, sqlstate
+from pgperf.core import protocol, sql_masking
+from pgperf.core.exceptions import InvalidDefinition, PgperfError
+from pgperf.workloads import discovery, queries
+
+#: What OPTIONS may say about where to connect, and as whom: the route says that.
+_ROUTE_OPTIONS = ("service", "passfile", "host", "hostaddr", "port", "dbname", "user", "password")
+#: What the statement mode decides.
+_MODE_OPTIONS = ("server_side_binding", "prepare_threshold")
+_MODES: dict[str, dict[str, Any]] = {
+    "simple": {},
+    "extended": {"server_side_binding": True, "prepare_threshold": None},
+    "prepared": {"server_side_binding": True, "prepare_threshold": 0},
+}
+#: Errors whose message names tables, columns and roles, but no values.
+_NAMING_STATES = ("42P01", "42703", "42501", "25006", "3F000", "57014")
+
+
+def set_up(spec: protocol.Spec) -> Any:
+    """Django as the site configures it, and the connection that the workload uses, not yet open.
+
+    Raises InvalidDefinition when the site cannot be set up here, or does not know the workload.
+    """
+    if "DJANGO_SETTINGS_MODULE" not in os.environ:
+        raise InvalidDefinition(
+            "settings: the worker has no DJANGO_SETTINGS_MODULE in its environment, so that the site cannot be set up"
+            " in a process of its own; set it where the worker starts"
+        )
+    settings.DEBUG = False
+    django.setup()
+    settings.DEBUG = False
+    using = _alias(spec)
+    redirect(using, spec)
+    close_others(using)
+    return connections[using]
+
+
+def callable_of(spec: protocol.Spec) -> Callable[[], Any]:
+    """What one operation calls."""
+    if spec.query:
+        return queries.build(spec.query)
+    return partial(registry.get(spec.orm), *spec.orm_args)
+
+
+def redirect(using: str, spec: protocol.Spec) -> None:
+    """Point the alias at the route; its ENGINE and all else that it has stay."""
+    for connection in connections.all(initialized_only=True):
+        connection.close()
+    if using not in connections.databases:
+        raise InvalidDefinition(
+            f"using: DATABASES has no alias {using!r}; it has {', '.join(connections.databases)}"
+        )
+    alias = connections.databases[using]
+    keywords = login(spec)
+    alias |= {name: keywords.pop(key) for name, key in _ADDRESS.items()}
+    own = {k: v for k, v in alias["OPTIONS"].items() if k not in (*_ROUTE_OPTIONS, *_MODE_OPTIONS)}
+    session = " ".join(filter(None, (str(own.get("options", "")), keywords.pop("options"))))
+    del keywords["client_encoding"]  # Django says UTF8 itself
+    alias["OPTIONS"] = {**own, **keywords, **_MODES[spec.mode], **({"options": session} if session else {})}
+    # Django's pool refuses connections that are to stay; without requests, nothing closes them anyway.
+    alias |= {"CONN_MAX_AGE": 0 if own.get("pool") else None, "CONN_HEALTH_CHECKS": False}
+    if connections[using].vendor != "postgresql":
+        raise InvalidDefinition(f"using: the alias {using!r} of DATABASES is no PostgreSQL")
+    del connections[using]  # the next one is made of the new settings
+
+
+_ADDRESS = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
+
+
+def close_others(using: str) -> None:
+    """Refuse whatever would reach another alias, before a connection is made, and in any thread right after."""
+    for alias in connections:
+        if alias != using:
+            setattr(connections[alias], "connect", partial(_refuse, alias, using))  # noqa: B010
+    connection_created.connect(partial(_refuse_created, using), weak=False, dispatch_uid="pgperf.one_alias")
+
+
+def given(sql: Any, params: Any, many: bool) -> protocol.Statement:
+    """What a cursor was given, as a statement: `args` null where they have no JSON form."""
+    if not isinstance(sql, str) or many:
+        return protocol.Statement(args=None)
+    if params is None:
+        return protocol.Statement(sql=sql.replace("%", "%%"), args=[])
+    if not isinstance(params, tuple | list) or not all(_is_scalar(param) for param in params):
+        return protocol.Statement(args=None)
+    return protocol.Statement(sql=sql, args=[_plain(param) for param in params])
+
+
+def describe(error: Exception) -> str:
+    """What went wrong, without the values that the site's own queries hold."""
+    if isinstance(error, PgperfError | ImproperlyConfigured):
+        return str(error)
+    cause = error.__cause__ or error
+    primary = getattr(getattr(cause, "diag", None), "message_primary", None)
+    if primary:
+        return str(primary) if sqlstate(error) in _NAMING_STATES else sql_masking.without_values(str(primary))
+    if isinstance(error, ObjectDoesNotExist | MultipleObjectsReturned):
+        return sql_masking.without_values(f"{type(error).__name__}: {error}")
+    return f"{type(error).__name__}{_place(error)}"
+
+
+def _alias(spec: protocol.Spec) -> str:
+    failures = discovery.discover()
+    if spec.query:
+        return queries.alias(spec.query)
+    try:
+        return registry.find(spec.orm).using
+    except InvalidDefinition as error:
+        more = "".join(f"; {failure}" for failure in failures)
+        raise InvalidDefinition(f"{error}{more}") from None
+
+
+def _refuse(alias: str, using: str) -> None:
+    raise InvalidDefinition(
+        f"using: this workload reached the alias {alias!r} of DATABASES, but only {using!r} is measured; let it use"
+        f" that one alone, or register it with @workload(..., using={alias!r})"
+    )
+
+
+def _refuse_created(using: str, *, connection: Any, **_: Any) -> None:
+    if connection.alias != using:
+        connection.close()
+        _refuse(connection.alias, using)
+
+
+def _is_scalar(value: Any) -> bool:
+    return math.isfinite(value) if isinstance(value, float) else value is None or isinstance(value, int | str)
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON's own type: Django gives subclasses, such as psycopg's Int4."""
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    return value
+
+
+def _place(error: Exception) -> str:
+    frames = extract_tb(error.__traceback__)
+    return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""

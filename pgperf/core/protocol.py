@@ -1,0 +1,292 @@
+"""The protocol between the runner and a client: messages and framing (standard library only).
+
+One JSON object per line, each way, UTF-8. A `SliceReply` is followed by `8 * ops` raw bytes: the operations'
+durations in nanoseconds, little-endian uint64. docs/protocol.md is the prose version, with the order of messages.
+"""
+
+import json
+from collections.abc import Mapping
+from types import NoneType, UnionType
+from typing import Any, BinaryIO, NamedTuple, get_args, get_origin
+
+from pgperf.core.exceptions import ProtocolError
+
+PROTOCOL = 3
+MAX_LINE_BYTES = 4 * 1024 * 1024
+MAX_SAMPLES = 1 << 20
+
+#: How a statement is sent: as one text with its values; parsed, bound and executed each time; prepared once, executed.
+MODES = ("simple", "extended", "prepared")
+
+#: Exit codes of a client.
+EXIT_OK = 0  # after `bye`, or when the runner is gone (EOF on stdin, closed stdout)
+EXIT_FAILED = 3  # after an `error` message
+EXIT_PROTOCOL = 4  # what came in on stdin is not this protocol
+
+
+class Statement(NamedTuple):
+    """One SQL statement in every form a layer may need, so that no client has to translate.
+
+    `sql` has `%s` placeholders and goes with `args`; `literal` has the arguments written in; `numbered` has `$1`
+    placeholders and goes with `args_text` (text format, null for NULL) and `arg_oids` (their types; 0, or an empty
+    list: let the server decide). `args` null: the arguments have no JSON form, so drivers run `literal` as it is.
+    """
+
+    sql: str = ""
+    args: list[Any] | None = []
+    literal: str = ""
+    numbered: str = ""
+    args_text: list[str | None] = []
+    arg_oids: list[int] = []
+
+
+class Spec(NamedTuple):
+    """Runner to client, once, first: what to connect to and what one operation is.
+
+    One operation runs all `statements` in order, or calls `orm` with `orm_args`. `other_*` is the second query of
+    the cold phases.
+    """
+
+    protocol: int = PROTOCOL
+    layer: str = ""
+    mode: str = "simple"
+    host: str = ""
+    port: int = 5432
+    dbname: str = ""
+    user: str = ""
+    password: str = ""
+    sslmode: str = "disable"
+    sslrootcert: str = ""  # file with the certificates to check the server's against; "": libpq's default
+    connect_timeout_s: int = 10
+    application_name: str = "pgperf"
+    options: str = ""  # the session's settings, as libpq's connection keyword takes them: "-c name=value"
+    statements: list[Statement] = []
+    orm: str = ""
+    orm_args: list[Any] = []
+    query: dict[str, Any] = {}  # in place of `orm`: a query without code, see pgperf.workloads.queries
+    site: bool = False  # Django's layers run with the site's own settings
+    other_statements: list[Statement] = []
+    other_orm: str = ""
+    other_orm_args: list[Any] = []
+    spawned_ns: int = 0
+    runner_pid: int = 0
+    cold: bool = True
+    nominal_us: float = 0.0  # fake client only: what one operation lasts
+
+
+class Ready(NamedTuple):
+    """Client to runner: connected, and the statement works. Cold phases in µs; null where not measured.
+
+    `next_ten_us` is the total of ten operations, as the published phases give it.
+    """
+
+    pid: int
+    backend_pid: int  # as the server reports it on this connection; 0 if there is none
+    versions: dict[str, str]  # e.g. {"python": .., "driver": .., "libpq": .., "django": ..}
+    server_version: str
+    rows_per_op: int
+    startup_us: float | None = None
+    connect_us: float | None = None
+    first_us: float | None = None
+    second_us: float | None = None
+    next_ten_us: float | None = None
+    other_first_us: float | None = None
+    other_second_us: float | None = None
+
+
+class Slice(NamedTuple):
+    """Runner to client: one timed stretch.
+
+    All times are CLOCK_MONOTONIC nanoseconds. Armed (`start_ns` > 0): the client answers `Armed` at once, waits
+    for `start_ns`, runs its lead-in, and its window is [start_ns + lead_in_ns, start_ns + lead_in_ns + window_ns).
+    Unarmed (`start_ns` = 0): it starts at once and the window opens when the lead-in is over: at least `lead_in_ops`
+    operations and `lead_in_ns`. By count: `count` > 0 and `window_ns` = 0.
+    """
+
+    seq: int
+    start_ns: int = 0
+    lead_in_ops: int = 10
+    lead_in_ns: int = 50_000_000
+    window_ns: int = 0
+    count: int = 0  # type: ignore[assignment]  # shadows tuple.count, which nobody needs here
+
+
+class Armed(NamedTuple):
+    """Client to runner: the slice `seq` is understood; waiting for its start."""
+
+    seq: int
+
+
+class SliceReply(NamedTuple):
+    """Client to runner, followed by `nbytes` of durations.
+
+    Durations are chained: the first operation recorded began at `first_ns`, each next one where the one before
+    ended, so the end of operation k is `first_ns + sum(durations[:k+1])`. The operation that is under way when the
+    window closes is finished and recorded. CPU times cover lead-in and window (`lead_in_ops + ops` operations).
+    `capped`: the slice ended early because MAX_SAMPLES were recorded.
+    """
+
+    seq: int
+    ops: int
+    rows: int
+    lead_in_ops: int
+    first_ns: int
+    user_ns: int
+    sys_ns: int
+    capped: bool
+    nbytes: int
+
+
+class Query(NamedTuple):
+    """Runner to client: run one SQL text outside any slice and send its rows as text."""
+
+    sql: str
+
+
+class Rows(NamedTuple):
+    """Client to runner: the answer to `Query`; every value as text, null for NULL, no rows for a command."""
+
+    rows: list[list[str | None]]
+    columns: list[str] = []
+
+
+class Trace(NamedTuple):
+    """Runner to client: run the operation once and say what Django gave to its cursor (the ORM's client only)."""
+
+
+class Traced(NamedTuple):
+    """Client to runner: the answer to `Trace`; of each statement `sql` and `args` only, in order."""
+
+    statements: list[Statement]
+
+
+class Bye(NamedTuple):
+    """Runner to client: close the connection and exit 0."""
+
+
+class Error(NamedTuple):
+    """Client to runner, before it exits with EXIT_FAILED. `stage` is spec, connect, ready, query or slice."""
+
+    stage: str
+    sqlstate: str
+    message: str  # scrubbed: never holds the password
+
+
+Message = Spec | Ready | Slice | Armed | SliceReply | Query | Rows | Trace | Traced | Bye | Error
+
+_TYPES: dict[str, type[Message]] = {
+    "spec": Spec,
+    "ready": Ready,
+    "slice": Slice,
+    "armed": Armed,
+    "slice_reply": SliceReply,
+    "query": Query,
+    "rows": Rows,
+    "trace": Trace,
+    "traced": Traced,
+    "bye": Bye,
+    "error": Error,
+}
+_NAMES = {cls: name for name, cls in _TYPES.items()}
+
+
+def encode(message: Message) -> bytes:
+    """One line of UTF-8 JSON with its newline."""
+    fields = {name: _plain(value) for name, value in message._asdict().items()}
+    body = {"type": _NAMES[type(message)], **fields}
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def decode(line: bytes) -> Message:
+    """The message in one line. Raises ProtocolError for anything else; unknown fields and wrong types are refused."""
+    try:
+        body = json.loads(line)
+        cls = _TYPES[body.pop("type")]
+        message = cls(
+            **{name: _revived(value, cls.__annotations__.get(name)) for name, value in body.items()}
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ProtocolError(f"not a message of protocol {PROTOCOL}: {type(error).__name__}") from error
+    for field, kind in cls.__annotations__.items():
+        if not _fits(getattr(message, field), kind):
+            raise ProtocolError(
+                f"not a message of protocol {PROTOCOL}: {_NAMES[cls]}.{field} has the wrong type"
+            )
+    return message
+
+
+def _plain(value: Any) -> Any:
+    """Statements as objects; a named tuple alone would become a JSON list."""
+    if not isinstance(value, list):
+        return value
+    return [item._asdict() if isinstance(item, Statement) else item for item in value]
+
+
+def _revived(value: Any, kind: Any) -> Any:
+    """The objects of a list of statements as such; what is none stays what it is, and will not fit."""
+    if kind != list[Statement] or not isinstance(value, list):
+        return value
+    return [Statement(**item) if isinstance(item, dict) else item for item in value]
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if kind is Any:
+        return True
+    if kind is Statement:
+        fields = Statement.__annotations__.items()
+        return type(value) is Statement and all(_fits(getattr(value, name), k) for name, k in fields)
+    if isinstance(kind, UnionType):
+        return any(_fits(value, member) for member in get_args(kind))
+    if get_origin(kind) is list:
+        return isinstance(value, list) and all(_fits(item, get_args(kind)[0]) for item in value)
+    if get_origin(kind) is dict:
+        return isinstance(value, dict) and all(_fits(item, get_args(kind)[1]) for item in value.values())
+    if kind is float:
+        return type(value) in (int, float)
+    return type(value) is (NoneType if kind is None else kind)
+
+
+def read_message(stream: BinaryIO) -> Message | None:
+    """The next message of a stream, or None at its end. Raises ProtocolError for a line cut short or too long."""
+    line = stream.readline(MAX_LINE_BYTES)
+    if not line:
+        return None
+    if not line.endswith(b"\n"):
+        raise ProtocolError("a line without its end" if len(line) < MAX_LINE_BYTES else "a line too long")
+    return decode(line)
+
+
+def is_libpqs(variable: str) -> bool:
+    """Is it one of libpq's own environment variables, such as PGHOST? A site's own, PG_X or PGPERF_X, are not."""
+    return variable.startswith("PG") and "_" not in variable
+
+
+def scrub(text: str, secrets: Mapping[str, str]) -> str:
+    """`text` with every secret, as it is or quoted, replaced by the name it goes by. Empty secrets are skipped."""
+    for name, secret in secrets.items():
+        for form in _forms(secret):
+            text = text.replace(form, f"<{name}>")
+    return text
+
+
+def _forms(secret: str) -> list[str]:
+    """What a secret looks like in messages: in connection strings, SQL, Python's quotes, JSON, URLs; longest first."""
+    doubled = secret.replace("\\", "\\\\")
+    quoted = {
+        doubled.replace("'", "\\'"),
+        doubled.replace('"', '\\"'),
+        secret.replace("'", "''"),
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+    }
+    plain = {secret, doubled, repr(secret)[1:-1], *quoted}
+    escaped = {form.encode("ascii", "backslashreplace").decode() for form in plain}
+    return sorted(filter(None, {*plain, *escaped, _percent(secret)}), key=len, reverse=True)
+
+
+def _percent(secret: str) -> str:
+    """As a URL has it: all but letters, digits and _.-~ as %XX."""
+    return "".join(
+        chr(byte) if (chr(byte).isalnum() and byte < 128) or chr(byte) in "_.-~" else f"%{byte:02X}"
+        for byte in secret.encode(errors="replace")
+    )

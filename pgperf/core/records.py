@@ -1,0 +1,284 @@
+"""The records that flow through pgperf: what is asked for, what is compared, what was measured (standard library only).
+
+definition -> plan -> slices -> blocks -> summary. All are plain data: frozen, JSON-able through `to_json`, and free
+of secrets, `Route` excepted, which is resolved in the worker and never stored.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol, Self, TypeVar
+
+from pgperf.core import protocol
+
+PLACEMENTS = ("apart", "together", "scheduler")
+IDLES = ("awake", "system")  # may processors sleep while a run measures?
+MODES = protocol.MODES
+CONNECTS = ("persistent",)
+#: Where a run's environment keeps what was captured of the site's own workloads, values masked.
+CAPTURES = "captures"
+_CLIENTS = re.compile(r"\d+ clients")
+
+
+def calls_orm(layer: str) -> bool:
+    """Does the layer call the workload's ORM callable, where the others run its statements?"""
+    return layer.startswith("django_orm")
+
+
+class Way(Protocol):
+    """A way to a database, which may lead through a pooler: "" where it does not."""
+
+    @property
+    def pooler(self) -> str: ...
+
+
+W = TypeVar("W", bound=Way)
+
+
+def most_direct(ways: Iterable[W]) -> W:
+    """The first without a pooler, else the first of all. Raises ValueError where there is none."""
+    return min(ways, key=lambda way: bool(way.pooler))
+
+
+@dataclass(frozen=True)
+class Route:
+    """One way to a database, with everything a client needs to log in. Lives in the worker's memory only."""
+
+    name: str
+    host: str  # a name, an address, or the directory of a Unix socket
+    port: int
+    dbname: str
+    user: str
+    password: str = field(repr=False)
+    sslmode: str = "disable"
+    sslrootcert: str = ""  # path of the certificates to check the server's against; "": libpq's default
+    pooler: str = ""  # "" for a direct route, else "session" or "transaction"
+    options: str = ""  # settings of its sessions, "-c name=value" each; poolers take none
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What one operation does. `sql` has %s placeholders; `orm` names a callable in pgperf.registry.
+
+    `statements` and `other_statements`, where there are any, are what the lower layers run in place of `sql` and
+    `other_sql`. They are captured in the worker, hold the site's own values, and are never stored or hashed.
+    """
+
+    name: str
+    sql: str
+    args: tuple[Any, ...] = ()
+    orm: str = ""
+    other_sql: str = ""
+    other_args: tuple[Any, ...] = ()
+    other_orm: str = ""
+    fixture: str = ""
+    query: dict[str, Any] = field(
+        default_factory=dict
+    )  # a query without code in place of `orm`: pgperf.workloads.queries
+    statements: tuple[protocol.Statement, ...] = field(default=(), repr=False)
+    other_statements: tuple[protocol.Statement, ...] = field(default=(), repr=False)
+
+    @property
+    def is_site(self) -> bool:
+        """Is it of the site's own code or models, so that its statements have to be captured?"""
+        return not self.sql and bool(self.orm or self.query)
+
+    def to_json(self) -> dict[str, Any]:
+        data = asdict(self)
+        del data["statements"], data["other_statements"]
+        return data
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A benchmark with every default filled in: what a Run freezes and hashes. Times in ms."""
+
+    benchmark: str
+    workload: Workload
+    layers: tuple[str, ...]
+    routes: tuple[str, ...]
+    modes: tuple[str, ...] = ("simple",)
+    clients: tuple[int, ...] = (1,)
+    placement: str = "apart"
+    idle: str = "awake"
+    blocks: int = 6
+    rounds: int = 5
+    window_ms: int = 0  # 0: the pilot sets it
+    lead_in_ms: int = 50
+    warm_up_ms: int = 500
+    warm_up_ops: int = 300
+    cold_blocks: int = 6  # blocks whose processes start one at a time, so that cold phases are clean
+    seed: int = 0
+    nominal_us: dict[str, float] = field(default_factory=dict)  # fake client only
+    compared_with: Workload | None = None  # a second workload, measured beside the first in every layer
+    diagnostic_ms: int = 0  # window of each variant's diagnostic slice after the timed rounds; 0: none
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """What is measured: one workload, or two to compare."""
+        return (self.workload, self.compared_with) if self.compared_with else (self.workload,)
+
+    def work(self, name: str) -> Workload:
+        """The workload of that name. Raises KeyError."""
+        return {work.name: work for work in self.workloads}[name]
+
+    def to_json(self) -> dict[str, Any]:
+        second = self.compared_with.to_json() if self.compared_with else None
+        return {**asdict(self), "workload": self.workload.to_json(), "compared_with": second}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        works = {
+            k: Workload.from_json(v) for k, v in data.items() if k in ("workload", "compared_with") and v
+        }
+        rest: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+        return cls(**{**rest, **works})
+
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON, seed and diagnostics left out: equal digests measure the same thing."""
+        body = {k: v for k, v in self.to_json().items() if k not in ("seed", "diagnostic_ms")}
+        return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The thing that is compared. `copy` > 0 marks a control: a duplicate measured as if it were another.
+
+    `named`: the run has several workloads, so the label says which.
+    """
+
+    workload: str
+    layer: str
+    mode: str
+    route: str
+    clients: int
+    connect: str
+    placement: str
+    copy: int = 0
+    named: bool = False
+
+    @property
+    def label(self) -> str:
+        """Unique within a run; what tables, charts, JSON and CSV show."""
+        parts = [self.layer, self.route]
+        parts += [self.workload] if self.named else []
+        parts += [self.mode] if self.mode != "simple" else []
+        parts += [f"{self.clients} clients"] if self.clients != 1 else []
+        parts += [self.connect.replace("_", " ")] if self.connect != "persistent" else []
+        parts += [f"control {self.copy}"] if self.copy else []
+        return " · ".join(parts)
+
+
+def crowds_apart(variant: str, baseline: str) -> bool:
+    """Do these two labels differ in their number of clients, and in nothing else?"""
+    bare, other = (
+        [part for part in each.split(" · ") if not _CLIENTS.fullmatch(part)] for each in (variant, baseline)
+    )
+    return variant != baseline and bare == other
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Variants resident together; `reference` is the index of the one shared by all cohorts."""
+
+    variants: tuple[Variant, ...]
+    reference: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run will do, in order. Pure function of the definition and the layers that can run here."""
+
+    definition: Definition
+    cohorts: tuple[Cohort, ...]
+    skipped: dict[str, str] = field(default_factory=dict)  # see make_plan: what -> reason
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """Every variant once, in the order of the ladder."""
+        return tuple(dict.fromkeys(variant for cohort in self.cohorts for variant in cohort.variants))
+
+
+@dataclass(frozen=True)
+class SliceRecord:
+    """One slice of one variant, its clients merged. CPU times cover lead-in and window of all clients.
+
+    They are what the processes spent in `elapsed_ns`, a few milliseconds longer than lead-in and window. `*_wait_ns`:
+    ready but waiting for a processor. `*_most_ns`: what the busiest process spent. `auxiliary_ns`: PostgreSQL's own
+    processes. `runner_ns`: the process that measures, and the relay on the route. `host_ns`: the whole machine, summed
+    over its processors.
+
+    `us_per_op` is the mean time one client spent on one operation inside the window, no operation counted as longer
+    than the slice's 99th percentile. `user_ns`/`sys_ns` are the
+    clients' own account; `client_ns`, `server_ns`, `pooler_ns` the scheduler's (null: not visible from here).
+    """
+
+    round: int
+    position: int
+    ops: int
+    rows: int
+    lead_in_ops: int
+    window_ns: int
+    us_per_op: float
+    ops_per_s: float
+    user_ns: int
+    sys_ns: int
+    client_ns: int | None = None
+    server_ns: int | None = None
+    pooler_ns: int | None = None
+    started_ns: int = 0
+    disturbed: str = ""  # why this slice should be read with care; never silently dropped
+    elapsed_ns: int | None = None
+    host_ns: int | None = None
+    iowait_ns: int | None = None
+    steal_ns: int | None = None
+    runner_ns: int | None = None
+    auxiliary_ns: int | None = None
+    client_wait_ns: int | None = None
+    client_most_ns: int | None = None
+    server_wait_ns: int | None = None
+    server_most_ns: int | None = None
+    pooler_wait_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class VariantBlock:
+    """One variant in one block: its slices, its merged latency histogram, its cold phases (µs)."""
+
+    variant: Variant
+    cohort: int
+    block: int
+    slices: tuple[SliceRecord, ...]
+    histogram: bytes = b""  # HdrHistogram V2, compressed; nanoseconds, 3 significant digits
+    cold_us: dict[str, float | None] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    rows_per_op: int = 0
+    latency_sum_ns: int = 0
+    latency_sum_sq: float = 0.0
+    latency_min_ns: int = 0
+    latency_max_ns: int = 0
+    books: dict[str, Any] = field(default_factory=dict)  # runner.books: a census of all, the variant's tally
+    diagnosis: dict[str, Any] = field(default_factory=dict)  # what runner.diagnosis saw; last block only
+    top: dict[str, Any] = field(default_factory=dict)  # processes in the same diagnostic slice
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Where a run's wall time went, seconds. `wall` covers everything from first spawn to last bye."""
+
+    wall_s: float
+    startup_s: float
+    warm_up_s: float
+    pilot_s: float
+    slices_s: float  # lead-ins and windows
+    diagnosis_s: float = 0.0  # diagnostic slices, after the timed rounds of the last block
+
+    def to_json(self) -> dict[str, float]:
+        return asdict(self)

@@ -1,0 +1,161 @@
+"""What a field of a definition may hold. Each refusal names the remedy."""
+
+import math
+import re
+from ipaddress import ip_address
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import connections
+from django.utils.translation import gettext as _
+
+from pgperf.conf import get_settings
+from pgperf.core.layers import LAYERS
+from pgperf.core.records import MODES
+
+_CREDENTIAL = re.compile(r"alias:\w[\w-]*|env:PGPERF_SECRET_[A-Z0-9_]+|file:\w[\w.-]*")
+_FILE = re.compile(r"\w[\w.-]*")
+_PLAIN = re.compile(r"\w[\w.@$+-]*")
+_SOCKET = re.compile(r"/[A-Za-z0-9_./+-]+")
+#: Directories in which anybody may make a socket, as systems have them.
+_SHARED = ("/tmp", "/var/tmp", "/dev/shm")
+_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+#: What the resolver would read as an address in disguise: 2130706433, 127.1, 0x7f000001.
+_NUMBER = re.compile(r"\d+|0[xX][0-9A-Fa-f]*")
+_NAME_BYTES, _HOST_BYTES, _SOCKET_BYTES = 63, 253, 100
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,29}")
+#: The sslmodes that check the server's certificate.
+VERIFYING = ("verify-ca", "verify-full")
+
+
+def plain_text(value: str) -> None:
+    """A database or user name that cannot be taken for a connection string, or for an option."""
+    if not _PLAIN.fullmatch(value) or len(value.encode(errors="replace")) > _NAME_BYTES:
+        raise ValidationError(
+            _(
+                "Give a plain name of at most 63 bytes (letters, digits, and _ . @ $ + - inside), "
+                "not a connection string."
+            )
+        )
+
+
+def credential_reference(value: str) -> None:
+    if not _CREDENTIAL.fullmatch(value):
+        raise ValidationError(
+            _("Write alias:NAME, env:PGPERF_SECRET_NAME or file:NAME; never the password itself.")
+        )
+
+
+def file_name(value: str) -> None:
+    """A file directly in the directory that settings name."""
+    if not _FILE.fullmatch(value):
+        raise ValidationError(_("Give the name of a file, without a directory."))
+
+
+def certificates(sslrootcert: str, sslmode: str) -> None:
+    """Where nothing is verified, drivers differ in what certificates do: some then verify, some do not."""
+    if sslrootcert and sslmode not in VERIFYING:
+        raise ValidationError(
+            {"sslrootcert": _("Choose sslmode verify-ca or verify-full, or leave this empty.")}
+        )
+
+
+def own_login(user: str, credential: str) -> None:
+    """A user without a password of its own would be tried with another's."""
+    if user and not credential:
+        raise ValidationError({"user": _("A user of this route's own needs a credential of its own.")})
+
+
+def host(value: str) -> None:
+    """One host: a name, an address written in full, or the absolute directory of a Unix socket."""
+    if not (_is_socket(value) if value.startswith("/") else _is_address(value) or _is_host_name(value)):
+        raise ValidationError(
+            _(
+                "Give one host name in ASCII, one address written in full, "
+                "or the absolute directory of a Unix socket."
+            )
+        )
+    if _is_shared(value) and not _is_named_by_settings(value):
+        raise ValidationError(
+            _(
+                "Everybody may open a socket in %(host)s, so a password could go to whoever only waits there. "
+                "Choose a route by TCP, or another of the server's unix_socket_directories; "
+                "or allow this one in PGPERF['ALLOWED_HOSTS']."
+            )
+            % {"host": value}
+        )
+
+
+def _is_shared(value: str) -> bool:
+    """By its name: the worker, which may be another machine, also looks at the directory itself."""
+    return (
+        value.startswith("/") and "/" + "/".join(p for p in value.split("/") if p not in ("", ".")) in _SHARED
+    )
+
+
+def _is_named_by_settings(value: str) -> bool:
+    """Whoever wrote the settings trusts it: it is allowed, or the site's own logins go there."""
+    own = [str(alias.get("HOST") or "") for alias in connections.databases.values()]
+    return value in get_settings().ALLOWED_HOSTS or value in own
+
+
+def _is_socket(value: str) -> bool:
+    return bool(_SOCKET.fullmatch(value)) and ".." not in value.split("/") and len(value) <= _SOCKET_BYTES
+
+
+def _is_address(value: str) -> bool:
+    try:
+        return "%" not in value and bool(ip_address(value))
+    except ValueError:
+        return False
+
+
+def _is_host_name(value: str) -> bool:
+    labels = value.removesuffix(".").split(".")
+    return (
+        len(value) <= _HOST_BYTES
+        and all(_LABEL.fullmatch(label) for label in labels)
+        and not _NUMBER.fullmatch(labels[-1])
+    )
+
+
+def scalar_list(value: Any) -> None:
+    if not isinstance(value, list) or not all(_is_scalar(item) for item in value):
+        raise ValidationError(_("Give a JSON list of strings, numbers, booleans or nulls."))
+
+
+def _is_scalar(item: Any) -> bool:
+    """Anything that JSON can carry to a client in any language, which NaN and infinity are not."""
+    return math.isfinite(item) if isinstance(item, float) else not isinstance(item, list | dict)
+
+
+def layer_list(value: Any) -> None:
+    _members(value, tuple(LAYERS))
+
+
+def mode_list(value: Any) -> None:
+    _members(value, MODES)
+
+
+def name_list(value: Any) -> None:
+    if not _strings(value) or not all(_NAME.fullmatch(item) for item in value):
+        raise ValidationError(_('Give a JSON list of route names, for example ["socket", "tcp"].'))
+
+
+def client_list(value: Any) -> None:
+    numbers = (
+        isinstance(value, list) and value and all(type(item) is int and 1 <= item <= 1024 for item in value)
+    )
+    if not numbers or len(set(value)) != len(value):
+        raise ValidationError(
+            _("Give a JSON list of different client counts, each 1 to 1024, for example [1, 8].")
+        )
+
+
+def _strings(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
+
+
+def _members(value: Any, allowed: tuple[str, ...]) -> None:
+    if not _strings(value) or set(value) - set(allowed) or len(set(value)) != len(value):
+        raise ValidationError(_("Give a JSON list of different names out of: %s.") % ", ".join(allowed))

@@ -1,0 +1,411 @@
+"""What if the database were further away: a relay that holds everything back for half a round trip, each way.
+
+    with Distance("127.0.0.1", 5432, rtt_ms=45) as far:
+        far.over(route)     # the same route, with the relay in between
+
+It keeps order and bandwidth, lets either side close first, and lets a client's first words arrive a round trip later,
+as after a handshake. Time counts from when the kernel had the bytes until they are sent on, so that its own work does
+not come on top (docs/method.md has how exact that is). It listens on loopback only, for as long as its parent lives,
+and leads to TCP only: to a Unix socket everybody who reaches it would be the relay's own user.
+Its processor time counts with the process that measures. Standard library only.
+
+`python -m pgperf.delay.relay --to HOST:PORT --rtt-ms MS` is the relay itself.
+"""
+
+import argparse
+import ctypes
+import errno
+import heapq
+import os
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pgperf.core.exceptions import ClientFailed, InvalidDefinition
+from pgperf.core.records import Route
+
+HOST = "127.0.0.1"
+MAX_RTT_MS = 10_000.0
+_PROGRAM = "pgperf.delay.relay"
+_START_S = 30.0
+_CHUNK = 1 << 18
+#: Read ahead and held back per direction: enough for 700 MB/s over 45 ms.
+_MOST_HELD = 16 << 20
+#: Linux's SO_TIMESTAMPNS, which Python has no name for: when the kernel received what is read.
+_STAMPED = 35
+_STAMP = struct.Struct("qq")
+#: Older than that is a clock that was set meanwhile.
+_OLDEST_NS = 1_000_000_000
+#: No descriptor is left for one more connection.
+_USED_UP = (errno.EMFILE, errno.ENFILE)
+#: How much earlier than due the timer is set, at most; and by how much that changes at once.
+_MOST_LEAD_NS, _MOST_STEP_NS = 500_000, 20_000
+
+
+class Distance:
+    """A relay process of our own. Use as a context manager; then `port` on `HOST` leads to the database."""
+
+    def __init__(self, host: str, port: int, rtt_ms: float, listen: int = 0) -> None:
+        """`listen`: the port to listen on; 0: any that is free. Raises InvalidDefinition naming what cannot be."""
+        self.rtt_ms = _checked(rtt_ms)
+        self._to = f"{_networked(host)}:{port}"
+        self.port = listen
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def over(self, route: Route) -> Route:
+        """The route with the relay in between. The name in a certificate is the database's, so it cannot be checked."""
+        sslmode = "verify-ca" if route.sslmode == "verify-full" else route.sslmode
+        return replace(route, host=HOST, port=self.port, sslmode=sslmode)
+
+    @property
+    def pid(self) -> int:
+        assert self._process
+        return self._process.pid
+
+    def wait(self) -> None:
+        """Until it ends, which it does not by itself."""
+        assert self._process
+        self._process.wait()
+
+    def __enter__(self) -> Self:
+        """Raises ClientFailed when the relay does not come up."""
+        options = [f"--to={self._to}", f"--rtt-ms={self.rtt_ms}", f"--port={self.port}", "--lifeline"]
+        self._process = subprocess.Popen(
+            [*_die_with_parent(), sys.executable, "-m", _PROGRAM, *options],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0, env=_environment(),
+        )  # fmt: skip
+        try:
+            self.port = _announced(self._process)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        assert self._process
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            stream.close()  # type: ignore[union-attr]
+
+
+def is_relay(pid: int) -> bool:
+    """Is that process a relay of ours, which nobody should take for the pooler or server behind it?"""
+    try:
+        return _PROGRAM.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def _announced(process: subprocess.Popen[bytes]) -> int:
+    """The port, which is the relay's first and only line."""
+    assert process.stdout
+    ready, _, _ = select.select([process.stdout], [], [], _START_S)
+    line = process.stdout.readline() if ready else b""
+    if not line.strip().isdigit():
+        raise ClientFailed(
+            "distance: the relay that simulates it did not start; the worker's log has its words"
+        )
+    return int(line)
+
+
+def _die_with_parent() -> list[str]:
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+
+
+def _environment() -> dict[str, str]:
+    root = str(Path(__file__).resolve().parent.parent.parent)
+    return {"PATH": os.environ.get("PATH", os.defpath), "PYTHONPATH": root, "PYTHONSAFEPATH": "1"}
+
+
+def _checked(rtt_ms: float) -> float:
+    if not 0 <= rtt_ms <= MAX_RTT_MS:
+        raise InvalidDefinition(f"rtt_ms: choose a round trip of 0 to {MAX_RTT_MS:g} ms")
+    return rtt_ms
+
+
+def _networked(host: str) -> str:
+    """A server that trusts its own users by their sockets (peer) would take everybody here for the relay's."""
+    if host.startswith("/"):
+        raise InvalidDefinition(
+            f"host: {host} is the directory of a Unix socket, which a relay would open to every user of this machine; "
+            "name a route to the server's TCP port"
+        )
+    return host
+
+
+# ---- the relay ----
+
+
+@dataclass(eq=False)
+class _End:
+    """One of a connection's two sockets. What was read from it goes to `peer`, held back in between."""
+
+    sock: socket.socket
+    counts_ns: int = 0  # what is read counts as read then at the earliest
+    connecting: bool = False
+    reading: bool = True
+    held: int = 0  # bytes read from it that its peer does not have yet
+    outbox: deque[memoryview | None] = field(default_factory=deque)  # due; None: no more will come
+    is_shut: bool = False
+    is_gone: bool = False
+    interest: int = -1
+
+    peer: "_End" = field(init=False)
+
+    def wants(self) -> int:
+        """What epoll is to tell of it."""
+        reads = select.EPOLLIN if self.reading and self.held < _MOST_HELD else 0
+        return reads | (select.EPOLLOUT if self.connecting or self.outbox else 0)
+
+
+class Relay:
+    """One thread, one epoll, one timer of nanoseconds: epoll's own timeouts are milliseconds."""
+
+    def __init__(self, listener: socket.socket, upstream: tuple[str, int], rtt_ms: float) -> None:
+        self._listener = listener
+        listener.setblocking(False)  # a client may be gone again
+        self._spare = socket.socket()  # its descriptor is for who cannot be let in
+        self._family, self._address = _resolved(*upstream)
+        self._rtt_ns = round(rtt_ms * 1e6)
+        self._queue: list[tuple[int, int, _End, memoryview | None]] = []  # due, order, where to, what
+        self._order = count()
+        self._lead_ns = 0
+        self._ends: dict[int, _End] = {}
+        self._epoll = select.epoll()
+        self._timer = _Timer()
+        self._epoll.register(self._timer.fd, select.EPOLLIN)
+        self._epoll.register(listener, select.EPOLLIN)
+
+    def serve(self, lifeline: int | None = None) -> None:
+        """Until the lifeline closes."""
+        if lifeline is not None:
+            self._epoll.register(lifeline, select.EPOLLIN)
+        while True:
+            for fd, events in self._epoll.poll():
+                if fd == lifeline:
+                    return
+                self._handle(fd, events)
+            self._deliver()
+
+    def _handle(self, fd: int, events: int) -> None:
+        if fd == self._listener.fileno():
+            self._accept()
+        elif end := self._ends.get(fd):
+            try:
+                self._serve_end(end, events)
+            except OSError:
+                self._abandon(end)
+
+    def _serve_end(self, end: _End, events: int) -> None:
+        if end.connecting:
+            error = end.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if error:
+                raise OSError(error, os.strerror(error))
+            end.connecting = False
+        if end.reading and events & ~select.EPOLLOUT:
+            self._read(end)
+        if events & select.EPOLLOUT:
+            self._flush(end)
+        if events & select.EPOLLHUP and not end.reading:
+            self._forget(end)  # it has nothing more to say or hear, and epoll would say so for ever
+        else:
+            self._watch(end)
+
+    def _accept(self) -> None:
+        if not (found := self._accepted()):
+            return
+        client, server = found
+        opens_ns = time.monotonic_ns() + self._rtt_ns
+        near, far = _End(client, counts_ns=opens_ns), _End(server, connecting=True)
+        near.peer, far.peer = far, near
+        try:
+            for end in (near, far):
+                self._ends[end.sock.fileno()] = end
+                end.sock.setblocking(False)
+                end.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                end.sock.setsockopt(socket.SOL_SOCKET, _STAMPED, 1)
+            with suppress(BlockingIOError):
+                server.connect(self._address)
+            for end in (near, far):
+                self._watch(end)
+        except OSError:
+            self._abandon(near)
+
+    def _accepted(self) -> tuple[socket.socket, socket.socket] | None:
+        """The next client and a socket for its way on; None if it is gone again, or there is no room for both."""
+        try:
+            client, _ = self._listener.accept()
+        except OSError as error:
+            if error.errno in _USED_UP:
+                self._turn_away()
+            return None
+        try:
+            return client, socket.socket(self._family)
+        except OSError:
+            client.close()
+            return None
+
+    def _turn_away(self) -> None:
+        """Who is left waiting is told of by epoll again and again."""
+        self._spare.close()
+        with suppress(OSError):
+            self._listener.accept()[0].close()
+        with suppress(OSError):
+            self._spare = socket.socket()
+
+    def _read(self, end: _End) -> None:
+        try:
+            data, ancillary, _, _ = end.sock.recvmsg(_CHUNK, socket.CMSG_SPACE(_STAMP.size))
+        except BlockingIOError:
+            return
+        # Never before what was read earlier: the kernel stamps only some of what it hands over together.
+        end.counts_ns = max(_received_ns(ancillary), end.counts_ns)
+        due = end.counts_ns + self._rtt_ns // 2
+        end.held += len(data)
+        end.reading = bool(data)
+        heapq.heappush(self._queue, (due, next(self._order), end.peer, memoryview(data) if data else None))
+
+    def _deliver(self) -> None:
+        """Hand over what is due, and set the timer for what will be next."""
+        while self._queue and self._queue[0][0] - self._lead_ns <= time.monotonic_ns():
+            due, _, end, data = heapq.heappop(self._queue)
+            if not end.is_gone:
+                end.outbox.append(data)
+                try:
+                    self._flush(end)
+                except OSError:
+                    self._abandon(end)
+                self._learn(due)
+        self._timer.set(self._queue[0][0] - self._lead_ns if self._queue else 0)
+
+    def _learn(self, due: int) -> None:
+        """Waking up takes its time: the timer is set earlier by what is usual, whatever single ones did."""
+        late_ns = time.monotonic_ns() - due
+        step = max(-_MOST_STEP_NS, min(late_ns // 8, _MOST_STEP_NS))
+        self._lead_ns = max(0, min(self._lead_ns + step, self._rtt_ns // 8, _MOST_LEAD_NS))
+
+    def _flush(self, end: _End) -> None:
+        """Write what is due, as much as goes; what was read from the peer may then be more again."""
+        while end.outbox and not end.connecting:
+            data = end.outbox[0]
+            if data is None:
+                end.sock.shutdown(socket.SHUT_WR)
+                end.is_shut = True
+                end.outbox.clear()
+                break
+            try:
+                sent = end.sock.send(data)
+            except BlockingIOError:
+                break
+            end.peer.held -= sent
+            if sent == len(data):
+                end.outbox.popleft()
+            else:
+                end.outbox[0] = data[sent:]
+        if end.is_shut and end.peer.is_shut:
+            self._abandon(end)
+        for each in (end, end.peer):
+            self._watch(each)
+
+    def _watch(self, end: _End) -> None:
+        if end.is_gone or end.sock.fileno() not in self._ends or end.wants() == end.interest:
+            return
+        change = self._epoll.register if end.interest < 0 else self._epoll.modify
+        wanted = end.wants()
+        change(end.sock.fileno(), wanted)
+        end.interest = wanted
+
+    def _forget(self, end: _End) -> None:
+        if self._ends.pop(end.sock.fileno(), None) and end.interest >= 0:
+            self._epoll.unregister(end.sock.fileno())
+
+    def _abandon(self, end: _End) -> None:
+        """Close both sides: both have ended, or one of them broke."""
+        for each in (end, end.peer):
+            if not each.is_gone:
+                self._forget(each)
+                each.is_gone = True
+                each.sock.close()
+
+
+def _received_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
+    """When the kernel had what was read, by CLOCK_MONOTONIC; now where it does not say."""
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == _STAMPED:
+            seconds, ns = _STAMP.unpack(data[: _STAMP.size])
+            age = time.time_ns() - seconds * 1_000_000_000 - ns
+            return time.monotonic_ns() - max(0, min(age, _OLDEST_NS))
+    return time.monotonic_ns()
+
+
+class _Timer:
+    """A timerfd, which Python has from 3.13 on."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = self._libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.fd < 0:
+            raise OSError(ctypes.get_errno(), "timerfd_create")
+        self._set_ns = 0
+
+    def set(self, at_ns: int) -> None:
+        """Readable from that time of CLOCK_MONOTONIC on; 0: never."""
+        if at_ns == self._set_ns:
+            return
+        self._set_ns = at_ns
+        value = (ctypes.c_long * 4)(0, 0, at_ns // 1_000_000_000, at_ns % 1_000_000_000)
+        self._libc.timerfd_settime(self.fd, 1, value, None)  # 1: TFD_TIMER_ABSTIME
+
+
+def _resolved(host: str, port: int) -> tuple[int, Any]:
+    """Family and address, looked up once: names are resolved by whoever starts a relay, not by each connection."""
+    found = socket.getaddrinfo(_networked(host), port, type=socket.SOCK_STREAM)
+    family, _, _, _, address = found[0]
+    return family, address
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=f"python -m {_PROGRAM}", description=__doc__)
+    parser.add_argument("--to", required=True, metavar="HOST:PORT", help="the database")
+    parser.add_argument("--rtt-ms", required=True, type=float, metavar="MS", help="round trip to add")
+    parser.add_argument(
+        "--port", type=int, default=0, help="where to listen (default: any free port, printed)"
+    )
+    parser.add_argument("--lifeline", action="store_true", help="end when standard input does")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Serve until told to end. Prints the port it listens on."""
+    options = _parse()
+    host, _, port = options.to.rpartition(":")
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        listener = socket.create_server((HOST, options.port), backlog=512)
+        relay = Relay(listener, (host, int(port)), _checked(options.rtt_ms))
+    except (OSError, ValueError, InvalidDefinition) as error:
+        print(f"{_PROGRAM}: {error}", file=sys.stderr)
+        return 1
+    print(listener.getsockname()[1], flush=True)
+    relay.serve(sys.stdin.fileno() if options.lifeline else None)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,24 @@
+"""Routes as a definition names them: the database's own, and those that `pgperf.core.delayed_routes` makes longer."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from pgperf.core.delayed_routes import apart
+from pgperf.core.records import Route
+from pgperf.delay.relay import Distance
+
+
+@contextmanager
+def longer(near: Mapping[str, Route], names: Iterable[str]) -> Iterator[dict[str, Route]]:
+    """The routes of these names, with a relay in between where one is longer than the database's own, in `near`."""
+    with ExitStack() as relays:
+        found = {}
+        for name in names:
+            base, ms = apart(name)
+            route = near[base]
+            if ms:
+                relay = relays.enter_context(Distance(route.host, route.port, ms))
+                route = replace(relay.over(route), name=name)
+            found[name] = route
+        yield found

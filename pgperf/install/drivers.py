@@ -1,0 +1,75 @@
+"""pgperf's own virtual environment: the drivers the site lacks, where they cannot change the site (standard library
+only). psycopg beside psycopg2 would become Django's driver without a word; here nobody but our clients sees it.
+"""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgperf.core.exceptions import LayerUnavailable
+from pgperf.core.layers import DRIVERS, LAYERS, in_site, may_run_elsewhere
+
+#: Module -> what pip installs for it. Wheels: nothing has to be compiled.
+REQUIREMENTS = {
+    "psycopg": "psycopg[binary]>=3.2,<4",
+    "psycopg_binary": "psycopg[binary]>=3.2,<4",
+    "psycopg2": "psycopg2-binary>=2.9.10,<3",
+    "asyncpg": "asyncpg>=0.30,<1",
+}
+_INSTALL_SECONDS = 600
+
+
+@dataclass(frozen=True)
+class DriversResult:
+    """The environment's Python and the requirements that went into it; nothing where the site has every driver."""
+
+    python: str
+    requirements: tuple[str, ...]
+
+
+def build_drivers(build_dir: str | Path) -> DriversResult:
+    """Make or refresh the environment below `build_dir`. Raises LayerUnavailable saying what is in the way."""
+    wanted = tuple(dict.fromkeys(REQUIREMENTS[name] for name in missing()))
+    if not wanted:
+        return DriversResult("", ())
+    folder = Path(build_dir).absolute() / DRIVERS
+    python = str(folder / "bin" / "python")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LayerUnavailable(
+            f"{folder} cannot be made: {error.strerror}; choose another PGPERF['BUILD_DIR']"
+        ) from error
+    _run(
+        [sys.executable, "-m", "venv", str(folder)],
+        "no virtual environment (Debian: apt install python3-venv)",
+    )
+    _run(
+        [python, "-I", "-m", "pip", "install", "--quiet", "--upgrade", *wanted],
+        "pip cannot install the drivers",
+    )
+    return DriversResult(python, wanted)
+
+
+def missing() -> list[str]:
+    """The modules of the layers that no driver of this environment can run, those aside that have to be compiled."""
+    lacking = [
+        layer
+        for name, layer in LAYERS.items()
+        if may_run_elsewhere(name) and not in_site(name) and not layer.remedy
+    ]
+    return list(dict.fromkeys(layer.modules[0] for layer in lacking))
+
+
+def _run(argv: Sequence[str], trouble: str) -> None:
+    try:
+        done = subprocess.run(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            stdin=subprocess.DEVNULL, timeout=_INSTALL_SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LayerUnavailable(f"{trouble}: {error}") from error
+    if done.returncode:
+        raise LayerUnavailable(f"{trouble}:\n{done.stdout.strip()[-2000:]}")

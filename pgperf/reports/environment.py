@@ -1,0 +1,92 @@
+"""What was measured on, what one operation sends, and where the run's own time went, as tables."""
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from pgperf.core.records import CAPTURES
+from pgperf.reports import number_format
+from pgperf.reports.table import Table, count, head, number, words
+
+
+def timings_table(timings: dict[str, float]) -> Table:
+    """Where the run's wall time went."""
+    names = {
+        "slices_s": _("slices (lead-ins and windows)"),
+        "diagnosis_s": _("diagnostic slices"),
+        "warm_up_s": _("warm-up"),
+        "pilot_s": _("pilot"),
+        "startup_s": _("starting processes and connecting"),
+        "wall_s": _("whole run"),
+    }
+    wall = timings.get("wall_s")
+    rows = [
+        (head(name), number(timings[key]), words(number_format.percent(timings[key] / wall) if wall else ""))
+        for key, name in names.items()
+        if timings.get(key) is not None
+    ]
+    return Table(_("Where the run's own time went"), (_("Part"), _("seconds"), _("share")), rows, "timings")
+
+
+def environment_tables(environment: dict[str, Any]) -> list[Table]:
+    """What was measured on: one table per part, nested parts flattened to dotted names."""
+    environment = {key: value for key, value in environment.items() if key != CAPTURES}
+    plain = {key: value for key, value in environment.items() if not isinstance(value, dict)}
+    parts = {_("General"): plain} | {_title(k): v for k, v in environment.items() if isinstance(v, dict)}
+    columns = (_("What"), _("value"))
+    return [
+        Table(
+            title,
+            columns,
+            [(head(key), words(text, numeric=False)) for key, text in _flat(part)],
+            "environment",
+        )
+        for title, part in parts.items()
+        if part
+    ]
+
+
+def capture_tables(environment: dict[str, Any]) -> list[Table]:
+    """What one operation of each of the site's own workloads sent, values masked, with the rows of each statement."""
+    columns = (_("Statement"), _("its text, values masked"), _("rows"))
+    return [
+        Table(
+            _capture_caption(name, capture),
+            columns,
+            [
+                (head(str(number)), words(each["sql"], numeric=False), count(each["rows"]))
+                for number, each in enumerate(capture["each"], 1)
+            ],
+            "capture",
+        )
+        for name, capture in environment.get(CAPTURES, {}).items()
+    ]
+
+
+def _capture_caption(name: str, capture: dict[str, Any]) -> str:
+    sent = ngettext("%d statement", "%d statements", capture["statements"]) % capture["statements"]
+    rows = ngettext("%d row", "%d rows", capture["rows"]) % capture["rows"]
+    return _("One operation of %(name)s: %(sent)s, %(rows)s") % {"name": name, "sent": sent, "rows": rows}
+
+
+def _title(key: str) -> str:
+    return key.replace("_", " ").capitalize()
+
+
+def _flat(part: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    for key, value in part.items():
+        if isinstance(value, dict):
+            rows += _flat(value, f"{prefix}{key}.")
+        else:
+            rows.append((f"{prefix}{key}", _plain(value)))
+    return rows
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return _("unknown")
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value) or _("none")
+    return str(value).strip() or "–"

@@ -1,0 +1,88 @@
+"""Layers and variants as people know them, and the colour that a layer has in every chart."""
+
+from collections.abc import Iterable, Sequence
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from pgperf.core.layers import LAYERS
+from pgperf.models import VariantResult
+
+
+def layer_title(layer: str) -> str:
+    """A layer's name as people know it; its own name where this version does not know it."""
+    return LAYERS[layer].title if layer in LAYERS else layer
+
+
+def colour(layer: str) -> str:
+    """The CSS variable of a layer; what is the same on another driver or in another implementation shares it."""
+    same = place_of(layer)
+    return f"layer-{_FAMILIES.get(same, same)}"
+
+
+_FAMILIES = {"psycopg_c": "psycopg", "psycopg_binary": "psycopg", "psycopg_python": "psycopg"}
+
+
+def place_of(layer: str) -> str:
+    """What a ladder has in the layer's place on any driver: Django's parts are the same on psycopg2."""
+    return layer.removesuffix("_psycopg2")
+
+
+def left_out_title(name: str) -> str:
+    """What a run left out, "layer", "layer/mode" or "layer over route", as people know it."""
+    if " over " in name:
+        layer, _over, route = name.partition(" over ")
+        return f"{layer_title(layer)} · {route}"
+    layer, _slash, mode = name.partition("/")
+    return f"{layer_title(layer)}, {mode}" if mode else layer_title(layer)
+
+
+def variant_lines(variant: VariantResult) -> list[str]:
+    """A variant's label over two lines: the layer, then all the rest that its label has."""
+    _layer, _dot, rest = variant.label.partition(" · ")
+    return [layer_title(variant.layer), rest or variant.route]
+
+
+def label_text(label: str) -> str:
+    """A variant's label with the layer's title instead of its name."""
+    layer, *rest = label.split(" · ")
+    return " · ".join([layer_title(layer), *rest])
+
+
+def measured(variants: Sequence[VariantResult]) -> list[VariantResult]:
+    """The variants without the controls' duplicates."""
+    return [variant for variant in variants if not variant.copy]
+
+
+def lacking(caption: str, asked: Iterable[str], known: Iterable[str]) -> str:
+    """A table's caption with the roles of which nothing is known, if there are any."""
+    names, there = role_names(), set(known)
+    unseen = ", ".join(names[role] for role in asked if role not in there)
+    if not unseen:
+        return caption
+    return _("%(caption)s; not known here: %(roles)s") % {"caption": caption, "roles": unseen}
+
+
+def clients_title(count: int) -> str:
+    return ngettext("%d client", "%d clients", count) % count
+
+
+def role_names() -> dict[str, str]:
+    """Who takes processor time, as people read it."""
+    return {
+        "client_user": _("client, user"),
+        "client_sys": _("client, system"),
+        "client": _("client"),
+        "clients": _("clients"),
+        "pooler": _("pooler"),
+        "server": _("server"),
+        "auxiliaries": _("server auxiliaries"),
+        "other": _("other processes"),
+        "unattributed": _("unattributed"),
+        "iowait": _("iowait"),
+        "steal": _("steal"),
+        "idle": _("idle"),
+        "run_queue": _("run queue"),
+        "waiting": _("waiting"),
+        "unseen": _("not seen"),
+    }

@@ -1,0 +1,253 @@
+"""Two runs side by side, from what each keeps of its blocks: JSON for the command, charts and tables for the page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from pgperf.analysis.definition_diff import Difference, differences
+from pgperf.analysis.outcome import DIFFERS
+from pgperf.analysis.paired_comparisons import Measurements
+from pgperf.analysis.run_comparison import OVER, TIME, Change, Level, compare, levels
+from pgperf.analysis.summary import bases
+from pgperf.core.exceptions import NothingToCompare
+from pgperf.models import BlockResult, Run
+from pgperf.reports import number_format
+from pgperf.reports.chart import Chart
+from pgperf.reports.comparisons import outcome_text
+from pgperf.reports.labels import label_text, layer_title
+from pgperf.reports.run_json import TERMINAL
+from pgperf.reports.table import Cell, Table
+from pgperf.runs import block_codec, state
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The second run over the first."""
+
+    before: Run
+    after: Run
+    changes: Sequence[Change]
+    definition: Sequence[Difference]
+    environment: Sequence[Difference]
+    only_before: Sequence[str]
+    only_after: Sequence[str]
+
+    @property
+    def same_definition(self) -> bool:
+        return self.before.definition_hash == self.after.definition_hash
+
+    def of(self, measure: str) -> list[Change]:
+        return [change for change in self.changes if change.measure == measure]
+
+    def relative(self) -> "Compared":
+        """Without the measure that has the machine's drift in it."""
+        return replace(self, changes=self.of(OVER))
+
+    def worse_by(self, share: float) -> list[Change]:
+        """What differs and takes more than `share` longer (0.05 for 5 %)."""
+        return [change for change in self.changes if change.is_worse_by(share)]
+
+    @cached_property
+    def headlines(self) -> list[str]:
+        """What differs, in sentences; that nothing does, in one. A layer's time says no more than that over libpq."""
+        over = {change.label for change in self.of(OVER)}
+        told = [change for change in self.changes if change.measure == OVER or change.label not in over]
+        found = [_sentence(change) for change in told if change.outcome == DIFFERS]
+        return found or [_("Nothing is shown to differ between the two runs.")]
+
+    @property
+    def charts(self) -> list[tuple[str, Chart]]:
+        shown = [(measure, self.of(measure)) for measure in _MEASURES if self.of(measure)]
+        return [(_title(changes, measure), chart(changes, measure)) for measure, changes in shown]
+
+    @property
+    def tables(self) -> list[Table]:
+        return [table(self.of(measure), measure) for measure in _MEASURES if self.of(measure)]
+
+    @property
+    def warnings(self) -> Table | None:
+        """What else differs between the runs and may be why their figures do."""
+        rows = [
+            (
+                Cell(found.what, numeric=False),
+                Cell(found.before or "–", numeric=False),
+                Cell(found.after or "–", numeric=False),
+            )
+            for found in (*self.definition, *self.environment)
+        ]
+        columns = (_("What"), str(self.before), str(self.after))
+        return Table(_("What else differs"), columns, rows, "environment") if rows else None
+
+
+#: The one that cancels the machine's drift first.
+_MEASURES = (OVER, TIME)
+
+
+def compared(before: Run, after: Run) -> Compared:
+    """The comparison. Raises NothingToCompare for a run under way and where the two have no variant in common."""
+    for run in (before, after):
+        if state.effective_status(run) not in TERMINAL:
+            raise NothingToCompare(f"run {run.pk}: it has not ended yet; compare it when it has")
+    earlier, later = levels_of(before), levels_of(after)
+    changes = compare(earlier, later)
+    if not changes:
+        raise NothingToCompare(f"runs {before.pk} and {after.pk}: no variant was measured in both")
+    ours, theirs = [level.label for level in earlier], [level.label for level in later]
+    return Compared(
+        before,
+        after,
+        changes,
+        differences(_conditions(before), _conditions(after)),
+        differences(before.environment, after.environment),
+        [label for label in ours if label not in theirs],
+        [label for label in theirs if label not in ours],
+    )
+
+
+def levels_of(run: Run) -> list[Level]:
+    """What the run's summary keeps of its blocks; of a run summarised by an earlier version, from the blocks."""
+    kept = run.summary.get("levels")
+    return [Level.from_json(level) for level in (_from_blocks(run) if kept is None else kept)]
+
+
+def compare_json(found: Compared, fail_on: float | None = None) -> dict[str, Any]:
+    """What `pgperf compare --json` prints. Ratios are second over first; null is "not known"."""
+    return {
+        "before": _run_json(found.before),
+        "after": _run_json(found.after),
+        "same_definition": found.same_definition,
+        "differences": [
+            {"part": part, **difference._asdict()}
+            for part, several in (("definition", found.definition), ("environment", found.environment))
+            for difference in several
+        ],
+        "only_before": list(found.only_before),
+        "only_after": list(found.only_after),
+        "comparisons": [_change_json(change) for change in found.changes],
+        "fail_on": fail_on,
+        "worse": [] if fail_on is None else [_change_json(change) for change in found.worse_by(fail_on)],
+    }
+
+
+def chart(changes: Sequence[Change], measure: str) -> Chart:
+    """A dot with its interval per variant, ratio of the second run to the first; 1 is the line."""
+    return {
+        "kind": "forest",
+        "label": _("%s: second run over first, with 95 %% intervals. The table below has the numbers.")
+        % _title(changes, measure),
+        "axis": _("second run over first"),
+        "line": 1,
+        "rows": [_lines(change.label) for change in changes],
+        "values": [change.ratio.centre for change in changes],
+        "colours": [f"layer-{change.layer}" for change in changes],
+        "whiskers": [_ends(change) for change in changes],
+        "ends": [number_format.ratio(change.ratio.centre) for change in changes],
+    }
+
+
+def table(changes: Sequence[Change], measure: str) -> Table:
+    """The numbers of `chart`, with the values of both runs and the outcome."""
+    over = measure == OVER
+    before, after = (_("first, times"), _("second, times")) if over else (_("first, µs"), _("second, µs"))
+    columns = (
+        _("Variant"), before, after, _("second/first"), _("95 % interval"), _("outcome"),
+        _("change, µs"), _("95 % interval"), _("visible from"), _("blocks"),
+    )  # fmt: skip
+    return Table(
+        _title(changes, measure), columns, [_row(change, over=over) for change in changes], "comparisons"
+    )
+
+
+def _title(changes: Sequence[Change], measure: str) -> str:
+    if measure == TIME:
+        return _("Time per operation")
+    bases = dict.fromkeys(layer_title(change.base.partition(" · ")[0]) for change in changes)
+    return _("Over %s of the same run") % ", ".join(bases)
+
+
+def _row(change: Change, *, over: bool) -> tuple[Cell, ...]:
+    own = number_format.ratio if over else number_format.number
+    return (
+        Cell(label_text(change.label), numeric=False),
+        Cell(own(change.before), change.before),
+        Cell(own(change.after), change.after),
+        Cell(number_format.ratio(change.ratio.centre), change.ratio.centre),
+        Cell(number_format.ratio_interval(change.ratio.low, change.ratio.high)),
+        Cell(outcome_text(change.outcome), mark=change.outcome, numeric=False),
+        Cell(number_format.signed(change.delta.centre), change.delta.centre),
+        Cell(number_format.interval(change.delta.low, change.delta.high)),
+        Cell("–" if change.mde is None else number_format.percent(change.mde), change.mde),
+        Cell(_("%(first)d and %(second)d") % dict(zip(("first", "second"), change.blocks, strict=True))),
+    )
+
+
+def _sentence(change: Change) -> str:
+    text = (
+        _("%(variant)s: over %(base)s of the same run, %(ratio)s of its former time (%(interval)s).")
+        if change.measure == OVER
+        else _("%(variant)s: an operation takes %(ratio)s of its former time (%(interval)s).")
+    )
+    return text % {
+        "variant": label_text(change.label),
+        "base": layer_title(change.base.partition(" · ")[0]),
+        "ratio": number_format.ratio(change.ratio.centre),
+        "interval": number_format.ratio_interval(change.ratio.low, change.ratio.high),
+    }
+
+
+def _ends(change: Change) -> list[float] | None:
+    ratio = change.ratio
+    return None if ratio.low is None or ratio.high is None else [ratio.low, ratio.high]
+
+
+def _lines(label: str) -> list[str]:
+    layer, _dot, rest = label.partition(" · ")
+    return [layer_title(layer), rest] if rest else [layer_title(layer)]
+
+
+def _conditions(run: Run) -> dict[str, Any]:
+    """What was to be measured, and where."""
+    return {"database": run.database_name, "quick": run.quick, **run.definition}
+
+
+def _from_blocks(run: Run) -> list[dict[str, Any]]:
+    rows = BlockResult.objects.filter(run=run).defer("histogram").order_by("block", "cohort", "pk")
+    blocks = [block_codec.unpack_block(bytes(row.packed), b"") for row in rows]
+    originals = list(dict.fromkeys(replace(block.variant, copy=0) for block in blocks))
+    return levels(Measurements(blocks), originals, bases(originals))
+
+
+def _run_json(run: Run) -> dict[str, Any]:
+    moments = {"started": run.started_at, "finished": run.finished_at}
+    return {
+        "id": run.pk,
+        "benchmark": run.benchmark_name,
+        "database": run.database_name,
+        "status": str(state.effective_status(run)),
+        "quick": run.quick,
+        "partial": bool(run.summary.get("partial", False)),
+        "definition_hash": run.definition_hash,
+        **{name: moment.isoformat() if moment else None for name, moment in moments.items()},
+    }
+
+
+def _change_json(change: Change) -> dict[str, Any]:
+    return {
+        "variant": change.label,
+        "measure": change.measure,
+        "baseline": change.base or None,
+        "before": change.before,
+        "after": change.after,
+        "ratio": change.ratio.centre,
+        "low": change.ratio.low,
+        "high": change.ratio.high,
+        "delta_us": change.delta.centre,
+        "delta_low_us": change.delta.low,
+        "delta_high_us": change.delta.high,
+        "outcome": change.outcome,
+        "mde": change.mde,
+        "blocks": list(change.blocks),
+    }

@@ -1,0 +1,152 @@
+"""A run as plain JSON: what `pgperf run --json`, the run page's polling and scripts read."""
+
+import os
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from celery import current_app
+from django.conf import settings
+
+from pgperf.analysis.scheduler_states import PARTS, spent
+from pgperf.conf import get_settings
+from pgperf.models import ComparisonResult, Run, VariantResult, Worker
+from pgperf.reports import result_keys
+from pgperf.runs import state
+
+TERMINAL = (Run.Status.DONE, Run.Status.FAILED, Run.Status.CANCELLED, Run.Status.LOST)
+
+_VARIANT = (
+    "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "copy", "ops", "rows", "errors",
+    "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
+)  # fmt: skip
+#: What a curve over the number of clients is one of.
+SERIES = ("workload", "layer", "mode", "route")
+_COMPARISON = (
+    "variant", "baseline", "ratio", "low", "high", "delta_us", "delta_low_us", "delta_high_us", "outcome", "aa",
+    "pairs", "sample", "mde",
+)  # fmt: skip
+
+
+def run_json(run: Run) -> dict[str, Any]:
+    """The contract object: run, variants, comparisons, ladders and the rest. Null is "not known", never zero."""
+    variants = list(run.variants.all())
+    return {
+        "run": {
+            "id": run.pk,
+            "status": str(state.effective_status(run)),
+            "benchmark": run.benchmark_name,
+            "database": run.database_name,
+            "quick": run.quick,
+            "requested": _time(run.requested_at),
+            "started": _time(run.started_at),
+            "finished": _time(run.finished_at),
+            "error": run.error,
+            "partial": bool(run.summary.get("partial", False)),
+            "skipped": run.summary.get("skipped", {}),
+            "definition": run.definition,
+            "definition_hash": run.definition_hash,
+            "environment": run.environment,
+            "confirms": run.confirms_id,
+            "confirms_variant": run.confirms_variant or None,
+            "intervention": run.intervention or None,
+        },
+        "variants": [_variant(row) for row in variants],
+        "comparisons": [_comparison(row) for row in run.comparisons.all()],
+        "ladders": run.summary.get("ladders", []),
+        "scaling": scaling_points(run, variants),
+        "timeline": run.summary.get("timeline") or None,
+        "timings": run.timings,
+    }
+
+
+def scaling_points(run: Run, variants: Iterable[VariantResult]) -> list[dict[str, Any]]:
+    """The run's curves over the number of clients, each point with the `share` that its variant's books have."""
+    rows = (row for row in variants if not row.copy)
+    shares = {(*(getattr(row, n) for n in SERIES), row.clients): row.books.get("share") for row in rows}
+
+    def share(series: dict[str, Any], point: dict[str, Any]) -> dict[str, Any] | None:
+        found = shares.get((*(series.get(name) for name in SERIES), point["clients"]))
+        return _known(found, result_keys.SHARE) if found else None
+
+    return [
+        {**series, "points": [{**point, "share": share(series, point)} for point in series["points"]]}
+        for series in run.summary.get("scaling") or []
+    ]
+
+
+def progress_json(run: Run) -> dict[str, Any]:
+    """What the run page polls. A run whose worker died is put right here, so that it shows even with none left."""
+    if state.effective_status(run) != run.status:
+        state.mark_lost()
+        run.refresh_from_db()
+    workers = len(live_workers())
+    return {
+        "id": run.pk,
+        "status": run.status,
+        "status_text": run.get_status_display(),
+        "progress": run.progress,
+        "message": run.message,
+        "error": run.error,
+        "terminal": run.status in TERMINAL,
+        "workers": workers,
+        "hint": _hint(run, workers),
+    }
+
+
+def live_workers() -> list[Worker]:
+    """The workers that are there now, by name."""
+    return list(state.live_workers())
+
+
+def worker_command(queue: str = "") -> str:
+    """The command that starts a worker for pgperf, as one would type it beside manage.py. `queue`: an agent's."""
+    queue = queue or get_settings().QUEUE
+    return f"celery -A {_project()} worker --queues {queue} --pool prefork --concurrency 1"
+
+
+def _hint(run: Run, workers: int) -> str:
+    if run.status == Run.Status.QUEUED and run.queue and not workers:
+        return f"No worker is running. Start one: {worker_command()}"
+    if run.status == Run.Status.RUNNING and run.cancel_requested:
+        return "Stopping: the run ends after the slices under way."
+    return ""
+
+
+def _project() -> str:
+    """The package of the site's Celery application: where its settings live, unless the application is named."""
+    module = os.environ.get("DJANGO_SETTINGS_MODULE") or str(getattr(settings, "SETTINGS_MODULE", ""))
+    return str(current_app.main or module.partition(".")[0] or "PROJECT")
+
+
+def time_us_per_op(row: VariantResult) -> dict[str, float | None]:
+    """Where the time of one operation goes; all null for a run that kept no books."""
+    if not row.books:
+        return dict.fromkeys(PARTS)
+    return spent(row.us_per_op, row.cpu_us_per_op, row.books.get("wait_us_per_op", {}))
+
+
+def _variant(row: VariantResult) -> dict[str, Any]:
+    return {
+        **{name: getattr(row, name) for name in _VARIANT},
+        "latency_us": _known(row.latency_us, result_keys.LATENCY),
+        "cold_us": _known(row.cold_us, result_keys.COLD),
+        "cpu_us_per_op": _known(row.cpu_us_per_op, result_keys.CPU),
+        "time_us_per_op": time_us_per_op(row),
+        "books": row.books or None,
+        "top": row.top or None,
+        "diagnosis": row.diagnosis or None,
+        "verdict": _known(row.verdict, result_keys.VERDICT),
+    }
+
+
+def _comparison(row: ComparisonResult) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in _COMPARISON}
+
+
+def _known(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: values.get(name) for name in names}
+
+
+def _time(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None

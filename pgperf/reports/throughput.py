@@ -1,0 +1,90 @@
+"""How much was done and how long each operation took, as charts and tables."""
+
+from collections.abc import Sequence
+
+from django.utils.translation import gettext as _
+
+from pgperf.models import VariantResult
+from pgperf.reports import number_format
+from pgperf.reports.chart import Chart
+from pgperf.reports.labels import colour, label_text, measured, variant_lines
+from pgperf.reports.table import Table, count, head, number, words
+
+PERCENTILES = ("p50", "p90", "p95", "p99")
+
+
+def throughput(variants: Sequence[VariantResult]) -> Chart:
+    """Operations per second of each variant, controls left out."""
+    shown = measured(variants)
+    return {
+        "kind": "bars",
+        "label": _("Throughput of each variant in operations per second. The table below has the numbers."),
+        "axis": _("operations per second"),
+        "rows": [variant_lines(variant) for variant in shown],
+        "values": [variant.ops_per_s for variant in shown],
+        "colours": [colour(variant.layer) for variant in shown],
+        "ends": [number_format.number(variant.ops_per_s) for variant in shown],
+    }
+
+
+def latency(variants: Sequence[VariantResult]) -> Chart:
+    """Percentiles of the duration of one operation: dots on a line, logarithmic, µs."""
+    shown = [variant for variant in measured(variants) if variant.latency_us.get("p50") is not None]
+    return {
+        "kind": "dots",
+        "label": _(
+            "Latency percentiles of each variant, logarithmic scale. The table below has the numbers."
+        ),
+        "axis": _("µs, logarithmic"),
+        "rows": [variant_lines(variant) for variant in shown],
+        "series": [
+            {"name": name, "colour": name, "values": [variant.latency_us.get(name) for variant in shown]}
+            for name in PERCENTILES
+        ],
+    }
+
+
+def throughput_table(variants: Sequence[VariantResult]) -> Table:
+    """What each variant got done, controls included."""
+    columns = (
+        _("Variant"), _("operations"), _("operations/s"), _("rows/s"), _("errors"), _("µs per operation"),
+        _("95 % interval"),
+    )  # fmt: skip
+    rows = [
+        (
+            head(label_text(variant.label)),
+            count(variant.ops),
+            number(variant.ops_per_s),
+            number(variant.rows_per_s),
+            count(variant.errors),
+            number(variant.us_per_op),
+            words(number_format.interval(variant.us_per_op_low, variant.us_per_op_high)),
+        )
+        for variant in variants
+    ]
+    return Table(_("Throughput"), columns, rows, "throughput")
+
+
+def latency_table(variants: Sequence[VariantResult]) -> Table:
+    """The distribution of one operation's duration, µs."""
+    keys = ("min", "mean", "stddev", *PERCENTILES, "max")
+    columns = (_("Variant"), *(f"{_(key)}, µs" for key in keys))
+    rows = [(head(label_text(v.label)), *(number(v.latency_us.get(key)) for key in keys)) for v in variants]
+    return Table(_("Latency: duration of one operation, closed loop"), columns, rows, "latency")
+
+
+def cold_table(variants: Sequence[VariantResult]) -> Table:
+    """What comes before the steady state: start-up, connecting, the first operations, µs."""
+    phases = {
+        "startup": _("process start-up"),
+        "connect": _("connect"),
+        "first": _("first"),
+        "second": _("second"),
+        "next_ten": _("next ten"),
+        "other_query_first": _("other query, first"),
+        "other_query_second": _("other query, second"),
+    }
+    shown = [variant for variant in variants if any(value is not None for value in variant.cold_us.values())]
+    columns = (_("Variant"), *(_("%s, µs") % title for title in phases.values()))
+    rows = [(head(label_text(v.label)), *(number(v.cold_us.get(phase)) for phase in phases)) for v in shown]
+    return Table(_("Cold phases: the median of the processes started for them"), columns, rows, "cold")

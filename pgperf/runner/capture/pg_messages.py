@@ -1,0 +1,175 @@
+"""PostgreSQL's protocol 3 as bytes and as messages: what a client executed and what the server answered. Pure.
+
+`Framer` cuts one direction of a connection into messages, however the bytes arrive. `Frontend` and `Backend` follow
+a session: the first knows which statement with which parameters an Execute runs, the second counts the rows.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pgperf.core.exceptions import ProtocolError
+
+_SSL_REQUEST, _GSS_REQUEST, _CANCEL_REQUEST = 80877103, 80877104, 80877102
+_LONGEST = 1 << 30
+_SASL = 10
+
+
+class Frame(NamedTuple):
+    """One message. `kind` is its letter; "" for those that begin a connection and have none."""
+
+    kind: str
+    body: bytes
+    raw: bytes
+
+    @property
+    def asks_for_encryption(self) -> bool:
+        """SSLRequest or GSSENCRequest, which the server answers with one byte."""
+        return not self.kind and self.body[:4] in _ENCRYPTION
+
+    @property
+    def is_cancel(self) -> bool:
+        return not self.kind and self.body[:4] == struct.pack("!i", _CANCEL_REQUEST)
+
+
+_ENCRYPTION = (struct.pack("!i", _SSL_REQUEST), struct.pack("!i", _GSS_REQUEST))
+
+
+class Framer:
+    """Cuts a stream of bytes into frames. `starting`: it begins as a client's does, with messages without a letter."""
+
+    def __init__(self, *, starting: bool) -> None:
+        self._buffer = bytearray()
+        self._starting = starting
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames that `data` completes. Raises ProtocolError for a length that cannot be."""
+        self._buffer += data
+        while (frame := self._next()) is not None:
+            yield frame
+
+    def _next(self) -> Frame | None:
+        letters = 0 if self._starting else 1
+        if len(self._buffer) < letters + 4:
+            return None
+        (length,) = struct.unpack_from("!i", self._buffer, letters)
+        if not 4 <= length <= _LONGEST:
+            raise ProtocolError(f"not PostgreSQL's protocol: a message of {length} bytes")
+        end = letters + length
+        if len(self._buffer) < end:
+            return None
+        raw = bytes(self._buffer[:end])
+        del self._buffer[:end]
+        frame = Frame(raw[:letters].decode("latin-1"), raw[letters + 4 :], raw)
+        self._starting = self._starting and frame.asks_for_encryption
+        return frame
+
+
+class Executed(NamedTuple):
+    """One execution that a client asked for. Parameters as on the wire; `formats`: 0 text, 1 binary, one each."""
+
+    text: str
+    simple: bool
+    params: tuple[bytes | None, ...] = ()
+    formats: tuple[int, ...] = ()
+    oids: tuple[int, ...] = ()
+
+
+class Frontend:
+    """Follows what a client sends. `executed` grows; clear it when it should begin anew."""
+
+    def __init__(self) -> None:
+        self.executed: list[Executed] = []
+        self._prepared: dict[bytes, tuple[str, tuple[int, ...]]] = {}
+        self._portals: dict[bytes, Executed] = {}
+
+    def take(self, frame: Frame) -> None:
+        """Follow one frame. Raises ProtocolError for one that does not hold together."""
+        follow = {"Q": self._query, "P": self._parse, "B": self._bind, "E": self._execute, "F": self._call}
+        try:
+            if frame.kind in follow:
+                follow[frame.kind](_Reader(frame.body))
+        except (struct.error, ValueError, KeyError, IndexError) as error:
+            raise ProtocolError(f"message {frame.kind} cannot be read: {type(error).__name__}") from None
+
+    def _query(self, body: "_Reader") -> None:
+        self.executed.append(Executed(body.text(), simple=True))
+
+    def _parse(self, body: "_Reader") -> None:
+        name, text = body.name(), body.text()
+        self._prepared[name] = text, body.many("!I")
+
+    def _bind(self, body: "_Reader") -> None:
+        portal = body.name()
+        text, oids = self._prepared[body.name()]
+        formats = body.many("!h")
+        params = tuple(body.value() for _ in range(body.number("!h")))
+        each = formats if len(formats) == len(params) else (formats or (0,)) * len(params)
+        known = (*oids, *(0 for _ in params))[: len(params)]
+        self._portals[portal] = Executed(text, False, params, each, known)
+
+    def _execute(self, body: "_Reader") -> None:
+        self.executed.append(self._portals[body.name()])
+
+    def _call(self, body: "_Reader") -> None:
+        self.executed.append(Executed("CALL of a function by its number", simple=True))
+
+
+class Backend:
+    """Follows what the server answers: `rows` has the data rows of each execution that ended."""
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        self._rows = 0
+
+    def take(self, frame: Frame) -> None:
+        if frame.kind == "D":
+            self._rows += 1
+        elif frame.kind in "CIs":  # complete, empty query, suspended
+            self.rows.append(self._rows)
+            self._rows = 0
+        elif frame.kind == "E":
+            self._rows = 0
+
+
+def without_channel_binding(frame: Frame) -> Frame:
+    """A server's offer of SASL mechanisms without those bound to its TLS, which a client behind a tap does not see."""
+    if frame.kind != "R" or frame.body[:4] != struct.pack("!i", _SASL):
+        return frame
+    offered = [name for name in frame.body[4:].split(b"\0") if name and not name.endswith(b"-PLUS")]
+    body = frame.body[:4] + b"".join(name + b"\0" for name in offered) + b"\0"
+    return Frame("R", body, b"R" + struct.pack("!i", len(body) + 4) + body)
+
+
+class _Reader:
+    """Takes values off a message's body, one after the other."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body, self._at = body, 0
+
+    def name(self) -> bytes:
+        end = self._body.index(0, self._at)
+        found, self._at = self._body[self._at : end], end + 1
+        return found
+
+    def text(self) -> str:
+        return self.name().decode()
+
+    def number(self, form: str) -> int:
+        (value,) = struct.unpack_from(form, self._body, self._at)
+        self._at += struct.calcsize(form)
+        return int(value)
+
+    def many(self, form: str) -> tuple[int, ...]:
+        """A list that its length in two bytes leads."""
+        return tuple(self.number(form) for _ in range(self.number("!h")))
+
+    def value(self) -> bytes | None:
+        length = self.number("!i")
+        if length < 0:
+            return None
+        found = self._body[self._at : self._at + length]
+        if len(found) != length:
+            raise ValueError("cut short")
+        self._at += length
+        return found

@@ -1,0 +1,307 @@
+"""What one operation of the site's own workload sends, taken from the wire, so that lower layers can do the same.
+
+An ORM client runs the operation, warm, twice behind a tap. If both times it sent the same statements, and these only
+read, they become the workload's statements; else it is said why not, and only the ORM is measured. Then each lower
+layer runs them once behind the tap, and must send as many statements and get as many rows.
+
+Everything here that holds a value of the site's stays in this process's memory. What is told has them masked.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import zip_longest
+from typing import Any
+from uuid import UUID
+
+from pgperf.core import layers, protocol, sql_parameters
+from pgperf.core.exceptions import ClientFailed, InvalidDefinition
+from pgperf.core.records import Definition, Route, Variant, Workload, calls_orm
+from pgperf.core.sql_masking import Effect, effect, masked
+from pgperf.runner import client_group, client_process
+from pgperf.runner.capture.pg_messages import Executed
+from pgperf.runner.capture.wire_proxy import Overheard, Tap
+from pgperf.runner.plan import below_orm, of_workload
+
+_TIMEOUT_S = 60.0
+_WARM_UP = protocol.Slice(seq=1, lead_in_ops=20, lead_in_ns=0, count=1)
+_ONCE = protocol.Slice(seq=2, lead_in_ops=0, lead_in_ns=0, count=1)
+_MOST_STATEMENTS = 1000
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a layer did in one operation: its statements, masked, and the rows of each."""
+
+    texts: tuple[str, ...]
+    rows: tuple[int, ...]
+
+    def difference(self, other: "Work") -> str:
+        """How the other's work differs, in one sentence; "" if it sent as many statements and got as many rows."""
+        if len(self.texts) != len(other.texts):
+            return f"{len(other.texts)} statements instead of {len(self.texts)}"
+        if sum(self.rows) != sum(other.rows):
+            return f"{sum(other.rows)} rows instead of {sum(self.rows)}"
+        return ""
+
+    def to_json(self) -> dict[str, Any]:
+        rows = [*self.rows, *[0] * len(self.texts)]
+        each = [{"sql": text, "rows": count} for text, count in zip(self.texts, rows, strict=False)]
+        return {"statements": len(self.texts), "rows": sum(self.rows), "each": each}
+
+
+@dataclass(frozen=True)
+class Capture:
+    """What was found out about one workload. `refusal`: why lower layers cannot do the same; "" if they can."""
+
+    workload: Workload
+    work: Work
+    refusal: str = ""
+    bound: bool = True  # do drivers bind the values as Django does (else they send the bytes as they are)
+    unlike: dict[str, str] = field(default_factory=dict)  # "layer" or "layer/mode" -> the difference
+
+    def to_json(self) -> dict[str, Any]:
+        """Free of values."""
+        return {**self.work.to_json(), "refusal": self.refusal, "bound": self.bound, "unlike": self.unlike}
+
+    def skipped(self) -> dict[str, str]:
+        """Which variants of the workload cannot be measured, as a plan's `skipped` names them."""
+        name = self.workload.name
+        if self.refusal:
+            return {below_orm(name): self.refusal}
+        return {of_workload(name, layer): why for layer, why in self.unlike.items()}
+
+
+@dataclass(frozen=True)
+class Site:
+    """What capturing needs beside the definition."""
+
+    route: Route
+    build_dir: str
+    interpreters: Mapping[str, str] = field(default_factory=dict)
+
+
+def of_definition(definition: Definition, site: Site, skipped: Mapping[str, str]) -> list[Capture]:
+    """A capture of each of the definition's workloads that are the site's own. Raises as `captured` does."""
+    return [captured(definition, work, site, skipped) for work in definition.workloads if work.is_site]
+
+
+def filled(definition: Definition, captures: Sequence[Capture]) -> Definition:
+    """The definition with the statements of its captures."""
+    works = {capture.workload.name: capture.workload for capture in captures}
+    second = definition.compared_with
+    return replace(
+        definition,
+        workload=works.get(definition.workload.name, definition.workload),
+        compared_with=works.get(second.name, second) if second else None,
+    )
+
+
+def captured(definition: Definition, work: Workload, site: Site, skipped: Mapping[str, str]) -> Capture:
+    """Capture a workload of the site's own, and try it on every lower layer of the definition that is not `skipped`.
+
+    Raises a PgperfError when the operation itself fails.
+    """
+    found = capture(definition, work, site)
+    if found.refusal:
+        return found
+    unlike = {}
+    for layer, mode in _lower(definition, skipped):
+        if why := _unlike(definition, found, layer, mode, site):
+            unlike[f"{layer}/{mode}" if len(definition.modes) > 1 else layer] = why
+    return replace(found, unlike=unlike)
+
+
+def capture(definition: Definition, work: Workload, site: Site) -> Capture:
+    """Run the operation warm, twice, in simple mode, and in an extended one if the definition has any."""
+    extended = next((mode for mode in definition.modes if mode != "simple"), "")
+    simple, traced = _twice(definition, work, "simple", site)
+    work_done = _work_of(simple[0])
+    refusal = refusal_of(simple)
+    if refusal or not extended:
+        statements, bound = merged(simple[0], (), traced) if not refusal else ((), False)
+        return Capture(replace(work, statements=statements), work_done, refusal, bound)
+    other, _ = _twice(definition, work, extended, site)
+    refusal = refusal_of(other) or _counts_differ(simple[0], other[0])
+    if not refusal:
+        try:
+            statements, bound = merged(simple[0], other[0].executed, traced)
+            return Capture(replace(work, statements=statements), work_done, "", bound)
+        except InvalidDefinition as error:
+            refusal = str(error)
+    return Capture(work, work_done, refusal, False)
+
+
+def refusal_of(twice: Sequence[Overheard]) -> str:
+    """Why what was overheard in two operations cannot be replayed; "" if it can."""
+    first, second = (overheard.executed for overheard in twice)
+    if not first and not second:
+        return "the operation sends no statement once it is warm"
+    if len(first) > _MOST_STATEMENTS:
+        return f"one operation sends {len(first)} statements; up to {_MOST_STATEMENTS} can be replayed"
+    for number, statement in enumerate(first, 1):
+        if (does := effect(statement.text)) != Effect.READS:
+            return f"statement {number} of {len(first)} {does}: {masked(statement.text)}"
+    return difference(first, second)
+
+
+def difference(first: Sequence[Executed], second: Sequence[Executed]) -> str:
+    """How two captures of one operation differ, values masked; "" if they are the same byte for byte."""
+    for number, (one, other) in enumerate(zip_longest(first, second), 1):
+        if one == other:
+            continue
+        texts = ["nothing" if each is None else masked(each.text) for each in (one, other)]
+        if texts[0] == texts[1]:
+            told = f"statement {number} has other values each time: {texts[0]}"
+        else:
+            told = f"statement {number} is once: {texts[0]}; and then: {texts[1]}"
+        counts = f"{len(first)} statements, then {len(second)}; " if len(first) != len(second) else ""
+        return f"two operations did not send the same ({counts}{told})"
+    return ""
+
+
+def merged(
+    simple: Overheard, extended: Sequence[Executed], traced: Sequence[protocol.Statement]
+) -> tuple[tuple[protocol.Statement, ...], bool]:
+    """The statements in every form, and whether drivers can bind all of their values themselves.
+
+    They can where the text and the arguments that Django gave to its cursor make the bytes that were on the wire.
+    """
+    given = (
+        traced
+        if len(traced) == len(simple.executed)
+        else [protocol.Statement(args=None)] * len(simple.executed)
+    )
+    statements = [
+        _merged(one, other, cursor) for one, other, cursor in zip_longest(simple.executed, extended, given)
+    ]
+    return tuple(statements), all(statement.args is not None for statement in statements)
+
+
+def _merged(one: Executed, other: Executed | None, cursor: protocol.Statement) -> protocol.Statement:
+    bound = cursor if cursor.args is not None and _makes(cursor, one.text) else protocol.Statement(args=None)
+    extended = other or Executed(one.text, simple=False)
+    return protocol.Statement(
+        sql=bound.sql,
+        args=bound.args,
+        literal=one.text,
+        numbered=extended.text,
+        args_text=[
+            as_text(*each) for each in zip(extended.params, extended.formats, extended.oids, strict=True)
+        ],
+        arg_oids=list(extended.oids),
+    )
+
+
+def _makes(cursor: protocol.Statement, text: str) -> bool:
+    try:
+        return sql_parameters.literal(cursor.sql, cursor.args or []) == text
+    except InvalidDefinition:
+        return False
+
+
+#: Binary formats that are read: type's number -> how.
+_NUMBERS = {20: "!q", 21: "!h", 23: "!i", 26: "!I", 700: "!f", 701: "!d"}
+_TEXTUAL = (25, 1043, 1042, 19, 705, 114)
+_EPOCH = datetime(2000, 1, 1)
+
+
+def as_text(value: bytes | None, form: int, oid: int) -> str | None:
+    """A parameter in PostgreSQL's text format. Raises InvalidDefinition for a binary one of a type not known here."""
+    if value is None:
+        return None
+    if form == 0 or oid in _TEXTUAL:
+        return value.decode()
+    try:
+        return _from_binary(value, oid)
+    except (KeyError, ValueError, struct.error, OverflowError):
+        raise InvalidDefinition(
+            f"a parameter of the type with number {oid} goes in binary format, which is not replayed"
+        ) from None
+
+
+def _from_binary(value: bytes, oid: int) -> str:
+    match oid:
+        case 16:
+            return "t" if struct.unpack("!?", value)[0] else "f"
+        case 1082:
+            return (_EPOCH + timedelta(days=struct.unpack("!i", value)[0])).date().isoformat()
+        case 1114 | 1184:
+            moment = _EPOCH + timedelta(microseconds=struct.unpack("!q", value)[0])
+            return moment.isoformat(" ") + ("+00" if oid == 1184 else "")
+        case 2950:
+            return str(UUID(bytes=value))
+        case _:
+            return repr(struct.unpack(_NUMBERS[oid], value)[0])
+
+
+def _lower(definition: Definition, skipped: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for layer in definition.layers:
+        for mode in definition.modes:
+            if layer != "fake" and not calls_orm(layer) and not {layer, f"{layer}/{mode}"} & set(skipped):
+                yield layer, mode
+
+
+def _unlike(definition: Definition, found: Capture, layer: str, mode: str, site: Site) -> str:
+    """How the layer's work differs from the ORM's; "" if it does not."""
+    try:
+        with _behind_tap(definition, found.workload, layer, mode, site) as (client, tap):
+            client.send(_ONCE)
+            client.read_bytes(client.expect(protocol.SliceReply, _TIMEOUT_S).nbytes, _TIMEOUT_S)
+            tap.forget()
+            client.send(_ONCE)
+            client.read_bytes(client.expect(protocol.SliceReply, _TIMEOUT_S).nbytes, _TIMEOUT_S)
+            done = _work_of(tap.overheard())
+    except ClientFailed as error:
+        return f"it cannot run the captured statements: {error}"
+    told = found.work.difference(done)
+    return f"it does not do the same work: {told}" if told else ""
+
+
+def _twice(
+    definition: Definition, work: Workload, mode: str, site: Site
+) -> tuple[list[Overheard], list[protocol.Statement]]:
+    """Two warm operations of the ORM as the wire had them, and what the cursor was given in the second."""
+    with _behind_tap(definition, work, "django_orm", mode, site) as (client, tap):
+        client.send(_WARM_UP)
+        client.read_bytes(client.expect(protocol.SliceReply, _TIMEOUT_S).nbytes, _TIMEOUT_S)
+        heard, traced = [], protocol.Traced([])
+        for _ in range(2):
+            tap.forget()
+            client.send(protocol.Trace())
+            traced = client.expect(protocol.Traced, _TIMEOUT_S)
+            heard.append(tap.overheard())
+    return heard, traced.statements
+
+
+@contextmanager
+def _behind_tap(
+    definition: Definition, work: Workload, layer: str, mode: str, site: Site
+) -> Iterator[tuple[client_process.ClientProcess, Tap]]:
+    """A client of the layer, ready, whose connection is followed."""
+    variant = Variant(work.name, layer, mode, site.route.name, 1, "persistent", definition.placement)
+    alone = replace(definition, workload=work, compared_with=None)
+    argv = layers.command(layer, site.build_dir, site.interpreters)
+    with Tap(site.route) as tap:
+        name = f"{layer} of {work.name}, captured"
+        surroundings = client_group.surroundings(work, layer)
+        with client_process.ClientProcess(name, argv, site.route.password, surroundings) as client:
+            spec = client_group.spec(alone, variant, tap.route, "pgperf-capture", False, client.spawned_ns)
+            client.send(spec)
+            client.expect(protocol.Ready, _TIMEOUT_S)
+            yield client, tap
+
+
+def _work_of(overheard: Overheard) -> Work:
+    return Work(tuple(masked(each.text) for each in overheard.executed), overheard.rows)
+
+
+def _counts_differ(simple: Overheard, extended: Overheard) -> str:
+    if len(simple.executed) == len(extended.executed):
+        return ""
+    return (
+        f"in simple mode one operation sends {len(simple.executed)} statements, with arguments apart"
+        f" {len(extended.executed)}"
+    )

@@ -1,0 +1,350 @@
+"""The client processes of one variant: started, pinned, and driven through a slice together."""
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pgperf.core import layers, protocol, sql_parameters
+from pgperf.core.records import Definition, Route, SliceRecord, Variant, Workload
+from pgperf.runner.client_process import ClientProcess, Surroundings, login, surroundings_of_site
+from pgperf.runner.cpu import placement
+from pgperf.runner.cpu.accounting import Entry, Page, Staff, Tally
+from pgperf.runner.cpu.cgroups import ServerGroup
+from pgperf.runner.cpu.host import Host
+from pgperf.runner.plan import sharing
+from pgperf.runner.remote.server import Staff as Far
+
+Durations = NDArray[np.uint64]
+
+_START_TIMEOUT_S = 60.0
+_SLICE_GRACE_S = 15.0
+#: How many times longer than when it was tried an operation may take before its client is given up.
+_PATIENCE = 4
+#: Clients that start up at the same time: more would only wait for each other, and run into their deadlines.
+_STARTING = 16
+#: Between arming several clients and their common start, and what each of them adds.
+_ARM_NS, _ARM_EACH_NS = 20_000_000, 500_000
+#: What opening the books of armed clients may take, and what each of them adds.
+_READ_NS, _READ_EACH_NS = 2_000_000, 150_000
+
+
+@dataclass
+class Group:
+    """All clients of a variant, connected and standing by. The `*_pids`: what works for them, if seen.
+
+    A group that shares has the first of the clients that belong to its `owner`.
+    """
+
+    variant: Variant
+    application: str  # application_name of its first connection
+    clients: list[ClientProcess] = field(default_factory=list)
+    ready: list[protocol.Ready] = field(default_factory=list)
+    owner: "Group | None" = None  # whose clients it drives; None: its own
+    server_pids: list[int] = field(default_factory=list)
+    pooled: bool = False  # is there a pooler on its route?
+    pooler_pid: int | None = None
+    auxiliary_pids: list[int] = field(default_factory=list)  # the server's own processes
+    relay_pid: int | None = None  # what makes its route longer
+    server_group: ServerGroup | None = None  # None: the server shares its control group with others
+    far: Far = field(default_factory=Far)  # who works for it where the server is on another host
+    tally: Tally = field(default_factory=Tally)
+    astray: bool = False  # did others than its server_pids serve it? A pooler may connect anew at any time
+    op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
+
+    @property
+    def applications(self) -> list[str]:
+        """application_name of each connection that it drives."""
+        return [application_of(self.application, at) for at in range(self.variant.clients)]
+
+    def share(self, owner: "Group") -> None:
+        """Take the first of another's clients for one's own; they are connected by now."""
+        self.owner, self.application = owner, owner.application
+        self.clients = owner.clients[: self.variant.clients]
+        self.ready = owner.ready[: self.variant.clients]
+
+    def run(self, request: protocol.Slice) -> tuple[list[protocol.SliceReply], list[Durations]]:
+        """Drive every client through one slice; replies and durations (ns) in client order."""
+        self.begin(request)
+        return self.collect(request)
+
+    def begin(self, request: protocol.Slice) -> None:
+        """Send the slice; armed clients have all acknowledged when this returns."""
+        for client in self.clients:
+            client.send(_recorded_from_the_start(request))
+        if request.start_ns:
+            for client in self.clients:
+                client.expect(protocol.Armed, _SLICE_GRACE_S)
+
+    def learn(self, request: protocol.Slice) -> None:
+        """Collect a slice of a few operations and remember how long one takes, so that slow work gets its time."""
+        _replies, durations = self._collect(request, _PATIENCE * _SLICE_GRACE_S)
+        self.op_s = max(float(each.mean()) for each in durations) / 1e9
+
+    def collect(self, request: protocol.Slice) -> tuple[list[protocol.SliceReply], list[Durations]]:
+        expected_s = (request.lead_in_ns + request.window_ns) / 1e9
+        expected_s += _PATIENCE * self.op_s * (request.lead_in_ops + request.count)
+        return self._collect(request, _SLICE_GRACE_S + expected_s)
+
+    def _collect(
+        self, request: protocol.Slice, timeout: float
+    ) -> tuple[list[protocol.SliceReply], list[Durations]]:
+        replies = [client.expect(protocol.SliceReply, timeout) for client in self.clients]
+        raw = [c.read_bytes(r.nbytes, _SLICE_GRACE_S) for c, r in zip(self.clients, replies, strict=True)]
+        return replies, [np.frombuffer(data, dtype="<u8") for data in raw]
+
+    def staff(self) -> Staff:
+        """Who works for it. A direct route has no pooler."""
+        pooler = [self.pooler_pid] if self.pooler_pid else None
+        return Staff(
+            client=[client.pid for client in self.clients],
+            server=self.server_pids or None,
+            pooler=pooler if self.pooled else (),
+            auxiliary=self.auxiliary_pids or None,
+            relay=[self.relay_pid] if self.relay_pid else (),
+            server_group=self.server_group,
+        )
+
+
+def find_server_group(groups: Sequence[Group]) -> None:
+    """Once the server's processes are known: the control group that is theirs alone, where there is one."""
+    found = ServerGroup.of(pid for group in groups for pid in (*group.server_pids, *group.auxiliary_pids))
+    for group in groups:
+        group.server_group = found
+
+
+def measure(
+    group: Group, request: protocol.Slice, round_: int, position: int, host: Host | None = None
+) -> tuple[SliceRecord, Durations]:
+    """One slice of a variant: its record, and the durations (ns) that count. Without a host no books are kept."""
+    started_ns = time.monotonic_ns()
+    request, page = _begun(group, request, host)
+    replies, durations = group.collect(request)
+    entry = page.close() if page else None
+    if entry:
+        group.tally.add(entry)
+    window = Window.of(request, replies, durations)
+    record = SliceRecord(
+        round=round_,
+        position=position,
+        ops=window.ops,
+        rows=round(sum(r.rows for r in replies) * window.ops / max(1, sum(r.ops for r in replies))),
+        lead_in_ops=sum(r.lead_in_ops + r.ops for r in replies) - window.ops,
+        window_ns=window.length_ns,
+        us_per_op=time_per_op_us(window.durations) or window.length_ns / 1000,
+        ops_per_s=window.ops / window.length_ns * 1e9 if window.length_ns else 0.0,
+        user_ns=sum(r.user_ns for r in replies),
+        sys_ns=sum(r.sys_ns for r in replies),
+        started_ns=started_ns,
+        disturbed=window.disturbed,
+        **(_booked(group, entry, window.ops) if entry else {}),
+    )
+    return record, window.durations
+
+
+def _booked(group: Group, entry: Entry, ops: int) -> dict[str, int | None]:
+    """The books of a slice. Somebody served its operations: a server that did nothing is the wrong one, and unknown."""
+    fields = entry.fields()
+    if not (ops and group.server_pids and fields["server_ns"] == 0):
+        return fields
+    group.astray = True
+    return fields | dict.fromkeys(("server_ns", "server_wait_ns", "server_most_ns"))
+
+
+def time_per_op_us(durations: Durations) -> float:
+    """Mean of the durations (ns) in µs, none counted as more than their 99th percentile; 0 if there are none.
+
+    An interruption of 4 ms, which no layer has caused, weighs as much as all else in a window of a few dozen
+    milliseconds. Throughput and latencies leave nothing out.
+    """
+    if not len(durations):
+        return 0.0
+    rank = len(durations) - 1 - len(durations) // 100
+    return float(np.minimum(durations, np.partition(durations, rank)[rank]).mean()) / 1000
+
+
+@dataclass(frozen=True)
+class Window:
+    """What counts of a slice: a client's own stretch, or for several clients what ended inside the common window."""
+
+    ops: int
+    length_ns: int
+    durations: Durations
+    disturbed: str = ""
+
+    @classmethod
+    def of(
+        cls, request: protocol.Slice, replies: list[protocol.SliceReply], durations: list[Durations]
+    ) -> "Window":
+        disturbed = "recording was full before the window closed" if any(r.capped for r in replies) else ""
+        if len(replies) == 1 or not request.window_ns:
+            together = np.concatenate(durations)
+            length = max((int(d.sum()) for d in durations), default=0)
+            return cls(len(together), length, together, disturbed)
+        opens = request.start_ns + request.lead_in_ns
+        closes = opens + request.window_ns
+        if any(reply.first_ns > opens + request.window_ns // 10 for reply in replies):
+            disturbed = disturbed or "a client began after the common window had opened"
+        if not all(len(d) for d in durations):
+            disturbed = disturbed or "a client completed nothing inside the common window"
+        inside = [_inside(r, d, opens, closes) for r, d in zip(replies, durations, strict=True)]
+        together = np.concatenate(inside)
+        return cls(len(together), request.window_ns, together, disturbed)
+
+
+def _recorded_from_the_start(request: protocol.Slice) -> protocol.Slice:
+    """A common window begins in the middle of operations, which end inside it and count: their beginnings are recorded
+    in the lead-in. Without them a window of ten operations of each client would miss one of them.
+    """
+    if request.count or not (request.start_ns and request.window_ns):
+        return request
+    return request._replace(lead_in_ns=0, window_ns=request.lead_in_ns + request.window_ns)
+
+
+def _inside(reply: protocol.SliceReply, durations: Durations, opens: int, closes: int) -> Durations:
+    ends = reply.first_ns + np.cumsum(durations.astype(np.int64))
+    return durations[(ends > opens) & (ends <= closes)]
+
+
+@contextmanager
+def started(
+    definition: Definition,
+    variants: list[tuple[Variant, str]],
+    routes: dict[str, Route],
+    build_dir: str,
+    cold: bool,
+    cpus: frozenset[int] | None,
+    interpreters: Mapping[str, str] = layers.NO_INTERPRETERS,
+) -> Iterator[list[Group]]:
+    """Groups of the variants (each with its application name), connected; gone when the context ends.
+
+    `cold`: the first client of each group that has its own alone, pinned from the start, with its cold phases; then,
+    and without `cold` from the beginning, all the others together, pinned when ready.
+    """
+    groups = {variant: Group(variant, name) for variant, name in variants}
+    families = sharing(groups)
+    clean = False
+
+    def spawn(group: Group, cold: bool) -> None:
+        argv = layers.command(group.variant.layer, build_dir, interpreters)
+        _spawn(group, definition, routes[group.variant.route], argv, cold)
+
+    try:
+        owners = [groups[variant] for variant in families]
+        if cold:
+            _start_coldly(owners, lambda group: spawn(group, True), cpus)
+        _start_together(owners, lambda group: spawn(group, False))
+        for client in [client for group in owners for client in group.clients]:
+            placement.pin(client.pid, cpus)
+        for owner, members in families.items():
+            for member in members:
+                if member != owner:
+                    groups[member].share(groups[owner])
+        yield list(groups.values())
+        clean = True
+    finally:
+        for client in [client for group in groups.values() if not group.owner for client in group.clients]:
+            client.goodbye() if clean else client.kill()
+
+
+def _start_coldly(groups: list[Group], spawn: Callable[[Group], None], cpus: frozenset[int] | None) -> None:
+    """The first client of each group, one after the other, so that nothing disturbs its cold phases."""
+    for group in groups:
+        spawn(group)
+        placement.pin(group.clients[0].pid, cpus)
+        _await(group)
+
+
+def _start_together(groups: list[Group], spawn: Callable[[Group], None]) -> None:
+    """All clients that the groups still lack, some at a time."""
+    starting: deque[Group] = deque()
+    for group in groups:
+        for _ in range(group.variant.clients - len(group.clients)):
+            if len(starting) == _STARTING:
+                _await(starting.popleft())
+            spawn(group)
+            starting.append(group)
+    for group in starting:
+        _await(group)
+
+
+def _spawn(group: Group, definition: Definition, route: Route, argv: list[str], cold: bool) -> None:
+    variant = group.variant
+    around = surroundings(definition.work(variant.workload), variant.layer)
+    name = application_of(group.application, len(group.clients))
+    client = ClientProcess(variant.label, argv, route.password, around)
+    group.clients.append(client)
+    client.send(spec(definition, variant, route, name, cold, client.spawned_ns))
+
+
+def _await(group: Group) -> None:
+    """The next of its clients is ready."""
+    group.ready.append(group.clients[len(group.ready)].expect(protocol.Ready, _START_TIMEOUT_S))
+
+
+def application_of(group: str, at: int) -> str:
+    """application_name of one of a group's connections, so that the server's process of each client can be found."""
+    return f"{group}.{at}" if at else group
+
+
+def _begun(group: Group, request: protocol.Slice, host: Host | None) -> tuple[protocol.Slice, Page | None]:
+    """The slice is under way, or about to be: what was sent, and its books.
+
+    Armed clients sleep until their start, so their books are opened anew right before it, if there is the time.
+    """
+    page = Page(host, group.staff()) if host else None
+    request = armed(group, request)
+    group.begin(request)
+    if host and request.start_ns:
+        opens_ns = request.start_ns - _READ_NS - _READ_EACH_NS * len(group.clients)
+        time.sleep(max(0, opens_ns - time.monotonic_ns()) / 1e9)
+        later = Page(host, group.staff())
+        page = later if time.monotonic_ns() < request.start_ns else page
+    return request, page
+
+
+def armed(group: Group, request: protocol.Slice) -> protocol.Slice:
+    """The slice with a common start, where several clients need one."""
+    if len(group.clients) == 1:
+        return request
+    return request._replace(start_ns=time.monotonic_ns() + _arm_ns(group))
+
+
+def _arm_ns(group: Group) -> int:
+    return _ARM_NS + _ARM_EACH_NS * len(group.clients)
+
+
+def surroundings(work: Workload, layer: str) -> Surroundings | None:
+    """The site's for Django's layers of the site's own workloads, else none: a clean environment."""
+    return surroundings_of_site() if work.is_site and layers.needs_site(layer) else None
+
+
+def spec(
+    definition: Definition, variant: Variant, route: Route, name: str, cold: bool, spawned_ns: int
+) -> protocol.Spec:
+    """What a client of that variant is told."""
+    work = definition.work(variant.workload)
+    return protocol.Spec(
+        layer=variant.layer,
+        mode=variant.mode,
+        **login(route),
+        application_name=name,
+        statements=list(work.statements) or sql_parameters.statements(work.sql, work.args),
+        orm=work.orm,
+        orm_args=list(work.args),
+        query=work.query,
+        site=work.is_site,
+        other_statements=list(work.other_statements)
+        or sql_parameters.statements(work.other_sql, work.other_args),
+        other_orm=work.other_orm,
+        other_orm_args=list(work.other_args),
+        spawned_ns=spawned_ns,
+        runner_pid=os.getpid(),
+        cold=cold,
+        nominal_us=definition.nominal_us.get(variant.label, definition.nominal_us.get(variant.layer, 0.0)),
+    )

@@ -1,0 +1,233 @@
+"""One client process: spawn it, talk to it within deadlines, end its whole process group."""
+
+import os
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from pgperf.core import protocol
+from pgperf.core.exceptions import ClientFailed, ProtocolError
+from pgperf.core.records import Route
+
+_PACKAGE_ROOT = str(Path(protocol.__file__).resolve().parent.parent.parent)
+_STDERR_TAIL_BYTES = 2000
+_GOODBYE_S = 2.0
+_LOOK_S = 1.0
+
+M = TypeVar("M", bound=protocol.Message)
+
+
+_look: ContextVar[Callable[[], None]] = ContextVar("look", default=lambda: None)
+
+
+@contextmanager
+def looking(look: Callable[[], None]) -> Iterator[None]:
+    """While waiting for clients, call `look` at least once a second; what it raises ends the waiting."""
+    token = _look.set(look)
+    try:
+        yield
+    finally:
+        _look.reset(token)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a client's process is started with: its environment and its working directory."""
+
+    environment: dict[str, str] = field(repr=False)
+    directory: str
+
+
+class ClientProcess:
+    """A running client. Every wait has a deadline in seconds; past it ClientFailed names the client.
+
+    Spawn it from a thread that lives as long as the client should: the kernel kills it when that thread ends.
+    """
+
+    def __init__(
+        self, name: str, argv: Sequence[str], secret: str = "", surroundings: "Surroundings | None" = None
+    ) -> None:
+        self.name = name
+        self._secret = secret
+        self._buffer = bytearray()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the client)
+        around = surroundings or Surroundings(_clean_environment(), "/")
+        self.spawned_ns = time.monotonic_ns()
+        self._process = subprocess.Popen(
+            [*_die_with_parent(), *argv],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            process_group=0,  # not a session of its own: autogroup would give each client a whole share
+            env=around.environment,
+            cwd=around.directory,
+        )
+        _leave_no_core(self.pid)  # before it hears any secret
+        assert self._process.stdin
+        assert self._process.stdout
+        self._stdin, self._stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def send(self, message: protocol.Message) -> None:
+        """Write one message. Raises ClientFailed when the client is gone."""
+        data = protocol.encode(message)
+        try:
+            while data:
+                data = data[os.write(self._stdin, data) :]
+        except BrokenPipeError:
+            raise self._gone() from None
+
+    def expect(self, kind: type[M], timeout_s: float) -> M:
+        """The next message, which must be of that kind. An Error or anything else raises ClientFailed."""
+        message = protocol.decode(self._read_line(time.monotonic() + timeout_s))
+        if isinstance(message, protocol.Error):
+            raise ClientFailed(
+                f"{self.name}: {message.message}{_code(message.sqlstate)} (while: {message.stage})",
+                message.sqlstate,
+            )
+        if not isinstance(message, kind):
+            raise ProtocolError(f"{self.name}: expected {kind.__name__}, got {type(message).__name__}")
+        return message
+
+    def read_bytes(self, count: int, timeout_s: float) -> bytes:
+        """Exactly `count` raw bytes that a message announced."""
+        deadline = time.monotonic() + timeout_s
+        while len(self._buffer) < count:
+            self._fill(deadline)
+        data = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return data
+
+    def goodbye(self) -> None:
+        """Ask it to leave; whatever is left of its process group after 2 s is killed."""
+        try:
+            self.send(protocol.Bye())
+            self._process.wait(_GOODBYE_S)
+        except (ClientFailed, subprocess.TimeoutExpired):
+            pass
+        self.kill()
+
+    def kill(self) -> None:
+        """End the whole process group, reap the client, close its pipes. Safe to call again."""
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._stderr):
+            try:
+                stream.close()  # type: ignore[union-attr]
+            except BrokenPipeError:
+                pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.goodbye() if kind is None else self.kill()
+
+    def _read_line(self, deadline: float) -> bytes:
+        while (end := self._buffer.find(b"\n")) < 0:
+            if len(self._buffer) > protocol.MAX_LINE_BYTES:
+                raise ProtocolError(f"{self.name}: sent a line of more than {protocol.MAX_LINE_BYTES} bytes")
+            self._fill(deadline)
+        line = bytes(self._buffer[: end + 1])
+        del self._buffer[: end + 1]
+        return line
+
+    def _fill(self, deadline: float) -> None:
+        poll = select.poll()
+        poll.register(self._stdout, select.POLLIN)
+        _look.get()()
+        while not poll.poll(min(_LOOK_S, max(0.0, deadline - time.monotonic())) * 1000):
+            if time.monotonic() >= deadline:
+                raise ClientFailed(f"{self.name}: no answer within its deadline")
+            _look.get()()
+        chunk = os.read(self._stdout, 1 << 20)
+        if not chunk:
+            raise self._gone()
+        self._buffer += chunk
+
+    def _gone(self) -> ClientFailed:
+        """The error for a client that ended unasked, with the last it wrote to stderr."""
+        try:
+            code = self._process.wait(_GOODBYE_S)
+        except subprocess.TimeoutExpired:
+            return ClientFailed(f"{self.name}: closed its pipe but goes on running")
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return ClientFailed(f"{self.name}: ended unasked ({how}){self._last_words()}")
+
+    def _last_words(self) -> str:
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, size - _STDERR_TAIL_BYTES))
+        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
+        return f": {protocol.scrub(lines[-1], {'password': self._secret})}" if lines else ""
+
+
+def login(route: Route) -> dict[str, Any]:
+    """The fields of a Spec that say where to connect, and as whom."""
+    names = ("host", "port", "dbname", "user", "password", "sslmode", "sslrootcert", "options")
+    return {name: getattr(route, name) for name in names}
+
+
+def surroundings_of_site() -> Surroundings:
+    """Those of this process, where the site is at home: its environment without libpq's variables, its import path,
+    its directory.
+    """
+    environment = {name: value for name, value in os.environ.items() if not protocol.is_libpqs(name)}
+    path = [entry or os.getcwd() for entry in sys.path]
+    return Surroundings(
+        {
+            **environment,
+            "PYTHONPATH": os.pathsep.join(dict.fromkeys([*path, _PACKAGE_ROOT])),
+            "PYTHONSAFEPATH": "1",
+            "PYTHONUNBUFFERED": "1",
+        },
+        os.getcwd(),
+    )
+
+
+def _die_with_parent() -> list[str]:
+    """The kernel kills the client when the thread that spawned it ends; its stdin closing is the second net."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+
+
+def _leave_no_core(pid: int) -> None:
+    """A client's memory holds the password: it leaves no core file, whatever its language."""
+    try:
+        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+    except ProcessLookupError:  # it has ended; whoever waits for its answer finds out
+        pass
+
+
+def _clean_environment() -> dict[str, str]:
+    """Nothing of the site's: no PG*, no HOME with its .pgpass, no proxies. pgperf itself stays importable."""
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": _PACKAGE_ROOT,
+        "PYTHONSAFEPATH": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _code(sqlstate: str) -> str:
+    return f" [{sqlstate}]" if sqlstate else ""

@@ -1,0 +1,101 @@
+"""Which processes of this machine are the server's, and which of them work for whom."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import psutil
+
+from pgperf.runner.cpu import schedstat
+from pgperf.runner.processes import unix_sockets
+
+#: Every connection of the server; those of other roles without port and start, unless we may see them. Walsenders serve
+#: one.
+QUERY = """
+SELECT pid, application_name, client_port, extract(epoch FROM backend_start)
+FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL
+UNION ALL SELECT pid, NULL, NULL, NULL FROM pg_stat_replication
+"""
+#: A pid of another machine may be somebody else's here: a process is taken for a backend if it is as old as that.
+_START_TOLERANCE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Session:
+    """A connection, as the server tells of it. `port`: the other end's, -1 over a Unix socket."""
+
+    pid: int
+    application: str
+    port: int
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """The connections of a server whose processes are here.
+
+    `others`: the pids that all the rest are said to have; `hidden`: the names of those that we may not see.
+    """
+
+    here: Sequence[Session] = ()
+    others: frozenset[int] = field(default_factory=frozenset)
+    hidden: frozenset[str] = field(default_factory=frozenset)
+
+    @classmethod
+    def of(cls, rows: Iterable[Sequence[str | None]]) -> "Sessions":
+        """From the rows of QUERY."""
+        here, others, hidden = [], set(), set()
+        for pid, application, port, born in rows:
+            if born is None and application:
+                hidden.add(application)
+            if born is not None and is_backend(int(pid or 0), float(born)):
+                here.append(Session(int(pid or 0), application or "", int(port or 0)))
+            else:
+                others.add(int(pid or 0))
+        return cls(here, frozenset(others), frozenset(hidden))
+
+    @classmethod
+    def reported(cls, rows: Iterable[Sequence[str | None]]) -> "Sessions":
+        """The same of a server that is on another machine: its processes are taken for what it says that they are.
+
+        Who connects over its Unix sockets is on that machine, so nobody looks for the other end on this one.
+        """
+        return cls(
+            [Session(int(pid or 0), name or "", max(0, int(port or 0))) for pid, name, port, _born in rows]
+        )
+
+    def named(self, applications: Iterable[str]) -> list[int]:
+        """Those of connections with these names, in the order of the names."""
+        return [session.pid for name in applications for session in self.here if session.application == name]
+
+    def from_process(self, pid: int) -> list[int]:
+        """Those whose other end a process of this machine has, over TCP or a Unix socket; none if that is not seen."""
+        ports = set(own_ports(pid))
+        local = [session.pid for session in self.here if session.port < 0]
+        return [session.pid for session in self.here if session.port in ports] + unix_sockets.connected(
+            pid, local
+        )
+
+    def auxiliaries(self) -> list[int]:
+        """The server's processes that serve no connection; none if no connection's process is here."""
+        if not self.here:
+            return []
+        serving = self.others | {session.pid for session in self.here}
+        return [pid for pid in schedstat.siblings(self.here[0].pid) if pid not in serving]
+
+
+def is_backend(pid: int, born_s: float) -> bool:
+    """Is this pid, as a server reports it with the start of its connection (seconds since 1970), a backend of here?"""
+    if not schedstat.backend_is_here(pid):
+        return False
+    try:
+        return abs(psutil.Process(pid).create_time() - born_s) < _START_TOLERANCE_S
+    except psutil.Error:
+        return False
+
+
+def own_ports(pid: int) -> list[int]:
+    """The TCP ports from which a process is connected to others; none if they cannot be seen."""
+    try:
+        connections = psutil.net_connections(kind="tcp")
+    except psutil.AccessDenied:
+        return []
+    return [c.laddr.port for c in connections if c.pid == pid and c.status == psutil.CONN_ESTABLISHED]

@@ -1,0 +1,30 @@
+"""Which process of this machine makes a route longer: a relay of pgperf's own."""
+
+from collections.abc import Iterable
+
+import psutil
+
+from pgperf.core.records import Route
+from pgperf.delay import relay
+
+#: Where relays listen, and nowhere else.
+_HOSTS = (relay.HOST, "localhost")
+
+
+def find(routes: Iterable[Route]) -> dict[str, int]:
+    """Route -> its relay, of those routes that lead to one that can be seen."""
+    near = {route.name: route.port for route in routes if route.host in _HOSTS}
+    listening = _listening() if near else {}
+    found = {name: listening[port] for name, port in near.items() if port in listening}
+    return {name: pid for name, pid in found.items() if relay.is_relay(pid)}
+
+
+def _listening() -> dict[int, int]:
+    """Port -> a process that listens there; none where the system does not tell."""
+    try:
+        connections = psutil.net_connections(kind="tcp")
+    except psutil.AccessDenied:
+        return {}
+    return {
+        each.laddr.port: each.pid for each in connections if each.status == psutil.CONN_LISTEN and each.pid
+    }

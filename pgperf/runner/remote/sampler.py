@@ -1,0 +1,223 @@
+"""Reads counters of this machine again and again, in a thread of its own and into memory only.
+
+It takes at most a hundredth of one processor: the more there is to read, the less often it is read. Nothing is written
+or sent while it runs.
+"""
+
+import os
+import threading
+import time
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from pgperf.runner.cpu import schedstat, top
+from pgperf.runner.cpu.host import Host
+from pgperf.runner.processes.backends import Sessions
+from pgperf.runner.remote.counters import (
+    AUXILIARIES,
+    HOST,
+    LOAD_PARTS,
+    TOP,
+    UNKNOWN,
+    Readings,
+    run_of,
+    wait_of,
+)
+
+#: Of one processor, at most; and how long to wait between two readings at least, however little one takes.
+_SHARE = 0.01
+_SHORTEST_S = 0.005
+#: So many readings are kept; then every second one goes, and it is read half as often.
+_MOST = 20_000
+_LINE_BYTES = 128
+_TOP_S = 0.03
+
+
+class Meter(Protocol):
+    """Reads some counters at once, UNKNOWN for what cannot be read. Never raises."""
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+    def read(self) -> Sequence[int]: ...
+
+    def close(self) -> None: ...
+
+
+class ProcessMeter:
+    """One process: its time on a processor, and its time waiting for one.
+
+    The kernel's files are held open: that makes a reading ten times cheaper, and keeps it from being another process's.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self.names = (run_of(pid), wait_of(pid))
+        self._files = _schedstats(pid)
+
+    def read(self) -> Sequence[int]:
+        try:
+            found = [os.pread(file, _LINE_BYTES, 0).split() for file in self._files]
+            return sum(int(run) for run, _, _ in found), sum(int(wait) for _, wait, _ in found)
+        except (OSError, ValueError):
+            return UNKNOWN, UNKNOWN
+
+    def close(self) -> None:
+        while self._files:
+            os.close(self._files.pop())
+
+
+class TickMeter:
+    """One process where the kernel keeps no exact books: its time in clock ticks."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self.names = (run_of(pid), wait_of(pid))
+
+    def read(self) -> Sequence[int]:
+        tasks = schedstat.process(self._pid)
+        return (UNKNOWN, UNKNOWN) if tasks is None else (sum(task.run_ns for task in tasks.values()), UNKNOWN)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def process_meter(pid: int) -> Meter:
+    """The better one of the two."""
+    meter = ProcessMeter(pid)
+    if meter.read()[0] > 0:
+        return meter
+    meter.close()
+    return TickMeter(pid)
+
+
+def _schedstats(pid: int) -> list[int]:
+    """The books of all threads that a process has; none if one cannot be seen."""
+    tasks = f"/proc/{pid}/task"
+    files: list[int] = []
+    try:
+        files.extend(os.open(f"{tasks}/{tid}/schedstat", os.O_RDONLY) for tid in os.listdir(tasks))
+    except OSError:
+        while files:
+            os.close(files.pop())
+    return files
+
+
+class CrowdMeter:
+    """Processes that count together, each up to its end: of one that is gone, what it had when it was last seen."""
+
+    def __init__(self, name: str, pids: Iterable[int]) -> None:
+        self.names = (name,)
+        self._last = {process_meter(pid): 0 for pid in pids}
+
+    def read(self) -> Sequence[int]:
+        for meter, last in self._last.items():
+            self._last[meter] = max(last, meter.read()[0])
+        return (sum(self._last.values()),)
+
+    def close(self) -> None:
+        for meter in self._last:
+            meter.close()
+
+
+class HostMeter:
+    """The machine: busy, idle, waiting for devices, stolen; ns, summed over its processors."""
+
+    names = tuple(f"{HOST}.{name}" for name in ("busy", "idle", "iowait", "steal"))
+
+    def __init__(self) -> None:
+        self._host = Host.here()
+
+    def read(self) -> Sequence[int]:
+        now = self._host.read()
+        values = (now.busy_ns, now.idle_ns, now.iowait_ns, now.steal_ns)
+        return tuple(UNKNOWN if value is None else value for value in values)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class TopMeter:
+    """The machine's line in top, in clock ticks, and its loads. Ticks are long: it is read anew after some of them."""
+
+    names = tuple(f"{TOP}.{name}" for name in (*top.HOST, *top.LOADS))
+
+    def __init__(self) -> None:
+        self._values: Sequence[int] = ()
+        self._until_s = 0.0
+
+    def read(self) -> Sequence[int]:
+        if time.monotonic() >= self._until_s:
+            self._until_s = time.monotonic() + _TOP_S
+            ticks = top.host_ticks() or (UNKNOWN,) * len(top.HOST)
+            loads = top.loads()
+            parts = [round(load * LOAD_PARTS) for load in loads] if loads else [UNKNOWN] * len(top.LOADS)
+            self._values = (*ticks, *parts)
+        return self._values
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def meters(sessions: Sessions, backends: Iterable[int], poolers: Iterable[int] = ()) -> list[Meter]:
+    """The machine, each of the backends that is here, the server's processes that serve nobody, the poolers."""
+    here = {session.pid for session in sessions.here}.intersection(backends)
+    found: list[Meter] = [HostMeter(), TopMeter(), *map(process_meter, (*sorted(here), *poolers))]
+    if sessions.here:
+        found.append(CrowdMeter(AUXILIARIES, sessions.auxiliaries()))
+    return found
+
+
+class Sampler:
+    """From `start` to `stop` it reads the meters as often as its share of a processor allows."""
+
+    def __init__(self, meters: Sequence[Meter]) -> None:
+        self._meters = meters
+        self._times = array("q")
+        self._columns = {name: array("q") for meter in meters for name in meter.names}
+        self._shortest_s = _SHORTEST_S
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pgperf-sampler", daemon=True)
+        self.cost_s = 0.0
+
+    def start(self) -> None:
+        """Returns when the first reading has been taken."""
+        self._take()
+        self._thread.start()
+
+    def stop(self) -> Readings:
+        """All readings, the last one taken now."""
+        self._over.set()
+        self._thread.join()
+        self._take()
+        for meter in self._meters:
+            meter.close()
+        return Readings.of(self._times, self._columns)
+
+    def _run(self) -> None:
+        while not self._over.wait(self._pause_s()):
+            before = time.thread_time()
+            self._take()
+            self.cost_s += time.thread_time() - before
+
+    def _pause_s(self) -> float:
+        each_s = self.cost_s / max(1, len(self._times) - 1)
+        return max(each_s / _SHARE, self._shortest_s)
+
+    def _take(self) -> None:
+        """Times increase even where the clock is coarse: Readings insist on it."""
+        now = time.monotonic_ns()
+        if self._times and now <= self._times[-1]:
+            now = self._times[-1] + 1
+        values = [value for meter in self._meters for value in meter.read()]
+        self._times.append(now)
+        for column, value in zip(self._columns.values(), values, strict=True):
+            column.append(value)
+        if len(self._times) >= _MOST:
+            self._thin()
+
+    def _thin(self) -> None:
+        self._times = self._times[::2]
+        self._columns = {name: column[::2] for name, column in self._columns.items()}
+        self._shortest_s *= 2

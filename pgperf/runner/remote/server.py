@@ -1,0 +1,323 @@
+"""A server on another host, as a run sees it: what its agent is asked to watch, and what slices took of it.
+
+The agent itself is for the caller to bring (`Agent`). Without one, or when it fails, what it would have seen is unknown
+and the run goes on.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
+
+from pgperf.core.records import SliceRecord
+from pgperf.runner.cpu import top
+from pgperf.runner.remote.counters import (
+    AUXILIARIES,
+    HOST,
+    LOAD_PARTS,
+    TOP,
+    Readings,
+    Stretch,
+    run_of,
+    spent,
+    wait_of,
+)
+
+Address = tuple[str, int]
+Row = Sequence[str | None]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to read until further notice.
+
+    `sessions`: all connections of the server, rows of `processes.backends` without names. `backends`: the processes of
+    ours among them. `poolers`: addresses of the poolers on our routes; the agent looks whether they are its own.
+    """
+
+    sessions: Sequence[Row]
+    backends: Sequence[int]
+    poolers: Sequence[Address] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "sessions": [list(row) for row in self.sessions],
+            "backends": list(self.backends),
+            "poolers": [[host, port] for host, port in self.poolers],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Raises ValueError for anything but what `to_json` gives."""
+        try:
+            return cls(
+                [_row(row) for row in data["sessions"]],
+                [int(pid) for pid in data["backends"]],
+                [(str(host), int(port)) for host, port in data["poolers"]],
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError("an order has sessions, backends and poolers") from error
+
+
+def _row(row: Sequence[str | None]) -> Row:
+    pid, _name, port, born_s = row
+    for number in (pid, port or 0, born_s or 0):
+        float(number)  # type: ignore[arg-type]
+    return row
+
+
+@dataclass(frozen=True)
+class Pooler:
+    """A pooler on the server's host: its process, and those backends whose connections are its own."""
+
+    pid: int
+    backends: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Process:
+    """What a process is called, and the memory that it had in the end."""
+
+    name: str
+    rss_bytes: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What an agent saw since it was ordered to watch. Its times are this machine's, to within `error_ns`."""
+
+    readings: Readings
+    error_ns: int
+    poolers: Mapping[Address, Pooler] = field(default_factory=dict)  # those that are there
+    cpus: int = 0
+    processes: Mapping[int, Process] = field(default_factory=dict)
+
+
+class Agent(Protocol):
+    """Raises nothing: when it fails, it says so in `facts` and has seen nothing."""
+
+    def ask(self) -> None:
+        """The server is not on this machine: have the agent come. Returns at once."""
+
+    def watch(self, order: Order) -> None:
+        """Returns when it reads, or when it is clear that it will not."""
+
+    def hand_over(self) -> Seen | None:
+        """What it has seen since; None when there is nothing to be had. It reads no more until it is told to."""
+
+    def facts(self) -> dict[str, Any]:
+        """What the run's environment says about the server's host."""
+
+
+@dataclass(frozen=True)
+class Staff:
+    """Who works for a variant on the server's host: backends, and where its pooler listens if it has one.
+
+    `lent`: they are whichever the pooler takes, so they are known only where the pooler is seen.
+    """
+
+    backends: Sequence[int] = ()
+    pooler: Address | None = None
+    lent: bool = False
+
+    def seen_backends(self, seen: Seen) -> list[int]:
+        """None where they are not known."""
+        if not self.lent:
+            return list(self.backends)
+        pooler = seen.poolers.get(self.pooler) if self.pooler else None
+        return sorted({*self.backends, *pooler.backends}) if pooler else []
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The slices of one variant in one block, and when each of them was over by this machine's clock."""
+
+    staff: Staff
+    records: Sequence[SliceRecord]
+    ends_ns: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Laid:
+    """The same with what the agent saw; `account`: how the server's host spent those slices that it saw whole, ns.
+
+    `roles` has what each role spent whose processes are on that host.
+    """
+
+    records: list[SliceRecord]
+    account: dict[str, Any]
+
+
+def laid(sheets: Sequence[Sheet], seen: Seen) -> list[Laid]:
+    """What each slice took of the server and, if it is there, its pooler. The sheets are those of one whole block."""
+    pieces = [
+        _Piece(at, sheet.staff, record, end_ns)
+        for at, sheet in enumerate(sheets)
+        for record, end_ns in zip(sheet.records, sheet.ends_ns, strict=True)
+    ]
+    pieces.sort(key=lambda piece: piece.record.started_ns)
+    columns, host = dict(_columns(pieces, seen)), dict(_host_columns(pieces, seen))
+    found = [Laid([], {}) for _ in sheets]
+    for at, piece in enumerate(pieces):
+        found[piece.sheet].records.append(replace(piece.record, **_told(piece, columns, at, seen)))
+    for number, one in enumerate(found):
+        own = [at for at, piece in enumerate(pieces) if piece.sheet == number]
+        spent = [{name: host[name][at] for name in _ACCOUNT} for at in own]
+        one.account.update(_account([pieces[at] for at in own], one.records, spent, seen))
+    return found
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A slice, and which sheet it is from."""
+
+    sheet: int
+    staff: Staff
+    record: SliceRecord
+    end_ns: int
+
+    def over(self, names: Iterable[str]) -> Stretch:
+        return Stretch(self.record.started_ns, self.end_ns, frozenset(names))
+
+
+Columns = Mapping[str, Sequence[int | None]]
+HostRows = Sequence[Mapping[str, int | None]]
+_ACCOUNT = ("busy", "iowait", "steal")
+
+
+def _told(piece: _Piece, columns: Columns, at: int, seen: Seen) -> dict[str, Any]:
+    there = piece.staff.pooler in seen.poolers
+    return {name: values[at] for name, values in columns.items() if there or not name.startswith("pooler")}
+
+
+def _account(
+    own: Sequence[_Piece], records: Sequence[SliceRecord], host: HostRows, seen: Seen
+) -> dict[str, Any]:
+    pooled = any(piece.staff.pooler in seen.poolers for piece in own)
+    roles = {
+        "server": "server_ns",
+        "auxiliaries": "auxiliary_ns",
+        **({"pooler": "pooler_ns"} if pooled else {}),
+    }
+    rows = [
+        {**spent, **{role: getattr(record, name) for role, name in roles.items()}}
+        for record, spent in zip(records, host, strict=True)
+    ]
+    whole = [at for at, row in enumerate(rows) if None not in row.values()]
+    return {
+        "cpus": seen.cpus,
+        "roles": {role: sum(rows[at][role] or 0 for at in whole) for role in roles},
+        "elapsed_ns": sum(own[at].end_ns - own[at].record.started_ns for at in whole),
+        **{f"{name}_ns": sum(rows[at][name] or 0 for at in whole) for name in _ACCOUNT},
+    }
+
+
+def _host_columns(inside: Sequence[_Piece], seen: Seen) -> Iterator[tuple[str, list[int | None]]]:
+    """How the machine spent each piece. Where it keeps no account of busy time, that is what is left of all."""
+    found = {name: _passed(inside, seen, f"{HOST}.{name}") for name in ("busy", "idle", "iowait", "steal")}
+    if set(found["busy"]) == {None}:
+        away = zip(found["idle"], found["iowait"], found["steal"], strict=True)
+        found["busy"] = [_left(piece, seen, each) for piece, each in zip(inside, away, strict=True)]
+    yield from ((name, found[name]) for name in _ACCOUNT)
+
+
+def _left(piece: _Piece, seen: Seen, away: Iterable[int | None]) -> int | None:
+    gone = _total(away)
+    return None if gone is None else seen.cpus * (piece.end_ns - piece.record.started_ns) - gone
+
+
+def _columns(inside: Sequence[_Piece], seen: Seen) -> Iterator[tuple[str, list[int | None]]]:
+    """Fields of a record, with the values of each piece."""
+    backends = [piece.staff.seen_backends(seen) for piece in inside]
+    there = [seen.poolers.get(piece.staff.pooler or ("", 0)) for piece in inside]
+    poolers = [[pooler.pid] if pooler else [] for pooler in there]
+    yield "server_ns", _grown(inside, seen, [map(run_of, pids) for pids in backends])
+    yield "server_wait_ns", _grown(inside, seen, [map(wait_of, pids) for pids in backends])
+    yield "server_most_ns", _most(inside, backends, seen)
+    yield "auxiliary_ns", _passed(inside, seen, AUXILIARIES)
+    yield "pooler_ns", _grown(inside, seen, [map(run_of, pids) for pids in poolers])
+    yield "pooler_wait_ns", _grown(inside, seen, [map(wait_of, pids) for pids in poolers])
+
+
+def _most(inside: Sequence[_Piece], backends: Sequence[Sequence[int]], seen: Seen) -> list[int | None]:
+    """What the busiest backend of each piece took; unknown when one of them is."""
+    by_backend: dict[int, list[int]] = {}
+    for at, pids in enumerate(backends):
+        for pid in pids:
+            by_backend.setdefault(pid, []).append(at)
+    each: list[list[int | None]] = [[] for _ in inside]
+    for pid, places in by_backend.items():
+        own = [inside[at] for at in places]
+        for at, ns in zip(places, _grown(own, seen, [[run_of(pid)]] * len(own)), strict=True):
+            each[at].append(ns)
+    return [_max(row) for row in each]
+
+
+def _grown(inside: Sequence[_Piece], seen: Seen, names: Sequence[Iterable[str]]) -> list[int | None]:
+    stretches = [piece.over(own) for piece, own in zip(inside, names, strict=True)]
+    return spent(seen.readings, stretches, seen.error_ns)
+
+
+def _passed(inside: Sequence[_Piece], seen: Seen, name: str) -> list[int | None]:
+    """The same of a column that nobody's standing by keeps from growing."""
+    return spent(seen.readings, [piece.over([name]) for piece in inside], seen.error_ns, steady=True)
+
+
+def _total(values: Iterable[int | None]) -> int | None:
+    known = list(values)
+    return None if None in known or not known else sum(value or 0 for value in known)
+
+
+def _max(values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return max(known) if known and len(known) == len(values) else None
+
+
+@dataclass(frozen=True)
+class Look:
+    """A diagnostic slice: who worked for it over there, between which moments of this machine's clock, and how long."""
+
+    staff: Staff
+    begin_ns: int
+    end_ns: int
+    seconds: float
+
+
+def looked(looks: Sequence[Look], seen: Seen) -> list[dict[str, Any]]:
+    """What `top` would have shown over there in each: `host`, its line, and `processes`. The looks are in order."""
+    lines = [_line(looks, at, seen) for at in range(len(looks))]
+    return [{"host": line, "processes": _rows(look, seen)} for look, line in zip(looks, lines, strict=True)]
+
+
+def _line(looks: Sequence[Look], at: int, seen: Seen) -> dict[str, float | None]:
+    ticks = {name: _during(looks, f"{TOP}.{name}", seen)[at] for name in top.HOST}
+    whole = _total(ticks.values())
+    shares = {name: 100 * (each or 0) / whole if whole else None for name, each in ticks.items()}
+    loads = {name: seen.readings.at(f"{TOP}.{name}", looks[at].end_ns) for name in top.LOADS}
+    return shares | {name: None if load is None else load / LOAD_PARTS for name, load in loads.items()}
+
+
+def _during(looks: Sequence[Look], name: str, seen: Seen) -> list[int | None]:
+    stretches = [Stretch(look.begin_ns, look.end_ns, frozenset({name})) for look in looks]
+    return spent(seen.readings, stretches, seen.error_ns, steady=True)
+
+
+def _rows(look: Look, seen: Seen) -> list[dict[str, Any]]:
+    pooler = seen.poolers.get(look.staff.pooler) if look.staff.pooler else None
+    roles = [("pooler", pooler.pid)] if pooler else []
+    roles += [("server", pid) for pid in look.staff.seen_backends(seen)]
+    return [_process(role, pid, look, seen) for role, pid in roles if run_of(pid) in seen.readings.columns]
+
+
+def _process(role: str, pid: int, look: Look, seen: Seen) -> dict[str, Any]:
+    """As runner.top has it; what is not known is null."""
+    (used_ns,) = _during([look], run_of(pid), seen)
+    so_far_ns, told = seen.readings.at(run_of(pid), look.end_ns), seen.processes.get(pid)
+    known = used_ns is not None and look.seconds > 0
+    return {
+        "role": role,
+        "pid": pid,
+        "name": told.name if told else None,
+        "cpu_percent": 100 * (used_ns or 0) / 1e9 / look.seconds if known else None,
+        "rss_bytes": told.rss_bytes if told else None,
+        "cpu_s": None if so_far_ns is None else so_far_ns / 1e9,
+    }

@@ -1,0 +1,325 @@
+"""Diagnostic slices: a variant works once more, off the record, while its server, its pooler and the machine are asked.
+
+What cannot be asked becomes a note that says why, and is asked no more in this run. Only a variant's own clients can
+fail the run.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from pgperf.core import protocol
+from pgperf.core.exceptions import ClientFailed, LayerUnavailable, ProtocolError
+from pgperf.core.records import Route, most_direct
+from pgperf.runner.client_group import Group, armed
+from pgperf.runner.cpu import top
+from pgperf.runner.server import pg_stat_activity, pg_stat_statements
+from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.server.pg_stat_activity import Sight
+from pgperf.runner.server.pg_stat_statements import Counted, Statements
+from pgperf.runner.server.pgbouncer_console import Console
+
+T = TypeVar("T")
+
+_LENT = (
+    "pg_stat_statements.track is none, and behind a pooler that lends its connections it cannot be switched on for one"
+    " variant alone; set it to top on the server"
+)
+_DENIED = (
+    "pg_stat_statements.track is none, and the login may not change that for its own sessions: GRANT SET ON PARAMETER"
+    ' pg_stat_statements.track, compute_query_id TO "{}"'
+)
+_HIDDEN = '{} may not see {}: GRANT pg_monitor TO "{}"'
+#: Why nobody looks at sessions where there is no direct route.
+IN_THE_WAY = (
+    "every route goes through a pooler, where looking at sessions would take the server connections that are waited"
+    " for: add a direct route"
+)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Of one diagnostic slice: what was seen and counted (analysis.diagnosis makes sense of it), and the processes."""
+
+    diagnosis: dict[str, Any] = field(default_factory=dict)
+    top: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Instruments:
+    """The connections that ask, each opened when it is first needed. Use as a context manager.
+
+    `routes` are the run's; `application` is what the names of all its connections begin with.
+    """
+
+    routes: Mapping[str, Route]
+    application: str
+    notes: dict[str, str] = field(default_factory=dict)  # instrument -> why it is asked no more
+    _open: dict[str, Monitor | Console] = field(default_factory=dict)
+    _statements: Statements | None = None
+
+    def examine(self, group: Group, request: protocol.Slice, calls: int | None) -> Findings:
+        """Run the slice and look on. `calls`: statements of one operation, None where nobody knows.
+
+        Raises ClientFailed when the variant's own clients do.
+        """
+        found = _Examination(self, group, self.routes[group.variant.route]).run(request)
+        return replace(found, diagnosis={**found.diagnosis, "calls_expected": calls})
+
+    @property
+    def direct(self) -> Route:
+        """The most direct route, over which the server is asked."""
+        return most_direct(self.routes.values())
+
+    def ask(self, instrument: str, question: Callable[[], T]) -> T | None:
+        """The answer; None, with a note, where the instrument fails now or has failed before."""
+        if instrument in self.notes:
+            return None
+        try:
+            return question()
+        except (ClientFailed, LayerUnavailable, ProtocolError) as error:
+            self.notes[instrument] = str(error)
+        except (LookupError, ValueError):
+            self.notes[instrument] = f"{instrument}: its answer is none that this version of pgperf knows"
+        self._close(instrument)
+        return None
+
+    def monitor(self, instrument: str) -> Monitor:
+        """A connection for that alone, over that route: what it must not do takes down nothing else."""
+        if instrument not in self._open:
+            self._open[instrument] = Monitor(self.direct, f"{self.application}-{instrument}").__enter__()
+        found = self._open[instrument]
+        assert isinstance(found, Monitor)
+        return found
+
+    def activity(self) -> Monitor:
+        """Raises ClientFailed where looking would disturb what is looked at."""
+        if self.direct.pooler:
+            raise ClientFailed(IN_THE_WAY)
+        return self.monitor("activity")
+
+    def console(self, route: Route) -> Console:
+        name = pooler_of(route)
+        if name not in self._open:
+            self._open[name] = Console(route, f"{self.application}-console").__enter__()
+        found = self._open[name]
+        assert isinstance(found, Console)
+        return found
+
+    def statements(self) -> Statements:
+        """Raises ClientFailed with the reason where there is nothing to be read."""
+        if self._statements is None:
+            found = Statements.find(self.monitor("statements"))
+            if isinstance(found, str):
+                raise ClientFailed(found)
+            self._statements = found
+        return self._statements
+
+    def _close(self, instrument: str) -> None:
+        opened = self._open.pop(instrument, None)
+        if opened is not None:
+            opened.__exit__(ClientFailed, None, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        with ExitStack() as stack:
+            for opened in self._open.values():
+                stack.push(opened.__exit__)
+        self._open.clear()
+
+
+def pooler_of(route: Route) -> str:
+    """The name of the instrument that asks a route's pooler."""
+    return f"pooler of {route.name}"
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What was seen, and when that was over."""
+
+    ended_ns: int
+    ticks: int
+    sights: Counter[Sight]
+    pool: dict[str, str] | None
+
+
+class _Examination:
+    """One variant's diagnostic slice."""
+
+    def __init__(self, instruments: Instruments, group: Group, route: Route) -> None:
+        self._instruments, self._group, self._route = instruments, group, route
+        self._notes: dict[str, str] = {}
+        self._sights: Counter[Sight] = Counter()
+        self._ticks = 0
+        self._pools: list[dict[str, str]] = []
+        self._late = False
+
+    def run(self, request: protocol.Slice) -> Findings:
+        counted = self._count() if self._counting() else None
+        totals = self._totals()
+        self._get_ready()
+        processes = top.Snapshot.take(self._roles())
+        begin = time.monotonic()
+        ops = self._work(armed(self._group, request))
+        seconds = time.monotonic() - begin
+        used = top.between(processes, top.Snapshot.take(self._roles()))
+        found = {
+            "seconds": seconds,
+            "ops": ops,
+            "ticks": self._ticks,
+            "sights": [[*sight, times] for sight, times in sorted(self._sights.items())],
+            "pooler": self._pooler(totals),
+            "statements": self._statements(counted),
+        }
+        return Findings({**found, "notes": self._all_notes(found)}, used)
+
+    def _get_ready(self) -> None:
+        """Connecting takes longer than a short slice lasts."""
+        self._instruments.ask("activity", self._instruments.activity)
+
+    def _work(self, request: protocol.Slice) -> int:
+        """The slice; operations of its lead-in and window together."""
+        group = self._group
+        group.begin(request)
+        began_ns = request.start_ns or time.monotonic_ns()
+        looks = self._look_on(began_ns, began_ns + request.lead_in_ns + request.window_ns)
+        replies, durations = group.collect(request)
+        ended_ns = min(reply.first_ns + int(own.sum()) for reply, own in zip(replies, durations, strict=True))
+        kept = [look for look in looks if look.ended_ns <= ended_ns]
+        for look in kept:
+            self._sights.update(look.sights)
+            self._ticks += look.ticks
+            self._pools += [look.pool] if look.pool else []
+        self._late = not kept
+        return sum(reply.lead_in_ops + reply.ops for reply in replies)
+
+    def _look_on(self, from_ns: int, until_ns: int) -> list[_Look]:
+        """Look at backends and pool until then. On a busy machine the last looks may come too late."""
+        look_ms = min(pg_stat_activity.LOOK_MS, (until_ns - from_ns) // 4_000_000)
+        looks: list[_Look] = []
+        time.sleep(max(0, from_ns - time.monotonic_ns()) / 1e9)
+        while time.monotonic_ns() + look_ms * 1_000_000 < until_ns:
+            sights, pool = self._look(look_ms), self._pool()
+            if sights is None and pool is None:
+                break
+            if sights is None:
+                time.sleep(look_ms / 1000)
+            ticks = pg_stat_activity.ticks(look_ms) if sights is not None else 0
+            looks.append(_Look(time.monotonic_ns(), ticks, sights or Counter(), pool))
+        return looks
+
+    def _look(self, milliseconds: int) -> Counter[Sight] | None:
+        names, ask = self._group.applications, self._instruments
+        return ask.ask("activity", lambda: pg_stat_activity.look(ask.activity(), names, milliseconds))
+
+    def _pool(self) -> dict[str, str] | None:
+        return self._of_pooler(lambda console: console.pool())
+
+    def _totals(self) -> dict[str, int] | None:
+        return self._of_pooler(lambda console: console.totals())
+
+    def _of_pooler(self, question: Callable[[Console], T]) -> T | None:
+        if not self._route.pooler:
+            return None
+        ask, route = self._instruments, self._route
+        return ask.ask(pooler_of(route), lambda: question(ask.console(route)))
+
+    def _counting(self) -> bool:
+        """Are the statements of this variant counted? Switched on for its sessions where the server does not."""
+        found = self._instruments.ask("statements", self._instruments.statements)
+        if found is None or not self._shown(found):
+            return False
+        if found.track != "none":
+            return True
+        if self._route.pooler not in ("", "session"):
+            self._notes["statements"] = _LENT
+            return False
+        if not pg_stat_statements.switch_on(self._group.clients, self._group.ready[0].server_version):
+            self._notes["statements"] = _DENIED.format(self._route.user)
+            return False
+        return True
+
+    def _shown(self, found: Statements) -> bool:
+        ask, user = self._instruments, self._route.user
+        shown = ask.ask("statements", lambda: found.shows(ask.monitor("statements"), user))
+        if shown is False:
+            self._notes["statements"] = self._hidden(f"the statements of {user}")
+        return bool(shown)
+
+    def _hidden(self, what: str) -> str:
+        login = self._instruments.direct.user
+        return _HIDDEN.format(login, what, login)
+
+    def _count(self, since: str = "") -> Counted | None:
+        ask, user = self._instruments, self._route.user
+        return ask.ask(
+            "statements",
+            lambda: ask.statements().count(ask.monitor("statements"), user, ask.application, since),
+        )
+
+    def _statements(self, before: Counted | None) -> dict[str, int] | None:
+        after = self._count(before.moment) if before else None
+        if before is None or after is None:
+            return None
+        return {
+            "calls": after.calls - before.calls,
+            "rows": after.rows - before.rows,
+            "others": after.others,
+        }
+
+    def _pooler(self, before: dict[str, int] | None) -> dict[str, Any] | None:
+        after = self._totals() if before is not None else None
+        if before is None or after is None:
+            return None
+        spent = {name: total - before.get(name, 0) for name, total in after.items()}
+        return {"totals": spent, "pools": _extremes(self._pools), "looks": len(self._pools)}
+
+    def _roles(self) -> dict[str, Sequence[int]]:
+        group = self._group
+        return {
+            "clients": [client.pid for client in group.clients],
+            "pooler": [group.pooler_pid] if group.pooler_pid else [],
+            "server": group.server_pids,
+            "auxiliaries": group.auxiliary_pids,
+        }
+
+    def _all_notes(self, found: Mapping[str, Any]) -> dict[str, str]:
+        """Why each part that is missing is missing."""
+        known = self._instruments.notes
+        notes = {
+            "wait_events": known.get("activity", self._unseen()),
+            "pooler": known.get(pooler_of(self._route), ""),
+            "statements": self._notes.get("statements", known.get("statements", "")),
+        }
+        return {name: why for name, why in notes.items() if why}
+
+    def _unseen(self) -> str:
+        """Why the variant's sessions were not seen; "" if they were."""
+        if any(not state for state, _, _ in self._sights):
+            return self._hidden(f"what sessions of {self._route.user} do")
+        if self._sights:
+            return ""
+        if self._late:
+            return "the machine was too busy: no look at the server's sessions ended within the slice"
+        return (
+            "no session of this variant was seen in pg_stat_activity: its pooler leads to another server, or does not"
+            " pass application_name on"
+        )
+
+
+def _extremes(pools: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """The lowest and the highest of each number that the pool had, and its mode."""
+    numbers = [{name: int(value) for name, value in pool.items() if value.isdecimal()} for pool in pools]
+    names = sorted(set().union(*numbers))
+    extremes: dict[str, Any] = {
+        name: [min(each[name] for each in numbers), max(each[name] for each in numbers)] for name in names
+    }
+    return {**extremes, "mode": pools[-1].get("pool_mode", "")} if pools else {}

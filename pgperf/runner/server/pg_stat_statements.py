@@ -1,0 +1,111 @@
+"""What the server counted of a login's statements: calls and rows, by pg_stat_statements.
+
+Counting costs the server time, so that it may be off (`track` none) while slices are timed; where the login may, it is
+switched on for the sessions of a diagnostic slice alone.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pgperf.core import protocol, sql_parameters
+from pgperf.runner.client_process import ClientProcess
+from pgperf.runner.server.control_connection import Monitor
+
+_TIMEOUT_S = 15.0
+#: The first version that lets a login set a superuser's parameter, if it was granted that.
+_GRANTS_SINCE = 15
+
+
+@dataclass(frozen=True)
+class Counted:
+    """So many statements of a login in this database, ours for asking left out, up to the server's `moment`."""
+
+    calls: int
+    rows: int
+    moment: str
+    others: int  # other sessions of the login that have worked since the moment given
+
+
+@dataclass(frozen=True)
+class Statements:
+    """The extension as a monitor finds it."""
+
+    schema: str  # quoted
+    track: str  # pg_stat_statements.track in a session as it starts
+    top_level: bool  # does it tell statements from those that they call?
+
+    @classmethod
+    def find(cls, monitor: Monitor) -> "Statements | str":
+        """Or why there is nothing to be read. Raises ClientFailed when the server cannot be asked."""
+        track = monitor.query(_TRACK)[0][0]
+        if not track:
+            return "pg_stat_statements is not in the server's shared_preload_libraries"
+        found = monitor.query(_EXTENSION)
+        if not found:
+            return "this database lacks the extension: CREATE EXTENSION pg_stat_statements"
+        schema, readable, top_level = found[0]
+        if not _yes(readable):
+            return f"the login may not read {schema}.pg_stat_statements"
+        return cls(str(schema), track, _yes(top_level))
+
+    def shows(self, monitor: Monitor, user: str) -> bool:
+        """Does it show the texts of that login's statements? Without them our own cannot be left out of the counts."""
+        return _yes(monitor.query(sql_parameters.literal(_SHOWS, (user,)))[0][0])
+
+    def count(self, monitor: Monitor, user: str, application: str, since: str = "") -> Counted:
+        """As of now, for that login. `application`: what the names of our own connections begin with."""
+        text = _COUNT.format(schema=self.schema, where="AND s.toplevel" if self.top_level else "")
+        text = sql_parameters.literal(text, (user, f"{application}%", since or None, user))
+        ((calls, rows, moment, others),) = monitor.query(text)
+        return Counted(int(calls or 0), int(rows or 0), str(moment), int(others or 0))
+
+
+def switch_on(clients: Iterable[ClientProcess], server_version: str) -> bool:
+    """Let the sessions of these clients be counted from now on; False where the login may not set that."""
+    major = server_version.partition(".")[0]
+    if not major.isdecimal() or int(major) < _GRANTS_SINCE:
+        return False
+    return all(_switch_on(client) for client in clients)
+
+
+def _switch_on(client: ClientProcess) -> bool:
+    for text in (_SWITCH_ON, _IS_ON):
+        client.send(protocol.Query(text))
+        rows = client.expect(protocol.Rows, _TIMEOUT_S).rows
+    return rows == [["on"]]
+
+
+def _yes(value: str | None) -> bool:
+    return value in ("t", "true", "True")
+
+
+_TRACK = "SELECT current_setting('pg_stat_statements.track', true)"
+_EXTENSION = """
+SELECT quote_ident(n.nspname), has_table_privilege(c.oid, 'SELECT'),
+       EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = 'toplevel')
+FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'pg_stat_statements'
+WHERE e.extname = 'pg_stat_statements'
+"""
+_SHOWS = "SELECT /* pgperf diagnosis */ current_user = %s OR pg_has_role('pg_read_all_stats', 'USAGE')"
+# A pooler tells the server whose connection it is; that is none of the layers' work.
+_COUNT = """
+SELECT /* pgperf diagnosis */ coalesce(sum(s.calls), 0), coalesce(sum(s.rows), 0), clock_timestamp(),
+       (SELECT count(*) FROM pg_stat_activity
+        WHERE usename = %s AND datname = current_database() AND pid <> pg_backend_pid()
+          AND application_name NOT LIKE %s AND query_start >= %s::timestamptz)
+FROM {schema}.pg_stat_statements s
+WHERE s.userid = (SELECT oid FROM pg_roles WHERE rolname = %s)
+  AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND s.query NOT LIKE '%%/* pgperf diagnosis */%%' AND s.query NOT ILIKE 'set application_name%%' {where}
+"""
+_SWITCH_ON = """
+SELECT /* pgperf diagnosis */ set_config('pg_stat_statements.track', 'top', false),
+                              set_config('compute_query_id', 'on', false)
+WHERE current_setting('pg_stat_statements.track', true) = 'none'
+  AND has_parameter_privilege('pg_stat_statements.track', 'SET') AND has_parameter_privilege('compute_query_id', 'SET')
+"""
+_IS_ON = """
+SELECT /* pgperf diagnosis */ CASE WHEN current_setting('pg_stat_statements.track', true) <> 'none'
+                                    AND current_setting('compute_query_id', true) <> 'off' THEN 'on' ELSE 'off' END
+"""

@@ -1,0 +1,185 @@
+"""The server side of a run: free slots, backends by application name, whether they may be pinned."""
+
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+
+from pgperf.core.exceptions import ClientFailed
+from pgperf.core.records import Plan, Route, most_direct
+from pgperf.runner import preflight
+from pgperf.runner.client_group import Group
+from pgperf.runner.client_process import looking
+from pgperf.runner.cpu import placement, schedstat
+from pgperf.runner.processes import pooler_process
+from pgperf.runner.processes.backends import QUERY, Sessions
+from pgperf.runner.remote.server import Agent, Order, Staff
+from pgperf.runner.server.control_connection import Monitor
+
+
+class Server:
+    """A run's view of its server, through a monitor connection on the most direct route. The fake layer has none."""
+
+    def __init__(
+        self,
+        routes: list[Route],
+        monitor: Monitor | None,
+        run_id: str,
+        may_pin: bool,
+        agent: Agent | None = None,
+    ) -> None:
+        self._monitor = monitor
+        self._may_pin = may_pin
+        self._agent = agent
+        pooled = [route for route in routes if route.pooler]
+        own = {route.name for route in pooled if pooler_process.is_own(route.host)}
+        self._addresses = {route.name: (route.host, route.port) for route in pooled if route.name not in own}
+        self._borrowed = placement.Borrowed()
+        self.application = f"pgperf-{run_id}"
+        #: The pooler of each route that has one, None where it cannot be seen.
+        self._poolers = {
+            route.name: pooler_process.process(route.port) if route.name in own else None for route in pooled
+        }
+        self._lending = {route.name for route in pooled if route.pooler != "session"}
+        self.pooler_pid = next((pid for pid in self._poolers.values() if pid), None)
+
+    @classmethod
+    def open(
+        cls, plan: Plan, routes: dict[str, Route], run_id: str, may_pin: bool, agent: Agent | None = None
+    ) -> "Server":
+        used = [routes[name] for name in plan.definition.routes]
+        if all(variant.layer == "fake" for variant in plan.variants):
+            return cls([], None, run_id, may_pin)
+        return cls(used, Monitor(most_direct(used), f"pgperf-{run_id}-monitor"), run_id, may_pin, agent)
+
+    def __enter__(self) -> "Server":
+        if self._monitor:
+            self._monitor.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._borrowed.give_back()
+        if self._monitor and error[0]:
+            self._end_statements(self._monitor)
+        if self._monitor:
+            self._monitor.__exit__(*error)
+
+    def _end_statements(self, monitor: Monitor) -> None:
+        """A server notices only after a statement that whoever asked is gone: end those of clients that were killed."""
+        try:
+            with looking(lambda: None):
+                monitor.query(_END_STATEMENTS.format(self.application), _CLEAN_UP_S)
+        except ClientFailed:
+            pass  # the server is gone as well, or does not answer
+
+    def call_agent(self) -> None:
+        """Have the agent come if none of the server's processes is here."""
+        if self._agent and self._monitor and not Sessions.of(self.query(QUERY)).here:
+            self._agent.ask()
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Is there a server at all? The fake layer has none."""
+        return self._monitor is not None
+
+    def query(self, sql: str) -> list[list[str | None]]:
+        return self._monitor.query(sql) if self._monitor else []
+
+    def headroom(self) -> preflight.Headroom:
+        memory = int(psutil.virtual_memory().available)
+        return preflight.Headroom(free_slots(self.query) if self._monitor else 1_000_000, memory)
+
+    def pin_refusal(self) -> str:
+        """Why the server's backends may not be pinned; "" if they may."""
+        if not self._monitor:
+            return ""
+        if not self._may_pin:
+            return "PGPERF['PIN_SERVER'] is off"
+        pid = int(self.query("SELECT pg_backend_pid()")[0][0] or 0)
+        if not schedstat.backend_is_here(pid):
+            return "the server is not on this machine"
+        return "" if placement.may_pin(pid) else "the system does not let us bind the server's processes"
+
+    def finder(self, seats: placement.Seats) -> Callable[[list[Group]], None]:
+        """Fills in and pins the server processes of each group, found by application name."""
+
+        def find(groups: list[Group]) -> None:
+            rows = self.query(QUERY)
+            sessions = Sessions.of(rows)
+            auxiliaries = sessions.auxiliaries()
+            for group in groups:
+                route = group.variant.route
+                backends = self._backends(sessions, group, groups)
+                group.server_pids = backends if self._sees_all(sessions, group, groups) else []
+                group.auxiliary_pids = auxiliaries
+                group.pooled, group.pooler_pid = route in self._poolers, self._poolers.get(route)
+                for backend in backends:
+                    self._borrowed.pin(backend, seats.server)
+            for pooler in filter(None, self._poolers.values()):
+                self._borrowed.pin(pooler, seats.clients)
+            if self._agent and not sessions.here:
+                self._have_watched(self._agent, rows, groups)
+
+        return find
+
+    def _have_watched(self, agent: Agent, rows: list[list[str | None]], groups: list[Group]) -> None:
+        """The server is on another host: have its agent read the processes of each group."""
+        reported = Sessions.reported(rows)
+        for group in groups:
+            route = group.variant.route
+            address = self._addresses.get(route)
+            lent = bool(address) and route in self._lending
+            known = lent or self._sees_all(reported, group, groups)
+            group.far = Staff(self._backends(reported, group, groups) if known else [], address, lent)
+        backends = sorted({pid for group in groups for pid in group.far.backends})
+        nameless = [[pid, "", port, born] for pid, _name, port, born in rows]
+        agent.watch(Order(nameless, backends, sorted(set(self._addresses.values()))))
+
+    def _backends(self, sessions: Sessions, group: Group, groups: list[Group]) -> list[int]:
+        """Those that serve a group, as far as they can be found. A pooler that lends a connection for a transaction may
+        use any that it has: all of its route's are meant, and while the other variants stand by, what they do is the
+        group's.
+        """
+        route = group.variant.route
+        pooler = self._poolers[route] if route in self._lending else None
+        connected = sessions.from_process(pooler) if pooler else []
+        return list(dict.fromkeys(sessions.named(self._names(group, groups)) + connected))
+
+    def _sees_all(self, sessions: Sessions, group: Group, groups: list[Group]) -> bool:
+        """Are those all? Of connections that are lent only the pooler knows; and none of them may be hidden."""
+        route = group.variant.route
+        lent_unseen = route in self._lending and self._poolers[route] is None
+        return not lent_unseen and sessions.hidden.isdisjoint(self._names(group, groups))
+
+    def _names(self, group: Group, groups: list[Group]) -> list[str]:
+        """What the connections that may serve a group are called."""
+        route = group.variant.route
+        if route not in self._lending:
+            return group.applications
+        of_route = (other for other in groups if other.variant.route == route)
+        return list(dict.fromkeys(name for other in of_route for name in other.applications))
+
+
+def free_slots(query: Callable[[str], list[list[str | None]]]) -> int:
+    """How many more connections the server takes from the login that asks."""
+    ((free,),) = query(_FREE_SLOTS)
+    return max(0, int(free or 0))
+
+
+# Whose backends are whose kind is told to pg_monitor only; parallel workers count as connections here.
+_FREE_SLOTS = """
+SELECT least(
+    current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+    - coalesce(current_setting('reserved_connections', true)::int, 0) - count(*),
+    CASE WHEN r.rolconnlimit >= 0 THEN r.rolconnlimit - count(*) FILTER (WHERE a.usename = current_user) END,
+    CASE WHEN d.datconnlimit >= 0 THEN d.datconnlimit - count(*) FILTER (WHERE a.datname = current_database()) END)
+FROM pg_stat_activity a, pg_roles r, pg_database d
+WHERE a.datid IS NOT NULL AND a.usesysid IS NOT NULL
+  AND r.rolname = current_user AND d.datname = current_database()
+GROUP BY r.rolconnlimit, d.datconnlimit
+"""
+_END_STATEMENTS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE application_name LIKE '{}-%' AND state <> 'idle' AND pid <> pg_backend_pid()"
+)
+_CLEAN_UP_S = 5.0

@@ -1,0 +1,56 @@
+"""Which layers cannot speak TLS here: a libpq may be built without it. Found out by letting their clients connect."""
+
+import os
+from collections.abc import Mapping
+
+from pgperf.core import layers, protocol, sql_parameters
+from pgperf.core.exceptions import ClientFailed
+from pgperf.core.records import Definition, Route, Variant
+from pgperf.runner import client_group
+from pgperf.runner.capture.statements import Site
+from pgperf.runner.client_process import ClientProcess
+from pgperf.runner.plan import over_route
+
+_TIMEOUT_S = 30.0
+_DEMANDS = ("require", "verify-ca", "verify-full")
+#: What every libpq that lacks it says, before it connects anywhere.
+_LACKING = "SSL support is not compiled in"
+_REASON = (
+    "its libpq is built without TLS, which route {route} demands; use one that has it (Debian: libpq-dev, named in "
+    "PGPERF['PG_CONFIG'] for the C client)"
+)
+
+
+def refusals(
+    definition: Definition, routes: Mapping[str, Route], site: Site, skipped: Mapping[str, str]
+) -> dict[str, str]:
+    """What of the definition needs TLS and has none, as a plan's `skipped` names it. Any other trouble is the run's."""
+    demanding = [route for name, route in routes.items() if route.sslmode in _DEMANDS]
+    if not demanding:
+        return {}
+    lacking = [layer for layer in definition.layers if _lacks(definition, layer, demanding[0], site, skipped)]
+    return {
+        over_route(layer, route.name): _REASON.format(route=route.name)
+        for layer in lacking
+        for route in demanding
+    }
+
+
+def _lacks(definition: Definition, layer: str, route: Route, site: Site, skipped: Mapping[str, str]) -> bool:
+    modes = [mode for mode in definition.modes if not {layer, f"{layer}/{mode}"} & set(skipped)]
+    if layer == "fake" or not modes:
+        return False
+    work = definition.workload
+    variant = Variant(work.name, layer, modes[0], route.name, 1, "persistent", definition.placement)
+    argv = layers.command(layer, site.build_dir, site.interpreters)
+    name, around = f"{layer} over {route.name}", client_group.surroundings(work, layer)
+    try:
+        with ClientProcess(name, argv, route.password, around) as client:
+            spec = client_group.spec(definition, variant, route, "pgperf-tls", False, client.spawned_ns)
+            client.send(
+                spec._replace(statements=sql_parameters.statements("SELECT 1", ()), runner_pid=os.getpid())
+            )
+            client.expect(protocol.Ready, _TIMEOUT_S)
+    except ClientFailed as error:
+        return _LACKING in str(error)
+    return False

@@ -1,0 +1,85 @@
+"""Hands messages to Celery's broker, quickly or not at all. A message is a hint; the row that it names is the truth."""
+
+import logging
+from typing import Any
+
+from celery import Celery, current_app
+from kombu.exceptions import KombuError
+
+from pgperf.conf import get_settings
+from pgperf.core.exceptions import BrokerUnreachable
+
+logger = logging.getLogger(__name__)
+
+TASK = "pgperf.tasks.run_benchmark"
+#: For the agent on a database's host: watch it for the run that this row of Sampling belongs to.
+WATCH = "pgperf.tasks.watch_host"
+#: Version of the messages' arguments: (id of a row, version).
+SCHEMA = 1
+
+#: Celery's pools of green threads, which stop while a driver waits, all at once.
+UNFIT_POOLS = ("gevent", "eventlet")
+
+_CONNECT_TIMEOUT_S = 3.0
+_ANSWER_TIMEOUT_S = 4.0
+#: Beyond the run's own limit, so that the run can still say what was too long.
+_SOFT_GRACE_S = 60
+_HARD_GRACE_S = 90
+
+
+def agent_queue(name: str) -> str:
+    """The queue of the agent of that name; with "" what the queues of all agents begin with."""
+    return f"{get_settings().QUEUE}-agent-{name}"
+
+
+def send(run_id: int, queue: str) -> None:
+    """Put the run's message on a queue. Raises BrokerUnreachable within seconds when the broker does not take it."""
+    _put(TASK, run_id, queue)
+
+
+def send_watch(row_id: int, queue: str) -> None:
+    """Ask an agent to watch. Raises BrokerUnreachable within seconds when the broker does not take it."""
+    _put(WATCH, row_id, queue)
+
+
+def _put(task: str, row_id: int, queue: str) -> None:
+    app = current_app._get_current_object()
+    limit = get_settings().MAX_RUN_SECONDS
+    try:
+        with _connection(app) as connection:
+            app.send_task(
+                task,
+                args=(row_id, SCHEMA),
+                queue=queue,
+                connection=connection,
+                ignore_result=True,
+                retry=False,
+                soft_time_limit=limit + _SOFT_GRACE_S,
+                time_limit=limit + _HARD_GRACE_S,
+            )
+    except _errors(app) as error:
+        logger.warning("the broker did not take %s (%s): %s", task, row_id, type(error).__name__)
+        raise BrokerUnreachable(f"Celery's broker does not answer ({type(error).__name__})") from None
+
+
+def ping() -> None:
+    """Raises BrokerUnreachable within seconds when the broker does not answer."""
+    app = current_app._get_current_object()
+    try:
+        with _connection(app) as connection:
+            connection.default_channel  # noqa: B018 (opens it)
+    except _errors(app) as error:
+        raise BrokerUnreachable(f"Celery's broker does not answer ({type(error).__name__})") from None
+
+
+def _connection(app: Celery) -> Any:
+    """A connection with deadlines: without a socket timeout a silent broker would hold a page for ever."""
+    options: dict[str, Any] = {"max_retries": 0}
+    if str(app.conf.broker_url or "").startswith(("redis", "rediss", "sentinel", "valkey")):
+        options |= {"socket_timeout": _ANSWER_TIMEOUT_S, "socket_connect_timeout": _CONNECT_TIMEOUT_S}
+    return app.connection_for_write(connect_timeout=_CONNECT_TIMEOUT_S, transport_options=options)
+
+
+def _errors(app: Celery) -> tuple[type[BaseException], ...]:
+    with app.connection_for_write() as connection:  # lazy: nothing is opened
+        return (OSError, KombuError, *connection.connection_errors, *connection.channel_errors)

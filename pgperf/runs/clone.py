@@ -1,0 +1,109 @@
+"""New benchmarks out of what is there: a copy of one, or what a run was asked to do."""
+
+import re
+from collections.abc import Iterable
+from copy import deepcopy
+from itertools import count
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import models, router, transaction
+
+from pgperf.core.exceptions import InvalidDefinition
+from pgperf.db.fields import group_ids, set_groups
+from pgperf.models import Benchmark, Run, Workload
+
+_COPIED = re.compile(r"-copy(-\d+)?$")
+#: Where a frozen definition calls a benchmark's field something else.
+_FROZEN_NAMES = {"slice_ms": "window_ms"}
+
+
+def clone(benchmark: Benchmark) -> Benchmark:
+    """The same under a name of its own; every other field is copied, whatever fields there are."""
+    copy = Benchmark(**{field.attname: deepcopy(value) for field, value in _values(benchmark)})
+    copy.name = free_name(Benchmark, benchmark.name)
+    using = router.db_for_write(Benchmark)
+    with transaction.atomic(using=using):
+        copy.save(using=using, force_insert=True)
+        for relation in Benchmark._meta.many_to_many:
+            relation.save_form_data(copy, relation.value_from_object(benchmark))
+    return copy
+
+
+def from_run(run: Run) -> Benchmark:
+    """What the run was asked to do, as a benchmark of its own. Workloads are made where there are no such ones (left).
+
+    Raises InvalidDefinition where this version of pgperf could not run it.
+    """
+    using = router.db_for_write(Benchmark)
+    benchmark = Benchmark(
+        name=free_name(Benchmark, run.benchmark_name),
+        title=run.benchmark.title if run.benchmark else run.benchmark_name,
+        description=f"As run {run.pk} was asked to do it.",
+        database=run.database,
+        **_frozen(Benchmark, run.definition),
+    )
+    with transaction.atomic(using=using):
+        for role, frozen in _works(run).items():
+            setattr(benchmark, role, _same_workload(frozen) or _made_workload(run, frozen))
+        _check(benchmark)
+        benchmark.save(using=using, force_insert=True)
+        if run.benchmark:
+            set_groups(benchmark, group_ids(run.benchmark))
+    return benchmark
+
+
+def needs_workload(run: Run) -> bool:
+    """Would `from_run` have to make a workload?"""
+    return any(_same_workload(frozen) is None for frozen in _works(run).values())
+
+
+def free_name(model: Any, name: str) -> str:
+    """The name with -copy, -copy-2, .. at its end, whichever is free, within the field's length."""
+    most = model._meta.get_field("name").max_length
+    taken = set(model._default_manager.using(router.db_for_write(model)).values_list("name", flat=True))
+    base = _COPIED.sub("", name)
+    ends = (f"-copy-{number}" if number > 1 else "-copy" for number in count(1))
+    return next(found for end in ends if (found := base[: most - len(end)].rstrip("-_") + end) not in taken)
+
+
+def _values(row: models.Model) -> Iterable[tuple[Any, Any]]:
+    fields = (field for field in row._meta.concrete_fields if not field.primary_key)
+    return ((field, getattr(row, field.attname)) for field in fields)
+
+
+def _frozen(model: type[models.Model], definition: dict[str, Any]) -> dict[str, Any]:
+    """The model's own fields as a frozen definition has them."""
+    plain = (field.name for field in model._meta.concrete_fields if not field.is_relation)
+    found = {name: definition.get(_FROZEN_NAMES.get(name, name)) for name in plain if name != "name"}
+    return {name: deepcopy(value) for name, value in found.items() if value is not None}
+
+
+def _works(run: Run) -> dict[str, dict[str, Any]]:
+    """A benchmark's field -> the fields of its workload as the run froze them."""
+    works = {role: run.definition.get(role) for role in ("workload", "compared_with")}
+    return {role: {**work, **(work.get("query") or {})} for role, work in works.items() if work}
+
+
+def _same_workload(frozen: dict[str, Any]) -> Workload | None:
+    row = Workload.objects.using(router.db_for_write(Workload)).filter(name=frozen.get("name", "")).first()
+    same = row and all(getattr(row, name) == value for name, value in _frozen(Workload, frozen).items())
+    return row if same else None
+
+
+def _made_workload(run: Run, frozen: dict[str, Any]) -> Workload:
+    name = str(frozen.get("name") or run.benchmark_name)
+    workload = Workload(name=free_name(Workload, name), title=f"{name}, as run {run.pk} had it"[:200])
+    for field, value in _frozen(Workload, frozen).items():
+        setattr(workload, field, value)
+    _check(workload)
+    workload.save(using=router.db_for_write(Workload), force_insert=True)
+    return workload
+
+
+def _check(row: models.Model) -> None:
+    try:
+        row.full_clean()
+    except ValidationError as error:
+        name, messages = next(iter(error.message_dict.items()))
+        raise InvalidDefinition(f"{name}: {' '.join(messages)}") from None

@@ -1,0 +1,94 @@
+"""What may go: the raw blocks of old runs, and old runs. Pinned ones stay, and so do those that have not ended.
+
+Raw blocks are most of what a run takes; its summary, tables and charts stay without them.
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from django.db import router, transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models.functions import Now
+
+from pgperf.conf import get_settings
+from pgperf.core.exceptions import RunConflict
+from pgperf.models import BlockResult, Run
+from pgperf.runs import state
+
+logger = logging.getLogger(__name__)
+
+_BATCH = 100
+#: As good as for ever, and within every database's calendar.
+_MOST_DAYS = 36_500
+
+
+@dataclass
+class Pruned:
+    """Ids of the runs that went, of those whose raw blocks went, and how many blocks (those of whole runs aside)."""
+
+    runs: list[int] = field(default_factory=list)
+    raw: list[int] = field(default_factory=list)
+    blocks: int = 0
+
+
+def prune(*, dry_run: bool = False) -> Pruned:
+    """Apply KEEP_RUNS_DAYS and KEEP_RAW_DAYS. A dry run only says what would go.
+
+    Raises RunConflict while a run is measuring, which deleting would disturb.
+    """
+    state.mark_lost()
+    under_way = _runs().filter(status=Run.Status.RUNNING).first()
+    if under_way and not dry_run:
+        raise RunConflict(
+            f"{under_way} is running, and pruning would disturb it: try again when it has ended"
+        )
+    settings, pruned = get_settings(), Pruned()
+    old = _ended_before(settings.KEEP_RUNS_DAYS)
+    pruned.runs = _ids(old) if dry_run else list(_delete_runs(old))
+    raw = _ended_before(settings.KEEP_RAW_DAYS).filter(Exists(_blocks().filter(run=OuterRef("pk"))))
+    pruned.raw = _ids(raw.exclude(pk__in=pruned.runs))
+    pruned.blocks = _blocks().filter(run__in=pruned.raw).count() if dry_run else _delete_blocks(pruned.raw)
+    if not dry_run and (pruned.runs or pruned.raw):
+        logger.info("pruned runs %s, and the raw blocks of runs %s", pruned.runs, pruned.raw)
+    return pruned
+
+
+def _ended_before(days: int) -> QuerySet[Run]:
+    """Runs that retention may touch; none where things are kept for ever."""
+    if days <= 0:
+        return _runs().none()
+    since = Now() - timedelta(days=min(days, _MOST_DAYS))
+    return _runs().filter(pinned=False, finished_at__lt=since).exclude(status__in=state.ACTIVE)
+
+
+def _delete_runs(old: QuerySet[Run]) -> Iterator[int]:
+    """Batch by batch, so that a table of any size goes; who pins a run in between keeps it."""
+    ids = _ids(old)
+    for at in range(0, len(ids), _BATCH):
+        with transaction.atomic(using=old.db):
+            still = _ids(old.filter(pk__in=ids[at : at + _BATCH]).select_for_update())
+            _blocks().filter(run__in=still).delete()
+            _runs().filter(pk__in=still).delete()
+        yield from still
+
+
+def _delete_blocks(ids: list[int]) -> int:
+    deleted = 0
+    for at in range(0, len(ids), _BATCH):
+        unpinned = _runs().filter(pk__in=ids[at : at + _BATCH], pinned=False)
+        deleted += _blocks().filter(run__in=unpinned).delete()[0]
+    return deleted
+
+
+def _ids(rows: QuerySet[Run]) -> list[int]:
+    return list(rows.order_by("pk").values_list("pk", flat=True))
+
+
+def _runs() -> QuerySet[Run]:
+    return Run.objects.using(router.db_for_write(Run))
+
+
+def _blocks() -> QuerySet[BlockResult]:
+    return BlockResult.objects.using(router.db_for_write(BlockResult))

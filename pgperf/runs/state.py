@@ -1,0 +1,468 @@
+"""The Run state machine: the only place a Run changes state.
+
+    queued -> running -> done | failed | cancelled | lost
+    queued -> failed | cancelled | lost
+
+Every change is one conditional UPDATE, so that of two who try it one wins. A claim bumps the attempt number, and every
+later write names it (the fence). Times are the database's. A Run row is its own outbox: `sent_at` is null while the
+broker has yet to take its message.
+"""
+
+import logging
+import socket
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import IntegrityError, router, transaction
+from django.db.models import Case, CharField, F, Q, QuerySet, Value, When
+from django.dispatch import Signal
+
+from pgperf import signals
+from pgperf.conf import get_settings
+from pgperf.core.exceptions import BrokerUnreachable, FenceLost, InvalidDefinition, RunConflict, RunWaits
+from pgperf.core.records import Definition
+from pgperf.db.now import Now
+from pgperf.models import Benchmark, Database, Run, Worker
+from pgperf.runs import broker
+from pgperf.runs.definitions import AS_SAVED, Overrides, freeze
+
+logger = logging.getLogger(__name__)
+
+Status = Run.Status
+ACTIVE = (Status.QUEUED, Status.RUNNING)
+#: A message that no live, idle worker took for so long is taken for lost.
+RESEND_SECONDS = 20
+#: Workers say that they live every `workers.BEAT_SECONDS`; without a word for so long they are gone.
+WORKER_SECONDS = 45
+_SENDING = "Being sent."
+
+_FREE: dict[str, Any] = {"busy_key": None, "busy_host": None}
+
+
+# Asking for a run
+
+
+def request(
+    benchmark: Benchmark,
+    database: Database,
+    overrides: Overrides = AS_SAVED,
+    *,
+    quick: bool = False,
+    user: AbstractBaseUser | None = None,
+    token: str | None = None,
+    foreground: bool = False,
+    confirmed: str = "",
+    note: Callable[[Run], None] | None = None,
+) -> Run:
+    """Queue a run; the same token asked again gives the first one's row. `foreground`: no message is sent.
+
+    `confirmed` is what was typed as the name of the database, which one in production asks for. `note` is called with
+    the new row, in its transaction: once, however many ask at the same time.
+    Raises InvalidDefinition naming the field that cannot be run as it is.
+    """
+    if token and (known := _runs().filter(request_token=token).first()):
+        return known
+    _check_typed(database, confirmed)
+    definition = freeze(benchmark, database, replace(overrides, quick=overrides.quick or quick))
+    fields = {
+        "benchmark": benchmark,
+        "benchmark_name": benchmark.name,
+        "quick": overrides.quick or quick,
+        **_asked_fields(database, definition, user, confirmed, foreground),
+    }
+    return _create(token or None, fields, note)
+
+
+def request_confirmation(
+    origin: Run,
+    variant: str,
+    intervention: str,
+    definition: Definition,
+    *,
+    user: AbstractBaseUser | None = None,
+    token: str | None = None,
+    foreground: bool = False,
+    confirmed: str = "",
+    note: Callable[[Run], None] | None = None,
+) -> Run:
+    """Queue a run of `definition` that puts a verdict of another run to the test; the rest is as for `request`."""
+    if token and (known := _runs().filter(request_token=token).first()):
+        return known
+    if origin.database is None:
+        raise InvalidDefinition(f"database: {origin.database_name} was deleted")
+    _check_typed(origin.database, confirmed)
+    fields = {
+        "benchmark_id": origin.benchmark_id,
+        "benchmark_name": origin.benchmark_name,
+        "quick": origin.quick,
+        "restricted": origin.restricted,
+        "confirms": origin,
+        "confirms_variant": variant,
+        "intervention": intervention,
+        **_asked_fields(origin.database, definition, user, confirmed, foreground),
+    }
+    return _create(token or None, fields, note)
+
+
+def _check_typed(database: Database, confirmed: str) -> None:
+    if database.production and confirmed != database.name:
+        raise InvalidDefinition(f"database: {database} is in production: type its name to confirm")
+
+
+def _asked_fields(
+    database: Database,
+    definition: Definition,
+    user: AbstractBaseUser | None,
+    confirmed: str,
+    foreground: bool,
+) -> dict[str, Any]:
+    return {
+        "database": database,
+        "database_name": database.name,
+        "confirmed_name": confirmed if database.production else "",
+        "definition": definition.to_json(),
+        "definition_hash": definition.digest(),
+        "requested_by_id": user.pk if user else None,
+        "queue": "" if foreground else get_settings().QUEUE,
+    }
+
+
+def _create(token: str | None, fields: dict[str, Any], note: Callable[[Run], None] | None) -> Run:
+    """The row, and its message once the row is there for all to see."""
+    using = _using()
+    try:
+        with transaction.atomic(using=using):
+            run = Run(request_token=token, requested_at=Now(), heartbeat_at=Now(), **fields)
+            run.save(using=using)
+            run.refresh_from_db(using=using)
+            if note:
+                note(run)
+            if run.queue:
+                transaction.on_commit(partial(_send, run.pk, run.queue), using=using)
+    except IntegrityError:
+        if token and (first := _runs().filter(request_token=token).first()):
+            return first  # a double click: the other one was first
+        raise
+    return run
+
+
+def _send(run_id: int, queue: str) -> bool:
+    """Hand the message to the broker; the row says when, or why not.
+
+    Only if it still says that it is being sent: a worker may have been quicker, and found that the run has to wait.
+    Whoever dies on the way leaves it unsent, and the next reconciliation sends it.
+    """
+    queued = _runs().filter(pk=run_id, status=Status.QUEUED)
+    queued.update(message=_SENDING)
+    try:
+        broker.send(run_id, queue)
+    except BrokerUnreachable as error:
+        why = f"Not sent yet: {error}. It is sent when the broker answers."
+        queued.filter(message=_SENDING).update(sent_at=None, message=why)
+        return False
+    queued.filter(message=_SENDING).update(sent_at=Now(), message="Waiting for a worker.")
+    return True
+
+
+# Running it
+
+
+def claim(run_id: int, worker: str) -> Run:
+    """Take a queued run: exactly one caller gets it, with a new attempt number.
+
+    Raises RunWaits when another run holds the database or this machine (the run stays queued, its message says for
+    whom), RunConflict when the run is not there to be taken.
+    """
+    host = load_host()
+    for _ in range(3):  # the holder may end, or turn out to be dead, while we look
+        try:
+            return _claim(run_id, worker, host)
+        except IntegrityError:
+            mark_lost()
+            if holder := _wait_for_holder(run_id, host):
+                raise RunWaits(f"Waits for {holder}, which is running{_where(holder, host)}.") from None
+    raise RunWaits("Waits for its turn: others were quicker.")
+
+
+def _claim(run_id: int, worker: str, host: str) -> Run:
+    using = _using()
+    queued = _runs().filter(pk=run_id, status=Status.QUEUED, cancel_requested=False)
+    with transaction.atomic(using=using):
+        taken = queued.update(
+            status=Status.RUNNING,
+            attempt=F("attempt") + 1,
+            busy_key=F("database_name"),
+            busy_host=host,
+            worker=worker,
+            started_at=Now(),
+            heartbeat_at=Now(),
+            message="Starting.",
+        )
+        run = _runs().filter(pk=run_id).first()
+        if run is None or not taken:
+            raise RunConflict(f"{_standing(run_id, run)}, not queued")
+        _announce(signals.run_started, run)
+    return run
+
+
+def _wait_for_holder(run_id: int, host: str) -> Run | None:
+    """Mark the run as to be sent again, then look who holds it up; in this order no end slips through between."""
+    queued = _runs().filter(pk=run_id, status=Status.QUEUED)
+    queued.update(sent_at=None)
+    database = _runs().filter(pk=run_id).values("database_name")
+    holder = _runs().filter(Q(busy_key__in=database) | Q(busy_host=host)).exclude(pk=run_id).first()
+    if holder:
+        queued.update(message=f"Waits for {holder}, which is running{_where(holder, host)}.")
+    return holder
+
+
+def _where(holder: Run, host: str) -> str:
+    return " on this machine" if holder.busy_host == host else f" on database {holder.database_name}"
+
+
+def heartbeat(run: Run, progress: float, message: str) -> None:
+    """Say that the run lives. Raises FenceLost when it is no longer this attempt's."""
+    _fenced(run, heartbeat_at=Now(), progress=min(max(progress, 0.0), 1.0), message=message[:300])
+
+
+def hold(run: Run) -> None:
+    """Keep the run's row to this attempt until the transaction ends. Raises FenceLost when it is another's."""
+    _fenced(run, heartbeat_at=Now())
+
+
+def is_cancelling(run: Run) -> bool:
+    """Has somebody asked to stop?"""
+    return _runs().filter(pk=run.pk, cancel_requested=True).exists()
+
+
+def stay_queued(run: Run) -> None:
+    """A foreground command says that it still waits for its run's turn."""
+    _runs().filter(pk=run.pk, status=Status.QUEUED, queue="").update(heartbeat_at=Now())
+
+
+# Ending it
+
+
+def finish(run: Run) -> None:
+    """running -> done. Raises FenceLost when the run is no longer this attempt's."""
+    _end(run, Status.DONE, progress=1.0)
+
+
+def fail(run: Run, reason: str) -> None:
+    """running -> failed, with a reason that is safe to show."""
+    _end(run, Status.FAILED, error=reason)
+
+
+def cancelled(run: Run, reason: str = "Cancelled.") -> None:
+    """running -> cancelled: the flag was honoured."""
+    _end(run, Status.CANCELLED, error=reason)
+
+
+def refuse(run_id: int, reason: str) -> None:
+    """queued -> failed: no worker should try. Raises RunConflict when it is not queued."""
+    _move(_runs().filter(pk=run_id, status=Status.QUEUED), run_id, Status.FAILED, error=reason)
+
+
+def lose(run_id: int, worker: str, reason: str) -> None:
+    """running -> lost: its worker says that the process which performed it is gone. Raises RunConflict otherwise."""
+    own = _runs().filter(pk=run_id, status=Status.RUNNING, worker=worker)
+    _move(own, run_id, Status.LOST, error=f"{reason} The blocks that it finished are kept.")
+
+
+def has_ended_as(run: Run, status: str) -> bool:
+    """Did this attempt end that way?"""
+    return _runs().filter(pk=run.pk, attempt=run.attempt, status=status).exists()
+
+
+def request_cancel(run: Run) -> None:
+    """Cancel a queued run at once; ask a running one to stop. Raises RunConflict when it has ended."""
+    queued = _runs().filter(pk=run.pk, status=Status.QUEUED)
+    try:
+        _move(queued, run.pk, Status.CANCELLED, cancel_requested=True, error="Cancelled before it started.")
+    except RunConflict:
+        mark_lost()
+        asked = _runs().filter(pk=run.pk, status=Status.RUNNING).update(cancel_requested=True)
+        if not asked:  # what it was a moment ago is no reason
+            raise RunConflict(_standing(run.pk, _runs().filter(pk=run.pk).first())) from None
+    run.refresh_from_db(using=_using())
+
+
+def _end(run: Run, status: str, **fields: Any) -> None:
+    try:
+        _move(_own(run), run.pk, status, **fields)
+    except RunConflict as error:
+        raise FenceLost(f"{error}: attempt {run.attempt} must stop writing") from None
+    run.refresh_from_db(using=_using())
+
+
+def _move(candidates: QuerySet[Run], run_id: int, status: str, **fields: Any) -> None:
+    """One conditional UPDATE into a final state; afterwards the signals, and whoever waited gets its turn."""
+    using = _using()
+    with transaction.atomic(using=using):
+        moved = candidates.update(status=status, finished_at=Now(), message="", **_FREE, **fields)
+        run = _runs().filter(pk=run_id).first()
+        if run is None or not moved:
+            raise RunConflict(_standing(run_id, run))
+        _announce(signals.run_finished, run)
+        if status in (Status.FAILED, Status.LOST):
+            _announce(signals.run_failed, run)
+        transaction.on_commit(send_waiting, using=using, robust=True)
+
+
+def _standing(run_id: int, run: Run | None) -> str:
+    return f"run {run_id} is {run.get_status_display() if run else 'gone'}"
+
+
+def _fenced(run: Run, **fields: Any) -> None:
+    if not _own(run).update(**fields):
+        raise FenceLost(f"run {run.pk} is no longer attempt {run.attempt}'s: it must stop writing")
+
+
+def _own(run: Run) -> QuerySet[Run]:
+    return _runs().filter(pk=run.pk, attempt=run.attempt, status=Status.RUNNING)
+
+
+def _announce(signal: Signal, run: Run) -> None:
+    transaction.on_commit(partial(signal.send_robust, sender=Run, run=run), using=_using(), robust=True)
+
+
+# Putting right what nobody ended
+
+
+@dataclass
+class Reconciled:
+    """Ids of the runs that were marked lost, and of those whose message was sent (again)."""
+
+    lost: list[int] = field(default_factory=list)
+    sent: list[int] = field(default_factory=list)
+
+
+def reconcile(*, arriving: bool = False) -> Reconciled:
+    """Mark runs lost whose heartbeat stopped, and send those that nobody took. Safe to call at any time.
+
+    `arriving`: a worker starts, maybe after one that was killed with messages in its hands; all are sent again.
+    """
+    if arriving:
+        _forget_messages()
+    return Reconciled(mark_lost(), send_waiting() + _send_untaken())
+
+
+def mark_lost() -> list[int]:
+    """running (or waiting in a command that is gone) -> lost. Touches the database only; ids of the runs."""
+    lost = []
+    for run_id, worker in _runs().filter(_stale()).values_list("pk", "worker"):
+        who = worker or "the command that asked for it"
+        try:
+            with transaction.atomic(using=_using()):
+                _move(_runs().filter(_stale(), pk=run_id), run_id, Status.LOST, error=_lost_reason(who))
+                _forget_messages()
+        except RunConflict:  # somebody else was quicker, or it spoke up again
+            continue
+        lost.append(run_id)
+    return lost
+
+
+def _forget_messages() -> None:
+    """Messages that a killed worker had fetched come back only after the broker's visibility timeout, an hour."""
+    _runs().filter(status=Status.QUEUED).exclude(queue="").update(sent_at=None)
+
+
+def send_waiting() -> list[int]:
+    """Send queued runs whose message nobody has, oldest first; stops at a broker that does not answer."""
+    return _send_all(_runs().filter(status=Status.QUEUED, sent_at=None))
+
+
+def _send_untaken() -> list[int]:
+    """Send again what a worker should have taken by now: one lives, and nothing is running that it would wait for."""
+    if _runs().filter(status=Status.RUNNING).exists() or not live_workers().exists():
+        return []
+    before = Now() - timedelta(seconds=RESEND_SECONDS)
+    return _send_all(_runs().filter(status=Status.QUEUED, sent_at__lt=before))
+
+
+def _send_all(due: QuerySet[Run]) -> list[int]:
+    sent = []
+    for run_id, queue in due.exclude(queue="").order_by("pk").values_list("pk", "queue"):
+        if not _send(run_id, queue):
+            break
+        sent.append(run_id)
+    return sent
+
+
+def _lost_reason(who: str) -> str:
+    return (
+        f"No sign of life from {who} for {get_settings().STALE_SECONDS:g} s: it was killed, or could not reach "
+        "this database. The blocks that it finished are kept."
+    )
+
+
+# Reading
+
+
+def effective_status(run: Run) -> str:
+    """The run's state as of now: lost when its heartbeat is stale by the database's clock, reconciled or not."""
+    if run.status not in ACTIVE:
+        return run.status
+    now = with_effective_status(_runs().filter(pk=run.pk)).first()
+    return str(now.effective) if now else run.status  # type: ignore[attr-defined]
+
+
+def with_effective_status(runs: QuerySet[Run]) -> QuerySet[Run]:
+    """Annotates `effective` as `effective_status` gives it, for lists."""
+    lost = When(_stale(), then=Value(Status.LOST.value))
+    return runs.annotate(effective=Case(lost, default=F("status"), output_field=CharField()))
+
+
+def live_workers() -> QuerySet[Worker]:
+    """Workers that perform runs, and were heard of lately, or their run was."""
+    busy = _live_runs().values_list("worker", flat=True)
+    return _heard_of(busy).exclude(queue__startswith=broker.agent_queue(""))
+
+
+def live_agents(name: str = "") -> QuerySet[Worker]:
+    """Agents of that name, or all, that were heard of lately, or the run that they watch was."""
+    alive = _heard_of(_live_runs().values_list("samplings__agent", flat=True))
+    queue = broker.agent_queue(name)
+    return alive.filter(queue=queue) if name else alive.filter(queue__startswith=queue)
+
+
+def heard_since() -> Any:
+    """Runs whose heartbeat is older than this are taken for dead; for queries."""
+    return Now() - timedelta(seconds=get_settings().STALE_SECONDS)
+
+
+def load_host() -> str:
+    """Which machine this is, the same in all its containers."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return socket.gethostname()[:80]
+
+
+def _stale() -> Q:
+    running = Q(status=Status.RUNNING) | Q(status=Status.QUEUED, queue="")
+    return running & Q(heartbeat_at__lt=heard_since())
+
+
+def _live_runs() -> QuerySet[Run]:
+    return _runs().filter(status=Status.RUNNING).exclude(_stale())
+
+
+def _heard_of(busy: Iterable[str | None]) -> QuerySet[Worker]:
+    since = Now() - timedelta(seconds=WORKER_SECONDS)
+    silent = [hostname for hostname in busy if hostname]
+    workers = Worker.objects.using(router.db_for_write(Worker))
+    return workers.filter(Q(last_seen__gte=since) | Q(hostname__in=silent))
+
+
+def _using() -> str:
+    return router.db_for_write(Run)
+
+
+def _runs() -> QuerySet[Run]:
+    return Run.objects.using(_using())

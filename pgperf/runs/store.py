@@ -1,0 +1,85 @@
+"""The only writer of results, and the reader that turns stored blocks back into records."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.db import router, transaction
+
+from pgperf.core.records import Timings, VariantBlock
+from pgperf.models import BlockResult, ComparisonResult, Run, VariantResult
+from pgperf.runs import block_codec, state
+
+
+def save_blocks(run: Run, blocks: Iterable[VariantBlock]) -> None:
+    """Keep what one block gave, once however often it is given. Raises FenceLost when another attempt has the run."""
+    rows = [_block_row(run, block) for block in blocks]
+    using = router.db_for_write(Run)
+    with transaction.atomic(using=using):
+        state.hold(run)
+        BlockResult.objects.using(using).bulk_create(rows, ignore_conflicts=True)
+
+
+def save_facts(run: Run, environment: Mapping[str, Any], timings: Timings) -> None:
+    """Keep a run's environment and where its time went."""
+    facts = {"environment": finite(environment), "timings": finite(timings.to_json())}
+    _update(run, **facts)
+
+
+def save_summary(run: Run, summary: Mapping[str, Any], **more: Any) -> None:
+    """Replace a run's summary: its rows, and the rest (with `more`) on the run. Call inside a transaction."""
+    using = router.db_for_write(Run)
+    rest = {key: value for key, value in summary.items() if key not in ("variants", "comparisons")}
+    with transaction.atomic(using=using):
+        _replace(run, VariantResult, summary["variants"])
+        _replace(run, ComparisonResult, summary["comparisons"])
+        _update(run, summary=finite({**rest, **more}), analysis_version=summary["analysis_version"])
+
+
+def save_verdict(row: VariantResult, verdict: Mapping[str, Any]) -> None:
+    """Replace a variant's verdict, of a run that ended, by what a test made of it."""
+    own = VariantResult.objects.using(router.db_for_write(Run)).filter(pk=row.pk)
+    own.update(verdict=finite(verdict))
+
+
+def load_blocks(run: Run) -> list[VariantBlock]:
+    """The finished blocks of a run, as they were measured, in the order of their blocks."""
+    rows = (
+        BlockResult.objects.using(router.db_for_write(Run)).filter(run=run).order_by("block", "cohort", "id")
+    )
+    return [block_codec.unpack_block(bytes(row.packed), bytes(row.histogram)) for row in rows]
+
+
+def finite(value: Any) -> Any:
+    """The value with null for every number that JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return value
+
+
+def _replace(run: Run, model: Any, rows: Iterable[Mapping[str, Any]]) -> None:
+    own = model.objects.using(router.db_for_write(Run))
+    own.filter(run=run).delete()
+    own.bulk_create(model(run=run, position=position, **finite(row)) for position, row in enumerate(rows))
+
+
+def _update(run: Run, **fields: Any) -> None:
+    using = router.db_for_write(Run)
+    Run.objects.using(using).filter(pk=run.pk).update(**fields)
+    run.refresh_from_db(using=using, fields=list(fields))
+
+
+def _block_row(run: Run, block: VariantBlock) -> BlockResult:
+    return BlockResult(
+        run=run,
+        attempt=run.attempt,
+        variant=block.variant.label,
+        cohort=block.cohort,
+        block=block.block,
+        packed=block_codec.pack_block(block, plain=finite),
+        histogram=block.histogram,
+    )

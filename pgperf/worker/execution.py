@@ -1,0 +1,391 @@
+"""One run from claim to end: what the Celery task and the foreground command both do.
+
+Every way out ends in a final state with a reason that holds no secret. A process that is killed leaves the run to
+`runs.reconcile`.
+"""
+
+import logging
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import Any, Protocol
+
+from celery.exceptions import SoftTimeLimitExceeded
+from django.db import Error, connections, router, transaction
+
+from pgperf.access import credentials, fixtures, guardrails, permissions
+from pgperf.agent.owner import Owner
+from pgperf.analysis.summary import summarise
+from pgperf.conf import get_settings
+from pgperf.core import layers
+from pgperf.core.delayed_routes import apart
+from pgperf.core.exceptions import CredentialError, FenceLost, PgperfError, RunCancelled
+from pgperf.core.protocol import scrub
+from pgperf.core.records import CAPTURES, Definition, Plan, Route, VariantBlock, most_direct
+from pgperf.delay.routes import longer
+from pgperf.models import Run
+from pgperf.runner import tls_support
+from pgperf.runner.capture import statements
+from pgperf.runner.client_process import looking
+from pgperf.runner.plan import make_plan
+from pgperf.runner.run import Machine, Outcome, execute
+from pgperf.runs import confirmation, state, store
+from pgperf.runs.db_retry import AWAY, patiently, renew
+
+logger = logging.getLogger(__name__)
+
+_REASON_CHARACTERS = 500
+#: Of the time after which a silent run counts as lost: so long it goes on without the site's database, then it stops.
+_PATIENCE_SHARE = 2 / 3
+#: Within shorter rounds nobody asks the database anything.
+_LONG_ROUND_S = 3.0
+
+
+class Watch(Protocol):
+    """Who looks on in this process, such as a progress bar."""
+
+    def progress(self, share: float, message: str) -> None: ...
+
+
+def perform(run_id: int, worker: str, watch: Watch | None = None) -> Run:
+    """Claim the run, measure, store; the run in its final state.
+
+    Raises RunWaits or RunConflict when it cannot be claimed, FenceLost when it was taken away on the way. What
+    stops the process itself (KeyboardInterrupt, SystemExit) is passed on after the run has ended.
+    """
+    run = patiently(lambda: state.claim(run_id, worker), _patience_s(), f"claiming run {run_id}")
+    job = _Job(run, watch)
+    try:
+        outcome = job.measure()
+        job.done(outcome)
+    except FenceLost:
+        logger.warning("run %s was taken away from attempt %s", run.pk, run.attempt)
+        raise
+    except BaseException as error:
+        job.end(error)
+        if not isinstance(error, Exception):
+            raise
+    return run
+
+
+def skipped_layers(
+    definition: Definition, build_dir: str, interpreters: Mapping[str, str] = layers.NO_INTERPRETERS
+) -> dict[str, str]:
+    """What of the definition this machine cannot run: "layer" or "layer/mode" -> the reason."""
+    skipped: dict[str, str] = {}
+    for layer in definition.layers:
+        reasons = {
+            mode: layers.unavailable(layer, mode, build_dir, interpreters) for mode in definition.modes
+        }
+        lacking = {mode: reason for mode, reason in reasons.items() if reason}
+        if len(lacking) == len(reasons):
+            skipped[layer] = next(iter(lacking.values()))
+        else:
+            skipped |= {f"{layer}/{mode}": reason for mode, reason in lacking.items()}
+    return skipped
+
+
+def summarise_lost_runs() -> list[int]:
+    """Summarise the finished blocks of lost runs, which had nobody left to do it; ids of the runs."""
+    lost = Run.objects.using(router.db_for_write(Run)).filter(status=Run.Status.LOST, analysis_version=0)
+    return [run.pk for run in lost.filter(blocks__isnull=False).distinct() if _summarise_lost(run)]
+
+
+def _summarise_lost(run: Run) -> bool:
+    definition = Definition.from_json(run.definition)
+    settings = get_settings()
+    skipped = skipped_layers(definition, settings.BUILD_DIR, settings.INTERPRETERS)
+    return _summarise_part(run, definition, skipped)
+
+
+@dataclass
+class _Job:
+    """A claimed run on its way."""
+
+    run: Run
+    watch: Watch | None
+    skipped: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
+    access: dict[str, Any] = field(
+        default_factory=dict
+    )  # what logins may do, what was captured: facts to keep
+
+    def measure(self) -> Outcome:
+        settings, run = get_settings(), self.run
+        _check_permission(run)
+        definition = Definition.from_json(run.definition)
+        self.skipped = skipped_layers(definition, settings.BUILD_DIR, settings.INTERPRETERS)
+        plan = make_plan(definition, self.skipped)
+        near = self._routes(plan)
+        observer = _Recorder(run, self.watch, settings.HEARTBEAT_SECONDS, _patience_s())
+        machine = Machine(
+            build_dir=settings.BUILD_DIR,
+            run_id=str(run.pk),
+            pin_server=settings.PIN_SERVER,
+            connection_share=settings.CONNECTION_SHARE,
+            max_run_seconds=settings.MAX_RUN_SECONDS,
+            interpreters=settings.INTERPRETERS,
+        )
+        with (
+            observer.pulse(settings.STALE_SECONDS / 3),
+            looking(observer.look),
+            longer(near, definition.routes) as routes,
+        ):
+            plan = self._encrypted(plan, routes)
+            self._prepare(plan, routes)
+            railed = self._on_rails(plan, routes)
+            with closing(Owner(run)) as agent:
+                return execute(self._captured(plan, railed), railed, machine, observer, agent)
+
+    def done(self, outcome: Outcome) -> None:
+        """The summary and the end in one transaction, under the fence."""
+        run, plan = self.run, outcome.plan
+        blocks = patiently(lambda: store.load_blocks(run), _patience_s(), f"reading the blocks of {run}")
+        summary = summarise(plan.definition, plan.variants, blocks, layers.django_driver())
+
+        def store_all() -> None:
+            with transaction.atomic(using=router.db_for_write(Run)):
+                state.finish(run)
+                store.save_facts(run, {**outcome.environment, **self.access}, outcome.timings)
+                store.save_summary(run, summary, skipped=dict(plan.skipped), partial=False)
+                if found := confirmation.tested(run):
+                    store.save_verdict(*found)
+
+        _end_once(run, Run.Status.DONE, store_all)
+
+    def end(self, error: BaseException) -> None:
+        """End the run for the reason the error gives, and summarise the blocks that it finished."""
+        reason = _reason(error, self.secrets)
+        if not isinstance(error, Exception):
+            _drop_connection()
+        if not isinstance(error, PgperfError | KeyboardInterrupt | SystemExit):
+            logger.error("run %s: %s", self.run.pk, scrub(_trace(error), self.secrets))
+        try:
+            if isinstance(error, RunCancelled | KeyboardInterrupt):
+                _end_once(self.run, Run.Status.CANCELLED, lambda: state.cancelled(self.run, reason))
+            else:
+                _end_once(self.run, Run.Status.FAILED, lambda: state.fail(self.run, reason))
+            definition = Definition.from_json(self.run.definition)
+            part = partial(_summarise_part, self.run, definition, self.skipped)
+            patiently(part, _patience_s(), f"summarising {self.run}")
+        except (FenceLost, Error) as trouble:
+            logger.error("run %s could not be ended: %s", self.run.pk, type(trouble).__name__)
+
+    def _routes(self, plan: Plan) -> dict[str, Route]:
+        if self.run.database is None:
+            raise CredentialError(f"database: {self.run.database_name} was deleted")
+        names = dict.fromkeys(apart(name)[0] for name in plan.definition.routes)
+        routes = credentials.resolve(self.run.database, names)
+        self.secrets = {
+            "password" if number == 0 else f"password {number + 1}": secret
+            for number, secret in enumerate(dict.fromkeys(route.password for route in routes.values()))
+        }
+        return routes
+
+    def _encrypted(self, plan: Plan, routes: Mapping[str, Route]) -> Plan:
+        """The plan without the layers that cannot speak TLS, on the routes that demand it."""
+        settings, definition = get_settings(), plan.definition
+        site = statements.Site(most_direct(routes.values()), settings.BUILD_DIR, settings.INTERPRETERS)
+        lacking = tls_support.refusals(definition, routes, site, self.skipped)
+        self.skipped |= lacking
+        return make_plan(definition, self.skipped) if lacking else plan
+
+    def _on_rails(self, plan: Plan, routes: dict[str, Route]) -> dict[str, Route]:
+        """Read-only sessions and proofs, as the workload and the Database demand them."""
+        assert self.run.database
+        railed = guardrails.put_on(plan, routes, self.run.database.production)
+        self.access = railed.facts()
+        return railed.routes
+
+    def _captured(self, plan: Plan, routes: Mapping[str, Route]) -> Plan:
+        """The plan with what the site's own workloads send, in memory only, and without what cannot do the same."""
+        settings = get_settings()
+        if not any(work.is_site for work in plan.definition.workloads):
+            return plan
+        site = statements.Site(most_direct(routes.values()), settings.BUILD_DIR, settings.INTERPRETERS)
+        captures = statements.of_definition(plan.definition, site, self.skipped)
+        for each in captures:
+            self.skipped |= each.skipped()
+        self.access |= {CAPTURES: {each.workload.name: each.to_json() for each in captures}}
+        return make_plan(statements.filled(plan.definition, captures), self.skipped)
+
+    def _prepare(self, plan: Plan, routes: Mapping[str, Route]) -> None:
+        if all(variant.layer == "fake" for variant in plan.variants):
+            return
+        assert self.run.database
+        for work in plan.definition.workloads:
+            fixtures.ensure(work.fixture, self.run.database, most_direct(routes.values()))
+
+
+def _end_once(run: Run, status: str, end: Callable[[], None]) -> None:
+    """End the run, also over a restart of its database: a COMMIT whose answer was lost may have ended it already."""
+    tries = count()
+
+    def step() -> None:
+        again = next(tries) > 0
+        try:
+            end()
+        except FenceLost:
+            if not (again and state.has_ended_as(run, status)):
+                raise
+
+    patiently(step, _patience_s(), f"ending {run}")
+
+
+def _patience_s() -> float:
+    return get_settings().STALE_SECONDS * _PATIENCE_SHARE
+
+
+def _drop_connection() -> None:
+    """A signal may have struck in the middle of a query and left the connection unusable: take a fresh one."""
+    connection = connections[router.db_for_write(Run)]
+    if not connection.in_atomic_block:
+        connection.close()
+
+
+class _Recorder:
+    """The engine's Observer: blocks into the store, progress into the heartbeat, the cancel flag out of the row."""
+
+    def __init__(self, run: Run, watch: Watch | None, every_s: float, patience_s: float = 0.0) -> None:
+        self._run = run
+        self._watch = watch
+        self._every_s = every_s
+        self._patience_s = patience_s
+        self._beaten = self._heard = self._breathed = time.monotonic()
+        self._looked = 0.0
+        self._share, self._message = 0.0, "Connecting."
+        self._lock = threading.Lock()
+
+    def block_done(self, blocks: list[VariantBlock]) -> None:
+        save = partial(store.save_blocks, self._run, blocks)
+        patiently(save, self._patience_s, f"storing a block of {self._run}")
+        self._beat_or_wait()
+
+    def progress(self, share: float, message: str) -> None:
+        self._share, self._message = share, message
+        self._breathed = time.monotonic()
+        if self._watch:
+            self._watch.progress(share, message)
+        if time.monotonic() - self._beaten >= self._every_s:
+            self._beat_or_wait()
+
+    def cancelled(self) -> bool:
+        """Asks the database as rarely as the heartbeat is written."""
+        if time.monotonic() - self._looked < self._every_s:
+            return False
+        self._looked = time.monotonic()
+        try:
+            return state.is_cancelling(self._run)
+        except AWAY:
+            renew()
+            return False  # the heartbeat decides how long to go on without an answer
+
+    def look(self) -> None:
+        """Asked while waiting for clients: neither a slow start nor a long round may hold up a cancel."""
+        if time.monotonic() - self._breathed >= _LONG_ROUND_S and self.cancelled():
+            raise RunCancelled("cancelled on request")
+
+    @contextmanager
+    def pulse(self, longest_s: float) -> Iterator[None]:
+        """A second net: when no round has ended for so long (slow queries, many clients), a thread beats instead."""
+        over = threading.Event()
+        thread = threading.Thread(target=self._watch_over, args=(over, longest_s), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def _watch_over(self, over: threading.Event, longest_s: float) -> None:
+        while not over.wait(max(0.05, self._beaten + longest_s - time.monotonic())):
+            if time.monotonic() - self._beaten < longest_s:
+                continue
+            try:
+                with closing(connections[router.db_for_write(Run)]):
+                    self._beat()
+            except FenceLost:
+                return  # the runner finds out by itself
+            except Error:
+                logger.warning("run %s: its heartbeat could not be written", self._run.pk)
+                self._beaten = time.monotonic()
+
+    def _beat_or_wait(self) -> None:
+        """A database that is away for a moment stops no run; one that stays away does, before others call it lost."""
+        try:
+            self._beat()
+        except AWAY:
+            if time.monotonic() - self._heard >= self._patience_s or not renew():
+                raise
+            self._beaten = time.monotonic()
+
+    def _beat(self) -> None:
+        with self._lock:
+            state.heartbeat(self._run, self._share, self._message)
+            self._beaten = self._heard = time.monotonic()
+
+
+def _check_permission(run: Run) -> None:
+    """Whoever asked must still be allowed to, and must have known that the database is in production."""
+    if reason := permissions.refusal(run):
+        raise PermissionGone(f"permission: {reason}")
+    if run.database and run.database.production and run.confirmed_name != run.database.name:
+        raise PermissionGone(
+            f"database: {run.database} is in production, and nobody typed its name; ask for the run again"
+        )
+
+
+class PermissionGone(PgperfError):
+    """Between the request and the run, its user lost a permission, or its Database became a production one."""
+
+
+def _summarise_part(run: Run, definition: Definition, skipped: Mapping[str, str]) -> bool:
+    """A summary of the blocks that an unfinished run has; none when they do not suffice for one."""
+    blocks = store.load_blocks(run)
+    if not blocks:
+        return False
+    variants = _in_table_order(definition, skipped, blocks)
+    try:
+        summary = summarise(definition, variants, blocks, layers.django_driver())
+        store.save_summary(run, summary, skipped=dict(skipped), partial=True)
+    except Error:
+        raise
+    except Exception as error:
+        logger.error("run %s: its finished blocks could not be summarised: %s", run.pk, _trace(error))
+        return False
+    return True
+
+
+def _in_table_order(
+    definition: Definition, skipped: Mapping[str, str], blocks: Iterable[VariantBlock]
+) -> list[Any]:
+    """The variants that were measured, in the order of the plan (the placement may be another than planned)."""
+    measured = {block.variant.label: block.variant for block in blocks}
+    planned = [variant.label for variant in make_plan(definition, skipped).variants]
+    order = [label for label in planned if label in measured]
+    return [measured[label] for label in dict.fromkeys([*order, *measured])]
+
+
+def _reason(error: BaseException, secrets: Mapping[str, str]) -> str:
+    """What the page shows: short, and scrubbed."""
+    if isinstance(error, KeyboardInterrupt):
+        return "Cancelled: interrupted."
+    if isinstance(error, SoftTimeLimitExceeded):
+        return f"The run took longer than PGPERF['MAX_RUN_SECONDS'] ({get_settings().MAX_RUN_SECONDS} s)."
+    text = scrub(str(error), secrets)
+    if isinstance(error, SystemExit):
+        text = "The worker was shut down."
+    elif isinstance(error, AWAY):
+        text = f"The site's own database, which holds the runs, failed or did not answer: {text}"
+    elif not isinstance(error, PgperfError):
+        text = f"Unexpected {type(error).__name__}: {text} (the worker's log has more)"
+    return text if len(text) <= _REASON_CHARACTERS else text[: _REASON_CHARACTERS - 1] + "…"
+
+
+def _trace(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))

@@ -1,0 +1,224 @@
+"""What a Celery worker does for pgperf beside its tasks: say that it lives and what it can run, put stale runs right.
+
+An agent on a database's host is a worker that performs no runs: it only says that it lives.
+
+A thread of the worker's main process does it, so that a slow database cannot hold up the site's own tasks. It is
+silent while a run of ours is under way there: the run's own heartbeat says that the worker lives.
+pgperf.tasks imports this, so that only workers do.
+"""
+
+import atexit
+import logging
+import platform
+import re
+import threading
+from collections import deque
+from collections.abc import Iterable
+from functools import partial
+from importlib import metadata
+from typing import Any
+
+import django
+from celery import signals
+from celery.exceptions import TimeLimitExceeded, WorkerLostError
+from celery.worker import state
+from django.db import close_old_connections, connections, router
+
+import pgperf
+from pgperf.conf import get_settings
+from pgperf.core import layers
+from pgperf.core.exceptions import RunConflict
+from pgperf.db.now import Now
+from pgperf.models import Worker
+from pgperf.runs import broker
+from pgperf.runs import state as run_state
+from pgperf.worker.execution import summarise_lost_runs
+
+logger = logging.getLogger(__name__)
+
+BEAT_SECONDS = 10.0
+_PACKAGES = ("psycopg", "psycopg2", "psycopg2-binary", "celery")
+
+#: Why runs must not be performed in this process; "" if they may.
+pool_refusal = ""
+
+
+class Beat(threading.Thread):
+    """Writes the Worker row at once and then every BEAT_SECONDS, until stopped."""
+
+    def __init__(self, hostname: str, queue: str) -> None:
+        super().__init__(name="pgperf-beat", daemon=True)
+        self.hostname = hostname
+        self._queue = queue
+        self._over = False
+        self._wake = threading.Event()
+        self._losses: deque[tuple[int, str]] = deque()
+
+    def run(self) -> None:
+        self._guarded(self._arrive)
+        while not self._over:
+            self._wake.wait(BEAT_SECONDS)
+            self._wake.clear()
+            while self._losses:
+                self._guarded(partial(self._lose, *self._losses.popleft()))
+            if not (self._over or is_measuring()):
+                self._guarded(self._still_here)
+        self._guarded(self._leave)
+
+    def stop(self) -> None:
+        """Ask it to leave; returns at once."""
+        self._over = True
+        self._wake.set()
+
+    def lose(self, run_id: int, reason: str) -> None:
+        """The process that performed this run is gone; returns at once."""
+        self._losses.append((run_id, reason))
+        self._wake.set()
+
+    def _lose(self, run_id: int, reason: str) -> None:
+        try:
+            run_state.lose(run_id, self.hostname, reason)
+        except RunConflict:  # it had ended before its process did
+            return
+
+    def _arrive(self) -> None:
+        facts = {
+            "queue": self._queue,
+            "layers": self._abilities(),
+            "versions": versions(),
+            "last_seen": Now(),
+        }
+        _workers().update_or_create(hostname=self.hostname, defaults=facts)
+        self._put_right(arriving=True)
+
+    def _abilities(self) -> dict[str, str]:
+        return abilities()
+
+    def _still_here(self) -> None:
+        if not _workers().filter(hostname=self.hostname).update(last_seen=Now()):
+            self._arrive()
+        self._put_right()
+
+    def _put_right(self, *, arriving: bool = False) -> None:
+        run_state.reconcile(arriving=arriving)
+        summarise_lost_runs()
+
+    def _leave(self) -> None:
+        _workers().filter(hostname=self.hostname).delete()
+
+    def _guarded(self, step: Any) -> None:
+        """Whatever is wrong for a while must not end the thread; between beats no connection stays open."""
+        try:
+            close_old_connections()
+            step()
+        except Exception as error:
+            logger.warning("pgperf: the worker could not say that it lives (%s)", type(error).__name__)
+        finally:
+            connections.close_all()
+
+
+class AgentBeat(Beat):
+    """An agent's. Performing runs, and putting them right, is for others."""
+
+    def _abilities(self) -> dict[str, str]:
+        return {}
+
+    def _put_right(self, *, arriving: bool = False) -> None:
+        return
+
+
+def abilities() -> dict[str, str]:
+    """Layer -> why this machine cannot run it; "" if it can."""
+    settings = get_settings()
+    known = settings.BUILD_DIR, settings.INTERPRETERS
+    return {name: pool_refusal or layers.unavailable_in_all(name, *known) for name in layers.LAYERS}
+
+
+def versions() -> dict[str, str]:
+    """What runs here: pgperf, Python, Django, and the drivers and Celery that are installed."""
+    found = {
+        "pgperf": pgperf.__version__,
+        "python": platform.python_version(),
+        "django": django.get_version(),
+    }
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def is_measuring() -> bool:
+    """Is a run of ours under way in this worker, or watched by it?"""
+    ours = (broker.TASK, broker.WATCH)
+    try:
+        return any(request.name in ours for request in list(state.active_requests))
+    except RuntimeError:  # the main thread took or ended a task just now
+        return True
+
+
+_beat: Beat | None = None
+
+
+@signals.worker_ready.connect(dispatch_uid="pgperf.arrive")
+def arrive(sender: Any, **_: Any) -> None:
+    """Start the beat of a worker that takes pgperf's queue, or an agent's; `sender` is its consumer."""
+    global _beat, pool_refusal
+    pool_refusal = refusal_of(type(sender.pool).__module__)
+    beat = _beat_of(str(sender.hostname), sender.app.amqp.queues.consume_from)
+    if beat:
+        _beat = beat
+        _beat.start()
+        atexit.register(gone)
+
+
+def _beat_of(hostname: str, queues: Iterable[str]) -> Beat | None:
+    """None for a worker that has nothing to do with pgperf. One that performs runs is no agent."""
+    known = list(queues)
+    if get_settings().QUEUE in known:
+        return Beat(hostname, get_settings().QUEUE)
+    own = next((name for name in known if name.startswith(broker.agent_queue(""))), "")
+    return AgentBeat(hostname, own) if own else None
+
+
+@signals.task_failure.connect(dispatch_uid="pgperf.lose")
+def lose(sender: Any, exception: BaseException, args: Any, **_: Any) -> None:
+    """A process of the pool was killed under a run, maybe for want of memory: say so now, not when it is stale."""
+    killed = isinstance(exception, WorkerLostError | TimeLimitExceeded)
+    if _beat and killed and sender.name == broker.TASK and args:
+        _beat.lose(int(args[0]), reason_of(exception))
+
+
+def reason_of(exception: BaseException) -> str:
+    """Why a process of the pool is gone, in words for the run's page."""
+    if isinstance(exception, TimeLimitExceeded):
+        return "The run did not stop at its time limit, and its process was killed."
+    found = re.search(r"signal \d+ \(\w+\)|exitcode \d+", str(exception))
+    how = found[0] if found else "it ended"
+    return f"The worker's process that measured is gone ({how}): killed by hand, or for want of memory."
+
+
+@signals.worker_shutting_down.connect(dispatch_uid="pgperf.leave")
+def leave(**_: Any) -> None:
+    """A worker that takes no more runs is not shown as one that does."""
+    if _beat:
+        _beat.stop()
+
+
+def gone() -> None:
+    """At exit, as a cold shutdown sends no signal: give the thread the time to say goodbye."""
+    if _beat:
+        _beat.stop()
+        _beat.join(BEAT_SECONDS)
+
+
+def refusal_of(pool: str) -> str:
+    """Why a pool may not measure, by the name of its module: green threads stop while a driver waits, all at once."""
+    unfit = next((name for name in broker.UNFIT_POOLS if name in pool), "")
+    remedy = "start one for pgperf with --pool prefork"
+    return f"The worker uses Celery's {unfit} pool, which cannot measure: {remedy}." if unfit else ""
+
+
+def _workers() -> Any:
+    return Worker.objects.using(router.db_for_write(Worker))

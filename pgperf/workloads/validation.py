@@ -1,0 +1,66 @@
+"""What a Workload may be: one of SQL, a registered callable, and a query of a model. Refusals name the field."""
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+
+from pgperf import catalog, registry
+from pgperf.core import sql_read_only
+from pgperf.core.exceptions import InvalidDefinition
+from pgperf.workloads import discovery, queries
+
+#: The fields of a Workload that make a query without code.
+QUERY = ("model", "fetch", "lookup", "select_related", "prefetch_related", "ordering", "values", "limit")
+
+_SHIPPED = {
+    name for each in catalog.BENCHMARKS.values() for name in (each.workload.orm, each.workload.other_orm)
+}
+
+
+def check(workload: Any) -> None:
+    """Raises ValidationError for a Workload row that is no workload, or does not fit this site."""
+    _check_statements(workload)
+    if workload.model:
+        if workload.sql or workload.orm:
+            raise ValidationError({"model": _("Give either a model, or SQL, or a registered callable.")})
+        queries.check(workload.query)
+    elif workload.orm:
+        _check_callable(workload)
+    elif not workload.sql:
+        raise ValidationError(
+            _("Say what one operation does: SQL, a registered callable, or a model with a lookup.")
+        )
+
+
+def _check_statements(workload: Any) -> None:
+    """SQL that somebody writes is one statement that reads."""
+    for field in ("sql", "other_sql"):
+        text = getattr(workload, field)
+        try:
+            if text:
+                sql_read_only.check(field, text)
+        except InvalidDefinition as error:
+            raise ValidationError({field: str(error).removeprefix(f"{field}: ")}) from None
+
+
+def _check_callable(workload: Any) -> None:
+    """pgperf's own callables come with the SQL that they send; that of a site's own is captured."""
+    if registry.is_own(workload.orm):
+        if workload.orm not in _SHIPPED:
+            raise ValidationError({"orm": _("pgperf ships no callable of that name.")})
+        if not workload.sql:
+            raise ValidationError({"sql": _("Give the SQL that %s sends.") % workload.orm})
+        return
+    if workload.sql:
+        raise ValidationError({"sql": _("Leave it empty: what %s sends is captured.") % workload.orm})
+    known = discovery.names()
+    if workload.orm not in known:
+        failures = "".join(f" {failure}." for failure in discovery.discover())
+        raise ValidationError(
+            {
+                "orm": _("No callable of that name is registered; registered are: %s.")
+                % (", ".join(known) or _("none"))
+                + failures
+            }
+        )

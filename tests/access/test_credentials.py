@@ -1,0 +1,302 @@
+"""Where passwords come from, where they may go, and that no error quotes one."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from pgperf.access import credentials
+from pgperf.core.exceptions import CredentialError
+from pgperf.models import Database
+from tests.factories import make_database
+
+SECRET = "s3cr3t=never shown"
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def aliases(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """DATABASES with aliases of the test's own."""
+    base = {
+        "ENGINE": "django.db.backends.postgresql",
+        "USER": "app",
+        "PASSWORD": SECRET,
+        "HOST": "db.example",
+    }
+    more = {
+        "app": base,
+        "nobody": {**base, "USER": ""},
+        "lite": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"},
+    }
+    for name, alias in more.items():
+        monkeypatch.setitem(connections.databases, name, alias)
+    return more
+
+
+def database(credential: str, host: str = "db.example", **fields: Any) -> Database:
+    row = make_database(credential=credential, **fields)
+    row.targets.update(host=host)
+    return row
+
+
+def resolve(row: Database) -> credentials.Route:
+    return credentials.resolve(row, ["tcp"])["tcp"]
+
+
+def test_an_alias(aliases: dict[str, Any]) -> None:
+    route = resolve(database("alias:app"))
+    assert (route.host, route.user, route.password, route.dbname) == ("db.example", "app", SECRET, "app")
+
+
+def test_a_pooled_route(aliases: dict[str, Any]) -> None:
+    routes = credentials.resolve(database("alias:app"), ["pgbouncer", "socket"])
+    assert list(routes) == ["pgbouncer", "socket"]
+    assert (routes["pgbouncer"].pooler, routes["socket"].pooler) == ("transaction", "")
+
+
+def test_an_alias_sends_its_password_to_its_own_host_only(aliases: dict[str, Any]) -> None:
+    with pytest.raises(CredentialError, match=r"^host: .*'evil.example'.*ALLOWED_HOSTS"):
+        resolve(database("alias:app", "evil.example"))
+
+
+def test_or_where_settings_allow(aliases: dict[str, Any], settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "ALLOWED_HOSTS": ["/run/postgresql"]}
+    assert resolve(database("alias:app", "/run/postgresql")).host == "/run/postgresql"
+    for host in ("/run/postgresql/..", "/run", "127.0.0.1"):
+        with pytest.raises(CredentialError, match=r"^host: "):
+            resolve(database("alias:app", host, name=f"d{host.count('/')}"))
+
+
+@pytest.mark.parametrize(
+    ("credential", "user", "message"),
+    [
+        ("alias:missing", "", "credential: DATABASES has no alias 'missing'"),
+        ("alias:lite", "", "credential: alias 'lite' of DATABASES is no PostgreSQL"),
+        ("alias:nobody", "", "credential: alias 'nobody' of DATABASES has no USER"),
+        ("alias:app", "root", "user: leave it empty"),
+        ("env:PGPERF_SECRET_MISSING", "app", "credential: PGPERF_SECRET_MISSING is not set"),
+        ("env:HOME", "app", "credential: the variable's name must start with PGPERF_SECRET_"),
+        ("env:PGPERF_SECRET_X", "", "user: "),
+        ("file:x", "app", "credential: no file 'x' in PGPERF"),
+        ("file:x", "", "user: "),
+        ("postgres://app:pw@host/db", "app", "credential: "),
+        ("", "app", "credential: "),
+    ],
+)
+def test_refusals(aliases: dict[str, Any], credential: str, user: str, message: str) -> None:
+    with pytest.raises(CredentialError, match=f"^{message}"):
+        resolve(database(credential, user=user))
+
+
+def test_a_route_without_a_target(aliases: dict[str, Any]) -> None:
+    with pytest.raises(CredentialError, match=r"routes: .*no enabled target for vpn"):
+        credentials.resolve(database("alias:app"), ["tcp", "vpn"])
+
+
+def test_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPERF_SECRET_X", SECRET)
+    route = resolve(database("env:PGPERF_SECRET_X", user="bench"))
+    assert (route.user, route.password) == ("bench", SECRET)
+
+
+@pytest.fixture
+def secrets_dir(tmp_path: Path, settings: Any) -> Path:
+    folder = tmp_path / "secrets"
+    folder.mkdir()
+    (tmp_path / "outside").write_text(SECRET)
+    settings.PGPERF = {**settings.PGPERF, "SECRETS_DIR": str(folder)}
+    return folder
+
+
+def test_a_file(secrets_dir: Path) -> None:
+    (secrets_dir / "bench").write_text(f"{SECRET}\n")
+    assert resolve(database("file:bench", user="bench")).password == SECRET
+
+
+def test_a_link_inside_the_directory(secrets_dir: Path) -> None:
+    (secrets_dir / "real").write_text(SECRET)
+    (secrets_dir / "bench").symlink_to("real")
+    assert resolve(database("file:bench", user="bench")).password == SECRET
+
+
+@pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "link", "", ".", "missing", "a/../../outside"])
+def test_no_way_out_of_the_directory(secrets_dir: Path, name: str) -> None:
+    (secrets_dir / "link").symlink_to("../outside")
+    with pytest.raises(CredentialError, match="credential: no file"):
+        resolve(database(f"file:{name}", user="bench"))
+
+
+def test_a_file_that_is_no_text(secrets_dir: Path) -> None:
+    (secrets_dir / "bench").write_bytes(b"\xff\xfe")
+    with pytest.raises(CredentialError, match="not UTF-8") as caught:
+        resolve(database("file:bench", user="bench"))
+    assert caught.value.__cause__ is None
+
+
+def test_nothing_prints_a_password(aliases: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    route = resolve(database("alias:app"))
+    assert SECRET not in repr(route)
+    assert SECRET not in repr(credentials._login(database("alias:app", name="b")))
+    monkeypatch.setitem(os.environ, "PGPERF_SECRET_X", SECRET)
+    with pytest.raises(CredentialError) as caught:
+        resolve(database("alias:app", "evil.example", name="c"))
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("host", "db.example,evil.example"),
+        ("host", "postgres://evil.example"),
+        ("host", "db.example user=root"),
+        ("port", 0),
+        ("port", 65536),
+        ("sslmode", "none"),
+        ("pooler", "statement"),
+    ],
+)
+def test_a_target_that_no_form_has_seen_is_checked_again(
+    aliases: dict[str, Any], field: str, value: Any
+) -> None:
+    row = database("alias:app")
+    row.targets.update(**{field: value})
+    with pytest.raises(CredentialError, match=f"^{field}: "):
+        resolve(row)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("dbname", "host=evil.example"), ("user", "app options=-cx=y"), ("dbname", "app\nx"), ("dbname", "%zz")],
+)
+def test_and_so_is_its_database(aliases: dict[str, Any], field: str, value: str) -> None:
+    with pytest.raises(CredentialError, match=f"^{field}: "):
+        resolve(database("env:PGPERF_SECRET_X", **{"user": "bench", field: value}))
+
+
+def test_strict_hosts_hold_for_every_credential(
+    aliases: dict[str, Any], settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGPERF_SECRET_X", SECRET)
+    row = database("env:PGPERF_SECRET_X", user="bench")
+    assert resolve(row).host == "db.example"
+    settings.PGPERF = {**settings.PGPERF, "STRICT_HOSTS": True}
+    with pytest.raises(CredentialError, match=r"^host: .*STRICT_HOSTS"):
+        resolve(row)
+    settings.PGPERF = {**settings.PGPERF, "ALLOWED_HOSTS": ["db.example"]}
+    assert resolve(row).host == "db.example"
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> str:
+    """A directory like /tmp, of another name."""
+    folder = tmp_path / "all"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    return str(folder)
+
+
+def test_no_password_goes_where_everybody_may_listen(secrets_dir: Path, shared: str, settings: Any) -> None:
+    (secrets_dir / "bench").write_text(SECRET)
+    row = database("file:bench", shared, user="bench")
+    with pytest.raises(
+        CredentialError, match=r"^host: .*everybody may open a socket.*ALLOWED_HOSTS"
+    ) as caught:
+        resolve(row)
+    assert SECRET not in str(caught.value)
+    settings.PGPERF = {**settings.PGPERF, "ALLOWED_HOSTS": [shared]}
+    assert resolve(row).host == shared
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o775, 0o2770])
+def test_but_where_only_some_may(secrets_dir: Path, shared: str, mode: int) -> None:
+    (secrets_dir / "bench").write_text(SECRET)
+    Path(shared).chmod(mode)
+    assert resolve(database("file:bench", shared, user="bench")).host == shared
+
+
+def test_a_directory_that_is_not_there_is_for_the_driver_to_miss(secrets_dir: Path, tmp_path: Path) -> None:
+    (secrets_dir / "bench").write_text(SECRET)
+    missing = str(tmp_path / "missing")
+    assert resolve(database("file:bench", missing, user="bench")).host == missing
+
+
+def test_an_alias_goes_there_if_the_site_does(aliases: dict[str, Any], shared: str) -> None:
+    aliases["app"]["HOST"] = shared
+    assert resolve(database("alias:app", shared)).host == shared
+
+
+def verifying(name: str) -> Database:
+    row = database("alias:app")
+    row.targets.update(sslmode="verify-full", sslrootcert=name)
+    return row
+
+
+def test_certificates_are_a_file_beside_the_secrets(aliases: dict[str, Any], secrets_dir: Path) -> None:
+    (secrets_dir / "ca.crt").write_text("-----BEGIN CERTIFICATE-----")
+    route = resolve(verifying("ca.crt"))
+    assert (route.sslmode, route.sslrootcert) == ("verify-full", str(secrets_dir / "ca.crt"))
+    assert resolve(database("alias:app", name="plain")).sslrootcert == ""
+
+
+@pytest.mark.parametrize("name", ["missing.crt", "../outside", "link"])
+def test_certificates_elsewhere_are_not_found(aliases: dict[str, Any], secrets_dir: Path, name: str) -> None:
+    (secrets_dir / "link").symlink_to(secrets_dir.parent / "outside")
+    with pytest.raises(CredentialError, match=r"^sslrootcert: "):
+        resolve(verifying(name))
+
+
+def test_files_need_the_directory(aliases: dict[str, Any], settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "SECRETS_DIR": ""}
+    with pytest.raises(CredentialError, match=r"^credential: a file needs PGPERF\['SECRETS_DIR'\]"):
+        resolve(database("file:x", user="app", name="secret"))
+    with pytest.raises(CredentialError, match=r"^sslrootcert: a file needs PGPERF\['SECRETS_DIR'\]"):
+        resolve(verifying("ca.crt"))
+
+
+def test_certificates_that_nothing_would_look_at(aliases: dict[str, Any], secrets_dir: Path) -> None:
+    (secrets_dir / "ca.crt").write_text("")
+    row = verifying("ca.crt")
+    row.targets.update(sslmode="require")
+    with pytest.raises(CredentialError, match=r"^sslrootcert: .*verify-full"):
+        resolve(row)
+
+
+def with_login(user: str, credential: str) -> Database:
+    row = database("alias:app")
+    row.targets.filter(route="pgbouncer").update(user=user, credential=credential)
+    return row
+
+
+def test_a_route_may_have_a_login_of_its_own(aliases: dict[str, Any], secrets_dir: Path) -> None:
+    (secrets_dir / "reader").write_text("another")
+    routes = credentials.resolve(with_login("reader", "file:reader"), ["tcp", "pgbouncer"])
+    assert [(route.user, route.password) for route in routes.values()] == [
+        ("app", SECRET),
+        ("reader", "another"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("user", "credential", "message"),
+    [
+        ("reader", "", "user: target .*pgbouncer has a wrong one"),
+        ("", "file:reader", "user: target .*pgbouncer needs one"),
+        ("a b", "file:reader", "user: target .*pgbouncer has a wrong one"),
+        ("reader", "another", "credential: target .*pgbouncer has a wrong one"),
+        ("reader", "alias:app", "user: leave it empty"),
+    ],
+)
+def test_half_a_login_is_none(
+    aliases: dict[str, Any], secrets_dir: Path, user: str, credential: str, message: str
+) -> None:
+    with pytest.raises(CredentialError, match=f"^{message}"):
+        credentials.resolve(with_login(user, credential), ["pgbouncer"])
+
+
+def test_an_aliass_password_stays_with_its_host(aliases: dict[str, Any]) -> None:
+    row = with_login("", "alias:app")
+    row.targets.update(host="evil.example")
+    with pytest.raises(CredentialError, match=r"^host: .*'evil.example'"):
+        credentials.resolve(row, ["pgbouncer"])

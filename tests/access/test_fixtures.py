@@ -1,0 +1,73 @@
+"""Fixtures on a real server: made where permitted, explained where not."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from pgperf.access import fixtures
+from pgperf.catalog import FIXTURES
+from pgperf.core.exceptions import ClientFailed, FixtureMissing
+from pgperf.core.records import Route
+from pgperf.models import Database
+from pgperf.runner.server.control_connection import Monitor
+
+ALLOWED, FORBIDDEN = Database(name="demo", allow_fixtures=True), Database(name="demo", allow_fixtures=False)
+
+
+@pytest.fixture(scope="module")
+def monitor(routes: dict[str, Route]) -> Iterator[Monitor]:
+    with Monitor(routes["socket"]) as connection:
+        yield connection
+
+
+@pytest.fixture
+def missing(monitor: Monitor) -> None:
+    for statement in FIXTURES["site"].drop:
+        monitor.query(statement)
+
+
+def test_made_once(missing: None, routes: dict[str, Route], monitor: Monitor) -> None:
+    assert not fixtures.exists("site", routes["tcp"])
+    assert fixtures.ensure("site", ALLOWED, routes["tcp"])
+    assert not fixtures.ensure("site", ALLOWED, routes["tcp"])
+    assert fixtures.exists("site", routes["tcp"])
+    assert monitor.query("SELECT name FROM pgperf.site WHERE domain = 'beispiel.example'") == [["Größe 42"]]
+
+
+def test_there_already_needs_no_permission(routes: dict[str, Route]) -> None:
+    fixtures.ensure("site", ALLOWED, routes["tcp"])
+    assert not fixtures.ensure("site", FORBIDDEN, routes["tcp"])
+
+
+def test_not_permitted(missing: None, routes: dict[str, Route]) -> None:
+    with pytest.raises(FixtureMissing, match=r"(?s)allow fixtures.*CREATE TABLE") as caught:
+        fixtures.ensure("site", FORBIDDEN, routes["tcp"])
+    assert fixtures.statements("site") in str(caught.value)
+
+
+def test_a_user_who_may_not(missing: None, routes: dict[str, Route], monitor: Monitor) -> None:
+    """The refusal is the server's: every connection of this one is read-only."""
+    user = routes["tcp"].user
+    monitor.query(f'ALTER ROLE "{user}" SET default_transaction_read_only = on')
+    try:
+        with pytest.raises(FixtureMissing, match=r"(?s)GRANT CREATE ON DATABASE.*CREATE TABLE") as caught:
+            fixtures.ensure("site", ALLOWED, routes["tcp"])
+        assert routes["tcp"].password not in str(caught.value)
+    finally:
+        monitor.query(f'ALTER ROLE "{user}" RESET default_transaction_read_only')
+
+
+def test_nothing_needed(routes: dict[str, Route]) -> None:
+    assert not fixtures.ensure("", FORBIDDEN, routes["tcp"])
+
+
+def test_an_unknown_one(routes: dict[str, Route]) -> None:
+    with pytest.raises(FixtureMissing, match="'castle' is unknown; choose from site"):
+        fixtures.ensure("castle", ALLOWED, routes["tcp"])
+
+
+def test_a_server_that_is_not_there(routes: dict[str, Route]) -> None:
+    nowhere = Route("tcp", "127.0.0.1", 1, "app", "app", "hidden")
+    with pytest.raises(ClientFailed) as caught:
+        fixtures.ensure("site", ALLOWED, nowhere)
+    assert "hidden" not in str(caught.value)

@@ -1,0 +1,195 @@
+"""The confirm page and the one POST behind it."""
+
+import re
+import uuid
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from pgperf.models import Benchmark, Database, Run, Target
+from pgperf.runs import state
+from tests import factories
+from tests.threads import at_once
+
+
+@pytest.fixture
+def benchmark(db: None) -> Benchmark:
+    return factories.make_benchmark()
+
+
+@pytest.fixture
+def database(db: None) -> Database:
+    return factories.make_database()
+
+
+@pytest.fixture
+def page(benchmark: Benchmark) -> str:
+    return reverse("admin:pgperf_benchmark_run", args=[benchmark.pk])
+
+
+def form(chosen: Database, **changed: Any) -> dict[str, Any]:
+    return {"database": chosen.pk, "length": "quick", "token": uuid.uuid4().hex, **changed}
+
+
+def test_it_shows_what_will_run(admin_page: Client, page: str, database: Database) -> None:
+    factories.make_worker(psycopg2="not installed: pip install psycopg2")
+    text = admin_page.get(page).content.decode()
+    for expected in (
+        "Django ORM",
+        "pgbouncer",
+        "skipped: not installed",
+        "pgperf@localhost",
+        "Connections",
+        "must be free",
+        "the worker, before it starts",
+        "about ",
+    ):
+        assert expected in text
+    assert "No worker is alive" not in text
+
+
+def test_without_a_worker_it_names_the_command(admin_page: Client, page: str, database: Database) -> None:
+    text = admin_page.get(page).content.decode()
+    assert "No worker is alive" in text
+    assert "--queues pgperf" in text
+
+
+def test_without_a_database_it_says_what_to_add(admin_page: Client, page: str) -> None:
+    response = admin_page.get(page)
+    assert "No database to run against" in response.content.decode()
+    assert reverse("admin:pgperf_database_add") in response.content.decode()
+
+
+def test_a_post_starts_one_run_and_goes_to_its_page(
+    admin_page: Client, page: str, database: Database
+) -> None:
+    response = admin_page.post(page, form(database))
+    run = Run.objects.get()
+    assert response.status_code == 302
+    assert response["Location"] == reverse("admin:pgperf_run_change", args=[run.pk])
+    assert (run.status, run.quick, run.database, run.requested_by.username) == (
+        "queued",
+        True,
+        database,
+        "superuser",
+    )  # type: ignore[union-attr]
+
+
+def test_a_double_click_starts_one_run_and_is_logged_once(
+    admin_page: Client, page: str, database: Database
+) -> None:
+    twice = form(database)
+    first, second = admin_page.post(page, twice), admin_page.post(page, twice)
+    assert first["Location"] == second["Location"]
+    assert Run.objects.count() == 1
+    entry = LogEntry.objects.get()
+    assert entry.get_edited_object() == Run.objects.get()
+    assert "orm-overhead on demo, quick" in entry.get_change_message()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_twenty_clicks_at_once_start_one_run_and_are_logged_once(
+    page: str, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each click in a browser of its own; whoever is late is led to the first one's run."""
+    monkeypatch.setattr(state.broker, "send", lambda run_id, queue: None)
+    user = User.objects.create_superuser("superuser")
+    clients, clicked = [Client() for _ in range(20)], form(database)
+    for client in clients:
+        client.force_login(user)
+    pages = at_once(20, lambda: clients.pop().post(page, clicked)["Location"])
+    assert set(pages) == {reverse("admin:pgperf_run_change", args=[Run.objects.get().pk])}
+    assert LogEntry.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"length": "for ever"},
+        {"database": 4711},
+        {"database": "x"},
+        {"token": ""},
+        {"token": "../" * 10 + "ab"},
+        {"length": ""},
+    ],
+)
+def test_nonsense_starts_nothing(
+    admin_page: Client, page: str, database: Database, changed: dict[str, Any]
+) -> None:
+    response = admin_page.post(page, form(database, **changed))
+    assert response.status_code == 200
+    assert "Nothing was started" in response.content.decode()
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "query", ["database=x", "database=²", "database=" + "9" * 40, "database=-1", "length=%00"]
+)
+def test_nonsense_in_the_address_shows_the_page(
+    admin_page: Client, page: str, database: Database, query: str
+) -> None:
+    assert admin_page.get(f"{page}?{query}").status_code == 200
+
+
+@pytest.mark.parametrize(("typed", "runs"), [("", 0), ("Demo", 0), ("demo", 1), (" demo ", 1)])
+def test_production_asks_for_its_name(
+    admin_page: Client, page: str, database: Database, typed: str, runs: int
+) -> None:
+    Database.objects.update(production=True)
+    assert "is a production database" in admin_page.get(page).content.decode()
+    admin_page.post(page, form(database, confirm_name=typed))
+    assert Run.objects.count() == runs
+
+
+def test_what_cannot_run_is_said_on_the_form(admin_page: Client, page: str, database: Database) -> None:
+    Target.objects.all().delete()
+    response = admin_page.post(page, form(database))
+    assert response.status_code == 200
+    assert "has no enabled target" in response.content.decode()
+    assert not Run.objects.exists()
+
+
+def test_what_the_worker_would_refuse_is_told_before(
+    admin_page: Client, page: str, database: Database, settings: Any
+) -> None:
+    """Told, not forbidden: the other length may fit, and a setting of the worker's may differ."""
+    settings.PGPERF = {**settings.PGPERF, "MAX_RUN_SECONDS": 1}
+    text = admin_page.get(page).content.decode()
+    assert "the worker refuses this run" in text
+    assert not re.search(r'<button type="submit" class="default"[^>]*disabled', text)
+
+
+def test_run_again_is_filled_in(admin_page: Client, page: str, database: Database) -> None:
+    other = factories.make_database("other")
+    text = admin_page.get(f"{page}?database={other.pk}&length=quick").content.decode()
+    assert f'<option value="{other.pk}" selected>' in text
+    assert re.search(r'<input[^>]* value="quick"[^>]* checked', text)
+
+
+def test_a_benchmark_s_usual_database_is_chosen(admin_page: Client, page: str, database: Database) -> None:
+    usual = factories.make_database("usual")
+    Benchmark.objects.update(database=usual)
+    assert f'<option value="{usual.pk}" selected>' in admin_page.get(page).content.decode()
+
+
+def test_who_may_not_see_runs_comes_back_to_the_benchmarks(
+    client_of: Any, page: str, database: Database
+) -> None:
+    client = client_of("runner")
+    client_user = client.get(page).wsgi_request.user
+    client_user.user_permissions.remove(client_user.user_permissions.get(codename="view_run"))
+    response = client.post(page, form(database))
+    assert response["Location"] == reverse("admin:pgperf_benchmark_changelist")
+    assert Run.objects.count() == 1
+
+
+def test_the_list_and_the_form_have_the_button(admin_page: Client, page: str, benchmark: Benchmark) -> None:
+    for address in ("admin:pgperf_benchmark_changelist", "admin:pgperf_benchmark_change"):
+        args = [benchmark.pk] if address.endswith("change") else []
+        text = admin_page.get(reverse(address, args=args)).content.decode()
+        assert f'href="{page}"' in text
+        assert "Run benchmark" in text

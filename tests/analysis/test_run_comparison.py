@@ -1,0 +1,129 @@
+"""Two runs, block by block: Welch's interval, both measures, outcomes, and what a run keeps."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pgperf.analysis.paired_comparisons import Measurements
+from pgperf.analysis.paired_statistics import hodges_lehmann
+from pgperf.analysis.run_comparison import OVER, TIME, Change, Level, compare, levels, unpaired
+from pgperf.analysis.summary import bases
+from pgperf.core.records import Variant
+
+from .synthetic import block, blocks, variant
+
+LIBPQ, ORM = variant("libpq"), variant("django_orm")
+#: Six blocks, a few per mille apart.
+WAVE = (0.001, -0.002, 0.003, 0.0, -0.001, 0.002)
+
+
+def run(orm: float = 200.0, libpq: float = 60.0, machine: float = 1.0, shift: int = 0) -> list[Level]:
+    """What a run of two layers keeps; the machine drifts by 10 % from block to block, for both alike."""
+
+    def times(of: Variant, number: int, round_: int) -> float:
+        us = libpq if of == LIBPQ else orm
+        drift = machine * math.exp(0.1 * math.sin(2.2 * (number + shift)))
+        own = WAVE[(number + shift + (of == ORM)) % 6]
+        return us * drift * math.exp(own + 0.002 * math.sin(round_ + number))
+
+    measured = Measurements(blocks([LIBPQ, ORM], 6, 5, times))
+    return [Level.from_json(json.loads(json.dumps(level))) for level in kept(measured)]
+
+
+def kept(measured: Measurements) -> list[dict[str, object]]:
+    return levels(measured, [LIBPQ, ORM], bases([LIBPQ, ORM]))
+
+
+def by_name(changes: list[Change]) -> dict[tuple[str, str], Change]:
+    return {(change.layer, change.measure): change for change in changes}
+
+
+def test_a_slower_machine_cancels_over_libpq() -> None:
+    found = by_name(compare(run(), run(machine=1.3, shift=2)))
+    assert found["django_orm", TIME].ratio.centre == pytest.approx(1.3, rel=0.05)
+    assert found["django_orm", OVER].ratio.centre == pytest.approx(1.0, abs=0.005)
+    assert found["django_orm", OVER].outcome == "equivalent"
+    assert ("libpq", OVER) not in found
+
+
+def test_a_slower_orm_shows_in_both() -> None:
+    found = by_name(compare(run(), run(orm=220.0, shift=2)))
+    over = found["django_orm", OVER]
+    assert over.outcome == "differs"
+    assert over.ratio.low is not None
+    assert over.ratio.high is not None
+    assert over.ratio.low < 1.1 < over.ratio.high
+    assert over.before == pytest.approx(200 / 60, rel=0.01)
+    assert over.delta.centre == pytest.approx(20, rel=0.25)
+    assert over.is_worse_by(0.05)
+    assert not over.is_worse_by(0.15)
+
+
+def test_faster_is_never_worse() -> None:
+    found = compare(run(), run(orm=150.0))
+    assert any(change.outcome == "differs" for change in found)
+    assert not any(change.is_worse_by(0.0) for change in found)
+
+
+def test_the_other_way_round_is_the_inverse() -> None:
+    there, back = compare(run(), run(orm=230.0, shift=1)), compare(run(orm=230.0, shift=1), run())
+    for one, other in zip(there, back, strict=True):
+        assert one.ratio.centre * other.ratio.centre == pytest.approx(1)
+        assert one.ratio.low is not None
+        assert other.ratio.high is not None
+        assert one.ratio.low * other.ratio.high == pytest.approx(1)
+        assert one.delta.centre == pytest.approx(-other.delta.centre)
+        assert one.outcome == other.outcome
+
+
+def test_one_block_gives_no_interval() -> None:
+    measured = Measurements([block(LIBPQ, 0, [60, 61, 62]), block(ORM, 0, [200, 201, 202])])
+    one = [Level.from_json(level) for level in kept(measured)]
+    for change in compare(run(), one):
+        assert (change.ratio.low, change.outcome, change.mde) == (None, "inconclusive", None)
+        assert change.blocks == (6, 1)
+
+
+def test_variants_of_one_run_only_are_left_out() -> None:
+    assert [change.layer for change in compare(run()[:1], run())] == ["libpq"]
+    assert compare(run()[:1], run()[1:]) == []
+
+
+def test_another_base_is_not_compared() -> None:
+    other = [
+        Level(level.label, level.layer, level.log_us, "psycopg · socket", level.log_over) for level in run()
+    ]
+    assert {change.measure for change in compare(run(), other)} == {TIME}
+
+
+def test_a_third_variant_between_two_cohorts() -> None:
+    """Both distances to the shared variant are kept, and both count."""
+    shared = variant("libpq", "tcp")
+    first = blocks([LIBPQ, shared], 6, 3, lambda of, n, r: 60 if of == LIBPQ else 70 + 0.1 * n)
+    second = blocks([ORM, shared], 6, 3, lambda of, n, r: 200 + n if of == ORM else 70, cohort=1)
+    found = levels(Measurements([*first, *second]), [LIBPQ, ORM], {ORM: LIBPQ})[1]
+    level = Level.from_json(found)
+    assert len(level.log_over) == 2
+    same = compare([level], [level])[1]
+    assert (same.measure, same.ratio.centre, same.delta.centre) == (OVER, 1.0, 0.0)
+    assert same.before == pytest.approx(200 / 60, rel=0.03)
+
+
+def test_unpaired_is_welch_s_interval() -> None:
+    """Against scipy's, with Hodges-Lehmann centres and their error in place of means."""
+    rng = np.random.default_rng(3)
+    one, other = rng.normal(5, 1, 6), rng.normal(4, 3, 10)
+    found = unpaired((tuple(one),), (tuple(other),), 0.95)
+    assert found.centre == pytest.approx(hodges_lehmann(one) - hodges_lehmann(other))
+    reference = stats.ttest_ind(one, other, equal_var=False)
+    half = (reference.confidence_interval().high - reference.confidence_interval().low) / 2
+    t_ratio = stats.t.ppf(0.975, math.floor(reference.df)) / stats.t.ppf(0.975, reference.df)
+    assert found.half_width() == pytest.approx(half * math.sqrt(math.pi / 3) * t_ratio, rel=1e-6)
+
+
+def test_no_spread_is_no_interval_to_speak_of() -> None:
+    found = unpaired(((1.0, 1.0),), ((3.0, 3.0),), 0.95)
+    assert (found.centre, found.low, found.high) == (-2.0, -2.0, -2.0)

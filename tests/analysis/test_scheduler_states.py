@@ -1,0 +1,50 @@
+"""The parts of one operation's time."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgperf.analysis.scheduler_states import PARTS, spent
+
+CPU = {"client_user": 40.0, "client_sys": 10.0, "pooler": 14.0, "server": 20.0}
+WAIT = {"client": 3.0, "pooler": 1.0, "server": 2.0}
+US = st.none() | st.floats(0, 1e7)
+
+
+def test_what_is_left_is_waiting() -> None:
+    assert spent(100.0, CPU, WAIT) == {
+        "client": 50.0, "pooler": 14.0, "server": 20.0, "run_queue": 6.0, "waiting": 10.0, "unseen": None,
+    }  # fmt: skip
+
+
+def test_a_direct_route_s_pooler_waits_for_nothing() -> None:
+    parts = spent(100.0, CPU | {"pooler": 0.0}, {"client": 3.0, "server": 2.0})
+    assert (parts["pooler"], parts["run_queue"], parts["waiting"]) == (0.0, 5.0, 25.0)
+
+
+@pytest.mark.parametrize("lacking", ["server", "pooler"])
+def test_what_is_left_may_be_a_part_that_is_not_seen(lacking: str) -> None:
+    parts = spent(100.0, CPU | {lacking: None}, WAIT)
+    assert parts[lacking] is None
+    assert parts["waiting"] is None
+    assert parts["unseen"] == 100.0 - sum(us for us in (50.0, 14.0, 20.0) if us != CPU[lacking]) - 6.0
+
+
+def test_an_unknown_wait_is_not_taken_for_none() -> None:
+    parts = spent(100.0, CPU, {"client": 3.0, "pooler": 1.0})
+    assert (parts["run_queue"], parts["waiting"], parts["unseen"]) == (None, None, 16.0)
+
+
+def test_parts_that_overlap_leave_nothing() -> None:
+    assert spent(70.0, CPU, WAIT)["waiting"] == 0.0
+
+
+@given(US, st.dictionaries(st.sampled_from(list(CPU)), US), st.dictionaries(st.sampled_from(list(WAIT)), US))
+def test_parts_never_exceed_what_was_measured_and_never_make_up_for_the_unknown(us, cpu, wait) -> None:  # type: ignore[no-untyped-def]
+    parts = spent(us, cpu, wait)
+    assert tuple(parts) == PARTS
+    known = [value for value in parts.values() if value is not None]
+    assert all(value >= 0 for value in known)
+    assert parts["waiting"] is None or parts["unseen"] is None
+    if parts["waiting"] is not None:
+        assert sum(known) >= us * (1 - 1e-9)

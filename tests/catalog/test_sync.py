@@ -1,0 +1,61 @@
+"""The catalog's benchmarks as rows: made when missing, never changed."""
+
+import pytest
+from django.apps import apps
+from django.apps.registry import Apps
+from django.core.management import call_command
+from django.db import DEFAULT_DB_ALIAS
+
+from pgperf.catalog import BENCHMARKS
+from pgperf.catalog.sync import copy_catalog
+from pgperf.db import validators
+from pgperf.models import Benchmark, Workload
+from pgperf.runs.definitions import freeze
+from tests.factories import make_database
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def no_rows() -> None:
+    Benchmark.objects.all().delete()
+    Workload.objects.all().delete()
+
+
+def copy() -> None:
+    copy_catalog(apps=apps, using=DEFAULT_DB_ALIAS)
+
+
+def test_migrate_copies_them() -> None:
+    call_command("migrate", verbosity=0)
+    assert set(Benchmark.objects.values_list("name", flat=True)) == set(BENCHMARKS)
+
+
+def test_they_are_valid_and_what_the_catalog_says() -> None:
+    copy()
+    database = make_database()
+    for row in Benchmark.objects.all():
+        row.full_clean()
+        row.workload.full_clean()
+        validators.layer_list(row.layers)
+        assert freeze(row, database).workload == BENCHMARKS[row.name].workload
+
+
+def test_what_a_site_changed_stays() -> None:
+    copy()
+    Benchmark.objects.update(title="ours", rounds=1)
+    Workload.objects.update(sql="SELECT 1")
+    copy()
+    assert Benchmark.objects.filter(title="ours", rounds=1).count() == len(BENCHMARKS)
+    assert Workload.objects.filter(sql="SELECT 1").exists()
+
+
+def test_a_database_that_does_not_hold_our_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("django.db.router.allow_migrate_model", lambda alias, model: False)
+    copy()
+    assert not Benchmark.objects.exists()
+
+
+def test_migrated_backwards() -> None:
+    copy_catalog(apps=Apps(), using=DEFAULT_DB_ALIAS)
+    assert not Benchmark.objects.exists()

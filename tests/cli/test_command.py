@@ -1,0 +1,417 @@
+"""`manage.py pgperf` as people type it: what it prints, how it exits, and that no traceback reaches them."""
+
+import csv
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, connection
+
+from pgperf.access import fixtures
+from pgperf.cli import doctor
+from pgperf.cli import run as run_command
+from pgperf.core.layers import C_CLIENT, LAYERS
+from pgperf.models import Benchmark, Database, Run, Target, Worker, Workload
+from pgperf.runs import state
+from pgperf.worker.execution import perform
+from tests.factories import make_benchmark, make_database, make_results, make_run, make_worker
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.django_db
+
+
+def pgperf(*words: str) -> str:
+    out, err = io.StringIO(), io.StringIO()
+    call_command("pgperf", *words, stdout=out, stderr=err)
+    return out.getvalue()
+
+
+def refusal(*words: str) -> str:
+    with pytest.raises(CommandError) as caught:
+        pgperf(*words)
+    assert "Traceback" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture
+def spin() -> Benchmark:
+    """A benchmark of the fake layer on a database that is never connected to."""
+    make_database()
+    workload = Workload.objects.create(name="spin", title="nothing", sql="SELECT 1")
+    return Benchmark.objects.create(
+        name="spin", title="Nothing at all", workload=workload, layers=["fake"], routes=["tcp"], modes=["simple"],
+        clients=[1], placement="scheduler", blocks=2, rounds=1, slice_ms=10,
+    )  # fmt: skip
+
+
+class TestList:
+    def test_tables(self) -> None:
+        make_database()
+        make_benchmark()
+        text = pgperf("list")
+        assert "orm-overhead" in text
+        assert "127.0.0.1:5432" in text
+        assert all(layer in text for layer in LAYERS)
+
+    def test_json(self, settings: Any, tmp_path: Path) -> None:
+        settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": tmp_path}
+        make_database()
+        make_benchmark("ours")
+        found = json.loads(pgperf("list", "--json"))
+        assert {row["name"]: row["catalog"] for row in found["benchmarks"]}["ours"] is False
+        assert [target["route"] for target in found["databases"][0]["targets"]] == [
+            "socket",
+            "tcp",
+            "pgbouncer",
+        ]
+        modes = {row["name"]: row["modes"] for row in found["layers"]}
+        assert "pgperf build" in modes["libpq"]["simple"]
+        assert modes["fake"] == {"simple": "", "extended": "", "prepared": ""}
+
+    def test_a_new_site(self) -> None:
+        Benchmark.objects.all().delete()
+        text = pgperf("list")
+        assert "manage.py migrate" in text
+        assert "Add a database" in text
+
+    def test_no_credential_is_shown(self) -> None:
+        make_database(credential="env:PGPERF_SECRET_CANARY")
+        assert "CANARY" not in pgperf("list") + pgperf("list", "--json")
+
+
+class TestRun:
+    def test_prints_what_was_measured(self, spin: Benchmark) -> None:
+        text = pgperf("run", "spin")
+        assert f"spin #{Run.objects.get().pk} on demo: done" in text
+        assert "fake · tcp" in text
+        assert "Controls" in text
+        assert "Cold phases" in text
+
+    def test_json_is_one_object(self, spin: Benchmark) -> None:
+        result = json.loads(pgperf("run", "spin", "--json"))
+        assert (result["run"]["status"], result["run"]["benchmark"]) == ("done", "spin")
+        assert len(result["variants"]) == 2
+
+    def test_options_reach_the_definition(self, spin: Benchmark) -> None:
+        Target.objects.update(host="127.0.0.1")
+        words = "--quick --layers fake --routes tcp,socket --clients 1,2 --placement scheduler --slice-ms 12"
+        more = "--idle system --rounds 2 --blocks 1 --diagnostic-ms 60"
+        pgperf("run", "spin", *words.split(), *more.split())
+        run = Run.objects.get()
+        kept = {
+            name: run.definition[name]
+            for name in ("routes", "clients", "idle", "window_ms", "rounds", "blocks", "diagnostic_ms")
+        }
+        assert kept == {
+            "routes": ["tcp", "socket"],
+            "clients": [1, 2],
+            "idle": "system",
+            "window_ms": 12,
+            "rounds": 2,
+            "blocks": 1,
+            "diagnostic_ms": 60,
+        }
+        assert run.quick
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (
+                ["nope"],
+                "There is no benchmark 'nope'; there is client-scaling, eight-clients, layers-and-modes, "
+                "orm-overhead, published-a, spin.",
+            ),
+            (["spin", "--database", "nope"], "There is no database 'nope'; there is demo."),
+            (["spin", "--clients", "0"], "clients: "),
+            (["spin", "--clients", "eight"], "no list of whole numbers"),
+            (["spin", "--layers", "oracle"], "layers: "),
+            (["spin", "--layers", ","], "layers: "),
+            (["spin", "--routes", "vpn"], "routes: database demo has no enabled target for vpn"),
+            (["spin", "--blocks", "0"], "blocks: "),
+            (["spin", "--slice-ms", "-1"], "slice_ms: "),
+            (["spin", "--placement", "moon"], "invalid choice"),
+            (["spin", "--idle", "asleep"], "invalid choice"),
+            ([], "required: name"),
+        ],
+    )
+    def test_refusals(self, spin: Benchmark, words: list[str], said: str) -> None:
+        make_benchmark()
+        assert said in refusal("run", *words)
+        assert not Run.objects.exists()
+
+    def test_which_database(self, spin: Benchmark) -> None:
+        other = make_database("other")
+        assert refusal("run", "spin") == "Say which database with --database; there is demo, other."
+        spin.database = other
+        spin.save()
+        pgperf("run", "spin")
+        assert Run.objects.get().database == other
+
+    def test_no_database(self, spin: Benchmark) -> None:
+        Database.objects.all().delete()
+        assert "add one in the admin" in refusal("run", "spin")
+
+    def test_a_run_that_fails(self, spin: Benchmark) -> None:
+        Database.objects.update(credential="alias:gone")
+        said = refusal("run", "spin")
+        assert "failed. credential: DATABASES has no alias 'gone'" in said
+
+    def test_a_run_that_fails_is_still_one_json_object(self, spin: Benchmark) -> None:
+        Database.objects.update(credential="alias:gone")
+        out = io.StringIO()
+        with pytest.raises(CommandError):
+            call_command("pgperf", "run", "spin", "--json", stdout=out, stderr=io.StringIO())
+        assert json.loads(out.getvalue())["run"]["status"] == "failed"
+
+    def test_waits_for_its_turn(self, spin: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+        first = state.claim(
+            make_run(Run.Status.QUEUED, busy_key=None, database=Database.objects.get()).pk, "w@h"
+        )
+        waited: list[float] = []
+
+        def sleep(seconds: float) -> None:
+            waited.append(seconds)
+            state.finish(first)
+
+        monkeypatch.setattr(run_command, "sleep", sleep)
+        err = io.StringIO()
+        call_command("pgperf", "run", "spin", stdout=io.StringIO(), stderr=err)
+        assert len(waited) == 1
+        assert f"Waits for {first}" in err.getvalue()
+
+    def test_ctrl_c_while_waiting(self, spin: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+        state.claim(make_run(Run.Status.QUEUED, busy_key=None, database=Database.objects.get()).pk, "w@h")
+        monkeypatch.setattr(run_command, "sleep", _interrupt)
+        assert "cancelled" in refusal("run", "spin")
+        assert Run.objects.filter(benchmark_name="spin", status=Run.Status.CANCELLED).exists()
+
+    def test_somebody_else_cancels_while_it_waits(
+        self, spin: Benchmark, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        state.claim(make_run(Run.Status.QUEUED, busy_key=None, database=Database.objects.get()).pk, "w@h")
+        monkeypatch.setattr(
+            run_command, "sleep", lambda _: state.request_cancel(Run.objects.get(benchmark_name="spin"))
+        )
+        assert "cancelled" in refusal("run", "spin")
+
+    def test_progress_goes_to_stderr(self, spin: Benchmark) -> None:
+        err = io.StringIO()
+        call_command("pgperf", "run", "spin", stdout=io.StringIO(), stderr=err)
+        assert err.getvalue().endswith("100 %\n")
+
+
+class TestQueue:
+    """Through Celery: a thread plays the worker at the first look."""
+
+    @pytest.fixture(autouse=True)
+    def no_broker(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(state.broker, "send", lambda run_id, queue: None)
+
+    def test_waits_for_the_worker(self, spin: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(run_command, "sleep", lambda _: perform(Run.objects.get().pk, "w@h"))
+        err = io.StringIO()
+        call_command("pgperf", "run", "spin", "--queue", stdout=io.StringIO(), stderr=err)
+        assert "No worker is running" in err.getvalue()
+        assert Run.objects.get().queue == "pgperf"
+
+    def test_ctrl_c_cancels(self, spin: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(run_command, "sleep", _interrupt)
+        assert "cancelled" in refusal("run", "spin", "--queue")
+
+    def test_a_second_ctrl_c_leaves_at_once(self, spin: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(run_command, "sleep", _interrupt)
+        monkeypatch.setattr(state, "request_cancel", lambda run: None)
+        assert refusal("run", "spin", "--queue") == "Interrupted."
+
+
+class TestExport:
+    def test_csv(self) -> None:
+        run = make_results(make_run())
+        rows = list(csv.DictReader(io.StringIO(pgperf("export", str(run.pk)))))
+        assert [row["label"] for row in rows] == [row.label for row in run.variants.all()]
+
+    def test_comparisons(self) -> None:
+        run = make_results(make_run())
+        rows = list(csv.DictReader(io.StringIO(pgperf("export", str(run.pk), "--comparisons"))))
+        assert len(rows) == run.comparisons.count()
+
+    def test_json(self) -> None:
+        run = make_results(make_run())
+        assert json.loads(pgperf("export", str(run.pk), "--format", "json"))["run"]["id"] == run.pk
+
+    def test_refusals(self) -> None:
+        assert refusal("export", "12345") == "There is no run 12345."
+        assert "invalid int" in refusal("export", "x")
+        assert "invalid choice" in refusal("export", "1", "--format", "exe")
+
+
+def test_reconcile(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[int] = []
+    monkeypatch.setattr(state.broker, "send", lambda run_id, queue: sent.append(run_id))
+    run = make_run(Run.Status.QUEUED, queue="pgperf", busy_key=None)
+    assert pgperf("reconcile") == f"Lost: none. Sent: {run.pk}. Summarised: none.\n"
+    assert sent == [run.pk]
+
+
+def test_build(settings: Any, tmp_path: Path) -> None:
+    settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": tmp_path}
+    assert pgperf("build").startswith(f"{tmp_path / C_CLIENT} (libpq ")
+    settings.PGPERF = {**settings.PGPERF, "CC": "no-such-compiler"}
+    assert "no-such-compiler" in refusal("build")
+
+
+class TestDoctor:
+    @pytest.fixture
+    def demo(self, routes: dict[str, Any]) -> Database:
+        row = Database.objects.create(
+            name="demo",
+            dbname=connection.settings_dict["NAME"],
+            credential="alias:default",
+            allow_fixtures=True,
+        )
+        for route in routes.values():
+            Target.objects.create(
+                database=row, route=route.name, host=route.host, port=route.port, sslmode="disable",
+                pooler=route.pooler,
+            )  # fmt: skip
+        return row
+
+    def test_all_is_well(self, demo: Database, c_client: Path, settings: Any) -> None:
+        settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": c_client.parent}
+        text = pgperf("doctor")
+        assert "problem" not in text
+        assert all(f"demo · {route}: PostgreSQL 18" in text for route in ("socket", "tcp"))
+        assert "broker: answers" in text
+
+    def test_an_agent_is_looked_for(self, demo: Database) -> None:
+        Database.objects.update(agent="db1")
+        missing = pgperf("doctor")
+        assert "demo · agent db1: is not there" in missing
+        assert "--queues pgperf-agent-db1" in missing
+        make_worker("agent@db1")
+        Worker.objects.update(queue="pgperf-agent-db1")
+        assert "demo · agent db1: agent@db1" in pgperf("doctor")
+
+    def test_everything_is_wrong(
+        self, demo: Database, settings: Any, monkeypatch: pytest.MonkeyPatch, closed_port: int
+    ) -> None:
+        settings.PGPERF = {**settings.PGPERF, "SECRETS_DIR": "/nonexistent"}
+        Target.objects.filter(route="tcp").update(port=closed_port)
+        Target.objects.filter(route="socket").update(host="evil.example")
+        Target.objects.filter(route="pgbouncer").update(enabled=False)
+        out = io.StringIO()
+        with pytest.raises(CommandError, match="3 problems to solve"):
+            call_command("pgperf", "doctor", stdout=out)
+        text = out.getvalue()
+        assert "pgperf.E003" in text
+        assert "PGPERF['ALLOWED_HOSTS']" in text
+        assert connection.settings_dict["PASSWORD"] not in text
+
+    def test_the_login_that_can_write_and_the_sql_for_one_that_cannot(self, demo: Database) -> None:
+        text = pgperf("doctor")
+        assert "demo · login: pgperf: this role can write (may create databases; " in text
+        assert "CREATE ROLE pgperf_reader LOGIN NOSUPERUSER" in text
+        assert "GRANT SELECT ON ALL TABLES IN SCHEMA public TO pgperf_reader;" in text
+        assert "ALTER ROLE pgperf_reader SET default_transaction_read_only = on;" in text
+        assert connection.settings_dict["PASSWORD"] not in text
+
+    def test_a_fixture_that_may_not_be_made(self, demo: Database, routes: dict[str, Any]) -> None:
+        fixtures.drop(demo, replace(routes["tcp"], dbname=demo.dbname))  # an earlier test may have left it
+        Database.objects.update(allow_fixtures=False)
+        assert "tick 'allow fixtures'" in pgperf("doctor")
+
+    def test_tables_are_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(
+            doctor.MigrationExecutor,
+            "migration_plan",
+            lambda self, targets: [("pgperf", "0001_first_release")],
+        )
+        with pytest.raises(CommandError, match="1 problem to solve"):
+            pgperf("doctor")
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+class TestErrors:
+    def test_the_sites_database_is_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def away(*_: Any) -> None:
+            raise DatabaseError("connection refused\nmore lines")
+
+        monkeypatch.setattr("pgperf.cli.list.benchmarks", away)
+        assert refusal("list").startswith("The site's database says: connection refused. ")
+
+    def test_settings_are_wrong(self, settings: Any) -> None:
+        settings.PGPERF = {"TYPO": 1}
+        assert "PGPERF['TYPO'] is no setting" in refusal("list")
+
+    @pytest.mark.parametrize("words", [[], ["nothing"], ["list", "--nothing"]])
+    def test_words_that_mean_nothing(self, words: list[str]) -> None:
+        refusal(*words)
+
+    @pytest.mark.parametrize("unbuffered", ["", "1"])
+    def test_a_reader_that_went_away(self, unbuffered: str) -> None:
+        """`manage.py pgperf list | true`"""
+        shell = f"{sys.executable} manage.py pgperf list | true; echo ${{PIPESTATUS[0]}}"
+        done = subprocess.run(
+            ["bash", "-c", shell],
+            cwd=CHECKOUT,
+            env={**_environment(), "PYTHONUNBUFFERED": unbuffered},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels(spin: Benchmark, stop: signal.Signals) -> None:
+    """A real process, stopped in the middle of a run: cancelled, exit code 1, no client left, no traceback."""
+    process = subprocess.Popen(
+        [sys.executable, "manage.py", "pgperf", "run", "spin", "--blocks", "100", "--rounds", "20"],
+        cwd=CHECKOUT, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(stop, signal.SIG_DFL),  # a suite in the background has SIGINT ignored
+    )  # fmt: skip
+    killer = threading.Timer(60, process.kill)
+    killer.start()
+    try:
+        assert process.stderr
+        assert process.stderr.readline() == "0 %\n"
+        process.send_signal(stop)
+        _, err = process.communicate(timeout=60)
+    finally:
+        killer.cancel()
+        process.kill()
+    assert process.returncode == 1
+    assert "Traceback" not in err
+    run = Run.objects.get()
+    assert (run.status, run.busy_key) == (Run.Status.CANCELLED, None)
+    assert err.rstrip().endswith(f"{run}: cancelled. Cancelled: interrupted.")
+
+
+def _environment() -> dict[str, str]:
+    """The tests' own database for a process of its own."""
+    return {
+        **os.environ,
+        "PGPERF_DB_NAME": str(connection.settings_dict["NAME"]),
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+    }
+
+
+def _interrupt(_: float) -> None:
+    raise KeyboardInterrupt

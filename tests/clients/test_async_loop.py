@@ -1,0 +1,98 @@
+"""Slices inside an event loop: the same stretches as outside of one, and one loop for all of them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+
+from pgperf.clients import async_loop, timed_loop
+from pgperf.clients.async_loop import EventLoop, InLoop
+from pgperf.core.protocol import Slice
+from tests.clients.test_timed_loop import BEGAN_NS, ROOM, Clock
+
+REQUESTS = [
+    Slice(1, 0, 0, 0, 250, 0),
+    Slice(2, 0, 0, 0, 0, 5),
+    Slice(3, 0, 10, 250, 300, 0),
+    Slice(4, BEGAN_NS + 5_000, 0, 250, 300, 0),
+    Slice(5, BEGAN_NS, 5, 0, 499, 0),
+    Slice(6, 0, 0, 0, 0, ROOM + 1),
+    Slice(7, 0, 0, 0, 100 * ROOM + 1, 0),
+]
+
+
+@pytest.fixture
+def event_loop() -> Iterator[EventLoop]:
+    loop = EventLoop()
+    yield loop
+    loop.close()
+
+
+@pytest.fixture(params=REQUESTS, ids=lambda request: f"slice {request.seq}")
+def both(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, event_loop: EventLoop
+) -> list[timed_loop.Timing]:
+    """The same slice of the same operation outside and inside a loop, on clocks that only operations move."""
+
+    def measured(make: Callable[[Clock], timed_loop.Operation]) -> timed_loop.Timing:
+        clock = Clock()
+        monkeypatch.setattr(timed_loop, "MAX_SAMPLES", ROOM)
+        for module in (timed_loop, async_loop):
+            monkeypatch.setattr(module, "monotonic_ns", clock.read)
+        monkeypatch.setattr(timed_loop, "sleep", clock.sleep)
+        slices = timed_loop.run_slice(make(clock), request.param, timed_loop.new_stamps())
+        return slices._replace(user_ns=0, sys_ns=0)
+
+    return [
+        measured(lambda clock: clock.operation),
+        measured(lambda clock: InLoop(event_loop, [awaited(clock.operation)])),
+    ]
+
+
+def awaited(operation: timed_loop.Operation) -> Callable[[], Awaitable[int]]:
+    async def run() -> int:
+        return operation()
+
+    return run
+
+
+def test_a_slice_is_the_same_inside_a_loop(both: list[timed_loop.Timing]) -> None:
+    outside, inside = both
+    assert inside == outside
+
+
+def test_steps_run_in_order_and_their_rows_add_up(event_loop: EventLoop) -> None:
+    ran: list[int] = []
+
+    def step(rows: int) -> Callable[[], Awaitable[int]]:
+        async def run() -> int:
+            await asyncio.sleep(0)
+            ran.append(rows)
+            return rows
+
+        return run
+
+    assert InLoop(event_loop, [step(5), step(0), step(2)])() == 7
+    assert ran == [5, 0, 2]
+
+
+def test_all_slices_and_single_runs_share_one_loop(event_loop: EventLoop) -> None:
+    loops: set[int] = set()
+
+    async def run() -> int:
+        loops.add(id(asyncio.get_running_loop()))
+        return 1
+
+    operation = InLoop(event_loop, [run])
+    assert operation() == 1
+    for seq in (1, 2):
+        assert timed_loop.run_slice(operation, Slice(seq, 0, 2, 0, 0, 3), timed_loop.new_stamps()).rows == 3
+    assert len(loops) == 1
+
+
+def test_what_an_operation_raises_ends_the_slice(event_loop: EventLoop) -> None:
+    async def run() -> int:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        timed_loop.run_slice(InLoop(event_loop, [run]), Slice(1, 0, 0, 0, 0, 1), timed_loop.new_stamps())

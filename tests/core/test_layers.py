@@ -1,0 +1,84 @@
+"""What a machine can run of the layers, and what it says where it cannot."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgperf.core import layers
+from pgperf.core.layers import LAYERS, unavailable, unavailable_in_all
+from pgperf.core.records import MODES
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The modules that can be found; a test adds and removes some."""
+    there = {"psycopg", "psycopg_binary", "psycopg2", "asyncpg"}
+
+    def find(name: str) -> Any:
+        return object() if name in there else None
+
+    monkeypatch.setattr(layers.importlib.util, "find_spec", find)
+    return there
+
+
+def modes_of(layer: str, build_dir: Path) -> list[str]:
+    return [mode for mode in MODES if not unavailable(layer, mode, str(build_dir))]
+
+
+def test_modes_where_every_driver_is_installed(installed: set[str], tmp_path: Path) -> None:
+    every, simple = list(MODES), ["simple"]
+    found = {name: modes_of(name, tmp_path) for name in LAYERS if name not in ("libpq", "psycopg_python")}
+    assert found == {
+        "psycopg2": simple,
+        "django_cursor_psycopg2": simple,
+        "django_orm_psycopg2": simple,
+        "psycopg": every,
+        "psycopg_c": [],
+        "psycopg_binary": every,
+        "psycopg_async": every,
+        "asyncpg": ["extended", "prepared"],
+        "django_cursor": every,
+        "django_orm": every,
+        "fake": every,
+    }
+
+
+def test_a_layer_without_a_mode_is_still_able(installed: set[str], tmp_path: Path) -> None:
+    assert "extended protocol only" in unavailable("asyncpg", "simple", str(tmp_path))
+    assert unavailable_in_all("asyncpg", str(tmp_path)) == ""
+
+
+def test_a_site_on_psycopg2_alone(installed: set[str], tmp_path: Path) -> None:
+    installed -= {"psycopg", "psycopg_binary"}
+    assert layers.django_driver() == "psycopg2"
+    assert modes_of("django_orm", tmp_path) == ["simple"]
+    assert "extended needs psycopg 3" in unavailable("django_orm", "extended", str(tmp_path))
+    assert unavailable("django_orm_psycopg2", "simple", str(tmp_path)) == (
+        "Django uses psycopg2 here anyway: choose django_orm"
+    )
+
+
+def test_what_has_to_be_compiled_names_the_remedy(installed: set[str], tmp_path: Path) -> None:
+    assert "pip install 'psycopg[c]'" in unavailable("psycopg_c", "simple", str(tmp_path))
+
+
+@pytest.mark.parametrize(("found", "reason"), [("libpq.so.5", ""), (None, "apt install libpq5")])
+def test_psycopg_in_python_needs_the_systems_libpq(
+    installed: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str | None, reason: str
+) -> None:
+    monkeypatch.setattr(layers.ctypes.util, "find_library", lambda name: found)
+    layers._system_libpq.cache_clear()
+    said = unavailable("psycopg_python", "simple", str(tmp_path))
+    layers._system_libpq.cache_clear()
+    assert reason in said
+    assert bool(said) == bool(reason)
+
+
+def test_the_c_client_is_to_be_built(tmp_path: Path) -> None:
+    assert "pgperf build" in unavailable("libpq", "simple", str(tmp_path))
+
+
+@pytest.mark.parametrize("layer", LAYERS.values(), ids=list(LAYERS))
+def test_a_layer_that_lacks_a_mode_says_why(layer: layers.Layer) -> None:
+    assert bool(layer.mode_reason) == (set(layer.modes) != set(MODES))

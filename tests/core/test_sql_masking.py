@@ -1,0 +1,87 @@
+"""SQL as it may be shown, and what a statement does."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgperf.core import sql_parameters
+from pgperf.core.sql_masking import Effect, effect, masked, without_values
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("SELECT 'secret', 4711", "SELECT ?, ?"),
+        ("SELECT E'it\\'s' || 'it''s'", "SELECT ? || ?"),
+        ("SELECT $$secret$$, $tag$ $$ secret $tag$", "SELECT ?, ?"),
+        ('SELECT "user"."id" FROM "user" WHERE x = 1.5e-3', 'SELECT "user"."id" FROM "user" WHERE x = ?'),
+        ("SELECT a1 FROM t2 WHERE b = $1", "SELECT a1 FROM t2 WHERE b = $1"),
+        ("SELECT 1 -- traceparent='secret'", "SELECT ?"),
+        ("SELECT /* a /* secret */ b */ 1", "SELECT  ?"),
+        ("SELECT B'01', X'ff', U&'d\\0061t'", "SELECT ?, ?, ?"),
+        ("SELECT 0x1F + 1_000 + .5", "SELECT ? + ? + ?"),
+        ("WHERE id IN (1, 2, 3, 4, 5)", "WHERE id IN (? × 5)"),
+        ("WHERE id IN (1, 2, 3)", "WHERE id IN (?, ?, ?)"),
+        ("SELECT 'never closed", "SELECT ?"),
+        ("SELECT $$never closed", "SELECT ?"),
+        ('SELECT "never closed', "SELECT ?"),
+        ("SELECT E'a'\n'it\\'s secret'", "SELECT ?"),
+        ("SELECT /* never closed", "SELECT"),
+        ("SELECT -5", "SELECT -?"),
+    ],
+)
+def test_values_are_masked_and_names_are_not(text: str, shown: str) -> None:
+    assert masked(text) == shown
+
+
+@given(
+    st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0")) | st.integers() | st.booleans())
+)
+def test_whatever_is_bound_comes_out_as_marks(args: list[object]) -> None:
+    """The words of the statement are all that is left."""
+    text = sql_parameters.literal("SELECT " + ", ".join(["%s"] * len(args)) + " FROM t", args)
+    shown = masked(text)
+    assert set(shown) <= set("SELECT ?,-×0123456789 FROM t" + "true" + "false")
+    if args and all(isinstance(arg, str) for arg in args) and len(args) < 4:
+        assert shown.split() == ["SELECT", *["?,"] * (len(args) - 1), "?", "FROM", "t"]
+
+
+@given(st.text())
+def test_any_text_can_be_masked_and_judged(text: str) -> None:
+    masked(text)
+    effect(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "does"),
+    [
+        ("SELECT 1", Effect.READS),
+        ("  (SELECT 1) UNION (SELECT 2);", Effect.READS),
+        ("/* hint */ select 1", Effect.READS),
+        ("SELECT 'DELETE', \"update\" FROM t", Effect.READS),
+        ("WITH x AS (SELECT 1) SELECT * FROM x", Effect.READS),
+        ("WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x", Effect.WRITES),
+        ("SELECT 1 INTO t", Effect.WRITES),
+        ("SELECT * FROM t FOR UPDATE", Effect.WRITES),
+        ("SELECT * FROM t FOR SHARE", Effect.WRITES),
+        ("INSERT INTO t VALUES (1)", Effect.WRITES),
+        ("CREATE TABLE t ()", Effect.WRITES),
+        ("CALL f()", Effect.WRITES),
+        ("BEGIN", Effect.CONTROLS),
+        ("savepoint s1", Effect.CONTROLS),
+        ("SET search_path TO x", Effect.CONTROLS),
+        ("DECLARE c CURSOR FOR SELECT 1", Effect.CONTROLS),
+        ("SELECT 1; SELECT 2", Effect.SEVERAL),
+        ("", Effect.READS),
+    ],
+)
+def test_what_a_statement_does(text: str, does: Effect) -> None:
+    assert effect(text) == does
+
+
+def test_an_errors_words_lose_their_values() -> None:
+    assert without_values('invalid input syntax for type integer: "secret"') == (
+        "invalid input syntax for type integer: ?"
+    )
+    assert without_values("value 4711 out of range, 'secret' too") == "value ? out of range, ? too"
+    assert without_values('cut "secr') == "cut ?"

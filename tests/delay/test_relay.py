@@ -1,0 +1,300 @@
+"""A database at a distance: what passes the relay, when, and how it ends."""
+
+import hashlib
+import os
+import resource
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from pgperf.core.exceptions import ClientFailed, InvalidDefinition
+from pgperf.core.records import Route
+from pgperf.delay import relay as module
+from pgperf.delay.relay import Distance
+from pgperf.runner.processes import pooler_process
+
+RTT_S = 0.02
+EARLY = 0.9
+DEADLINE_S = 30.0
+
+
+@contextmanager
+def serving(answer: Callable[[socket.socket], None]) -> Iterator[int]:
+    """The port of a server that gives each connection to `answer`, in a thread of its own, and closes it then."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                threading.Thread(target=_answered, args=(answer, connection), daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def _answered(answer: Callable[[socket.socket], None], connection: socket.socket) -> None:
+    with closing(connection):
+        answer(connection)
+
+
+def echo(connection: socket.socket) -> None:
+    while data := connection.recv(1 << 16):
+        connection.sendall(data)
+
+
+def connected(port: int) -> socket.socket:
+    return socket.create_connection((module.HOST, port), timeout=DEADLINE_S)
+
+
+def everything(connection: socket.socket) -> bytes:
+    return b"".join(iter(lambda: connection.recv(1 << 16), b""))
+
+
+def asked(connection: socket.socket, text: bytes) -> float:
+    """Seconds until the echo of the text is there."""
+    began = time.monotonic()
+    connection.sendall(text)
+    answer = b""
+    while len(answer) < len(text):
+        answer += connection.recv(1 << 16)
+    assert answer == text
+    return time.monotonic() - began
+
+
+def test_each_answer_takes_a_round_trip_and_the_first_another_one() -> None:
+    """The second is the handshake's. What is early is so by what waking up usually takes; how late is the machine's."""
+    with (
+        serving(echo) as port,
+        Distance("127.0.0.1", port, RTT_S * 1000) as far,
+        connected(far.port) as client,
+    ):
+        assert asked(client, b"first") >= 2 * RTT_S * EARLY
+        took = [asked(client, b"x") for _ in range(10)]
+    assert min(took) >= RTT_S * EARLY
+    assert min(took) < 2 * RTT_S
+
+
+def heard_whole(connection: socket.socket) -> None:
+    connection.sendall(hashlib.sha256(everything(connection)).digest())
+
+
+def test_order_and_bytes_are_kept() -> None:
+    """More than is held back at once, so that the sender is made to wait."""
+    sent = os.urandom(1 << 20) * 40
+    with (
+        serving(heard_whole) as port,
+        Distance("127.0.0.1", port, RTT_S * 1000) as far,
+        connected(far.port) as client,
+    ):
+        client.sendall(sent)
+        client.shutdown(socket.SHUT_WR)
+        assert everything(client) == hashlib.sha256(sent).digest()
+
+
+def test_what_is_under_way_does_not_wait_for_what_went_before() -> None:
+    """20 words, one after the other: if each waited for the one before, they would take 10 s and the answer 0.5 s."""
+    with (
+        serving(heard_whole) as port,
+        Distance("127.0.0.1", port, 1000) as far,
+        connected(far.port) as client,
+    ):
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        began = time.monotonic()
+        for _ in range(20):
+            client.sendall(b"word")
+            time.sleep(0.005)  # or they would be read as one
+        client.shutdown(socket.SHUT_WR)
+        assert everything(client) == hashlib.sha256(b"word" * 20).digest()
+        assert time.monotonic() - began < 8
+
+
+@pytest.mark.parametrize("first", ["client", "server"])
+def test_either_side_may_close_first_and_still_hear_the_other(first: str) -> None:
+    heard: list[bytes] = []
+
+    def answer(connection: socket.socket) -> None:
+        if first == "server":
+            connection.sendall(b"the server's last words")
+            connection.shutdown(socket.SHUT_WR)
+        heard.append(everything(connection))
+        if first == "client":
+            connection.sendall(b"the server's last words")
+
+    with serving(answer) as port, Distance("127.0.0.1", port, 1) as far, connected(far.port) as client:
+        if first == "client":
+            client.sendall(b"the client's last words")
+            client.shutdown(socket.SHUT_WR)
+        assert everything(client) == b"the server's last words"
+        if first == "server":
+            client.sendall(b"the client's last words")
+            client.shutdown(socket.SHUT_WR)
+            client.settimeout(DEADLINE_S)
+            wait_for(lambda: bool(heard))
+    assert heard == [b"the client's last words"]
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_a_connection_that_is_over_leaves_nothing_behind() -> None:
+    with serving(echo) as port, Distance("127.0.0.1", port, 1) as far:
+        relay = psutil.Process(far.pid)
+        asked_once(far.port)
+        before = relay.num_fds()
+        for _ in range(20):
+            asked_once(far.port)
+        wait_for(lambda: relay.num_fds() <= before)
+        idle = relay.cpu_times().user + relay.cpu_times().system
+        with connected(far.port) as broken:
+            broken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            broken.sendall(b"x")
+        wait_for(lambda: relay.num_fds() <= before)
+        time.sleep(0.3)  # nothing can be awaited: were it to spin, it would spin now
+        assert relay.cpu_times().user + relay.cpu_times().system - idle < 0.15
+
+
+def asked_once(port: int) -> None:
+    with connected(port) as client:
+        asked(client, b"x")
+
+
+@pytest.mark.parametrize("left", [2, 3])
+def test_who_comes_when_no_descriptors_are_left_is_turned_away(left: int) -> None:
+    """A connection takes two. Those that are there go on, and there is room again when they end."""
+    with serving(echo) as port, Distance("127.0.0.1", port, 1) as far:
+        relay = psutil.Process(far.pid)
+        before = relay.num_fds()
+        resource.prlimit(far.pid, resource.RLIMIT_NOFILE, (before + left, before + left))
+        with connected(far.port) as client:
+            asked(client, b"there")
+            for _ in range(3):
+                with connected(far.port) as refused:
+                    assert refused.recv(1) == b""
+            asked(client, b"still there")
+        wait_for(lambda: relay.num_fds() <= before)
+        asked_once(far.port)
+
+
+def test_a_database_that_is_not_there_ends_the_connection() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        with Distance("127.0.0.1", taken.getsockname()[1], 1) as far, connected(far.port) as client:
+            try:
+                assert client.recv(1) == b""
+            except ConnectionResetError:
+                pass
+
+
+@pytest.mark.parametrize("name", ["tcp", "pgbouncer"])
+def test_a_database_over_it(routes: dict[str, Route], name: str) -> None:
+    near = routes[name]
+    with Distance(near.host, near.port, RTT_S * 1000) as far:
+        route = far.over(near)
+        assert (route.host, route.port) == (module.HOST, far.port)
+        with psycopg.connect(
+            host=route.host, port=route.port, dbname=route.dbname, user=route.user, password=route.password,
+            sslmode="disable", autocommit=True,
+        ) as client:  # fmt: skip
+            began = time.monotonic()
+            client.execute("SELECT generate_series(1, 100000)").fetchall()
+            assert time.monotonic() - began >= RTT_S * EARLY
+
+
+def test_the_name_in_a_certificate_is_not_the_relays(routes: dict[str, Route]) -> None:
+    far = Distance("db.example", 5432, 1)
+    assert far.over(replace(routes["tcp"], sslmode="verify-full")).sslmode == "verify-ca"
+    assert far.over(replace(routes["tcp"], sslmode="require")).sslmode == "require"
+
+
+def test_it_listens_on_loopback_only_and_is_nobodys_pooler() -> None:
+    with serving(echo) as port, Distance("127.0.0.1", port, 1) as far:
+        listens = [
+            c.laddr for c in psutil.Process(far.pid).net_connections() if c.status == psutil.CONN_LISTEN
+        ]
+        assert listens == [("127.0.0.1", far.port)]
+        assert module.is_relay(far.pid)
+        assert pooler_process.process(far.port) is None
+    assert not module.is_relay(os.getpid())
+    assert not psutil.pid_exists(far.pid)
+
+
+def test_it_ends_with_its_parent(tmp_path: Path) -> None:
+    """A parent that is killed cannot say goodbye."""
+    program = (
+        "import sys, time; from pgperf.delay.relay import Distance\n"
+        "with Distance('127.0.0.1', 1, 1) as far:\n    print(far.pid, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout
+        relay = psutil.Process(int(parent.stdout.readline()))
+        parent.kill()
+    relay.wait(DEADLINE_S)
+
+
+def test_it_leads_to_no_unix_socket() -> None:
+    """The server would take whoever connects for the relay's user."""
+    with pytest.raises(InvalidDefinition, match=r"^host: /run/postgresql is .*; name a route to .* TCP port"):
+        Distance("/run/postgresql", 5432, 1)
+
+
+@pytest.mark.parametrize("rtt_ms", [-1, 1e9, float("nan"), float("inf")])
+def test_round_trips_that_are_none(rtt_ms: float) -> None:
+    with pytest.raises(InvalidDefinition, match=r"^rtt_ms: "):
+        Distance("127.0.0.1", 5432, rtt_ms)
+
+
+def test_a_relay_that_cannot_start_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PROGRAM", "pgperf.no_such_program")
+    with pytest.raises(ClientFailed, match=r"^distance: "), Distance("127.0.0.1", 5432, 1):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--to", "127.0.0.1:x", "--rtt-ms", "1"], "pgperf.delay.relay: "),
+        (["--to", "127.0.0.1:1", "--rtt-ms", "-1"], "rtt_ms: choose"),
+        (["--to", "/run/postgresql:5432", "--rtt-ms", "1"], "host: /run/postgresql is the directory"),
+        (["--to", "127.0.0.1:1", "--rtt-ms", "1", "--port", "1"], "pgperf.delay.relay: "),
+    ],
+)
+def test_its_own_command_line_answers_in_a_line(options: list[str], said: str) -> None:
+    if "--port" in options:
+        options[-1] = str(taken_port())
+    done = subprocess.run(
+        [sys.executable, "-m", "pgperf.delay.relay", *options],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+    )
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def taken_port() -> int:
+    """A port on which this process listens until it ends."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    _kept.append(listener)
+    return int(listener.getsockname()[1])
+
+
+_kept: list[socket.socket] = []

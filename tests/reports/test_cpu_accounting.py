@@ -1,0 +1,98 @@
+"""Whose processor time it is, and where an operation's own time is spent."""
+
+import pytest
+
+from pgperf.models import VariantResult
+from pgperf.reports import cpu_accounting
+from tests import factories
+from tests.books import add_books
+from tests.reports.reading import texts
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def variants() -> list[VariantResult]:
+    return list(add_books(factories.make_results(factories.make_run())).variants.all())
+
+
+def test_the_segments_of_a_bar_add_up_to_the_time_of_an_operation(variants: list[VariantResult]) -> None:
+    ((clients, chart),) = cpu_accounting.spent(variants)
+    assert clients == 1
+    assert chart["rows"][0] == ["libpq (C)", "socket"]
+    assert [series["name"] for series in chart["series"]] == [
+        "client", "pooler", "server", "run queue", "waiting",
+    ]  # fmt: skip
+    for at, variant in enumerate(variant for variant in variants if not variant.copy):
+        assert sum(series["values"][at] for series in chart["series"]) == pytest.approx(variant.us_per_op)
+
+
+def test_a_chart_for_each_number_of_clients() -> None:
+    run = add_books(factories.make_results(factories.make_run(), routes=("tcp",), clients=(1, 8)))
+    charts = dict(cpu_accounting.spent(list(run.variants.all())))
+    assert list(charts) == [1, 8]
+    assert charts[8]["rows"][0] == ["libpq (C)", "tcp"]
+    assert charts[1]["series"][-1]["name"] == charts[8]["series"][-1]["name"]
+
+
+def test_what_is_not_seen_is_not_called_waiting(variants: list[VariantResult]) -> None:
+    hidden = variants[0]
+    hidden.cpu_us_per_op["server"] = None
+    table = cpu_accounting.spent_table(variants)
+    assert table.columns[-2:] == ("waiting, µs", "not seen, µs")
+    own, other = texts(table)[:2]
+    assert (own[4], own[-2]) == ("unknown", "–")
+    assert other[-1] == "–"
+    ((_clients, chart),) = cpu_accounting.spent(variants)
+    assert chart["series"][-1]["values"][0] > chart["series"][-2]["values"][1] > 0
+    assert chart["series"][-2]["values"][0] is None
+
+
+def test_shares_name_the_host_and_what_nobody_knows(variants: list[VariantResult]) -> None:
+    for variant in variants:
+        variant.books["share"]["steal"] = None
+    table = cpu_accounting.share_table(variants)
+    assert table.caption == (
+        "Shares of the host's processors (2); read from: cgroup; not known here: steal"
+    )  # fmt: skip
+    assert table.columns[-1] == "idle"
+    assert table.rows[0][-1].value == variants[0].books["share"]["idle"]
+
+
+def test_a_server_on_another_host_has_books_of_its_own(variants: list[VariantResult]) -> None:
+    assert cpu_accounting.server_share_table(variants).rows == []
+    far = {"cpus": 8, "elapsed_s": 6.0, "share": {"server": 0.25, "idle": 0.7, "clients": None}}
+    variants[0].books["server_host"] = far
+    table = cpu_accounting.server_share_table(variants)
+    assert table.caption.startswith(
+        "Shares of the processors of the server's host (8); read from: agent; not known"
+    )
+    assert [cell.text for cell in table.rows[0]] == ["libpq (C) · socket", "25.0 %", "70.0 %"]
+
+
+def test_waits_and_switches_that_nobody_counted_have_no_column(variants: list[VariantResult]) -> None:
+    for variant in variants:
+        variant.books["switches_per_op"] = {}
+    table = cpu_accounting.queue_table(variants)
+    assert table.columns == (
+        "Variant", "client in the run queue, µs", "pooler in the run queue, µs", "server in the run queue, µs",
+        "client in the kernel", "pooler in the kernel", "server in the kernel", "busiest client",
+        "busiest pooler", "busiest server",
+    )  # fmt: skip
+    assert texts(table)[0][1:4] == ["1.40", "0.00", "1.10"]
+
+
+def test_those_who_serve_an_operation_are_drawn_and_the_others_are_in_the_table(
+    variants: list[VariantResult],
+) -> None:
+    chart = cpu_accounting.cpu(variants)
+    assert [series["name"] for series in chart["series"]] == [
+        "client, user", "client, system", "pooler", "server", "server auxiliaries",
+    ]  # fmt: skip
+    assert chart["ends"][0] == "35.2"
+    assert cpu_accounting.cpu_table(variants).columns[-2:] == ("other processes, µs", "unattributed, µs")
+
+
+def test_a_run_without_books_has_no_chart_of_them() -> None:
+    run = factories.make_results(factories.make_run())
+    assert cpu_accounting.spent(list(run.variants.all())) == []

@@ -1,0 +1,110 @@
+"""Results as files."""
+
+import csv
+import io
+
+import openpyxl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgperf.models import Run
+from pgperf.reports import csv_results
+from tests import factories
+
+
+@pytest.fixture
+def run(db: None) -> Run:
+    return factories.make_results(factories.make_run())
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_one_row_per_variant_named_as_in_the_json(run: Run) -> None:
+    found = rows(csv_results.variants_csv(run))
+    first = run.variants.first()
+    assert first is not None
+    assert len(found) == run.variants.count()
+    assert found[0]["label"] == "libpq · socket"
+    assert found[0]["run_id"] == str(run.pk)
+    assert found[0]["benchmark"] == "orm-overhead"
+    assert found[0]["started"] == run.started_at.isoformat()  # type: ignore[union-attr]
+    assert float(found[0]["ops_per_s"]) == first.ops_per_s
+    assert float(found[0]["latency_us_p50"]) == first.latency_us["p50"]
+    assert float(found[0]["cold_us_first"]) == first.cold_us["first"]
+    assert float(found[0]["cpu_us_per_op_server"]) == first.cpu_us_per_op["server"]
+    assert found[0]["verdict_word"] == ""
+
+
+def test_what_may_not_be_claimed_has_its_columns(run: Run) -> None:
+    for position, capacity in enumerate(
+        ({"withheld": True, "why": "the host was 93% busy"}, {"withheld": None})
+    ):
+        run.variants.filter(position=position).update(verdict={"checks": {"capacity": capacity}})
+    found = [
+        (row["verdict_checks_capacity_withheld"], row["verdict_checks_capacity_why"])
+        for row in rows(csv_results.variants_csv(run))[:3]
+    ]
+    assert found == [("True", "the host was 93% busy"), ("", ""), ("", "")]
+
+
+def test_unknown_is_empty(run: Run) -> None:
+    assert rows(csv_results.variants_csv(run))[-1]["cpu_us_per_op_unattributed"] == ""
+
+
+def test_one_row_per_comparison(run: Run) -> None:
+    found = rows(csv_results.comparisons_csv(run))
+    assert len(found) == run.comparisons.count()
+    assert float(found[0]["ratio"]) == run.comparisons.all()[0].ratio
+    assert [row["aa"] for row in found[-2:]] == ["True", "True"]
+
+
+def test_numbers_stay_numbers_in_a_workbook_negative_ones_too(run: Run) -> None:
+    row = run.comparisons.all()[0]
+    row.delta_us = -4.5
+    row.save()
+    sheet = openpyxl.load_workbook(io.BytesIO(csv_results.comparisons_xlsx(run))).active
+    header = [cell.value for cell in sheet[1]]
+    assert sheet.cell(2, header.index("delta_us") + 1).value == -4.5
+    assert sheet.cell(2, header.index("run_id") + 1).value == run.pk
+
+
+def test_several_runs_stand_one_after_the_other(run: Run) -> None:
+    other = factories.make_results(factories.make_run(), routes=("socket",))
+    found = rows(csv_results.variants_csv(run, other))
+    assert {row["run_id"] for row in found} == {str(run.pk), str(other.pk)}
+    assert len(found) == run.variants.count() + other.variants.count()
+
+
+def test_a_formula_in_a_label_is_harmless_in_both_formats(run: Run) -> None:
+    run.benchmark_name = '=HYPERLINK("http://x")'
+    run.save()
+    run.variants.filter(position=0).update(label="  @SUM(1)", workload="-1+1")
+    first = rows(csv_results.variants_csv(run))[0]
+    assert (first["benchmark"], first["label"], first["workload"]) == (
+        '\'=HYPERLINK("http://x")', "'  @SUM(1)", "'-1+1",
+    )  # fmt: skip
+    sheet = openpyxl.load_workbook(io.BytesIO(csv_results.variants_xlsx(run))).active
+    assert all(cell.data_type != "f" for row in sheet.iter_rows() for cell in row)
+
+
+@given(st.text(max_size=30))
+def test_no_text_starts_a_formula_in_any_of_its_lines(text: str) -> None:
+    safe = csv_results.cell_text(text)
+    if not safe.startswith("'"):
+        assert not any(line.lstrip().startswith(("=", "+", "-", "@")) for line in [safe, *safe.splitlines()])
+        assert not safe.startswith(("\t", "\r", "\n"))
+
+
+@given(st.text(max_size=30))
+def test_every_text_fits_into_a_workbook(text: str) -> None:
+    sheet = openpyxl.Workbook().active
+    assert sheet is not None
+    sheet.append([csv_results.cell_text(text)])
+
+
+def test_there_is_no_password_and_no_argument_in_a_file(run: Run) -> None:
+    names = set(rows(csv_results.variants_csv(run))[0])
+    assert not names & {"definition", "args", "password", "credential", "environment", "sql"}

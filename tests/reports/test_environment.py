@@ -1,0 +1,42 @@
+"""The environment, the captures and the run's own time as tables."""
+
+import pytest
+
+from pgperf.models import Run
+from pgperf.reports import environment
+from tests import factories
+from tests.reports.reading import texts
+
+
+@pytest.fixture
+def run(db: None) -> Run:
+    return factories.make_results(factories.make_run())
+
+
+def test_the_environment_is_flattened(run: Run) -> None:
+    by_caption = {table.caption: texts(table) for table in environment.environment_tables(run.environment)}
+    assert ["settings.shared_buffers", "128MB"] in by_caption["Server"]
+    assert ["python", "3.11.2"] in by_caption["General"]
+
+
+def test_timings_leave_out_what_was_not_measured() -> None:
+    table = environment.timings_table({"wall_s": 10.0, "slices_s": 8.0})
+    assert texts(table) == [
+        ["slices (lead-ins and windows)", "8.00", "80.0 %"],
+        ["whole run", "10.0", "100 %"],
+    ]
+
+
+def test_what_was_captured_is_a_table_and_not_among_the_environment() -> None:
+    captured = {
+        "loop": {
+            "statements": 2,
+            "rows": 3,
+            "each": [{"sql": "SELECT ?", "rows": 1}, {"sql": "x", "rows": 2}],
+        }
+    }
+    (table,) = environment.capture_tables({"captures": captured, "python": "3"})
+    assert table.caption == "One operation of loop: 2 statements, 3 rows"
+    assert [[cell.text for cell in row] for row in table.rows] == [["1", "SELECT ?", "1"], ["2", "x", "2"]]
+    assert len(environment.environment_tables({"captures": captured, "python": "3"})) == 1
+    assert environment.capture_tables({}) == []

@@ -1,0 +1,18 @@
+"""Names and colours."""
+
+from pgperf.reports import labels
+
+
+def test_an_unknown_layer_keeps_its_own_name() -> None:
+    assert labels.layer_title("asyncpg_of_tomorrow") == "asyncpg_of_tomorrow"
+
+
+def test_the_same_on_another_driver_or_implementation_has_the_same_colour() -> None:
+    assert labels.colour("django_orm_psycopg2") == labels.colour("django_orm") == "layer-django_orm"
+    assert labels.colour("psycopg_python") == labels.colour("psycopg") == "layer-psycopg"
+    assert labels.colour("psycopg2") == "layer-psycopg2"
+
+
+def test_what_was_left_out_has_a_name_that_people_know() -> None:
+    assert labels.left_out_title("django_orm_psycopg2/extended") == "Django ORM on psycopg2, extended"
+    assert labels.left_out_title("libpq") == "libpq (C)"

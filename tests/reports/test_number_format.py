@@ -1,0 +1,57 @@
+"""Numbers as text."""
+
+import pytest
+from django.utils import translation
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgperf.reports import number_format
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (214.7, "215"),
+        (89.44, "89.4"),
+        (6.999, "7.00"),
+        (0, "0.00"),
+        (14513.4, "14,513"),
+        (-6.7, "−6.70"),
+        (None, "unknown"),
+    ],
+)
+def test_numbers_are_rounded_not_cut(value: float | None, text: str) -> None:
+    assert number_format.number(value) == text
+
+
+@given(st.floats(min_value=-1e9, max_value=1e9))
+def test_a_number_is_never_off_by_more_than_half_its_last_digit(value: float) -> None:
+    text = number_format.number(value).replace(",", "").replace("−", "-")
+    assert abs(float(text) - value) <= max(0.5000001 if abs(value) >= 100 else 0.0500001, 0)
+
+
+def test_the_reader_s_language_decides_on_separators() -> None:
+    with translation.override("de"):
+        assert number_format.number(1234567.8) == "1.234.568"
+        assert number_format.ratio(3.117) == "×3,12"
+
+
+def test_signs_and_ratios() -> None:
+    assert number_format.signed(6.7) == "+6.70"
+    assert number_format.signed(-6.7) == "−6.70"
+    assert number_format.ratio(1.0049) == "×1.005"
+    assert number_format.ratio(12.34) == "×12.3"
+
+
+def test_an_interval_s_ends_have_the_same_decimals() -> None:
+    assert number_format.interval(9.87, 102.4) == "10 … 102"
+    assert number_format.interval(-0.551, 1.1) == "−0.55 … 1.10"
+    assert number_format.ratio_interval(1.985, 2.113) == "1.99 … 2.11"
+    assert number_format.interval(None, 2.0) == "none"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(4.25, "4.2 s"), (42.0, "42 s"), (83.9, "1 min 24 s"), (None, "unknown")]
+)
+def test_lengths_of_time(value: float | None, text: str) -> None:
+    assert number_format.seconds(value) == text

@@ -1,0 +1,87 @@
+"""The sections of a run's page."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pgperf.models import Run
+from pgperf.reports.run_page import result
+from tests import factories
+from tests.books import CLIENTS, add_books
+
+pytestmark = pytest.mark.django_db
+
+
+def names(run: Run) -> list[str]:
+    return [section.name for section in result(run).sections]
+
+
+def test_a_run_without_results_has_nothing_to_show() -> None:
+    empty = result(factories.make_run(Run.Status.FAILED))
+    assert (empty.sections, empty.measured) == ([], False)
+
+
+def test_an_old_run_shows_nothing_of_books() -> None:
+    run = factories.make_results(factories.make_run())
+    assert names(run) == [
+        "layers", "ladder", "reading", "speed", "latency", "cold", "comparisons", "environment",
+    ]  # fmt: skip
+    part = result(run).part("speed")
+    assert part is not None
+    assert [table.name for table in part["tables"]] == ["throughput", "cpu"]
+
+
+def test_the_order_of_the_page() -> None:
+    run = add_books(factories.make_results(factories.make_run()))
+    assert names(run) == [
+        "verdicts", "layers", "spent", "ladder", "reading", "speed", "latency", "host", "server", "cold", "comparisons",
+        "environment",
+    ]  # fmt: skip
+
+
+def test_more_clients_have_curves_and_ladders_of_their_own() -> None:
+    run = factories.make_results(factories.make_run(), layers=("libpq", "django_orm"), clients=CLIENTS)
+    found = result(add_books(run))
+    scaling, ladder, layers = found.part("scaling"), found.part("ladder"), found.part("layers")
+    assert scaling is not None
+    assert ladder is not None
+    assert layers is not None
+    assert len(scaling["cpu"]) == 2 * 3
+    assert [(count, len(rungs)) for count, rungs in ladder["groups"]] == [(count, 3) for count in CLIENTS]
+    assert layers["chart"]["rows"] == [["socket", "1 client"], ["tcp", "1 client"], ["pgbouncer", "1 client"]]
+    assert ladder["groups"][1][1][0].title == "socket · 2 clients"
+    scales = {count: rungs[0].chart["max"] for count, rungs in ladder["groups"]}
+    assert scales[32] > 10 * scales[1]
+
+
+def test_one_number_of_clients_makes_no_curve() -> None:
+    run = add_books(factories.make_results(factories.make_run(), clients=(8,)))
+    assert "scaling" not in names(run)
+    run.summary["scaling"] = [{"layer": "libpq", "route": "tcp", "points": [{"clients": 8}]}]
+    assert "scaling" not in names(run)
+
+
+def charts(part: Any) -> Iterator[dict[str, Any]]:
+    """Every chart of a section, however deep."""
+    if isinstance(part, dict):
+        if "kind" in part:
+            yield part
+        part = list(part.values())
+    if isinstance(part, list | tuple):
+        for each in part:
+            yield from charts(each)
+    if chart := getattr(part, "chart", None):
+        yield chart
+
+
+def test_every_chart_is_plain_json_and_none_is_empty() -> None:
+    run = factories.make_results(factories.make_run(), layers=("libpq", "django_orm"), clients=(1, 8))
+    found = [chart for section in result(add_books(run)).sections for chart in charts(section.part)]
+    assert {chart["kind"] for chart in found} == {"stack", "ladder", "bars", "dots", "lines", "area"}
+    for chart in found:
+        assert chart["label"]
+        assert json.dumps(chart)
+        assert chart.get("rows") or chart.get("x")
+        assert chart.get("values") or any(any(series["values"]) for series in chart["series"])

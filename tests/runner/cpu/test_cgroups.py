@@ -1,0 +1,299 @@
+"""Which control group is a server's own, and what its processes had that came and went: made-up trees, a real one."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+
+from pgperf.analysis import cpu_per_operation
+from pgperf.analysis.cpu_accounting import books
+from pgperf.core.records import Definition, Route, Workload
+from pgperf.runner.cpu.cgroups import (
+    ServerGroup,
+    group_ns,
+    groups_of,
+    guests_spent,
+    members,
+    passing_ns,
+    quota,
+)
+from pgperf.runner.cpu.schedstat import Spent, Task
+
+from .builders import definition
+from .test_books import measured
+
+#: A postmaster and two that it started; who runs the benchmark is 90.
+SERVER = (10, 11, 12)
+PARENTS = {1: 0, 10: 1, 11: 10, 12: 10, 90: 1}
+FIRST, SECOND = "cgroup {} cgroup rw,cpu,cpuacct 0 0\n", "cgroup2 {} cgroup2 rw 0 0\n"
+
+
+class Machine:
+    """Made up: its server is in /db of either version, and of no other group."""
+
+    def __init__(self, root: Path) -> None:
+        self.proc, self.mounts, self.groups = root / "proc", root / "mounts", root / "cgroup"
+        self.group = self.groups / "db"
+        self.group.mkdir(parents=True)
+        self.put(SERVER)
+        self.mounts.write_text(SECOND.format(self.groups))
+        (self.group / "cpu.stat").write_text("usage_usec 7\nuser_usec 3\n")
+        for pid, parent in PARENTS.items():
+            self.process(pid, parent)
+
+    def process(self, pid: int, parent: int) -> None:
+        task = self.proc / str(pid) / "task" / str(pid)
+        task.mkdir(parents=True)
+        (task / "schedstat").write_text("5 5 5\n")
+        (self.proc / str(pid) / "stat").write_text(f"{pid} (post gres) S {parent} {'0 ' * 20}\n")
+        (self.proc / str(pid) / "cgroup").write_text("3:cpu,cpuacct:/db\n1:name=systemd:/\n0::/db\n")
+
+    def put(self, pids: Iterable[int], group: str = "db") -> None:
+        (self.groups / group).mkdir(exist_ok=True)
+        (self.groups / group / "cgroup.procs").write_text("".join(f"{pid}\n" for pid in pids))
+
+    def own(self, known: Iterable[int] = SERVER) -> ServerGroup | None:
+        return ServerGroup.of(known, self.mounts, self.proc)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_a_server_in_a_group_of_its_own(machine: Machine) -> None:
+    found = machine.own()
+    assert found
+    assert (found.directory, found.known, found.busy()) == (machine.group, set(SERVER), 7_000)
+    machine.mounts.write_text(FIRST.format(machine.groups))
+    (machine.group / "cpuacct.usage").write_text("9\n")
+    found = machine.own((10, 12))  # another's session may be in there
+    assert found
+    assert (found.directory, found.busy()) == (machine.group, 9)
+
+
+def test_where_the_first_version_keeps_all_in_one_group_the_second_may_not(machine: Machine) -> None:
+    for pid in SERVER:
+        (machine.proc / str(pid) / "cgroup").write_text("3:cpuacct:/all\n0::/db\n")
+    machine.put(PARENTS, "all")
+    machine.mounts.write_text(FIRST.format(machine.groups) + SECOND.format(machine.groups))
+    found = machine.own()
+    assert found
+    assert found.directory == machine.group
+
+
+@pytest.mark.parametrize(
+    "flaw", ["not alone", "groups below", "parted", "not counted", "not mounted", "gone"]
+)
+def test_a_group_that_is_not_the_servers_own(machine: Machine, flaw: str) -> None:
+    if flaw == "not alone":
+        machine.put((*SERVER, 90))
+    elif flaw == "groups below":
+        (machine.group / "inner").mkdir()
+    elif flaw == "parted":
+        machine.put(SERVER[:2])
+    elif flaw == "not counted":
+        (machine.group / "cpu.stat").unlink()
+    elif flaw == "not mounted":
+        machine.mounts.write_text("tmpfs /run tmpfs rw 0 0\n")
+    else:
+        (machine.proc / "10" / "cgroup").unlink()
+    assert machine.own() is None
+
+
+def test_a_server_that_is_not_here_has_none(machine: Machine) -> None:
+    assert machine.own(()) is None
+    assert machine.own((11, 12)) is None  # its postmaster is not known
+    machine.put((1, *SERVER))
+    assert machine.own() is None  # all of them were started by a stranger
+
+
+def test_a_groups_time_in_either_version(tmp_path: Path) -> None:
+    assert group_ns(tmp_path)() is None
+    (tmp_path / "cpu.stat").write_text("usage_usec 7\nuser_usec 3\n")
+    assert group_ns(tmp_path)() == 7_000
+    (tmp_path / "cpuacct.usage").write_text("9\n")
+    assert group_ns(tmp_path)() == 9
+
+
+def test_the_groups_that_count_a_processs_time(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "cgroup").write_text(
+        "4:memory:/m\n3:cpu,cpuacct:/db\n1:name=systemd:/s\n0::/db.service\n"
+    )
+    mounts = tmp_path / "mounts"
+    mounts.write_text("m /m cgroup rw,memory 0 0\ntwo /2 cgroup2 rw 0 0\none /1 cgroup rw,cpu,cpuacct 0 0\n")
+    assert list(groups_of(7, mounts, tmp_path)) == [Path("/1/db"), Path("/2/db.service")]
+    assert list(groups_of(8, mounts, tmp_path)) == []
+    assert list(groups_of(7, tmp_path / "none", tmp_path)) == []
+
+
+def test_the_strictest_quota_on_the_way_up_counts(machine: Machine) -> None:
+    assert quota(10, machine.mounts, machine.proc) is None
+    (machine.group / "cpu.max").write_text("max 100000\n")
+    assert quota(10, machine.mounts, machine.proc) is None
+    (machine.groups / "cpu.max").write_text("150000 100000\n")
+    assert quota(10, machine.mounts, machine.proc) == 1.5
+    (machine.group / "cpu.max").write_text("50000 100000\n")
+    assert quota(10, machine.mounts, machine.proc) == 0.5
+
+
+def test_a_quota_of_the_first_version(machine: Machine) -> None:
+    machine.mounts.write_text(FIRST.format(machine.groups))
+    (machine.group / "cpu.cfs_period_us").write_text("100000\n")
+    (machine.group / "cpu.cfs_quota_us").write_text("-1\n")
+    assert quota(10, machine.mounts, machine.proc) is None
+    (machine.group / "cpu.cfs_quota_us").write_text("200000\n")
+    assert quota(10, machine.mounts, machine.proc) == 2.0
+
+
+def test_who_is_in_a_group(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.procs").write_text("12\n7\n")
+    assert members(tmp_path) == {7, 12}
+
+
+def test_guests_are_read_while_they_are_few(tmp_path: Path) -> None:
+    group = ServerGroup(tmp_path, frozenset({os.getppid()}), lambda: 0)
+    assert group.guests() is None
+    procs = tmp_path / "cgroup.procs"
+    procs.write_text(f"{os.getppid()}\n{os.getpid()}\n")
+    guests = group.guests()
+    assert guests
+    assert guests.keys() == {os.getpid()}
+    procs.write_text("".join(f"{os.getpid() + at}\n" for at in range(33)))
+    assert group.guests() is None
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    procs.write_text(f"{gone.pid}\n")
+    assert group.guests() is None
+
+
+def test_a_guest_that_came_is_counted_whole_and_one_that_went_is_not_known() -> None:
+    there, later, came = {7: Task(100, 0)}, {7: Task(130, 0)}, {8: Task(5, 0)}
+    spent = guests_spent({7: there}, {7: later, 8: came})
+    assert spent
+    assert spent.run_ns == 35
+    assert guests_spent({}, {}) == Spent.nothing()
+    assert guests_spent({7: there, 8: came}, {7: later}) is None
+    assert guests_spent(None, {}) is guests_spent({}, None) is None
+
+
+def test_what_came_and_went_is_what_nobody_seen_used() -> None:
+    server, auxiliary, nobody = Spent(300, 0, 300), Spent(50, 0, 50), Spent.nothing()
+    assert passing_ns(500, 1500, [server, auxiliary], nobody) == 650
+    assert (
+        passing_ns(500, 1500, [server, auxiliary], Spent(100, 0, 100)) == 350
+    )  # it may have had two workers
+    assert passing_ns(500, 1500, [server, auxiliary], Spent(400, 0, 400)) == 0
+    assert passing_ns(None, 1500, [server, auxiliary], nobody) is None
+    assert passing_ns(500, 1500, [server, None], nobody) is None
+    assert passing_ns(500, 1500, [server, auxiliary], None) is None
+
+
+#: Its plan is carried out by a parallel worker, which is there for one execution; the backend waits for it.
+WORK = Workload("heavy", "SELECT count(*) FROM generate_series(1, 100000)")
+IN_PARALLEL = "-c debug_parallel_query=on"
+ENDLESS = b"SELECT count(*) FROM (SELECT generate_series(1, 10000000000)) AS endless"
+
+
+def connected(route: Route) -> psycopg.Connection[Any]:
+    return psycopg.connect(
+        host=route.host, port=route.port, dbname=route.dbname, user=route.user, password=route.password,
+        autocommit=True,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def parallel(routes: dict[str, Route]) -> dict[str, Route]:
+    return {"socket": replace(routes["socket"], options=IN_PARALLEL)}
+
+
+@pytest.fixture
+def postmaster(routes: dict[str, Route]) -> psutil.Process:
+    with connected(routes["socket"]) as connection:
+        return psutil.Process(psutil.Process(connection.info.backend_pid).ppid())
+
+
+@pytest.fixture(params=[True, False], ids=["version 1", "version 2"])
+def own_group(request: pytest.FixtureRequest, postmaster: psutil.Process) -> Iterator[Path]:
+    """The server in a control group of its own."""
+    parents = [each for each in groups_of(os.getpid()) if (each / "cpuacct.usage").exists() is request.param]
+    if not parents:
+        pytest.skip("this machine has no control groups of that version that count processor time")
+    directory = parents[0] / f"pgperf-test-{os.getpid()}"
+    try:
+        directory.mkdir()
+    except OSError as error:
+        pytest.skip(f"no control group can be made below {parents[0]}: {error.strerror}")
+    try:
+        move(postmaster, directory)
+        yield directory
+    finally:
+        move(postmaster, parents[0])
+        remove(directory)
+
+
+def move(postmaster: psutil.Process, directory: Path) -> None:
+    """With all its processes; whom it starts later begins there."""
+    procs = directory / "cgroup.procs"
+    procs.write_text(f"{postmaster.pid}\n")
+    for child in postmaster.children():
+        with suppress(ProcessLookupError):
+            procs.write_text(f"{child.pid}\n")
+
+
+def remove(directory: Path) -> None:
+    deadline = time.monotonic() + 10
+    while members(directory) and time.monotonic() < deadline:
+        time.sleep(0.01)  # the last ones are on their way out
+    directory.rmdir()
+
+
+def on_psycopg(work: Workload = WORK) -> Definition:
+    return definition(workload=work, layers=("psycopg",), routes=("socket",), lead_in_ms=20, window_ms=50)
+
+
+def test_parallel_workers_are_nobodys_where_the_server_shares_its_group(parallel: dict[str, Route]) -> None:
+    blocks = measured(on_psycopg(), parallel)
+    us = cpu_per_operation.per_op_us(blocks)
+    assert books(blocks)["passing_us_per_op"] is None
+    assert us["unattributed"] > us["server"]  # the worker does all the work
+    assert us["unattributed"] > us["auxiliaries"]
+
+
+def test_parallel_workers_are_the_servers_in_a_group_of_its_own(
+    own_group: Path, parallel: dict[str, Route]
+) -> None:
+    blocks = measured(on_psycopg(), parallel)
+    us, passing_us = cpu_per_operation.per_op_us(blocks), books(blocks)["passing_us_per_op"]
+    assert us["auxiliaries"] > passing_us > us["server"]
+    for block in blocks:
+        assert block.books["ours_ns"] > sum(other.books["passing_ns"] for other in blocks)
+
+
+@contextmanager
+def busy(route: Route) -> Iterator[None]:
+    """Somebody else's session, which works all the time."""
+    with connected(route) as connection:
+        connection.pgconn.send_query(ENDLESS)
+        yield
+        connection.cancel_safe()
+        while connection.pgconn.get_result():
+            pass
+
+
+def test_other_peoples_sessions_are_not_the_servers(own_group: Path, routes: dict[str, Route]) -> None:
+    with busy(routes["socket"]):
+        blocks = measured(on_psycopg(Workload("light", "SELECT 1")), routes)
+    us = cpu_per_operation.per_op_us(blocks)
+    assert books(blocks)["passing_us_per_op"] == 0
+    assert us["other"] + us["unattributed"] > us["server"] > us["auxiliaries"]

@@ -1,0 +1,81 @@
+"""Which of the server's processes are connections, and which are its own: asked of the real server."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from pgperf.core.records import Route
+from pgperf.runner.processes import pooler_process
+from pgperf.runner.processes.backends import QUERY, Sessions, is_backend
+
+
+def connect(route: Route, name: str) -> psycopg.Connection[Any]:
+    return psycopg.connect(
+        host=route.host, port=route.port, dbname=route.dbname, user=route.user, password=route.password,
+        application_name=name, autocommit=True,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def connection(routes: dict[str, Route]) -> Iterator[psycopg.Connection[Any]]:
+    with connect(routes["tcp"], "sessions-test") as connection:
+        yield connection
+
+
+def rows_of(connection: psycopg.Connection[Any]) -> list[list[str | None]]:
+    """As the monitor gives them: text."""
+    return [[None if value is None else str(value) for value in row] for row in connection.execute(QUERY)]
+
+
+def test_connections_are_found_by_name(connection: psycopg.Connection[Any]) -> None:
+    sessions = Sessions.of(rows_of(connection))
+    assert sessions.named(["nobody", "sessions-test"]) == [connection.info.backend_pid]
+    assert sessions.named(["nobody"]) == []
+
+
+@pytest.mark.parametrize("route", ["socket", "tcp"])
+def test_connections_are_found_by_who_has_their_other_end(routes: dict[str, Route], route: str) -> None:
+    with connect(routes[route], "sessions-test") as connection:
+        sessions = Sessions.of(rows_of(connection))
+        assert connection.info.backend_pid in sessions.from_process(os.getpid())
+        assert connection.info.backend_pid not in sessions.from_process(os.getppid())
+        assert sessions.from_process(0) == []
+
+
+def test_what_a_pooler_holds_is_found_whoever_it_was_lent_to(routes: dict[str, Route]) -> None:
+    with connect(routes["pgbouncer"], "") as connection:
+        pid = connection.execute("SELECT pg_backend_pid()").fetchone()
+        sessions = Sessions.of(rows_of(connection))
+    pooler = pooler_process.process(routes["pgbouncer"].port)
+    assert pid
+    assert pooler
+    assert pid[0] in sessions.from_process(pooler)
+
+
+def test_the_servers_own_processes_serve_no_connection(connection: psycopg.Connection[Any]) -> None:
+    own = set(Sessions.of(rows_of(connection)).auxiliaries())
+    titles = {Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0 ") for pid in own}
+    assert {"postgres: checkpointer", "postgres: walwriter"} <= titles
+    assert connection.info.backend_pid not in own
+    assert Path(f"/proc/{connection.info.backend_pid}/stat").read_text().rpartition(")")[2].split()[1] in map(
+        str, own
+    )
+
+
+def test_a_server_of_another_machine_has_no_processes_here(connection: psycopg.Connection[Any]) -> None:
+    pid = connection.info.backend_pid
+    sessions = Sessions.of([[str(os.getpid()), "ours", "5432", "1.5"], [str(pid), "theirs", None, None]])
+    assert (list(sessions.here), sessions.others) == ([], {os.getpid(), pid})
+    assert sessions.hidden == {"theirs"}
+    assert sessions.auxiliaries() == []
+
+
+def test_a_backend_is_as_old_as_its_connection(connection: psycopg.Connection[Any]) -> None:
+    sql = "SELECT extract(epoch FROM backend_start) FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+    born = float(connection.execute(sql).fetchone()[0])  # type: ignore[index]
+    assert is_backend(connection.info.backend_pid, born)
+    assert not is_backend(connection.info.backend_pid, born - 60)

@@ -1,0 +1,317 @@
+"""Diagnostic slices on a real server and a real pooler: what is seen and counted, and what cannot be."""
+
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from pgperf.analysis.diagnosis import diagnosis
+from pgperf.core.exceptions import ClientFailed, RunCancelled
+from pgperf.core.records import Definition, Route, VariantBlock, Workload
+from pgperf.runner.plan import make_plan
+from pgperf.runner.preflight import estimate
+from pgperf.runner.run import Machine, execute
+from pgperf.runner.server import pg_stat_activity
+from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.server.diagnostics import Instruments
+from pgperf.runner.server.pg_stat_statements import Statements
+from pgperf.runner.server.pgbouncer_console import Console
+
+from .builders import definition
+
+ONE_ROW = Workload("one-row", "SELECT relname FROM pg_class WHERE oid = %s", (1259,))
+TURNS = Workload("turns", "SELECT pg_advisory_xact_lock(4711), pg_sleep(0.004)")
+
+
+class Watcher:
+    """An Observer that remembers, and cancels when the message says what it waits for."""
+
+    def __init__(self, cancel_at: str = "never") -> None:
+        self.blocks: list[VariantBlock] = []
+        self.said: list[tuple[float, str]] = []
+        self._cancel_at = cancel_at
+
+    def block_done(self, blocks: list[VariantBlock]) -> None:
+        self.blocks += blocks
+
+    def progress(self, share: float, message: str) -> None:
+        self.said.append((share, message))
+
+    def cancelled(self) -> bool:
+        return self._cancel_at in self.said[-1][1]
+
+
+def asked(workload: Workload, *routes: str, **changed: Any) -> Definition:
+    values = {
+        "workload": workload, "layers": ("psycopg",), "routes": routes, "diagnostic_ms": 200, "cold_blocks": 0,
+        "lead_in_ms": 10, "window_ms": 20, **changed,
+    }  # fmt: skip
+    return definition(**values)
+
+
+def run(
+    what: Definition, routes: dict[str, Route], watcher: Watcher, build_dir: str = ""
+) -> list[dict[str, Any]]:
+    """The diagnoses of the variants, in their order, and the seconds that they took."""
+    plan = make_plan(what)
+    outcome = execute(plan, routes, Machine(build_dir, "diagnosed"), watcher)
+    assert outcome.timings.diagnosis_s > len(plan.variants) * what.diagnostic_ms / 1000
+    return [diagnosis([each], rows=1) for each in watcher.blocks if each.diagnosis]
+
+
+def test_layers_and_routes_did_the_same_work(c_client: Path, routes: dict[str, Route]) -> None:
+    watcher = Watcher()
+    what = asked(ONE_ROW, "socket", "pgbouncer", layers=("libpq", "django_cursor"), blocks=2)
+    found = run(what, routes, watcher, str(c_client.parent))
+    assert len(found) == len(make_plan(what).variants) == 6
+    assert [bool(block.diagnosis) for block in watcher.blocks] == [False] * 6 + [True] * 6
+    for block, each in zip(watcher.blocks[6:], found, strict=True):
+        same = {"calls_per_op": 1.0, "rows_per_op": 1.0, "as_expected": True}
+        assert each["statements"] == same, (block.variant.label, each)
+        assert was_seen(each)
+        assert (each["wait_events"] or {}).keys() <= {"CPU", "Client", "IO", "LWLock", "IPC"}
+        assert (each["pooler"] is not None) == (block.variant.route == "pgbouncer")
+        if each["pooler"]:
+            assert each["pooler"]["queries"] >= 10
+            assert each["pooler"]["queries_per_op"] == 1.0
+            assert each["pooler"]["cl_waiting_max"] in (0, None)
+        roles = [row["role"] for row in block.top["processes"]]
+        assert roles.count("clients") == roles.count("server") == 1
+        assert ("pooler" in roles) == (block.variant.route == "pgbouncer")
+    assert watcher.said[-1] == (1.0, "slice 12 of 12, diagnostic slice 6 of 6")
+    assert [share for share, _ in watcher.said] == sorted({share for share, _ in watcher.said})
+
+
+def was_seen(found: dict[str, Any]) -> bool:
+    """Were its backends seen, unless the machine was too busy to look at anything?"""
+    busy = "too busy" in found["notes"].get("wait_events", "")
+    return (found["samples"] > 0 and not found["notes"]) or (busy and found["wait_events"] is None)
+
+
+def test_waiting_for_each_other_shows_as_a_lock(routes: dict[str, Route]) -> None:
+    found = run(asked(TURNS, "tcp", clients=(3,)), routes, Watcher())[0]
+    assert found["wait_events"]["Lock"] > 0.3  # two of three wait for the one that sleeps
+    assert found["events"]["Lock:advisory"] == found["wait_events"]["Lock"]
+    assert found["wait_events"]["Timeout"] > 0.1
+    assert found["statements"]["as_expected"] is True
+
+
+def test_the_slow_goes_by_time_here(routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgperf.runner.block._WINDOW_MAX_NS", 1_000_000)
+    monkeypatch.setattr("pgperf.runner.block._PILOT_OPS", 1)
+    nap = Workload("nap", "SELECT pg_sleep(0.05)")
+    found = run(asked(nap, "socket", window_ms=0), routes, Watcher())[0]
+    assert found["statements"]["calls_per_op"] == 1.0
+    assert was_seen(found)
+    assert found["samples"] == 0 or found["wait_events"]["Timeout"] > 0.5
+
+
+def test_cancelled_in_a_diagnostic_slice_the_times_stay(routes: dict[str, Route]) -> None:
+    watcher = Watcher("diagnostic slice 1")
+    with pytest.raises(RunCancelled):
+        run(asked(ONE_ROW, "socket", layers=("psycopg", "psycopg2")), routes, watcher)
+    assert [len(block.slices) for block in watcher.blocks] == [1] * 4
+    assert [bool(block.diagnosis) for block in watcher.blocks].count(True) == 1
+
+
+def test_failing_in_a_diagnostic_slice_the_times_stay(
+    routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Instruments.examine
+
+    def cut_off(self: Instruments, group: Any, *rest: Any) -> Any:
+        os.kill(group.clients[0].pid, signal.SIGKILL)
+        return real(self, group, *rest)
+
+    monkeypatch.setattr(Instruments, "examine", cut_off)
+    watcher = Watcher()
+    with pytest.raises(ClientFailed, match="SIGKILL"):
+        run(asked(ONE_ROW, "socket"), routes, watcher)
+    assert [len(block.slices) for block in watcher.blocks] == [1, 1]
+    assert not any(block.diagnosis for block in watcher.blocks)
+
+
+def test_none_asked_for_none_made(routes: dict[str, Route]) -> None:
+    watcher = Watcher()
+    outcome = execute(make_plan(asked(ONE_ROW, "socket", diagnostic_ms=0)), routes, Machine("", "t"), watcher)
+    assert outcome.timings.diagnosis_s == 0
+    assert not any(block.diagnosis or block.top for block in watcher.blocks)
+    assert watcher.said == [(1.0, "slice 2 of 2")]
+
+
+def test_the_fake_layer_has_no_server_to_ask() -> None:
+    watcher = Watcher()
+    nowhere = {"here": Route("here", "localhost", 1, "none", "nobody", "")}
+    execute(make_plan(definition(diagnostic_ms=100)), nowhere, Machine("", "t"), watcher)
+    assert not any(block.diagnosis for block in watcher.blocks)
+    assert watcher.said == [(1.0, "slice 2 of 2")]
+
+
+def test_what_is_asked_is_in_the_prediction() -> None:
+    without, with_it = (estimate(make_plan(asked(ONE_ROW, "a", diagnostic_ms=ms))) for ms in (0, 3000))
+    assert 6 < with_it.seconds - without.seconds < 7  # the variant and its control
+    assert with_it.connections == without.connections + 2
+
+
+def test_a_database_without_the_extension(routes: dict[str, Route]) -> None:
+    there = {"tcp": replace(routes["tcp"], dbname="postgres")}
+    (found, _control) = run(asked(ONE_ROW, "tcp"), there, Watcher())
+    assert found["statements"] is None
+    assert "CREATE EXTENSION pg_stat_statements" in found["notes"]["statements"]
+    assert found["samples"] > 0 or "too busy" in found["notes"]["wait_events"]
+
+
+def test_a_server_that_always_counts(routes: dict[str, Route]) -> None:
+    """What pgperf itself asks is not in the counts; the C client's and the monitors' sessions begin with it on."""
+    parameters = {"pg_stat_statements.track": "top", "compute_query_id": "on"}
+    with Monitor(routes["socket"], "pgperf-t-owner") as monitor:
+        for name, value in parameters.items():
+            monitor.query(f"ALTER ROLE CURRENT_USER SET {name} = '{value}'")
+        try:
+            found = run(asked(ONE_ROW, "socket"), routes, Watcher())[0]
+        finally:
+            for name in parameters:
+                monitor.query(f"ALTER ROLE CURRENT_USER RESET {name}")
+    assert found["statements"] in (
+        {"calls_per_op": 1.0, "rows_per_op": 1.0, "as_expected": True},
+        {**found["statements"], "as_expected": None},  # another test's session of this login
+    )
+
+
+@pytest.fixture
+def lent(stack: dict[str, str]) -> Route:
+    """A route by transaction."""
+    parts = dict(part.split("=", 1) for part in stack["PGPERF_DSN_PGBOUNCER_TRANSACTION"].split())
+    login = {name: parts[name] for name in ("host", "dbname", "user", "password")}
+    return Route("lent", port=int(parts["port"]), pooler="transaction", **login)
+
+
+def test_behind_a_pooler_that_lends_its_connections(lent: Route, routes: dict[str, Route]) -> None:
+    """A backend is known by the name that PgBouncer passes on; statements of one variant cannot be counted."""
+    both = {"lent": lent, "tcp": routes["tcp"]}
+    found = run(asked(ONE_ROW, "lent", "tcp", clients=(2,)), both, Watcher())[0]
+    assert found["samples"] > 0 or "too busy" in found["notes"]["wait_events"]
+    assert 1.0 <= found["pooler"]["queries_per_op"] < 1.5  # it passes the name on by a statement of its own
+    assert found["pooler"]["pool_mode"] in ("transaction", None)
+    assert found["statements"] is None
+    assert "lends its connections" in found["notes"]["statements"]
+
+
+def test_nobody_looks_at_sessions_through_the_pool_that_is_measured(lent: Route) -> None:
+    found = run(asked(ONE_ROW, "lent", clients=(2,)), {"lent": lent}, Watcher())[0]
+    assert found["wait_events"] is None
+    assert "add a direct route" in found["notes"]["wait_events"]
+    assert found["pooler"]["queries"] > 0
+
+
+def test_a_login_that_may_not_have_its_statements_counted(
+    routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pgperf.runner.server.pg_stat_statements.switch_on", lambda clients, version: False)
+    (found, _control) = run(asked(ONE_ROW, "tcp"), routes, Watcher())
+    assert found["statements"] is None
+    assert (
+        'GRANT SET ON PARAMETER pg_stat_statements.track, compute_query_id TO "pgperf"'
+        in found["notes"]["statements"]
+    )
+
+
+def test_a_console_that_refuses_the_login(routes: dict[str, Route]) -> None:
+    """It is asked once; the rest is found all the same."""
+    refused = replace(routes["pgbouncer"], user="somebody-else")
+    with Instruments({"socket": routes["socket"], "pgbouncer": refused}, "pgperf-t") as instruments:
+        for _ in range(2):
+            assert instruments.ask("pooler", lambda: instruments.console(refused).totals()) is None
+        assert list(instruments.notes) == ["pooler"]
+        assert "somebody-else" not in instruments.notes["pooler"]
+        assert refused.password not in instruments.notes["pooler"]
+        assert instruments.ask("activity", lambda: instruments.monitor("activity").query("SELECT 1")) == [
+            ["1"]
+        ]
+
+
+def test_an_instrument_that_fails_is_asked_no_more(routes: dict[str, Route]) -> None:
+    with Instruments(routes, "pgperf-t") as instruments:
+        assert (
+            instruments.ask("activity", lambda: instruments.monitor("activity").query("SELECT 1/0")) is None
+        )
+        assert "division by zero" in instruments.notes["activity"]
+        assert instruments.ask("activity", lambda: pytest.fail("asked again")) is None
+        assert instruments.statements().track == "none"
+        assert instruments.ask("pooler", lambda: {"another pooler": 1}["total_query_count"]) is None
+        assert instruments.notes["pooler"] == "pooler: its answer is none that this version of pgperf knows"
+
+
+def test_backends_are_seen_doing_what_they_do(routes: dict[str, Route]) -> None:
+    own = routes["tcp"]
+    with (
+        psycopg.connect(**keywords(own), application_name="pgperf-seen", autocommit=True) as sleeper,
+        psycopg.connect(**keywords(own), application_name="pgperf-seen.1") as idle,
+        Monitor(own, "pgperf-looks") as monitor,
+    ):
+        idle.execute("SELECT 1")
+        thread = threading.Thread(target=_until_cancelled, args=(sleeper,))
+        thread.start()
+        try:
+            await_true(lambda: ("active", "Timeout", "PgSleep") in look(monitor))
+            found = look(monitor)
+            assert found == Counter(
+                {("active", "Timeout", "PgSleep"): 4, ("idle in transaction", "Client", "ClientRead"): 4}
+            )
+            assert pg_stat_activity.look(monitor, ["pgperf-seen.7"], 5) == Counter()
+        finally:
+            sleeper.cancel()
+            thread.join()
+
+
+def keywords(route: Route) -> dict[str, Any]:
+    return {name: getattr(route, name) for name in ("host", "port", "dbname", "user", "password")}
+
+
+def look(monitor: Monitor) -> Counter[pg_stat_activity.Sight]:
+    return pg_stat_activity.look(monitor, ["pgperf-seen", "pgperf-seen.1"], 4 * pg_stat_activity.TICK_MS)
+
+
+def await_true(condition: Callable[[], bool], tries: int = 1000) -> None:
+    assert any(condition() for _ in range(tries))
+
+
+def _until_cancelled(connection: "psycopg.Connection[Any]") -> None:
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        connection.execute("SELECT pg_sleep(60)")
+
+
+def test_the_console_counts_and_shows_the_pool(routes: dict[str, Route]) -> None:
+    own = routes["pgbouncer"]
+    with (
+        psycopg.connect(**keywords(own), autocommit=True) as client,
+        Console(own, "pgperf-console") as console,
+    ):
+        client.execute("SELECT 1")
+        before = console.totals()
+        for _ in range(7):
+            client.execute("SELECT 1")
+        after = console.totals()
+        assert after["query_count"] - before["query_count"] >= 7
+        assert {"xact_count", "query_time", "wait_time"} <= after.keys()
+        pool = console.pool()
+        assert pool["pool_mode"] == "session"
+        assert int(pool["cl_active"]) >= 1
+    with Console(replace(own, dbname="elsewhere"), "pgperf-console") as console:
+        assert (console.totals(), console.pool()) == ({}, {})
+
+
+def test_statements_are_those_of_one_login(routes: dict[str, Route]) -> None:
+    with Monitor(routes["socket"], "pgperf-t-statements") as monitor:
+        found = Statements.find(monitor)
+        assert isinstance(found, Statements)
+        assert found.top_level
+        first = found.count(monitor, "it's nobody", "pgperf-t")
+        assert (first.calls, first.rows, first.others) == (0, 0, 0)

@@ -1,0 +1,124 @@
+"""Which of a server's processes are said to work for a variant, and when that is not known: on the real stack."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pytest
+
+from pgperf.core.records import Route, Variant
+from pgperf.runner.client_group import Group
+from pgperf.runner.cpu.placement import Seats
+from pgperf.runner.processes import pooler_process
+from pgperf.runner.processes.backends import QUERY
+from pgperf.runner.remote.server import Order, Seen
+from pgperf.runner.server import probe
+from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.server.probe import Server
+
+NAME = "pgperf-lent-0"
+HIDDEN = [["17", NAME, None, None]]
+
+
+@pytest.fixture
+def lent(stack: dict[str, str], routes: dict[str, Route]) -> Iterator[Route]:
+    """A route by transaction, and a client on it, whose name its last server connection has."""
+    port = int(stack["PGPERF_PGBOUNCER_TRANSACTION_PORT"])
+    route = replace(routes["pgbouncer"], name="lent", port=port, pooler="transaction")
+    login = {name: getattr(route, name) for name in ("host", "port", "dbname", "user", "password")}
+    with psycopg.connect(**login, application_name=NAME, autocommit=True) as client:
+        client.execute("SELECT 1")
+        yield route
+
+
+@pytest.fixture
+def monitor(routes: dict[str, Route]) -> Iterator[Monitor]:
+    with Monitor(routes["tcp"], "pgperf-lent-monitor") as monitor:
+        yield monitor
+
+
+class Agent:
+    """What it was told to watch."""
+
+    orders: list[Order]
+
+    def __init__(self) -> None:
+        self.orders = []
+
+    def ask(self) -> None: ...
+
+    def watch(self, order: Order) -> None:
+        self.orders.append(order)
+
+    def hand_over(self) -> Seen | None:
+        return None
+
+    def facts(self) -> dict[str, Any]:
+        return {}
+
+
+def found(over: Route, monitor: Monitor, agent: Agent | None = None) -> Group:
+    """The one group of a run over that route, with whoever works for it."""
+    group = Group(Variant("w", "psycopg", "simple", over.name, 1, "persistent", "scheduler"), NAME)
+    Server([over], monitor, "lent", False, agent).finder(Seats("scheduler"))([group])
+    return group
+
+
+def test_what_a_pooler_lends_is_known_by_the_pooler(lent: Route, monitor: Monitor) -> None:
+    group = found(lent, monitor)
+    assert group.pooler_pid == pooler_process.process(lent.port)
+    assert group.server_pids
+    assert group.staff().server == group.server_pids
+
+
+def test_what_an_unseen_pooler_lends_is_not_known(
+    lent: Route, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those with the variant's name are a part of them."""
+    monkeypatch.setattr(pooler_process, "process", lambda port: None)
+    assert found(replace(lent, pooler="session"), monitor).server_pids
+    group = found(lent, monitor)
+    assert (group.pooled, group.server_pids) == (True, [])
+    assert group.staff().server is group.staff().pooler is None
+
+
+def test_a_session_that_may_not_be_seen_is_not_known(
+    lent: Route, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pooler's connections for other logins are not those that are meant."""
+    real = Server.query
+    monkeypatch.setattr(Server, "query", lambda self, sql: real(self, sql) + (HIDDEN if sql == QUERY else []))
+    assert found(lent, monitor).staff().server is None
+
+
+def test_lent_by_an_unseen_pooler_for_a_server_on_another_host(
+    lent: Route, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the pooler is over there too, the agent tells what it lends; where it is not, nobody does."""
+    monkeypatch.setattr("pgperf.runner.processes.backends.is_backend", lambda pid, born_s: False)
+    monkeypatch.setattr(pooler_process, "process", lambda port: None)
+    agent = Agent()
+    assert found(lent, monitor, agent).far.backends == []
+    monkeypatch.setattr(pooler_process, "is_own", lambda host: False)
+    there = found(lent, monitor, agent).far
+    assert there.backends
+    assert (there.pooler, there.lent) == ((lent.host, lent.port), True)
+    assert [order.poolers for order in agent.orders] == [[], [(lent.host, lent.port)]]
+
+
+def test_free_slots_are_those_that_the_login_may_take(
+    monitor: Monitor, superuser_login: dict[str, Any]
+) -> None:
+    """What is reserved is not free, and a limit of the login's own comes first."""
+    most = 400 - 3  # the stack's, and what PostgreSQL reserves for a superuser
+    before = probe.free_slots(monitor.query)
+    assert most - 100 < before < most
+    with psycopg.connect(**superuser_login, dbname="postgres") as admin:
+        admin.execute("ALTER ROLE pgperf CONNECTION LIMIT 50")
+        try:
+            assert probe.free_slots(monitor.query) < 50
+            admin.execute("ALTER ROLE pgperf CONNECTION LIMIT 0")
+            assert probe.free_slots(monitor.query) == 0
+        finally:
+            admin.execute("ALTER ROLE pgperf CONNECTION LIMIT -1")

@@ -1,0 +1,171 @@
+"""What counts of a slice: own stretches, and the common window of several clients."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgperf.core import protocol
+from pgperf.core.records import Route
+from pgperf.runner.client_group import (
+    _STARTING,
+    Group,
+    Window,
+    _recorded_from_the_start,
+    measure,
+    started,
+    time_per_op_us,
+)
+from pgperf.runner.cpu.host import Host
+from pgperf.runner.plan import make_plan
+
+from .builders import definition
+
+MS = 1_000_000
+
+
+def reply(first_ns: int, count: int, capped: bool = False) -> protocol.SliceReply:
+    return protocol.SliceReply(1, count, count, 10, first_ns, 0, 0, capped, 8 * count)
+
+
+def test_one_client_counts_all_it_recorded() -> None:
+    durations = np.array([3, 4, 5], dtype=np.uint64)
+    window = Window.of(protocol.Slice(1, window_ns=10), [reply(100, 3)], [durations])
+    assert (window.ops, window.length_ns) == (3, 12)
+
+
+def test_several_clients_count_what_ended_inside_the_common_window() -> None:
+    request = protocol.Slice(1, start_ns=1000 * MS, lead_in_ns=50 * MS, window_ns=10 * MS)
+    opens = 1050 * MS
+    early = np.full(12, MS, dtype=np.uint64)  # from the opening: ten end inside, two after
+    late = np.full(6, 2 * MS, dtype=np.uint64)  # from 1 ms after it: ends at 3, 5, 7, 9 | 11, 13
+    window = Window.of(request, [reply(opens, 12), reply(opens + MS, 6)], [early, late])
+    assert (window.ops, window.length_ns) == (14, 10 * MS)
+    assert window.disturbed == ""
+
+
+def test_what_was_under_way_when_the_window_opened_counts_whole() -> None:
+    """So a client that never rests is busy for just as long as the window, however few operations end in it."""
+    request = protocol.Slice(1, start_ns=1000 * MS, lead_in_ns=50 * MS, window_ns=40 * MS, lead_in_ops=1)
+    sent = _recorded_from_the_start(request)
+    assert (sent.lead_in_ns, sent.window_ns, sent.lead_in_ops) == (0, 90 * MS, 1)
+    lasting = [np.full(40, length, dtype=np.uint64) for length in (4 * MS, 10 * MS)]
+    window = Window.of(request, [reply(1001 * MS, 40), reply(1001 * MS, 40)], lasting)
+    assert window.ops == 40 // 4 + 40 // 10
+    assert window.durations.sum() == 2 * window.length_ns
+
+
+@pytest.mark.parametrize(
+    "request_", [protocol.Slice(1, start_ns=1, count=5), protocol.Slice(1, lead_in_ns=7, window_ns=9)]
+)
+def test_one_client_and_a_number_of_operations_have_a_lead_in(request_: protocol.Slice) -> None:
+    assert _recorded_from_the_start(request_) is request_
+
+
+def test_a_client_that_began_late_is_said_so() -> None:
+    request = protocol.Slice(1, start_ns=1000 * MS, lead_in_ns=50 * MS, window_ns=10 * MS)
+    durations = np.full(3, MS, dtype=np.uint64)
+    window = Window.of(request, [reply(1050 * MS, 3), reply(1055 * MS, 3)], [durations, durations])
+    assert "began after" in window.disturbed
+
+
+def test_a_full_recording_is_said_so() -> None:
+    window = Window.of(
+        protocol.Slice(1, window_ns=10), [reply(0, 1, capped=True)], [np.ones(1, dtype=np.uint64)]
+    )
+    assert "full" in window.disturbed
+
+
+def test_one_interruption_does_not_weigh_as_much_as_all_the_work() -> None:
+    durations = np.array([20_000] * 199 + [4_000_000], dtype=np.uint64)
+    assert time_per_op_us(durations) == 20.0
+
+
+def test_few_operations_are_all_counted_whole() -> None:
+    assert time_per_op_us(np.array([1000, 3000], dtype=np.uint64)) == 2.0
+    assert time_per_op_us(np.zeros(0, dtype=np.uint64)) == 0.0
+
+
+@given(st.lists(st.integers(1, 10**9), min_size=1, max_size=500))
+def test_time_per_op_lies_between_the_shortest_and_the_plain_mean(lengths: list[int]) -> None:
+    durations = np.array(lengths, dtype=np.uint64)
+    assert (
+        durations.min() / 1000 * (1 - 1e-9)
+        <= time_per_op_us(durations)
+        <= durations.mean() / 1000 * (1 + 1e-9)
+    )
+
+
+@given(st.lists(st.integers(1, 5 * MS), min_size=1, max_size=60), st.integers(0, 4 * MS))
+def test_an_operation_is_inside_iff_it_ended_inside(lengths: list[int], offset: int) -> None:
+    request = protocol.Slice(1, start_ns=MS, lead_in_ns=MS, window_ns=20 * MS)
+    first = 2 * MS + offset
+    expected, end = 0, first
+    for length in lengths:
+        end += length
+        expected += 2 * MS < end <= 22 * MS
+    durations = np.array(lengths, dtype=np.uint64)
+    window = Window.of(request, [reply(first, len(lengths))] * 2, [durations] * 2)
+    assert window.ops == 2 * expected
+
+
+@contextmanager
+def groups_of(*clients: int, cold: bool = False) -> Iterator[list[Group]]:
+    what = definition(clients=clients)
+    named = [(variant, f"run-{at}") for at, variant in enumerate(make_plan(what).variants)]
+    route = Route("here", "localhost", 1, "none", "nobody", "")
+    with started(what, named, {"here": route}, "", cold, None) as groups:
+        yield groups
+
+
+class TestSharedClients:
+    def test_fewer_clients_are_the_first_of_the_largests(self) -> None:
+        with groups_of(1, 2, 4) as (one, two, four, control):
+            assert len({client.pid for client in four.clients}) == 4
+            assert one.clients == four.clients[:1]
+            assert two.clients == four.clients[:2]
+            assert [each.owner for each in (one, two, four, control)] == [four, four, None, None]
+            assert control.clients[0] not in four.clients
+            assert [ready.pid for ready in two.ready] == [client.pid for client in two.clients]
+
+    def test_each_connection_is_told_apart_by_its_application_name(self) -> None:
+        with groups_of(1, 4) as (one, four, control):
+            assert four.applications == ["run-1", "run-1.1", "run-1.2", "run-1.3"]
+            assert one.applications == ["run-1"]
+            assert control.applications == ["run-2"]
+
+    def test_a_slice_drives_its_own_clients_and_no_other(self) -> None:
+        with groups_of(1, 3) as (one, three, _control):
+            request = protocol.Slice(1, lead_in_ops=1, count=5)
+            for group, clients in ((one, 1), (three, 3), (one, 1)):
+                replies, _durations = group.run(request)
+                assert len(replies) == clients
+            record, durations = measure(three, request, 0, 0)
+            assert record.ops == len(durations) == 15
+
+    def test_a_server_that_did_nothing_is_the_wrong_one(self) -> None:
+        """Operations ended, so somebody served them: its time is not 0 but unknown, until it is found."""
+        with groups_of(1) as (one, _control), subprocess.Popen(["sleep", "60"]) as stopped:
+            os.kill(stopped.pid, signal.SIGSTOP)
+            os.waitpid(stopped.pid, os.WUNTRACED)
+            one.server_pids = [stopped.pid]
+            record, _durations = measure(one, protocol.Slice(1, lead_in_ops=1, count=5), 0, 0, Host.here())
+            stopped.kill()
+        assert record.ops == 5
+        assert (record.server_ns, record.server_wait_ns, record.server_most_ns) == (None, None, None)
+        assert one.astray
+
+    def test_only_the_first_client_of_the_largest_starts_coldly(self) -> None:
+        with groups_of(1, 3, cold=True) as (_one, three, control):
+            assert [ready.first_us is not None for ready in three.ready] == [True, False, False]
+            assert control.ready[0].first_us is not None
+
+    def test_more_clients_than_may_start_at_the_same_time(self) -> None:
+        with groups_of(_STARTING + 2) as (many, _control):
+            assert len({ready.pid for ready in many.ready}) == _STARTING + 2

@@ -1,0 +1,113 @@
+"""One client process: deadlines, groups, honest last words. The peers are tiny scripts that misbehave on purpose."""
+
+import os
+import select
+import sys
+import time
+
+import pytest
+
+from pgperf.core import protocol
+from pgperf.core.exceptions import ClientFailed, ProtocolError, RunCancelled
+from pgperf.runner import client_process
+from pgperf.runner.client_process import ClientProcess, looking
+
+
+def script(code: str, secret: str = "") -> ClientProcess:
+    return ClientProcess("peer", [sys.executable, "-c", code], secret)
+
+
+def test_a_message_comes_back() -> None:
+    line = protocol.encode(protocol.Armed(7)).decode().strip()
+    with script(f"print({line!r}, flush=True); input()") as client:
+        assert client.expect(protocol.Armed, 10) == protocol.Armed(7)
+
+
+def test_bytes_that_follow_a_message_are_read_exactly() -> None:
+    line = protocol.encode(protocol.Armed(1)).decode().strip()
+    with script(
+        f"import sys; print({line!r}); sys.stdout.flush(); print('abcdef', flush=True); input()"
+    ) as client:
+        client.expect(protocol.Armed, 10)
+        assert client.read_bytes(3, 10) == b"abc"
+        assert client.read_bytes(4, 10) == b"def\n"
+
+
+def test_silence_ends_at_the_deadline() -> None:
+    with (
+        script("input()") as client,
+        pytest.raises(ClientFailed, match="peer: no answer within its deadline"),
+    ):
+        client.expect(protocol.Ready, 0.01)
+
+
+def test_whoever_waits_looks_up_and_may_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_process, "_LOOK_S", 0.01)
+    looks = iter([None, None, RunCancelled("enough")])
+
+    def look() -> None:
+        if error := next(looks):
+            raise error
+
+    with looking(look), script("input()") as client, pytest.raises(RunCancelled, match="enough"):
+        client.expect(protocol.Ready, 10)
+
+
+def test_a_client_that_ends_unasked_is_quoted_without_its_secret() -> None:
+    with (
+        script("raise SystemExit('cannot log in with hunter2')", secret="hunter2") as client,
+        pytest.raises(ClientFailed, match=r"ended unasked \(exit code 1\): cannot log in with <password>"),
+    ):
+        client.expect(protocol.Ready, 10)
+
+
+def test_a_killed_client_is_told_apart() -> None:
+    with (
+        script("import os; os.kill(os.getpid(), 9)") as client,
+        pytest.raises(ClientFailed, match="signal SIGKILL"),
+    ):
+        client.expect(protocol.Ready, 10)
+
+
+def test_an_error_message_becomes_the_error() -> None:
+    line = protocol.encode(protocol.Error("slice", "42601", "syntax error")).decode().strip()
+    words = r"peer: syntax error \[42601\] \(while: slice\)"
+    with script(f"print({line!r}, flush=True); input()") as client, pytest.raises(ClientFailed, match=words):
+        client.expect(protocol.SliceReply, 10)
+
+
+@pytest.mark.parametrize("text", ["nonsense", '{"type":"armed"}', '{"type":"armed","seq":1,"more":2}', "[1]"])
+def test_nonsense_is_a_protocol_error(text: str) -> None:
+    with script(f"print({text!r}, flush=True); input()") as client, pytest.raises(ProtocolError):
+        client.expect(protocol.Armed, 10)
+
+
+def test_an_endless_line_is_cut_off() -> None:
+    code = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
+    with script(code) as client, pytest.raises(ProtocolError, match="a line of more than"):
+        client.expect(protocol.Armed, 60)
+
+
+def test_the_whole_process_group_dies() -> None:
+    code = "import subprocess; p = subprocess.Popen(['sleep', '1000']); print(p.pid, flush=True); input()"
+    client = script(code)
+    child = os.pidfd_open(int(client._read_line(time.monotonic() + 10)))
+    client.kill()
+    assert _ended(child)
+
+
+def test_the_environment_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSWORD", "hunter2")
+    monkeypatch.setenv("SITE_SECRET", "hunter3")
+    code = "import os; print(sorted(os.environ), flush=True); input()"
+    with script(code) as client:
+        names = client._read_line(time.monotonic() + 10).decode()
+    assert "PG" not in names
+    assert "SECRET" not in names
+    assert "HOME" not in names
+
+
+def _ended(pidfd: int) -> bool:
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(5000))

@@ -1,0 +1,113 @@
+"""Layers whose libpq has no TLS are left out where a route demands it; the others are checked as the route says."""
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from pgperf.core import layers, protocol, sql_parameters
+from pgperf.core.exceptions import ClientFailed
+from pgperf.core.records import Definition, Route, Workload
+from pgperf.delay.relay import Relay
+from pgperf.runner import tls_support
+from pgperf.runner.capture.statements import Site
+from pgperf.runner.client_process import ClientProcess, Surroundings, login
+from pgperf.runner.plan import make_plan
+
+WORK = Workload("one", "SELECT 1")
+#: psycopg's own libpq: the same version as the embedded PostgreSQL's, and built with OpenSSL.
+WITH_TLS = sorted((Path(psycopg.__file__).parent.parent / "psycopg_binary.libs").glob("libpq-*.so*"))
+
+
+@pytest.fixture(scope="session")
+def tls(routes: dict[str, Route], stack: dict[str, str]) -> Route:
+    """The pooler, whose certificate is to be checked in full."""
+    authority = str(Path(stack["PGPERF_CREDENTIAL_DIR"]) / "ca.crt")
+    return replace(routes["pgbouncer"], name="tls", sslmode="verify-full", sslrootcert=authority)
+
+
+@pytest.fixture
+def site(tls: Route, c_client: Path) -> Site:
+    return Site(tls, str(c_client.parent))
+
+
+def definition(*names: str, modes: tuple[str, ...] = ("simple",)) -> Definition:
+    return Definition("b", WORK, names, ("tcp", "tls"), modes=modes)
+
+
+def test_those_without_are_found_and_left_out(tls: Route, routes: dict[str, Route], site: Site) -> None:
+    """The embedded PostgreSQL's libpq is built without OpenSSL, and the C client and psycopg2 stand on it."""
+    wanted = definition("libpq", "psycopg2", "psycopg")
+    both = {"tcp": routes["tcp"], "tls": tls}
+    lacking = tls_support.refusals(wanted, both, site, {})
+    assert list(lacking) == ["libpq over tls", "psycopg2 over tls"]
+    assert "PG_CONFIG" in lacking["libpq over tls"]
+    left = {(variant.layer, variant.route) for variant in make_plan(wanted, lacking).variants}
+    everything = {(layer, route) for layer in wanted.layers for route in wanted.routes}
+    assert left == everything - {("libpq", "tls"), ("psycopg2", "tls")}
+
+
+def test_nobody_is_asked_where_no_route_demands_it(routes: dict[str, Route]) -> None:
+    nothing = Site(routes["tcp"], "/nonexistent")
+    for sslmode in ("disable", "prefer"):
+        route = replace(routes["tcp"], sslmode=sslmode)
+        assert tls_support.refusals(definition("libpq"), {"tcp": route}, nothing, {}) == {}
+
+
+def test_what_is_left_out_already_is_not_asked(tls: Route) -> None:
+    nothing = Site(tls, "/nonexistent")
+    assert tls_support.refusals(definition("libpq", "fake"), {"tls": tls}, nothing, {"libpq": "why"}) == {}
+
+
+def test_another_trouble_is_the_runs_to_tell(tls: Route, site: Site) -> None:
+    gone = replace(tls, port=1)
+    assert tls_support.refusals(definition("psycopg"), {"tls": gone}, site, {}) == {}
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tls: Route) -> Iterator[Route]:
+    """The same pooler under an address that its certificate does not have."""
+    with socket.create_server(("127.0.0.2", 0)) as listener:
+        threading.Thread(target=Relay(listener, (tls.host, tls.port), 0).serve, daemon=True).start()
+        yield replace(tls, host="127.0.0.2", port=listener.getsockname()[1])
+
+
+def connect(route: Route, layer: str, mode: str, build_dir: Path) -> None:
+    """Where its libpq lacks TLS the layer gets psycopg's."""
+    environment = {"PATH": os.defpath, "PYTHONPATH": str(Path(layers.__file__).parent.parent.parent)}
+    if layer in ("libpq", "psycopg2"):
+        environment["LD_PRELOAD"] = str(WITH_TLS[0])
+    spec = protocol.Spec(
+        layer=layer, mode=mode, **login(route), statements=sql_parameters.statements("SELECT 1", ()), cold=False,
+        runner_pid=os.getpid(),
+    )  # fmt: skip
+    argv = layers.command(layer, str(build_dir))
+    with ClientProcess(layer, argv, route.password, Surroundings(environment, "/")) as client:
+        client.send(spec)
+        client.expect(protocol.Ready, 60)
+
+
+@pytest.mark.parametrize(
+    ("layer", "mode"),
+    [
+        ("libpq", "simple"),
+        ("psycopg2", "simple"),
+        ("psycopg", "simple"),
+        ("psycopg_async", "extended"),
+        ("asyncpg", "prepared"),
+        ("django_cursor", "simple"),
+    ],
+)
+def test_every_driver_checks_the_certificate(
+    tls: Route, elsewhere: Route, c_client: Path, layer: str, mode: str
+) -> None:
+    connect(tls, layer, mode, c_client.parent)
+    for wrong in (elsewhere, replace(tls, sslrootcert="")):
+        with pytest.raises(ClientFailed, match=r"(?i)certificate"):
+            connect(wrong, layer, mode, c_client.parent)
+    connect(replace(elsewhere, sslmode="verify-ca"), layer, mode, c_client.parent)

@@ -1,0 +1,74 @@
+"""Messages to a broker that takes them, one that is not there, and one that never answers."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from celery import current_app
+from kombu import Queue
+
+from pgperf.core.exceptions import BrokerUnreachable
+from pgperf.runs import broker
+
+QUEUE = "pgperf-test-sending"
+PATIENCE_S = 20.0
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port where somebody listens and never says a word."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def broker_at(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
+    monkeypatch.setattr(current_app.conf, "broker_url", f"redis://:canary-password@127.0.0.1:{port}/0")
+
+
+@pytest.mark.parametrize(("send", "task"), [(broker.send, broker.TASK), (broker.send_watch, broker.WATCH)])
+def test_the_message_holds_the_row_and_nothing_else(send: Callable[[int, str], None], task: str) -> None:
+    send(7, QUEUE)
+    with current_app.connection_for_read() as connection:
+        queue = Queue(QUEUE)(connection.default_channel)
+        message = queue.get(no_ack=True)
+        queue.delete()
+    assert message is not None
+    assert message.headers["task"] == task
+    assert message.headers["timelimit"] == [1890, 1860]
+    assert message.headers["ignore_result"] is True
+    args, kwargs, _embedded = message.decode()
+    assert (args, kwargs) == ([7, broker.SCHEMA], {})
+
+
+def test_agents_of_two_sites_on_one_broker_have_queues_of_their_own(settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "QUEUE": "bench"}
+    assert broker.agent_queue("db1") == "bench-agent-db1"
+
+
+def test_ping() -> None:
+    broker.ping()
+
+
+@pytest.mark.parametrize("act", [lambda: broker.send(7, QUEUE), broker.ping])
+@pytest.mark.parametrize("port", ["closed_port", "silent_port"])
+def test_a_broker_that_does_not_answer_is_given_up_soon(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, act: object, port: str
+) -> None:
+    monkeypatch.setattr(broker, "_ANSWER_TIMEOUT_S", 0.2)
+    broker_at(monkeypatch, request.getfixturevalue(port))
+    begin = time.monotonic()
+    with pytest.raises(BrokerUnreachable) as caught:
+        act()  # type: ignore[operator]
+    assert time.monotonic() - begin < PATIENCE_S
+    assert "canary-password" not in str(caught.value)

@@ -1,0 +1,128 @@
+"""New benchmarks out of old ones, and out of runs."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+
+from pgperf.core.exceptions import InvalidDefinition
+from pgperf.models import Benchmark, Run, Workload
+from pgperf.runs import clone
+from pgperf.runs.definitions import freeze
+from tests import factories
+from tests.transfer.test_resources import SAMPLES, site  # noqa: F401
+
+pytestmark = pytest.mark.django_db
+
+
+def values(benchmark: Benchmark) -> dict[str, Any]:
+    several = {field.name: field.value_from_object(benchmark) for field in Benchmark._meta.many_to_many}
+    return {field.name: getattr(benchmark, field.name) for field in Benchmark._meta.concrete_fields} | several
+
+
+def run_of(benchmark: Benchmark, **fields: Any) -> Run:
+    database = factories.make_database()
+    definition = freeze(benchmark, database)
+    run = factories.make_run(
+        benchmark=benchmark, database=database, definition=definition.to_json(), definition_hash=definition.digest(),
+        **fields,
+    )  # fmt: skip
+    run.refresh_from_db()
+    return run
+
+
+def test_a_clone_is_the_same_under_another_name(site: Any) -> None:  # noqa: F811
+    original = site[Benchmark]
+    copy = clone.clone(original)
+    copy.refresh_from_db()
+    assert copy.pk != original.pk
+    assert values(copy) == {**values(original), "id": copy.pk, "name": f"{SAMPLES[Benchmark]['name']}-copy"}
+    copy.layers.append("psycopg2")
+    assert original.layers == SAMPLES[Benchmark]["layers"]
+
+
+def test_names_are_new_and_short_enough() -> None:
+    first = factories.make_benchmark("mine")
+    assert [clone.clone(first).name for _ in range(3)] == ["mine-copy", "mine-copy-2", "mine-copy-3"]
+    assert clone.clone(Benchmark.objects.get(name="mine-copy-2")).name == "mine-copy-4"
+    long = factories.make_benchmark("x" * 60)
+    names = [clone.clone(long).name for _ in range(2)]
+    assert names == ["x" * 55 + "-copy", "x" * 53 + "-copy-2"]
+
+
+def test_a_run_s_definition_becomes_a_benchmark_that_asks_for_the_same() -> None:
+    second = Workload.objects.create(name="second", title="Second", sql="SELECT 2")
+    benchmark = factories.make_benchmark(
+        clients=[1, 4], slice_ms=250, placement="together", compared_with=second
+    )
+    benchmark.groups.add(Group.objects.create(name="readers"))
+    run = run_of(benchmark)
+    before = values(benchmark)
+    Benchmark.objects.filter(pk=benchmark.pk).update(clients=[1], blocks=99, layers=["libpq"])
+    assert not clone.needs_workload(run)
+    made = clone.from_run(run)
+    given = {
+        "id": made.pk,
+        "name": "orm-overhead-copy",
+        "description": made.description,
+        "database": run.database,
+    }
+    assert values(made) == {**before, **given}
+    assert f"run {run.pk}" in made.description
+    assert run.database is not None
+    again = json.loads(json.dumps(freeze(made, run.database).to_json()))
+    assert {**again, "seed": 0, "benchmark": ""} == {**run.definition, "seed": 0, "benchmark": ""}
+
+
+def test_a_workload_that_changed_or_went_comes_back_beside() -> None:
+    run = run_of(factories.make_benchmark())
+    workload = Workload.objects.get(name="site-by-domain")
+    sql = workload.sql
+    Workload.objects.filter(pk=workload.pk).update(sql="SELECT 1 AS changed", orm="")
+    assert clone.needs_workload(run)
+    made = clone.from_run(run)
+    assert (made.workload.name, made.workload.sql, made.workload.orm) == (
+        "site-by-domain-copy",
+        sql,
+        workload.orm,
+    )
+    Benchmark.objects.all().delete()
+    Workload.objects.all().delete()
+    run.refresh_from_db()
+    assert clone.from_run(run).workload.sql == sql
+
+
+def test_a_query_without_code_comes_back_too() -> None:
+    workload = Workload.objects.create(
+        name="books",
+        title="Books",
+        model="books.Book",
+        fetch="list",
+        ordering=["pk"],
+        limit=5,
+        lookup={"pk__gte": 1},
+    )
+    run = run_of(factories.make_benchmark(workload=workload, layers=["django_orm"]))
+    assert not clone.needs_workload(run)
+    Workload.objects.filter(pk=workload.pk).update(limit=6)
+    assert clone.needs_workload(run)
+    made = clone.from_run(run).workload
+    assert (made.name, made.query) == ("books-copy", workload.query)
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        {},
+        {"workload": {}},
+        {"workload": {"name": "x"}},
+        {"workload": {"name": "x", "sql": "SELECT 1"}, "layers": ["no"]},
+    ],
+)
+def test_what_this_version_could_not_run_is_refused_whole(definition: dict[str, Any]) -> None:
+    run = factories.make_run(definition=definition)
+    before = Workload.objects.count(), Benchmark.objects.count()
+    with pytest.raises(InvalidDefinition):
+        clone.from_run(run)
+    assert (Workload.objects.count(), Benchmark.objects.count()) == before

@@ -1,0 +1,76 @@
+"""Verdicts put to the test by real runs: real clients, a real server, a relay where the way is to be longer."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from pgperf.catalog.light import LIGHT
+from pgperf.models import Benchmark, Database, Run, Target, VariantResult
+from pgperf.runs import confirmation, confirmation_definition
+from pgperf.runs.definitions import Overrides, freeze
+from pgperf.worker import execution
+from tests.analysis.rows import row as measured
+from tests.factories import make_run
+
+
+@pytest.fixture
+def database(
+    transactional_db: None,
+    stack: dict[str, str],
+    c_client: Path,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Database:
+    settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": c_client.parent, "CONNECTION_SHARE": 0.9}
+    monkeypatch.setattr(confirmation_definition, "BLOCKS", 1)
+    monkeypatch.setattr(confirmation_definition, "ROUNDS", 2)
+    name = str(connection.settings_dict["NAME"])
+    row = Database.objects.create(name="demo", dbname=name, credential="alias:default", allow_fixtures=True)
+    port = int(stack["PGPERF_DB_PORT"])
+    Target.objects.create(database=row, route="tcp", host="127.0.0.1", port=port, sslmode="disable")
+    return row
+
+
+def claim(database: Database, layer: str, clients: int, word: str, intervention: str) -> VariantResult:
+    """A variant of a run that nobody made, with that verdict, and 8 ms of latency."""
+    benchmark = Benchmark.objects.get(name="orm-overhead")
+    small = Overrides(quick=True, layers=(layer,), routes=("tcp",), slice_ms=60, diagnostic_ms=100)
+    definition = freeze(benchmark, database, small)
+    run = make_run(benchmark=benchmark, database=database, definition=definition.to_json())
+    numbers = measured(8100.0, client=50.0, server=50.0, clients=clients)
+    known = {
+        name: numbers[name] for name in ("us_per_op", "ops_per_s", "cpu_us_per_op", "books", "diagnosis")
+    }
+    verdict = {"word": word, "certainty": "likely", "evidence": "so it is", "intervention": intervention}
+    return VariantResult.objects.create(
+        run=run, position=0, label=f"{layer} · tcp", layer=layer, route="tcp", mode="simple", clients=clients,
+        connect="persistent", workload="site-by-domain", placement="apart", verdict=verdict, **known,
+    )  # fmt: skip
+
+
+def carried_out(row: VariantResult) -> tuple[Run, dict[str, VariantResult]]:
+    """The run that tests it, done, and its variants by label. Whatever it found is written to the row."""
+    run = execution.perform(confirmation.request(row, foreground=True).pk, "tests")
+    assert (run.status, run.error) == (Run.Status.DONE, "")
+    row.refresh_from_db()
+    assert row.verdict["confirmation"]["run"] == run.pk
+    assert row.verdict["confirmation"]["evidence"]
+    return run, {each.label: each for each in run.variants.filter(copy=0)}
+
+
+def test_a_delay_is_added_to_the_way_and_shows_in_each_operation(database: Database) -> None:
+    run, rows = carried_out(claim(database, "libpq", 2, "latency", "add_distance"))
+    assert list(rows) == ["libpq · tcp · 2 clients", "libpq · tcp+4ms · 2 clients"]
+    assert rows["libpq · tcp+4ms · 2 clients"].latency_us["min"] > 3000.0
+    near, far = (rows[label].books["runner"] * rows[label].books["cpus"] for label in rows)
+    assert far > near  # the relay works for it
+    assert run.intervention == "add_distance"
+
+
+def test_the_light_statement_is_one_in_the_orm_too(database: Database) -> None:
+    run, rows = carried_out(claim(database, "django_orm", 1, "server_cpu", "light_statement"))
+    assert list(rows) == ["django_orm · tcp · site-by-domain", f"django_orm · tcp · {LIGHT.name}"]
+    assert all(row.rows == row.ops > 0 for row in rows.values())
+    assert run.environment.get("captures") is None

@@ -1,0 +1,226 @@
+"""The run that puts a verdict to the test: what it measures, and what becomes of the verdict."""
+
+from typing import Any
+
+import pytest
+
+from pgperf.access.guardrails import is_catalog
+from pgperf.analysis.verdict import judge
+from pgperf.catalog.light import LIGHT
+from pgperf.core.delayed_routes import apart
+from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.records import Definition
+from pgperf.models import Database, Run, Target, VariantResult
+from pgperf.reports.confirmation import preview
+from pgperf.runner.plan import make_plan
+from pgperf.runs import confirmation as module
+from pgperf.runs import state
+from pgperf.runs.definitions import freeze
+from pgperf.worker import execution
+from tests.analysis.rows import row as measured
+from tests.factories import make_benchmark, make_database, make_run
+from tests.runner.builders import definition as fake
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def database() -> Database:
+    return make_database()
+
+
+def result(
+    database: Database, word: str = "client_cpu", intervention: str = "lower_layer", **more: Any
+) -> VariantResult:
+    """A variant of a run that ended, with that verdict."""
+    frozen = freeze(make_benchmark(), database)
+    run = make_run(database=database, definition=frozen.to_json(), definition_hash=frozen.digest())
+    verdict = {"word": word, "certainty": "likely", "evidence": "so it is", "intervention": intervention}
+    return add(run, **{"verdict": verdict, **more})
+
+
+def add(run: Run, **more: Any) -> VariantResult:
+    """A variant measured in that run: the ORM's over TCP with one client, unless it is said otherwise."""
+    numbers = measured(**{name: more.pop(name) for name in ("us", "client", "server") if name in more})
+    values: dict[str, Any] = {
+        "layer": "django_orm", "route": "tcp", "mode": "simple", "clients": 1, "connect": "persistent",
+        "workload": "site-by-domain", "placement": "apart", **more,
+    }  # fmt: skip
+    known = {
+        name: numbers[name] for name in ("us_per_op", "ops_per_s", "cpu_us_per_op", "books", "diagnosis")
+    }
+    label = f"{values['layer']} · {values['route']} · {values['clients']}"
+    return VariantResult.objects.create(run=run, position=0, **{"label": label, **known, **values})
+
+
+CHANGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("lower_layer", {}, {"layers": ("libpq", "django_orm")}),
+    ("bypass_pooler", {"route": "pgbouncer"}, {"routes": ("tcp", "pgbouncer")}),
+    ("light_statement", {}, {"compared_with": LIGHT}),
+    ("one_client", {"clients": 4}, {"clients": (1, 4)}),
+    ("double_clients", {"clients": 4}, {"clients": (4, 8)}),
+    ("add_distance", {"clients": 4, "us": 5186.0}, {"routes": ("tcp", "tcp+2.5ms")}),
+]
+
+
+@pytest.mark.parametrize(("intervention", "more", "expected"), CHANGES)
+def test_the_variant_and_what_is_changed_stand_side_by_side(
+    database: Database, intervention: str, more: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    row = result(database, intervention=intervention, **more)
+    asked = module.definition(row)
+    own = {
+        "layers": ("django_orm",), "routes": (row.route,), "clients": (row.clients,), "modes": ("simple",),
+        "compared_with": None,
+    }  # fmt: skip
+    assert {name: getattr(asked, name) for name in own} == own | expected
+    assert asked.workload == Definition.from_json(row.run.definition).workload
+    assert (asked.blocks, asked.cold_blocks) == (6, 0)
+    assert asked.diagnostic_ms > 0
+    cohorts = make_plan(asked).cohorts
+    assert len(cohorts) == 1
+    assert len([variant for variant in cohorts[0].variants if not variant.copy]) == 2
+
+
+def test_no_delay_is_added_to_a_unix_socket_but_load(database: Database) -> None:
+    row = result(database, "latency", "add_distance", clients=4, us=5186.0, route="socket")
+    asked = module.definition(row)
+    assert (asked.routes, asked.clients) == (("socket",), (4, 8))
+    assert preview(row).test == "twice as many clients"
+    assert module.request(row, foreground=True).intervention == "double_clients"
+
+
+def test_the_longest_name_of_a_route_can_be_made_longer(database: Database) -> None:
+    name = "a" * 30
+    Target.objects.filter(route="tcp").update(route=name)
+    row = result(database, "latency", "add_distance", clients=4, us=5186.0, route=name)
+    far = module.definition(row).routes[1]
+    assert far == f"{name}+2.5ms"
+    assert add(row.run, route=far, label="far") == VariantResult.objects.get(route=far)
+
+
+def test_it_names_what_is_in_the_way(database: Database, settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "MAX_CLIENTS": 7}
+    with pytest.raises(InvalidDefinition, match="clients: 8 is more than 7"):
+        module.definition(result(database, intervention="double_clients", clients=4))
+    row = result(database, intervention="bypass_pooler", route="pgbouncer")
+    database.targets.filter(pooler="").delete()
+    with pytest.raises(InvalidDefinition, match="no enabled target without a pooler"):
+        module.definition(row)
+    row.run.database.delete()
+    with pytest.raises(InvalidDefinition, match="database: demo was deleted"):
+        module.definition(VariantResult.objects.get(pk=row.pk))
+
+
+def test_only_what_can_be_tested_is_offered(database: Database) -> None:
+    row = result(database)
+    add(row.run, layer="libpq", verdict={"word": "disturbed", "certainty": None, "intervention": ""})
+    done = {**row.verdict, "certainty": "confirmed"}
+    add(row.run, layer="psycopg", verdict=done)
+    add(row.run, layer="psycopg2", copy=1, verdict=row.verdict)
+    assert module.open_verdicts(row.run) == [row]
+    assert module.find(row.run, row.label) == row
+    with pytest.raises(InvalidDefinition, match=r"variant: .* has no 'nobody'; it has django_orm"):
+        module.find(row.run, "nobody")
+    with pytest.raises(InvalidDefinition, match=r"the verdict on libpq · tcp · 1 \(disturbed\)"):
+        module.find(row.run, "libpq · tcp · 1")
+
+
+def test_the_light_statement_is_pgperf_s_own() -> None:
+    assert is_catalog(LIGHT)
+
+
+def test_the_run_says_what_it_tests(database: Database) -> None:
+    row = result(database)
+    run = module.request(row, foreground=True, token="a" * 32)
+    assert (run.confirms, run.confirms_variant, run.intervention) == (row.run, row.label, "lower_layer")
+    assert (run.status, run.database, run.benchmark, run.queue) == ("queued", database, row.run.benchmark, "")
+    assert run.definition["layers"] == ["libpq", "django_orm"]
+    assert module.request(row, token="a" * 32) == run
+    assert Run.objects.filter(confirms=row.run).count() == 1
+
+
+def test_a_database_in_production_asks_for_its_name(database: Database) -> None:
+    row = result(database)
+    Database.objects.update(production=True)
+    row = VariantResult.objects.get(pk=row.pk)
+    with pytest.raises(InvalidDefinition, match="type its name to confirm"):
+        module.request(row, foreground=True)
+    assert module.request(row, foreground=True, confirmed="demo").confirmed_name == "demo"
+
+
+def test_who_may_not_see_what_was_tested_does_not_see_the_test(database: Database) -> None:
+    row = result(database)
+    Run.objects.update(restricted=True)
+    assert module.request(VariantResult.objects.get(pk=row.pk), foreground=True).restricted
+
+
+def confirmation(row: VariantResult, changed_us: float, again: str = "client_cpu") -> Run:
+    """A test of the row by libpq: the ORM again, and libpq in that time."""
+    run = module.request(row, foreground=True)
+    own = add(run, us=210.0, client=160.0)
+    own.verdict = judge(measured(210.0, client=160.0)) | {"word": again}
+    own.save()
+    add(run, us=changed_us, client=10.0, layer="libpq")
+    return run
+
+
+def test_what_is_confirmed_says_by_which_run(database: Database) -> None:
+    row = result(database)
+    run = confirmation(row, 60.0)
+    tested, verdict = module.tested(run) or pytest.fail("nothing was tested")
+    assert tested == row
+    assert (verdict["word"], verdict["certainty"], verdict["evidence"]) == (
+        "client_cpu",
+        "confirmed",
+        "so it is",
+    )
+    assert verdict["confirmation"] | {"evidence": ""} == {
+        "run": run.pk, "intervention": "lower_layer", "outcome": "confirmed", "evidence": "",
+    }  # fmt: skip
+    assert "60 instead of 210 µs" in verdict["confirmation"]["evidence"]
+
+
+@pytest.mark.parametrize(
+    ("changed_us", "again", "certainty", "outcome"),
+    [
+        (205.0, "client_cpu", "withdrawn", "withdrawn"),
+        (60.0, "server_cpu", "withdrawn", "withdrawn"),
+        (60.0, "disturbed", "likely", "undecided"),
+    ],
+)
+def test_what_fails_the_test_is_withdrawn_and_what_was_disturbed_stays_likely(
+    database: Database, changed_us: float, again: str, certainty: str, outcome: str
+) -> None:
+    _, verdict = module.tested(confirmation(result(database), changed_us, again)) or pytest.fail("no test")
+    assert (verdict["certainty"], verdict["confirmation"]["outcome"]) == (certainty, outcome)
+
+
+def test_other_runs_test_nothing_and_what_is_gone_cannot_be_tested(database: Database) -> None:
+    row = result(database)
+    assert module.tested(row.run) is None
+    run = module.request(row, foreground=True)
+    row.delete()
+    assert module.tested(run) is None
+    row.run.delete()
+    run.refresh_from_db()
+    assert module.tested(run) is None
+
+
+def test_a_run_that_ends_settles_the_verdict_it_was_asked_to_test(database: Database) -> None:
+    Target.objects.filter(route="tcp").update(route="here")
+    row = result(database, layer="fake", route="here", workload="spin")
+    asked = state.request_confirmation(
+        row.run, row.label, "double_clients", fake(blocks=1, rounds=1, clients=(1, 2)), foreground=True
+    )
+    run = execution.perform(asked.pk, "w@h")
+    assert run.status == Run.Status.DONE, run.error
+    row.refresh_from_db()
+    found = row.verdict["confirmation"]
+    assert found["run"] == run.pk
+    assert row.verdict["certainty"] == {"undecided": "likely"}.get(found["outcome"], found["outcome"])
+
+
+def test_a_far_route_is_no_target_s_name() -> None:
+    assert apart("tcp+2.5ms") == ("tcp", 2.5)
+    assert not Target.objects.filter(route__contains="+").exists()

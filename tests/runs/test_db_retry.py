@@ -1,0 +1,74 @@
+"""Steps that meet a database that is away, and one that really cuts the connection."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection, transaction
+
+from pgperf.runs import db_retry
+from pgperf.runs.db_retry import patiently
+from tests.databases import terminate_own_backend
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(db_retry, "_PAUSE_S", 0.0)
+
+
+def failing(times: int) -> Callable[[], str]:
+    left = [OperationalError("away")] * times
+
+    def step() -> str:
+        if left:
+            raise left.pop()
+        return "done"
+
+    return step
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_tries_until_the_database_is_back() -> None:
+    assert patiently(failing(3), 60, "testing") == "done"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_gives_up_when_the_time_is_over() -> None:
+    with pytest.raises(OperationalError):
+        patiently(failing(1), 0, "testing")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_other_errors_are_raised_at_once() -> None:
+    calls: list[Any] = []
+
+    def step() -> None:
+        calls.append(1)
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        patiently(step, 60, "testing")
+    assert len(calls) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_half_a_transaction_is_not_done_again() -> None:
+    with transaction.atomic(), pytest.raises(OperationalError):
+        patiently(failing(1), 60, "testing")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_connection_that_was_cut(inside: bool) -> None:
+    def step() -> int:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 42")
+            return int(cursor.fetchone()[0])
+
+    def in_a_transaction() -> int:
+        with transaction.atomic():
+            return step()
+
+    step()
+    terminate_own_backend()
+    assert patiently(in_a_transaction if inside else step, 60, "testing") == 42

@@ -1,0 +1,175 @@
+"""What a run freezes, and what is refused by field."""
+
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.records import Definition
+from pgperf.db import validators
+from pgperf.models import Target
+from pgperf.runs import definitions
+from pgperf.runs.definitions import Overrides, freeze, missing_routes
+from tests.factories import LAYER_NAMES, ROUTES, make_benchmark, make_database
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_benchmark_as_it_is_saved() -> None:
+    definition = freeze(make_benchmark(blocks=7, rounds=3, slice_ms=250), make_database())
+    assert (definition.layers, definition.routes) == (LAYER_NAMES, ROUTES)
+    assert (definition.blocks, definition.rounds, definition.window_ms) == (7, 3, 250)
+    assert (definition.workload.name, definition.workload.args) == ("site-by-domain", ("example.com",))
+
+
+def test_it_survives_being_stored() -> None:
+    definition = freeze(make_benchmark(), make_database())
+    assert Definition.from_json(definition.to_json()) == definition
+
+
+def test_the_order_is_new_each_time_and_the_hash_is_not() -> None:
+    benchmark, database = make_benchmark(), make_database()
+    first, second = freeze(benchmark, database), freeze(benchmark, database)
+    assert first.seed != second.seed
+    assert first.digest() == second.digest()
+
+
+def test_quick_keeps_layers_and_routes() -> None:
+    definition = freeze(make_benchmark(blocks=20, rounds=9), make_database(), Overrides(quick=True))
+    assert (definition.layers, definition.routes) == (LAYER_NAMES, ROUTES)
+    assert (definition.blocks, definition.rounds) == (definitions.QUICK_BLOCKS, definitions.QUICK_ROUNDS)
+    assert definition.window_ms == 0  # the pilot sets it, as in a full run
+    assert definition.lead_in_ms == definitions.QUICK_LEAD_IN_MS
+    assert definition.cold_blocks == definitions.QUICK_COLD_BLOCKS
+
+
+@pytest.mark.parametrize(
+    ("saved", "overrides", "expected"),
+    [
+        (2000, Overrides(), 2000),
+        (2000, Overrides(quick=True), definitions.QUICK_DIAGNOSTIC_MS),
+        (100, Overrides(quick=True), 100),
+        (0, Overrides(quick=True), 0),
+        (0, Overrides(quick=True, diagnostic_ms=3000), 3000),
+        (2000, Overrides(diagnostic_ms=0), 0),
+    ],
+)
+def test_how_long_the_server_is_asked(saved: int, overrides: Overrides, expected: int) -> None:
+    definition = freeze(make_benchmark(diagnostic_ms=saved), make_database(), overrides)
+    assert definition.diagnostic_ms == expected
+
+
+def test_asking_the_server_does_not_change_what_is_measured() -> None:
+    benchmark, database = make_benchmark(), make_database()
+    silent = freeze(benchmark, database, Overrides(diagnostic_ms=0))
+    assert freeze(benchmark, database, Overrides(diagnostic_ms=900)).digest() == silent.digest()
+
+
+def test_quick_never_takes_more_than_the_benchmark() -> None:
+    definition = freeze(make_benchmark(blocks=6, rounds=4), make_database(), Overrides(quick=True))
+    assert (definition.blocks, definition.rounds) == (6, 4)
+
+
+def test_an_override_wins_over_quick() -> None:
+    overrides = Overrides(layers=["psycopg"], routes=["tcp"], clients=[1, 8], placement="scheduler",
+                          slice_ms=0, rounds=4, blocks=8, quick=True)  # fmt: skip
+    definition = freeze(make_benchmark(), make_database(), overrides)
+    assert (definition.layers, definition.routes, definition.clients) == (("psycopg",), ("tcp",), (1, 8))
+    assert (definition.placement, definition.window_ms) == ("scheduler", 0)
+    assert (definition.rounds, definition.blocks) == (4, 8)
+
+
+def test_routes_that_the_database_lacks_are_left_out() -> None:
+    benchmark, database = make_benchmark(), make_database()
+    Target.objects.filter(route="pgbouncer").update(enabled=False)
+    assert freeze(benchmark, database).routes == ("socket", "tcp")
+    assert missing_routes(benchmark, database) == ["pgbouncer"]
+
+
+def test_unless_they_were_asked_for_by_name() -> None:
+    database = make_database()
+    with pytest.raises(
+        InvalidDefinition, match=r"routes: .*no enabled target for vpn; it has socket, tcp, pgbouncer"
+    ):
+        freeze(make_benchmark(), database, Overrides(routes=["tcp", "vpn"]))
+
+
+def test_a_database_without_any_of_them() -> None:
+    database = make_database()
+    database.targets.all().delete()
+    with pytest.raises(InvalidDefinition, match=r"routes: .*add a target"):
+        freeze(make_benchmark(), database)
+
+
+@pytest.mark.parametrize(
+    ("field", "overrides"),
+    [
+        ("layers", {"layers": []}),
+        ("layers", {"layers": ["oracle"]}),
+        ("layers", {"layers": ["libpq", "libpq"]}),
+        ("routes", {"routes": []}),
+        ("routes", {"routes": ["No Route"]}),
+        ("clients", {"clients": []}),
+        ("clients", {"clients": [0]}),
+        ("clients", {"clients": [-1]}),
+        ("clients", {"clients": [True]}),
+        ("clients", {"clients": [1.5]}),
+        ("clients", {"clients": [65]}),
+        ("clients", {"clients": [10**9]}),
+        ("placement", {"placement": "nowhere"}),
+        ("blocks", {"blocks": 0}),
+        ("blocks", {"blocks": 101}),
+        ("blocks", {"blocks": "6"}),
+        ("rounds", {"rounds": 0}),
+        ("rounds", {"rounds": float("nan")}),
+        ("slice_ms", {"slice_ms": -1}),
+        ("slice_ms", {"slice_ms": 1}),
+        ("slice_ms", {"slice_ms": 5001}),
+        ("diagnostic_ms", {"diagnostic_ms": -1}),
+        ("diagnostic_ms", {"diagnostic_ms": 49}),
+        ("diagnostic_ms", {"diagnostic_ms": 10_001}),
+    ],
+)
+def test_a_refusal_names_the_field(field: str, overrides: dict[str, Any]) -> None:
+    with pytest.raises(InvalidDefinition, match=f"^{field}: "):
+        freeze(make_benchmark(), make_database(), Overrides(**overrides))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("layers", "libpq"), ("modes", ["turbo"]), ("routes", None), ("clients", {"a": 1})]
+)
+def test_a_broken_row_is_refused_too(field: str, value: Any) -> None:
+    benchmark = make_benchmark()
+    setattr(benchmark, field, value)
+    with pytest.raises(InvalidDefinition, match=f"^{field}: "):
+        freeze(benchmark, make_database())
+
+
+def test_arguments_must_be_scalars() -> None:
+    benchmark = make_benchmark()
+    benchmark.workload.args = [["nested"]]
+    with pytest.raises(InvalidDefinition, match=r"^args: "):
+        freeze(benchmark, make_database())
+
+
+def test_a_mode_that_no_layer_knows() -> None:
+    benchmark = make_benchmark(layers=["psycopg2"], modes=["prepared"])
+    with pytest.raises(InvalidDefinition, match=r"^modes: none of psycopg2 knows prepared"):
+        freeze(benchmark, make_database())
+
+
+def test_the_sites_limit_on_clients(settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "MAX_CLIENTS": 4}
+    with pytest.raises(InvalidDefinition, match=r"clients: 8 is more than 4 \(PGPERF\['MAX_CLIENTS'\]\)"):
+        freeze(make_benchmark(), make_database(), Overrides(clients=[8]))
+
+
+@pytest.mark.parametrize("args", [[float("nan")], [float("inf")], [[1]], [{}], "text"])
+def test_arguments_that_no_client_could_be_sent_are_refused(args: object) -> None:
+    with pytest.raises(ValidationError):
+        validators.scalar_list(args)
+
+
+def test_scalars_are_arguments() -> None:
+    validators.scalar_list(["é", 1, -2.5, True, None])

@@ -1,0 +1,160 @@
+"""What goes and what stays, with real rows."""
+
+import io
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from pgperf import tasks
+from pgperf.core.exceptions import RunConflict
+from pgperf.models import BlockResult, ComparisonResult, Run, VariantResult
+from pgperf.runs import retention
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def aged(days: float, status: str = Run.Status.DONE, **fields: Any) -> Run:
+    """A run with results that ended so long ago, with two raw blocks."""
+    ended = timezone.now() - timedelta(days=days)
+    run = factories.make_results(factories.make_run(status, finished_at=ended, **fields))
+    for block in (1, 2):
+        BlockResult.objects.create(run=run, attempt=1, variant="libpq", cohort=0, block=block, **packed())
+    return run
+
+
+def packed() -> dict[str, Any]:
+    """The binary columns of a block, whatever they are called."""
+    binary = [
+        field.name
+        for field in BlockResult._meta.concrete_fields
+        if field.get_internal_type() == "BinaryField"
+    ]
+    return dict.fromkeys(binary, b"x")
+
+
+def keep(settings: Any, raw: int, runs: int) -> None:
+    settings.PGPERF = {**settings.PGPERF, "KEEP_RAW_DAYS": raw, "KEEP_RUNS_DAYS": runs}
+
+
+def left() -> dict[int, int]:
+    return {run.pk: BlockResult.objects.filter(run=run).count() for run in Run.objects.order_by("pk")}
+
+
+def command(*words: str) -> str:
+    out = io.StringIO()
+    call_command("pgperf", "prune", *words, stdout=out)
+    return out.getvalue()
+
+
+def test_old_runs_and_raw_blocks_go_and_the_rest_stays(settings: Any) -> None:
+    keep(settings, raw=10, runs=100)
+    gone, pinned, raw, raw_pinned = aged(101), aged(101, pinned=True), aged(11), aged(11, pinned=True)
+    new = aged(9)
+    failed = aged(101, Run.Status.FAILED)
+    pruned = retention.prune()
+    assert pruned == retention.Pruned(runs=[gone.pk, failed.pk], raw=[raw.pk], blocks=2)
+    assert left() == {pinned.pk: 2, raw.pk: 0, raw_pinned.pk: 2, new.pk: 2}
+    assert not VariantResult.objects.filter(run_id=gone.pk).exists()
+    assert not ComparisonResult.objects.filter(run_id=gone.pk).exists()
+    assert VariantResult.objects.filter(run=raw).exists()
+    assert retention.prune() == retention.Pruned()
+
+
+@pytest.mark.parametrize("days", [0, -1])
+def test_for_ever(settings: Any, days: int) -> None:
+    keep(settings, raw=days, runs=days)
+    run = aged(50_000)
+    assert retention.prune() == retention.Pruned()
+    assert left() == {run.pk: 2}
+
+
+def test_days_beyond_the_calendar(settings: Any) -> None:
+    keep(settings, raw=10**9, runs=10**9)
+    aged(1)
+    assert retention.prune() == retention.Pruned()
+
+
+def test_what_has_not_ended_stays(settings: Any) -> None:
+    keep(settings, raw=1, runs=1)
+    waiting = factories.make_run(Run.Status.QUEUED, requested_at=timezone.now() - timedelta(days=400))
+    lost_alive = aged(400, Run.Status.QUEUED)  # a time from an earlier life does not count
+    assert retention.prune() == retention.Pruned()
+    assert list(left()) == [waiting.pk, lost_alive.pk]
+
+
+def test_nothing_is_deleted_while_a_run_measures(settings: Any) -> None:
+    keep(settings, raw=1, runs=1)
+    old, running = aged(5), factories.make_run(Run.Status.RUNNING)
+    with pytest.raises(RunConflict, match=f"{running} is running"):
+        retention.prune()
+    assert retention.prune(dry_run=True).runs == [old.pk]
+    with pytest.raises(CommandError, match="is running"):
+        command()
+    tasks.prune()
+    assert left() == {old.pk: 2, running.pk: 0}
+
+
+def test_a_run_that_died_holds_nothing_up(settings: Any) -> None:
+    keep(settings, raw=1, runs=1)
+    old = aged(5)
+    dead = factories.make_run(Run.Status.RUNNING, heartbeat_at=timezone.now() - timedelta(days=3))
+    tasks.prune()
+    assert list(left()) == [dead.pk]
+    assert not Run.objects.filter(pk=old.pk).exists()
+
+
+def test_more_than_a_batch(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(settings, raw=1, runs=3)
+    monkeypatch.setattr(retention, "_BATCH", 2)
+    for days in (5, 5, 5, 2, 2, 2):
+        aged(days)
+    pruned = retention.prune()
+    assert (len(pruned.runs), len(pruned.raw), pruned.blocks) == (3, 3, 6)
+    assert list(left().values()) == [0, 0, 0]
+
+
+def test_somebody_pins_a_run_just_now(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(settings, raw=1, runs=1)
+    old, ids = aged(5), retention._ids
+
+    def late(rows: Any) -> list[int]:
+        found = ids(rows)
+        Run.objects.update(pinned=True)
+        return found
+
+    monkeypatch.setattr(retention, "_ids", late)
+    assert retention.prune().runs == []
+    assert left() == {old.pk: 2}
+
+
+class TestCommand:
+    def test_a_dry_run_says_what_would_go(self, settings: Any) -> None:
+        keep(settings, raw=10, runs=100)
+        gone, raw = aged(101), aged(11)
+        text = command("--dry-run")
+        assert "Keeps runs for 100 days" in text
+        assert f"Would delete 1 run ({gone.pk})." in text
+        assert f"Would delete 2 raw blocks of 1 more run ({raw.pk})." in text
+        assert left() == {gone.pk: 2, raw.pk: 2}
+        assert f"Deleted 1 run ({gone.pk})." in command()
+        assert left() == {raw.pk: 0}
+
+    def test_by_default_only_raw_blocks_go(self) -> None:
+        run = aged(365)
+        text = command()
+        assert "Keeps runs for ever" in text
+        assert "Keeps raw blocks for 90 days" in text
+        assert left() == {run.pk: 0}
+
+    def test_a_page_without_raw_blocks(self, settings: Any, client: Any, admin_client: Any) -> None:
+        run = aged(365)
+        command()
+        assert "Throughput" in admin_client.get(f"/admin/pgperf/run/{run.pk}/change/").content.decode()
+
+    def test_database_goes_with_fixtures(self) -> None:
+        with pytest.raises(CommandError, match="--fixtures"):
+            command("--database", "demo")

@@ -1,0 +1,119 @@
+"""Results into rows and back, under the fence."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pgperf.core.exceptions import FenceLost
+from pgperf.core.records import SliceRecord, Timings, Variant, VariantBlock
+from pgperf.models import BlockResult, Run
+from pgperf.runs import state, store
+from tests.factories import make_run
+
+pytestmark = pytest.mark.django_db
+
+VARIANT = Variant("spin", "fake", "simple", "here", 1, "persistent", "scheduler")
+SLICE = SliceRecord(0, 1, 100, 100, 10, 200_000_000, 20.0, 50_000.0, 5, 6, client_ns=7, server_ns=None)
+BLOCK = VariantBlock(
+    variant=VARIANT,
+    cohort=0,
+    block=0,
+    slices=(SLICE, replace(SLICE, round=1, disturbed="recording was full")),
+    histogram=b"\x00\xffpacked",
+    cold_us={"startup": 1000.5, "connect": None},
+    versions={"driver": "none"},
+    rows_per_op=1,
+    latency_sum_ns=2**40,
+    latency_sum_sq=1.5e21,
+    latency_min_ns=10,
+    latency_max_ns=9000,
+)
+
+
+@pytest.fixture
+def run() -> Run:
+    return state.claim(make_run(Run.Status.QUEUED, busy_key=None).pk, "w@h")
+
+
+def test_blocks_come_back_as_they_were(run: Run) -> None:
+    control, later = replace(BLOCK, variant=replace(VARIANT, copy=1)), replace(BLOCK, block=1)
+    store.save_blocks(run, [BLOCK, control])
+    store.save_blocks(run, [later])
+    assert store.load_blocks(run) == [BLOCK, control, later]
+    assert set(BlockResult.objects.values_list("attempt", flat=True)) == {1}
+
+
+def test_blocks_of_an_attempt_that_lost_the_run_are_refused(run: Run) -> None:
+    Run.objects.update(status=Run.Status.LOST)
+    with pytest.raises(FenceLost):
+        store.save_blocks(run, [BLOCK])
+    assert not BlockResult.objects.exists()
+
+
+def test_facts(run: Run) -> None:
+    store.save_facts(run, {"server": {"version": "18", "load": math.nan}}, Timings(5, 1, 1, 0.5, 2))
+    run.refresh_from_db()
+    assert run.environment == {"server": {"version": "18", "load": None}}
+    assert run.timings == {
+        "wall_s": 5, "startup_s": 1, "warm_up_s": 1, "pilot_s": 0.5, "slices_s": 2, "diagnosis_s": 0.0,
+    }  # fmt: skip
+
+
+def summary(**variant: Any) -> dict[str, Any]:
+    """As analysis.summary makes it, small."""
+    row = {"label": VARIANT.label, "workload": "spin", "layer": "fake", "mode": "simple", "route": "here", "clients": 1,
+           "connect": "persistent", "placement": "scheduler", "ops": 10, "us_per_op": 20.0, **variant}  # fmt: skip
+    comparison = {"variant": "a", "baseline": "b", "ratio": 1.1, "delta_us": 2.0, "outcome": "differs", "aa": False,
+                  "pairs": 6, "sample": "blocks"}  # fmt: skip
+    return {
+        "analysis_version": 3,
+        "variants": [row],
+        "comparisons": [comparison, comparison],
+        "ladders": [{"a": 1}],
+    }
+
+
+def test_a_summary_becomes_rows(run: Run) -> None:
+    store.save_summary(run, summary(us_per_op_low=math.inf), skipped={"libpq": "not built"}, partial=False)
+    run.refresh_from_db()
+    variant = run.variants.get()
+    assert (variant.position, variant.ops, variant.us_per_op, variant.us_per_op_low) == (0, 10, 20.0, None)
+    assert [row.position for row in run.comparisons.all()] == [0, 1]
+    assert run.summary == {
+        "analysis_version": 3,
+        "ladders": [{"a": 1}],
+        "skipped": {"libpq": "not built"},
+        "partial": False,
+    }
+    assert run.analysis_version == 3
+
+
+def test_a_second_summary_replaces_the_first(run: Run) -> None:
+    store.save_summary(run, summary(ops=1))
+    store.save_summary(run, summary(ops=2))
+    assert run.variants.get().ops == 2
+    assert run.comparisons.count() == 2
+
+
+def test_a_summary_that_cannot_be_stored_changes_nothing(run: Run) -> None:
+    store.save_summary(run, summary(ops=1))
+    with pytest.raises(TypeError):
+        store.save_summary(run, summary(unknown_field=1))
+    assert run.variants.get().ops == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (1.5, 1.5),
+        (math.inf, None),
+        ((1, math.nan), [1, None]),
+        ({"a": {"b": -math.inf}}, {"a": {"b": None}}),
+        ("x", "x"),
+        (True, True),
+    ],
+)
+def test_finite(value: Any, kept: Any) -> None:
+    assert store.finite(value) == kept

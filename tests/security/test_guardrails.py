@@ -1,0 +1,240 @@
+"""Logins that can write are found out, those that cannot are proved, and sessions keep what was asked for."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from pgperf import catalog
+from pgperf.access import guardrails, readonly_role
+from pgperf.access.guardrails import Demand
+from pgperf.core.exceptions import ClientFailed, InvalidDefinition, PreflightRefused
+from pgperf.core.records import Plan, Route, Workload
+from pgperf.runner.plan import make_plan
+from pgperf.runner.run import Machine, execute
+from tests.runner.builders import definition
+from tests.security.conftest import DATABASE, Harm
+
+SHIPPED = catalog.BENCHMARKS["orm-overhead"].workload
+FREE = Workload("own", "SELECT note FROM precious WHERE id = %s", (1,))
+REGISTERED = Workload("registered", "", orm="shop.open_orders")
+
+
+class Silent:
+    """Looks on and says nothing."""
+
+    def block_done(self, blocks: Any) -> None:
+        pass
+
+    def progress(self, share: float, message: str) -> None:
+        pass
+
+    def cancelled(self) -> bool:
+        return False
+
+
+LAYERS = ("libpq", "psycopg2", "psycopg", "psycopg_async", "asyncpg", "django_cursor")
+PSQL = Path(os.environ["PGPERF_PG_CONFIG"]).with_name("psql")
+
+
+class TestDemand:
+    @pytest.mark.parametrize(
+        ("work", "pooler", "production", "connect", "wanted"),
+        [
+            (SHIPPED, "", False, "persistent", Demand.NONE),
+            (SHIPPED, "transaction", False, "per_operation", Demand.NONE),
+            (SHIPPED, "", True, "persistent", Demand.SESSION),
+            (SHIPPED, "session", True, "persistent", Demand.PROOF),
+            (replace(SHIPPED, sql=SHIPPED.sql + " "), "", False, "persistent", Demand.PROOF),
+            (replace(SHIPPED, args=("other.example",)), "", False, "persistent", Demand.PROOF),
+            (replace(SHIPPED, other_sql="SELECT 1"), "", False, "persistent", Demand.PROOF),
+            (FREE, "", False, "persistent", Demand.PROOF),
+            (REGISTERED, "", False, "persistent", Demand.SESSION),
+            (REGISTERED, "", True, "persistent", Demand.SESSION),
+            (REGISTERED, "session", False, "persistent", Demand.PROOF),
+            (REGISTERED, "transaction", False, "persistent", Demand.PROOF),
+            (REGISTERED, "", False, "per_operation", Demand.PROOF),
+            (replace(REGISTERED, other_sql="SELECT 1"), "", False, "persistent", Demand.PROOF),
+        ],
+    )
+    def test_by_workload_and_route(
+        self, work: Workload, pooler: str, production: bool, connect: str, wanted: Demand
+    ) -> None:
+        assert guardrails.demand(work, pooler, production, connect) == wanted
+
+    def test_the_worker_reads_the_statement_again(self) -> None:
+        with pytest.raises(InvalidDefinition, match=r"^sql: one statement"):
+            guardrails.check_statements(replace(FREE, sql="SELECT 1; COMMIT"))
+        guardrails.check_statements(SHIPPED)
+
+
+@pytest.mark.parametrize(
+    ("role", "words"),
+    {
+        "harm_writer": "may change 1 tables, such as precious",
+        "harm_column": "may change 1 tables, such as precious",
+        "harm_truncater": "may change 1 tables, such as precious",
+        "harm_viewer": "may change 1 tables, such as precious_view",
+        "harm_sequence": "may advance 1 sequences, such as counter",
+        "harm_creator": "may create objects in schema public",
+        "harm_schema": "may create schemas in this database",
+        "harm_owner": "owns 1 objects",
+        "harm_function": "owns 1 objects",
+        "harm_write_all": "is a member of pg_write_all_data",
+        "harm_program": "is a member of pg_execute_server_program",
+        "harm_sleeper": "may change 1 tables, such as precious",
+        "harm_roles": "may create roles",
+        "harm_databases": "may create databases",
+        "harm_replica": "may replicate",
+        "harm_super": "is a superuser",
+    }.items(),
+)
+def test_every_power_to_write_is_found_and_refused(harm: Harm, role: str, words: str) -> None:
+    access = guardrails.examine(harm.route(role))
+    assert access.role == role
+    assert words in access.powers
+    with pytest.raises(PreflightRefused, match=rf"^access: .*{role} .*doctor"):
+        guardrails.put_on(plan(FREE), {"tcp": harm.route(role)}, production=False)
+
+
+@pytest.mark.parametrize("role", ["harm_bare", "harm_reader"])
+def test_a_login_that_cannot_write_is_proved(harm: Harm, role: str) -> None:
+    before = harm.state()
+    railed = guardrails.put_on(plan(FREE), {"tcp": harm.route(role)}, production=False)
+    assert railed.facts() == {"access": {"tcp": f"{role}: cannot write, proved"}}
+    assert harm.state() == before
+
+
+def test_a_power_that_the_catalogs_do_not_tell_is_found_by_trying(
+    harm: Harm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guardrails, "_POWERS", "SELECT 'x' WHERE false")
+    for role, attempt in (
+        ("harm_schema", "CREATE SCHEMA"),
+        ("harm_write_all", "DELETE FROM public.precious"),
+    ):
+        with pytest.raises(PreflightRefused, match=f"as {role}, '{attempt}.*was not refused"):
+            guardrails.put_on(plan(FREE), {"tcp": harm.route(role)}, production=False)
+
+
+def test_a_registered_workload_may_use_a_role_that_can_write_and_says_so(harm: Harm) -> None:
+    railed = guardrails.put_on(plan(REGISTERED), {"tcp": harm.route("harm_writer")}, production=True)
+    assert railed.facts()["can_write"] == "harm_writer"
+    assert "this role can write (may change 1 tables" in railed.access["tcp"]
+    route = railed.routes["tcp"]
+    with connect(route) as connection, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        connection.execute("UPDATE precious SET note = ''")
+
+
+def test_the_catalog_outside_production_is_left_alone(harm: Harm) -> None:
+    route = harm.route("harm_super")
+    railed = guardrails.put_on(plan(SHIPPED), {"tcp": route}, production=False)
+    assert (railed.routes["tcp"], railed.facts()) == (route, {})
+
+
+def test_stricter_limits_of_the_role_stay(harm: Harm) -> None:
+    for role, timeout in (("harm_bare", "30s"), ("harm_reader", "2s")):
+        route = guardrails.put_on(plan(FREE), {"tcp": harm.route(role)}, production=False).routes["tcp"]
+        with connect(route) as connection:
+            assert shown(connection, "statement_timeout") == timeout
+            assert shown(connection, "default_transaction_read_only") == "on"
+            assert shown(connection, "client_connection_check_interval") in ("1s", "500ms")
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_every_layer_has_the_same_session(harm: Harm, c_client: Path, layer: str) -> None:
+    """The statement fails where one of the settings is not as it should be."""
+    wanted = {"default_transaction_read_only": "on", "statement_timeout": "30s", "lock_timeout": "1s",
+              "idle_in_transaction_session_timeout": "10s", "client_connection_check_interval": "1s"}  # fmt: skip
+    holds = " AND ".join(f"current_setting('{name}') = '{value}'" for name, value in wanted.items())
+    work = Workload("session", f"SELECT 1 / (CASE WHEN {holds} THEN 1 ELSE 0 END)")
+    planned = plan(work, layers=(layer,))
+    railed = guardrails.put_on(planned, {"tcp": harm.route("harm_bare")}, production=False)
+    machine = Machine(build_dir=str(c_client.parent), run_id="rails")
+    outcome = execute(planned, railed.routes, machine, Silent())
+    assert outcome.plan.variants
+    with pytest.raises(ClientFailed, match="division by zero"):
+        execute(planned, {"tcp": harm.route("harm_bare")}, machine, Silent())
+
+
+class TestPooled:
+    def test_a_pooler_needs_the_settings_from_the_role(self, harm: Harm, pooled: Callable[..., int]) -> None:
+        port = pooled()
+        route = harm.route("harm_bare", name="pgbouncer", port=port, pooler="transaction")
+        with pytest.raises(
+            PreflightRefused, match=r'ALTER ROLE "harm_bare" SET default_transaction_read_only = on;'
+        ):
+            guardrails.put_on(plan(FREE, route="pgbouncer"), {"pgbouncer": route}, production=False)
+        good = replace(route, user="harm_reader")
+        railed = guardrails.put_on(plan(FREE, route="pgbouncer"), {"pgbouncer": good}, production=False)
+        assert railed.routes["pgbouncer"].options == ""
+        with pytest.raises(PreflightRefused, match="harm_super is a superuser"):
+            guardrails.put_on(
+                plan(FREE, route="pgbouncer"), {"pgbouncer": superuser_over(good)}, production=False
+            )
+
+    def test_a_pooler_that_nobody_told_of_drops_them_silently_and_is_noticed(
+        self, harm: Harm, pooled: Callable[..., int]
+    ) -> None:
+        port = pooled(ignore_startup_parameters="extra_float_digits,options")
+        hidden = harm.route("harm_bare", port=port)
+        with pytest.raises(
+            PreflightRefused, match="do not keep default_transaction_read_only, statement_timeout"
+        ):
+            guardrails.put_on(plan(REGISTERED), {"tcp": hidden}, production=False)
+
+    def test_one_that_refuses_them_is_an_error_in_words(self, harm: Harm, pooled: Callable[..., int]) -> None:
+        with pytest.raises(ClientFailed, match="options"):
+            guardrails.put_on(
+                plan(REGISTERED), {"tcp": harm.route("harm_bare", port=pooled())}, production=False
+            )
+
+
+def test_the_printed_script_makes_a_login_that_passes(
+    harm: Harm, superuser_login: dict[str, Any], pooled: Callable[..., int]
+) -> None:
+    printed = readonly_role.script(harm.route("harm_bare"))
+    assert harm.password not in printed
+    *statements, last = printed.splitlines()
+    assert last == "\\password pgperf_reader"
+    environment = {"PGPASSWORD": superuser_login["password"], "PATH": os.defpath}
+    login = [f"--host={harm.host}", f"--port={harm.port}", "--username=postgres", f"--dbname={DATABASE}"]
+    psql = [str(PSQL), "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", *login]
+    done = subprocess.run(
+        psql, input="\n".join(statements), env=environment, text=True, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    harm.superuser.execute(f"ALTER ROLE pgperf_reader PASSWORD '{harm.password}'")
+    direct, route = harm.route("pgperf_reader"), {"port": pooled(), "pooler": "transaction"}
+    for each in (direct, replace(direct, **route)):  # type: ignore[arg-type]
+        railed = guardrails.put_on(plan(FREE), {"tcp": each}, production=True)
+        assert railed.access == {"tcp": "pgperf_reader: cannot write, proved"}
+    with connect(direct) as connection:
+        assert connection.execute("SELECT count(*) FROM precious").fetchone() == (100,)
+
+
+def plan(work: Workload, layers: tuple[str, ...] = ("psycopg",), route: str = "tcp") -> Plan:
+    mode = "extended" if layers == ("asyncpg",) else "simple"
+    return make_plan(definition(workload=work, layers=layers, routes=(route,), modes=(mode,)))
+
+
+def connect(route: Route) -> psycopg.Connection[Any]:
+    return psycopg.connect(
+        host=route.host, port=route.port, dbname=route.dbname, user=route.user, password=route.password,
+        options=route.options, autocommit=True,
+    )  # fmt: skip
+
+
+def shown(connection: psycopg.Connection[Any], name: str) -> str:
+    row = connection.execute(f"SHOW {name}").fetchone()
+    assert row
+    return str(row[0])
+
+
+def superuser_over(route: Route) -> Route:
+    return replace(route, user="harm_super")

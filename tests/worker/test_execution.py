@@ -1,0 +1,438 @@
+"""A run from claim to end with real client processes of the fake layer, and every way it can end."""
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import psutil
+import pytest
+from celery.exceptions import SoftTimeLimitExceeded
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Permission
+from django.db import DatabaseError, OperationalError, connection
+from django.utils import timezone
+
+from pgperf.core import layers
+from pgperf.core.exceptions import ClientFailed, FenceLost, RunConflict, RunWaits
+from pgperf.core.records import Definition, Route
+from pgperf.models import Benchmark, Database, Run, Target
+from pgperf.runner.plan import make_plan
+from pgperf.runner.run import Machine, execute
+from pgperf.runs import state, store
+from pgperf.runs.definitions import Overrides
+from pgperf.worker import execution
+from tests.databases import terminate_own_backend
+from tests.factories import make_database, make_run
+from tests.runner.builders import definition
+
+Status = Run.Status
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def database(settings: Any) -> Database:
+    """One that the fake layer never connects to."""
+    row = make_database(credential="alias:default")
+    Target.objects.filter(route="tcp").update(route="here")
+    return row
+
+
+def ask(database: Database, frozen: Definition | None = None, **fields: Any) -> Run:
+    frozen = frozen or definition(blocks=3, rounds=2)
+    return make_run(Status.QUEUED, database=database, busy_key=None, definition=frozen.to_json(), **fields)
+
+
+class Watch:
+    def __init__(self, act: Callable[[float], None] | None = None) -> None:
+        self.shares: list[float] = []
+        self._act = act
+
+    def progress(self, share: float, message: str) -> None:
+        self.shares.append(share)
+        if self._act:
+            self._act(share)
+
+
+class TestDone:
+    def test_the_run_has_its_results(self, database: Database) -> None:
+        watch = Watch()
+        run = execution.perform(ask(database).pk, "w@h", watch)
+        assert (run.status, run.error, run.progress, run.busy_key) == (Status.DONE, "", 1.0, None)
+        assert watch.shares[-1] == 1.0
+        assert watch.shares == sorted(watch.shares)
+        assert len(store.load_blocks(run)) == 3 * 2
+        assert [row.copy for row in run.variants.all()] == [0, 1]
+        assert all(row.ops > 0 and row.us_per_op > 0 for row in run.variants.all())
+        assert [row.aa for row in run.comparisons.all()] == [True]
+        assert run.analysis_version > 0
+        assert run.summary["partial"] is False
+        assert run.environment["python"]
+        assert run.timings["wall_s"] > 0
+
+    def test_no_client_is_left(self, database: Database) -> None:
+        execution.perform(ask(database).pk, "w@h")
+        assert not [child for child in psutil.Process().children(recursive=True) if _is_client(child)]
+
+    def test_what_this_machine_cannot_run_is_skipped_with_the_reason(
+        self, database: Database, settings: Any, tmp_path: Any
+    ) -> None:
+        settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": tmp_path}
+        run = execution.perform(ask(database, definition(layers=("libpq", "fake"))).pk, "w@h")
+        assert run.status == Status.DONE
+        assert "pgperf build" in run.summary["skipped"]["libpq"]
+
+
+def test_skipped_modes() -> None:
+    skipped = execution.skipped_layers(
+        definition(layers=("psycopg2", "fake"), modes=("simple", "prepared")), ""
+    )
+    assert list(skipped) == ["psycopg2/prepared"]
+
+
+class TestClaimed:
+    def test_by_somebody_else(self, database: Database) -> None:
+        run = ask(database)
+        state.claim(run.pk, "other")
+        with pytest.raises(RunConflict):
+            execution.perform(run.pk, "w@h")
+
+    def test_while_another_runs(self, database: Database) -> None:
+        state.claim(ask(database).pk, "other")
+        with pytest.raises(RunWaits):
+            execution.perform(ask(database).pk, "w@h")
+
+
+class TestFailed:
+    def test_no_layer_can_run(self, database: Database, settings: Any, tmp_path: Any) -> None:
+        settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": tmp_path}
+        run = execution.perform(ask(database, definition(layers=("libpq",))).pk, "w@h")
+        assert run.status == Status.FAILED
+        assert run.error.startswith("layers: none of them can run here")
+
+    def test_the_database_was_deleted(self, database: Database) -> None:
+        run = ask(database)
+        database.delete()
+        assert execution.perform(run.pk, "w@h").error == "database: demo was deleted"
+
+    def test_the_credential_does_not_resolve(self, database: Database) -> None:
+        Database.objects.update(credential="alias:gone")
+        assert "no alias 'gone'" in execution.perform(ask(database).pk, "w@h").error
+
+    def test_a_rail_is_in_the_way(self, database: Database, settings: Any) -> None:
+        settings.PGPERF = {**settings.PGPERF, "MAX_RUN_SECONDS": 1}
+        error = execution.perform(ask(database).pk, "w@h").error
+        assert "MAX_RUN_SECONDS" in error
+
+    def test_a_client_fails(self, database: Database) -> None:
+        def kill_one(share: float) -> None:
+            clients = [child for child in psutil.Process().children(recursive=True) if _is_client(child)]
+            clients[0].kill()
+
+        run = execution.perform(ask(database).pk, "w@h", Watch(kill_one))
+        assert run.status == Status.FAILED
+        assert "SIGKILL" in run.error
+
+    def test_finished_blocks_are_kept_and_summarised(self, database: Database) -> None:
+        run = execution.perform(ask(database).pk, "w@h", Watch(_raise_after(0.6, ClientFailed("died"))))
+        assert (run.status, run.error) == (Status.FAILED, "died")
+        assert {block.block for block in store.load_blocks(run)} == {0}
+        assert run.summary["partial"] is True
+        assert all(row.ops > 0 for row in run.variants.all())
+        assert run.finished_at is not None
+
+    def test_a_secret_never_gets_into_the_reason_or_the_log(
+        self,
+        database: Database,
+        settings: Any,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        monkeypatch.setenv("PGPERF_SECRET_T", "hunter2-canary")
+        Database.objects.update(credential="env:PGPERF_SECRET_T", user="bench")
+        trouble = ValueError("connection string was host=x password=hunter2-canary")
+        with caplog.at_level(logging.DEBUG):
+            run = execution.perform(ask(database).pk, "w@h", Watch(_raise_after(0.1, trouble)))
+        assert run.error.startswith("Unexpected ValueError: connection string was host=x password=<password>")
+        assert "Traceback" in caplog.text
+        assert "hunter2-canary" not in caplog.text
+        assert "hunter2-canary" not in json.dumps(list(Run.objects.values()), default=str)
+
+    def test_a_long_reason_is_cut(self, database: Database) -> None:
+        run = execution.perform(ask(database).pk, "w@h", Watch(_raise_after(0.1, ValueError("x" * 5000))))
+        assert len(run.error) == 500
+
+    def test_celerys_time_limit(self, database: Database) -> None:
+        run = execution.perform(ask(database).pk, "w@h", Watch(_raise_after(0.1, SoftTimeLimitExceeded())))
+        assert (run.status, "MAX_RUN_SECONDS" in run.error) == (Status.FAILED, True)
+
+    def test_the_worker_is_shut_down(self, database: Database) -> None:
+        asked = ask(database)
+        with pytest.raises(SystemExit):
+            execution.perform(asked.pk, "w@h", Watch(_raise_after(0.1, SystemExit())))
+        asked.refresh_from_db()
+        assert (asked.status, asked.error) == (Status.FAILED, "The worker was shut down.")
+
+    def test_blocks_that_cannot_be_summarised_are_kept(
+        self, database: Database, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: Any) -> Any:
+            raise ArithmeticError
+
+        monkeypatch.setattr(execution, "summarise", refuse)
+        run = execution.perform(ask(database).pk, "w@h")
+        assert (run.status, run.summary) == (Status.FAILED, {})
+        assert len(store.load_blocks(run)) == 6
+
+
+class TestPermission:
+    @pytest.fixture
+    def user(self) -> Any:
+        user = get_user_model().objects.create(username="ops")
+        user.user_permissions.add(Permission.objects.get(codename="start_run"))
+        return user
+
+    def test_whoever_may_start_runs(self, database: Database, user: Any) -> None:
+        assert execution.perform(ask(database, requested_by=user).pk, "w@h").status == Status.DONE
+
+    def test_whoever_may_not_any_more(self, database: Database, user: Any) -> None:
+        user.user_permissions.clear()
+        run = execution.perform(ask(database, requested_by=user).pk, "w@h")
+        assert (run.status, run.error.partition(":")[0]) == (Status.FAILED, "permission")
+
+    def test_whoever_was_disabled(self, database: Database, user: Any) -> None:
+        get_user_model().objects.update(is_active=False)
+        assert execution.perform(ask(database, requested_by=user).pk, "w@h").status == Status.FAILED
+
+
+class TestCancelled:
+    @pytest.fixture(autouse=True)
+    def look_each_round(self, settings: Any) -> None:
+        settings.PGPERF = {**settings.PGPERF, "HEARTBEAT_SECONDS": 0.0}
+
+    def test_on_request(self, database: Database) -> None:
+        asked = ask(database)
+        run = execution.perform(asked.pk, "w@h", Watch(_act_after(0.5, lambda: state.request_cancel(asked))))
+        assert (run.status, run.error) == (Status.CANCELLED, "cancelled on request")
+        assert run.summary["partial"] is True
+
+    def test_by_ctrl_c(self, database: Database) -> None:
+        asked = ask(database)
+        with pytest.raises(KeyboardInterrupt):
+            execution.perform(asked.pk, "w@h", Watch(_raise_after(0.1, KeyboardInterrupt())))
+        asked.refresh_from_db()
+        assert asked.status == Status.CANCELLED
+
+    def test_a_run_that_was_taken_away_stops_and_writes_nothing(self, database: Database) -> None:
+        asked = ask(database)
+
+        def take_away() -> None:
+            Run.objects.filter(pk=asked.pk).update(status=Status.LOST, error="stale")
+
+        with pytest.raises(FenceLost):
+            execution.perform(asked.pk, "w@h", Watch(_act_after(0.1, take_away)))
+        asked.refresh_from_db()
+        assert (asked.status, asked.error) == (Status.LOST, "stale")
+        assert not [child for child in psutil.Process().children(recursive=True) if _is_client(child)]
+
+
+class TestHeartbeat:
+    def test_as_often_as_settings_say(self, database: Database, settings: Any) -> None:
+        settings.PGPERF = {**settings.PGPERF, "HEARTBEAT_SECONDS": 0.0}
+        asked, seen = ask(database), []
+        execution.perform(
+            asked.pk, "w@h", Watch(lambda _: seen.append(Run.objects.get(pk=asked.pk).progress))
+        )
+        assert seen[-1] > 0
+
+    def test_a_quiet_round_writes_nothing(
+        self, database: Database, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.PGPERF = {**settings.PGPERF, "HEARTBEAT_SECONDS": 3600.0}
+        beats: list[float] = []
+        monkeypatch.setattr(state, "heartbeat", lambda run, share, message: beats.append(share))
+        execution.perform(ask(database, definition(rounds=5)).pk, "w@h")
+        assert len(beats) == 1  # the end of the block
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_thread_beats_when_no_round_ends_for_long(self, database: Database) -> None:
+        run = state.claim(ask(database).pk, "w@h")
+        Run.objects.update(heartbeat_at=timezone.now() - timedelta(hours=1))
+        recorder, beaten = execution._Recorder(run, None, 5.0), threading.Event()
+        original = recorder._beat
+        recorder._beat = lambda: (original(), beaten.set())  # type: ignore[method-assign,assignment,func-returns-value]
+        with recorder.pulse(0.05):
+            assert beaten.wait(10)
+        assert state.effective_status(run) == Status.RUNNING
+
+    @pytest.mark.django_db(transaction=True)
+    def test_the_thread_outlives_a_database_that_is_away(
+        self, database: Database, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run = state.claim(ask(database).pk, "w@h")
+        tried = threading.Semaphore(0)
+
+        def away(*_: Any) -> None:
+            tried.release()
+            raise DatabaseError
+
+        monkeypatch.setattr(state, "heartbeat", away)
+        with execution._Recorder(run, None, 5.0).pulse(0.05):
+            assert tried.acquire(timeout=10)
+            assert tried.acquire(timeout=10)
+
+
+class TestARestartOfTheSitesDatabase:
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+    def test_does_not_stop_a_run(self, database: Database, settings: Any, share: float) -> None:
+        settings.PGPERF = {**settings.PGPERF, "HEARTBEAT_SECONDS": 0.0}
+        run = execution.perform(ask(database).pk, "w@h", Watch(_act_after(share, terminate_own_backend)))
+        assert (run.status, run.error) == (Status.DONE, "")
+        assert len(store.load_blocks(run)) == 3 * 2
+
+    @pytest.mark.django_db(transaction=True)
+    def test_does_not_hide_why_a_run_failed(self, database: Database) -> None:
+        def cut_and_fail() -> None:
+            terminate_own_backend()
+            raise ClientFailed("died")
+
+        run = execution.perform(ask(database).pk, "w@h", Watch(_act_after(0.6, cut_and_fail)))
+        assert (run.status, run.error, run.summary["partial"]) == (Status.FAILED, "died", True)
+
+    @pytest.mark.django_db(transaction=True)
+    def test_that_lasts_too_long_stops_it(
+        self, database: Database, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def away(*_: Any) -> None:
+            raise OperationalError("the server is gone")
+
+        settings.PGPERF = {**settings.PGPERF, "HEARTBEAT_SECONDS": 0.0, "STALE_SECONDS": 0.3}
+        monkeypatch.setattr(state, "heartbeat", away)
+        run = execution.perform(ask(database, definition(blocks=3, rounds=100)).pk, "w@h")
+        assert run.status == Status.FAILED
+        assert run.error.startswith("The site's own database, which holds the runs, failed or did not answer")
+
+    @pytest.mark.django_db(transaction=True)
+    def test_an_end_whose_commit_got_no_answer_is_an_end(self, database: Database) -> None:
+        run = state.claim(ask(database).pk, "w@h")
+
+        def lose_the_answer() -> None:
+            state.finish(run)
+            raise OperationalError("the connection was lost")
+
+        execution._end_once(run, Status.DONE, lose_the_answer)
+        assert Run.objects.get().status == Status.DONE
+
+    @pytest.mark.django_db(transaction=True)
+    def test_another_end_is_not_taken_for_ours(self, database: Database) -> None:
+        run = state.claim(ask(database).pk, "w@h")
+
+        def lose_the_run() -> None:
+            state.fail(run, "by somebody else")
+            raise OperationalError("the connection was lost")
+
+        with pytest.raises(FenceLost):
+            execution._end_once(run, Status.DONE, lose_the_run)
+
+
+@pytest.mark.parametrize("word", ["hang at connect", "hang at ready", "hang"])
+def test_a_client_that_hangs_holds_up_no_cancel(
+    database: Database, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.setattr(execution, "_LONG_ROUND_S", 0.0)
+    monkeypatch.setattr(state, "is_cancelling", lambda run: True)
+    frozen = definition(warm_up_ops=100)
+    run = execution.perform(
+        ask(database, replace(frozen, workload=replace(frozen.workload, sql=word))).pk, "w@h"
+    )
+    assert (run.status, run.error) == (Status.CANCELLED, "cancelled on request")
+
+
+class TestLostRuns:
+    def test_their_finished_blocks_get_a_summary(self, database: Database) -> None:
+        run = state.claim(ask(database).pk, "w@h")
+        measure_without_end(run)
+        Run.objects.update(status=Status.LOST, busy_key=None, busy_host=None)
+        assert execution.summarise_lost_runs() == [run.pk]
+        run.refresh_from_db()
+        assert run.summary["partial"] is True
+        assert run.variants.count() == 2
+        assert execution.summarise_lost_runs() == []
+
+    def test_without_blocks_there_is_nothing_to_say(self, database: Database) -> None:
+        run = state.claim(ask(database).pk, "w@h")
+        Run.objects.update(status=Status.LOST)
+        assert execution.summarise_lost_runs() == []
+        assert not run.variants.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_real_database(c_client: Any, settings: Any, routes: dict[str, Any]) -> None:
+    """Every layer over the tests' own server: fixture, environment, ladder."""
+    settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": c_client.parent}
+    database = Database.objects.create(
+        name="real", dbname=connection.settings_dict["NAME"], credential="alias:default", allow_fixtures=True
+    )
+    Target.objects.create(
+        database=database, route="tcp", host="127.0.0.1", port=routes["tcp"].port, sslmode="disable"
+    )
+    asked = state.request(
+        Benchmark.objects.get(name="orm-overhead"),
+        database,
+        Overrides(quick=True, rounds=1, blocks=2, slice_ms=10, diagnostic_ms=50),
+        foreground=True,
+    )
+    run = execution.perform(asked.pk, "w@h")
+    assert (run.status, run.error) == (Status.DONE, "")
+    (ladder,) = run.summary["ladders"]
+    assert [step["layer"] for step in ladder["steps"]] == [
+        "libpq",
+        layers.django_driver(),
+        "django_cursor",
+        "django_orm",
+    ]
+    assert run.environment["server"]["server_version"]
+    assert run.timings["diagnosis_s"] > 0
+    rows = list(run.variants.all())
+    assert {row.diagnosis["notes"]["statements"] for row in rows} == {
+        "this database lacks the extension: CREATE EXTENSION pg_stat_statements"
+    }
+    assert all(row.diagnosis["seconds"] > 0.05 and row.top["processes"] for row in rows)
+
+
+def measure_without_end(run: Run) -> None:
+    """What a worker that is killed after its blocks leaves behind."""
+    plan = make_plan(definition(blocks=2))
+    nowhere = {"here": Route("here", "", 0, "", "", "")}
+    execute(plan, nowhere, Machine("", str(run.pk)), execution._Recorder(run, None, 5.0))
+
+
+def _raise_after(share: float, error: BaseException) -> Callable[[float], None]:
+    def act() -> None:
+        raise error
+
+    return _act_after(share, act)
+
+
+def _act_after(share: float, act: Callable[[], None]) -> Callable[[float], None]:
+    """Acts once, at the first progress past that share."""
+    done: list[bool] = []
+
+    def look(now: float) -> None:
+        if now >= share and not done:
+            done.append(True)
+            act()
+
+    return look
+
+
+def _is_client(process: psutil.Process) -> bool:
+    try:
+        return "pgperf.clients" in " ".join(process.cmdline()) and process.pid != os.getpid()
+    except psutil.Error:
+        return False

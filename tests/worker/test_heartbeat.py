@@ -1,0 +1,203 @@
+"""How a worker shows itself, and that it puts right what others left."""
+
+import threading
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from celery.exceptions import TimeLimitExceeded, WorkerLostError
+from celery.worker import state
+from django.db import DatabaseError
+from django.utils import timezone
+
+from pgperf.core.layers import LAYERS
+from pgperf.models import Run, Worker
+from pgperf.runs import broker
+from pgperf.runs import state as run_state
+from pgperf.worker import heartbeat
+from tests.factories import make_run
+
+pytestmark = pytest.mark.django_db
+
+
+class Beat(heartbeat.Beat):
+    """Its steps, one at a time and in the test's own thread and connection."""
+
+    def _guarded(self, step: Any) -> None:
+        step()
+
+
+@pytest.fixture
+def beat() -> Beat:
+    return Beat("w@h", "pgperf")
+
+
+def test_arrives_with_what_it_can_do(beat: Beat) -> None:
+    beat._arrive()
+    row = Worker.objects.get()
+    assert (row.hostname, row.queue, set(row.layers)) == ("w@h", "pgperf", set(LAYERS))
+    assert row.layers["fake"] == ""
+    assert {"pgperf", "python", "django"} <= set(row.versions)
+    assert list(run_state.live_workers()) == [row]
+
+
+def test_arriving_again_keeps_one_row(beat: Beat) -> None:
+    beat._arrive()
+    beat._arrive()
+    assert Worker.objects.count() == 1
+
+
+def test_stays(beat: Beat) -> None:
+    beat._arrive()
+    Worker.objects.update(last_seen=timezone.now() - timedelta(hours=1))
+    assert not run_state.live_workers()
+    beat._still_here()
+    assert run_state.live_workers().count() == 1
+
+
+def test_comes_back_when_its_row_was_deleted(beat: Beat) -> None:
+    beat._still_here()
+    assert Worker.objects.count() == 1
+
+
+def test_leaves(beat: Beat) -> None:
+    beat._arrive()
+    beat._leave()
+    assert not Worker.objects.exists()
+
+
+def test_an_agent_performs_no_runs_and_puts_none_right() -> None:
+    run = make_run(Run.Status.RUNNING)
+    Run.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+    agent = heartbeat.AgentBeat("a@db", "pgperf-agent-db1")
+    agent._arrive()
+    agent._still_here()
+    run.refresh_from_db()
+    assert run.status == Run.Status.RUNNING
+    assert not run_state.live_workers()
+    assert [row.layers for row in run_state.live_agents("db1")] == [{}]
+
+
+def test_puts_right_what_others_left(beat: Beat) -> None:
+    run = make_run(Run.Status.RUNNING)
+    Run.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+    beat._arrive()
+    run.refresh_from_db()
+    assert run.status == Run.Status.LOST
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_thread_arrives_stays_and_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.02)
+    stayed = threading.Event()
+    thread = heartbeat.Beat("w@h", "pgperf")
+    monkeypatch.setattr(thread, "_still_here", stayed.set)
+    thread.start()
+    assert stayed.wait(10)
+    assert Worker.objects.filter(hostname="w@h").exists()
+    thread.stop()
+    thread.join(10)
+    assert not Worker.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_thread_outlives_a_database_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.02)
+    tried = threading.Semaphore(0)
+
+    def away() -> None:
+        tried.release()
+        raise DatabaseError
+
+    thread = heartbeat.Beat("w@h", "pgperf")
+    monkeypatch.setattr(thread, "_still_here", away)
+    thread.start()
+    assert tried.acquire(timeout=10)
+    assert tried.acquire(timeout=10)
+    thread.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_whose_process_was_killed_is_lost_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    thread, said = heartbeat.Beat("w@h", "pgperf"), threading.Event()
+    monkeypatch.setattr(thread, "_still_here", said.set)
+    monkeypatch.setattr(heartbeat, "_beat", thread)
+    run, others = make_run(Run.Status.RUNNING, worker="w@h"), make_run(Run.Status.DONE, worker="w@h")
+    thread.start()
+    for one in (run, others):
+        killed = WorkerLostError("Worker exited prematurely: signal 9 (SIGKILL) Job: 3.")
+        heartbeat.lose(SimpleNamespace(name=broker.TASK), exception=killed, args=(one.pk, 1))
+    assert said.wait(10)
+    thread.stop()
+    thread.join(10)
+    run.refresh_from_db()
+    others.refresh_from_db()
+    assert (run.status, others.status) == (Run.Status.LOST, Run.Status.DONE)
+    assert "signal 9 (SIGKILL)" in run.error
+
+
+@pytest.mark.parametrize(
+    ("task", "error"), [("site.tasks.mail", WorkerLostError("gone")), (broker.TASK, ValueError("ours"))]
+)
+def test_only_killed_processes_lose_runs(
+    beat: Beat, monkeypatch: pytest.MonkeyPatch, task: str, error: Exception
+) -> None:
+    monkeypatch.setattr(heartbeat, "_beat", beat)
+    heartbeat.lose(SimpleNamespace(name=task), exception=error, args=(1, 1))
+    assert not beat._losses
+
+
+def test_why_a_process_is_gone() -> None:
+    assert "(exitcode 155)" in heartbeat.reason_of(
+        WorkerLostError("Worker exited prematurely: exitcode 155.")
+    )
+    assert "(it ended)" in heartbeat.reason_of(WorkerLostError("gone"))
+    assert "time limit" in heartbeat.reason_of(TimeLimitExceeded(10))
+
+
+@pytest.mark.parametrize(
+    ("name", "measuring"), [(broker.TASK, True), (broker.WATCH, True), ("site.tasks.mail", False)]
+)
+def test_it_is_silent_only_while_it_measures(
+    monkeypatch: pytest.MonkeyPatch, name: str, measuring: bool
+) -> None:
+    monkeypatch.setattr(state, "active_requests", [SimpleNamespace(name=name)])
+    assert heartbeat.is_measuring() is measuring
+
+
+def test_a_pool_that_cannot_measure() -> None:
+    assert "gevent" in heartbeat.refusal_of("celery.concurrency.gevent")
+    assert "--pool prefork" in heartbeat.refusal_of("celery.concurrency.eventlet")
+    assert heartbeat.refusal_of("celery.concurrency.prefork") == ""
+
+
+def test_is_shown_with_the_reason(beat: Beat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "pool_refusal", "no green threads")
+    beat._arrive()
+    assert set(Worker.objects.get().layers.values()) == {"no green threads"}
+
+
+@pytest.mark.parametrize(
+    ("queues", "starts"),
+    [
+        (["celery", "pgperf"], ["Beat pgperf"]),
+        (["celery"], []),
+        (["pgperf-agent-db1"], ["AgentBeat pgperf-agent-db1"]),
+        (["pgperf-agent-db1", "pgperf"], ["Beat pgperf"]),
+        (["pgperf-mail"], []),
+    ],
+)
+def test_only_a_worker_of_a_queue_of_ours_shows_itself(
+    monkeypatch: pytest.MonkeyPatch, queues: list[str], starts: list[str]
+) -> None:
+    started: list[str] = []
+    note = lambda self: started.append(f"{type(self).__name__} {self._queue}")  # noqa: E731
+    monkeypatch.setattr(heartbeat.Beat, "start", note)
+    monkeypatch.setattr(heartbeat, "_beat", None)
+    monkeypatch.setattr(heartbeat.atexit, "register", lambda act: None)
+    amqp = SimpleNamespace(queues=SimpleNamespace(consume_from=dict.fromkeys(queues)))
+    heartbeat.arrive(SimpleNamespace(hostname="w@h", pool=object(), app=SimpleNamespace(amqp=amqp)))
+    assert started == starts

@@ -1,0 +1,131 @@
+"""kill -9 of a real Celery worker in the middle of a real run: nothing goes on, nothing that was finished is lost."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from django.db import connection
+
+from example.stack import web
+from example.stack.part import Part
+from pgperf.models import Benchmark, Database, Run, Target, Worker
+from pgperf.reports.run_json import progress_json, run_json
+from pgperf.runs import state, store
+from pgperf.runs.definitions import Overrides
+from tests import settings_impatient
+from tests.processes import await_ends
+
+pytestmark = pytest.mark.django_db(transaction=True)
+LAYERS = ["psycopg2", "psycopg"]
+
+
+@pytest.fixture
+def impatient(settings: Any) -> None:
+    settings.PGPERF = settings_impatient.PGPERF
+
+
+@pytest.fixture
+def own_worker(impatient: None, tmp_path: Path) -> Iterator[Part]:
+    environment = {
+        **os.environ,
+        "PGPERF_DB_NAME": str(connection.settings_dict["NAME"]),
+        "DJANGO_SETTINGS_MODULE": "tests.settings_impatient",
+    }
+    part = web.worker(tmp_path, environment)
+    part.start()
+    try:
+        yield part
+    finally:
+        part.stop()
+
+
+@pytest.fixture
+def database(routes: dict[str, Any]) -> Database:
+    row = Database.objects.create(
+        name="real", dbname=connection.settings_dict["NAME"], credential="alias:default", allow_fixtures=True
+    )
+    port = routes["tcp"].port
+    Target.objects.create(database=row, route="tcp", host="127.0.0.1", port=port, sslmode="disable")
+    return row
+
+
+def ask(database: Database, blocks: int) -> Run:
+    overrides = Overrides(
+        quick=True, layers=LAYERS, routes=["tcp"], slice_ms=10, rounds=1, blocks=blocks, diagnostic_ms=0
+    )
+    return state.request(Benchmark.objects.get(name="orm-overhead"), database, overrides)
+
+
+def until(holds: Callable[[], Any], seconds: float, what: str) -> None:
+    """Other processes make it true, in the database: all we can do is look."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+
+
+def status_of(run: Run) -> str:
+    run.refresh_from_db()
+    return run.status
+
+
+def test_kill_9(own_worker: Part, database: Database) -> None:
+    doomed, next_one = ask(database, blocks=100), ask(database, blocks=1)
+    until(lambda: store.load_blocks(doomed), 30, "a finished block")
+    kept = len(store.load_blocks(doomed))
+
+    assert own_worker.process
+    family = psutil.Process(own_worker.process.pid).children(recursive=True)
+    assert any("pgperf.clients" in " ".join(process.cmdline()) for process in family)
+    pidfds = [os.pidfd_open(process.pid) for process in family]
+    own_worker.process.send_signal(signal.SIGKILL)
+    assert await_ends(pidfds, seconds=10) == 0
+    until(lambda: not backends(doomed), 10, "no backend is left")
+
+    until(lambda: progress_json(doomed)["status"] == "lost", 60, "the run is lost")
+    assert "No sign of life from celery@" in doomed.error
+    assert len(store.load_blocks(doomed)) >= kept
+    assert (doomed.busy_key, doomed.busy_host) == (None, None)
+
+    own_worker.start()
+    until(lambda: status_of(next_one) == Run.Status.DONE, 60, "the next run is done")
+    until(
+        lambda: run_json(Run.objects.get(pk=doomed.pk))["run"]["partial"],
+        30,
+        "the lost run's blocks are summarised",
+    )
+    assert status_of(doomed) == Run.Status.LOST
+    assert doomed.variants.filter(ops__gt=0).count() == len(LAYERS) + 2
+
+
+def test_a_worker_that_is_stopped_ends_its_run_and_leaves(own_worker: Part, database: Database) -> None:
+    run = ask(database, blocks=100)
+    until(lambda: status_of(run) == Run.Status.RUNNING and store.load_blocks(run), 30, "a finished block")
+    assert [worker.layers["fake"] for worker in state.live_workers()] == [""]
+    own_worker.stop()
+    until(lambda: progress_json(run)["terminal"], 60, "the run has ended")
+    assert (run.status, run.error) == (Run.Status.FAILED, "The worker was shut down.")
+    assert run.summary["partial"] is True
+    until(lambda: not backends(run), 10, "no backend is left")
+    assert not Worker.objects.exists()
+
+
+def test_cancelling_a_run_of_a_real_worker(own_worker: Part, database: Database) -> None:
+    run = ask(database, blocks=100)
+    until(lambda: status_of(run) == Run.Status.RUNNING, 30, "it runs")
+    state.request_cancel(run)
+    until(lambda: status_of(run) == Run.Status.CANCELLED, 10, "it is cancelled")
+    assert Worker.objects.count() == 1
+
+
+def backends(run: Run) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pid FROM pg_stat_activity WHERE application_name LIKE %s", [f"pgperf-{run.pk}-%"]
+        )
+        return cursor.fetchall()

@@ -1,0 +1,136 @@
+"""Whole runs of the example site's own workloads, on the tests' own database, by real clients."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core import serializers
+from django.db import connection
+
+from example.books.measured import BENCHMARKS, WORKLOADS, register_benchmarks
+from example.books.shelves import fill_shelves
+from pgperf import models
+from pgperf.models import Benchmark, Database, Run, Target, Workload
+from pgperf.reports import csv_results
+from pgperf.reports.run_json import run_json
+from pgperf.reports.run_page import result
+from pgperf.runs import state
+from pgperf.runs.definitions import Overrides
+from pgperf.worker import execution
+
+SECRET = "9790000000042"
+SMALL = Overrides(
+    blocks=2,
+    rounds=2,
+    slice_ms=10,
+    diagnostic_ms=0,
+    quick=True,
+    routes=("tcp",),
+    placement="scheduler",
+    idle="system",
+)
+TOO_HARD = {"tests.counting": "has other values each time", "tests.atomic": "controls transactions"}
+
+
+@pytest.fixture
+def demo(
+    transactional_db: None,
+    stack: dict[str, str],
+    c_client: Path,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Database:
+    """The example's rows and benchmarks, in the database that these tests commit to."""
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.site_settings")
+    settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": c_client.parent}
+    fill_shelves()
+    name = str(connection.settings_dict["NAME"])
+    database = Database.objects.create(name="demo", dbname=name, credential="alias:default")
+    port = int(stack["PGPERF_DB_PORT"])
+    Target.objects.create(database=database, route="tcp", host="127.0.0.1", port=port, sslmode="disable")
+    register_benchmarks(database)
+    return database
+
+
+def performed(name: str, **changes: Any) -> Run:
+    benchmark = Benchmark.objects.get(name=name)
+    overrides = Overrides(**{**vars(SMALL), **changes})
+    asked = state.request(benchmark, benchmark.database or Database.objects.get(), overrides, foreground=True)
+    return execution.perform(asked.pk, "tests")
+
+
+def test_a_loop_and_its_cure_are_compared_in_every_layer(demo: Database) -> None:
+    run = performed("n-plus-one", layers=("libpq", "django_orm"))
+    assert (run.status, run.error) == (Run.Status.DONE, "")
+    captures = run.environment["captures"]
+    assert [captures[name]["statements"] for name in ("authors-one-by-one", "authors-prefetched")] == [21, 2]
+    assert captures["authors-one-by-one"]["rows"] == captures["authors-prefetched"]["rows"]
+    saved = [row for row in run.comparisons.all() if row.variant.endswith("authors-prefetched")]
+    pairs = {(row.variant, row.baseline) for row in saved}
+    assert ("django_orm · tcp · authors-prefetched", "django_orm · tcp · authors-one-by-one") in pairs
+    assert ("libpq · tcp · authors-prefetched", "libpq · tcp · authors-one-by-one") in pairs
+    assert len(run.summary["ladders"]) == 2
+    parts = {section.name: section.part for section in result(run).sections}
+    (sentence,) = parts["layers"]["saved"]
+    assert sentence.startswith("tcp: ")
+    assert {"authors-one-by-one", "authors-prefetched"} <= set(re.split(r"[ .,]", sentence))
+    assert len(parts["captures"]["tables"]) == 2
+    assert parts["comparisons"]["tables"][0].caption.startswith("One workload against the other")
+    versions = run.environment["layers"]["django_orm"]
+    assert versions["instrumentation"] == "none found"
+    assert versions["engine"] == "django.db.backends.postgresql"
+
+
+def test_captured_values_are_nowhere_but_in_what_a_person_typed(demo: Database) -> None:
+    run = performed("book-by-isbn", layers=("psycopg", "django_orm"))
+    assert run.status == Run.Status.DONE
+    typed = {"args": [SECRET]}
+    assert run.definition["workload"]["args"] == typed["args"]
+    kept = {name: getattr(run, name) for name in ("environment", "summary", "timings", "error", "message")}
+    told = [json.dumps(kept), csv_results.variants_csv(run), csv_results.comparisons_csv(run)]
+    told += [serializers.serialize("json", model.objects.all()) for model in _results()]
+    told.append(json.dumps({k: v for k, v in run_json(run).items() if k != "run"}))
+    assert not [text for text in told if SECRET in text]
+    assert "WHERE" in run.environment["captures"]["book-by-isbn"]["each"][0]["sql"]
+
+
+def _results() -> list[Any]:
+    return [models.VariantResult, models.ComparisonResult, models.BlockResult]
+
+
+@pytest.mark.parametrize("orm", TOO_HARD)
+def test_what_cannot_be_repeated_is_measured_in_the_orm_alone_and_the_page_says_why(
+    demo: Database, orm: str
+) -> None:
+    work = Workload.objects.create(name="hard", title="Hard", orm=orm)
+    Benchmark.objects.create(
+        name="hard", title="Hard", workload=work, database=demo, layers=["libpq", "psycopg", "django_orm"],
+        routes=["tcp"], modes=["simple"], clients=[1],
+    )  # fmt: skip
+    run = performed("hard")
+    assert run.status == Run.Status.DONE
+    assert {row.layer for row in run.variants.all()} == {"django_orm"}
+    (why,) = result(run).skipped.values()
+    assert TOO_HARD[orm] in why
+    kept = json.dumps([run.environment, run.summary])
+    assert not re.search(r"(?<![\d.])4711(?![\d.])", kept), "as a value, not as digits of a time"
+
+
+def test_what_writes_is_refused_by_the_server_and_the_run_says_so(demo: Database) -> None:
+    work = Workload.objects.create(name="hard", title="Hard", orm="tests.writing")
+    Benchmark.objects.create(
+        name="hard", title="Hard", workload=work, database=demo, layers=["django_orm"], routes=["tcp"],
+        modes=["simple"], clients=[1],
+    )  # fmt: skip
+    run = performed("hard")
+    assert run.status == Run.Status.FAILED
+    assert "cannot execute UPDATE in a read-only transaction" in run.error
+
+
+def test_everything_the_example_registers_is_valid(demo: Database) -> None:
+    for row in [*Workload.objects.filter(name__in=WORKLOADS), *Benchmark.objects.filter(name__in=BENCHMARKS)]:
+        row.full_clean()
+    register_benchmarks(demo)
+    assert Benchmark.objects.filter(name__in=BENCHMARKS).count() == len(BENCHMARKS)

@@ -1,0 +1,71 @@
+"""A Workload row is exactly one thing."""
+
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from pgperf.core.records import Definition
+from pgperf.core.records import Workload as Record
+from pgperf.models import Workload
+from pgperf.runs.definitions import workload
+
+pytestmark = pytest.mark.django_db
+
+
+def row(**fields: Any) -> Workload:
+    return Workload(**{"name": "mine", "title": "Mine", **fields})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"sql": "SELECT 1"},
+        {"sql": "SELECT 1", "orm": "pgperf.site_by_domain"},
+        {"orm": "books.by_isbn", "args": ["9790000000042"]},
+        {"model": "books.Book", "lookup": {"isbn": "9790000000042"}},
+        {"model": "books.Author", "fetch": "list", "prefetch_related": ["books"], "limit": 20},
+    ],
+)
+def test_one_of_three_is_fine(fields: dict[str, Any]) -> None:
+    row(**fields).full_clean()
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "words"),
+    [
+        ({}, "__all__", "Say what one operation does"),
+        ({"model": "books.Book", "sql": "SELECT 1"}, "model", "either a model, or SQL"),
+        ({"model": "books.Book", "orm": "books.page"}, "model", "either a model, or SQL"),
+        ({"model": "books.Book"}, "lookup", "Say which one to get"),
+        ({"orm": "books.nothing"}, "orm", "registered are: books.authors_one_by_one"),
+        ({"orm": "books.page", "sql": "SELECT 1"}, "sql", "Leave it empty"),
+        ({"orm": "pgperf.site_by_domain"}, "sql", "Give the SQL that pgperf.site_by_domain sends"),
+    ],
+)
+def test_anything_else_is_refused_by_field(fields: dict[str, Any], field: str, words: str) -> None:
+    with pytest.raises(ValidationError) as refusal:
+        row(**fields).full_clean()
+    assert words in " ".join(refusal.value.message_dict[field])
+
+
+def test_the_record_knows_what_is_the_sites() -> None:
+    assert not workload(row(sql="SELECT 1", orm="pgperf.site_by_domain")).is_site
+    assert workload(row(orm="books.page")).is_site
+    record = workload(row(model="books.Book", lookup={"pk": 1}))
+    assert record.is_site
+    assert record.query["model"] == "books.Book"
+    assert record.query["fetch"] == "get"
+
+
+def test_a_definition_of_two_workloads_survives_its_json() -> None:
+    first, second = (
+        Record("a", "", orm="books.page", args=("x", 1)),
+        Record("b", "", query={"model": "books.Book"}),
+    )
+    definition = Definition("n", first, ("libpq",), ("tcp",), compared_with=second)
+    again = Definition.from_json(definition.to_json())
+    assert again == definition
+    assert again.workloads == (first, second)
+    assert again.work("b") == second
+    assert again.digest() == definition.digest()

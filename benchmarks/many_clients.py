@@ -81,10 +81,10 @@ def _memory_of_c(crowd: _Crowd) -> dict[str, list[float]]:
     """MiB of each C client by what it has done."""
     with crowd.of("libpq") as group:
         found = {"standing by": _pss_mib(group)}
-        for words, window_ms in (("after a usual slice", _USUAL_MS), ("after the longest", _LONGEST_MS)):
+        for words, slice_ms in (("after a usual slice", _USUAL_MS), ("after the longest", _LONGEST_MS)):
             start = time.monotonic_ns() + _ARM_NS
-            group.run(protocol.Slice(1, start, 10, _LEAD_IN_MS * 1_000_000, window_ms * 1_000_000))
-            found[f"{words}, {window_ms} ms"] = _pss_mib(group)
+            group.run(protocol.Slice(1, start, 10, _LEAD_IN_MS * 1_000_000, slice_ms * 1_000_000))
+            found[f"{words}, {slice_ms} ms"] = _pss_mib(group)
     return found
 
 

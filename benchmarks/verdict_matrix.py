@@ -188,7 +188,7 @@ def answer(case: Case, seed: int, place: Place) -> Answer:
 
 def _definition(seed: int) -> Definition:
     return Definition(
-        "verdict-matrix", SITE_BY_DOMAIN, ("libpq",), ("tcp",), blocks=1, rounds=_ROUNDS, window_ms=_WINDOW_MS,
+        "verdict-matrix", SITE_BY_DOMAIN, ("libpq",), ("tcp",), blocks=1, rounds=_ROUNDS, slice_ms=_WINDOW_MS,
         lead_in_ms=20, warm_up_ms=100, warm_up_ops=50, cold_blocks=0, diagnostic_ms=_DIAGNOSTIC_MS, seed=seed,
     )  # fmt: skip
 

@@ -280,7 +280,7 @@ def cancel_warming_up(on: Performer, count: int, draw: random.Random) -> Finding
 
 
 def cancel_in_a_slice(on: Performer, count: int, draw: random.Random) -> Findings:
-    return _cancel_each(on, count, _hanging(on, draw, window_ms=5000, blocks=20))
+    return _cancel_each(on, count, _hanging(on, draw, slice_ms=5000, blocks=20))
 
 
 def cancel_storing(on: Performer, count: int, draw: random.Random) -> Findings:

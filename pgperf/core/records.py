@@ -110,7 +110,7 @@ class Definition:
     idle: str = "awake"
     blocks: int = 6
     rounds: int = 5
-    window_ms: int = 0  # 0: the pilot sets it
+    slice_ms: int = 0  # 0: the pilot sets it
     lead_in_ms: int = 50
     warm_up_ms: int = 500
     warm_up_ops: int = 300

@@ -154,8 +154,8 @@ def _pilot(bench: Bench, groups: list[Group]) -> protocol.Slice:
     """One slice for the cohort: as long as asked for, or what its most demanding member needs."""
     definition = bench.plan.definition
     asked = protocol.Slice(0, 0, _LEAD_IN_OPS, definition.lead_in_ms * 1_000_000)
-    if definition.window_ms:
-        return asked._replace(window_ns=definition.window_ms * 1_000_000)
+    if definition.slice_ms:
+        return asked._replace(window_ns=definition.slice_ms * 1_000_000)
     probe = protocol.Slice(0, 0, 2, 0, 0, _PILOT_OPS)
     return fitting(
         asked, [(g.variant.clients, measure(g, probe, -1, -1)[0].us_per_op * 1000) for g in groups]

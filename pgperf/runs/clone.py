@@ -14,8 +14,6 @@ from pgperf.db.fields import group_ids, set_groups
 from pgperf.models import Benchmark, Run, Workload
 
 _COPIED = re.compile(r"-copy(-\d+)?$")
-#: Where a frozen definition calls a benchmark's field something else.
-_FROZEN_NAMES = {"slice_ms": "window_ms"}
 
 
 def clone(benchmark: Benchmark) -> Benchmark:
@@ -75,7 +73,7 @@ def _values(row: models.Model) -> Iterable[tuple[Any, Any]]:
 def _frozen(model: type[models.Model], definition: dict[str, Any]) -> dict[str, Any]:
     """The model's own fields as a frozen definition has them."""
     plain = (field.name for field in model._meta.concrete_fields if not field.is_relation)
-    found = {name: definition.get(_FROZEN_NAMES.get(name, name)) for name in plain if name != "name"}
+    found = {name: definition.get(name) for name in plain if name != "name"}
     return {name: deepcopy(value) for name, value in found.items() if value is not None}
 
 

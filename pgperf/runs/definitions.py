@@ -66,7 +66,7 @@ def freeze(
         idle=_one_of("idle", preset.pick("idle"), records.IDLES),
         blocks=_number("blocks", preset.pick("blocks", QUICK_BLOCKS)),
         rounds=_number("rounds", preset.pick("rounds", QUICK_ROUNDS)),
-        window_ms=_slice(preset.pick("slice_ms")),
+        slice_ms=_slice(preset.pick("slice_ms")),
         lead_in_ms=QUICK_LEAD_IN_MS if overrides.quick else records.Definition.lead_in_ms,
         cold_blocks=QUICK_COLD_BLOCKS if overrides.quick else records.Definition.cold_blocks,
         diagnostic_ms=_diagnostic(preset.pick("diagnostic_ms", QUICK_DIAGNOSTIC_MS)),

@@ -110,13 +110,13 @@ class TestRun:
         run = Run.objects.get()
         kept = {
             name: run.definition[name]
-            for name in ("routes", "clients", "idle", "window_ms", "rounds", "blocks", "diagnostic_ms")
+            for name in ("routes", "clients", "idle", "slice_ms", "rounds", "blocks", "diagnostic_ms")
         }
         assert kept == {
             "routes": ["tcp", "socket"],
             "clients": [1, 2],
             "idle": "system",
-            "window_ms": 12,
+            "slice_ms": 12,
             "rounds": 2,
             "blocks": 1,
             "diagnostic_ms": 60,

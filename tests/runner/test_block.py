@@ -10,7 +10,7 @@ ASKED = protocol.Slice(0, 0, 10, 50 * MS)
 
 
 @pytest.mark.parametrize(
-    ("clients", "op_ms", "window_ms"),
+    ("clients", "op_ms", "slice_ms"),
     [
         (1, 0.02, 50),  # never shorter
         (1, 4, 200),
@@ -21,9 +21,9 @@ ASKED = protocol.Slice(0, 0, 10, 50 * MS)
     ],
 )
 def test_a_window_has_50_operations_of_a_variant_and_10_of_each_client(
-    clients: int, op_ms: float, window_ms: int
+    clients: int, op_ms: float, slice_ms: int
 ) -> None:
-    assert fitting(ASKED, [(clients, op_ms * MS)]).window_ns == window_ms * MS
+    assert fitting(ASKED, [(clients, op_ms * MS)]).window_ns == slice_ms * MS
 
 
 def test_the_most_demanding_decides() -> None:

@@ -44,7 +44,7 @@ def check_backends(groups: list[Group]) -> None:
 
 def test_a_run_of_one_two_and_four_clients(routes: dict[str, Route], c_client: Path) -> None:
     watcher = Watcher()
-    what = many("socket", window_ms=20, lead_in_ms=10, rounds=2)
+    what = many("socket", slice_ms=20, lead_in_ms=10, rounds=2)
     execute(make_plan(what), routes, Machine(str(c_client.parent), "many"), watcher)
     assert [(block.variant.clients, block.variant.copy) for block in watcher.blocks] == [
         (1, 0), (2, 0), (4, 0), (1, 1),

@@ -73,7 +73,7 @@ def test_slices_hold_together() -> None:
 
 def test_several_clients_share_one_window() -> None:
     watcher = Watcher()
-    run(definition(clients=(2,), window_ms=20, lead_in_ms=20), watcher)
+    run(definition(clients=(2,), slice_ms=20, lead_in_ms=20), watcher)
     for block in watcher.blocks:
         assert all(record.window_ns == 20_000_000 for record in block.slices)
 
@@ -88,14 +88,14 @@ def test_cold_phases_are_those_of_whoever_has_the_clients() -> None:
 def test_the_pilot_sets_the_window_from_the_slowest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pgperf.runner.block._WINDOW_MIN_NS", 2_000_000)
     watcher = Watcher()
-    run(definition(window_ms=0, nominal_us={"fake": 100.0}), watcher)
+    run(definition(slice_ms=0, nominal_us={"fake": 100.0}), watcher)
     assert all(record.window_ns >= 50 * 100_000 for block in watcher.blocks for record in block.slices)
 
 
 def test_work_too_slow_for_a_window_goes_by_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pgperf.runner.block._WINDOW_MAX_NS", 1_000_000)
     watcher = Watcher()
-    run(definition(window_ms=0, nominal_us={"fake": 100.0}), watcher)
+    run(definition(slice_ms=0, nominal_us={"fake": 100.0}), watcher)
     assert {record.ops for block in watcher.blocks for record in block.slices} <= set(range(1, 11))
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 def test_the_benchmark_as_it_is_saved() -> None:
     definition = freeze(make_benchmark(blocks=7, rounds=3, slice_ms=250), make_database())
     assert (definition.layers, definition.routes) == (LAYER_NAMES, ROUTES)
-    assert (definition.blocks, definition.rounds, definition.window_ms) == (7, 3, 250)
+    assert (definition.blocks, definition.rounds, definition.slice_ms) == (7, 3, 250)
     assert (definition.workload.name, definition.workload.args) == ("site-by-domain", ("example.com",))
 
 
@@ -39,7 +39,7 @@ def test_quick_keeps_layers_and_routes() -> None:
     definition = freeze(make_benchmark(blocks=20, rounds=9), make_database(), Overrides(quick=True))
     assert (definition.layers, definition.routes) == (LAYER_NAMES, ROUTES)
     assert (definition.blocks, definition.rounds) == (definitions.QUICK_BLOCKS, definitions.QUICK_ROUNDS)
-    assert definition.window_ms == 0  # the pilot sets it, as in a full run
+    assert definition.slice_ms == 0  # the pilot sets it, as in a full run
     assert definition.lead_in_ms == definitions.QUICK_LEAD_IN_MS
     assert definition.cold_blocks == definitions.QUICK_COLD_BLOCKS
 
@@ -76,7 +76,7 @@ def test_an_override_wins_over_quick() -> None:
                           slice_ms=0, rounds=4, blocks=8, quick=True)  # fmt: skip
     definition = freeze(make_benchmark(), make_database(), overrides)
     assert (definition.layers, definition.routes, definition.clients) == (("psycopg",), ("tcp",), (1, 8))
-    assert (definition.placement, definition.window_ms) == ("scheduler", 0)
+    assert (definition.placement, definition.slice_ms) == ("scheduler", 0)
     assert (definition.rounds, definition.blocks) == (4, 8)
 
 

@@ -159,7 +159,7 @@ def test_a_run_keeps_books_of_every_slice() -> None:
 @pytest.mark.parametrize("route", ["socket", "pgbouncer"])
 def test_the_servers_part_is_seen(routes: dict[str, Route], route: str) -> None:
     what = definition(
-        layers=("psycopg",), routes=(route,), clients=(2,), blocks=1, rounds=2, window_ms=50, lead_in_ms=20
+        layers=("psycopg",), routes=(route,), clients=(2,), blocks=1, rounds=2, slice_ms=50, lead_in_ms=20
     )
     for block in measured(what, routes):
         assert block.books["habits"]["server"] is not None
@@ -178,7 +178,7 @@ def test_a_pooler_that_lends_connections_lends_them_to_whoever_works(
     """Whose name a server connection has is whose transaction was the last: it is each variant's in its slices."""
     port = int(stack["PGPERF_PGBOUNCER_TRANSACTION_PORT"])
     lending = replace(routes["pgbouncer"], name="lending", port=port, pooler="transaction")
-    what = definition(layers=("psycopg",), routes=("socket", "lending"), rounds=2, window_ms=20)
+    what = definition(layers=("psycopg",), routes=("socket", "lending"), rounds=2, slice_ms=20)
     blocks = [
         block for block in measured(what, {**routes, "lending": lending}) if block.variant.route == "lending"
     ]

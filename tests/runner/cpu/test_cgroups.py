@@ -259,7 +259,7 @@ def remove(directory: Path) -> None:
 
 
 def on_psycopg(work: Workload = WORK) -> Definition:
-    return definition(workload=work, layers=("psycopg",), routes=("socket",), lead_in_ms=20, window_ms=50)
+    return definition(workload=work, layers=("psycopg",), routes=("socket",), lead_in_ms=20, slice_ms=50)
 
 
 def test_parallel_workers_are_nobodys_where_the_server_shares_its_group(parallel: dict[str, Route]) -> None:

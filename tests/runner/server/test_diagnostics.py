@@ -51,7 +51,7 @@ class Watcher:
 def asked(workload: Workload, *routes: str, **changed: Any) -> Definition:
     values = {
         "workload": workload, "layers": ("psycopg",), "routes": routes, "diagnostic_ms": 200, "cold_blocks": 0,
-        "lead_in_ms": 10, "window_ms": 20, **changed,
+        "lead_in_ms": 10, "slice_ms": 20, **changed,
     }  # fmt: skip
     return definition(**values)
 
@@ -107,7 +107,7 @@ def test_the_slow_goes_by_time_here(routes: dict[str, Route], monkeypatch: pytes
     monkeypatch.setattr("pgperf.runner.block._WINDOW_MAX_NS", 1_000_000)
     monkeypatch.setattr("pgperf.runner.block._PILOT_OPS", 1)
     nap = Workload("nap", "SELECT pg_sleep(0.05)")
-    found = run(asked(nap, "socket", window_ms=0), routes, Watcher())[0]
+    found = run(asked(nap, "socket", slice_ms=0), routes, Watcher())[0]
     assert found["statements"]["calls_per_op"] == 1.0
     assert was_seen(found)
     assert found["samples"] == 0 or found["wait_events"]["Timeout"] > 0.5

@@ -9,7 +9,7 @@ CHART := pgperf/static/pgperf/vendor/chart.umd.js
 C_CLIENT := .build/pgperf-libpq
 SERVE ?= 1
 
-.PHONY: help demo test check matrix soak format up down clean build wheel messages venv system chromium mariadb clang
+.PHONY: help demo test check matrix soak format up down clean build wheel venv system chromium mariadb clang
 
 help:
 	@echo "make demo         take a query apart through the real worker, then serve the admin (SERVE=0: stop after the ladder)"
@@ -21,7 +21,6 @@ help:
 	@echo "make format       put the format right"
 	@echo "make build        Chart.js from npm and the C client"
 	@echo "make wheel        wheel and sdist into dist/"
-	@echo "make messages     the texts to translate into pgperf/locale/, and the translations compiled"
 	@echo "make clean        end the stack; remove its data and what was built (the virtual environment stays)"
 
 demo: build
@@ -74,11 +73,6 @@ $(VENV)/installed: requirements.txt pyproject.toml | system
 	@touch $@
 
 build: $(CHART) $(C_CLIENT)
-
-# Needs gettext; both files are kept, so that installing does not.
-messages: venv
-	cd pgperf && ../$(PY) -m django makemessages --all --no-location
-	cd pgperf && ../$(PY) -m django compilemessages
 
 wheel: $(CHART)
 	$(PY) -m hatchling build -t sdist -t wheel

@@ -34,8 +34,6 @@ def test_it_is_named_for_every_python(wheel: Path) -> None:
         ("static", "*.css"),
         ("static", "*.js"),
         ("migrations", "0*.py"),
-        ("locale", "*.po"),
-        ("locale", "*.mo"),
         ("", "py.typed"),
     ],
 )

@@ -24,8 +24,7 @@ from pgperf.runner.client_group import (
 )
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.plan import make_plan
-
-from .builders import definition
+from tests.runner.builders import definition
 
 MS = 1_000_000
 

@@ -10,8 +10,8 @@ from pgperf.runner.cpu.placement import Seats
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, execute
 from pgperf.runner.server.probe import Server
+from tests.runner.builders import definition
 
-from .builders import definition
 from .test_run import Watcher
 
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.records import Variant, Workload
 from pgperf.runner.plan import COHORT_PROCESSES, COHORT_SIZE, below_orm, make_plan, round_order, sharing
-
-from .builders import definition
+from tests.runner.builders import definition
 
 LADDER = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
 ROUTES = ("socket", "tcp", "pgbouncer")

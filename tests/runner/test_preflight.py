@@ -6,8 +6,7 @@ from pgperf.catalog.client_scaling import CLIENT_SCALING
 from pgperf.core.exceptions import PreflightRefused
 from pgperf.runner import preflight
 from pgperf.runner.plan import make_plan
-
-from .builders import definition
+from tests.runner.builders import definition
 
 PLENTY = preflight.Headroom(free_connections=1000, memory_bytes=64 << 30)
 

@@ -9,8 +9,7 @@ from pgperf.core.exceptions import ClientFailed, PreflightRefused, RunCancelled
 from pgperf.core.records import Definition, Route, VariantBlock
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, Outcome, execute
-
-from .builders import definition
+from tests.runner.builders import definition
 
 ROUTES = {"here": Route("here", "localhost", 1, "none", "nobody", "")}
 MACHINE = Machine(build_dir="", run_id="test")

@@ -7,15 +7,15 @@ from struct import pack
 from typing import Any
 
 import pytest
-from pgperf.runner.module.pg_messages import Executed
-from pgperf.runner.module.statements import Site
-from pgperf.runner.module.wire_proxy import Overheard
 
 from pgperf.core import sql_parameters
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition
 from pgperf.core.protocol import SliceReply, Statement
 from pgperf.core.records import Definition, Route, Workload
 from pgperf.runner.capture import statements as module
+from pgperf.runner.capture.pg_messages import Executed
+from pgperf.runner.capture.statements import Site
+from pgperf.runner.capture.wire_proxy import Overheard
 from pgperf.runner.client_group import surroundings
 from pgperf.runner.plan import make_plan
 

@@ -20,8 +20,7 @@ from pgperf.runner.cpu.placement import Seats
 from pgperf.runner.cpu.schedstat import Habits, Spent
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, execute
-
-from .builders import definition
+from tests.runner.builders import definition
 
 WORK = "import sys; sum(range(200_000)); print(flush=True); sys.stdin.read()"
 

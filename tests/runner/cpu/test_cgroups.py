@@ -27,9 +27,9 @@ from pgperf.runner.cpu.cgroups import (
     quota,
 )
 from pgperf.runner.cpu.schedstat import Spent, Task
+from tests.runner.builders import definition
 
-from .builders import definition
-from .test_books import measured
+from .test_accounting import measured
 
 #: A postmaster and two that it started; who runs the benchmark is 90.
 SERVER = (10, 11, 12)

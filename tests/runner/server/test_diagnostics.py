@@ -23,8 +23,7 @@ from pgperf.runner.server.control_connection import Monitor
 from pgperf.runner.server.diagnostics import Instruments
 from pgperf.runner.server.pg_stat_statements import Statements
 from pgperf.runner.server.pgbouncer_console import Console
-
-from .builders import definition
+from tests.runner.builders import definition
 
 ONE_ROW = Workload("one-row", "SELECT relname FROM pg_class WHERE oid = %s", (1259,))
 TURNS = Workload("turns", "SELECT pg_advisory_xact_lock(4711), pg_sleep(0.004)")

@@ -10,7 +10,19 @@ from pgperf.core.records import crowds_apart
 from pgperf.models import ComparisonResult
 from pgperf.reports import number_format
 from pgperf.reports.labels import label_text, layer_title
-from pgperf.reports.table import Cell, Table, head, words
+from pgperf.reports.table import (
+    Cell,
+    Column,
+    Table,
+    interval,
+    interval_column,
+    percent,
+    ratio,
+    ratio_interval,
+    signed,
+    text_column,
+    words,
+)
 
 
 def comparison_tables(comparisons: Iterable[ComparisonResult]) -> list[Table]:
@@ -99,9 +111,16 @@ def _swapped(row: ComparisonResult) -> ComparisonResult:
 
 def _comparisons(caption: str, rows: Iterable[ComparisonResult], name: str = "comparisons") -> Table:
     columns = (
-        _("Variant"), _("against"), _("outcome"), _("time ratio"), _("95 % interval"), _("difference, µs"),
-        _("95 % interval"), _("visible from"), _("pairs"),
-    )  # fmt: skip
+        text_column(_("Variant")),
+        text_column(_("against")),
+        text_column(_("outcome")),
+        Column(_("time ratio")),
+        interval_column(),
+        Column(_("difference"), "µs"),
+        interval_column(),
+        Column(_("visible from")),
+        Column(_("pairs")),
+    )
     return Table(caption, columns, [_comparison(row) for row in rows], name)
 
 
@@ -120,15 +139,15 @@ def _layer(label: str) -> str:
 
 def _comparison(row: ComparisonResult) -> tuple[Cell, ...]:
     return (
-        head(label_text(row.variant)),
-        Cell(baseline_text(row), numeric=False),
-        Cell(outcome_text(row.outcome), mark=row.outcome, numeric=False),
-        Cell(number_format.ratio(row.ratio), row.ratio),
-        words(number_format.ratio_interval(row.low, row.high)),
-        Cell(number_format.signed(row.delta_us), row.delta_us),
-        words(number_format.interval(row.delta_low_us, row.delta_high_us)),
-        Cell("–" if row.mde is None else number_format.percent(row.mde), row.mde),
-        Cell(_sample(row), row.pairs),
+        words(label_text(row.variant)),
+        words(baseline_text(row)),
+        Cell(outcome_text(row.outcome), (row.outcome,), row.outcome),
+        ratio(row.ratio),
+        ratio_interval(row.low, row.high),
+        signed(row.delta_us),
+        interval(row.delta_low_us, row.delta_high_us),
+        Cell("–") if row.mde is None else percent(row.mde),
+        Cell(_sample(row), (row.pairs,)),
     )
 
 

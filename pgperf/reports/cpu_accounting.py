@@ -11,7 +11,7 @@ from pgperf.reports import number_format, result_keys
 from pgperf.reports.chart import Chart
 from pgperf.reports.labels import label_text, lacking, measured, role_names, variant_lines
 from pgperf.reports.run_json import time_us_per_op
-from pgperf.reports.table import Cell, Table, head, number, words
+from pgperf.reports.table import Cell, Column, Table, number, percent, text_column, words
 
 #: What the parts of an operation's time look like: a role's processor time as everywhere else.
 _PART_COLOURS = {
@@ -58,9 +58,9 @@ def cpu_table(variants: Sequence[VariantResult]) -> Table:
     """Processor time of one operation by who spent it, µs. A role that no variant knows has no column."""
     names = role_names()
     roles = [role for role in result_keys.CPU if any(v.cpu_us_per_op.get(role) is not None for v in variants)]
-    columns = (_("Variant"), *(_("%s, µs") % names[role] for role in roles))
+    columns = (text_column(_("Variant")), *(Column(names[role], "µs") for role in roles))
     rows = [
-        (head(label_text(variant.label)), *(number(variant.cpu_us_per_op.get(role)) for role in roles))
+        (words(label_text(variant.label)), *(number(variant.cpu_us_per_op.get(role)) for role in roles))
         for variant in variants
     ]
     asked = [role for role in result_keys.CPU if any(role in v.cpu_us_per_op for v in variants)]
@@ -81,9 +81,13 @@ def spent_table(variants: Sequence[VariantResult]) -> Table:
     parts = [time_us_per_op(variant) for variant in shown]
     there = _present(parts)
     names = role_names()
-    columns = (_("Variant"), _("µs per operation"), *(_("%s, µs") % names[part] for part in there))
+    columns = (
+        text_column(_("Variant")),
+        Column(_("µs per operation")),
+        *(Column(names[part], "µs") for part in there),
+    )
     rows = [
-        (head(label_text(row.label)), number(row.us_per_op), *(_part(own, part) for part in there))
+        (words(label_text(row.label)), number(row.us_per_op), *(_part(own, part) for part in there))
         for row, own in zip(shown, parts, strict=True)
     ]
     return Table(_("Where the time of one operation is spent"), columns, rows, "spent")
@@ -106,23 +110,18 @@ def queue_table(variants: Sequence[VariantResult]) -> Table:
     shown = [variant for variant in variants if variant.books]
     wanted = _queue_columns()
     there = [key for key in wanted if any(_nested(row, key) is not None for row in shown)]
-    columns = (_("Variant"), *(wanted[key] for key in there))
+    columns = (text_column(_("Variant")), *(Column(wanted[key]) for key in there))
     rows = [
         (
-            head(label_text(row.label)),
+            words(label_text(row.label)),
             *(
-                share_cell(_nested(row, key)) if key[0] in _SHARES else number(_nested(row, key))
+                percent(_nested(row, key)) if key[0] in _SHARES else number(_nested(row, key))
                 for key in there
             ),
         )
         for row in shown
     ]
     return Table(_("Waiting for a processor, and context switches"), columns, rows, "queue")
-
-
-def share_cell(share: float | None) -> Cell:
-    """A share of 1 as a percentage."""
-    return Cell(number_format.percent(share), share, "" if share is not None else "unknown")
 
 
 def _spent(shown: Sequence[VariantResult], there: Sequence[str]) -> Chart:
@@ -171,11 +170,13 @@ def _shares(shown: Sequence[tuple[VariantResult, Account]], title: str) -> Table
     shares = [account["share"] for _row, account in shown]
     roles = [role for role in result_keys.SHARE if any(share.get(role) is not None for share in shares)]
     rows = [
-        (head(label_text(row.label)), *(share_cell(account["share"].get(role)) for role in roles))
+        (words(label_text(row.label)), *(percent(account["share"].get(role)) for role in roles))
         for row, account in shown
     ]
     caption = _share_caption(title, [account for _row, account in shown], roles)
-    return Table(caption, (_("Variant"), *(names[role] for role in roles)), rows, "shares")
+    return Table(
+        caption, (text_column(_("Variant")), *(Column(names[role]) for role in roles)), rows, "shares"
+    )
 
 
 def _share_caption(title: str, accounts: Sequence[Account], roles: Sequence[str]) -> str:

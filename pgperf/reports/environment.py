@@ -6,8 +6,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from pgperf.core.records import CAPTURES
-from pgperf.reports import number_format
-from pgperf.reports.table import Table, count, head, number, words
+from pgperf.reports.table import Cell, Column, Table, count, number, percent, text_column, words
 
 
 def timings_table(timings: dict[str, float]) -> Table:
@@ -22,11 +21,12 @@ def timings_table(timings: dict[str, float]) -> Table:
     }
     wall = timings.get("wall_s")
     rows = [
-        (head(name), number(timings[key]), words(number_format.percent(timings[key] / wall) if wall else ""))
+        (words(name), number(timings[key]), percent(timings[key] / wall) if wall else Cell(""))
         for key, name in names.items()
         if timings.get(key) is not None
     ]
-    return Table(_("Where the run's own time went"), (_("Part"), _("seconds"), _("share")), rows, "timings")
+    columns = text_column(_("Part")), Column(_("seconds")), Column(_("share"))
+    return Table(_("Where the run's own time went"), columns, rows, "timings")
 
 
 def environment_tables(environment: dict[str, Any]) -> list[Table]:
@@ -34,12 +34,12 @@ def environment_tables(environment: dict[str, Any]) -> list[Table]:
     environment = {key: value for key, value in environment.items() if key != CAPTURES}
     plain = {key: value for key, value in environment.items() if not isinstance(value, dict)}
     parts = {_("General"): plain} | {_title(k): v for k, v in environment.items() if isinstance(v, dict)}
-    columns = (_("What"), _("value"))
+    columns = text_column(_("What")), text_column(_("value"))
     return [
         Table(
             title,
             columns,
-            [(head(key), words(text, numeric=False)) for key, text in _flat(part)],
+            [(words(key), words(text)) for key, text in _flat(part)],
             "environment",
         )
         for title, part in parts.items()
@@ -49,14 +49,18 @@ def environment_tables(environment: dict[str, Any]) -> list[Table]:
 
 def capture_tables(environment: dict[str, Any]) -> list[Table]:
     """What one operation of each of the site's own workloads sent, values masked, with the rows of each statement."""
-    columns = (_("Statement"), _("its text, values masked"), _("rows"))
+    columns = (
+        text_column(_("Statement")),
+        text_column(_("its text, values masked")),
+        Column(_("rows")),
+    )
     return [
         Table(
             _capture_caption(name, capture),
             columns,
             [
-                (head(str(number)), words(each["sql"], numeric=False), count(each["rows"]))
-                for number, each in enumerate(capture["each"], 1)
+                (words(str(place)), words(each["sql"]), count(each["rows"]))
+                for place, each in enumerate(capture["each"], 1)
             ],
             "capture",
         )

@@ -11,10 +11,9 @@ from django.utils.translation import ngettext
 from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
 from pgperf.reports.chart import Chart
-from pgperf.reports.cpu_accounting import share_cell
 from pgperf.reports.labels import label_text, lacking, measured, role_names
 from pgperf.reports.scaling import SHOWN, percents, whole
-from pgperf.reports.table import Cell, Table, count, head, number, words
+from pgperf.reports.table import Cell, Column, Table, count, interval, number, percent, text_column, words
 
 Timeline = Mapping[str, Any]
 Process = Mapping[str, Any]
@@ -93,20 +92,26 @@ def timeline_table(line: Timeline) -> Table:
     step = -(-len(seconds) // _STRETCHES)
     rows = [
         (
-            head(_stretch(seconds, at, step)),
-            *(share_cell(_mean(roles[role][at : at + step])) for role in there),
+            words(_stretch(seconds, at, step)),
+            *(percent(_mean(roles[role][at : at + step])) for role in there),
         )
         for at in range(0, len(seconds), step)
     ]
     caption = lacking(_("Shares of the host's processors while the run measured"), result_keys.SHARE, there)
-    return Table(caption, (_("Seconds"), *(names[role] for role in there)), rows, "timeline")
+    return Table(
+        caption, (text_column(_("Seconds")), *(Column(names[role]) for role in there)), rows, "timeline"
+    )
 
 
 def host_table(variants: Sequence[VariantResult]) -> Table:
     """The host's line of top for each variant: % of all processors' time, and the load averages."""
     rows = [cells for row in _with_top(variants) for cells in _host_lines(row)]
     loads = (_("load, 1 min"), _("load, 5 min"), _("load, 15 min"))
-    columns = (_("Variant"), *(f"{key}, %" for key in result_keys.HOST[:-3]), *loads)
+    columns = (
+        text_column(_("Variant")),
+        *(Column(key, "%") for key in result_keys.HOST[:-3]),
+        *(Column(title) for title in loads),
+    )
     return Table(_("The host, as top shows it"), columns, rows, "top")
 
 
@@ -117,14 +122,19 @@ def _host_lines(row: VariantResult) -> Iterator[tuple[Cell, ...]]:
     if far := row.top.get("server_host"):
         lines[_("%s, the server's host") % title] = far.get("host") or {}
     for name, line in lines.items():
-        yield (head(name), *(number(line.get(key)) for key in result_keys.HOST))
+        yield (words(name), *(number(line.get(key)) for key in result_keys.HOST))
 
 
 def role_table(variants: Sequence[VariantResult]) -> Table:
     """The processes of each variant by role, from the least to the most."""
     columns = (
-        _("Variant"), _("role"), _("program"), _("processes"), _("of one processor, %"), _("memory, MiB"),
-    )  # fmt: skip
+        text_column(_("Variant")),
+        text_column(_("role")),
+        text_column(_("program")),
+        Column(_("processes")),
+        Column(_("of one processor"), "%"),
+        Column(_("memory"), "MiB"),
+    )
     rows = [cells for row in _with_top(variants) for cells in _role_rows(row)]
     return Table(_("Processes by role, from the least to the most"), columns, rows, "processes")
 
@@ -140,8 +150,13 @@ def _with_top(variants: Sequence[VariantResult]) -> list[VariantResult]:
 
 def _processes(row: VariantResult) -> Processes:
     columns = (
-        _("Process"), _("pid"), _("role"), _("of one processor, %"), _("memory, MiB"), _("processor time so far, s"),
-    )  # fmt: skip
+        text_column(_("Process")),
+        Column(_("pid")),
+        text_column(_("role")),
+        Column(_("of one processor"), "%"),
+        Column(_("memory"), "MiB"),
+        Column(_("processor time so far"), "s"),
+    )
     busiest = sorted(row.top["processes"], key=lambda each: -(each.get("cpu_percent") or 0))
     left = len(busiest) - _PROCESSES
     more = ngettext("%d more is in the file.", "%d more are in the file.", left) % left if left > 0 else ""
@@ -152,9 +167,9 @@ def _processes(row: VariantResult) -> Processes:
 
 def _process(each: Process) -> tuple[Cell, ...]:
     return (
-        head(str(each.get("name") or _("unknown"))),
+        words(str(each.get("name") or _("unknown"))),
         words(str(each.get("pid") or "–")),
-        Cell(role_title(each.get("role")), numeric=False),
+        words(role_title(each.get("role"))),
         number(each.get("cpu_percent")),
         number(_mib(each)),
         number(each.get("cpu_s")),
@@ -168,9 +183,9 @@ def _role_rows(row: VariantResult) -> Iterator[tuple[Cell, ...]]:
         own = list(members)
         programs = ", ".join(dict.fromkeys(str(each.get("name") or _("unknown")) for each in own))
         yield (
-            head(label_text(row.label)),
-            Cell(role_title(role), numeric=False),
-            Cell(programs, numeric=False),
+            words(label_text(row.label)),
+            words(role_title(role)),
+            words(programs),
             count(len(own)),
             _range([each.get("cpu_percent") for each in own]),
             _range([_mib(each) for each in own]),
@@ -192,7 +207,7 @@ def _range(values: Sequence[float | None]) -> Cell:
     if not known:
         return number(None)
     low, high = min(known), max(known)
-    return number(low) if low == high else words(number_format.interval(low, high))
+    return number(low) if low == high else interval(low, high)
 
 
 def _mib(each: Process) -> float | None:

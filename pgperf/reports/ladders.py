@@ -8,7 +8,19 @@ from django.utils.translation import gettext as _
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
 from pgperf.reports.labels import clients_title, colour, layer_title, place_of
-from pgperf.reports.table import Cell, Table, head, number, words
+from pgperf.reports.table import (
+    Cell,
+    Column,
+    Table,
+    interval,
+    interval_column,
+    number,
+    ratio,
+    ratio_interval,
+    signed,
+    text_column,
+    words,
+)
 
 Ladder = dict[str, Any]
 
@@ -68,15 +80,20 @@ def rung_lines(rung: dict[str, Any], *, beside: bool) -> list[str]:
 def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
     """One ladder: time of each rung, what it adds, its ratio to the first; each with its 95 % interval."""
     columns = (
-        _("Layer"), _("µs per operation"), _("95 % interval"), _("step, µs"), _("95 % interval"),
-        _("over the first"), _("95 % interval"),
-    )  # fmt: skip
+        text_column(_("Layer")),
+        Column(_("µs per operation")),
+        interval_column(),
+        Column(_("step"), "µs"),
+        interval_column(),
+        Column(_("over the first")),
+        interval_column(),
+    )
     climbed = len(ladder["steps"])
     rows = [
         (
-            head(", ".join(rung_lines(rung, beside=index >= climbed))),
+            words(", ".join(rung_lines(rung, beside=index >= climbed))),
             number(rung["us"]),
-            words(number_format.interval(rung.get("low"), rung.get("high"))),
+            interval(rung.get("low"), rung.get("high")),
             *_step_cells(rung, first=index == 0),
         )
         for index, rung in enumerate([*ladder["steps"], *side_rungs(ladder)])
@@ -157,10 +174,10 @@ def _headline(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
 
 def _step_cells(step: dict[str, Any], *, first: bool) -> tuple[Cell, ...]:
     if first:
-        return (Cell("–"), Cell("–"), Cell(number_format.ratio(1.0), 1.0), Cell("–"))
+        return Cell("–"), Cell("–"), ratio(1.0), Cell("–")
     return (
-        Cell(number_format.signed(step.get("step_us")), step.get("step_us")),
-        words(number_format.interval(step.get("step_low_us"), step.get("step_high_us"))),
-        Cell(number_format.ratio(step.get("ratio")), step.get("ratio")),
-        words(number_format.ratio_interval(step.get("ratio_low"), step.get("ratio_high"))),
+        signed(step.get("step_us")),
+        interval(step.get("step_low_us"), step.get("step_high_us")),
+        ratio(step.get("ratio")),
+        ratio_interval(step.get("ratio_low"), step.get("ratio_high")),
     )

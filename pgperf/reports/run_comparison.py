@@ -19,7 +19,20 @@ from pgperf.reports.chart import Chart
 from pgperf.reports.comparisons import outcome_text
 from pgperf.reports.labels import label_text, layer_title
 from pgperf.reports.run_json import TERMINAL
-from pgperf.reports.table import Cell, Table
+from pgperf.reports.table import (
+    Cell,
+    Column,
+    Table,
+    interval,
+    interval_column,
+    number,
+    percent,
+    ratio,
+    ratio_interval,
+    signed,
+    text_column,
+    words,
+)
 from pgperf.runs import block_codec, state
 
 
@@ -71,14 +84,10 @@ class Compared:
     def warnings(self) -> Table | None:
         """What else differs between the runs and may be why their figures do."""
         rows = [
-            (
-                Cell(found.what, numeric=False),
-                Cell(found.before or "–", numeric=False),
-                Cell(found.after or "–", numeric=False),
-            )
+            (words(found.what), words(found.before or "–"), words(found.after or "–"))
             for found in (*self.definition, *self.environment)
         ]
-        columns = (_("What"), str(self.before), str(self.after))
+        columns = tuple(map(text_column, (_("What"), str(self.before), str(self.after))))
         return Table(_("What else differs"), columns, rows, "environment") if rows else None
 
 
@@ -151,11 +160,19 @@ def chart(changes: Sequence[Change], measure: str) -> Chart:
 def table(changes: Sequence[Change], measure: str) -> Table:
     """The numbers of `chart`, with the values of both runs and the outcome."""
     over = measure == OVER
-    before, after = (_("first, times"), _("second, times")) if over else (_("first, µs"), _("second, µs"))
+    unit = _("times") if over else "µs"
     columns = (
-        _("Variant"), before, after, _("second/first"), _("95 % interval"), _("outcome"),
-        _("change, µs"), _("95 % interval"), _("visible from"), _("blocks"),
-    )  # fmt: skip
+        text_column(_("Variant")),
+        Column(_("first"), unit),
+        Column(_("second"), unit),
+        Column(_("second/first")),
+        interval_column(),
+        text_column(_("outcome")),
+        Column(_("change"), "µs"),
+        interval_column(),
+        Column(_("visible from")),
+        Column(_("blocks")),
+    )
     return Table(
         _title(changes, measure), columns, [_row(change, over=over) for change in changes], "comparisons"
     )
@@ -169,17 +186,17 @@ def _title(changes: Sequence[Change], measure: str) -> str:
 
 
 def _row(change: Change, *, over: bool) -> tuple[Cell, ...]:
-    own = number_format.ratio if over else number_format.number
+    own = ratio if over else number
     return (
-        Cell(label_text(change.label), numeric=False),
-        Cell(own(change.before), change.before),
-        Cell(own(change.after), change.after),
-        Cell(number_format.ratio(change.ratio.centre), change.ratio.centre),
-        Cell(number_format.ratio_interval(change.ratio.low, change.ratio.high)),
-        Cell(outcome_text(change.outcome), mark=change.outcome, numeric=False),
-        Cell(number_format.signed(change.delta.centre), change.delta.centre),
-        Cell(number_format.interval(change.delta.low, change.delta.high)),
-        Cell("–" if change.mde is None else number_format.percent(change.mde), change.mde),
+        words(label_text(change.label)),
+        own(change.before),
+        own(change.after),
+        ratio(change.ratio.centre),
+        ratio_interval(change.ratio.low, change.ratio.high),
+        Cell(outcome_text(change.outcome), (change.outcome,), change.outcome),
+        signed(change.delta.centre),
+        interval(change.delta.low, change.delta.high),
+        Cell("–") if change.mde is None else percent(change.mde),
         Cell(_("%(first)d and %(second)d") % dict(zip(("first", "second"), change.blocks, strict=True))),
     )
 

@@ -5,11 +5,21 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from pgperf.reports import number_format, result_keys
+from pgperf.reports import result_keys
 from pgperf.reports.chart import Chart
-from pgperf.reports.cpu_accounting import share_cell
 from pgperf.reports.labels import colour, layer_title, role_names
-from pgperf.reports.table import Cell, Table, count, head, number, words
+from pgperf.reports.table import (
+    Cell,
+    Column,
+    Table,
+    count,
+    interval,
+    interval_column,
+    number,
+    percent,
+    text_column,
+    words,
+)
 
 Series = Mapping[str, Any]
 
@@ -44,11 +54,17 @@ def scaling_table(scaling: Sequence[Series]) -> Table:
     shares = [point["share"] or {} for series in scaling for point in series["points"]]
     roles = [role for role in _COLUMNS if any(share.get(role) for share in shares)]
     columns = (
-        _("Layer and route"), _("clients"), _("operations/s"), _("95 % interval"), _("efficiency"), _("p50, µs"),
-        _("p99, µs"), *(_("%s, of the host") % names[role] for role in roles),
-    )  # fmt: skip
+        text_column(_("Layer and route")),
+        Column(_("clients")),
+        Column(_("operations/s")),
+        interval_column(),
+        Column(_("efficiency")),
+        Column("p50", "µs"),
+        Column("p99", "µs"),
+        *(Column(_("%s, of the host") % names[role]) for role in roles),
+    )
     rows = [
-        (head(series_title(series, scaling)), *_cells(point), *_roles(point["share"], roles))
+        (words(series_title(series, scaling)), *_cells(point), *_roles(point["share"], roles))
         for series in scaling
         for point in series["points"]
     ]
@@ -136,12 +152,12 @@ def _cells(point: Mapping[str, Any]) -> tuple[Cell, ...]:
     return (
         count(point["clients"]),
         number(point.get("ops_per_s")),
-        words(number_format.interval(point.get("low"), point.get("high"))),
-        share_cell(point.get("efficiency")),
+        interval(point.get("low"), point.get("high")),
+        percent(point.get("efficiency")),
         number(point.get("p50_us")),
         number(point.get("p99_us")),
     )
 
 
 def _roles(share: Mapping[str, float | None] | None, roles: Sequence[str]) -> tuple[Cell, ...]:
-    return tuple(share_cell((share or {}).get(role)) for role in roles)
+    return tuple(percent((share or {}).get(role)) for role in roles)

@@ -8,9 +8,8 @@ from django.utils.translation import gettext as _
 from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
 from pgperf.reports.chart import Chart
-from pgperf.reports.cpu_accounting import share_cell
 from pgperf.reports.labels import label_text, measured, variant_lines
-from pgperf.reports.table import Cell, Table, count, head, number
+from pgperf.reports.table import Cell, Column, Table, count, number, percent, text_column, words
 
 _EVENTS_SHOWN = 3
 
@@ -46,13 +45,18 @@ def wait_table(variants: Sequence[VariantResult]) -> Table:
     """Shares of the samples by class of wait event, and the events that were found most."""
     shown, titles = _sampled(variants), _event_titles()
     events = _events(shown)
-    columns = (_("Variant"), _("samples"), *(titles.get(event, event) for event in events), _("most found"))
+    columns = (
+        text_column(_("Variant")),
+        Column(_("samples")),
+        *(Column(titles.get(event, event)) for event in events),
+        text_column(_("most found")),
+    )
     rows = [
         (
-            head(label_text(row.label)),
+            words(label_text(row.label)),
             count(row.diagnosis.get("samples")),
-            *(share_cell(row.diagnosis["wait_events"].get(event, 0.0)) for event in events),
-            Cell(_most(row.diagnosis.get("events") or {}), numeric=False),
+            *(percent(row.diagnosis["wait_events"].get(event, 0.0)) for event in events),
+            words(_most(row.diagnosis.get("events") or {})),
         )
         for row in shown
     ]
@@ -75,9 +79,12 @@ def pooler_table(variants: Sequence[VariantResult]) -> Table:
         "pool_mode": _("pooling"),
     }
     known = [key for key in result_keys.POOLER if any(key in row.diagnosis["pooler"] for row in shown)]
-    columns = (_("Variant"), *(titles[key] for key in known))
+    columns = (
+        text_column(_("Variant")),
+        *(Column(titles[key], numeric=key != "pool_mode") for key in known),
+    )
     rows = [
-        (head(label_text(row.label)), *(_figure(row.diagnosis["pooler"].get(key)) for key in known))
+        (words(label_text(row.label)), *(_figure(row.diagnosis["pooler"].get(key)) for key in known))
         for row in shown
     ]
     return Table(_("The pooler"), columns, rows, "pooler")
@@ -86,8 +93,13 @@ def pooler_table(variants: Sequence[VariantResult]) -> Table:
 def statement_table(variants: Sequence[VariantResult]) -> Table:
     """What pg_stat_statements counted: the proof that all layers did the same work."""
     shown = [row for row in measured(variants) if row.diagnosis.get("statements")]
-    columns = (_("Variant"), _("statements per operation"), _("rows per operation"), _("as expected"))
-    rows = [(head(label_text(row.label)), *_statements(row.diagnosis["statements"])) for row in shown]
+    columns = (
+        text_column(_("Variant")),
+        Column(_("statements per operation")),
+        Column(_("rows per operation")),
+        text_column(_("as expected")),
+    )
+    rows = [(words(label_text(row.label)), *_statements(row.diagnosis["statements"])) for row in shown]
     return Table(_("Statements, as the server counted them"), columns, rows, "statements")
 
 
@@ -147,18 +159,18 @@ def _most(events: Mapping[str, float | None]) -> str:
 
 
 def _statements(counted: Mapping[str, Any]) -> tuple[Cell, ...]:
-    words = {
-        True: Cell(_("yes"), numeric=False),
-        False: Cell(_("no"), mark="differs", numeric=False),
-        None: Cell(_("unknown"), mark="unknown", numeric=False),
+    answers = {
+        True: Cell(_("yes")),
+        False: Cell(_("no"), mark="differs"),
+        None: Cell(_("unknown"), mark="unknown"),
     }
     expected: bool | None = counted.get("as_expected")
-    return number(counted.get("calls_per_op")), number(counted.get("rows_per_op")), words[expected]
+    return number(counted.get("calls_per_op")), number(counted.get("rows_per_op")), answers[expected]
 
 
 def _figure(value: float | str | None) -> Cell:
     if isinstance(value, str):
-        return Cell(value, numeric=False)
+        return words(value)
     return count(value) if isinstance(value, int) else number(value)
 
 

@@ -1,50 +1,105 @@
-"""A table as data: what a page shows in each cell, and the exact value behind it."""
+"""A table as data: columns with units, cells with the text that is shown and the exact values behind it.
+
+Pages (templates/pgperf/table.html), the terminal (cli/text_table.py), Markdown (cli/markdown.py) and files
+(reports/csv_files.py) print these tables and format no number of their own.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from pgperf.reports import number_format
+
+Value = str | float | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """`keys` name the values of its cells in files: two for an interval, none if files leave the column out."""
+
+    title: str
+    unit: str = ""
+    keys: tuple[str, ...] = ()
+    numeric: bool = True
+
+    @property
+    def head(self) -> str:
+        return f"{self.title}, {self.unit}" if self.unit else self.title
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is shown, the exact value behind it (null: not a number), and a word to colour it by."""
+    """The text that is shown, the values behind it (one for each key of the column), a word to colour it by."""
 
     text: str
-    value: float | None = None
+    values: tuple[Value, ...] = ()
     mark: str = ""
-    numeric: bool = True
+
+    @property
+    def value(self) -> float | None:
+        """The exact number behind the text; None for words, intervals and unknown numbers."""
+        number_ = self.values[0] if len(self.values) == 1 else None
+        return None if isinstance(number_, str) else number_
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table with row headers in its first column. `unit` stands in the caption."""
+    """Its first column heads the rows. `name` is a CSS class."""
 
     caption: str
-    columns: tuple[str, ...]
+    columns: tuple[Column, ...]
     rows: Sequence[tuple[Cell, ...]]
     name: str = ""
 
     @property
-    def heads(self) -> list[tuple[str, bool]]:
-        """Each column's title, and whether it holds numbers."""
-        first = self.rows[0] if self.rows else ()
-        return [
-            (title, index < len(first) and first[index].numeric) for index, title in enumerate(self.columns)
-        ]
+    def heads(self) -> tuple[str, ...]:
+        return tuple(column.head for column in self.columns)
 
 
-def head(text: str) -> Cell:
-    return Cell(str(text), numeric=False)
+def text_column(title: str, *keys: str) -> Column:
+    """A column of words."""
+    return Column(title, keys=keys, numeric=False)
 
 
-def words(text: str, *, numeric: bool = True) -> Cell:
-    return Cell(text, numeric=numeric)
+def interval_column(*keys: str) -> Column:
+    """The 95 % interval of the column before it."""
+    return Column(_("95 % interval"), keys=keys)
+
+
+def words(text: str, *values: Value) -> Cell:
+    return Cell(str(text), values)
 
 
 def number(value: float | None) -> Cell:
-    return Cell(number_format.number(value), value, "" if value is not None else "unknown")
+    return Cell(number_format.number(value), (value,), _mark(value))
 
 
-def count(value: int) -> Cell:
-    return Cell(number_format.whole(value), value)
+def count(value: int | None) -> Cell:
+    return Cell(number_format.whole(value), (value,), _mark(value))
+
+
+def signed(value: float | None) -> Cell:
+    """A difference, with its sign."""
+    return Cell(number_format.signed(value), (value,), _mark(value))
+
+
+def ratio(value: float | None) -> Cell:
+    return Cell(number_format.ratio(value), (value,), _mark(value))
+
+
+def percent(share: float | None) -> Cell:
+    """A share of 1 as a percentage."""
+    return Cell(number_format.percent(share), (share,), _mark(share))
+
+
+def interval(low: float | None, high: float | None) -> Cell:
+    return Cell(number_format.interval(low, high), (low, high))
+
+
+def ratio_interval(low: float | None, high: float | None) -> Cell:
+    return Cell(number_format.ratio_interval(low, high), (low, high))
+
+
+def _mark(value: float | None) -> str:
+    return "unknown" if value is None else ""

@@ -8,7 +8,16 @@ from pgperf.models import VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
 from pgperf.reports.labels import colour, label_text, measured, variant_lines
-from pgperf.reports.table import Table, count, head, number, words
+from pgperf.reports.table import (
+    Column,
+    Table,
+    count,
+    interval,
+    interval_column,
+    number,
+    text_column,
+    words,
+)
 
 PERCENTILES = ("p50", "p90", "p95", "p99")
 
@@ -47,18 +56,23 @@ def latency(variants: Sequence[VariantResult]) -> Chart:
 def throughput_table(variants: Sequence[VariantResult]) -> Table:
     """What each variant got done, controls included."""
     columns = (
-        _("Variant"), _("operations"), _("operations/s"), _("rows/s"), _("errors"), _("µs per operation"),
-        _("95 % interval"),
-    )  # fmt: skip
+        text_column(_("Variant")),
+        Column(_("operations")),
+        Column(_("operations/s")),
+        Column(_("rows/s")),
+        Column(_("errors")),
+        Column(_("µs per operation")),
+        interval_column(),
+    )
     rows = [
         (
-            head(label_text(variant.label)),
+            words(label_text(variant.label)),
             count(variant.ops),
             number(variant.ops_per_s),
             number(variant.rows_per_s),
             count(variant.errors),
             number(variant.us_per_op),
-            words(number_format.interval(variant.us_per_op_low, variant.us_per_op_high)),
+            interval(variant.us_per_op_low, variant.us_per_op_high),
         )
         for variant in variants
     ]
@@ -68,8 +82,8 @@ def throughput_table(variants: Sequence[VariantResult]) -> Table:
 def latency_table(variants: Sequence[VariantResult]) -> Table:
     """The distribution of one operation's duration, µs."""
     keys = ("min", "mean", "stddev", *PERCENTILES, "max")
-    columns = (_("Variant"), *(f"{_(key)}, µs" for key in keys))
-    rows = [(head(label_text(v.label)), *(number(v.latency_us.get(key)) for key in keys)) for v in variants]
+    columns = (text_column(_("Variant")), *(Column(key, "µs") for key in keys))
+    rows = [(words(label_text(v.label)), *(number(v.latency_us.get(key)) for key in keys)) for v in variants]
     return Table(_("Latency: duration of one operation, closed loop"), columns, rows, "latency")
 
 
@@ -85,6 +99,6 @@ def cold_table(variants: Sequence[VariantResult]) -> Table:
         "other_query_second": _("other query, second"),
     }
     shown = [variant for variant in variants if any(value is not None for value in variant.cold_us.values())]
-    columns = (_("Variant"), *(_("%s, µs") % title for title in phases.values()))
-    rows = [(head(label_text(v.label)), *(number(v.cold_us.get(phase)) for phase in phases)) for v in shown]
+    columns = (text_column(_("Variant")), *(Column(title, "µs") for title in phases.values()))
+    rows = [(words(label_text(v.label)), *(number(v.cold_us.get(phase)) for phase in phases)) for v in shown]
     return Table(_("Cold phases: the median of the processes started for them"), columns, rows, "cold")

@@ -6,7 +6,7 @@ from django import template
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from pgperf.reports.table import Cell, Table
+from pgperf.reports.table import Cell, Column, Table
 
 register = template.Library()
 
@@ -14,16 +14,16 @@ register = template.Library()
 @register.filter
 def rows(table: Table) -> SafeString:
     """The body of a reports.table.Table: row headers first, the exact value of a number beside its text."""
-    return mark_safe("\n".join(_row(row) for row in table.rows))
+    return mark_safe("\n".join(_row(row, table.columns) for row in table.rows))
 
 
-def _row(row: Iterable[Cell]) -> str:
-    first, *rest = row
-    return f'<tr><th scope="row">{escape(first.text)}</th>{"".join(map(_cell, rest))}</tr>'
+def _row(row: Iterable[Cell], columns: Iterable[Column]) -> str:
+    (first, _), *rest = zip(row, columns, strict=True)
+    return f'<tr><th scope="row">{escape(first.text)}</th>{"".join(_cell(*each) for each in rest)}</tr>'
 
 
-def _cell(cell: Cell) -> str:
-    names = " ".join(filter(None, ("num" if cell.numeric else "", cell.mark)))
+def _cell(cell: Cell, column: Column) -> str:
+    names = " ".join(filter(None, ("num" if column.numeric else "", cell.mark)))
     kind = f' class="{escape(names)}"' if names else ""
     value = "" if cell.value is None else f' data-value="{cell.value}"'
     return f"<td{kind}{value}>{escape(cell.text)}</td>"

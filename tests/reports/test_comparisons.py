@@ -31,7 +31,7 @@ def test_a_baseline_of_another_shape_keeps_its_whole_label(run: Run) -> None:
 
 def test_columns_of_numbers_have_heads_of_numbers(run: Run) -> None:
     table = comparisons.comparison_tables(run.comparisons.all())[0]
-    assert [numeric for _title, numeric in table.heads] == [False] * 3 + [True] * 6
+    assert [column.numeric for column in table.columns] == [False] * 3 + [True] * 6
 
 
 def test_a_change_of_workload_in_one_sentence_and_a_table_of_its_own() -> None:

@@ -39,7 +39,7 @@ def test_what_is_not_seen_is_not_called_waiting(variants: list[VariantResult]) -
     hidden = variants[0]
     hidden.cpu_us_per_op["server"] = None
     table = cpu_accounting.spent_table(variants)
-    assert table.columns[-2:] == ("waiting, µs", "not seen, µs")
+    assert table.heads[-2:] == ("waiting, µs", "not seen, µs")
     own, other = texts(table)[:2]
     assert (own[4], own[-2]) == ("unknown", "–")
     assert other[-1] == "–"
@@ -55,7 +55,7 @@ def test_shares_name_the_host_and_what_nobody_knows(variants: list[VariantResult
     assert table.caption == (
         "Shares of the host's processors (2); read from: cgroup; not known here: steal"
     )  # fmt: skip
-    assert table.columns[-1] == "idle"
+    assert table.heads[-1] == "idle"
     assert table.rows[0][-1].value == variants[0].books["share"]["idle"]
 
 
@@ -74,7 +74,7 @@ def test_waits_and_switches_that_nobody_counted_have_no_column(variants: list[Va
     for variant in variants:
         variant.books["switches_per_op"] = {}
     table = cpu_accounting.queue_table(variants)
-    assert table.columns == (
+    assert table.heads == (
         "Variant", "client in the run queue, µs", "pooler in the run queue, µs", "server in the run queue, µs",
         "client in the kernel", "pooler in the kernel", "server in the kernel", "busiest client",
         "busiest pooler", "busiest server",
@@ -90,7 +90,7 @@ def test_those_who_serve_an_operation_are_drawn_and_the_others_are_in_the_table(
         "client, user", "client, system", "pooler", "server", "server auxiliaries",
     ]  # fmt: skip
     assert chart["ends"][0] == "35.2"
-    assert cpu_accounting.cpu_table(variants).columns[-2:] == ("other processes, µs", "unattributed, µs")
+    assert cpu_accounting.cpu_table(variants).heads[-2:] == ("other processes, µs", "unattributed, µs")
 
 
 def test_a_run_without_books_has_no_chart_of_them() -> None:

@@ -67,13 +67,13 @@ def test_the_timeline_s_table_has_the_means_of_its_stretches() -> None:
     assert len(table.rows) == 20
     assert table.rows[0][0].text == "0.00 … 5.00"
     assert table.rows[0][1].value == pytest.approx(sum(LINE["roles"]["clients"][:6]) / 6)
-    assert table.columns[-1] == "idle"
+    assert table.heads[-1] == "idle"
 
 
 def test_a_role_that_is_not_known_is_named_in_the_caption() -> None:
     line = {"seconds": [0.0, 1.0], "roles": {"clients": [0.1, 0.2], "server": [None, None]}}
     table = host.timeline_table(line)
-    assert table.columns == ("Seconds", "clients")
+    assert table.heads == ("Seconds", "clients")
     assert table.caption.endswith("not known here: pooler, server, server auxiliaries, other processes, "
                                   "unattributed, iowait, steal, idle")  # fmt: skip
 
@@ -93,7 +93,7 @@ def test_many_processes_of_a_role_are_one_row(variants: list[VariantResult]) -> 
 
 def test_the_host_s_line(variants: list[VariantResult]) -> None:
     table = host.host_table(variants)
-    assert table.columns[:3] == ("Variant", "us, %", "sy, %")
+    assert table.heads[:3] == ("Variant", "us, %", "sy, %")
     assert texts(table)[0][2] == "6.20"
     assert texts(table)[0][-3:] == ["1.31", "0.94", "0.61"]
     variants[0].top["host"] = {"us": 3.0}

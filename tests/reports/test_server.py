@@ -32,7 +32,7 @@ def test_a_class_of_tomorrow_is_shown_too(variants: list[VariantResult]) -> None
     assert chart is not None
     assert (chart["series"][-1]["name"], chart["series"][-1]["colour"]) == ("Quantum", "wait-other")
     assert chart["series"][-1]["values"][1] == 0
-    assert server.wait_table(variants).columns[-2:] == ("Quantum", "most found")
+    assert server.wait_table(variants).heads[-2:] == ("Quantum", "most found")
 
 
 def test_the_most_found_come_first_in_whatever_order_they_were_kept(variants: list[VariantResult]) -> None:

@@ -58,7 +58,7 @@ def test_a_role_that_nobody_knows_has_no_column(run: Run) -> None:
     for variant in variants:
         variant.cpu_us_per_op["pooler"] = None
     table = cpu_accounting.cpu_table(variants)
-    assert table.columns == (
+    assert table.heads == (
         "Variant",
         "client, user, µs",
         "client, system, µs",

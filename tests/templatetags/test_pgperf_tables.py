@@ -1,30 +1,40 @@
 """Rows of tables as HTML."""
 
-from pgperf.reports.table import Cell, Table
+from pgperf.reports.table import Cell, Column, Table, text_column
 from pgperf.templatetags.pgperf_tables import rows
 
 
-def body(*cells: Cell) -> str:
-    return rows(Table("", (), [cells]))
+def body(*cells: tuple[Cell, Column]) -> str:
+    return rows(Table("", tuple(column for _cell, column in cells), [tuple(cell for cell, _column in cells)]))
 
 
-def test_the_first_cell_heads_its_row_and_numbers_bring_their_value() -> None:
-    assert body(
-        Cell("libpq", numeric=False), Cell("1,234", 1234.5), Cell("yes", mark="differs", numeric=False)
-    ) == (
+WORDS, NUMBERS = text_column("words"), Column("numbers")
+
+
+def test_first_cell_heads_its_row_and_numbers_have_their_value() -> None:
+    cells = (
+        (Cell("libpq"), WORDS),
+        (Cell("1,234", (1234.5,)), NUMBERS),
+        (Cell("yes", ("yes",), "differs"), WORDS),
+    )
+    assert body(*cells) == (
         '<tr><th scope="row">libpq</th><td class="num" data-value="1234.5">1,234</td><td class="differs">yes</td></tr>'
     )
 
 
-def test_what_is_unknown_has_no_value() -> None:
-    assert body(Cell(""), Cell("unknown", None, "unknown")).endswith(
-        '<td class="num unknown">unknown</td></tr>'
-    )
+def test_unknown_number_has_no_value() -> None:
+    unknown = Cell("unknown", (None,), "unknown")
+    assert body((Cell(""), WORDS), (unknown, NUMBERS)).endswith('<td class="num unknown">unknown</td></tr>')
 
 
-def test_no_text_becomes_markup() -> None:
+def test_interval_has_no_single_value() -> None:
+    ends = Cell("1.00 … 2.00", (1.0, 2.0))
+    assert body((Cell(""), WORDS), (ends, NUMBERS)).endswith('<td class="num">1.00 … 2.00</td></tr>')
+
+
+def test_text_never_becomes_markup() -> None:
     text = '<script>alert("1")</script>'
-    made = body(Cell(text), Cell(text, mark='"><b'))
+    made = body((Cell(text), WORDS), (Cell(text, mark='"><b'), WORDS))
     assert "<script" not in made
     assert "<b" not in made
     assert made.count("&lt;script&gt;") == 2

@@ -160,8 +160,8 @@ class TestSeen:
         self, run: Run, delivered: Any, order: Order, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         listening = {6432: 4711}
-        monkeypatch.setattr(watches.poolers, "is_own", lambda host, from_elsewhere: host == "db1")
-        monkeypatch.setattr(watches.poolers, "process", listening.get)
+        monkeypatch.setattr(watches.pooler_process, "is_own", lambda host, from_elsewhere: host == "db1")
+        monkeypatch.setattr(watches.pooler_process, "process", listening.get)
         monkeypatch.setattr(watches.Sessions, "from_process", lambda self, pid: [])
         monkeypatch.setattr(watches, "meters", lambda sessions, backends, poolers: [])
         owner = owner_of(run)

@@ -120,8 +120,11 @@ def test_the_longest_line_is_read() -> None:
 
 @given(st.binary(max_size=200))
 def test_bytes_are_a_message_or_a_protocol_error(line: bytes) -> None:
-    with pytest.raises(ProtocolError):
-        protocol.decode(line)
+    try:
+        message = protocol.decode(line)
+    except ProtocolError:
+        return
+    assert protocol.decode(protocol.encode(message)) == message
 
 
 @given(JSON)

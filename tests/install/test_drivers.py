@@ -101,7 +101,7 @@ def test_what_pip_says_is_kept(no_psycopg: None, monkeypatch: pytest.MonkeyPatch
 def test_a_lent_package_brings_no_neighbours(tmp_path: Path) -> None:
     """A fake client that talks under another Python sees pgperf and nothing else of this environment."""
     code = (
-        "import sys, runpy; sys.argv = ['alone.py', 'loop'];"
+        "import sys, runpy; sys.argv = ['isolated.py', '__init__'];"
         f"runpy.run_path({isolated.__file__!r}, run_name='__main__');"
         "import importlib.util as u, pgperf.core.protocol; print(u.find_spec('django'), pgperf.core.protocol.__file__)"
     )

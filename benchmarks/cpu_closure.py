@@ -112,7 +112,7 @@ def _window(reference: Reference, groups: list[Group], group: Group, seconds: in
     census = Census(reference.host, ours, reference.everybody)
     record = measure(group, request, 0, 0, reference.host)[0]
     counted = census.close()
-    account = Account.of([VariantBlock(group.variant, 0, 0, (record,), books=counted)])
+    account = Account.of([VariantBlock(group.variant, 0, 0, (record,), cpu_account=counted)])
     if account is None or not counted["host_ns"]:
         raise SystemExit(
             "verdict: cannot measure: a process of the clients or of the server could not be read"

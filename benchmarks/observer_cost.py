@@ -5,7 +5,7 @@
 The C client, which has the shortest operations, with 1 and with 8 clients, over the local socket and through PgBouncer;
 processors placed apart and kept awake, windows as in a run. In each round every variant has one slice whose processor
 time is read and one whose is not, in random order, by the code that measures a run's slices. The ratio is time per
-operation, with over without, its centre that of the pairs (Hodges-Lehmann) with its signed-rank interval. `books` is
+operation, with over without, its centre that of the pairs (Hodges-Lehmann) with its signed-rank interval. `account` is
 what a slice takes longer on the clock, all told: it lies between slices, not in them.
 The bar: every interval within 1 % of 1. `--quick`: under a minute, within 10 %.
 """

@@ -273,13 +273,13 @@ def _decided(row: Row) -> bool:
 
 def _share(row: Row, name: str) -> float | None:
     """A role's share of the host."""
-    share: float | None = ((row["books"] or {}).get("share") or {}).get(name)
+    share: float | None = ((row["cpu_account"] or {}).get("share") or {}).get(name)
     return share
 
 
 def _busiest_pooler(row: Row) -> float:
     """Share of one processor; 0 where it is not known."""
-    return ((row["books"] or {}).get("busiest") or {}).get("pooler") or 0.0
+    return ((row["cpu_account"] or {}).get("busiest") or {}).get("pooler") or 0.0
 
 
 def _times(ratio: tuple[float, float, float] | None) -> str:

@@ -457,7 +457,9 @@ class VariantResult(models.Model):
     latency_us = models.JSONField(default=dict)  # min mean stddev p50 p90 p95 p99 max
     cold_us = models.JSONField(default=dict)
     cpu_us_per_op = models.JSONField(default=dict)
-    books = models.JSONField(default=dict)  # shares of the host, run-queue wait, switches, busiest process
+    cpu_account = models.JSONField(
+        default=dict
+    )  # shares of the host, run-queue wait, switches, busiest process
     top = models.JSONField(default=dict)  # the host's line and a row per process, as top shows them
     diagnosis = models.JSONField(default=dict)  # wait events, the pooler's and the statements' counters
     verdict = models.JSONField(default=dict)

@@ -57,7 +57,7 @@ def utilisation(own: Iterable[VariantBlock], row: Mapping[str, Any]) -> dict[str
     The clients' D is what they say of themselves, the books' is the scheduler's: two accounts of one thing. All is over
     lead-ins and windows and what is between them, of the slices that kept books.
     """
-    books, cpu = row.get("books") or {}, row.get("cpu_us_per_op") or {}
+    books, cpu = row.get("cpu_account") or {}, row.get("cpu_us_per_op") or {}
     ops, seconds = operations(booked(own)), books.get("elapsed_s")
     per_s = ops / seconds if seconds else None
     return {role: _check(role, per_s, cpu, _booked(books, role)) for role in _ROLES}

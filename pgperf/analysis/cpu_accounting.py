@@ -20,7 +20,7 @@ ROLES = {
 }
 SHARES = (*ROLES, "other", "unattributed", "idle", "iowait", "steal")
 _WAITS = {"client": "client_wait_ns", "pooler": "pooler_wait_ns", "server": "server_wait_ns"}
-_MOST = {"client": "client_most_ns", "pooler": "pooler_ns", "server": "server_most_ns"}
+_MOST = {"client": "client_busiest_ns", "pooler": "pooler_ns", "server": "server_busiest_ns"}
 #: What the account of another host has.
 _FAR = ("elapsed", "busy", "iowait", "steal")
 
@@ -39,7 +39,7 @@ class Account:
     def of(cls, blocks: Sequence[VariantBlock]) -> "Account | None":
         """The account of these blocks' slices; None if none of them kept books."""
         pieces = booked(blocks)
-        counted = [block.books for block in blocks if block.books.get("cpus")]
+        counted = [block.cpu_account for block in blocks if block.cpu_account.get("cpus")]
         if not pieces or not counted:
             return None
         away = {role for block in blocks for role in _elsewhere(block).get("roles", ())}
@@ -80,11 +80,11 @@ class Account:
         return None if us is None else us / 1000
 
 
-def books(blocks: Sequence[VariantBlock]) -> dict[str, Any]:
-    """A variant's `books` as plain JSON; empty if its slices kept none.
+def cpu_account(blocks: Sequence[VariantBlock]) -> dict[str, Any]:
+    """A variant's `cpu_account` as plain JSON; empty if its slices kept none.
 
     `runner`: the share of the process that measures and of the relay on the route, a part of `other`.
-    `seats`: how many processors clients, pooler and server could use, null where that is not known.
+    `role_cpus`: how many processors clients, pooler and server could use, null where that is not known.
     """
     account = Account.of(blocks)
     if not account:
@@ -96,24 +96,27 @@ def books(blocks: Sequence[VariantBlock]) -> dict[str, Any]:
         "source": account.source,
         "share": account.shares(),
         "runner": _over(total(pieces, "runner_ns"), account.capacity_ns),
-        "seats": _seats(blocks),
+        "role_cpus": _seats(blocks),
         "wait_us_per_op": {role: _per_op_us(pieces, name) for role, name in _WAITS.items()},
         "switches_per_op": _switches(blocks),
         "system_share": {role: _system(blocks, role) for role in _WAITS},
         "busiest": {role: _over(total(pieces, name), account.elapsed_ns) for role, name in _MOST.items()},
-        "passing_us_per_op": _passing_us(blocks),
+        "short_lived_us_per_op": _passing_us(blocks),
         "server_host": _server_host(blocks),
     }
 
 
 def _seats(blocks: Sequence[VariantBlock]) -> dict[str, float | None] | None:
     """How many processors clients, pooler and server could use; None in blocks of before that was kept."""
-    return next((block.books["seats"] for block in reversed(blocks) if block.books.get("seats")), None)
+    return next(
+        (block.cpu_account["role_cpus"] for block in reversed(blocks) if block.cpu_account.get("role_cpus")),
+        None,
+    )
 
 
 def _elsewhere(block: VariantBlock) -> Mapping[str, Any]:
     """The account of the server's host where that is another (pgperf.runner.remote.server)."""
-    return block.books.get("server_host") or {}
+    return block.cpu_account.get("server_host") or {}
 
 
 def _server_host(blocks: Sequence[VariantBlock]) -> dict[str, Any] | None:
@@ -200,7 +203,7 @@ def _per_op_us(pieces: Sequence[SliceRecord], name: str) -> float | None:
 def _passing_us(blocks: Sequence[VariantBlock]) -> float | None:
     """Of the auxiliaries, what processes had that came and went; None where that is not told and is unattributed."""
     ops = operations(piece for block in blocks for piece in block.slices)
-    us = _over(_sum(block.books.get("passing_ns") for block in blocks), ops)
+    us = _over(_sum(block.cpu_account.get("short_lived_ns") for block in blocks), ops)
     return None if us is None else us / 1000
 
 
@@ -218,7 +221,7 @@ def _system(blocks: Sequence[VariantBlock], role: str) -> float | None:
 
 def _habits(blocks: Iterable[VariantBlock], role: str, *names: str) -> int | None:
     """The sum over the blocks; None if one of them does not know."""
-    found = [(block.books.get("habits") or {}).get(role) for block in blocks]
+    found = [(block.cpu_account.get("ticks_and_switches") or {}).get(role) for block in blocks]
     known = [habits for habits in found if habits]
     return sum(habits[name] for habits in known for name in names) if known and all(found) else None
 

@@ -45,7 +45,7 @@ def diagnosis(blocks: Iterable[VariantBlock], rows: int | None = None) -> dict[s
         return {}
     sights = _sights(raws)
     notes = {name: why for raw in raws for name, why in raw["notes"].items()}
-    ticks = sum(raw.get("ticks", 0) for raw in raws)
+    ticks = sum(raw.get("samples", 0) for raw in raws)
     found = {
         "backends": sights.total() / ticks if ticks and sights else None,
         "wait_events": _shares(_by_kind(sights)),
@@ -66,7 +66,7 @@ def _sights(raws: Iterable[Raw]) -> Counter[tuple[str, str, str]]:
     """Nothing where some session had no state: what it does may not be seen, so nobody knows the shares of all."""
     seen: Counter[tuple[str, str, str]] = Counter()
     for raw in raws:
-        for state, kind, event, times in raw["sights"]:
+        for state, kind, event, times in raw["sessions"]:
             seen[state, kind, event] += times
     return seen if all(state for state, _, _ in seen) else Counter()
 
@@ -116,7 +116,7 @@ def _pooler(raws: Iterable[Raw]) -> dict[str, Any] | None:
         "wait_us_per_query": totals["wait_time"] / queries if queries else None,
         "query_us_per_query": totals["query_time"] / queries if queries else None,
         **_pool([raw["pooler"]["pools"] for raw in known]),
-        "looks": sum(raw["pooler"]["looks"] for raw in known),
+        "polls": sum(raw["pooler"]["polls"] for raw in known),
     }
 
 

@@ -52,7 +52,7 @@ class Host:
 
 def hosts(row: Row, cpu: Known) -> tuple[Host, ...]:
     """The host that makes the load, and the server's if that is another and was seen. `cpu`: as in Residence."""
-    books, where = row.get("books") or {}, _where(row, cpu)
+    books, where = row.get("cpu_account") or {}, _where(row, cpu)
     here = tuple(role for role in ROLES if where[role] != _AWAY)
     unseen = tuple(role for role in ROLES if where[role] == _UNSEEN)
     steal, seen = _share(books, "steal"), _others(books, ("other",))
@@ -69,8 +69,8 @@ def sides(row: Row, cpu: Known) -> dict[str, Side]:
     `clients` and `server` have their own, `host` is what all share. Runs that were stored before they kept the number
     of seats had half of the host's processors for each of two that were apart.
     """
-    books = row.get("books") or {}
-    cpus, seats = books.get("cpus"), books.get("seats") or {}
+    books = row.get("cpu_account") or {}
+    cpus, seats = books.get("cpus"), books.get("role_cpus") or {}
     if not cpus:
         return {}
     if row.get("placement") == "apart":
@@ -103,7 +103,7 @@ def _bounded(found: dict[str, Side], seats: float) -> dict[str, Side]:
 
 
 def _where(row: Row, cpu: Known) -> dict[str, str]:
-    share = (row.get("books") or {}).get("share") or {}
+    share = (row.get("cpu_account") or {}).get("share") or {}
     return {role: _whereabouts(role, cpu[role], share.get(_BOOKED[role], 0.0)) for role in ROLES}
 
 

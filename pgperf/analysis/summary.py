@@ -176,7 +176,7 @@ def _measured_row(
         "latency_us": latency.summary_us(own),
         "cold_us": _cold_us(own),
         "cpu_us_per_op": cpu_per_operation.per_op_us(own),
-        "books": cpu_accounting.books(own),
+        "cpu_account": cpu_accounting.cpu_account(own),
     }
 
 

@@ -38,8 +38,8 @@ class Residence:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
-        """From a variant's row: `us_per_op`, `cpu_us_per_op`, `books`, `diagnosis`, `clients`."""
-        waited = (row.get("books") or {}).get("wait_us_per_op") or {}
+        """From a variant's row: `us_per_op`, `cpu_us_per_op`, `cpu_account`, `diagnosis`, `clients`."""
+        waited = (row.get("cpu_account") or {}).get("wait_us_per_op") or {}
         parts = spent(row.get("us_per_op"), row.get("cpu_us_per_op") or {}, waited)
         cpu = {role: parts[role] for role in ROLES}
         queue = {role: 0.0 if cpu[role] == 0 else waited.get(role) for role in ROLES}

@@ -52,7 +52,7 @@ _PART_TITLES = {
 
 
 def judge(row: Mapping[str, Any], checks: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The verdict on a variant's row (`us_per_op`, `ops_per_s`, `cpu_us_per_op`, `books`, `diagnosis`, ...).
+    """The verdict on a variant's row (`us_per_op`, `ops_per_s`, `cpu_us_per_op`, `cpu_account`, `diagnosis`, ...).
 
     `word`, `certainty`, `evidence`, `numbers`, `checks` (those given and `capacity`), `missing`, `intervention`.
     """
@@ -95,7 +95,7 @@ class Facts:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
-        time, books = Residence.of(row), row.get("books") or {}
+        time, books = Residence.of(row), row.get("cpu_account") or {}
         share, shared = books.get("share") or {}, sides(row, time.cpu)
         per_s, auxiliaries = row.get("ops_per_s"), (row.get("cpu_us_per_op") or {}).get("auxiliaries")
         return cls(
@@ -159,14 +159,14 @@ def _used(per_s: float | None, time: Residence, side: Side, auxiliaries: float |
 
 def _pooler(books: Mapping[str, Any]) -> Side:
     """PgBouncer has one processor, whatever there is; so had every pooler in runs that did not say which it was."""
-    return Side(("pooler",), (books.get("seats") or {}).get("pooler", 1))
+    return Side(("pooler",), (books.get("role_cpus") or {}).get("pooler", 1))
 
 
 def _workers(row: Mapping[str, Any], books: Mapping[str, Any]) -> bool:
     """More sessions than clients on a direct route, while what came and went is not told."""
     at_work = (row.get("diagnosis") or {}).get("backends") or 0.0
     direct = (row.get("cpu_us_per_op") or {}).get("pooler") == 0
-    return direct and books.get("passing_us_per_op") is None and at_work > _CROWD * row.get("clients", 1)
+    return direct and books.get("short_lived_us_per_op") is None and at_work > _CROWD * row.get("clients", 1)
 
 
 def _taken(host: Host) -> dict[str, float | None]:

@@ -211,7 +211,7 @@ class SliceRecord:
     """One slice of one variant, its clients merged. CPU times cover lead-in and window of all clients.
 
     They are what the processes spent in `elapsed_ns`, a few milliseconds longer than lead-in and window. `*_wait_ns`:
-    ready but waiting for a processor. `*_most_ns`: what the busiest process spent. `auxiliary_ns`: PostgreSQL's own
+    ready but waiting for a processor. `*_busiest_ns`: what the busiest process spent. `auxiliary_ns`: PostgreSQL's own
     processes. `runner_ns`: the process that measures, and the relay on the route. `host_ns`: the whole machine, summed
     over its processors.
 
@@ -242,9 +242,9 @@ class SliceRecord:
     runner_ns: int | None = None
     auxiliary_ns: int | None = None
     client_wait_ns: int | None = None
-    client_most_ns: int | None = None
+    client_busiest_ns: int | None = None
     server_wait_ns: int | None = None
-    server_most_ns: int | None = None
+    server_busiest_ns: int | None = None
     pooler_wait_ns: int | None = None
 
 
@@ -264,7 +264,9 @@ class VariantBlock:
     latency_sum_sq: float = 0.0
     latency_min_ns: int = 0
     latency_max_ns: int = 0
-    books: dict[str, Any] = field(default_factory=dict)  # runner.books: a census of all, the variant's tally
+    cpu_account: dict[str, Any] = field(
+        default_factory=dict
+    )  # of all processes in the block, and of this variant's
     diagnosis: dict[str, Any] = field(default_factory=dict)  # what runner.diagnosis saw; last block only
     top: dict[str, Any] = field(default_factory=dict)  # processes in the same diagnostic slice
 

@@ -274,7 +274,7 @@ class Migration(migrations.Migration):
                 ('latency_us', models.JSONField(default=dict)),
                 ('cold_us', models.JSONField(default=dict)),
                 ('cpu_us_per_op', models.JSONField(default=dict)),
-                ('books', models.JSONField(default=dict)),
+                ('cpu_account', models.JSONField(default=dict)),
                 ('top', models.JSONField(default=dict)),
                 ('diagnosis', models.JSONField(default=dict)),
                 ('verdict', models.JSONField(default=dict)),

@@ -69,7 +69,7 @@ def cpu_table(variants: Sequence[VariantResult]) -> Table:
 
 def spent(variants: Sequence[VariantResult]) -> list[tuple[int, Chart]]:
     """Where the time of one operation is spent: a chart for each number of clients, a bar for each rung."""
-    shown = [variant for variant in measured(variants) if variant.books]
+    shown = [variant for variant in measured(variants) if variant.cpu_account]
     there = _present([time_us_per_op(variant) for variant in shown])
     counts = sorted({variant.clients for variant in shown})
     return [(count, _spent([row for row in shown if row.clients == count], there)) for count in counts]
@@ -77,7 +77,7 @@ def spent(variants: Sequence[VariantResult]) -> list[tuple[int, Chart]]:
 
 def spent_table(variants: Sequence[VariantResult]) -> Table:
     """The parts of one operation's time, µs. A part that no variant has, has no column."""
-    shown = [variant for variant in variants if variant.books]
+    shown = [variant for variant in variants if variant.cpu_account]
     parts = [time_us_per_op(variant) for variant in shown]
     there = _present(parts)
     names = role_names()
@@ -95,19 +95,19 @@ def spent_table(variants: Sequence[VariantResult]) -> Table:
 
 def share_table(variants: Sequence[VariantResult]) -> Table:
     """Each role's share of all processors' time while a variant ran."""
-    shown = [(row, row.books) for row in variants if row.books.get("share")]
+    shown = [(row, row.cpu_account) for row in variants if row.cpu_account.get("share")]
     return _shares(shown, _("Shares of the host's processors"))
 
 
 def server_share_table(variants: Sequence[VariantResult]) -> Table:
     """The same of the server's host, where that is another and has an agent."""
-    shown = [(row, row.books["server_host"]) for row in variants if row.books.get("server_host")]
+    shown = [(row, row.cpu_account["server_host"]) for row in variants if row.cpu_account.get("server_host")]
     return _shares(shown, _("Shares of the processors of the server's host"))
 
 
 def queue_table(variants: Sequence[VariantResult]) -> Table:
     """Waits for a processor and context switches of one operation, and how busy each role's busiest process was."""
-    shown = [variant for variant in variants if variant.books]
+    shown = [variant for variant in variants if variant.cpu_account]
     wanted = _queue_columns()
     there = [key for key in wanted if any(_nested(row, key) is not None for row in shown)]
     columns = (text_column(_("Variant")), *(Column(wanted[key]) for key in there))
@@ -203,7 +203,7 @@ def _queue_columns() -> dict[tuple[str, str], str]:
 
 
 def _nested(row: VariantResult, key: tuple[str, str]) -> float | None:
-    value: Any = (row.books.get(key[0]) or {}).get(key[1])
+    value: Any = (row.cpu_account.get(key[0]) or {}).get(key[1])
     return value
 
 

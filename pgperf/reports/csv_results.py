@@ -93,14 +93,14 @@ class VariantResource(resources.Resource):
             for part in PARTS
         }
         self.fields |= _columns(
-            _nested("books", ("cpus", "elapsed_s", "source"))
-            | _nested("books__share", result_keys.SHARE)
-            | _nested("books__wait_us_per_op", result_keys.WAIT)
-            | _nested("books__switches_per_op", result_keys.SWITCHES)
-            | _nested("books__system_share", result_keys.WAIT)
-            | _nested("books__busiest", result_keys.WAIT)
-            | _nested("books__server_host", ("cpus", "elapsed_s"))
-            | _nested("books__server_host__share", result_keys.SHARE)
+            _nested("cpu_account", ("cpus", "elapsed_s", "source"))
+            | _nested("cpu_account__share", result_keys.SHARE)
+            | _nested("cpu_account__wait_us_per_op", result_keys.WAIT)
+            | _nested("cpu_account__switches_per_op", result_keys.SWITCHES)
+            | _nested("cpu_account__system_share", result_keys.WAIT)
+            | _nested("cpu_account__busiest", result_keys.WAIT)
+            | _nested("cpu_account__server_host", ("cpus", "elapsed_s"))
+            | _nested("cpu_account__server_host__share", result_keys.SHARE)
             | _nested("diagnosis", ("seconds", "samples"))
             | _nested("diagnosis__wait_events", result_keys.WAIT_EVENTS)
             | _nested("diagnosis__pooler", result_keys.POOLER)

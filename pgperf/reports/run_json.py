@@ -63,7 +63,7 @@ def run_json(run: Run) -> dict[str, Any]:
 def scaling_points(run: Run, variants: Iterable[VariantResult]) -> list[dict[str, Any]]:
     """The run's curves over the number of clients, each point with the `share` that its variant's books have."""
     rows = (row for row in variants if not row.copy)
-    shares = {(*(getattr(row, n) for n in SERIES), row.clients): row.books.get("share") for row in rows}
+    shares = {(*(getattr(row, n) for n in SERIES), row.clients): row.cpu_account.get("share") for row in rows}
 
     def share(series: dict[str, Any], point: dict[str, Any]) -> dict[str, Any] | None:
         found = shares.get((*(series.get(name) for name in SERIES), point["clients"]))
@@ -121,9 +121,9 @@ def _project() -> str:
 
 def time_us_per_op(row: VariantResult) -> dict[str, float | None]:
     """Where the time of one operation goes; all null for a run that kept no books."""
-    if not row.books:
+    if not row.cpu_account:
         return dict.fromkeys(PARTS)
-    return spent(row.us_per_op, row.cpu_us_per_op, row.books.get("wait_us_per_op", {}))
+    return spent(row.us_per_op, row.cpu_us_per_op, row.cpu_account.get("wait_us_per_op", {}))
 
 
 def _variant(row: VariantResult) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def _variant(row: VariantResult) -> dict[str, Any]:
         "cold_us": _known(row.cold_us, result_keys.COLD),
         "cpu_us_per_op": _known(row.cpu_us_per_op, result_keys.CPU),
         "time_us_per_op": time_us_per_op(row),
-        "books": row.books or None,
+        "cpu_account": row.cpu_account or None,
         "top": row.top or None,
         "diagnosis": row.diagnosis or None,
         "verdict": _known(row.verdict, result_keys.VERDICT),

@@ -178,7 +178,7 @@ def _speed(rows: Rows) -> Part:
         "throughput": throughput.throughput(rows.variants),
         "cpu": cpu_accounting.cpu(rows.variants),
         "tables": [throughput.throughput_table(rows.variants), cpu_accounting.cpu_table(rows.variants)],
-        "books": [table for table in _account_tables(rows) if table.rows],
+        "cpu_account": [table for table in _account_tables(rows) if table.rows],
     }
 
 

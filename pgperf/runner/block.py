@@ -89,7 +89,7 @@ def run_block(bench: Bench, cohort: int, block: int, done: Callable[[list[Varian
                 bench.windows[cohort] = _pilot(bench, groups)
         census = Census(bench.host, {pid for group in groups for pid in group.staff().everybody()})
         sheets = _rounds(bench, groups, cohort, block)
-        counted = {**_counted(census, groups), "seats": bench.seats.sizes()}
+        counted = {**_counted(census, groups), "role_cpus": bench.seats.sizes()}
         try:
             if bench.instruments and block == bench.plan.definition.blocks - 1:
                 with bench.clock.phase("diagnosis"):
@@ -195,7 +195,7 @@ def _find_others(bench: Bench, groups: list[Group]) -> None:
 def _counted(census: Census, groups: list[Group]) -> dict[str, Any]:
     """The census; who came and went is among those whose time pages account for."""
     counted = census.close()
-    return {**counted, "ours_ns": counted["ours_ns"] + sum(group.tally.passing_ns for group in groups)}
+    return {**counted, "ours_ns": counted["ours_ns"] + sum(group.tally.short_lived_ns for group in groups)}
 
 
 def _rounds(bench: Bench, groups: list[Group], cohort: int, block: int) -> list[Sheet]:
@@ -280,12 +280,12 @@ def _fold(group: Group, cohort: int, block: int, sheet: Sheet, counted: dict[str
         latency_max_ns=int(durations.max()) if len(durations) else 0,
         diagnosis=sheet.findings.diagnosis,
         top=sheet.findings.top,
-        books={**counted, **group.tally.to_json(), **_seats(counted, group), **_elsewhere(sheet)},
+        cpu_account={**counted, **group.tally.to_json(), **_seats(counted, group), **_elsewhere(sheet)},
     )
 
 
 def _seats(counted: dict[str, Any], group: Group) -> dict[str, Any]:
-    return {"seats": {**counted["seats"], "pooler": pooler_process.processors(group.pooler_pid)}}
+    return {"role_cpus": {**counted["role_cpus"], "pooler": pooler_process.processors(group.pooler_pid)}}
 
 
 def _elsewhere(sheet: Sheet) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def _booked(group: Group, entry: Entry, ops: int) -> dict[str, int | None]:
     if not (ops and group.server_pids and fields["server_ns"] == 0):
         return fields
     group.astray = True
-    return fields | dict.fromkeys(("server_ns", "server_wait_ns", "server_most_ns"))
+    return fields | dict.fromkeys(("server_ns", "server_wait_ns", "server_busiest_ns"))
 
 
 def time_per_op_us(durations: Durations) -> float:

@@ -34,13 +34,13 @@ _FIRST_DICTIONARY = (
 )
 _SECOND_DICTIONARY = (
     b'"source":"cgroup2","source":"idle","diagnosis":{},"top":{},"control",'
-    b'{"books":{"cpus":2,"elapsed_ns":,"habits":{"client":{"involuntary":,"system":,"user":,"voluntary":},'
+    b'{"cpu_account":{"cpus":2,"elapsed_ns":,"ticks_and_switches":{"client":{"involuntary":,"system":,"user":,"voluntary":},'
     b'"pooler":{"involuntary":0,"system":0,"user":0,"voluntary":0},"server":null},"host_ns":,"others_ns":,"ours_ns":,'
-    b'"source":"cgroup"},"auxiliary_ns":[],"client_most_ns":[],"client_wait_ns":[],"elapsed_ns":[],"host_ns":[],'
-    b'"iowait_ns":0,"pooler_wait_ns":0,"runner_ns":[],"server_most_ns":[],"server_wait_ns":[],"steal_ns":[0,10000000,'
+    b'"source":"cgroup"},"auxiliary_ns":[],"client_busiest_ns":[],"client_wait_ns":[],"elapsed_ns":[],"host_ns":[],'
+    b'"iowait_ns":0,"pooler_wait_ns":0,"runner_ns":[],"server_busiest_ns":[],"server_wait_ns":[],"steal_ns":[0,10000000,'
 )
 #: Where a role is one process it is the busiest, and its column is not written.
-_BUSIEST = {"client_most_ns": "client_ns", "server_most_ns": "server_ns"}
+_BUSIEST = {"client_busiest_ns": "client_ns", "server_busiest_ns": "server_ns"}
 _DICTIONARIES = {1: _FIRST_DICTIONARY, 2: _SECOND_DICTIONARY + _FIRST_DICTIONARY}
 
 

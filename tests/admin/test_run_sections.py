@@ -12,7 +12,7 @@ from pgperf.models import Run
 from tests import factories
 from tests.admin.test_csp import inline_parts
 from tests.admin.test_run_page import PAGE_QUERIES
-from tests.books import CLIENTS, add_books
+from tests.cpu_accounts import CLIENTS, add_cpu_accounts
 
 
 def page(run: Run) -> str:
@@ -21,13 +21,13 @@ def page(run: Run) -> str:
 
 @pytest.fixture
 def told(run: Run) -> Run:
-    return add_books(run)
+    return add_cpu_accounts(run)
 
 
 @pytest.fixture
 def many(db: None) -> Run:
     """Six numbers of clients: the longest page that the catalog makes."""
-    return add_books(
+    return add_cpu_accounts(
         factories.make_results(factories.make_run(), layers=("libpq", "django_orm"), clients=CLIENTS)
     )
 

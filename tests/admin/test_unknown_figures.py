@@ -11,12 +11,12 @@ from django.urls import reverse
 from pgperf.admin.downloads import TABLES
 from pgperf.models import ComparisonResult, Run, VariantResult
 from tests import factories
-from tests.books import add_books
+from tests.cpu_accounts import add_cpu_accounts
 
 #: Counted, asked, or only there if measured (ladders and the levels of blocks): these are always known.
 KNOWN = {"clients", "pid", "seconds", "block", "levels", "ladders"}
 STORED = {
-    VariantResult: ("latency_us", "cold_us", "cpu_us_per_op", "books", "top", "diagnosis", "verdict"),
+    VariantResult: ("latency_us", "cold_us", "cpu_us_per_op", "cpu_account", "top", "diagnosis", "verdict"),
     Run: ("environment", "timings", "summary"),
 }
 COLUMNS = {
@@ -28,7 +28,7 @@ COLUMNS = {
 @pytest.fixture
 def told(db: None) -> Run:
     factories.make_worker()
-    return add_books(
+    return add_cpu_accounts(
         factories.make_results(
             factories.make_run(), layers=("libpq", "psycopg", "django_orm"), clients=(1, 8)
         )

@@ -171,8 +171,8 @@ def test_a_server_on_another_host_is_read_by_the_agent_there(site: Site) -> None
         cpu = row["cpu_us_per_op"]
         assert 5 < cpu["server"] < row["us_per_op"], row["label"]
         assert cpu["auxiliaries"] is not None
-        assert 0 < row["books"]["busiest"]["server"] <= 1
-        there = row["books"]["server_host"]
+        assert 0 < row["cpu_account"]["busiest"]["server"] <= 1
+        there = row["cpu_account"]["server_host"]
         assert there["cpus"] == psutil.cpu_count()
         assert there["share"]["server"] > 0
         assert row["top"]["server_host"]["host"]["id"] is not None

@@ -19,13 +19,13 @@ ROUTE_US = {"socket": 0.0, "pgbouncer": 15.0}
 BLOCKS, ROUNDS = 6, 3
 _BOOKED = {
     "elapsed_ns": 255_000_000, "host_ns": 63_000_000, "iowait_ns": 0, "steal_ns": 5_000_000, "runner_ns": 1_000_000,
-    "client_ns": 12_000_000, "client_wait_ns": 200_000, "client_most_ns": 12_000_000, "server_ns": 40_000_000,
-    "server_wait_ns": 300_000, "server_most_ns": 40_000_000, "auxiliary_ns": 2_000_000,
+    "client_ns": 12_000_000, "client_wait_ns": 200_000, "client_busiest_ns": 12_000_000, "server_ns": 40_000_000,
+    "server_wait_ns": 300_000, "server_busiest_ns": 40_000_000, "auxiliary_ns": 2_000_000,
 }  # fmt: skip
 _COUNTED = {
     "cpus": 2, "source": "cgroup", "elapsed_ns": 900_000_000, "host_ns": 200_000_000, "ours_ns": 175_000_000,
     "others_ns": 20_000_000,
-    "habits": {
+    "ticks_and_switches": {
         "client": {"user": 3, "system": 1, "voluntary": 9000, "involuntary": 9},
         "server": {"user": 8, "system": 4, "voluntary": 9000, "involuntary": 0},
         "pooler": None,
@@ -64,7 +64,7 @@ def _block(of: Variant, position: int, number: int) -> VariantBlock:
     )
     timed = timed_block(of, number, _durations_ns(times, sum(one.ops for one in slices)))
     cold = {"startup": 80_000.0 + number, "connect": 2_000.0 if number % 2 else None, "first": 500.0 - number}
-    more = {"slices": slices, "cold_us": cold, "rows_per_op": 1, "books": _COUNTED}
+    more = {"slices": slices, "cold_us": cold, "rows_per_op": 1, "cpu_account": _COUNTED}
     return VariantBlock(**{**timed.__dict__, **more})
 
 

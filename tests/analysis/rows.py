@@ -30,7 +30,7 @@ def row(
         "cpu_us_per_op": {
             "client_user": user, "client_sys": system, "pooler": pooler, "server": server, "auxiliaries": 0.0,
         },
-        "books": {
+        "cpu_account": {
             "cpus": cpus, "elapsed_s": 1.0,
             "share": {"other": 0.0, "unattributed": 0.0, "idle": 0.5, "iowait": 0.0, "steal": 0.0, **(share or {})},
             "wait_us_per_op": {"client": 0.0, "pooler": 0.0, "server": 0.0, **(queue or {})},
@@ -58,7 +58,7 @@ def remote(
     found = row(us, placement="scheduler", share={**here, **(share or {})}, **{**unseen, **more})
     if agent:
         far = {"server": 0.1, "auxiliaries": 0.0, "pooler": 0.0 if pooled_there else None, "other": None}
-        found["books"]["server_host"] = {
+        found["cpu_account"]["server_host"] = {
             "cpus": far_cpus, "elapsed_s": 1.0,
             "share": {**far, "unattributed": 0.0, "idle": 0.9, "iowait": 0.0, "steal": 0.0, **(there or {})},
         }  # fmt: skip

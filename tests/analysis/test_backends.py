@@ -27,10 +27,10 @@ def backends(*raws: dict[str, Any]) -> float | None:
 
 def test_sights_of_each_look() -> None:
     running, waiting = ["active", "", "", 30], ["active", "Lock", "advisory", 90]
-    assert backends({"sights": [running, waiting], "ticks": 30}) == 4.0
-    assert backends({"sights": [running], "ticks": 30}, {"sights": [running], "ticks": 10}) == 1.5
+    assert backends({"sessions": [running, waiting], "samples": 30}) == 4.0
+    assert backends({"sessions": [running], "samples": 30}, {"sessions": [running], "samples": 10}) == 1.5
 
 
 def test_nothing_seen_and_nothing_counted_are_unknown() -> None:
-    assert backends({"sights": [], "ticks": 30}) is None
-    assert backends({"sights": [["active", "", "", 30]]}) is None
+    assert backends({"sessions": [], "samples": 30}) is None
+    assert backends({"sessions": [["active", "", "", 30]]}) is None

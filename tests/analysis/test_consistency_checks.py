@@ -53,7 +53,7 @@ def booked(clients: float, client_us: float = 20.0, *more: SliceRecord) -> dict[
     given_row = row(
         200.0, client=client_us, clients=4, share={"clients": clients, "server": 0.1, "pooler": 0.0}
     )
-    given_row["books"]["elapsed_s"] = 0.1 + 50 / 20_000
+    given_row["cpu_account"]["elapsed_s"] = 0.1 + 50 / 20_000
     own = piece(200.0, 0, 2000, lead_in_ops=50, elapsed_ns=102_500_000)
     return utilisation([replace(block(4), slices=(own, *more))], given_row)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.analysis import cpu_per_operation
-from pgperf.analysis.cpu_accounting import SHARES, Account, books
+from pgperf.analysis.cpu_accounting import SHARES, Account, cpu_account
 from pgperf.core.records import VariantBlock
 
 from .synthetic import piece, variant
@@ -17,14 +17,14 @@ MS = 1_000_000
 SLICE = {
     "elapsed_ns": 100 * MS, "host_ns": 110 * MS, "client_ns": 40 * MS, "server_ns": 30 * MS, "pooler_ns": 10 * MS,
     "auxiliary_ns": 5 * MS, "runner_ns": 1 * MS, "iowait_ns": 10 * MS, "steal_ns": 20 * MS, "client_wait_ns": 3 * MS,
-    "client_most_ns": 25 * MS, "server_wait_ns": 2 * MS, "server_most_ns": 30 * MS, "pooler_wait_ns": 1 * MS,
+    "client_busiest_ns": 25 * MS, "server_wait_ns": 2 * MS, "server_busiest_ns": 30 * MS, "pooler_wait_ns": 1 * MS,
     "lead_in_ops": 200, "ops": 800,
 }  # fmt: skip
 #: Of 30 ms that were not ours, 20 were those of processes that could be seen.
 CENSUS = {
     "cpus": 2, "source": "cgroup", "elapsed_ns": 500 * MS,
     "host_ns": 430 * MS, "ours_ns": 400 * MS, "others_ns": 20 * MS,
-    "habits": {
+    "ticks_and_switches": {
         "client": {"user": 30, "system": 10, "voluntary": 2000, "involuntary": 10},
         "server": {"user": 0, "system": 0, "voluntary": 1000, "involuntary": 0},
         "pooler": None,
@@ -34,11 +34,11 @@ CENSUS = {
 
 def block(census: dict[str, Any] | None = None, *slices: dict[str, Any]) -> list[VariantBlock]:
     pieces = tuple(piece(100, at, **{**SLICE, **fields}) for at, fields in enumerate(slices or ({},)))
-    return [VariantBlock(variant(), 0, 0, pieces, books={**CENSUS, **(census or {})})]
+    return [VariantBlock(variant(), 0, 0, pieces, cpu_account={**CENSUS, **(census or {})})]
 
 
 def test_every_part_has_its_share_and_they_sum_to_one() -> None:
-    share = books(block())["share"]
+    share = cpu_account(block())["share"]
     assert share == pytest.approx(
         {
             "clients": 0.20, "pooler": 0.05, "server": 0.15, "auxiliaries": 0.025, "other": 0.085,
@@ -56,7 +56,7 @@ def test_the_rest_is_in_the_operations_time_too() -> None:
 
 
 def test_waits_switches_and_the_busiest() -> None:
-    found = books(block())
+    found = cpu_account(block())
     assert (found["cpus"], found["source"]) == (2, "cgroup")
     assert found["elapsed_s"] == 0.1
     assert found["runner"] == 0.005
@@ -70,15 +70,15 @@ def test_waits_switches_and_the_busiest() -> None:
 
 
 def test_who_came_and_went_is_known_where_every_slice_tells() -> None:
-    assert books(block({"passing_ns": 3 * MS}))["passing_us_per_op"] == 3.0
-    assert books(block({"passing_ns": 0}))["passing_us_per_op"] == 0.0
-    assert books(block())["passing_us_per_op"] is None
-    assert books([*block({"passing_ns": 3 * MS}), *block()])["passing_us_per_op"] is None
+    assert cpu_account(block({"short_lived_ns": 3 * MS}))["short_lived_us_per_op"] == 3.0
+    assert cpu_account(block({"short_lived_ns": 0}))["short_lived_us_per_op"] == 0.0
+    assert cpu_account(block())["short_lived_us_per_op"] is None
+    assert cpu_account([*block({"short_lived_ns": 3 * MS}), *block()])["short_lived_us_per_op"] is None
 
 
 def test_an_unseen_server_is_unknown_and_its_time_is_not_made_up() -> None:
-    unseen = {"server_ns": None, "server_wait_ns": None, "server_most_ns": None, "auxiliary_ns": None}
-    found = books(block(None, unseen))
+    unseen = {"server_ns": None, "server_wait_ns": None, "server_busiest_ns": None, "auxiliary_ns": None}
+    found = cpu_account(block(None, unseen))
     assert found["share"]["server"] is found["share"]["auxiliaries"] is found["busiest"]["server"] is None
     assert found["wait_us_per_op"]["server"] is None
     assert sum(share for share in found["share"].values() if share is not None) == pytest.approx(1)
@@ -89,7 +89,7 @@ def test_a_server_on_another_host_has_shares_of_that_host() -> None:
         "cpus": 4, "roles": {"server": 30 * MS, "auxiliaries": 5 * MS}, "elapsed_ns": 100 * MS,
         "busy_ns": 60 * MS, "iowait_ns": 0, "steal_ns": 4 * MS,
     }  # fmt: skip
-    found = books(block({"server_host": far}))
+    found = cpu_account(block({"server_host": far}))
     here, there = found["share"], found["server_host"]
     assert here["server"] is here["auxiliaries"] is None
     assert here["other"] + here["unattributed"] == pytest.approx(0.3)  # 110 busy, 50 clients and pooler
@@ -101,31 +101,31 @@ def test_a_server_on_another_host_has_shares_of_that_host() -> None:
             "unattributed": 0.0625, "idle": 0.84, "iowait": 0.0, "steal": 0.01,
         }
     )  # fmt: skip
-    assert books(block())["server_host"] is None
-    assert books(block({"server_host": {**far, "elapsed_ns": 0}}))["server_host"] is None
+    assert cpu_account(block())["server_host"] is None
+    assert cpu_account(block({"server_host": {**far, "elapsed_ns": 0}}))["server_host"] is None
 
 
 def test_slices_that_lost_sight_of_somebody_do_not_count() -> None:
-    assert books(block(None, {}, {"server_ns": None}))["share"] == books(block())["share"]
-    assert books(block(None, {}, {"host_ns": None}))["share"] == books(block())["share"]
+    assert cpu_account(block(None, {}, {"server_ns": None}))["share"] == cpu_account(block())["share"]
+    assert cpu_account(block(None, {}, {"host_ns": None}))["share"] == cpu_account(block())["share"]
 
 
 def test_without_the_hosts_account_the_rest_is_unknown() -> None:
-    found = books(block({"host_ns": None, "source": "idle"}, {"host_ns": None}))
+    found = cpu_account(block({"host_ns": None, "source": "idle"}, {"host_ns": None}))
     assert found["share"]["clients"] == 0.2
     assert [found["share"][name] for name in ("other", "unattributed", "idle")] == [None] * 3
 
 
 def test_slices_without_books_have_none() -> None:
-    assert books([]) == {}
-    assert books([VariantBlock(variant(), 0, 0, (piece(100),))]) == {}
-    assert books([VariantBlock(variant(), 0, 0, block()[0].slices)]) == {}
+    assert cpu_account([]) == {}
+    assert cpu_account([VariantBlock(variant(), 0, 0, (piece(100),))]) == {}
+    assert cpu_account([VariantBlock(variant(), 0, 0, block()[0].slices)]) == {}
 
 
 def test_the_seats_are_those_of_the_last_block_that_kept_them() -> None:
-    assert books(block())["seats"] is None
+    assert cpu_account(block())["role_cpus"] is None
     kept = {"clients": 1, "server": None}
-    assert books([*block({"seats": kept}), *block()])["seats"] == kept
+    assert cpu_account([*block({"role_cpus": kept}), *block()])["role_cpus"] == kept
 
 
 @pytest.mark.parametrize(
@@ -144,11 +144,13 @@ def test_the_census_parts_the_rest(census: dict[str, Any], other: float) -> None
 
 
 def test_without_a_census_all_the_rest_is_nobody_s_and_that_of_others_unknown() -> None:
-    share = books(block({"host_ns": None}))["share"]
+    share = cpu_account(block({"host_ns": None}))["share"]
     assert share["other"] is None
     assert share["unattributed"] == pytest.approx(0.125)  # 24 ms, and the process that measures
     assert sum(each for each in share.values() if each is not None) == pytest.approx(1)
-    assert books([*block({"host_ns": None}), *block()])["share"] == pytest.approx(books(block())["share"])
+    assert cpu_account([*block({"host_ns": None}), *block()])["share"] == pytest.approx(
+        cpu_account(block())["share"]
+    )
 
 
 _ns = st.integers(0, 10**9)
@@ -164,7 +166,7 @@ _maybe = _ns | st.none()
 )
 def test_shares_close_whatever_was_read(fields: dict[str, Any], census: dict[str, Any]) -> None:
     """Ticks and nanoseconds do not agree to the last digit: no share leaves 0 to 1 for that, and none is lost."""
-    share = books(block(census, fields))["share"]
+    share = cpu_account(block(census, fields))["share"]
     known = [value for value in share.values() if value is not None]
     assert set(share) == set(SHARES)
     assert all(0 <= value <= 1 for value in known)

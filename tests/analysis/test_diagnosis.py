@@ -22,7 +22,7 @@ STUCK = ["active", "LWLock", "WALWrite", 5]
 def raw(**changed: Any) -> dict[str, Any]:
     """What the runner hands over, of a slice of 1,000 operations."""
     base = {
-        "seconds": 1.0, "ops": 1000, "sights": [CLIENT_READ, RUNNING, LOCKED, STUCK], "pooler": None,
+        "seconds": 1.0, "ops": 1000, "sessions": [CLIENT_READ, RUNNING, LOCKED, STUCK], "pooler": None,
         "statements": {"calls": 1000, "rows": 2000, "others": 0}, "calls_expected": 1, "notes": {},
     }  # fmt: skip
     return {**base, **changed}
@@ -54,14 +54,14 @@ def test_shares_are_of_all_samples_the_greatest_first() -> None:
 
 
 def test_slices_of_several_cohorts_are_added_before_anything_is_divided() -> None:
-    found = diagnosis(seen(raw(sights=[[*LOCKED[:3], 1]]), raw(sights=[[*RUNNING[:3], 3]])))
+    found = diagnosis(seen(raw(sessions=[[*LOCKED[:3], 1]]), raw(sessions=[[*RUNNING[:3], 3]])))
     assert found["wait_events"] == {"CPU": 0.75, "Lock": 0.25}
     assert found["seconds"] == 2.0
 
 
 def test_what_was_not_seen_is_null_with_the_reason() -> None:
     notes = {"wait_events": "no session", "statements": "not loaded"}
-    found = diagnosis(seen(raw(sights=[], statements=None, notes=notes)))
+    found = diagnosis(seen(raw(sessions=[], statements=None, notes=notes)))
     unknown = ("wait_events", "events", "states", "pooler", "statements")
     assert [found[name] for name in unknown] == [None] * 5
     assert found["samples"] == 0
@@ -72,7 +72,7 @@ def pooler(**changed: Any) -> dict[str, Any]:
     base = {
         "totals": {"query_count": 500, "wait_time": 10_000, "query_time": 25_000, "sent": 7},
         "pools": {"cl_active": [8, 8], "cl_waiting": [0, 5], "sv_idle": [0, 2], "mode": "transaction"},
-        "looks": 12,
+        "polls": 12,
     }
     return {**base, **changed}
 
@@ -82,7 +82,7 @@ def test_the_pooler_per_query() -> None:
     assert found == {
         "queries": 1000, "queries_per_op": 0.5, "wait_us_per_query": 20.0, "query_us_per_query": 50.0,
         "cl_active_max": 8, "cl_waiting_max": 5, "sv_active_max": None, "sv_idle_min": 0, "maxwait_us_max": None,
-        "pool_mode": "transaction", "looks": 24,
+        "pool_mode": "transaction", "polls": 24,
     }  # fmt: skip
 
 
@@ -147,7 +147,7 @@ SIGHTS = st.lists(st.tuples(st.sampled_from(["", "active", "idle"]), WORDS, WORD
 
 @given(SIGHTS)
 def test_shares_sum_to_one_or_are_unknown(sights: list[tuple[str, str, str, int]]) -> None:
-    found = diagnosis(seen(raw(sights=sights)))
+    found = diagnosis(seen(raw(sessions=sights)))
     for name in ("wait_events", "states"):
         if sights and all(state for state, *_ in sights):
             assert sum(found[name].values()) == pytest.approx(1)

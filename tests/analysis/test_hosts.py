@@ -15,7 +15,7 @@ def sides_of(given_row: Row) -> dict[str, Side]:
 
 
 def with_seats(given_row: Row, **seats: int | None) -> Row:
-    return given_row | {"books": given_row["books"] | {"seats": seats}}
+    return given_row | {"cpu_account": given_row["cpu_account"] | {"role_cpus": seats}}
 
 
 ALL = ("client", "pooler", "server")
@@ -65,7 +65,7 @@ def test_a_server_elsewhere_has_processors_of_its_own(far: Row, expected: dict[s
 
 def test_a_server_whose_host_was_never_seen_whole_is_elsewhere_all_the_same() -> None:
     far = remote()
-    far["books"]["server_host"] = None
+    far["cpu_account"]["server_host"] = None
     assert sides_of(far)["server"] == Side(("server",), None)
     (here,) = hosts(far, Residence.of(far).cpu)
     assert (here.roles, here.unseen) == (("client", "pooler"), ())
@@ -89,9 +89,9 @@ def test_others_are_whoever_is_not_known(share: dict[str, float | None], expecte
 
 def test_who_measures_and_its_relay_are_no_outsiders() -> None:
     given_row = row(share={"other": 0.2})
-    given_row["books"]["runner"] = 0.15
+    given_row["cpu_account"]["runner"] = 0.15
     assert outsiders(given_row) == [pytest.approx(0.1)]
-    given_row["books"]["runner"] = 0.3
+    given_row["cpu_account"]["runner"] = 0.3
     assert outsiders(given_row) == [0.0]
 
 

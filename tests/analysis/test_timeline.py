@@ -31,7 +31,7 @@ def block(layer: str, *slices: tuple[int, int], number: int = 0) -> VariantBlock
         )
         for at, (start, client) in enumerate(slices)
     )
-    return VariantBlock(variant(layer), 0, number, pieces, books=dict(CENSUS))
+    return VariantBlock(variant(layer), 0, number, pieces, cpu_account=dict(CENSUS))
 
 
 def test_slices_of_all_variants_in_the_order_of_time() -> None:

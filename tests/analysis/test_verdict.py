@@ -102,7 +102,7 @@ def test_a_worker_bound_to_one_processor_uses_that_up() -> None:
         160.0, client=20.0, server=8.0, clients=8, placement="scheduler", cpus=8, queue={"client": 120.0}
     )
     assert "busy" not in judge(bound)["evidence"]
-    bound["books"]["seats"] = {"clients": 1, "server": None}
+    bound["cpu_account"]["role_cpus"] = {"clients": 1, "server": None}
     found = judge(bound)
     assert found["word"] == "client_cpu"
     assert found["numbers"]["utilisation"] == {"clients": pytest.approx(1.0), "host": pytest.approx(0.175)}
@@ -208,10 +208,10 @@ def test_the_server_s_own_parallel_workers_are_no_disturbance() -> None:
     found = judge(crowded)
     assert (found["word"], found["missing"]) == ("unknown", ["CPU of the server's parallel workers"])
     assert word(crowded | {"clients": 3}) == "disturbed"
-    told = crowded | {"books": crowded["books"] | {"passing_us_per_op": 90.0}}
+    told = crowded | {"cpu_account": crowded["cpu_account"] | {"short_lived_us_per_op": 90.0}}
     assert word(told) == "disturbed"
-    rival = crowded["books"]["share"] | {"other": 0.2}
-    assert word(crowded | {"books": crowded["books"] | {"share": rival}}) == "disturbed"
+    rival = crowded["cpu_account"]["share"] | {"other": 0.2}
+    assert word(crowded | {"cpu_account": crowded["cpu_account"] | {"share": rival}}) == "disturbed"
 
 
 def test_the_server_s_own_processes_have_the_whole_host() -> None:
@@ -224,13 +224,13 @@ def test_the_server_s_own_processes_have_the_whole_host() -> None:
 def test_a_pooler_of_many_threads_is_not_used_up_by_one_processor() -> None:
     pooled_row = row(400.0, client=10.0, pooler=100.0, server=20.0, clients=4, placement="scheduler", cpus=8)
     assert judge(pooled_row)["numbers"]["pooler_busy"] == pytest.approx(1.0)
-    pooled_row["books"]["seats"] = {"clients": 8, "server": None, "pooler": None}
+    pooled_row["cpu_account"]["role_cpus"] = {"clients": 8, "server": None, "pooler": None}
     assert judge(pooled_row)["numbers"]["pooler_busy"] is None
 
 
 def test_two_sides_used_up_are_named_with_their_own_numbers() -> None:
     both = row(1_000.0, client=870.0, pooler=0.0, server=50.0, clients=8, placement="scheduler", cpus=8)
-    both["books"]["seats"] = {"clients": 7, "server": None}
+    both["cpu_account"]["role_cpus"] = {"clients": 7, "server": None}
     found = judge(both)
     used = found["numbers"]["utilisation"]
     assert used["host"] != used["clients"]
@@ -356,7 +356,7 @@ def test_any_row_gets_one_of_the_words_and_never_by_a_guess(
 ) -> None:
     given_row = row(**given_values)
     given_row["diagnosis"] |= {"samples": samples, "wait_events": given_values["events"]}
-    given_row["books"] |= {"seats": seats, "server_host": far}
+    given_row["cpu_account"] |= {"role_cpus": seats, "server_host": far}
     found = judge(given_row)
     assert found["word"] in WORDS
     assert bool(found["missing"]) == (found["word"] == "unknown")
@@ -368,7 +368,7 @@ def test_any_row_gets_one_of_the_words_and_never_by_a_guess(
 
 
 @pytest.mark.parametrize(
-    "empty", [{}, {"us_per_op": 100.0}, {"books": {}, "diagnosis": {}, "cpu_us_per_op": {}}]
+    "empty", [{}, {"us_per_op": 100.0}, {"cpu_account": {}, "diagnosis": {}, "cpu_us_per_op": {}}]
 )
 def test_a_row_of_an_older_run_is_unknown(empty: Row) -> None:
     assert word(empty) == "unknown"

@@ -20,7 +20,7 @@ def row(layer: str, route: str, clients: int = 1, **changes: Any) -> dict[str, A
         "label": label, "layer": layer, "route": route, "clients": clients, "copy": 0, "us_per_op": us,
         "ops_per_s": clients * 1e6 / us, "cpu_us_per_op": {"client_user": 20.0, "client_sys": 5.0},
         "cold_us": {"startup": 300_000.0, "connect": 4000.0, "first": 900.0}, "top": None,
-        "books": {"share": share, "busiest": {"pooler": 0.95 if route == "pgbouncer" and clients > 4 else 0.2}},
+        "cpu_account": {"share": share, "busiest": {"pooler": 0.95 if route == "pgbouncer" and clients > 4 else 0.2}},
         "verdict": verdict("latency" if layer == "libpq" else "client_cpu"),
         **changes,
     }  # fmt: skip
@@ -134,7 +134,7 @@ def test_without_both_hosts_nothing_is_said_of_the_pooler() -> None:
 def test_a_pooler_that_could_have_had_more_does_not_saturate(
     ratio: float, pooler: float | None, word: str
 ) -> None:
-    found = findings(pooled(ratio), several(books=busy(pooler=pooler)))[1]
+    found = findings(pooled(ratio), several(cpu_account=busy(pooler=pooler)))[1]
     assert found.word == word
     assert ("is not known" in found.evidence) == (not pooler)
 
@@ -151,10 +151,10 @@ def test_a_pooler_that_could_have_had_more_does_not_saturate(
 def test_a_pooler_that_shares_its_processor_with_the_clients_shows_nothing(
     withheld: bool | None, word: str, said: str
 ) -> None:
-    run = several(books=busy(pooler=0.0))
+    run = several(cpu_account=busy(pooler=0.0))
     rows = {each["label"]: each for each in run["variants"]}
     rows["libpq · pgbouncer · 8 clients"] |= {
-        "books": busy(pooler=0.53), "verdict": verdict("server_cpu", withheld=withheld),
+        "cpu_account": busy(pooler=0.53), "verdict": verdict("server_cpu", withheld=withheld),
     }  # fmt: skip
     rows["libpq · tcp · 8 clients"]["verdict"] = verdict("server_cpu", withheld=True)
     found = findings(pooled(1.13), run)[1]
@@ -163,12 +163,12 @@ def test_a_pooler_that_shares_its_processor_with_the_clients_shows_nothing(
 
 
 def test_where_the_pooler_had_little_to_do_its_processor_is_not_asked_for() -> None:
-    run = several(books=busy(pooler=0.5))
+    run = several(cpu_account=busy(pooler=0.5))
     rows = {each["label"]: each for each in run["variants"]}
     hardly = rows["django_orm_psycopg2 · pgbouncer · 8 clients"]
-    hardly |= {"books": busy(pooler=0.24), "verdict": verdict("client_cpu", withheld=True)}
+    hardly |= {"cpu_account": busy(pooler=0.24), "verdict": verdict("client_cpu", withheld=True)}
     assert words(pooled(1.13), run)[1] == REFUTED
-    hardly["books"] = busy(pooler=0.25)
+    hardly["cpu_account"] = busy(pooler=0.25)
     assert words(pooled(1.13), run)[1] == QUALIFIED
 
 
@@ -202,7 +202,7 @@ def test_an_orm_that_takes_little_more_is_less_of_a_bottleneck(ratio: float, wor
 )
 def test_other_ceilings(steal: float | None, idle: float, word: str) -> None:
     books = {"share": {"steal": steal, "idle": idle}, "busiest": {}}
-    assert words(single(*ALL), several(books=books))[3] == word
+    assert words(single(*ALL), several(cpu_account=books))[3] == word
 
 
 def test_without_a_distance_the_local_socket_still_answers() -> None:

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from pgperf.models import Run
 from pgperf.runs.definitions import freeze
 from tests import factories
-from tests.books import add_books
+from tests.cpu_accounts import add_cpu_accounts
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 VERDICT = {
@@ -20,7 +20,7 @@ def test_a_verdict_is_put_to_the_test(page: Page) -> None:
     database = factories.make_database()
     frozen = freeze(factories.make_benchmark(), database)
     made = factories.make_run(database=database, definition=frozen.to_json())
-    run = add_books(factories.make_results(made, routes=("socket",)))
+    run = add_cpu_accounts(factories.make_results(made, routes=("socket",)))
     run.variants.exclude(label="django_orm · socket").update(verdict={})
     run.variants.filter(label="django_orm · socket").update(verdict=VERDICT)
 

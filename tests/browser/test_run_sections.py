@@ -9,8 +9,8 @@ from playwright.sync_api import Page, expect
 from pgperf.models import Run
 from pgperf.runs.definitions import freeze
 from tests import factories
-from tests.books import CLIENTS, add_books
 from tests.browser.test_run_page import INK, chart
+from tests.cpu_accounts import CLIENTS, add_cpu_accounts
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -29,7 +29,7 @@ def run(page: Page) -> Run:
     database = factories.make_database()
     definition = freeze(factories.make_benchmark(), database).to_json()
     run = factories.make_run(database=database, definition=definition)
-    add_books(factories.make_results(run, layers=("libpq", "django_orm"), clients=CLIENTS))
+    add_cpu_accounts(factories.make_results(run, layers=("libpq", "django_orm"), clients=CLIENTS))
     page.goto(f"/admin/pgperf/run/{run.pk}/change/")
     return run
 
@@ -51,7 +51,7 @@ def test_curves_are_drawn_from_the_stored_numbers(page: Page, run: Run) -> None:
     assert values(page, "chart-scaling-1")[0] == [point["ops_per_s"] for point in points]
     assert values(page, "chart-scaling-3")[0] == [point["p99_us"] for point in points]
     row = run.variants.get(label="libpq · socket · 8 clients")
-    assert values(page, "chart-scaling-cpu-1")[0][3] == 100 * row.books["share"]["clients"]
+    assert values(page, "chart-scaling-cpu-1")[0][3] == 100 * row.cpu_account["share"]["clients"]
     timeline = run.summary["timeline"]
     assert values(page, "chart-timeline")[0] == [100 * share for share in timeline["roles"]["clients"]]
 

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from pgperf.models import Run
-from tests.books import add_books, checks
+from tests.cpu_accounts import add_cpu_accounts, checks
 from tests.factories import make_blocks, make_results, make_run
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
@@ -37,7 +37,7 @@ def test_raw_slices(run: Run) -> None:
 
 @pytest.mark.parametrize("name", ["variants", "comparisons", "scaling", "timeline", "top"])
 def test_each_table(run: Run, name: str) -> None:
-    add_books(run)
+    add_cpu_accounts(run)
     assert list(csv.DictReader(io.StringIO(export(run.pk, "--table", name)))) or name == "scaling"
     assert export(run.pk, "--table", "comparisons") == export(run.pk, "--comparisons")
 
@@ -53,7 +53,7 @@ def test_markdown_is_a_table_of_each_part(run: Run) -> None:
 
 
 def test_markdown_says_what_bounds_it_and_where_the_time_is_spent(db: None) -> None:
-    run = add_books(
+    run = add_cpu_accounts(
         make_results(make_run(), routes=("socket",), layers=("libpq", "django_orm"), clients=(1, 8))
     )
     text = export(run.pk, "--format", "md")
@@ -69,7 +69,7 @@ def test_markdown_says_what_bounds_it_and_where_the_time_is_spent(db: None) -> N
 
 
 def test_markdown_says_what_the_figures_do_not_tell(run: Run) -> None:
-    row = add_books(run).variants.get(label="libpq · tcp")
+    row = add_cpu_accounts(run).variants.get(label="libpq · tcp")
     row.verdict["checks"]["capacity"] = {"withheld": True, "why": "the host was 93% busy"}
     row.save()
     told = f"{row.verdict['evidence']}. Says nothing of what the server could do: the host was 93% busy |"
@@ -77,7 +77,7 @@ def test_markdown_says_what_the_figures_do_not_tell(run: Run) -> None:
 
 
 def test_markdown_names_the_laws_that_do_not_hold(run: Run) -> None:
-    row = add_books(run).variants.get(label="libpq · tcp")
+    row = add_cpu_accounts(run).variants.get(label="libpq · tcp")
     row.verdict["checks"] |= checks(row, holds=False)
     row.save()
     text = export(run.pk, "--format", "md")

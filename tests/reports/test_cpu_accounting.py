@@ -5,7 +5,7 @@ import pytest
 from pgperf.models import VariantResult
 from pgperf.reports import cpu_accounting
 from tests import factories
-from tests.books import add_books
+from tests.cpu_accounts import add_cpu_accounts
 from tests.reports.reading import texts
 
 pytestmark = pytest.mark.django_db
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def variants() -> list[VariantResult]:
-    return list(add_books(factories.make_results(factories.make_run())).variants.all())
+    return list(add_cpu_accounts(factories.make_results(factories.make_run())).variants.all())
 
 
 def test_the_segments_of_a_bar_add_up_to_the_time_of_an_operation(variants: list[VariantResult]) -> None:
@@ -28,7 +28,7 @@ def test_the_segments_of_a_bar_add_up_to_the_time_of_an_operation(variants: list
 
 
 def test_a_chart_for_each_number_of_clients() -> None:
-    run = add_books(factories.make_results(factories.make_run(), routes=("tcp",), clients=(1, 8)))
+    run = add_cpu_accounts(factories.make_results(factories.make_run(), routes=("tcp",), clients=(1, 8)))
     charts = dict(cpu_accounting.spent(list(run.variants.all())))
     assert list(charts) == [1, 8]
     assert charts[8]["rows"][0] == ["libpq (C)", "tcp"]
@@ -50,19 +50,19 @@ def test_what_is_not_seen_is_not_called_waiting(variants: list[VariantResult]) -
 
 def test_shares_name_the_host_and_what_nobody_knows(variants: list[VariantResult]) -> None:
     for variant in variants:
-        variant.books["share"]["steal"] = None
+        variant.cpu_account["share"]["steal"] = None
     table = cpu_accounting.share_table(variants)
     assert table.caption == (
         "Shares of the host's processors (2); read from: cgroup; not known here: steal"
     )  # fmt: skip
     assert table.heads[-1] == "idle"
-    assert table.rows[0][-1].value == variants[0].books["share"]["idle"]
+    assert table.rows[0][-1].value == variants[0].cpu_account["share"]["idle"]
 
 
 def test_a_server_on_another_host_has_books_of_its_own(variants: list[VariantResult]) -> None:
     assert cpu_accounting.server_share_table(variants).rows == []
     far = {"cpus": 8, "elapsed_s": 6.0, "share": {"server": 0.25, "idle": 0.7, "clients": None}}
-    variants[0].books["server_host"] = far
+    variants[0].cpu_account["server_host"] = far
     table = cpu_accounting.server_share_table(variants)
     assert table.caption.startswith(
         "Shares of the processors of the server's host (8); read from: agent; not known"
@@ -72,7 +72,7 @@ def test_a_server_on_another_host_has_books_of_its_own(variants: list[VariantRes
 
 def test_waits_and_switches_that_nobody_counted_have_no_column(variants: list[VariantResult]) -> None:
     for variant in variants:
-        variant.books["switches_per_op"] = {}
+        variant.cpu_account["switches_per_op"] = {}
     table = cpu_accounting.queue_table(variants)
     assert table.heads == (
         "Variant", "client in the run queue, µs", "pooler in the run queue, µs", "server in the run queue, µs",

@@ -8,13 +8,13 @@ import pytest
 from pgperf.models import Run
 from pgperf.reports import csv_tables, result_keys
 from pgperf.reports.csv_results import variants_csv
-from tests.books import add_books
+from tests.cpu_accounts import add_cpu_accounts
 from tests.factories import make_results, make_run
 
 
 @pytest.fixture
 def run(db: None) -> Run:
-    return add_books(
+    return add_cpu_accounts(
         make_results(make_run(), routes=("socket",), layers=("libpq", "django_orm"), clients=(1, 8))
     )
 
@@ -36,13 +36,13 @@ def test_a_point_of_each_curve(run: Run) -> None:
     point = run.summary["scaling"][1]["points"][1]
     assert float(found[3]["ops_per_s"]) == point["ops_per_s"]
     assert float(found[3]["p99_us"]) == point["p99_us"]
-    books = run.variants.get(layer="django_orm", clients=8).books
+    books = run.variants.get(layer="django_orm", clients=8).cpu_account
     assert float(found[3]["share_server"]) == books["share"]["server"]
     assert found[3]["run_id"] == str(run.pk)
 
 
 def test_a_point_without_books_has_no_shares(run: Run) -> None:
-    run.variants.filter(layer="libpq").update(books={})
+    run.variants.filter(layer="libpq").update(cpu_account={})
     found = rows(csv_tables.scaling_csv(run))
     assert {row[f"share_{role}"] for row in found[:2] for role in result_keys.SHARE} == {""}
     assert found[2]["share_idle"] != ""
@@ -87,8 +87,10 @@ def test_the_server_s_host_has_a_line_too_where_it_is_another(run: Run) -> None:
 def test_the_rest_stands_beside_the_variants(run: Run) -> None:
     first = rows(variants_csv(run))[0]
     variant = run.variants.all()[0]
-    assert float(first["books_share_idle"]) == variant.books["share"]["idle"]
-    assert float(first["books_wait_us_per_op_server"]) == variant.books["wait_us_per_op"]["server"]
+    assert float(first["cpu_account_share_idle"]) == variant.cpu_account["share"]["idle"]
+    assert (
+        float(first["cpu_account_wait_us_per_op_server"]) == variant.cpu_account["wait_us_per_op"]["server"]
+    )
     assert float(first["diagnosis_wait_events_Client"]) == 0.61
     assert first["diagnosis_pooler_queries"] == first["time_us_per_op_unseen"] == ""
     assert float(first["time_us_per_op_server"]) == variant.cpu_us_per_op["server"]
@@ -98,7 +100,7 @@ def test_the_rest_stands_beside_the_variants(run: Run) -> None:
 def test_a_run_without_books_has_empty_cells_and_files_with_a_header(plain: Run) -> None:
     first = rows(variants_csv(plain))[0]
     assert {
-        value for name, value in first.items() if name.startswith(("books_", "diagnosis_", "time_us"))
+        value for name, value in first.items() if name.startswith(("cpu_account_", "diagnosis_", "time_us"))
     } == {""}
     for make in (csv_tables.scaling_csv, csv_tables.timeline_csv, csv_tables.top_csv):
         assert rows(make(plain)) == []
@@ -113,4 +115,4 @@ def test_a_program_that_is_named_like_a_formula(run: Run) -> None:
 
 
 def test_every_share_has_a_column(run: Run) -> None:
-    assert set(run.variants.all()[0].books["share"]) == set(result_keys.SHARE)
+    assert set(run.variants.all()[0].cpu_account["share"]) == set(result_keys.SHARE)

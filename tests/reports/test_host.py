@@ -5,7 +5,7 @@ import pytest
 from pgperf.models import VariantResult
 from pgperf.reports import host
 from tests import factories
-from tests.books import add_books, timeline
+from tests.cpu_accounts import add_cpu_accounts, timeline
 from tests.reports.reading import texts
 
 LINE = timeline(["libpq · tcp", "django_orm · tcp"])
@@ -14,7 +14,7 @@ LINE = timeline(["libpq · tcp", "django_orm · tcp"])
 @pytest.fixture
 def variants(db: None) -> list[VariantResult]:
     run = factories.make_results(factories.make_run(), layers=("libpq", "django_orm"), clients=(1, 16))
-    return list(add_books(run).variants.all())
+    return list(add_cpu_accounts(run).variants.all())
 
 
 def test_the_timeline_stacks_what_is_not_idle() -> None:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from pgperf.models import Run
 from pgperf.reports.run_json import progress_json, run_json, worker_command
-from tests.books import add_books
+from tests.cpu_accounts import add_cpu_accounts
 from tests.factories import make_results, make_run, make_worker
 
 Status = Run.Status
@@ -18,7 +18,8 @@ pytestmark = pytest.mark.django_db
 RUN = {"id", "status", "benchmark", "started", "finished", "error", "environment"}
 VARIANT = {
     "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "ops", "rows", "errors",
-    "ops_per_s", "rows_per_s", "latency_us", "cold_us", "cpu_us_per_op", "time_us_per_op", "books", "top", "diagnosis",
+    "ops_per_s", "rows_per_s", "latency_us", "cold_us", "cpu_us_per_op", "time_us_per_op", "cpu_account", "top",
+    "diagnosis",
     "verdict",
 }  # fmt: skip
 NESTED = {
@@ -85,22 +86,33 @@ def test_unknown_is_null(result: dict[str, Any]) -> None:
     assert set(control["cold_us"].values()) == {None}
     first = result["variants"][0]
     assert set(first["verdict"].values()) == set(first["time_us_per_op"].values()) == {None}
-    assert (first["books"], first["top"], first["diagnosis"], result["timeline"]) == (None, None, None, None)
+    assert (first["cpu_account"], first["top"], first["diagnosis"], result["timeline"]) == (
+        None,
+        None,
+        None,
+        None,
+    )
 
 
 def test_books_and_what_goes_with_them() -> None:
-    run = add_books(make_results(make_run(), routes=("tcp",), layers=("libpq", "django_orm"), clients=(1, 8)))
+    run = add_cpu_accounts(
+        make_results(make_run(), routes=("tcp",), layers=("libpq", "django_orm"), clients=(1, 8))
+    )
     found = json.loads(json.dumps(run_json(run)))
     row = run.variants.all()[0]
     first = found["variants"][0]
-    assert (first["books"], first["top"], first["diagnosis"]) == (row.books, row.top, row.diagnosis)
+    assert (first["cpu_account"], first["top"], first["diagnosis"]) == (
+        row.cpu_account,
+        row.top,
+        row.diagnosis,
+    )
     parts = first["time_us_per_op"]
     assert sum(us for us in parts.values() if us is not None) == pytest.approx(row.us_per_op)
     assert parts["unseen"] is None
     assert first["verdict"] == {**row.verdict, "confirmation": None}
     assert found["timeline"] == run.summary["timeline"]
     assert [point["clients"] for point in found["scaling"][0]["points"]] == [1, 8]
-    assert found["scaling"][0]["points"][0]["share"] == row.books["share"]
+    assert found["scaling"][0]["points"][0]["share"] == row.cpu_account["share"]
 
 
 def test_a_confirming_run_names_the_other() -> None:

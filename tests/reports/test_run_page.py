@@ -9,7 +9,7 @@ import pytest
 from pgperf.models import Run
 from pgperf.reports.run_page import result
 from tests import factories
-from tests.books import CLIENTS, add_books
+from tests.cpu_accounts import CLIENTS, add_cpu_accounts
 
 pytestmark = pytest.mark.django_db
 
@@ -34,7 +34,7 @@ def test_an_old_run_shows_nothing_of_books() -> None:
 
 
 def test_the_order_of_the_page() -> None:
-    run = add_books(factories.make_results(factories.make_run()))
+    run = add_cpu_accounts(factories.make_results(factories.make_run()))
     assert names(run) == [
         "verdicts", "layers", "spent", "ladder", "reading", "speed", "latency", "host", "server", "cold", "comparisons",
         "environment",
@@ -43,7 +43,7 @@ def test_the_order_of_the_page() -> None:
 
 def test_more_clients_have_curves_and_ladders_of_their_own() -> None:
     run = factories.make_results(factories.make_run(), layers=("libpq", "django_orm"), clients=CLIENTS)
-    found = result(add_books(run))
+    found = result(add_cpu_accounts(run))
     scaling, ladder, layers = found.part("scaling"), found.part("ladder"), found.part("layers")
     assert scaling is not None
     assert ladder is not None
@@ -57,7 +57,7 @@ def test_more_clients_have_curves_and_ladders_of_their_own() -> None:
 
 
 def test_one_number_of_clients_makes_no_curve() -> None:
-    run = add_books(factories.make_results(factories.make_run(), clients=(8,)))
+    run = add_cpu_accounts(factories.make_results(factories.make_run(), clients=(8,)))
     assert "scaling" not in names(run)
     run.summary["scaling"] = [{"layer": "libpq", "route": "tcp", "points": [{"clients": 8}]}]
     assert "scaling" not in names(run)
@@ -78,7 +78,7 @@ def charts(part: Any) -> Iterator[dict[str, Any]]:
 
 def test_every_chart_is_plain_json_and_none_is_empty() -> None:
     run = factories.make_results(factories.make_run(), layers=("libpq", "django_orm"), clients=(1, 8))
-    found = [chart for section in result(add_books(run)).sections for chart in charts(section.part)]
+    found = [chart for section in result(add_cpu_accounts(run)).sections for chart in charts(section.part)]
     assert {chart["kind"] for chart in found} == {"stack", "ladder", "bars", "dots", "lines", "area"}
     for chart in found:
         assert chart["label"]

@@ -8,7 +8,7 @@ from pgperf.models import Run
 from pgperf.reports import scaling
 from pgperf.reports.run_json import scaling_points
 from tests import factories
-from tests.books import add_books
+from tests.cpu_accounts import add_cpu_accounts
 from tests.reports.reading import texts
 
 pytestmark = pytest.mark.django_db
@@ -18,7 +18,7 @@ COUNTS = (1, 2, 8)
 @pytest.fixture
 def run() -> Run:
     run = factories.make_results(factories.make_run(), layers=("libpq", "django_orm"), clients=COUNTS)
-    return add_books(run)
+    return add_cpu_accounts(run)
 
 
 def points(run: Run) -> list[dict[str, Any]]:
@@ -55,11 +55,11 @@ def test_the_processors_of_all_curves_share_a_scale_and_their_roles(run: Run) ->
     assert len({chart["max"] for chart in charts}) == 1
     assert len({tuple(series["name"] for series in chart["series"]) for chart in charts}) == 1
     row = run.variants.get(label="libpq · socket · 8 clients")
-    assert charts[0]["series"][0]["values"][2] == 100 * row.books["share"]["clients"]
+    assert charts[0]["series"][0]["values"][2] == 100 * row.cpu_account["share"]["clients"]
 
 
 def test_processors_that_are_not_known_are_not_drawn(run: Run) -> None:
-    run.variants.filter(layer="libpq").update(books={})
+    run.variants.filter(layer="libpq").update(cpu_account={})
     titles = [title for title, _chart in scaling.cpu_curves(points(run))]
     assert titles == ["Django ORM · socket", "Django ORM · tcp", "Django ORM · pgbouncer"]
     table = scaling.scaling_table(points(run))

@@ -5,7 +5,7 @@ import pytest
 from pgperf.models import VariantResult
 from pgperf.reports import server
 from tests import factories
-from tests.books import add_books
+from tests.cpu_accounts import add_cpu_accounts
 from tests.reports.reading import texts
 
 pytestmark = pytest.mark.django_db
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def variants() -> list[VariantResult]:
     run = factories.make_results(factories.make_run(), layers=("libpq", "django_orm"))
-    return list(add_books(run).variants.all())
+    return list(add_cpu_accounts(run).variants.all())
 
 
 def test_wait_events_are_shares_of_the_samples(variants: list[VariantResult]) -> None:

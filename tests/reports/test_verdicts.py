@@ -6,7 +6,7 @@ from pgperf.analysis import interventions, verdict
 from pgperf.models import VariantResult
 from pgperf.reports import verdicts
 from tests import factories
-from tests.books import add_books, checks
+from tests.cpu_accounts import add_cpu_accounts, checks
 
 pytestmark = pytest.mark.django_db
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def variants() -> list[VariantResult]:
     run = factories.make_results(factories.make_run(), layers=("libpq", "django_orm"), clients=(1, 8))
-    return list(add_books(run).variants.all())
+    return list(add_cpu_accounts(run).variants.all())
 
 
 def test_one_headline_for_each_route_of_its_last_layer_at_the_most_clients(

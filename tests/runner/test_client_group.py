@@ -157,7 +157,7 @@ class TestSharedClients:
             record, _durations = measure(one, protocol.Slice(1, lead_in_ops=1, count=5), 0, 0, Host.here())
             stopped.kill()
         assert record.ops == 5
-        assert (record.server_ns, record.server_wait_ns, record.server_most_ns) == (None, None, None)
+        assert (record.server_ns, record.server_wait_ns, record.server_busiest_ns) == (None, None, None)
         assert one.astray
 
     def test_only_the_first_client_of_the_largest_starts_coldly(self) -> None:

@@ -20,7 +20,7 @@ COLD = {"startup": 118_000.123, "connect": 3912.456, "first": 700.1, "second": N
 BOOKS = {
     "cpus": 2, "source": "cgroup", "elapsed_ns": 19_123_456_789, "host_ns": 30_987_654_321, "ours_ns": 30_123_454_321,
     "others_ns": 712_345_678,
-    "habits": {
+    "ticks_and_switches": {
         "client": {"user": 61, "system": 22, "voluntary": 20_123, "involuntary": 17},
         "server": {"user": 31, "system": 12, "voluntary": 20_145, "involuntary": 3},
         "pooler": {"user": 0, "system": 0, "voluntary": 0, "involuntary": 0},
@@ -35,7 +35,7 @@ slices = st.builds(
     window_ns=_whole, us_per_op=_time, ops_per_s=_time | st.just(0.0), user_ns=_whole, sys_ns=_whole,
     client_ns=_whole | st.none(), server_ns=_whole | st.none(), pooler_ns=_whole | st.none(), started_ns=_whole,
     disturbed=st.text(max_size=20), elapsed_ns=_whole | st.none(), host_ns=_whole | st.none(),
-    client_most_ns=_whole | st.none(), server_most_ns=_whole | st.none(),
+    client_busiest_ns=_whole | st.none(), server_busiest_ns=_whole | st.none(),
 )  # fmt: skip
 
 
@@ -53,14 +53,14 @@ def measured(rounds: int = 10) -> VariantBlock:
             elapsed_ns=rng.randint(101_000, 102_000) * 1000, host_ns=rng.randint(110_000, 150_000) * 1000,
             iowait_ns=0, steal_ns=rng.choice((0, 10_000_000)), runner_ns=rng.randint(500, 700) * 1000,
             auxiliary_ns=rng.choice((0, 0, rng.randint(20, 90) * 1000)), client_wait_ns=rng.randint(10, 90) * 1000,
-            client_most_ns=client_ns, server_wait_ns=rng.randint(10, 90) * 1000, server_most_ns=server_ns,
+            client_busiest_ns=client_ns, server_wait_ns=rng.randint(10, 90) * 1000, server_busiest_ns=server_ns,
             pooler_wait_ns=0,
         )  # fmt: skip
 
     made = tuple(one(round_) for round_ in range(rounds))
     versions = {"psycopg": "3.3.9", "libpq": "18.6", "client": "0.1.0"}
     block = VariantBlock(VARIANT, 0, 3, made, b"h", COLD, versions, 1, 478_123_456, 1.5e15, 60_123, 4_012_345)
-    return replace(block, books=BOOKS)
+    return replace(block, cpu_account=BOOKS)
 
 
 def packed(block: VariantBlock) -> bytes:
@@ -113,9 +113,11 @@ def test_what_cannot_be_read_is_named(stored: bytes, said: str) -> None:
 def test_the_busiest_of_one_is_that_one_and_of_several_it_is_kept() -> None:
     one, several = measured(3), measured(3)
     several = replace(
-        several, slices=tuple(replace(s, client_most_ns=s.client_ns // 2) for s in several.slices)
+        several, slices=tuple(replace(s, client_busiest_ns=s.client_ns // 2) for s in several.slices)
     )
-    without = replace(one, slices=tuple(replace(s, elapsed_ns=None, client_most_ns=None) for s in one.slices))
+    without = replace(
+        one, slices=tuple(replace(s, elapsed_ns=None, client_busiest_ns=None) for s in one.slices)
+    )
     for block in (one, several, without):
         assert block_codec.unpack_block(packed(block), b"h") == block
 

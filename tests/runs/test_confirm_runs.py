@@ -41,7 +41,8 @@ def claim(database: Database, layer: str, clients: int, word: str, intervention:
     run = make_run(benchmark=benchmark, database=database, definition=definition.to_json())
     numbers = measured(8100.0, client=50.0, server=50.0, clients=clients)
     known = {
-        name: numbers[name] for name in ("us_per_op", "ops_per_s", "cpu_us_per_op", "books", "diagnosis")
+        name: numbers[name]
+        for name in ("us_per_op", "ops_per_s", "cpu_us_per_op", "cpu_account", "diagnosis")
     }
     verdict = {"word": word, "certainty": "likely", "evidence": "so it is", "intervention": intervention}
     return VariantResult.objects.create(
@@ -64,7 +65,7 @@ def test_a_delay_is_added_to_the_way_and_shows_in_each_operation(database: Datab
     run, rows = carried_out(claim(database, "libpq", 2, "latency", "add_distance"))
     assert list(rows) == ["libpq · tcp · 2 clients", "libpq · tcp+4ms · 2 clients"]
     assert rows["libpq · tcp+4ms · 2 clients"].latency_us["min"] > 3000.0
-    near, far = (rows[label].books["runner"] * rows[label].books["cpus"] for label in rows)
+    near, far = (rows[label].cpu_account["runner"] * rows[label].cpu_account["cpus"] for label in rows)
     assert far > near  # the relay works for it
     assert run.intervention == "add_distance"
 

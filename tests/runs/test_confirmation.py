@@ -47,7 +47,8 @@ def add(run: Run, **more: Any) -> VariantResult:
         "workload": "site-by-domain", "placement": "apart", **more,
     }  # fmt: skip
     known = {
-        name: numbers[name] for name in ("us_per_op", "ops_per_s", "cpu_us_per_op", "books", "diagnosis")
+        name: numbers[name]
+        for name in ("us_per_op", "ops_per_s", "cpu_us_per_op", "cpu_account", "diagnosis")
     }
     label = f"{values['layer']} · {values['route']} · {values['clients']}"
     return VariantResult.objects.create(run=run, position=0, **{"label": label, **known, **values})

@@ -17,7 +17,7 @@ from pgperf.runner.cpu.host import Counters, Host, Stretch
 from pgperf.runner.cpu.schedstat import Habits, Spent, Times
 
 ROLES = ("client", "server", "pooler")
-_NOT_KEPT = ("auxiliary_wait_ns", "auxiliary_most_ns", "pooler_most_ns")
+_NOT_KEPT = ("auxiliary_wait_ns", "auxiliary_busiest_ns", "pooler_busiest_ns")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,9 @@ class Entry:
     runner_ns: int
     spent: Mapping[str, Spent | None]
     habits: Mapping[str, Habits | None]
-    passing_ns: int | None = None  # of the auxiliaries: those that came and went; None where that is not told
+    short_lived_ns: int | None = (
+        None  # of the auxiliaries: those that came and went; None where that is not told
+    )
 
     def fields(self) -> dict[str, int | None]:
         """The fields of a slice's record. All but what roles spent is rounded to µs: a digit takes room for ever."""
@@ -61,7 +63,7 @@ class Entry:
         for role, spent in self.spent.items():
             found[f"{role}_ns"] = spent.run_ns if spent else None
             found[f"{role}_wait_ns"] = _rounded(spent.wait_ns) if spent else None
-            found[f"{role}_most_ns"] = spent.most_ns if spent else None
+            found[f"{role}_busiest_ns"] = spent.busiest_ns if spent else None
         return {name: ns for name, ns in found.items() if name not in _NOT_KEPT}
 
 
@@ -88,13 +90,13 @@ class Page:
         spent = {role: _spent(self._staff.of(role), self._times[role], times[role]) for role in times}
         guests = cgroups.guests_spent(self._guests, self._read_guests())
         ours = [spent["server"], spent["auxiliary"]]
-        passing_ns = cgroups.passing_ns(self._group_ns, group_ns, ours, guests)
+        short_lived_ns = cgroups.short_lived_ns(self._group_ns, group_ns, ours, guests)
         return Entry(
             self._machine.between(self._host, host),
             runner_ns - self._runner_ns + (relay.run_ns if relay else 0),
-            {**spent, "auxiliary": _more(spent["auxiliary"], passing_ns)},
+            {**spent, "auxiliary": _more(spent["auxiliary"], short_lived_ns)},
             {role: schedstat.habits_between(self._habits[role], habits[role]) for role in ROLES},
-            passing_ns,
+            short_lived_ns,
         )
 
     def _read_times(self) -> dict[str, Times | None]:
@@ -112,12 +114,12 @@ class Page:
 class Tally:
     """Habits of a variant's processes, summed over its slices; unknown as soon as one slice did not see a role.
 
-    `passing_ns`: of all slices that told what came and went.
+    `short_lived_ns`: of all slices that told what came and went.
     """
 
     def __init__(self) -> None:
         self._habits: dict[str, Habits | None] = dict.fromkeys(ROLES, Habits(0, 0, 0, 0))
-        self.passing_ns = 0
+        self.short_lived_ns = 0
         self._told = True
 
     def add(self, entry: Entry) -> None:
@@ -127,13 +129,16 @@ class Tally:
                 None if before is None or habits is None else map(sum, zip(before, habits, strict=True))
             )
             self._habits[role] = Habits(*together) if together else None
-        self.passing_ns += entry.passing_ns or 0
-        self._told = self._told and entry.passing_ns is not None
+        self.short_lived_ns += entry.short_lived_ns or 0
+        self._told = self._told and entry.short_lived_ns is not None
 
     def to_json(self) -> dict[str, Any]:
-        """For a block's books; without `passing_ns` if a slice did not tell."""
+        """For a block's books; without `short_lived_ns` if a slice did not tell."""
         habits = {role: habits._asdict() if habits else None for role, habits in self._habits.items()}
-        return {"habits": habits, **({"passing_ns": self.passing_ns} if self._told else {})}
+        return {
+            "ticks_and_switches": habits,
+            **({"short_lived_ns": self.short_lived_ns} if self._told else {}),
+        }
 
 
 def _rounded(ns: int | None) -> int | None:

@@ -60,7 +60,7 @@ class ServerGroup:
         return seen if len(seen) == len(pids) else None
 
 
-def passing_ns(
+def short_lived_ns(
     before_ns: int | None, after_ns: int | None, ours: Sequence[Spent | None], guests: Spent | None
 ) -> int | None:
     """What a server's group used beyond all who were seen; None is unknown.

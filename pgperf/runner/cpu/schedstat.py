@@ -33,7 +33,7 @@ class Spent:
 
     run_ns: int
     wait_ns: int | None
-    most_ns: int
+    busiest_ns: int
 
     @classmethod
     def nothing(cls) -> "Spent":

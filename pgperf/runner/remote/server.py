@@ -232,7 +232,7 @@ def _columns(inside: Sequence[_Piece], seen: Seen) -> Iterator[tuple[str, list[i
     poolers = [[pooler.pid] if pooler else [] for pooler in there]
     yield "server_ns", _grown(inside, seen, [map(run_of, pids) for pids in backends])
     yield "server_wait_ns", _grown(inside, seen, [map(wait_of, pids) for pids in backends])
-    yield "server_most_ns", _most(inside, backends, seen)
+    yield "server_busiest_ns", _most(inside, backends, seen)
     yield "auxiliary_ns", _passed(inside, seen, AUXILIARIES)
     yield "pooler_ns", _grown(inside, seen, [map(run_of, pids) for pids in poolers])
     yield "pooler_wait_ns", _grown(inside, seen, [map(wait_of, pids) for pids in poolers])

@@ -174,8 +174,8 @@ class _Examination:
         found = {
             "seconds": seconds,
             "ops": ops,
-            "ticks": self._ticks,
-            "sights": [[*sight, times] for sight, times in sorted(self._sights.items())],
+            "samples": self._ticks,
+            "sessions": [[*sight, times] for sight, times in sorted(self._sights.items())],
             "pooler": self._pooler(totals),
             "statements": self._statements(counted),
         }
@@ -280,7 +280,7 @@ class _Examination:
         if before is None or after is None:
             return None
         spent = {name: total - before.get(name, 0) for name, total in after.items()}
-        return {"totals": spent, "pools": _extremes(self._pools), "looks": len(self._pools)}
+        return {"totals": spent, "pools": _extremes(self._pools), "polls": len(self._pools)}
 
     def _roles(self) -> dict[str, Sequence[int]]:
         group = self._group

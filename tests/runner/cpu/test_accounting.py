@@ -48,7 +48,7 @@ def test_a_page_has_what_each_role_spent() -> None:
     names = {name for name in SliceRecord.__dataclass_fields__ if name.endswith("_ns")}
     assert found.keys() == names - {"window_ns", "started_ns", "user_ns", "sys_ns"}
     assert found["runner_ns"] > 0
-    assert found["client_ns"] == found["client_most_ns"] >= 0
+    assert found["client_ns"] == found["client_busiest_ns"] >= 0
     assert found["client_wait_ns"] is not None
     assert 0 < found["host_ns"] <= 2 * os.cpu_count() * found["elapsed_ns"]
     assert (found["server_ns"], found["server_wait_ns"], found["auxiliary_ns"]) == (None, None, None)
@@ -79,7 +79,7 @@ def test_a_role_that_ends_is_unknown() -> None:
         page = Page(Host.here(), Staff(client=[process.pid], server=[os.getpid()], pooler=()))
     found = page.close()
     assert found.spent["client"] is found.habits["client"] is None
-    assert found.fields()["client_ns"] is found.fields()["client_most_ns"] is None
+    assert found.fields()["client_ns"] is found.fields()["client_busiest_ns"] is None
     assert found.fields()["server_ns"] is not None
 
 
@@ -88,8 +88,8 @@ def test_what_came_and_went_in_the_servers_group_is_the_auxiliaries(tmp_path: Pa
     group = ServerGroup(tmp_path, frozenset({os.getpid()}), iter((10**9, 10**12)).__next__)
     entry = Page(Host.here(), Staff(server=[os.getpid()], auxiliary=(), server_group=group)).close()
     assert entry.spent["server"]
-    assert entry.passing_ns == entry.fields()["auxiliary_ns"]
-    assert entry.passing_ns == 10**12 - 10**9 - entry.spent["server"].run_ns
+    assert entry.short_lived_ns == entry.fields()["auxiliary_ns"]
+    assert entry.short_lived_ns == 10**12 - 10**9 - entry.spent["server"].run_ns
 
 
 def test_a_tally_adds_up_and_knows_what_it_missed() -> None:
@@ -97,7 +97,7 @@ def test_a_tally_adds_up_and_knows_what_it_missed() -> None:
     tally.add(entry(client=Habits(1, 2, 3, 4), pooler=Habits(0, 0, 0, 0), server=Habits(1, 1, 1, 1)))
     tally.add(entry(client=Habits(10, 20, 30, 40), pooler=Habits(0, 0, 0, 0)))
     nothing = {"user": 0, "system": 0, "voluntary": 0, "involuntary": 0}
-    assert tally.to_json()["habits"] == {
+    assert tally.to_json()["ticks_and_switches"] == {
         "client": {"user": 11, "system": 22, "voluntary": 33, "involuntary": 44},
         "server": None,
         "pooler": nothing,
@@ -106,12 +106,12 @@ def test_a_tally_adds_up_and_knows_what_it_missed() -> None:
 
 def test_a_tally_of_who_came_and_went_has_them_all_or_says_so() -> None:
     tally, told = Tally(), entry()
-    tally.add(replace(told, passing_ns=20))
-    tally.add(replace(told, passing_ns=3))
-    assert tally.to_json()["passing_ns"] == tally.passing_ns == 23
+    tally.add(replace(told, short_lived_ns=20))
+    tally.add(replace(told, short_lived_ns=3))
+    assert tally.to_json()["short_lived_ns"] == tally.short_lived_ns == 23
     tally.add(told)
-    assert "passing_ns" not in tally.to_json()
-    assert tally.passing_ns == 23
+    assert "short_lived_ns" not in tally.to_json()
+    assert tally.short_lived_ns == 23
 
 
 def test_nobody_spends_nothing_and_the_unseen_spend_they_do_not_say_what() -> None:
@@ -136,21 +136,28 @@ class Keeper:
 
 def measured(what: Definition, routes: dict[str, Route]) -> list[VariantBlock]:
     keeper = Keeper()
-    execute(make_plan(what), routes, Machine(build_dir="", run_id="books"), keeper)
+    execute(make_plan(what), routes, Machine(build_dir="", run_id="cpu-account"), keeper)
     return keeper.blocks
 
 
 def test_a_run_keeps_books_of_every_slice() -> None:
     here = {"here": Route("here", "localhost", 1, "none", "nobody", "")}
     for block in measured(definition(blocks=1, rounds=2, clients=(1, 2)), here):
-        assert {"cpus", "source", "host_ns", "ours_ns", "others_ns", "elapsed_ns", "habits", "seats"} == set(
-            block.books
-        )
-        assert block.books["seats"] == {**Seats("scheduler").sizes(), "pooler": 1}
-        assert block.books["habits"]["client"] is not None
+        assert {
+            "cpus",
+            "source",
+            "host_ns",
+            "ours_ns",
+            "others_ns",
+            "elapsed_ns",
+            "ticks_and_switches",
+            "role_cpus",
+        } == set(block.cpu_account)
+        assert block.cpu_account["role_cpus"] == {**Seats("scheduler").sizes(), "pooler": 1}
+        assert block.cpu_account["ticks_and_switches"]["client"] is not None
         for piece in block.slices:
             assert piece.elapsed_ns > piece.window_ns
-            assert piece.client_ns >= piece.client_most_ns > 0
+            assert piece.client_ns >= piece.client_busiest_ns > 0
             assert piece.server_ns is piece.auxiliary_ns is None
             assert piece.runner_ns > 0
 
@@ -161,9 +168,9 @@ def test_the_servers_part_is_seen(routes: dict[str, Route], route: str) -> None:
         layers=("psycopg",), routes=(route,), clients=(2,), blocks=1, rounds=2, slice_ms=50, lead_in_ms=20
     )
     for block in measured(what, routes):
-        assert block.books["habits"]["server"] is not None
+        assert block.cpu_account["ticks_and_switches"]["server"] is not None
         for piece in block.slices:
-            assert piece.server_ns >= piece.server_most_ns > 0
+            assert piece.server_ns >= piece.server_busiest_ns > 0
             assert piece.auxiliary_ns is not None
             assert piece.server_wait_ns is not None
             assert (piece.pooler_ns > 0) is (route == "pgbouncer")

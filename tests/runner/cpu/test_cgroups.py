@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from pgperf.analysis import cpu_per_operation
-from pgperf.analysis.cpu_accounting import books
+from pgperf.analysis.cpu_accounting import cpu_account
 from pgperf.core.records import Definition, Route, Workload
 from pgperf.runner.cpu.cgroups import (
     ServerGroup,
@@ -23,8 +23,8 @@ from pgperf.runner.cpu.cgroups import (
     groups_of,
     guests_spent,
     members,
-    passing_ns,
     quota,
+    short_lived_ns,
 )
 from pgperf.runner.cpu.schedstat import Spent, Task
 from tests.runner.builders import definition
@@ -189,14 +189,14 @@ def test_a_guest_that_came_is_counted_whole_and_one_that_went_is_not_known() -> 
 
 def test_what_came_and_went_is_what_nobody_seen_used() -> None:
     server, auxiliary, nobody = Spent(300, 0, 300), Spent(50, 0, 50), Spent.nothing()
-    assert passing_ns(500, 1500, [server, auxiliary], nobody) == 650
+    assert short_lived_ns(500, 1500, [server, auxiliary], nobody) == 650
     assert (
-        passing_ns(500, 1500, [server, auxiliary], Spent(100, 0, 100)) == 350
+        short_lived_ns(500, 1500, [server, auxiliary], Spent(100, 0, 100)) == 350
     )  # it may have had two workers
-    assert passing_ns(500, 1500, [server, auxiliary], Spent(400, 0, 400)) == 0
-    assert passing_ns(None, 1500, [server, auxiliary], nobody) is None
-    assert passing_ns(500, 1500, [server, None], nobody) is None
-    assert passing_ns(500, 1500, [server, auxiliary], None) is None
+    assert short_lived_ns(500, 1500, [server, auxiliary], Spent(400, 0, 400)) == 0
+    assert short_lived_ns(None, 1500, [server, auxiliary], nobody) is None
+    assert short_lived_ns(500, 1500, [server, None], nobody) is None
+    assert short_lived_ns(500, 1500, [server, auxiliary], None) is None
 
 
 #: Its plan is carried out by a parallel worker, which is there for one execution; the backend waits for it.
@@ -265,7 +265,7 @@ def on_psycopg(work: Workload = WORK) -> Definition:
 def test_parallel_workers_are_nobodys_where_the_server_shares_its_group(parallel: dict[str, Route]) -> None:
     blocks = measured(on_psycopg(), parallel)
     us = cpu_per_operation.per_op_us(blocks)
-    assert books(blocks)["passing_us_per_op"] is None
+    assert cpu_account(blocks)["short_lived_us_per_op"] is None
     assert us["unattributed"] > us["server"]  # the worker does all the work
     assert us["unattributed"] > us["auxiliaries"]
 
@@ -274,10 +274,10 @@ def test_parallel_workers_are_the_servers_in_a_group_of_its_own(
     own_group: Path, parallel: dict[str, Route]
 ) -> None:
     blocks = measured(on_psycopg(), parallel)
-    us, passing_us = cpu_per_operation.per_op_us(blocks), books(blocks)["passing_us_per_op"]
-    assert us["auxiliaries"] > passing_us > us["server"]
+    us, short_lived_us = cpu_per_operation.per_op_us(blocks), cpu_account(blocks)["short_lived_us_per_op"]
+    assert us["auxiliaries"] > short_lived_us > us["server"]
     for block in blocks:
-        assert block.books["ours_ns"] > sum(other.books["passing_ns"] for other in blocks)
+        assert block.cpu_account["ours_ns"] > sum(other.cpu_account["short_lived_ns"] for other in blocks)
 
 
 @contextmanager
@@ -295,5 +295,5 @@ def test_other_peoples_sessions_are_not_the_servers(own_group: Path, routes: dic
     with busy(routes["socket"]):
         blocks = measured(on_psycopg(Workload("light", "SELECT 1")), routes)
     us = cpu_per_operation.per_op_us(blocks)
-    assert books(blocks)["passing_us_per_op"] == 0
+    assert cpu_account(blocks)["short_lived_us_per_op"] == 0
     assert us["other"] + us["unattributed"] > us["server"] > us["auxiliaries"]

@@ -84,7 +84,7 @@ def test_a_kernel_without_books_gives_ticks_and_no_waits(tmp_path: Path) -> None
 def test_spent_sums_and_names_the_busiest() -> None:
     before = {7: {7: Task(100, 10)}, 9: {9: Task(1000, 5)}}
     after = {7: {7: Task(150, 30), 8: Task(25, 1)}, 9: {9: Task(1020, 5)}}
-    assert schedstat.spent(before, after) == Spent(run_ns=95, wait_ns=21, most_ns=75)
+    assert schedstat.spent(before, after) == Spent(run_ns=95, wait_ns=21, busiest_ns=75)
     assert schedstat.spent(before, before) == Spent(0, 0, 0)
 
 

@@ -57,7 +57,7 @@ def told(name: str, sheets: Sequence[Sheet] = SHEETS, **columns: list[int]) -> l
 def test_each_slice_has_what_its_own_backends_took() -> None:
     assert told("server_ns") == [[10, 20], [12, 30]]
     assert told("server_wait_ns") == [[1, 2], [4, 4]]
-    assert told("server_most_ns") == [[10, 20], [7, 20]]
+    assert told("server_busiest_ns") == [[10, 20], [7, 20]]
     assert told("auxiliary_ns") == [[1, 3], [2, 4]]
 
 
@@ -77,7 +77,7 @@ def test_a_pooler_over_here_stays_as_it_was_read() -> None:
 def test_an_unseen_backend_makes_its_variant_unknown_and_no_other() -> None:
     unseen = {run_of(22): [UNKNOWN] * 5}
     assert told("server_ns", **unseen) == [[10, 20], [None, None]]
-    assert told("server_most_ns", **unseen) == [[10, 20], [None, None]]
+    assert told("server_busiest_ns", **unseen) == [[10, 20], [None, None]]
 
 
 def test_connections_that_a_pooler_lends_are_all_its_own() -> None:

@@ -10,21 +10,21 @@ CPUS = 2
 CLIENTS = (1, 2, 4, 8, 16, 32)
 
 
-def add_books(run: Run) -> Run:
+def add_cpu_accounts(run: Run) -> Run:
     """Give each variant of a run books, top and diagnosis that agree with its times; and the run a timeline."""
     rows = list(run.variants.all())
     for row in rows:
         row.cpu_us_per_op |= {"auxiliaries": 0.4, "other": 2.6, "unattributed": 1.1}
-        row.books, row.top, row.diagnosis = books(row), top(row), diagnosis(row)
+        row.cpu_account, row.top, row.diagnosis = cpu_account(row), top(row), diagnosis(row)
         row.verdict = verdict(row)
-    VariantResult.objects.bulk_update(rows, ["cpu_us_per_op", "books", "top", "diagnosis", "verdict"])
+    VariantResult.objects.bulk_update(rows, ["cpu_us_per_op", "cpu_account", "top", "diagnosis", "verdict"])
     run.summary |= {"timeline": timeline([row.label for row in rows if not row.copy])}
     run.summary |= {"scaling": scaling(rows)} if len({row.clients for row in rows}) > 1 else {}
     run.save()
     return run
 
 
-def books(row: VariantResult) -> dict[str, Any]:
+def cpu_account(row: VariantResult) -> dict[str, Any]:
     return {
         "cpus": CPUS,
         "elapsed_s": 6.0,
@@ -78,7 +78,7 @@ def diagnosis(row: VariantResult) -> dict[str, Any]:
     pooler = {
         "queries": 4711, "queries_per_op": 1.0, "wait_us_per_query": 2.4, "query_us_per_query": 31.0, "sv_idle_min": 0,
         "sv_active_max": 1, "cl_active_max": row.clients, "cl_waiting_max": 3, "maxwait_us_max": 41,
-        "pool_mode": "session", "looks": 12,
+        "pool_mode": "session", "polls": 12,
     }  # fmt: skip
     return {
         "seconds": 1.0,
@@ -101,7 +101,7 @@ def verdict(row: VariantResult) -> dict[str, Any]:
         "route",
         "placement",
         "cpu_us_per_op",
-        "books",
+        "cpu_account",
         "diagnosis",
     )
     return judge({name: getattr(row, name) for name in fields}, checks(row))

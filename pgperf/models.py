@@ -461,7 +461,7 @@ class VariantResult(models.Model):
         default=dict
     )  # shares of the host, run-queue wait, switches, busiest process
     top = models.JSONField(default=dict)  # the host's line and a row per process, as top shows them
-    diagnosis = models.JSONField(default=dict)  # wait events, the pooler's and the statements' counters
+    diagnostics = models.JSONField(default=dict)  # wait events, the pooler's and the statements' counters
     verdict = models.JSONField(default=dict)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""What a run says beside its times, made without running anything: books, top, diagnosis, verdicts and the rest."""
+"""What a run says beside its times, made without running anything: books, top, diagnostics, verdicts and the rest."""
 
 import math
 from typing import Any
@@ -11,13 +11,13 @@ CLIENTS = (1, 2, 4, 8, 16, 32)
 
 
 def add_cpu_accounts(run: Run) -> Run:
-    """Give each variant of a run books, top and diagnosis that agree with its times; and the run a timeline."""
+    """Give each variant of a run books, top and diagnostics that agree with its times; and the run a timeline."""
     rows = list(run.variants.all())
     for row in rows:
         row.cpu_us_per_op |= {"auxiliaries": 0.4, "other": 2.6, "unattributed": 1.1}
-        row.cpu_account, row.top, row.diagnosis = cpu_account(row), top(row), diagnosis(row)
+        row.cpu_account, row.top, row.diagnostics = cpu_account(row), top(row), diagnostics(row)
         row.verdict = verdict(row)
-    VariantResult.objects.bulk_update(rows, ["cpu_us_per_op", "cpu_account", "top", "diagnosis", "verdict"])
+    VariantResult.objects.bulk_update(rows, ["cpu_us_per_op", "cpu_account", "top", "diagnostics", "verdict"])
     run.summary |= {"timeline": timeline([row.label for row in rows if not row.copy])}
     run.summary |= {"scaling": scaling(rows)} if len({row.clients for row in rows}) > 1 else {}
     run.save()
@@ -74,7 +74,7 @@ def top(row: VariantResult) -> dict[str, Any]:
     return {"seconds": 1.0, "host": host, "processes": processes}
 
 
-def diagnosis(row: VariantResult) -> dict[str, Any]:
+def diagnostics(row: VariantResult) -> dict[str, Any]:
     pooler = {
         "queries": 4711, "queries_per_op": 1.0, "wait_us_per_query": 2.4, "query_us_per_query": 31.0, "sv_idle_min": 0,
         "sv_active_max": 1, "cl_active_max": row.clients, "cl_waiting_max": 3, "maxwait_us_max": 41,
@@ -102,7 +102,7 @@ def verdict(row: VariantResult) -> dict[str, Any]:
         "placement",
         "cpu_us_per_op",
         "cpu_account",
-        "diagnosis",
+        "diagnostics",
     )
     return judge({name: getattr(row, name) for name in fields}, checks(row))
 

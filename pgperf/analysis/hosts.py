@@ -51,7 +51,7 @@ class Host:
 
 
 def hosts(row: Row, cpu: Known) -> tuple[Host, ...]:
-    """The host that makes the load, and the server's if that is another and was seen. `cpu`: as in Residence."""
+    """The host that makes the load, and the server's if that is another and was seen. `cpu`: as in TimeBreakdown."""
     books, where = row.get("cpu_account") or {}, _where(row, cpu)
     here = tuple(role for role in ROLES if where[role] != _AWAY)
     unseen = tuple(role for role in ROLES if where[role] == _UNSEEN)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pgperf.analysis.time_breakdown import ROLES, Residence
+from pgperf.analysis.time_breakdown import ROLES, TimeBreakdown
 from pgperf.core.delayed_routes import apart
 
 Row = Mapping[str, Any]
@@ -67,11 +67,11 @@ def choose(word: str, row: Row, *, used_up: bool = False) -> str:
 
 def added_distance_ms(row: Row) -> float:
     """The round trip to add: half of the latency, so that a queue that was taken for latency would hide it."""
-    return round((Residence.of(row).waits["latency"] or 0.0) / 2000, 1)
+    return round((TimeBreakdown.of(row).waits["latency"] or 0.0) / 2000, 1)
 
 
 def _of_latency(row: Row) -> str:
-    long = (Residence.of(row).waits["latency"] or 0.0) >= LONG_US
+    long = (TimeBreakdown.of(row).waits["latency"] or 0.0) >= LONG_US
     return ADD_DISTANCE if long and row.get("clients", 1) > 1 else DOUBLE_CLIENTS
 
 
@@ -145,7 +145,7 @@ _KINDS: dict[str, Callable[[str, str, Row, Row], Outcome]] = {
 
 
 def _at(word: str, row: Row) -> float | None:
-    time, role = Residence.of(row), word.removesuffix("_cpu")
+    time, role = TimeBreakdown.of(row), word.removesuffix("_cpu")
     return time.at(role) if role in ROLES else time.waits[word]
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pgperf.analysis.outcome import CONFIDENCE
-from pgperf.analysis.paired_comparisons import Comparison, Contrast, Measurements
+from pgperf.analysis.paired_comparisons import Comparison, Measurements, PairedComparison
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.analysis.samples import interval
 from pgperf.core.records import Variant
@@ -109,7 +109,7 @@ def _steps(measurements: Measurements, climbed: list[Variant]) -> list[dict[str,
 
 
 def _pairwise(
-    measurements: Measurements, climbed: list[Variant], pick: Callable[[Comparison], Contrast]
+    measurements: Measurements, climbed: list[Variant], pick: Callable[[Comparison], PairedComparison]
 ) -> list[list[Estimate]]:
     def estimate(upper: Variant, lower: Variant) -> Estimate:
         comparison = measurements.compare(upper, lower)

@@ -26,7 +26,7 @@ def ops_per_s(piece: SliceRecord) -> float:
 
 
 @dataclass(frozen=True)
-class Contrast:
+class PairedComparison:
     """How far one variant is from another; `via` is the other's distance where both were measured from a third."""
 
     direct: Sample
@@ -55,8 +55,8 @@ class Contrast:
 class Comparison:
     """Variant over baseline: `log` the log ratio, `delta` the difference in µs, of time per operation."""
 
-    log: Contrast
-    delta: Contrast
+    log: PairedComparison
+    delta: PairedComparison
 
 
 class Measurements:
@@ -84,16 +84,18 @@ class Measurements:
             self._compared[variant, baseline] = self._compare(variant, baseline)
         return self._compared[variant, baseline]
 
-    def ratio(self, variant: Variant, baseline: Variant, measure: Measure) -> Contrast | None:
+    def ratio(self, variant: Variant, baseline: Variant, measure: Measure) -> PairedComparison | None:
         """The log ratio of a measure that is above 0; None as of `compare`."""
         shared = self._shared(variant, baseline, measure)
-        return Contrast(*map(_log_sample, shared)) if shared else None
+        return PairedComparison(*map(_log_sample, shared)) if shared else None
 
     def _compare(self, variant: Variant, baseline: Variant) -> Comparison | None:
         shared = self._shared(variant, baseline, us_per_op)
         if not shared:
             return None
-        return Comparison(Contrast(*map(_log_sample, shared)), Contrast(*map(_delta_sample, shared)))
+        return Comparison(
+            PairedComparison(*map(_log_sample, shared)), PairedComparison(*map(_delta_sample, shared))
+        )
 
     def _shared(self, variant: Variant, baseline: Variant, measure: Measure) -> list[list[Pairs]]:
         """The pairs of both; where they have none, those of each with the first third variant that has with both."""

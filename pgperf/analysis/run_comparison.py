@@ -14,7 +14,7 @@ import numpy as np
 
 from pgperf.analysis import student_t
 from pgperf.analysis.outcome import CONFIDENCE, DIFFERS, IntervalAt, judge
-from pgperf.analysis.paired_comparisons import Contrast, Measurements
+from pgperf.analysis.paired_comparisons import Measurements, PairedComparison
 from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann
 from pgperf.analysis.samples import BLOCKS, Sample, standard_error
 from pgperf.core.records import SliceRecord, Variant
@@ -167,8 +167,8 @@ def _level(measurements: Measurements, of: Variant, base: Variant | None) -> dic
     }
 
 
-def _both(contrast: Contrast, digits: int) -> list[list[float]]:
-    return [_kept(sample, digits) for sample in (contrast.direct, contrast.via) if sample]
+def _both(paired: PairedComparison, digits: int) -> list[list[float]]:
+    return [_kept(sample, digits) for sample in (paired.direct, paired.via) if sample]
 
 
 def _kept(sample: Sample, digits: int) -> list[float]:

@@ -67,10 +67,10 @@ def _point(measurements: Measurements, variant: Variant, first: Variant, row: Ro
 def _efficiency(measurements: Measurements, variant: Variant, first: Variant) -> dict[str, float | None]:
     if variant == first:
         return {"efficiency": 1.0, "efficiency_low": None, "efficiency_high": None}
-    contrast = measurements.ratio(variant, first, ops_per_s)
-    if contrast is None:
+    paired = measurements.ratio(variant, first, ops_per_s)
+    if paired is None:
         return dict.fromkeys(("efficiency", "efficiency_low", "efficiency_high"))
-    share, gain = first.clients / variant.clients, contrast.at(CONFIDENCE).exp()
+    share, gain = first.clients / variant.clients, paired.at(CONFIDENCE).exp()
     return {
         "efficiency": gain.centre * share,
         "efficiency_low": None if gain.low is None else gain.low * share,

@@ -10,7 +10,7 @@ from pgperf.analysis import (
     consistency_checks,
     cpu_accounting,
     cpu_per_operation,
-    diagnosis,
+    diagnostics,
     latency,
     scaling,
     top,
@@ -41,7 +41,7 @@ def summarise(
     measurements = Measurements(blocks)
     originals = [variant for variant in variants if not variant.copy]
     groups = _same_but_layer(originals)
-    read = diagnosis.rows_expected(blocks)
+    read = diagnostics.rows_expected(blocks)
     rows = [_variant_row(measurements, variant, blocks, read.get(variant.workload)) for variant in variants]
     return {
         "analysis_version": ANALYSIS_VERSION,
@@ -155,7 +155,7 @@ def _variant_row(
 ) -> dict[str, Any]:
     """`read`: the rows that one operation reads from the server, where that is known."""
     own = [block for block in blocks if block.variant == variant]
-    asked = {"diagnosis": diagnosis.diagnosis(own, read), "top": top.top(own)}
+    asked = {"diagnostics": diagnostics.diagnostics(own, read), "top": top.top(own)}
     row = _measured_row(measurements, variant, own) | asked
     return {**row, "verdict": verdict.judge(row, consistency_checks.checks(own, row))}
 

@@ -23,7 +23,7 @@ LEAST_SAMPLES = 10
 
 
 @dataclass(frozen=True)
-class Residence:
+class TimeBreakdown:
     """All in µs per operation; None is not known. `cpu` and `queue` (for a processor) are by role, `waits` by kind.
 
     What of the waiting cannot be told apart is `waiting`; where a role cannot be seen it is `unseen`, and holds both.
@@ -38,7 +38,7 @@ class Residence:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
-        """From a variant's row: `us_per_op`, `cpu_us_per_op`, `cpu_account`, `diagnosis`, `clients`."""
+        """From a variant's row: `us_per_op`, `cpu_us_per_op`, `cpu_account`, `diagnostics`, `clients`."""
         waited = (row.get("cpu_account") or {}).get("wait_us_per_op") or {}
         parts = spent(row.get("us_per_op"), row.get("cpu_us_per_op") or {}, waited)
         cpu = {role: parts[role] for role in ROLES}
@@ -94,21 +94,21 @@ def _told_apart(hidden: float | None, kinds: Known, *, seen: bool) -> tuple[Know
 
 
 def _kinds(row: Mapping[str, Any], *, pooled: bool) -> dict[str, float | None]:
-    diagnosis = row.get("diagnosis") or {}
-    return {"pool_queue": _pool_queue(diagnosis) if pooled else 0.0, **_server_waits(diagnosis, row)}
+    diagnostics = row.get("diagnostics") or {}
+    return {"pool_queue": _pool_queue(diagnostics) if pooled else 0.0, **_server_waits(diagnostics, row)}
 
 
-def _pool_queue(diagnosis: Mapping[str, Any]) -> float | None:
+def _pool_queue(diagnostics: Mapping[str, Any]) -> float | None:
     """µs that an operation's queries waited for a server connection; an operation has one query at least."""
-    pooler = diagnosis.get("pooler") or {}
+    pooler = diagnostics.get("pooler") or {}
     waited = pooler.get("wait_us_per_query")
     return None if waited is None else float(waited) * max(1.0, pooler.get("queries_per_op") or 1.0)
 
 
-def _server_waits(diagnosis: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, float | None]:
+def _server_waits(diagnostics: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, float | None]:
     """µs per operation that server processes waited: their share of the samples, of all of the processes' time."""
-    shares, samples = diagnosis.get("wait_events"), diagnosis.get("samples")
-    backends, us = _backends(diagnosis, row), row.get("us_per_op")
+    shares, samples = diagnostics.get("wait_events"), diagnostics.get("samples")
+    backends, us = _backends(diagnostics, row), row.get("us_per_op")
     if not shares or samples is None or samples < LEAST_SAMPLES or backends is None or us is None:
         return dict.fromkeys(_SERVER_WAITS)
     kinds: dict[str, float | None] = {}
@@ -124,9 +124,9 @@ def _kind(event: str) -> str:
     return "server_lock" if event in _LOCKS else "server_io" if event == "IO" else "server_wait"
 
 
-def _backends(diagnosis: Mapping[str, Any], row: Mapping[str, Any]) -> float | None:
+def _backends(diagnostics: Mapping[str, Any], row: Mapping[str, Any]) -> float | None:
     """How many server processes the samples are of: as sampled, else one for each client of a direct route."""
-    if (seen := diagnosis.get("backends")) is not None:
+    if (seen := diagnostics.get("backends")) is not None:
         return float(seen)
     direct = (row.get("cpu_us_per_op") or {}).get("pooler") == 0
     return float(row.get("clients", 1)) if direct else None

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from pgperf.analysis import interventions
 from pgperf.analysis.hosts import Host, Side, hosts, sides
-from pgperf.analysis.time_breakdown import ROLES, WAITS, Residence
+from pgperf.analysis.time_breakdown import ROLES, WAITS, TimeBreakdown
 
 #: Word -> what it says.
 WORDS = {
@@ -52,7 +52,7 @@ _PART_TITLES = {
 
 
 def judge(row: Mapping[str, Any], checks: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The verdict on a variant's row (`us_per_op`, `ops_per_s`, `cpu_us_per_op`, `cpu_account`, `diagnosis`, ...).
+    """The verdict on a variant's row (`us_per_op`, `ops_per_s`, `cpu_us_per_op`, `cpu_account`, `diagnostics`, ...).
 
     `word`, `certainty`, `evidence`, `numbers`, `checks` (those given and `capacity`), `missing`, `intervention`.
     """
@@ -84,7 +84,7 @@ class Facts:
     """What the rules look at. Utilisations are shares of the processors that a side may use; None is not known."""
 
     clients: int
-    time: Residence
+    time: TimeBreakdown
     utilisation: Mapping[str, float | None]  # by side
     sides: Mapping[str, Side]
     hosts: tuple[Host, ...]  # that of the clients first
@@ -95,7 +95,7 @@ class Facts:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
-        time, books = Residence.of(row), row.get("cpu_account") or {}
+        time, books = TimeBreakdown.of(row), row.get("cpu_account") or {}
         share, shared = books.get("share") or {}, sides(row, time.cpu)
         per_s, auxiliaries = row.get("ops_per_s"), (row.get("cpu_us_per_op") or {}).get("auxiliaries")
         return cls(
@@ -107,7 +107,7 @@ class Facts:
             workers=_workers(row, books),
             pooler_busy=_used(per_s, time, _pooler(books), auxiliaries),
             idle=_sum(share.get("idle"), share.get("iowait")),
-            sv_idle=((row.get("diagnosis") or {}).get("pooler") or {}).get("sv_idle_min"),
+            sv_idle=((row.get("diagnostics") or {}).get("pooler") or {}).get("sv_idle_min"),
         )
 
     def queued(self, roles: Iterable[str] = ROLES) -> float | None:
@@ -144,7 +144,7 @@ class Facts:
         }
 
 
-def _used(per_s: float | None, time: Residence, side: Side, auxiliaries: float | None) -> float | None:
+def _used(per_s: float | None, time: TimeBreakdown, side: Side, auxiliaries: float | None) -> float | None:
     """Utilisation law: operations per second times what each takes of these processors.
 
     Where a part of that is not known, nor is the sum, unless what is known uses them up: then it is that at least.
@@ -164,7 +164,7 @@ def _pooler(books: Mapping[str, Any]) -> Side:
 
 def _workers(row: Mapping[str, Any], books: Mapping[str, Any]) -> bool:
     """More sessions than clients on a direct route, while what came and went is not told."""
-    at_work = (row.get("diagnosis") or {}).get("backends") or 0.0
+    at_work = (row.get("diagnostics") or {}).get("backends") or 0.0
     direct = (row.get("cpu_us_per_op") or {}).get("pooler") == 0
     return direct and books.get("short_lived_us_per_op") is None and at_work > _CROWD * row.get("clients", 1)
 
@@ -247,7 +247,7 @@ def _most(facts: Facts) -> Found:
     return Found(word, _split(facts, first=word))
 
 
-def _at(time: Residence) -> dict[str, float | None]:
+def _at(time: TimeBreakdown) -> dict[str, float | None]:
     return {word: time.at(role) for word, role in _CPU_WORDS.items()} | {
         wait: time.waits[wait] for wait in WAITS
     }

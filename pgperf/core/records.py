@@ -267,7 +267,7 @@ class VariantBlock:
     cpu_account: dict[str, Any] = field(
         default_factory=dict
     )  # of all processes in the block, and of this variant's
-    diagnosis: dict[str, Any] = field(default_factory=dict)  # what runner.diagnosis saw; last block only
+    diagnostics: dict[str, Any] = field(default_factory=dict)  # what runner.diagnostics saw; last block only
     top: dict[str, Any] = field(default_factory=dict)  # processes in the same diagnostic slice
 
 
@@ -280,7 +280,7 @@ class Timings:
     warm_up_s: float
     pilot_s: float
     slices_s: float  # lead-ins and windows
-    diagnosis_s: float = 0.0  # diagnostic slices, after the timed rounds of the last block
+    diagnostics_s: float = 0.0  # diagnostic slices, after the timed rounds of the last block
 
     def to_json(self) -> dict[str, float]:
         return asdict(self)

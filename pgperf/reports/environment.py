@@ -13,7 +13,7 @@ def timings_table(timings: dict[str, float]) -> Table:
     """Where the run's wall time went."""
     names = {
         "slices_s": _("slices (lead-ins and windows)"),
-        "diagnosis_s": _("diagnostic slices"),
+        "diagnostics_s": _("diagnostic slices"),
         "warm_up_s": _("warm-up"),
         "pilot_s": _("pilot"),
         "startup_s": _("starting processes and connecting"),

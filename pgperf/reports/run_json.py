@@ -135,7 +135,7 @@ def _variant(row: VariantResult) -> dict[str, Any]:
         "time_us_per_op": time_us_per_op(row),
         "cpu_account": row.cpu_account or None,
         "top": row.top or None,
-        "diagnosis": row.diagnosis or None,
+        "diagnostics": row.diagnostics or None,
         "verdict": _known(row.verdict, result_keys.VERDICT),
     }
 

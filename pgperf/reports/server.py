@@ -31,7 +31,7 @@ def wait_chart(variants: Sequence[VariantResult]) -> Chart | None:
             {
                 "name": titles.get(event, event),
                 "colour": f"wait-{event}" if event in _COLOURED else "wait-other",
-                "values": [_percent(variant.diagnosis["wait_events"].get(event, 0.0)) for variant in shown],
+                "values": [_percent(variant.diagnostics["wait_events"].get(event, 0.0)) for variant in shown],
             }
             for event in _events(shown)
         ],
@@ -54,9 +54,9 @@ def wait_table(variants: Sequence[VariantResult]) -> Table:
     rows = [
         (
             words(label_text(row.label)),
-            count(row.diagnosis.get("samples")),
-            *(percent(row.diagnosis["wait_events"].get(event, 0.0)) for event in events),
-            words(_most(row.diagnosis.get("events") or {})),
+            count(row.diagnostics.get("samples")),
+            *(percent(row.diagnostics["wait_events"].get(event, 0.0)) for event in events),
+            words(_most(row.diagnostics.get("events") or {})),
         )
         for row in shown
     ]
@@ -65,7 +65,7 @@ def wait_table(variants: Sequence[VariantResult]) -> Table:
 
 def pooler_table(variants: Sequence[VariantResult]) -> Table:
     """What the pooler counted."""
-    shown = [row for row in measured(variants) if row.diagnosis.get("pooler")]
+    shown = [row for row in measured(variants) if row.diagnostics.get("pooler")]
     titles = {
         "queries": _("queries"),
         "queries_per_op": _("queries per operation"),
@@ -78,13 +78,13 @@ def pooler_table(variants: Sequence[VariantResult]) -> Table:
         "maxwait_us_max": _("longest wait, µs"),
         "pool_mode": _("pooling"),
     }
-    known = [key for key in result_keys.POOLER if any(key in row.diagnosis["pooler"] for row in shown)]
+    known = [key for key in result_keys.POOLER if any(key in row.diagnostics["pooler"] for row in shown)]
     columns = (
         text_column(_("Variant")),
         *(Column(titles[key], numeric=key != "pool_mode") for key in known),
     )
     rows = [
-        (words(label_text(row.label)), *(_figure(row.diagnosis["pooler"].get(key)) for key in known))
+        (words(label_text(row.label)), *(_figure(row.diagnostics["pooler"].get(key)) for key in known))
         for row in shown
     ]
     return Table(_("The pooler"), columns, rows, "pooler")
@@ -92,14 +92,14 @@ def pooler_table(variants: Sequence[VariantResult]) -> Table:
 
 def statement_table(variants: Sequence[VariantResult]) -> Table:
     """What pg_stat_statements counted: the proof that all layers did the same work."""
-    shown = [row for row in measured(variants) if row.diagnosis.get("statements")]
+    shown = [row for row in measured(variants) if row.diagnostics.get("statements")]
     columns = (
         text_column(_("Variant")),
         Column(_("statements per operation")),
         Column(_("rows per operation")),
         text_column(_("as expected")),
     )
-    rows = [(words(label_text(row.label)), *_statements(row.diagnosis["statements"])) for row in shown]
+    rows = [(words(label_text(row.label)), *_statements(row.diagnostics["statements"])) for row in shown]
     return Table(_("Statements, as the server counted them"), columns, rows, "statements")
 
 
@@ -107,7 +107,7 @@ def notes(variants: Sequence[VariantResult]) -> list[str]:
     """Why something is not known: each reason once, with how many variants have it."""
     found: dict[tuple[str, str], int] = {}
     for row in measured(variants):
-        for part, why in (row.diagnosis.get("notes") or {}).items():
+        for part, why in (row.diagnostics.get("notes") or {}).items():
             found[part, str(why)] = found.get((part, str(why)), 0) + 1
     titles = _part_titles()
     return [
@@ -118,12 +118,12 @@ def notes(variants: Sequence[VariantResult]) -> list[str]:
 
 
 def _sampled(variants: Sequence[VariantResult]) -> list[VariantResult]:
-    return [row for row in measured(variants) if row.diagnosis.get("wait_events")]
+    return [row for row in measured(variants) if row.diagnostics.get("wait_events")]
 
 
 def _events(shown: Iterable[VariantResult]) -> list[str]:
     """The classes that were found at all, in their usual order; those that this version does not know come last."""
-    found = {event for row in shown for event, share in row.diagnosis["wait_events"].items() if share}
+    found = {event for row in shown for event, share in row.diagnostics["wait_events"].items() if share}
     return [event for event in result_keys.WAIT_EVENTS if event in found] + sorted(
         found - set(result_keys.WAIT_EVENTS)
     )

@@ -23,7 +23,7 @@ from pgperf.runner.remote.server import Agent, Seen
 from pgperf.runner.server.diagnostics import Findings, Instruments
 
 #: What the wall time of a run is spent on, in the order of records.Timings.
-PHASES = ("startup", "warm_up", "pilot", "slices", "diagnosis")
+PHASES = ("startup", "warm_up", "pilot", "slices", "diagnostics")
 
 _TRIAL = protocol.Slice(seq=0, lead_in_ops=1, lead_in_ns=0, count=2)
 _WARM_UP_MOST_S = 3.0
@@ -92,7 +92,7 @@ def run_block(bench: Bench, cohort: int, block: int, done: Callable[[list[Varian
         counted = {**_counted(census, groups), "role_cpus": bench.seats.sizes()}
         try:
             if bench.instruments and block == bench.plan.definition.blocks - 1:
-                with bench.clock.phase("diagnosis"):
+                with bench.clock.phase("diagnostics"):
                     _diagnose(bench, bench.instruments, groups, cohort, sheets)
         finally:
             _lay(bench.agent, groups, sheets)
@@ -278,7 +278,7 @@ def _fold(group: Group, cohort: int, block: int, sheet: Sheet, counted: dict[str
         latency_sum_sq=float(np.square(durations.astype(np.float64)).sum()),
         latency_min_ns=int(durations.min()) if len(durations) else 0,
         latency_max_ns=int(durations.max()) if len(durations) else 0,
-        diagnosis=sheet.findings.diagnosis,
+        diagnostics=sheet.findings.diagnostics,
         top=sheet.findings.top,
         cpu_account={**counted, **group.tally.to_json(), **_seats(counted, group), **_elsewhere(sheet)},
     )

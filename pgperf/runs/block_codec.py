@@ -33,7 +33,7 @@ _FIRST_DICTIONARY = (
     b'"workload":"site-by-domain"},"block":0,"cohort":0,'
 )
 _SECOND_DICTIONARY = (
-    b'"source":"cgroup2","source":"idle","diagnosis":{},"top":{},"control",'
+    b'"source":"cgroup2","source":"idle","diagnostics":{},"top":{},"control",'
     b'{"cpu_account":{"cpus":2,"elapsed_ns":,"ticks_and_switches":{"client":{"involuntary":,"system":,"user":,"voluntary":},'
     b'"pooler":{"involuntary":0,"system":0,"user":0,"voluntary":0},"server":null},"host_ns":,"others_ns":,"ours_ns":,'
     b'"source":"cgroup"},"auxiliary_ns":[],"client_busiest_ns":[],"client_wait_ns":[],"elapsed_ns":[],"host_ns":[],'

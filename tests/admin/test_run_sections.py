@@ -124,8 +124,8 @@ def test_hostile_names_stay_text(admin_page: Client, told: Run) -> None:
     evil = "</script><script>alert(1)</script>"
     row = told.variants.all()[0]
     row.top["processes"][0]["name"] = row.verdict["evidence"] = evil
-    row.diagnosis["events"] = {evil: 0.9}
-    row.diagnosis["notes"] = {evil: evil}
+    row.diagnostics["events"] = {evil: 0.9}
+    row.diagnostics["notes"] = {evil: evil}
     row.save()
     told.summary["timeline"]["variant"][0] = evil
     told.save()

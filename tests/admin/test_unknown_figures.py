@@ -16,7 +16,7 @@ from tests.cpu_accounts import add_cpu_accounts
 #: Counted, asked, or only there if measured (ladders and the levels of blocks): these are always known.
 KNOWN = {"clients", "pid", "seconds", "block", "levels", "ladders"}
 STORED = {
-    VariantResult: ("latency_us", "cold_us", "cpu_us_per_op", "cpu_account", "top", "diagnosis", "verdict"),
+    VariantResult: ("latency_us", "cold_us", "cpu_us_per_op", "cpu_account", "top", "diagnostics", "verdict"),
     Run: ("environment", "timings", "summary"),
 }
 COLUMNS = {

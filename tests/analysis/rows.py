@@ -35,7 +35,7 @@ def row(
             "share": {"other": 0.0, "unattributed": 0.0, "idle": 0.5, "iowait": 0.0, "steal": 0.0, **(share or {})},
             "wait_us_per_op": {"client": 0.0, "pooler": 0.0, "server": 0.0, **(queue or {})},
         },
-        "diagnosis": {
+        "diagnostics": {
             "samples": 100, "wait_events": {"CPU": 0.2, "Client": 0.8} if events is None else events, "pooler": pool,
         },
         **more,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pgperf.analysis.diagnosis import diagnosis
+from pgperf.analysis.diagnostics import diagnostics
 from pgperf.core.records import VariantBlock
 
 from .synthetic import variant
@@ -18,10 +18,10 @@ def backends(*raws: dict[str, Any]) -> float | None:
         "calls_expected": 1,
     }
     blocks = [
-        VariantBlock(variant(), 0, number, (), diagnosis={**nothing, **raw})
+        VariantBlock(variant(), 0, number, (), diagnostics={**nothing, **raw})
         for number, raw in enumerate(raws)
     ]
-    found: float | None = diagnosis(blocks)["backends"]
+    found: float | None = diagnostics(blocks)["backends"]
     return found
 
 

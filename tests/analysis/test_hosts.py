@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from pgperf.analysis.hosts import Side, hosts, sides
-from pgperf.analysis.time_breakdown import Residence
+from pgperf.analysis.time_breakdown import TimeBreakdown
 
 from .rows import Row, remote, row
 
 
 def sides_of(given_row: Row) -> dict[str, Side]:
-    return sides(given_row, Residence.of(given_row).cpu)
+    return sides(given_row, TimeBreakdown.of(given_row).cpu)
 
 
 def with_seats(given_row: Row, **seats: int | None) -> Row:
@@ -67,12 +67,12 @@ def test_a_server_whose_host_was_never_seen_whole_is_elsewhere_all_the_same() ->
     far = remote()
     far["cpu_account"]["server_host"] = None
     assert sides_of(far)["server"] == Side(("server",), None)
-    (here,) = hosts(far, Residence.of(far).cpu)
+    (here,) = hosts(far, TimeBreakdown.of(far).cpu)
     assert (here.roles, here.unseen) == (("client", "pooler"), ())
 
 
 def outsiders(given_row: Row) -> list[float | None]:
-    return [host.outsiders for host in hosts(given_row, Residence.of(given_row).cpu)]
+    return [host.outsiders for host in hosts(given_row, TimeBreakdown.of(given_row).cpu)]
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ def test_who_measures_and_its_relay_are_no_outsiders() -> None:
 @pytest.mark.parametrize("unseen", ["pooler", "server"])
 def test_whoever_is_not_seen_may_be_among_the_others(unseen: str) -> None:
     lacking: dict[str, Any] = {unseen: None}
-    (here,) = hosts((given_row := row(share={"other": 0.2}, **lacking)), Residence.of(given_row).cpu)
+    (here,) = hosts((given_row := row(share={"other": 0.2}, **lacking)), TimeBreakdown.of(given_row).cpu)
     assert (here.others, here.outsiders, here.unseen) == (pytest.approx(0.4), None, (unseen,))
 
 
 def test_each_host_has_its_own_others_and_thieves() -> None:
     far = remote(share={"other": 0.1, "steal": 0.01}, there={"unattributed": 0.05, "steal": 0.03})
-    here, there = hosts(far, Residence.of(far).cpu)
+    here, there = hosts(far, TimeBreakdown.of(far).cpu)
     assert (here.roles, here.outsiders, here.steal) == (("client", "pooler"), pytest.approx(0.2), 0.01)
     assert (there.roles, there.outsiders, there.steal) == (("server",), pytest.approx(0.4), 0.03)

@@ -47,7 +47,7 @@ def test_one_client_is_bound_by_what_it_spends_most_of_its_time_at(
     parts: dict[str, Any], expected: str
 ) -> None:
     given_row = row(211.0, **parts)
-    given_row["diagnosis"]["backends"] = 1
+    given_row["diagnostics"]["backends"] = 1
     assert word(given_row) == expected
 
 
@@ -169,7 +169,7 @@ POOL = {"wait_us_per_query": 300.0, "sv_idle_min": 0}
 def pooled(**more: Any) -> Row:
     fields: dict[str, Any] = {"client": 50.0, "pooler": 14.0, "server": 30.0, "clients": 4, "cpus": 8, **more}
     given_row = row(1000.0, route="pgbouncer", **fields)
-    given_row["diagnosis"]["backends"] = 1
+    given_row["diagnostics"]["backends"] = 1
     return given_row
 
 
@@ -204,7 +204,7 @@ def test_the_server_s_own_parallel_workers_are_no_disturbance() -> None:
     """They are in what nobody explains, unless a control group tells; a rival that was seen is one all the same."""
     crowded = row(layer="libpq", queue={"server": 12.0}, share={"unattributed": 0.4})
     assert word(crowded) == "disturbed"
-    crowded["diagnosis"]["backends"] = 2.4
+    crowded["diagnostics"]["backends"] = 2.4
     found = judge(crowded)
     assert (found["word"], found["missing"]) == ("unknown", ["CPU of the server's parallel workers"])
     assert word(crowded | {"clients": 3}) == "disturbed"
@@ -307,9 +307,9 @@ def test_more_than_half_suffices_whatever_the_rest_is() -> None:
 
 
 def test_without_samples_waiting_is_no_latency() -> None:
-    blind = row(211.0, client=60.0) | {"diagnosis": {}}
+    blind = row(211.0, client=60.0) | {"diagnostics": {}}
     assert judge(blind)["missing"] == ["wait events"]
-    assert word(row(211.0, client=165.0) | {"diagnosis": {}}) == "client_cpu"
+    assert word(row(211.0, client=165.0) | {"diagnostics": {}}) == "client_cpu"
 
 
 def test_who_waits_for_processors_that_nobody_is_seen_to_use_is_not_judged() -> None:
@@ -355,7 +355,7 @@ def test_any_row_gets_one_of_the_words_and_never_by_a_guess(
     samples: int | None, seats: Any, far: Any, **given_values: Any
 ) -> None:
     given_row = row(**given_values)
-    given_row["diagnosis"] |= {"samples": samples, "wait_events": given_values["events"]}
+    given_row["diagnostics"] |= {"samples": samples, "wait_events": given_values["events"]}
     given_row["cpu_account"] |= {"role_cpus": seats, "server_host": far}
     found = judge(given_row)
     assert found["word"] in WORDS
@@ -368,7 +368,7 @@ def test_any_row_gets_one_of_the_words_and_never_by_a_guess(
 
 
 @pytest.mark.parametrize(
-    "empty", [{}, {"us_per_op": 100.0}, {"cpu_account": {}, "diagnosis": {}, "cpu_us_per_op": {}}]
+    "empty", [{}, {"us_per_op": 100.0}, {"cpu_account": {}, "diagnostics": {}, "cpu_us_per_op": {}}]
 )
 def test_a_row_of_an_older_run_is_unknown(empty: Row) -> None:
     assert word(empty) == "unknown"

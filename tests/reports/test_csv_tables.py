@@ -91,8 +91,8 @@ def test_the_rest_stands_beside_the_variants(run: Run) -> None:
     assert (
         float(first["cpu_account_wait_us_per_op_server"]) == variant.cpu_account["wait_us_per_op"]["server"]
     )
-    assert float(first["diagnosis_wait_events_Client"]) == 0.61
-    assert first["diagnosis_pooler_queries"] == first["time_us_per_op_unseen"] == ""
+    assert float(first["diagnostics_wait_events_Client"]) == 0.61
+    assert first["diagnostics_pooler_queries"] == first["time_us_per_op_unseen"] == ""
     assert float(first["time_us_per_op_server"]) == variant.cpu_us_per_op["server"]
     assert first["verdict_evidence"] == variant.verdict["evidence"]
 
@@ -100,7 +100,7 @@ def test_the_rest_stands_beside_the_variants(run: Run) -> None:
 def test_a_run_without_books_has_empty_cells_and_files_with_a_header(plain: Run) -> None:
     first = rows(variants_csv(plain))[0]
     assert {
-        value for name, value in first.items() if name.startswith(("cpu_account_", "diagnosis_", "time_us"))
+        value for name, value in first.items() if name.startswith(("cpu_account_", "diagnostics_", "time_us"))
     } == {""}
     for make in (csv_tables.scaling_csv, csv_tables.timeline_csv, csv_tables.top_csv):
         assert rows(make(plain)) == []

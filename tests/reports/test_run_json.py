@@ -19,7 +19,7 @@ RUN = {"id", "status", "benchmark", "started", "finished", "error", "environment
 VARIANT = {
     "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "ops", "rows", "errors",
     "ops_per_s", "rows_per_s", "latency_us", "cold_us", "cpu_us_per_op", "time_us_per_op", "cpu_account", "top",
-    "diagnosis",
+    "diagnostics",
     "verdict",
 }  # fmt: skip
 NESTED = {
@@ -86,7 +86,7 @@ def test_unknown_is_null(result: dict[str, Any]) -> None:
     assert set(control["cold_us"].values()) == {None}
     first = result["variants"][0]
     assert set(first["verdict"].values()) == set(first["time_us_per_op"].values()) == {None}
-    assert (first["cpu_account"], first["top"], first["diagnosis"], result["timeline"]) == (
+    assert (first["cpu_account"], first["top"], first["diagnostics"], result["timeline"]) == (
         None,
         None,
         None,
@@ -101,10 +101,10 @@ def test_books_and_what_goes_with_them() -> None:
     found = json.loads(json.dumps(run_json(run)))
     row = run.variants.all()[0]
     first = found["variants"][0]
-    assert (first["cpu_account"], first["top"], first["diagnosis"]) == (
+    assert (first["cpu_account"], first["top"], first["diagnostics"]) == (
         row.cpu_account,
         row.top,
-        row.diagnosis,
+        row.diagnostics,
     )
     parts = first["time_us_per_op"]
     assert sum(us for us in parts.values() if us is not None) == pytest.approx(row.us_per_op)

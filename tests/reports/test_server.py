@@ -27,7 +27,7 @@ def test_wait_events_are_shares_of_the_samples(variants: list[VariantResult]) ->
 
 
 def test_a_class_of_tomorrow_is_shown_too(variants: list[VariantResult]) -> None:
-    variants[0].diagnosis["wait_events"]["Quantum"] = 0.5
+    variants[0].diagnostics["wait_events"]["Quantum"] = 0.5
     chart = server.wait_chart(variants)
     assert chart is not None
     assert (chart["series"][-1]["name"], chart["series"][-1]["colour"]) == ("Quantum", "wait-other")
@@ -36,7 +36,7 @@ def test_a_class_of_tomorrow_is_shown_too(variants: list[VariantResult]) -> None
 
 
 def test_the_most_found_come_first_in_whatever_order_they_were_kept(variants: list[VariantResult]) -> None:
-    variants[0].diagnosis["events"] = {"IO:a": 0.1, "Lock:b": 0.3, "IO:c": 0.05, "IPC:d": 0.2, "IO:e": 0.0}
+    variants[0].diagnostics["events"] = {"IO:a": 0.1, "Lock:b": 0.3, "IO:c": 0.05, "IPC:d": 0.2, "IO:e": 0.0}
     assert texts(server.wait_table(variants))[0][-1] == "Lock:b 30.0 %, IPC:d 20.0 %, IO:a 10.0 %"
 
 
@@ -51,7 +51,11 @@ def test_the_pooler_s_figures_are_those_of_its_routes(variants: list[VariantResu
 def test_layers_that_did_other_work_are_told(
     variants: list[VariantResult], expected: bool | None, said: str
 ) -> None:
-    variants[0].diagnosis["statements"] = {"calls_per_op": 2.0, "rows_per_op": None, "as_expected": expected}
+    variants[0].diagnostics["statements"] = {
+        "calls_per_op": 2.0,
+        "rows_per_op": None,
+        "as_expected": expected,
+    }
     assert texts(server.statement_table(variants))[0][1:] == ["2.00", "unknown", said]
 
 
@@ -69,7 +73,7 @@ def test_nothing_was_asked() -> None:
 
 def test_a_part_that_is_null(variants: list[VariantResult]) -> None:
     for row in variants:
-        row.diagnosis = {
+        row.diagnostics = {
             "seconds": 1.0, "samples": 0, "wait_events": None, "events": None, "pooler": None, "statements": None,
             "notes": {"wait_events": "not permitted"},
         }  # fmt: skip

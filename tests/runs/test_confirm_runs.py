@@ -42,7 +42,7 @@ def claim(database: Database, layer: str, clients: int, word: str, intervention:
     numbers = measured(8100.0, client=50.0, server=50.0, clients=clients)
     known = {
         name: numbers[name]
-        for name in ("us_per_op", "ops_per_s", "cpu_us_per_op", "cpu_account", "diagnosis")
+        for name in ("us_per_op", "ops_per_s", "cpu_us_per_op", "cpu_account", "diagnostics")
     }
     verdict = {"word": word, "certainty": "likely", "evidence": "so it is", "intervention": intervention}
     return VariantResult.objects.create(

@@ -48,7 +48,7 @@ def add(run: Run, **more: Any) -> VariantResult:
     }  # fmt: skip
     known = {
         name: numbers[name]
-        for name in ("us_per_op", "ops_per_s", "cpu_us_per_op", "cpu_account", "diagnosis")
+        for name in ("us_per_op", "ops_per_s", "cpu_us_per_op", "cpu_account", "diagnostics")
     }
     label = f"{values['layer']} · {values['route']} · {values['clients']}"
     return VariantResult.objects.create(run=run, position=0, **{"label": label, **known, **values})

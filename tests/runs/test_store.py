@@ -57,7 +57,7 @@ def test_facts(run: Run) -> None:
     run.refresh_from_db()
     assert run.environment == {"server": {"version": "18", "load": None}}
     assert run.timings == {
-        "wall_s": 5, "startup_s": 1, "warm_up_s": 1, "pilot_s": 0.5, "slices_s": 2, "diagnosis_s": 0.0,
+        "wall_s": 5, "startup_s": 1, "warm_up_s": 1, "pilot_s": 0.5, "slices_s": 2, "diagnostics_s": 0.0,
     }  # fmt: skip
 
 

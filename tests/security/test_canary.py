@@ -317,7 +317,7 @@ def check_all_took_part(run: Run) -> None:
     rows = run.variants.filter(copy=0)
     assert {(row.layer, row.mode, row.route) for row in rows} == VARIANTS
     assert all(row.ops for row in rows)
-    assert {row.route for row in rows if row.diagnosis["pooler"]} == {"pgbouncer"}
+    assert {row.route for row in rows if row.diagnostics["pooler"]} == {"pgbouncer"}
 
 
 def logged_in() -> Client:

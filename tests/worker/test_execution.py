@@ -397,12 +397,12 @@ def test_a_real_database(c_client: Any, settings: Any, routes: dict[str, Any]) -
         "django_orm",
     ]
     assert run.environment["server"]["server_version"]
-    assert run.timings["diagnosis_s"] > 0
+    assert run.timings["diagnostics_s"] > 0
     rows = list(run.variants.all())
-    assert {row.diagnosis["notes"]["statements"] for row in rows} == {
+    assert {row.diagnostics["notes"]["statements"] for row in rows} == {
         "this database lacks the extension: CREATE EXTENSION pg_stat_statements"
     }
-    assert all(row.diagnosis["seconds"] > 0.05 and row.top["processes"] for row in rows)
+    assert all(row.diagnostics["seconds"] > 0.05 and row.top["processes"] for row in rows)
 
 
 def measure_without_end(run: Run) -> None:

@@ -43,9 +43,9 @@ IN_THE_WAY = (
 
 @dataclass(frozen=True)
 class Findings:
-    """Of one diagnostic slice: what was seen and counted (analysis.diagnosis makes sense of it), and the processes."""
+    """Of one diagnostic slice: what was seen and counted (see analysis.diagnostics), and the processes."""
 
-    diagnosis: dict[str, Any] = field(default_factory=dict)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
     top: dict[str, Any] = field(default_factory=dict)
 
 
@@ -68,7 +68,7 @@ class Instruments:
         Raises ClientFailed when the variant's own clients do.
         """
         found = _Examination(self, group, self.routes[group.variant.route]).run(request)
-        return replace(found, diagnosis={**found.diagnosis, "calls_expected": calls})
+        return replace(found, diagnostics={**found.diagnostics, "calls_expected": calls})
 
     @property
     def direct(self) -> Route:

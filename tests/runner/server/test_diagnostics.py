@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgperf.analysis.diagnosis import diagnosis
+from pgperf.analysis.diagnostics import diagnostics
 from pgperf.core.exceptions import ClientFailed, RunCancelled
 from pgperf.core.records import Definition, Route, VariantBlock, Workload
 from pgperf.runner.plan import make_plan
@@ -61,8 +61,8 @@ def run(
     """The diagnoses of the variants, in their order, and the seconds that they took."""
     plan = make_plan(what)
     outcome = execute(plan, routes, Machine(build_dir, "diagnosed"), watcher)
-    assert outcome.timings.diagnosis_s > len(plan.variants) * what.diagnostic_ms / 1000
-    return [diagnosis([each], rows=1) for each in watcher.blocks if each.diagnosis]
+    assert outcome.timings.diagnostics_s > len(plan.variants) * what.diagnostic_ms / 1000
+    return [diagnostics([each], rows=1) for each in watcher.blocks if each.diagnostics]
 
 
 def test_layers_and_routes_did_the_same_work(c_client: Path, routes: dict[str, Route]) -> None:
@@ -70,7 +70,7 @@ def test_layers_and_routes_did_the_same_work(c_client: Path, routes: dict[str, R
     what = asked(ONE_ROW, "socket", "pgbouncer", layers=("libpq", "django_cursor"), blocks=2)
     found = run(what, routes, watcher, str(c_client.parent))
     assert len(found) == len(make_plan(what).variants) == 6
-    assert [bool(block.diagnosis) for block in watcher.blocks] == [False] * 6 + [True] * 6
+    assert [bool(block.diagnostics) for block in watcher.blocks] == [False] * 6 + [True] * 6
     for block, each in zip(watcher.blocks[6:], found, strict=True):
         same = {"calls_per_op": 1.0, "rows_per_op": 1.0, "as_expected": True}
         assert each["statements"] == same, (block.variant.label, each)
@@ -117,7 +117,7 @@ def test_cancelled_in_a_diagnostic_slice_the_times_stay(routes: dict[str, Route]
     with pytest.raises(RunCancelled):
         run(asked(ONE_ROW, "socket", layers=("psycopg", "psycopg2")), routes, watcher)
     assert [len(block.slices) for block in watcher.blocks] == [1] * 4
-    assert [bool(block.diagnosis) for block in watcher.blocks].count(True) == 1
+    assert [bool(block.diagnostics) for block in watcher.blocks].count(True) == 1
 
 
 def test_failing_in_a_diagnostic_slice_the_times_stay(
@@ -134,14 +134,14 @@ def test_failing_in_a_diagnostic_slice_the_times_stay(
     with pytest.raises(ClientFailed, match="SIGKILL"):
         run(asked(ONE_ROW, "socket"), routes, watcher)
     assert [len(block.slices) for block in watcher.blocks] == [1, 1]
-    assert not any(block.diagnosis for block in watcher.blocks)
+    assert not any(block.diagnostics for block in watcher.blocks)
 
 
 def test_none_asked_for_none_made(routes: dict[str, Route]) -> None:
     watcher = Watcher()
     outcome = execute(make_plan(asked(ONE_ROW, "socket", diagnostic_ms=0)), routes, Machine("", "t"), watcher)
-    assert outcome.timings.diagnosis_s == 0
-    assert not any(block.diagnosis or block.top for block in watcher.blocks)
+    assert outcome.timings.diagnostics_s == 0
+    assert not any(block.diagnostics or block.top for block in watcher.blocks)
     assert watcher.said == [(1.0, "slice 2 of 2")]
 
 
@@ -149,7 +149,7 @@ def test_the_fake_layer_has_no_server_to_ask() -> None:
     watcher = Watcher()
     nowhere = {"here": Route("here", "localhost", 1, "none", "nobody", "")}
     execute(make_plan(definition(diagnostic_ms=100)), nowhere, Machine("", "t"), watcher)
-    assert not any(block.diagnosis for block in watcher.blocks)
+    assert not any(block.diagnostics for block in watcher.blocks)
     assert watcher.said == [(1.0, "slice 2 of 2")]
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgperf.analysis.diagnosis import diagnosis, rows_expected
+from pgperf.analysis.diagnostics import diagnostics, rows_expected
 from pgperf.analysis.top import top
 from pgperf.core.records import VariantBlock
 
@@ -30,17 +30,17 @@ def raw(**changed: Any) -> dict[str, Any]:
 
 def seen(*raws: dict[str, Any], layer: str = "libpq") -> list[VariantBlock]:
     return [
-        replace(block(variant(layer), number, [50.0]), diagnosis=each) for number, each in enumerate(raws)
+        replace(block(variant(layer), number, [50.0]), diagnostics=each) for number, each in enumerate(raws)
     ]
 
 
 def test_no_diagnostic_slice_no_diagnosis() -> None:
-    assert diagnosis(seen({}, {})) == {}
+    assert diagnostics(seen({}, {})) == {}
     assert top(seen({})) == {}
 
 
 def test_shares_are_of_all_samples_the_greatest_first() -> None:
-    found = diagnosis(seen({}, raw()))
+    found = diagnostics(seen({}, raw()))
     assert list(found["wait_events"].items()) == [
         ("Client", 0.6), ("CPU", 0.25), ("Lock", 0.1), ("LWLock", 0.05),
     ]  # fmt: skip
@@ -54,14 +54,14 @@ def test_shares_are_of_all_samples_the_greatest_first() -> None:
 
 
 def test_slices_of_several_cohorts_are_added_before_anything_is_divided() -> None:
-    found = diagnosis(seen(raw(sessions=[[*LOCKED[:3], 1]]), raw(sessions=[[*RUNNING[:3], 3]])))
+    found = diagnostics(seen(raw(sessions=[[*LOCKED[:3], 1]]), raw(sessions=[[*RUNNING[:3], 3]])))
     assert found["wait_events"] == {"CPU": 0.75, "Lock": 0.25}
     assert found["seconds"] == 2.0
 
 
 def test_what_was_not_seen_is_null_with_the_reason() -> None:
     notes = {"wait_events": "no session", "statements": "not loaded"}
-    found = diagnosis(seen(raw(sessions=[], statements=None, notes=notes)))
+    found = diagnostics(seen(raw(sessions=[], statements=None, notes=notes)))
     unknown = ("wait_events", "events", "states", "pooler", "statements")
     assert [found[name] for name in unknown] == [None] * 5
     assert found["samples"] == 0
@@ -78,7 +78,7 @@ def pooler(**changed: Any) -> dict[str, Any]:
 
 
 def test_the_pooler_per_query() -> None:
-    found = diagnosis(seen(raw(pooler=pooler()), raw(pooler=pooler())))["pooler"]
+    found = diagnostics(seen(raw(pooler=pooler()), raw(pooler=pooler())))["pooler"]
     assert found == {
         "queries": 1000, "queries_per_op": 0.5, "wait_us_per_query": 20.0, "query_us_per_query": 50.0,
         "cl_active_max": 8, "cl_waiting_max": 5, "sv_active_max": None, "sv_idle_min": 0, "maxwait_us_max": None,
@@ -88,7 +88,7 @@ def test_the_pooler_per_query() -> None:
 
 def test_a_pooler_that_served_nothing_divides_nothing() -> None:
     idle = pooler(totals={}, pools={}, looks=0)
-    found = diagnosis(seen(raw(pooler=idle)))["pooler"]
+    found = diagnostics(seen(raw(pooler=idle)))["pooler"]
     assert (found["queries"], found["wait_us_per_query"], found["pool_mode"]) == (0, None, None)
     assert found["sv_idle_min"] is None
 
@@ -110,24 +110,24 @@ def test_a_pooler_that_served_nothing_divides_nothing() -> None:
 def test_the_same_work(
     counted: dict[str, int], rows: int | None, as_expected: bool | None, said: str | None
 ) -> None:
-    found = diagnosis(seen(raw(statements=counted)), rows)
+    found = diagnostics(seen(raw(statements=counted)), rows)
     assert found["statements"]["as_expected"] is as_expected
     assert found["notes"].get("statements") == said
 
 
 def test_several_statements_to_an_operation() -> None:
     counted = {"calls": 3000, "rows": 0, "others": 0}
-    found = diagnosis(seen(raw(statements=counted, calls_expected=3)))["statements"]
+    found = diagnostics(seen(raw(statements=counted, calls_expected=3)))["statements"]
     assert found == {"calls_per_op": 3.0, "rows_per_op": 0.0, "as_expected": True}
 
 
 def test_nobody_knows_what_an_uncaptured_operation_sends() -> None:
-    found = diagnosis(seen(raw(calls_expected=None)))["statements"]
+    found = diagnostics(seen(raw(calls_expected=None)))["statements"]
     assert found == {"calls_per_op": 1.0, "rows_per_op": 2.0, "as_expected": None}
 
 
 def test_nothing_counted_is_unknown_not_wrong() -> None:
-    found = diagnosis(seen(raw(statements={"calls": 0, "rows": 0, "others": 0})))
+    found = diagnostics(seen(raw(statements={"calls": 0, "rows": 0, "others": 0})))
     assert found["statements"] is None
     assert "compute_query_id" in found["notes"]["statements"]
 
@@ -147,7 +147,7 @@ SIGHTS = st.lists(st.tuples(st.sampled_from(["", "active", "idle"]), WORDS, WORD
 
 @given(SIGHTS)
 def test_shares_sum_to_one_or_are_unknown(sights: list[tuple[str, str, str, int]]) -> None:
-    found = diagnosis(seen(raw(sessions=sights)))
+    found = diagnostics(seen(raw(sessions=sights)))
     for name in ("wait_events", "states"):
         if sights and all(state for state, *_ in sights):
             assert sum(found[name].values()) == pytest.approx(1)

@@ -1,6 +1,6 @@
 """What the server said of a variant in its diagnostic slices: wait events, the pooler's and the statements' figures.
 
-`block.diagnosis` is what runner.diagnosis saw. Counts of all slices of a variant are added before anything is divided.
+`block.diagnostics` is what the runner saw. Counts of all slices of a variant are added before anything is divided.
 """
 
 from collections import Counter
@@ -35,12 +35,12 @@ def rows_expected(blocks: Iterable[VariantBlock]) -> dict[str, int]:
     }
 
 
-def diagnosis(blocks: Iterable[VariantBlock], rows: int | None = None) -> dict[str, Any]:
-    """The diagnosis of one variant from its blocks; empty where it had no diagnostic slice.
+def diagnostics(blocks: Iterable[VariantBlock], rows: int | None = None) -> dict[str, Any]:
+    """The diagnostics of one variant from its blocks; empty where it had no diagnostic slice.
 
     `rows` are those expected of one operation; None: nobody knows.
     """
-    raws = [block.diagnosis for block in blocks if block.diagnosis]
+    raws = [block.diagnostics for block in blocks if block.diagnostics]
     if not raws:
         return {}
     sights = _sights(raws)

@@ -107,11 +107,8 @@ def cpu_account(blocks: Sequence[VariantBlock]) -> dict[str, Any]:
 
 
 def _seats(blocks: Sequence[VariantBlock]) -> dict[str, float | None] | None:
-    """How many processors clients, pooler and server could use; None in blocks of before that was kept."""
-    return next(
-        (block.cpu_account["role_cpus"] for block in reversed(blocks) if block.cpu_account.get("role_cpus")),
-        None,
-    )
+    """How many CPUs clients, pooler and server could use, as the last block has it."""
+    return blocks[-1].cpu_account.get("role_cpus")
 
 
 def _elsewhere(block: VariantBlock) -> Mapping[str, Any]:

@@ -64,10 +64,9 @@ def hosts(row: Row, cpu: Known) -> tuple[Host, ...]:
 
 
 def sides(row: Row, cpu: Known) -> dict[str, Side]:
-    """Who shares which processors, by placement; nothing where the host's are not known.
+    """The roles that share CPUs, by placement; nothing where the host's CPUs are not known.
 
-    `clients` and `server` have their own, `host` is what all share. Runs that were stored before they kept the number
-    of seats had half of the host's processors for each of two that were apart.
+    `clients` and `server` have their own, `host` is what all share.
     """
     books = row.get("cpu_account") or {}
     cpus, seats = books.get("cpus"), books.get("role_cpus") or {}
@@ -75,11 +74,11 @@ def sides(row: Row, cpu: Known) -> dict[str, Side]:
         return {}
     if row.get("placement") == "apart":
         return {
-            "clients": Side(("client", "pooler"), seats.get("clients") or cpus // 2 or 1),
-            "server": Side(("server",), seats.get("server") or cpus - cpus // 2 or 1, host=cpus),
+            "clients": Side(("client", "pooler"), seats.get("clients")),
+            "server": Side(("server",), seats.get("server"), host=cpus),
         }
     there = 1 if row.get("placement") == "together" else cpus
-    return _bounded(_left_alone(books, _where(row, cpu), there), seats.get("clients") or there)
+    return _bounded(_left_alone(books, _where(row, cpu), there), seats.get("clients"))
 
 
 def _left_alone(books: Row, where: Mapping[str, str], cpus: int) -> dict[str, Side]:
@@ -94,10 +93,10 @@ def _left_alone(books: Row, where: Mapping[str, str], cpus: int) -> dict[str, Si
     }
 
 
-def _bounded(found: dict[str, Side], seats: float) -> dict[str, Side]:
+def _bounded(found: dict[str, Side], seats: float | None) -> dict[str, Side]:
     """Clients have the processors of the worker that starts them, which may be fewer than there are for others."""
     shared = found.get("clients") or found["host"]
-    if not shared.seats or seats >= shared.seats:
+    if not shared.seats or seats is None or seats >= shared.seats:
         return found
     return {**found, "host": shared, "clients": Side(("client",), seats)}
 
@@ -115,7 +114,7 @@ def _whereabouts(role: str, us: float | None, share: float | None) -> str:
 
 
 def _others(account: Row, whose: tuple[str, ...] = ("other", "unattributed")) -> float | None:
-    """What no process explains is theirs too, who measures is not; runs of old say nothing of who measures."""
+    """The CPUs that other processes used: CPU time without a known process counts, the runner's does not."""
     cpus, shares = account.get("cpus"), [_share(account, name) for name in whose]
     known = [share for share in shares if share is not None]
     if cpus is None or not known:

@@ -158,8 +158,8 @@ def _used(per_s: float | None, time: TimeBreakdown, side: Side, auxiliaries: flo
 
 
 def _pooler(books: Mapping[str, Any]) -> Side:
-    """PgBouncer has one processor, whatever there is; so had every pooler in runs that did not say which it was."""
-    return Side(("pooler",), (books.get("role_cpus") or {}).get("pooler", 1))
+    """PgBouncer uses one CPU, whatever the host has; how many another pooler may use is not known."""
+    return Side(("pooler",), (books.get("role_cpus") or {}).get("pooler"))
 
 
 def _workers(row: Mapping[str, Any], books: Mapping[str, Any]) -> bool:

@@ -9,11 +9,9 @@ from django.utils.translation import gettext as _
 
 from pgperf.analysis.definition_diff import Difference, differences
 from pgperf.analysis.outcome import DIFFERS
-from pgperf.analysis.paired_comparisons import Measurements
-from pgperf.analysis.run_comparison import OVER, TIME, Change, Level, compare, levels
-from pgperf.analysis.summary import bases
+from pgperf.analysis.run_comparison import OVER, TIME, Change, Level, compare
 from pgperf.core.exceptions import NothingToCompare
-from pgperf.models import BlockResult, Run
+from pgperf.models import Run
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
 from pgperf.reports.comparisons import outcome_text
@@ -33,7 +31,7 @@ from pgperf.reports.table import (
     text_column,
     words,
 )
-from pgperf.runs import block_codec, state
+from pgperf.runs import state
 
 
 @dataclass(frozen=True)
@@ -117,9 +115,8 @@ def compared(before: Run, after: Run) -> Compared:
 
 
 def levels_of(run: Run) -> list[Level]:
-    """What the run's summary keeps of its blocks; of a run summarised by an earlier version, from the blocks."""
-    kept = run.summary.get("levels")
-    return [Level.from_json(level) for level in (_from_blocks(run) if kept is None else kept)]
+    """One value per block and variant, as the run's summary keeps them; none before it is summarised."""
+    return [Level.from_json(level) for level in run.summary.get("levels", [])]
 
 
 def compare_json(found: Compared, fail_on: float | None = None) -> dict[str, Any]:
@@ -228,13 +225,6 @@ def _lines(label: str) -> list[str]:
 def _conditions(run: Run) -> dict[str, Any]:
     """What was to be measured, and where."""
     return {"database": run.database_name, "quick": run.quick, **run.definition}
-
-
-def _from_blocks(run: Run) -> list[dict[str, Any]]:
-    rows = BlockResult.objects.filter(run=run).defer("histogram").order_by("block", "cohort", "pk")
-    blocks = [block_codec.unpack_block(bytes(row.packed), b"") for row in rows]
-    originals = list(dict.fromkeys(replace(block.variant, copy=0) for block in blocks))
-    return levels(Measurements(blocks), originals, bases(originals))
 
 
 def _run_json(run: Run) -> dict[str, Any]:

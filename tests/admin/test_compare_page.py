@@ -91,13 +91,6 @@ def test_the_list_wants_exactly_two(admin_page: Client, run: Run, count: int) ->
     assert "Choose exactly two runs to compare." in shown
 
 
-def test_a_run_of_before_is_compared_by_its_blocks(admin_page: Client, run: Run) -> None:
-    old = factories.make_blocks(factories.make_results(factories.make_run()), blocks=6)
-    del old.summary["levels"]
-    old.save()
-    assert text(admin_page, old, run).count("<canvas ") == 2
-
-
 def test_a_hidden_run_is_not_there(client_of: Callable[[str], Client], run: Run, slower: Run) -> None:
     """Groups narrow what one may see; here too."""
     hidden = factories.make_results(factories.make_run(database=factories.make_database("secret")))

@@ -24,7 +24,7 @@ _BOOKED = {
 }  # fmt: skip
 _COUNTED = {
     "cpus": 2, "source": "cgroup", "elapsed_ns": 900_000_000, "host_ns": 200_000_000, "ours_ns": 175_000_000,
-    "others_ns": 20_000_000,
+    "others_ns": 20_000_000, "role_cpus": {"clients": 1, "server": 1, "pooler": 1},
     "ticks_and_switches": {
         "client": {"user": 3, "system": 1, "voluntary": 9000, "involuntary": 9},
         "server": {"user": 8, "system": 4, "voluntary": 9000, "involuntary": 0},

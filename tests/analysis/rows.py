@@ -31,7 +31,7 @@ def row(
             "client_user": user, "client_sys": system, "pooler": pooler, "server": server, "auxiliaries": 0.0,
         },
         "cpu_account": {
-            "cpus": cpus, "elapsed_s": 1.0,
+            "cpus": cpus, "elapsed_s": 1.0, "role_cpus": _role_cpus(placement, cpus),
             "share": {"other": 0.0, "unattributed": 0.0, "idle": 0.5, "iowait": 0.0, "steal": 0.0, **(share or {})},
             "wait_us_per_op": {"client": 0.0, "pooler": 0.0, "server": 0.0, **(queue or {})},
         },
@@ -40,6 +40,17 @@ def row(
         },
         **more,
     }  # fmt: skip
+
+
+def _role_cpus(placement: str, cpus: int | None) -> dict[str, int | None] | None:
+    """As runner.cpu.placement divides the host's CPUs."""
+    if cpus is None:
+        return None
+    shares: dict[str, tuple[int, int | None]] = {
+        "apart": (max(1, cpus // 2), max(1, cpus - cpus // 2)), "together": (1, 1), "scheduler": (cpus, None),
+    }  # fmt: skip
+    clients, server = shares[placement]
+    return {"clients": clients, "server": server, "pooler": 1}
 
 
 def remote(

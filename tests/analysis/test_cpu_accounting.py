@@ -122,10 +122,9 @@ def test_slices_without_books_have_none() -> None:
     assert cpu_account([VariantBlock(variant(), 0, 0, block()[0].slices)]) == {}
 
 
-def test_the_seats_are_those_of_the_last_block_that_kept_them() -> None:
-    assert cpu_account(block())["role_cpus"] is None
+def test_the_role_cpus_are_those_of_the_last_block() -> None:
     kept = {"clients": 1, "server": None}
-    assert cpu_account([*block({"role_cpus": kept}), *block()])["role_cpus"] == kept
+    assert cpu_account([*block(), *block({"role_cpus": kept})])["role_cpus"] == kept
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from pgperf.core import limits
 from pgperf.db import fields, validators
+from pgperf.db.limited_field import LimitedField
 from pgperf.workloads import validation
 
 
@@ -270,32 +272,20 @@ class Benchmark(models.Model):
     layers = models.JSONField(_("layers"), default=list, validators=[validators.layer_list])
     routes = models.JSONField(_("routes"), default=list, validators=[validators.name_list])
     modes = models.JSONField(_("statement modes"), default=list, validators=[validators.mode_list])
-    clients = models.JSONField(_("clients"), default=list, validators=[validators.client_list])
+    clients = models.JSONField(
+        _("clients"),
+        default=list,
+        validators=[validators.client_list],
+        help_text=limits.CLIENTS.help_text,
+    )
     placement = models.CharField(
         _("placement"), max_length=12, choices=Placement.choices, default=Placement.APART
     )
     idle = models.CharField(_("idle processors"), max_length=12, choices=Idle.choices, default=Idle.AWAKE)
-    blocks = models.PositiveSmallIntegerField(
-        _("blocks"), default=6, validators=[MinValueValidator(1), MaxValueValidator(100)]
-    )
-    rounds = models.PositiveSmallIntegerField(
-        _("rounds per block"), default=5, validators=[MinValueValidator(1), MaxValueValidator(200)]
-    )
-    slice_ms = models.PositiveIntegerField(
-        _("slice length (ms)"),
-        default=0,
-        validators=[MaxValueValidator(5000)],
-        help_text=_("0: a pilot sets it, 50 ms to 5 s."),
-    )
-    diagnostic_ms = models.PositiveIntegerField(
-        _("diagnostic slice (ms)"),
-        default=1000,
-        validators=[MaxValueValidator(10_000)],
-        help_text=_(
-            "After the timed rounds every variant works this long once more while the server is asked what it waits "
-            "for. 0: none, else 50 ms to 10 s."
-        ),
-    )
+    blocks = LimitedField(_("blocks"), limit=limits.BLOCKS)
+    rounds = LimitedField(_("rounds per block"), limit=limits.ROUNDS)
+    slice_ms = LimitedField(_("slice length (ms)"), limit=limits.SLICE_MS)
+    diagnostic_ms = LimitedField(_("diagnostic slice (ms)"), limit=limits.DIAGNOSTIC_MS)
     groups = fields.GroupsField(
         Group,
         verbose_name=_("groups"),

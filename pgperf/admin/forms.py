@@ -1,17 +1,22 @@
 """The benchmark's form: its lists as boxes to tick and as words to type, not as JSON."""
 
 import json
+import re
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
+from django.utils.functional import lazy
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import MODES
 from pgperf.db import validators
 from pgperf.models import Benchmark
+
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,8}")
 
 
 class WordsField(forms.CharField):
@@ -44,7 +49,7 @@ class NumbersField(WordsField):
 
     def to_python(self, value: Any) -> Any:
         words = super().to_python(value)
-        if not all(word.isascii() and word.isdigit() and len(word) < 9 for word in words):
+        if not all(_WHOLE_NUMBER.fullmatch(word) for word in words):
             raise ValidationError(_("Give whole numbers, for example 1, 8."))
         return [int(word) for word in words]
 
@@ -68,6 +73,10 @@ class JSONField(forms.JSONField):
         super().__init__(**{**kwargs, "decoder": _Decoder})
 
 
+def _clients_help() -> str:
+    return gettext("%s Several numbers are compared: 1, 8.") % validators.client_limit().help_text
+
+
 class BenchmarkForm(forms.ModelForm):
     layers = forms.MultipleChoiceField(
         label=_("Layers"),
@@ -82,9 +91,7 @@ class BenchmarkForm(forms.ModelForm):
     routes = WordsField(
         label=_("Routes"), help_text=_("Names of routes, for example socket, tcp, pgbouncer.")
     )
-    clients = NumbersField(
-        label=_("Clients"), help_text=_("How many at once; several numbers are compared: 1, 8.")
-    )
+    clients = NumbersField(label=_("Clients"), help_text=lazy(_clients_help, str)())
 
     class Meta:
         model = Benchmark

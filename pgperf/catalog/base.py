@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
+from pgperf.core import limits
 from pgperf.core.records import Workload
 
 
 @dataclass(frozen=True)
 class CatalogBenchmark:
-    """A benchmark that ships with pgperf. A `slice_ms` of 0 leaves the window's length to the pilot."""
+    """A benchmark that ships with pgperf. pgperf.core.limits says what its numbers mean."""
 
     name: str
     title: str
@@ -16,13 +17,13 @@ class CatalogBenchmark:
     layers: tuple[str, ...]
     routes: tuple[str, ...]
     modes: tuple[str, ...] = ("simple",)
-    clients: tuple[int, ...] = (1,)
+    clients: tuple[int, ...] = (limits.CLIENTS.default,)
     placement: str = "apart"
     idle: str = "awake"
-    blocks: int = 6
-    rounds: int = 5
-    slice_ms: int = 0
-    diagnostic_ms: int = 1000
+    blocks: int = limits.BLOCKS.default
+    rounds: int = limits.ROUNDS.default
+    slice_ms: int = limits.SLICE_MS.default
+    diagnostic_ms: int = limits.DIAGNOSTIC_MS.default
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from django.core.management.base import CommandError, OutputWrapper
 
 from pgperf.cli.progress_bar import Bar
 from pgperf.cli.result import report
+from pgperf.core import limits
 from pgperf.core.exceptions import RunConflict, RunWaits
 from pgperf.core.records import IDLES, PLACEMENTS
 from pgperf.models import Benchmark, Database, Run
@@ -37,16 +38,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="a first look, with wider intervals")
     parser.add_argument("--layers", type=_names, metavar="A,B")
     parser.add_argument("--routes", type=_names, metavar="A,B")
-    parser.add_argument("--clients", type=_numbers, metavar="1,8")
+    parser.add_argument("--clients", type=_numbers, metavar="1,8", help=limits.CLIENTS.help_text)
     parser.add_argument("--placement", choices=PLACEMENTS)
     parser.add_argument("--idle", choices=IDLES, help="may processors sleep while a run measures?")
-    parser.add_argument("--slice-ms", type=int, metavar="N", help="length of a slice; 0: a pilot sets it")
-    parser.add_argument("--rounds", type=int, metavar="N", help="rounds per block")
-    parser.add_argument("--blocks", type=int, metavar="N", help="an interval needs 6 or more")
-    parser.add_argument(
-        "--diagnostic-ms", type=int, metavar="N",
-        help="after the timed rounds, ask the server for so long per variant what it waits for; 0: not at all",
-    )  # fmt: skip
+    for limit in limits.BY_NAME.values():
+        parser.add_argument(f"--{limit.name.replace('_', '-')}", type=int, metavar="N", help=limit.help_text)
     parser.add_argument(
         "--confirm", default="", metavar="DB", help="its name once more, for a database in production"
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, Self, TypeVar
 
-from pgperf.core import protocol
+from pgperf.core import limits, protocol
 
 PLACEMENTS = ("apart", "together", "scheduler")
 IDLES = ("awake", "system")  # may processors sleep while a run measures?
@@ -108,13 +108,15 @@ class Definition:
     clients: tuple[int, ...] = (1,)
     placement: str = "apart"
     idle: str = "awake"
-    blocks: int = 6
-    rounds: int = 5
-    slice_ms: int = 0  # 0: the pilot sets it
-    lead_in_ms: int = 50
-    warm_up_ms: int = 500
-    warm_up_ops: int = 300
-    cold_blocks: int = 6  # blocks whose processes start one at a time, so that cold phases are clean
+    blocks: int = limits.BLOCKS.default
+    rounds: int = limits.ROUNDS.default
+    slice_ms: int = limits.SLICE_MS.default
+    lead_in_ms: int = limits.LEAD_IN_MS
+    warm_up_ms: int = limits.WARM_UP_MS
+    warm_up_ops: int = limits.WARM_UP_OPS
+    cold_blocks: int = (
+        limits.COLD_BLOCKS
+    )  # blocks whose processes start one at a time, so that cold phases are clean
     seed: int = 0
     nominal_us: dict[str, float] = field(default_factory=dict)  # fake client only
     compared_with: Workload | None = None  # a second workload, measured beside the first in every layer

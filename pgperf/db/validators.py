@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from ipaddress import ip_address
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from pgperf.conf import get_settings
 from pgperf.core.layers import LAYERS
+from pgperf.core.limits import CLIENTS, Limit
 from pgperf.core.records import MODES
 
 _CREDENTIAL = re.compile(r"alias:\w[\w-]*|env:PGPERF_SECRET_[A-Z0-9_]+|file:\w[\w.-]*")
@@ -143,13 +145,20 @@ def name_list(value: Any) -> None:
 
 
 def client_list(value: Any) -> None:
-    numbers = (
-        isinstance(value, list) and value and all(type(item) is int and 1 <= item <= 1024 for item in value)
-    )
+    limit = client_limit()
+    numbers = isinstance(value, list) and value and all(limit.allows(item) for item in value)
     if not numbers or len(set(value)) != len(value):
         raise ValidationError(
-            _("Give a JSON list of different client counts, each 1 to 1024, for example [1, 8].")
+            _(
+                "Give a list of different numbers of clients, each %s (PGPERF['MAX_CLIENTS']), for example [1, 8]."
+            )
+            % limit.bounds
         )
+
+
+def client_limit() -> Limit:
+    """The numbers of clients that this site allows."""
+    return replace(CLIENTS, high=min(CLIENTS.high, get_settings().MAX_CLIENTS))
 
 
 def _strings(value: Any) -> bool:

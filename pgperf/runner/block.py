@@ -11,6 +11,7 @@ import numpy as np
 
 from pgperf.analysis import latency
 from pgperf.core import protocol
+from pgperf.core.limits import PILOT_MAX_MS, PILOT_MIN_MS
 from pgperf.core.records import Definition, Plan, Route, SliceRecord, VariantBlock, Workload
 from pgperf.runner.client_group import Durations, Group, find_server_group, measure, started
 from pgperf.runner.cpu.host import Host
@@ -28,8 +29,10 @@ PHASES = ("startup", "warm_up", "pilot", "slices", "diagnostics")
 _TRIAL = protocol.Slice(seq=0, lead_in_ops=1, lead_in_ns=0, count=2)
 _WARM_UP_MOST_S = 3.0
 _PILOT_OPS = 20
-_WINDOW_MIN_NS = 50_000_000  # longer ones are no steadier: noise differs from slice to slice, not within
-_WINDOW_MAX_NS = 5_000_000_000
+_WINDOW_MIN_NS = (
+    PILOT_MIN_MS * 1_000_000
+)  # longer ones are no steadier: noise differs from slice to slice, not within
+_WINDOW_MAX_NS = PILOT_MAX_MS * 1_000_000
 _WINDOW_OPS = 50  # of a variant, and of each of its clients:
 _WINDOW_OPS_EACH = 10
 _LEAD_IN_OPS = 10

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from pgperf.core import limits
 from pgperf.core.exceptions import PreflightRefused
 from pgperf.core.records import Cohort, Definition, Plan, Variant
 from pgperf.runner.plan import make_plan, sharing
@@ -11,7 +12,6 @@ from pgperf.runner.plan import make_plan, sharing
 _MEGABYTES = {"libpq": 2, "fake": 20, "psycopg2": 30, "psycopg": 40}
 _START_SECONDS = {"libpq": 0.02, "fake": 0.08, "psycopg2": 0.1, "psycopg": 0.2}
 _DJANGO_MEGABYTES, _DJANGO_START_SECONDS = 50, 0.4
-_ASSUMED_SLICE_MS = 50
 _ARMING_S, _ARMING_EACH_S = 0.025, 0.001  # several clients that begin together, and each of them
 #: Of the memory that is free, what the clients may take.
 MEMORY_SHARE = 0.5
@@ -133,7 +133,7 @@ def _round_s(definition: Definition, cohort: Cohort) -> float:
 
 def slice_s(definition: Definition) -> float:
     """What a timed slice of one client takes, seconds."""
-    return ((definition.slice_ms or _ASSUMED_SLICE_MS) + definition.lead_in_ms) / 1000 + 0.003
+    return ((definition.slice_ms or limits.PILOT_MIN_MS) + definition.lead_in_ms) / 1000 + 0.003
 
 
 def diagnostic_s(definition: Definition) -> float:

@@ -3,10 +3,10 @@
 from typing import Any
 
 from pgperf.analysis import interventions
-from pgperf.conf import get_settings
 from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.records import Definition, most_direct
+from pgperf.db import validators
 from pgperf.models import Database, Run, VariantResult
 from pgperf.runs import state
 from pgperf.runs.confirmation_definition import paired, told_apart
@@ -49,7 +49,7 @@ def definition(row: VariantResult) -> Definition:
         )
     asked = Definition.from_json(run.definition)
     plain = _plain(row) | {"verdict": {**row.verdict, "intervention": intervention(row)}}
-    return paired(asked, plain, lambda: _direct(row, database), get_settings().MAX_CLIENTS)
+    return paired(asked, plain, lambda: _direct(row, database), validators.client_limit().high)
 
 
 def request(row: VariantResult, **asked: Any) -> Run:

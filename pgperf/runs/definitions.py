@@ -8,30 +8,16 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from pgperf import models
-from pgperf.conf import get_settings
-from pgperf.core import records
+from pgperf.core import limits, records
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.layers import LAYERS
+from pgperf.core.limits import Limit
 from pgperf.db import validators
-
-#: A first look: every layer and route, as many blocks as an interval needs, little of everything else.
-QUICK_BLOCKS = 7
-QUICK_ROUNDS = 7
-QUICK_LEAD_IN_MS = 20
-QUICK_COLD_BLOCKS = 1
-QUICK_DIAGNOSTIC_MS = 250
-
-_LIMITS = {"blocks": (1, 100), "rounds": (1, 200), "slice_ms": (0, 5000), "diagnostic_ms": (0, 10_000)}
-_SLICE_MIN_MS = 10
-_DIAGNOSTIC_MIN_MS = 50
 
 
 @dataclass(frozen=True)
 class Overrides:
-    """What one run changes of its benchmark; None keeps the benchmark's.
-
-    `slice_ms` 0 leaves it to the pilot, `diagnostic_ms` 0 asks the server nothing.
-    """
+    """What one run changes of its benchmark; None keeps the benchmark's value."""
 
     layers: Sequence[str] | None = None
     routes: Sequence[str] | None = None
@@ -61,15 +47,15 @@ def freeze(
         layers=_checked("layers", preset.pick("layers"), validators.layer_list),
         routes=_routes(benchmark, database, overrides.routes),
         modes=_checked("modes", benchmark.modes, validators.mode_list),
-        clients=_clients(preset.pick("clients")),
+        clients=_checked("clients", preset.pick("clients"), validators.client_list),
         placement=_one_of("placement", preset.pick("placement"), records.PLACEMENTS),
         idle=_one_of("idle", preset.pick("idle"), records.IDLES),
-        blocks=_number("blocks", preset.pick("blocks", QUICK_BLOCKS)),
-        rounds=_number("rounds", preset.pick("rounds", QUICK_ROUNDS)),
-        slice_ms=_slice(preset.pick("slice_ms")),
-        lead_in_ms=QUICK_LEAD_IN_MS if overrides.quick else records.Definition.lead_in_ms,
-        cold_blocks=QUICK_COLD_BLOCKS if overrides.quick else records.Definition.cold_blocks,
-        diagnostic_ms=_diagnostic(preset.pick("diagnostic_ms", QUICK_DIAGNOSTIC_MS)),
+        blocks=_number(limits.BLOCKS, preset),
+        rounds=_number(limits.ROUNDS, preset),
+        slice_ms=_number(limits.SLICE_MS, preset),
+        lead_in_ms=limits.QUICK_LEAD_IN_MS if overrides.quick else limits.LEAD_IN_MS,
+        cold_blocks=limits.QUICK_COLD_BLOCKS if overrides.quick else limits.COLD_BLOCKS,
+        diagnostic_ms=_number(limits.DIAGNOSTIC_MS, preset),
         seed=secrets.randbelow(2**31),
     )
     _some_mode_possible(definition)
@@ -107,7 +93,7 @@ def missing_routes(benchmark: models.Benchmark, database: models.Database) -> li
 
 @dataclass(frozen=True)
 class _Preset:
-    """Who decides a value: the user's override, else the quick preset where it is less, else the benchmark."""
+    """The user's override, else the benchmark's value, lowered to the quick preset in a quick run."""
 
     benchmark: models.Benchmark
     overrides: Overrides
@@ -147,43 +133,17 @@ def _enabled(database: models.Database) -> list[str]:
     return list(database.targets.filter(enabled=True).values_list("route", flat=True))
 
 
-def _clients(value: Any) -> tuple[int, ...]:
-    clients = _checked("clients", value, validators.client_list)
-    most = get_settings().MAX_CLIENTS
-    if max(clients) > most:
-        raise InvalidDefinition(f"clients: {max(clients)} is more than {most} (PGPERF['MAX_CLIENTS'])")
-    return clients
-
-
 def _one_of(field: str, value: Any, choices: Sequence[str]) -> str:
     if value not in choices:
         raise InvalidDefinition(f"{field}: {value!r} is unknown; choose from {', '.join(choices)}")
     return str(value)
 
 
-def _number(field: str, value: Any) -> int:
-    least, most = _LIMITS[field]
-    if type(value) is not int or not least <= value <= most:
-        raise InvalidDefinition(f"{field}: {value!r} is no whole number from {least} to {most}")
-    return value
-
-
-def _slice(value: Any) -> int:
-    length = _number("slice_ms", value)
-    if 0 < length < _SLICE_MIN_MS:
-        raise InvalidDefinition(
-            f"slice_ms: {length} is too short; give 0 for the pilot's choice, or {_SLICE_MIN_MS} to 5000"
-        )
-    return length
-
-
-def _diagnostic(length: Any) -> int:
-    length = _number("diagnostic_ms", length)
-    if 0 < length < _DIAGNOSTIC_MIN_MS:
-        raise InvalidDefinition(
-            f"diagnostic_ms: {length} is too short to see anything; give 0 for none, or {_DIAGNOSTIC_MIN_MS} to 10000"
-        )
-    return length
+def _number(limit: Limit, preset: _Preset) -> int:
+    value = preset.pick(limit.name, limit.quick)
+    if not limit.allows(value):
+        raise InvalidDefinition(f"{limit.name}: {value!r} is not allowed. {limit.remedy}")
+    return int(value)
 
 
 def _some_mode_possible(definition: records.Definition) -> None:

@@ -113,9 +113,9 @@ def test_a_benchmark_is_edited_without_json(admin_page: Client) -> None:
         ({"routes": "Über"}, "route names"),
         ({"routes": ""}, "This field is required"),
         ({"clients": "eight"}, "whole numbers"),
-        ({"clients": "0"}, "client counts"),
+        ({"clients": "0"}, "numbers of clients"),
         ({"clients": "²"}, "whole numbers"),
-        ({"clients": "1, 1"}, "client counts"),
+        ({"clients": "1, 1"}, "numbers of clients"),
     ],
 )
 def test_a_wrong_benchmark_is_refused_at_its_field(

@@ -1,0 +1,172 @@
+"""A benchmark's numbers have one rule: model, form, file, command line and run accept and refuse the same ones."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.forms.models import model_to_dict
+
+from pgperf.admin.forms import BenchmarkForm
+from pgperf.cli import run as cli_run
+from pgperf.core import limits
+from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.limits import Limit
+from pgperf.db.validators import client_limit
+from pgperf.models import Benchmark
+from pgperf.runs.definitions import Overrides, freeze
+from pgperf.transfer.importing import bring_in
+from pgperf.transfer.resources import BenchmarkResource
+from pgperf.transfer.table import Table
+from tests.factories import make_benchmark, make_database
+from tests.transfer.rights import ALL
+
+pytestmark = pytest.mark.django_db
+
+NUMBERS = [*limits.BY_NAME.values(), client_limit()]
+
+
+def boundary_values(limit: Limit) -> list[tuple[int, bool]]:
+    """Values around the bounds, and whether they are allowed."""
+    values = [(limit.low - 1, False), (limit.low, True), (limit.high, True), (limit.high + 1, False)]
+    return [*values, (-1, False), (0, bool(limit.zero_means))]
+
+
+CASES = [
+    (limit, value, allowed) for limit in NUMBERS for value, allowed in dict(boundary_values(limit)).items()
+]
+
+
+def value_of(field: str, number: int) -> Any:
+    return [number] if field == "clients" else number
+
+
+def by_model(field: str, number: int) -> str:
+    benchmark = make_benchmark()
+    setattr(benchmark, field, value_of(field, number))
+    try:
+        benchmark.full_clean()
+    except ValidationError as error:
+        return f"{field}: {' '.join(error.message_dict[field])}"
+    return ""
+
+
+def by_form(field: str, number: int) -> str:
+    benchmark = make_benchmark()
+    sent = {**model_to_dict(benchmark), "routes": "tcp", "clients": "1", "database": "", "compared_with": ""}
+    form = BenchmarkForm({**sent, field: str(number)}, instance=benchmark)
+    if form.is_valid():
+        return ""
+    assert list(form.errors) == [field]
+    return f"{field}: {' '.join(form.errors[field])}"
+
+
+def by_file(field: str, number: int) -> str:
+    benchmark = make_benchmark()
+    table = Table(flat=False, rows=[{"name": benchmark.name, field: value_of(field, number)}], numbers=[1])
+    outcome = bring_in(BenchmarkResource(rights=ALL), table)
+    return " ".join(f"{problem.field}: {problem.message}" for problem in outcome.problems)
+
+
+def by_command_line(field: str, number: int) -> str:
+    make_database()
+    flag = f"--{field.replace('_', '-')}={number}"
+    try:
+        call_command("pgperf", "run", make_benchmark().name, flag)
+    except CommandError as error:
+        return str(error)
+    return ""
+
+
+def by_override(field: str, number: int) -> str:
+    return refusal_of_run(make_benchmark(), Overrides(**{field: value_of(field, number)}))
+
+
+def by_saved_row(field: str, number: int) -> str:
+    benchmark = make_benchmark()
+    setattr(benchmark, field, value_of(field, number))
+    return refusal_of_run(benchmark, Overrides())
+
+
+def refusal_of_run(benchmark: Benchmark, overrides: Overrides) -> str:
+    try:
+        freeze(benchmark, make_database(), overrides)
+    except InvalidDefinition as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    "entrance",
+    [by_model, by_form, by_file, by_command_line, by_override, by_saved_row],
+    ids=lambda e: e.__name__,
+)
+@pytest.mark.parametrize(
+    ("limit", "value", "allowed"), CASES, ids=[f"{limit.name}={value}" for limit, value, _allowed in CASES]
+)
+def test_every_entrance_gives_the_same_answer(
+    monkeypatch: pytest.MonkeyPatch,
+    entrance: Callable[[str, int], str],
+    limit: Limit,
+    value: int,
+    allowed: bool,
+) -> None:
+    monkeypatch.setattr(cli_run, "carry_out", lambda *_args: None)
+    refusal = entrance(limit.name, value)
+    if allowed:
+        assert refusal == ""
+    else:
+        assert refusal.startswith(f"{limit.name}: ")
+        assert refusal.count(limit.bounds) == 1, refusal
+
+
+def help_of_field(limit: Limit) -> str:
+    return str(BenchmarkForm().fields[limit.name].help_text)
+
+
+def help_of_file(limit: Limit) -> str:
+    return str(BenchmarkResource().fields[limit.name].widget.hint())
+
+
+def help_of_command_line(limit: Limit, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit):
+        call_command("pgperf", "run", "--help")
+    return re.sub(r"\s+", " ", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("limit", NUMBERS, ids=lambda limit: limit.name)
+def test_every_help_text_states_the_bounds(limit: Limit, capsys: pytest.CaptureFixture[str]) -> None:
+    stated = limits.CLIENTS.help_text if limit.name == "clients" else limit.bounds
+    assert limit.bounds in help_of_field(limit)
+    assert stated in help_of_command_line(limit, capsys)
+    assert stated in help_of_file(limit)
+
+
+@pytest.mark.parametrize("limit", limits.BY_NAME.values(), ids=lambda limit: limit.name)
+def test_every_default_is_the_limit_s(limit: Limit) -> None:
+    assert limit.allows(limit.default)
+    assert Benchmark._meta.get_field(limit.name).default == limit.default
+    assert limit.quick is None or limit.allows(limit.quick)
+
+
+@pytest.mark.parametrize("limit", limits.BY_NAME.values(), ids=lambda limit: limit.name)
+def test_a_browser_knows_the_bounds(limit: Limit) -> None:
+    attributes = BenchmarkForm().fields[limit.name].widget.attrs
+    assert attributes["max"] == limit.high
+    assert attributes["min"] == (0 if limit.zero_means else limit.low)
+
+
+def test_a_site_lowers_the_number_of_clients_everywhere(settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "MAX_CLIENTS": 4}
+    for entrance in (by_model, by_form, by_file, by_override):
+        Benchmark.objects.all().delete()
+        refusal = entrance("clients", 5)
+        assert "1 to 4 (PGPERF['MAX_CLIENTS'])" in refusal
+
+
+@pytest.mark.parametrize("value", [True, 6.0, "6", None])
+def test_only_whole_numbers_are_allowed(value: object) -> None:
+    assert not limits.BLOCKS.allows(value)

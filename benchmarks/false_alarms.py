@@ -104,8 +104,8 @@ def main() -> int:
 
 def twice(plan: Plan) -> Plan:
     """The plan with a duplicate of every variant in place of its controls, all in one cohort."""
-    variants = [variant for variant in plan.variants if not variant.copy]
-    duplicates = [replace(variant, copy=1) for variant in variants]
+    variants = [variant for variant in plan.variants if not variant.control]
+    duplicates = [replace(variant, control=1) for variant in variants]
     return replace(plan, cohorts=(Cohort((*variants, *duplicates)),))
 
 

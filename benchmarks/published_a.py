@@ -237,7 +237,7 @@ def _row(run: Run, kind: str, route: str, clients: int = 1) -> Row | None:
     rows = {
         (row["layer"], row["route"], row["clients"]): row
         for row in run["variants"]
-        if not row["copy"] and row["us_per_op"]
+        if not row["control"] and row["us_per_op"]
     }
     found = (rows.get((layer, route, clients)) for layer in LAYERS[kind])
     return next((row for row in found if row), None)

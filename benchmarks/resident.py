@@ -39,7 +39,7 @@ def resident(stack: Stack, definition: Definition, name: str) -> Iterator[list[G
         seats = placement.seats(definition.placement, os.sched_getaffinity(0), server.pin_refusal())
         if seats.note:
             raise SystemExit(f"verdict: cannot measure: {seats.note}")
-        variants = [variant for variant in plan.variants if not variant.copy]
+        variants = [variant for variant in plan.variants if not variant.control]
         named = [(variant, f"{server.application}-{at}") for at, variant in enumerate(variants)]
         with started(definition, named, routes, build_dir, cold=False, cpus=seats.clients) as groups:
             for group in groups:

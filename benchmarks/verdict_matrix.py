@@ -203,7 +203,7 @@ def _measured(definition: Definition, place: Place, machine: Machine) -> list[di
 
 
 def _without_controls(plan: Plan) -> Plan:
-    variants = tuple(variant for variant in plan.variants if not variant.copy)
+    variants = tuple(variant for variant in plan.variants if not variant.control)
     return replace(plan, cohorts=(Cohort(variants),))
 
 

@@ -18,7 +18,7 @@ def add_cpu_accounts(run: Run) -> Run:
         row.cpu_account, row.top, row.diagnostics = cpu_account(row), top(row), diagnostics(row)
         row.verdict = verdict(row)
     VariantResult.objects.bulk_update(rows, ["cpu_us_per_op", "cpu_account", "top", "diagnostics", "verdict"])
-    run.summary |= {"timeline": timeline([row.label for row in rows if not row.copy])}
+    run.summary |= {"timeline": timeline([row.label for row in rows if not row.control])}
     run.summary |= {"scaling": scaling(rows)} if len({row.clients for row in rows}) > 1 else {}
     run.save()
     return run
@@ -144,7 +144,7 @@ def scaling(rows: list[VariantResult]) -> list[dict[str, Any]]:
     """The variants that differ in nothing but their clients, as analysis keeps them."""
     series: dict[tuple[str, ...], list[VariantResult]] = {}
     for row in rows:
-        if not row.copy:
+        if not row.control:
             series.setdefault((row.workload, row.layer, row.mode, row.route), []).append(row)
     return [
         dict(zip(("workload", "layer", "mode", "route"), key, strict=True)) | {"points": _points(members)}

@@ -121,7 +121,7 @@ def make_results(
     variants = [
         _variant(layer, route, clients=count) for count in clients for route in routes for layer in layers
     ]
-    variants += [_variant(layers[0], routes[0], copy=1), _variant(layers[-1], routes[-1], copy=1)]
+    variants += [_variant(layers[0], routes[0], control=1), _variant(layers[-1], routes[-1], control=1)]
     for position, variant in enumerate(variants):
         _variant_result(run, position, variant).save()
     for position, (variant, baseline) in enumerate(_pairs(variants, layers[0], routes[0])):
@@ -160,17 +160,17 @@ def _us(layer: str, route: str, clients: int = 1) -> float:
     return max(alone, alone * 0.85 * clients)
 
 
-def _variant(layer: str, route: str, copy: int = 0, clients: int = 1) -> Variant:
-    return Variant("site-by-domain", layer, "simple", route, clients, "persistent", "apart", copy)
+def _variant(layer: str, route: str, control: int = 0, clients: int = 1) -> Variant:
+    return Variant("site-by-domain", layer, "simple", route, clients, "persistent", "apart", control)
 
 
 def _variant_result(run: Run, position: int, variant: Variant) -> VariantResult:
-    us = _us(variant.layer, variant.route, variant.clients) * (1 + 0.003 * variant.copy)
+    us = _us(variant.layer, variant.route, variant.clients) * (1 + 0.003 * variant.control)
     ops = round(6 * 5 * 200_000 / us)
     return VariantResult(
         run=run, position=position, label=variant.label, workload=variant.workload, layer=variant.layer,
         mode=variant.mode, route=variant.route, clients=variant.clients, placement=variant.placement,
-        connect=variant.connect, copy=variant.copy, slices=30, ops=ops, rows=ops, errors=0,
+        connect=variant.connect, control=variant.control, slices=30, ops=ops, rows=ops, errors=0,
         ops_per_s=variant.clients * 1e6 / us, rows_per_s=variant.clients * 1e6 / us, us_per_op=us,
         us_per_op_low=us * 0.985, us_per_op_high=us * 1.017,
         latency_us={
@@ -182,7 +182,7 @@ def _variant_result(run: Run, position: int, variant: Variant) -> VariantResult:
 
 
 def _cold(variant: Variant, us: float) -> dict[str, float | None]:
-    if variant.copy:
+    if variant.control:
         return {}
     start_up = {"libpq": 2_100.0, "psycopg2": 61_000.0, "psycopg": 118_000.0}.get(variant.layer, 342_000.0)
     return {
@@ -201,21 +201,21 @@ def _cpu(variant: Variant, us: float) -> dict[str, float | None]:
 
 
 def _pairs(variants: list[Variant], first: str, route: str) -> list[tuple[Variant, Variant]]:
-    measured = [variant for variant in variants if not variant.copy]
+    measured = [variant for variant in variants if not variant.control]
     layers = [(each, replace(each, layer=first)) for each in measured if each.layer != first]
     routes = [(each, replace(each, route=route)) for each in measured if each.route != route]
-    controls = [(variant, _variant(variant.layer, variant.route)) for variant in variants if variant.copy]
+    controls = [(variant, _variant(variant.layer, variant.route)) for variant in variants if variant.control]
     return layers + routes + controls
 
 
 def _comparison(run: Run, position: int, variant: Variant, baseline: Variant) -> ComparisonResult:
     base_us = _us(baseline.layer, baseline.route, baseline.clients)
-    ratio = 1.004 if variant.copy else _us(variant.layer, variant.route, variant.clients) / base_us
-    outcome = "inconclusive" if variant.copy else "differs"
+    ratio = 1.004 if variant.control else _us(variant.layer, variant.route, variant.clients) / base_us
+    outcome = "inconclusive" if variant.control else "differs"
     return ComparisonResult(
         run=run, position=position, variant=variant.label, baseline=baseline.label, ratio=ratio, low=ratio * 0.988,
         high=ratio * 1.012, delta_us=(ratio - 1) * base_us, delta_low_us=(ratio * 0.988 - 1) * base_us,
-        delta_high_us=(ratio * 1.012 - 1) * base_us, outcome=outcome, aa=bool(variant.copy), pairs=6,
+        delta_high_us=(ratio * 1.012 - 1) * base_us, outcome=outcome, aa=bool(variant.control), pairs=6,
         sample="blocks", mde=0.021,
     )  # fmt: skip
 
@@ -297,7 +297,7 @@ def _step(below: Variant | None, rung: Variant, first: Variant) -> dict[str, Any
 
 def label_to_test(run: Run) -> str:
     """A variant of it, whose verdict can be put to the test now: by itself a short run does not say enough for that."""
-    row = run.variants.filter(layer="django_orm", copy=0)[0]
+    row = run.variants.filter(layer="django_orm", control=0)[0]
     row.verdict = {
         "word": "client_cpu", "certainty": "likely", "evidence": "so it is", "intervention": "lower_layer",
     }  # fmt: skip

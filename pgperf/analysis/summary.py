@@ -39,7 +39,7 @@ def summarise(
     block has a row of nulls, a pair that shares nothing has no comparison. JSON-able: no NaN, no numpy types.
     """
     measurements = Measurements(blocks)
-    originals = [variant for variant in variants if not variant.copy]
+    originals = [variant for variant in variants if not variant.control]
     groups = _same_but_layer(originals)
     read = diagnostics.rows_expected(blocks)
     rows = [_variant_row(measurements, variant, blocks, read.get(variant.workload)) for variant in variants]
@@ -54,7 +54,7 @@ def summarise(
                 *_workload_pairs(definition, originals),
                 *scaling.pairs(originals),
             ],
-            [(variant, replace(variant, copy=0)) for variant in variants if variant.copy],
+            [(variant, replace(variant, control=0)) for variant in variants if variant.control],
         ),
         "ladders": [found for group in groups for found in ladders(measurements, group, django_driver)],
         "levels": levels(measurements, originals, bases(originals)),

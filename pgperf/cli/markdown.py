@@ -52,7 +52,7 @@ def environment_line(environment: Row) -> str:
 
 def _parts(result: Row) -> Iterator[str]:
     run = result["run"]
-    measured = [variant for variant in result["variants"] if not variant["copy"]]
+    measured = [variant for variant in result["variants"] if not variant["control"]]
     yield _headline(run)
     yield _verdicts(measured)
     yield from (_ladder(ladder) for ladder in result["ladders"])

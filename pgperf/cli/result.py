@@ -82,7 +82,7 @@ def _beside(result: Row) -> str:
     rows = [
         _speed(variant, result["comparisons"])
         for variant in result["variants"]
-        if variant["label"] not in on_ladder and not variant["copy"]
+        if variant["label"] not in on_ladder and not variant["control"]
     ]
     head = ("Beside the ladder", "µs per operation", "", "over", "", "")
     return table(head, rows) if rows else ""
@@ -100,7 +100,7 @@ def _verdicts(variants: Sequence[Row]) -> str:
     rows = [
         (variant["label"], certain(variant["verdict"]), evidence(variant["verdict"]))
         for variant in variants
-        if not variant["copy"] and variant["verdict"]["word"]
+        if not variant["control"] and variant["verdict"]["word"]
     ]
     laws = [f"{v['label']}: {law} does not hold" for v in variants for law in broken(v["verdict"])]
     shown = table(("What bounds it", "", ""), rows, left=3) if rows else ""
@@ -176,7 +176,7 @@ def _cold(variants: Sequence[Row]) -> str:
     rows = [
         (variant["label"], *(number(variant["cold_us"][phase]) for phase, _ in _COLD))
         for variant in variants
-        if not variant["copy"] and any(value is not None for value in variant["cold_us"].values())
+        if not variant["control"] and any(value is not None for value in variant["cold_us"].values())
     ]
     return table(("Cold phases, µs", *(title for _, title in _COLD)), rows) if rows else ""
 

@@ -151,7 +151,7 @@ class Definition:
 
 @dataclass(frozen=True)
 class Variant:
-    """The thing that is compared. `copy` > 0 marks a control: a duplicate measured as if it were another.
+    """The thing that is compared. `control` > 0 marks a control: a duplicate measured as a variant of its own.
 
     `named`: the run has several workloads, so the label says which.
     """
@@ -163,7 +163,7 @@ class Variant:
     clients: int
     connect: str
     placement: str
-    copy: int = 0
+    control: int = 0
     named: bool = False
 
     @property
@@ -174,7 +174,7 @@ class Variant:
         parts += [self.mode] if self.mode != "simple" else []
         parts += [f"{self.clients} clients"] if self.clients != 1 else []
         parts += [self.connect.replace("_", " ")] if self.connect != "persistent" else []
-        parts += [f"control {self.copy}"] if self.copy else []
+        parts += [f"control {self.control}"] if self.control else []
         return " · ".join(parts)
 
 

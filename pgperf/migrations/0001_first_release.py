@@ -261,7 +261,7 @@ class Migration(migrations.Migration):
                 ('clients', models.PositiveIntegerField()),
                 ('placement', models.CharField(max_length=12)),
                 ('connect', models.CharField(max_length=20)),
-                ('copy', models.PositiveSmallIntegerField(default=0)),
+                ('control', models.PositiveSmallIntegerField(default=0)),
                 ('slices', models.PositiveIntegerField(default=0)),
                 ('ops', models.PositiveBigIntegerField(default=0)),
                 ('rows', models.PositiveBigIntegerField(default=0)),

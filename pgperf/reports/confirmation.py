@@ -41,7 +41,7 @@ def preview(row: VariantResult) -> Preview:
     assert row.run.database
     return Preview(
         *said,
-        variants=tuple(label_text(variant.label) for variant in plan.variants if not variant.copy),
+        variants=tuple(label_text(variant.label) for variant in plan.variants if not variant.control),
         time=number_format.seconds(estimate(plan).seconds),
         needs=tuple(headroom(estimate(plan), row.run.database)),
     )

@@ -33,7 +33,7 @@ _RUN = {
 #: JSON of the run that no column shows.
 _HEAVY = ("run__definition", "run__environment", "run__summary", "run__timings")
 _VARIANT = (
-    "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "copy", "slices",
+    "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "control", "slices",
     "ops", "rows", "errors", "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
 )  # fmt: skip
 _COMPARISON = (

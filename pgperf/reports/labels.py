@@ -51,7 +51,7 @@ def label_text(label: str) -> str:
 
 def measured(variants: Sequence[VariantResult]) -> list[VariantResult]:
     """The variants without the controls' duplicates."""
-    return [variant for variant in variants if not variant.copy]
+    return [variant for variant in variants if not variant.control]
 
 
 def lacking(caption: str, asked: Iterable[str], known: Iterable[str]) -> str:

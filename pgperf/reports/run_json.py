@@ -17,8 +17,8 @@ from pgperf.runs import state
 TERMINAL = (Run.Status.DONE, Run.Status.FAILED, Run.Status.CANCELLED, Run.Status.LOST)
 
 _VARIANT = (
-    "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "copy", "ops", "rows", "errors",
-    "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
+    "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "control", "ops", "rows",
+    "errors", "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
 )  # fmt: skip
 #: What a curve over the number of clients is one of.
 SERIES = ("workload", "layer", "mode", "route")
@@ -62,7 +62,7 @@ def run_json(run: Run) -> dict[str, Any]:
 
 def scaling_points(run: Run, variants: Iterable[VariantResult]) -> list[dict[str, Any]]:
     """The run's curves over the number of clients, each point with the `share` that its variant's books have."""
-    rows = (row for row in variants if not row.copy)
+    rows = (row for row in variants if not row.control)
     shares = {(*(getattr(row, n) for n in SERIES), row.clients): row.cpu_account.get("share") for row in rows}
 
     def share(series: dict[str, Any], point: dict[str, Any]) -> dict[str, Any] | None:

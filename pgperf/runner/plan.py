@@ -95,14 +95,16 @@ def _strain(variants: Sequence[Variant], order: Sequence[int]) -> int:
 def _compared(variants: Sequence[Variant], order: Sequence[int]) -> list[tuple[int, int]]:
     """Indices of neighbouring rungs, of the two workloads of each rung, of copies and their originals."""
     rungs: dict[str, list[int]] = {}
-    for index in sorted(index for index in order if not variants[index].copy):
+    for index in sorted(index for index in order if not variants[index].control):
         rungs.setdefault(variants[index].workload, []).append(index)
     twins = [
         (a, b) for one, other in pairwise(rungs.values()) for a in one for b in other
         if variants[a].layer == variants[b].layer
     ]  # fmt: skip
     copies = [
-        (index, variants.index(replace(variants[index], copy=0))) for index in order if variants[index].copy
+        (index, variants.index(replace(variants[index], control=0)))
+        for index in order
+        if variants[index].control
     ]
     return [*(pair for each in rungs.values() for pair in pairwise(each)), *twins, *copies]
 
@@ -129,7 +131,7 @@ def _controls(variants: list[Variant]) -> list[Variant]:
     """
     fewest = min(variant.clients for variant in variants)
     few = [variant for variant in variants if variant.clients == fewest]
-    return [replace(variant, copy=1) for variant in dict.fromkeys((few[0], few[-1]))]
+    return [replace(variant, control=1) for variant in dict.fromkeys((few[0], few[-1]))]
 
 
 def _neighbourhood(variant: Variant) -> tuple[str, str, int]:
@@ -147,7 +149,7 @@ def _cohorts(variants: list[Variant]) -> list[Cohort]:
 
 def _fit(variants: Sequence[Variant], most: int) -> bool:
     """May they all stand by together?"""
-    own = sharing(variant for variant in variants if not variant.copy)
+    own = sharing(variant for variant in variants if not variant.control)
     return len(variants) <= most and sum(variant.clients for variant in own) <= COHORT_PROCESSES
 
 
@@ -156,7 +158,7 @@ def _streets(variants: Iterable[Variant]) -> list[list[list[Variant]]]:
     streets: dict[tuple[str, str], dict[Variant, list[Variant]]] = {}
     for variant in variants:
         street = streets.setdefault((variant.route, variant.mode), {})
-        street.setdefault(replace(variant, clients=0, copy=0), []).append(variant)
+        street.setdefault(replace(variant, clients=0, control=0), []).append(variant)
     return [list(street.values()) for street in streets.values()]
 
 

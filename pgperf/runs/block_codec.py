@@ -28,7 +28,7 @@ _FIRST_DICTIONARY = (
     b'"second":null,"startup":null},"latency_max_ns":,"latency_min_ns":,"latency_sum_ns":,"latency_sum_sq":,'
     b'"rows_per_op":1,"slices":{"client_ns":[],"disturbed":"","lead_in_ops":[],"ops":[],"pooler_ns":0,"position":[],'
     b'"round":[0,1,2,3,4,5,6,7,8,9],"rows":[],"server_ns":[],"started_ns":[],"sys_ns":[],"us_per_op":[],"user_ns":[],'
-    b'"window_ns":[]},"count":10,"variant":{"clients":1,"connect":"persistent","copy":0,"layer":"libpq","psycopg2",'
+    b'"window_ns":[]},"count":10,"variant":{"clients":1,"connect":"persistent","control":0,"layer":"libpq","psycopg2",'
     b'"psycopg","django_cursor","django_orm","mode":"simple","placement":"apart","route":"pgbouncer","socket",'
     b'"workload":"site-by-domain"},"block":0,"cohort":0,'
 )

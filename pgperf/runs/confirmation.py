@@ -14,7 +14,7 @@ from pgperf.runs.confirmation_definition import paired, told_apart
 
 def open_verdicts(run: Run) -> list[VariantResult]:
     """The run's variants whose verdict can be put to the test and has not been."""
-    rows = run.variants.filter(copy=0)
+    rows = run.variants.filter(control=0)
     return [
         row for row in rows if row.verdict.get("intervention") and row.verdict.get("certainty") == "likely"
     ]
@@ -22,9 +22,9 @@ def open_verdicts(run: Run) -> list[VariantResult]:
 
 def find(run: Run, label: str) -> VariantResult:
     """The variant of that label, whose verdict can be put to the test. Raises InvalidDefinition with the reason."""
-    row = run.variants.filter(label=label, copy=0).first()
+    row = run.variants.filter(label=label, control=0).first()
     if row is None:
-        there = ", ".join(run.variants.filter(copy=0).values_list("label", flat=True)) or "none"
+        there = ", ".join(run.variants.filter(control=0).values_list("label", flat=True)) or "none"
         raise InvalidDefinition(f"variant: {run} has no {label!r}; it has {there}")
     if not row.verdict.get("intervention"):
         word = row.verdict.get("word") or "none"

@@ -64,7 +64,7 @@ def told_apart(
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Of what such a run measured, the variant again and the changed one; empty and None where they are missing."""
     same = ("workload", "layer", "mode", "route", "clients", "connect")
-    there = [each for each in rows if not each["copy"]]
+    there = [each for each in rows if not each["control"]]
     own = [each for each in there if all(each[name] == row[name] for name in same)]
     changed = [each for each in there if each not in own]
     return (own[0] if own else {}), (changed[0] if changed else None)

@@ -81,7 +81,7 @@ def test_confirm_is_offered_to_those_who_may_start_runs(
     action = reverse("admin:pgperf_run_confirm", args=[told.pk])
     shown = client_of("runner").get(page(told)).content.decode()
     assert shown.count(f'action="{action}"') == sum(
-        bool(row.verdict["intervention"]) for row in told.variants.filter(copy=0)
+        bool(row.verdict["intervention"]) for row in told.variants.filter(control=0)
     )
     assert 'name="variant" value="django_orm · socket"' in shown
     assert action not in client_of("viewer").get(page(told)).content.decode()

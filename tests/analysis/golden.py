@@ -35,7 +35,7 @@ _COUNTED = {
 
 def variants() -> list[Variant]:
     originals = [variant(layer, route) for route in ROUTES for layer in US]
-    return [*originals, variant("libpq", "socket", copy=1), variant("django_orm", "pgbouncer", copy=1)]
+    return [*originals, variant("libpq", "socket", control=1), variant("django_orm", "pgbouncer", control=1)]
 
 
 def blocks() -> list[VariantBlock]:

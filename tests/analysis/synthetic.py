@@ -13,9 +13,9 @@ Times = Callable[[Variant, int, int], float]
 
 
 def variant(
-    layer: str = "libpq", route: str = "socket", copy: int = 0, mode: str = "simple", clients: int = 1
+    layer: str = "libpq", route: str = "socket", control: int = 0, mode: str = "simple", clients: int = 1
 ) -> Variant:
-    return Variant("site-by-domain", layer, mode, route, clients, "persistent", "apart", copy)
+    return Variant("site-by-domain", layer, mode, route, clients, "persistent", "apart", control)
 
 
 def definition(blocks: int = 6, rounds: int = 5, routes: tuple[str, ...] = ("socket",)) -> Definition:

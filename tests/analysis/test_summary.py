@@ -59,7 +59,7 @@ def _same(expected: Any, found: Any, where: str = "summary") -> None:
 
 def test_every_pair_that_is_compared() -> None:
     variants = [variant(layer, route) for route in ("socket", "tcp") for layer in LAYERS]
-    controls = [variant("libpq", copy=1), variant("django_orm", "tcp", copy=1)]
+    controls = [variant("libpq", control=1), variant("django_orm", "tcp", control=1)]
     everything = [*variants, *controls]
     found = summary_of(everything, blocks(everything, 6, 2, exact), ("socket", "tcp"))
     assert pairs_of(found) == [
@@ -132,7 +132,7 @@ def test_a_run_that_fails_nothing_says_so_in_numbers() -> None:
 
 
 def test_nothing_measured_is_a_summary_of_nulls() -> None:
-    variants = [variant("libpq"), variant("libpq", copy=1)]
+    variants = [variant("libpq"), variant("libpq", control=1)]
     found = summary_of(variants, [])
     assert found["comparisons"] == found["ladders"] == []
     for row in found["variants"]:
@@ -188,7 +188,7 @@ def test_controls_do_not_weigh_on_the_family() -> None:
         return math.exp((0.03 + 0.017 * (number - 2.5) / 2) * (of.layer == "psycopg"))
 
     alone = summary_of(variants, blocks(variants, 6, 1, times))["comparisons"][0]
-    control = [*variants, variant("libpq", copy=1)]
+    control = [*variants, variant("libpq", control=1)]
     beside = summary_of(control, blocks(control, 6, 1, times))["comparisons"]
     assert beside[0] == alone
     assert alone["outcome"] == "differs"

@@ -25,7 +25,7 @@ def block(variant: Variant, number: int) -> VariantBlock:
 
 def test_every_variant_is_there_twice_and_every_pair_is_judged_as_a_control() -> None:
     assert len(PLAN.variants) == 24
-    assert sum(variant.copy for variant in PLAN.variants) == 12
+    assert sum(variant.control for variant in PLAN.variants) == 12
     assert sorted(round_order(PLAN, 0, 0, 0)) == list(range(24))
     blocks = [block(variant, number) for number in range(6) for variant in PLAN.variants]
     rows = [

@@ -17,7 +17,7 @@ def row(layer: str, route: str, clients: int = 1, **changes: Any) -> dict[str, A
     us = US[layer] + ROUTE_US[route]
     share = {"clients": 0.3, "server": 0.2, "idle": 0.5, "steal": 0.0}
     return {
-        "label": label, "layer": layer, "route": route, "clients": clients, "copy": 0, "us_per_op": us,
+        "label": label, "layer": layer, "route": route, "clients": clients, "control": 0, "us_per_op": us,
         "ops_per_s": clients * 1e6 / us, "cpu_us_per_op": {"client_user": 20.0, "client_sys": 5.0},
         "cold_us": {"startup": 300_000.0, "connect": 4000.0, "first": 900.0}, "top": None,
         "cpu_account": {"share": share, "busiest": {"pooler": 0.95 if route == "pgbouncer" and clients > 4 else 0.2}},

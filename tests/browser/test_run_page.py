@@ -47,7 +47,7 @@ def test_charts_are_drawn_from_the_stored_numbers(page: Page, run: Run) -> None:
     assert [dataset[index][1] for index, dataset in enumerate(ladder["data"])][:4] == [
         step["us"] for step in steps
     ]
-    measured = run.variants.filter(copy=0)
+    measured = run.variants.filter(control=0)
     assert chart(page, "chart-throughput")["data"] == [[variant.ops_per_s for variant in measured]]
 
 

@@ -31,7 +31,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
         Run.Status.QUEUED, database=database, busy_key=None, queue="", definition=fake().to_json()
     )
     ended = execution.perform(asked.pk, "w@h")
-    ended.variants.filter(copy=0).update(verdict=VERDICT)
+    ended.variants.filter(control=0).update(verdict=VERDICT)
     return ended
 
 
@@ -46,7 +46,7 @@ def test_the_only_open_verdict_is_put_to_the_test_and_what_became_of_it_is_said(
     asked = Run.objects.get(confirms=run)
     assert asked.status == Run.Status.DONE
     assert "fake · here · 2 clients" in text
-    verdict = run.variants.get(copy=0).verdict
+    verdict = run.variants.get(control=0).verdict
     outcome = verdict["confirmation"]["outcome"]
     last = text.strip().splitlines()[-2:]
     said = f"network and waking up, {verdict['certainty']}. {VERDICT['evidence']}"
@@ -65,7 +65,7 @@ def test_json_stays_json(run: Run) -> None:
 def test_it_says_what_there_is_to_choose_from(run: Run) -> None:
     with pytest.raises(CommandError, match="has no 'nobody'; it has fake · here"):
         confirm(run, "--variant", "nobody")
-    row = run.variants.get(copy=0)
+    row = run.variants.get(control=0)
     VariantResult.objects.create(
         **{
             field.attname: getattr(row, field.attname)

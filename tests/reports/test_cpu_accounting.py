@@ -23,7 +23,7 @@ def test_the_segments_of_a_bar_add_up_to_the_time_of_an_operation(variants: list
     assert [series["name"] for series in chart["series"]] == [
         "client", "pooler", "server", "run queue", "waiting",
     ]  # fmt: skip
-    for at, variant in enumerate(variant for variant in variants if not variant.copy):
+    for at, variant in enumerate(variant for variant in variants if not variant.control):
         assert sum(series["values"][at] for series in chart["series"]) == pytest.approx(variant.us_per_op)
 
 

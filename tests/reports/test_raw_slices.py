@@ -43,7 +43,7 @@ def test_numbers_are_the_stored_ones_and_the_unknown_is_empty() -> None:
         assert float(row["us_per_op"]) == piece["us_per_op"]
         assert float(row["ops_per_s"]) == piece["ops_per_s"]
         assert int(row["started_ns"]) == piece["started_ns"]
-        assert (row["client_ns"], row["server_ns"], row["copy"]) == ("41000017", "", "0")
+        assert (row["client_ns"], row["server_ns"], row["control"]) == ("41000017", "", "0")
 
 
 def test_a_run_without_blocks_is_a_header() -> None:

@@ -82,7 +82,7 @@ def test_values_are_those_of_the_rows(result: dict[str, Any]) -> None:
 
 
 def test_unknown_is_null(result: dict[str, Any]) -> None:
-    control = next(variant for variant in result["variants"] if variant["copy"])
+    control = next(variant for variant in result["variants"] if variant["control"])
     assert set(control["cold_us"].values()) == {None}
     first = result["variants"][0]
     assert set(first["verdict"].values()) == set(first["time_us_per_op"].values()) == {None}

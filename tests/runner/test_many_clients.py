@@ -46,7 +46,7 @@ def test_a_run_of_one_two_and_four_clients(routes: dict[str, Route], c_client: P
     watcher = Watcher()
     what = many("socket", slice_ms=20, lead_in_ms=10, rounds=2)
     execute(make_plan(what), routes, Machine(str(c_client.parent), "many"), watcher)
-    assert [(block.variant.clients, block.variant.copy) for block in watcher.blocks] == [
+    assert [(block.variant.clients, block.variant.control) for block in watcher.blocks] == [
         (1, 0), (2, 0), (4, 0), (1, 1),
     ]  # fmt: skip
     for block in watcher.blocks:

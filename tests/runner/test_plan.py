@@ -19,7 +19,7 @@ ROUTES = ("socket", "tcp", "pgbouncer")
 def test_orm_overhead_is_one_cohort_with_two_controls() -> None:
     plan = make_plan(definition(layers=LADDER, routes=ROUTES))
     assert len(plan.cohorts) == 1
-    assert [v.label for v in plan.variants if v.copy] == [
+    assert [v.label for v in plan.variants if v.control] == [
         "libpq · socket · control 1",
         "django_orm · pgbouncer · control 1",
     ]
@@ -28,11 +28,11 @@ def test_orm_overhead_is_one_cohort_with_two_controls() -> None:
 
 def test_layers_come_in_ladder_order_whatever_the_definition_says() -> None:
     plan = make_plan(definition(layers=("django_orm", "libpq")))
-    assert [v.layer for v in plan.variants if not v.copy] == ["libpq", "django_orm"]
+    assert [v.layer for v in plan.variants if not v.control] == ["libpq", "django_orm"]
 
 
 def test_a_single_variant_gets_one_control() -> None:
-    assert [v.copy for v in make_plan(definition()).variants] == [0, 1]
+    assert [v.control for v in make_plan(definition()).variants] == [0, 1]
 
 
 def test_skipped_layers_keep_their_reason() -> None:
@@ -71,14 +71,14 @@ class TestManyClients:
         assert [{v.route for v in cohort.variants[1:]} for cohort in self.plan.cohorts] == [
             {"socket"}, {"tcp"}, {"pgbouncer"},
         ]  # fmt: skip
-        assert [v.clients for v in self.plan.variants if v.layer == "libpq" and not v.copy] == [
+        assert [v.clients for v in self.plan.variants if v.layer == "libpq" and not v.control] == [
             *self.counts
         ] * 3
 
     def test_at_most_64_clients_stand_by_beside_the_reference_and_the_controls(self) -> None:
         for cohort in self.plan.cohorts:
             beside = {self.plan.variants[0]} if cohort.variants[1].route != "socket" else set()
-            own = [v for v in cohort.variants if not v.copy and v not in beside]
+            own = [v for v in cohort.variants if not v.control and v not in beside]
             assert sum(v.clients for v in sharing(own)) == COHORT_PROCESSES
 
     def test_the_largest_of_a_layer_and_route_has_the_clients_and_the_others_drive_some_of_them(self) -> None:
@@ -90,7 +90,7 @@ class TestManyClients:
         ]
 
     def test_controls_have_the_fewest_clients_as_theirs_are_their_own(self) -> None:
-        assert [v.label for v in self.plan.variants if v.copy] == [
+        assert [v.label for v in self.plan.variants if v.control] == [
             "libpq · socket · control 1",
             "django_orm · pgbouncer · control 1",
         ]
@@ -118,9 +118,9 @@ class TestManyClients:
             assert not seen & (set(cohort.variants) - {reference})
             seen |= set(cohort.variants)
             for variant in cohort.variants:
-                assert replace(variant, copy=0) in cohort.variants
+                assert replace(variant, control=0) in cohort.variants
         wanted = len(layers) * len(routes) * len(modes) * len(counts)
-        assert sum(not variant.copy for variant in seen) == wanted
+        assert sum(not variant.control for variant in seen) == wanted
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 5))
@@ -135,7 +135,7 @@ def test_a_round_has_every_variant_once_and_keeps_routes_together(seed: int, blo
 def test_what_is_compared_stays_nearer_than_in_a_plain_shuffle() -> None:
     plan = make_plan(definition(layers=LADDER, routes=("socket",)))
     orders = [round_order(plan, 0, 0, round_) for round_ in range(200)]
-    control = next(index for index, v in enumerate(plan.variants) if v.copy and v.layer == "libpq")
+    control = next(index for index, v in enumerate(plan.variants) if v.control and v.layer == "libpq")
     distance = sum(abs(order.index(0) - order.index(control)) for order in orders) / len(orders)
     assert distance < 2.0  # a plain shuffle of seven has 8/3
     assert {order.index(0) for order in orders} == set(range(7))
@@ -159,7 +159,7 @@ class TestTwoWorkloads:
     def test_every_rung_has_both(self) -> None:
         plan = make_plan(self.what)
         assert len(plan.cohorts) == 1
-        assert [(v.layer, v.workload) for v in plan.variants if not v.copy] == [
+        assert [(v.layer, v.workload) for v in plan.variants if not v.control] == [
             (layer, work) for layer in ("libpq", "psycopg", "django_orm") for work in ("loop", "cure")
         ]
         assert plan.variants[1].label == "libpq · socket · cure"
@@ -177,12 +177,12 @@ class TestTwoWorkloads:
             apart += [
                 abs(order.index(v) - order.index(replace(v, workload="cure")))
                 for v in order
-                if v.workload == "loop" and not v.copy
+                if v.workload == "loop" and not v.control
             ]
         assert sum(apart) / len(apart) < 2.4  # any order would give 3
 
     def test_one_of_them_may_be_left_to_the_orm(self) -> None:
         plan = make_plan(self.what, {below_orm("cure"): "why"})
-        assert [(v.layer, v.workload) for v in plan.variants if not v.copy] == [
+        assert [(v.layer, v.workload) for v in plan.variants if not v.control] == [
             ("libpq", "loop"), ("psycopg", "loop"), ("django_orm", "loop"), ("django_orm", "cure"),
         ]  # fmt: skip

@@ -37,7 +37,7 @@ def run(what: Definition, watcher: Watcher, machine: Machine = MACHINE) -> Outco
 def test_every_variant_gets_every_slice_of_every_block() -> None:
     watcher = Watcher()
     outcome = run(definition(blocks=2, rounds=3), watcher)
-    assert [(b.block, b.variant.copy, len(b.slices)) for b in watcher.blocks] == [
+    assert [(b.block, b.variant.control, len(b.slices)) for b in watcher.blocks] == [
         (0, 0, 3),
         (0, 1, 3),
         (1, 0, 3),
@@ -80,7 +80,7 @@ def test_several_clients_share_one_window() -> None:
 def test_cold_phases_are_those_of_whoever_has_the_clients() -> None:
     watcher = Watcher()
     run(definition(clients=(1, 2), rounds=2), watcher)
-    found = {(b.variant.clients, b.variant.copy): (len(b.slices), bool(b.cold_us)) for b in watcher.blocks}
+    found = {(b.variant.clients, b.variant.control): (len(b.slices), bool(b.cold_us)) for b in watcher.blocks}
     assert found == {(1, 0): (2, False), (2, 0): (2, True), (1, 1): (2, True)}
 
 

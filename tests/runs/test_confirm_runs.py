@@ -58,7 +58,7 @@ def carried_out(row: VariantResult) -> tuple[Run, dict[str, VariantResult]]:
     row.refresh_from_db()
     assert row.verdict["confirmation"]["run"] == run.pk
     assert row.verdict["confirmation"]["evidence"]
-    return run, {each.label: each for each in run.variants.filter(copy=0)}
+    return run, {each.label: each for each in run.variants.filter(control=0)}
 
 
 def test_a_delay_is_added_to_the_way_and_shows_in_each_operation(database: Database) -> None:

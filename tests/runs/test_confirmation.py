@@ -80,7 +80,7 @@ def test_the_variant_and_what_is_changed_stand_side_by_side(
     assert asked.diagnostic_ms > 0
     cohorts = make_plan(asked).cohorts
     assert len(cohorts) == 1
-    assert len([variant for variant in cohorts[0].variants if not variant.copy]) == 2
+    assert len([variant for variant in cohorts[0].variants if not variant.control]) == 2
 
 
 def test_no_delay_is_added_to_a_unix_socket_but_load(database: Database) -> None:
@@ -118,7 +118,7 @@ def test_only_what_can_be_tested_is_offered(database: Database) -> None:
     add(row.run, layer="libpq", verdict={"word": "disturbed", "certainty": None, "intervention": ""})
     done = {**row.verdict, "certainty": "confirmed"}
     add(row.run, layer="psycopg", verdict=done)
-    add(row.run, layer="psycopg2", copy=1, verdict=row.verdict)
+    add(row.run, layer="psycopg2", control=1, verdict=row.verdict)
     assert module.open_verdicts(row.run) == [row]
     assert module.find(row.run, row.label) == row
     with pytest.raises(InvalidDefinition, match=r"variant: .* has no 'nobody'; it has django_orm"):

@@ -38,7 +38,7 @@ def run() -> Run:
 
 
 def test_blocks_come_back_as_they_were(run: Run) -> None:
-    control, later = replace(BLOCK, variant=replace(VARIANT, copy=1)), replace(BLOCK, block=1)
+    control, later = replace(BLOCK, variant=replace(VARIANT, control=1)), replace(BLOCK, block=1)
     store.save_blocks(run, [BLOCK, control])
     store.save_blocks(run, [later])
     assert store.load_blocks(run) == [BLOCK, control, later]

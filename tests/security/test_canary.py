@@ -314,7 +314,7 @@ def every_kind(port: int, pooler_port: int) -> dict[str, Run]:
 
 def check_all_took_part(run: Run) -> None:
     """Or nothing would have been shown of those that were left out; the pooler's console is one of them."""
-    rows = run.variants.filter(copy=0)
+    rows = run.variants.filter(control=0)
     assert {(row.layer, row.mode, row.route) for row in rows} == VARIANTS
     assert all(row.ops for row in rows)
     assert {row.route for row in rows if row.diagnostics["pooler"]} == {"pgbouncer"}

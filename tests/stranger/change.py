@@ -69,7 +69,7 @@ run.refresh_from_db()
 assert run.requested_by_id is None
 
 # A verdict is put to the test, and that run cancelled, in the name of who asked.
-variant = run.variants.filter(layer="django_orm", copy=0)[0]
+variant = run.variants.filter(layer="django_orm", control=0)[0]
 variant.verdict = {
     "word": "client_cpu", "certainty": "likely", "evidence": "so it is", "intervention": "lower_layer",
 }  # fmt: skip

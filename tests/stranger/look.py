@@ -64,7 +64,7 @@ def pages(run: Run) -> Iterator[str]:
 
 def to_be_tested(run: Run) -> str:
     """The label of a variant whose verdict can be put to the test, whatever this machine made of it."""
-    row = run.variants.filter(layer="django_orm", copy=0)[0]
+    row = run.variants.filter(layer="django_orm", control=0)[0]
     row.verdict = {**row.verdict, "word": "client_cpu", "certainty": "likely", "intervention": "lower_layer"}
     row.verdict.setdefault("evidence", "so it is")
     row.save()

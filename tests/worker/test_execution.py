@@ -66,7 +66,7 @@ class TestDone:
         assert watch.shares[-1] == 1.0
         assert watch.shares == sorted(watch.shares)
         assert len(store.load_blocks(run)) == 3 * 2
-        assert [row.copy for row in run.variants.all()] == [0, 1]
+        assert [row.control for row in run.variants.all()] == [0, 1]
         assert all(row.ops > 0 and row.us_per_op > 0 for row in run.variants.all())
         assert [row.aa for row in run.comparisons.all()] == [True]
         assert run.analysis_version > 0

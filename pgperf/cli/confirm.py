@@ -20,7 +20,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("--queue", action="store_true", help="through a Celery worker, waiting for it")
     parser.add_argument(
-        "--confirm", default="", metavar="DB", help="its name once more, for a database in production"
+        "--database-name",
+        default="",
+        metavar="DB",
+        help="repeats the name of a production database to allow the run",
     )
 
 
@@ -31,7 +34,7 @@ def run(options: dict[str, Any], out: OutputWrapper, err: OutputWrapper) -> None
     asked = confirmation.request(
         row,
         foreground=not options["queue"],
-        confirmed=typed_name(database, options["confirm"], err) if database else "",
+        confirmed=typed_name(database, options["database_name"], err) if database else "",
     )
     carry_out(asked, options, out, err)
     row.refresh_from_db()

@@ -44,7 +44,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     for limit in limits.BY_NAME.values():
         parser.add_argument(f"--{limit.name.replace('_', '-')}", type=int, metavar="N", help=limit.help_text)
     parser.add_argument(
-        "--confirm", default="", metavar="DB", help="its name once more, for a database in production"
+        "--database-name",
+        default="",
+        metavar="DB",
+        help="repeats the name of a production database to allow the run",
     )
 
 
@@ -57,7 +60,7 @@ def run(options: dict[str, Any], out: OutputWrapper, err: OutputWrapper) -> None
         database,
         _overrides(options),
         foreground=not options["queue"],
-        confirmed=typed_name(database, options["confirm"], err),
+        confirmed=typed_name(database, options["database_name"], err),
     )
     carry_out(asked, options, out, err)
 
@@ -98,7 +101,10 @@ def find_database(name: str, benchmark: Benchmark) -> Database:
 
 
 def typed_name(database: Database, given: str, err: OutputWrapper) -> str:
-    """What was typed as the name of a database in production; asked for where somebody can answer."""
+    """The name typed for a production database, prompted for on a terminal; "" for any other database.
+
+    Raises CommandError if it is not the database's name.
+    """
     if not database.production:
         return ""
     if not given and sys.stdin.isatty():
@@ -106,7 +112,9 @@ def typed_name(database: Database, given: str, err: OutputWrapper) -> str:
         err.flush()
         given = sys.stdin.readline().strip()
     if given != database.name:
-        raise CommandError(f"{database} is a production database: repeat its name with --confirm {database}.")
+        raise CommandError(
+            f"{database} is a production database: repeat its name with --database-name {database}."
+        )
     return given
 
 

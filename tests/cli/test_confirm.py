@@ -85,7 +85,7 @@ def test_it_says_what_there_is_to_choose_from(run: Run) -> None:
 
 def test_a_production_database_asks_for_its_name(run: Run) -> None:
     Database.objects.update(production=True)
-    with pytest.raises(CommandError, match="repeat its name with --confirm demo"):
+    with pytest.raises(CommandError, match="repeat its name with --database-name demo"):
         confirm(run)
 
 

@@ -81,10 +81,10 @@ def test_no_door_asks_for_a_run_in_production_without_its_name(database: Databas
 def test_the_command_line_asks_too(database: Database) -> None:
     Database.objects.update(production=True)
     make_benchmark("spin", routes=["here"], layers=["fake"])
-    with pytest.raises(CommandError, match="repeat its name with --confirm demo"):
+    with pytest.raises(CommandError, match="repeat its name with --database-name demo"):
         call_command("pgperf", "run", "spin", "--database", "demo")
     with pytest.raises(CommandError, match="repeat its name"):
-        call_command("pgperf", "run", "spin", "--database", "demo", "--confirm", "dem")
+        call_command("pgperf", "run", "spin", "--database", "demo", "--database-name", "dem")
     assert not Run.objects.exists()
 
 

@@ -1,24 +1,44 @@
 """The documents name only links, files, modules and commands that exist, and their prose wraps at 100 columns."""
 
 import re
+from argparse import ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
+from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from pgperf import checks
+from pgperf.conf import Settings
+from pgperf.management.commands.pgperf import Command
+from pgperf.reports import result_keys
+
 ROOT = Path(__file__).parent.parent
+REFERENCE = ROOT / "docs" / "reference.md"
 WIDTH = 100
 
 #: Files of this repository that a text names; docs/architecture.md also names them without the package.
 _PATH = re.compile(r"(?<![\w/.-])(?:pgperf|tests|benchmarks|soak|example|docs)/[\w./-]+")
 _MODULE = re.compile(r"python -m ((?:benchmarks|soak|tests|example)[\w.]*)")
+#: In code only, from the command to the end of the span or line.
+_COMMAND = re.compile(r"(?:`|manage\.py )pgperf ([a-z]+)\b([^`\n]*)")
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"(?m)^ *```.*?^ *```$", re.DOTALL)
 
 
 def documents() -> list[Path]:
     return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def subcommands() -> dict[str, ArgumentParser]:
+    """The parsers of `manage.py pgperf` by the names of their commands."""
+    (found,) = (
+        action
+        for action in Command().create_parser("manage.py", "pgperf")._actions
+        if isinstance(action, _SubParsersAction)
+    )
+    return dict(found.choices)
 
 
 each_document = pytest.mark.parametrize("page", documents(), ids=lambda page: str(page.relative_to(ROOT)))
@@ -93,6 +113,36 @@ def test_tables_hold_table_rows_only(page: Path) -> None:
         if before.startswith("|") and after.startswith("|") and line and not line.startswith("|")
     ]
     assert not between
+
+
+@each_document
+def test_each_pgperf_command_in_code_exists_with_its_options(page: Path) -> None:
+    commands = subcommands()
+    for name, options in _COMMAND.findall(page.read_text()):
+        assert name in commands, name
+        unknown = set(re.findall(r"--[a-z-]+", options)) - set(commands[name]._option_string_actions)
+        assert not unknown, f"{name}: {unknown}"
+
+
+def test_the_reference_lists_every_setting() -> None:
+    text = REFERENCE.read_text()
+    table = text[text.index("\n## Settings") : text.index("\n## Layers and modes")]
+    assert re.findall(r"(?m)^\| `([A-Z_]+)`", table) == [each.name for each in fields(Settings)]
+
+
+def test_the_reference_lists_every_system_check() -> None:
+    text = REFERENCE.read_text()
+    listed = set(re.findall(r"`(?:pgperf\.)?([EW]\d{3})`", text[text.index("\n## System checks") :]))
+    assert listed == set(re.findall(r'id="pgperf\.([EW]\d{3})"', Path(checks.__file__).read_text()))
+
+
+def test_the_reference_names_every_key_of_a_variant() -> None:
+    text = REFERENCE.read_text()
+    names = (
+        *result_keys.LATENCY, *result_keys.COLD, *result_keys.CPU, *result_keys.SHARE, *result_keys.HOST,
+        *result_keys.PROCESS, *result_keys.POOLER, *result_keys.STATEMENTS, *result_keys.VERDICT,
+    )  # fmt: skip
+    assert not [name for name in names if f"`{name}`" not in text]
 
 
 def test_the_index_lists_every_document() -> None:

@@ -1,31 +1,24 @@
-"""How much does a run take in the database? One real run of `orm-overhead`, then copies of it, in PostgreSQL.
+"""The bytes a run takes in the database: one real run of `orm-overhead`, then copies of it, in PostgreSQL.
 
     python -m benchmarks.growth [--runs 1000] [--quick]
 
-Sizes are pg_relation_size's: rows, indexes, and what lies beside the rows (TOAST, maps). A run's share is what the
-copies added, divided by their number. `blocks as JSON` is the same blocks as plain jsonb with base64 histograms and
-one more index, the format that runs/block_codec.py replaced. The bar: a variant's block takes at most 2 kB,
-the rest of a run at most 100 kB, and a run among many no more than the first one. `--quick`: a shorter run, 100
-copies, under a minute.
+Sizes are pg_relation_size's: rows, indexes, and what PostgreSQL stores beside the rows (TOAST, maps). A run's share is
+what the copies added, divided by their number. The bars: a variant's block takes at most 2 kB, the rest of a run at
+most 150 kB, and a run among many no more than the first one. `--quick`: a shorter run and 100 copies, under a minute.
 """
 
 import argparse
-import base64
-import json
 import sys
 
 import psycopg
-from psycopg.types.json import Jsonb
 
 from benchmarks.example_site import ROOT, manage
 from benchmarks.many_runs import TABLES, connect, copy, measured
 from example.stack import Stack
 from pgperf.runs import block_codec
 
-BLOCK_BAR, REST_BAR = 2_000, 100_000
+BLOCK_BAR, REST_BAR = 2_000, 150_000
 BLOCKS = TABLES[-1]
-FORMER = "growth_blocks_as_json"
-_HISTOGRAM_HEADER = bytes.fromhex("1c849314")
 
 Sizes = dict[str, tuple[int, int, int]]
 
@@ -41,13 +34,12 @@ def main() -> int:
             run = measured(stack.env, *short)
             connection.execute("VACUUM")
             first = _sizes(connection, TABLES)
-            rows = _count(connection, run)
+            variants = _variants(connection, run)
             copy(connection, run, copies)
             full = _sizes(connection, TABLES)
-            former = _former(connection, run, max(1, copies // 10))
     share = {table: _less(full[table], first[table], copies) for table in TABLES}
-    _print(share, former, rows, {table: _less(full[table], empty[table], 1) for table in TABLES}, copies)
-    return _verdict(share, rows, {table: _less(first[table], empty[table], 1) for table in TABLES})
+    _print(share, variants, {table: _less(full[table], empty[table], 1) for table in TABLES}, copies)
+    return _verdict(share, variants, {table: _less(first[table], empty[table], 1) for table in TABLES})
 
 
 def _options() -> argparse.Namespace:
@@ -75,51 +67,19 @@ def _less(one: tuple[int, int, int], other: tuple[int, int, int], shares: int) -
     return rows, indexes, beside
 
 
-def _count(connection: psycopg.Connection, run: int) -> int:
-    row = connection.execute("SELECT count(*) FROM pgperf_blockresult WHERE run_id = %s", [run]).fetchone()
-    assert row
-    return int(row[0])
+def _variants(connection: psycopg.Connection, run: int) -> int:
+    """How many variants' blocks the run has."""
+    rows = connection.execute("SELECT data FROM pgperf_blockresult WHERE run_id = %s", [run])
+    return sum(len(block_codec.decode(bytes(data))) for (data,) in rows)
 
 
-def _former(connection: psycopg.Connection, run: int, copies: int) -> tuple[int, int, int]:
-    """What the blocks of one run took as JSON."""
-    connection.execute(
-        f"CREATE TABLE {FORMER} (id bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY, attempt integer NOT NULL, "
-        "variant varchar(200) NOT NULL, cohort smallint NOT NULL, block smallint NOT NULL, data jsonb NOT NULL, "
-        "histogram bytea NOT NULL, run_id bigint NOT NULL, UNIQUE (run_id, variant, cohort, block))"
-    )
-    connection.execute(f"CREATE INDEX ON {FORMER} (run_id)")
-    stored = connection.execute(
-        "SELECT attempt, variant, cohort, block, packed, histogram FROM pgperf_blockresult WHERE run_id = %s",
-        [run],
-    ).fetchall()
-    insert = f"INSERT INTO {FORMER} (attempt, variant, cohort, block, data, histogram, run_id) "
-    for number in range(copies):
-        with connection.cursor() as cursor:
-            cursor.executemany(
-                insert + "VALUES (%s, %s, %s, %s, %s, %s, %s)",
-                [(*row[:4], Jsonb(_plain(row[4])), _as_text(row[5]), number) for row in stored],
-            )
-    connection.execute("VACUUM")
-    return _less(_sizes(connection, (FORMER,))[FORMER], (0, 0, 0), copies)
-
-
-def _plain(packed: bytes) -> dict[str, object]:
-    return dict(json.loads(json.dumps(block_codec.unpack(packed))))
-
-
-def _as_text(histogram: bytes) -> bytes:
-    return base64.b64encode(_HISTOGRAM_HEADER + len(histogram).to_bytes(4, "big") + histogram)
-
-
-def _print(share: Sizes, former: tuple[int, int, int], rows: int, full: Sizes, copies: int) -> None:
+def _print(share: Sizes, variants: int, full: Sizes, copies: int) -> None:
     print(f"{'bytes per run':<28} {'rows':>9} {'indexes':>9} {'beside':>9} {'total':>10}")
     for table in TABLES:
         _line(table.removeprefix("pgperf_"), share[table])
     _line("together", _sum(share))
-    _line("(blocks as JSON)", former)
     total = sum(sum(sizes) for sizes in full.values())
-    print(f"\n{rows} blocks of variants in a run: {sum(share[BLOCKS]) / rows:,.0f} bytes each")
+    print(f"\n{variants} variants' blocks in a run: {sum(share[BLOCKS]) / variants:,.0f} bytes each")
     print(f"{copies + 1:,} runs: {total / 1e6:,.1f} MB\n")
 
 
@@ -133,8 +93,8 @@ def _sum(sizes: Sizes) -> tuple[int, int, int]:
     return rows, indexes, beside
 
 
-def _verdict(share: Sizes, rows: int, first: Sizes) -> int:
-    block = sum(share[BLOCKS]) / rows
+def _verdict(share: Sizes, variants: int, first: Sizes) -> int:
+    block = sum(share[BLOCKS]) / variants
     rest = sum(sum(share[table]) for table in TABLES if table != BLOCKS)
     one, among_many = sum(_sum(first)), sum(_sum(share))
     held = block <= BLOCK_BAR and rest <= REST_BAR and among_many <= one

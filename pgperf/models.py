@@ -493,31 +493,25 @@ class ComparisonResult(models.Model):
 
 
 class BlockResult(models.Model):
-    """One variant in one block, packed. Written as each block ends, so a lost run keeps what it finished."""
+    """All variants of one block of a cohort. Written as each block ends, so a lost run keeps what it finished."""
 
     #: The constraint's index begins with the run and serves its queries too.
     run = models.ForeignKey(Run, models.CASCADE, related_name="blocks", db_index=False)
     attempt = models.PositiveIntegerField()
-    variant = models.CharField(max_length=200)
     cohort = models.PositiveSmallIntegerField()
     block = models.PositiveSmallIntegerField()
-    packed = (
-        models.BinaryField()
-    )  # records.VariantBlock without its histogram, as runs/block_codec.py writes it
-    histogram = models.BinaryField()  # HdrHistogram V2, compressed
+    data = models.BinaryField()  # records.VariantBlock per variant, as runs/block_codec.py writes them
 
     class Meta:
         verbose_name = _("block result")
         verbose_name_plural = _("block results")
-        ordering = ["run", "block", "id"]
+        ordering = ["run", "block", "cohort"]
         constraints = [
-            models.UniqueConstraint(
-                fields=["run", "variant", "cohort", "block"], name="pgperf_one_row_per_block"
-            )
+            models.UniqueConstraint(fields=["run", "cohort", "block"], name="pgperf_one_row_per_block")
         ]
 
     def __str__(self) -> str:
-        return f"{self.run_id} · {self.variant} · block {self.block}"
+        return f"{self.run_id} · block {self.block} · cohort {self.cohort}"
 
 
 class Worker(models.Model):

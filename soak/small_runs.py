@@ -5,9 +5,9 @@ from typing import Any
 
 from django.db import connection
 
-from pgperf.models import Benchmark, BlockResult, Database, Run
+from pgperf.models import Benchmark, Database, Run
 from pgperf.reports.run_json import TERMINAL, progress_json
-from pgperf.runs import state
+from pgperf.runs import state, store
 from pgperf.runs.db_retry import patiently
 from pgperf.runs.definitions import Overrides
 from soak.site import Site, await_true
@@ -68,8 +68,7 @@ def await_end(run: Run, seconds: float) -> float:
 
 def blocks_of(run: Run) -> list[tuple[str, int]]:
     """What is stored: variant and block."""
-    rows = look(lambda: list(BlockResult.objects.filter(run_id=run.pk).values_list("variant", "block")))
-    return sorted(rows)
+    return sorted((block.variant.label, block.block) for block in look(lambda: store.load_blocks(run)))
 
 
 def count_backends() -> int:

@@ -259,15 +259,15 @@ def _level(layer: str, route: str, first: str, slower: Mapping[str, float]) -> d
 def make_blocks(run: Run, blocks: int = 2, rounds: int = 3, routes: tuple[str, ...] = ("socket",)) -> Run:
     """Store slices that nobody measured, a little different in each."""
     numbered = range(blocks)
-    made = [_block(layer, route, at, rounds) for at in numbered for route in routes for layer in LAYER_NAMES]
-    BlockResult.objects.bulk_create(
-        BlockResult(
-            run=run, attempt=1, variant=block.variant.label, cohort=0, block=block.block,
-            packed=block_codec.pack_block(block, plain=store.finite), histogram=block.histogram,
-        )
-        for block in made
-    )  # fmt: skip
+    for at in numbered:
+        store_block(run, [_block(layer, route, at, rounds) for route in routes for layer in LAYER_NAMES])
     return run
+
+
+def store_block(run: Run, variants: list[VariantBlock]) -> None:
+    """Store the variants of one block, whatever state the run is in."""
+    data = block_codec.encode(variants, plain=store.finite)
+    BlockResult.objects.create(run=run, attempt=1, cohort=0, block=variants[0].block, data=data)
 
 
 def _block(layer: str, route: str, block: int, rounds: int) -> VariantBlock:

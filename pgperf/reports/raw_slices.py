@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Any
 
-from pgperf.core.records import SliceRecord, Variant
+from pgperf.core.records import SliceRecord, Variant, VariantBlock
 from pgperf.models import BlockResult, Run
 from pgperf.reports.csv_results import cell_text
 from pgperf.runs import block_codec
@@ -24,32 +24,24 @@ def slices_csv(run: Run) -> Iterator[str]:
     """The header line, then the lines of one variant's block at a time, in the order of blocks."""
     yield _lines([HEAD])
     for row in _blocks(run):
-        yield _lines(_cells(run, row))
+        for block in block_codec.decode(bytes(row.data)):
+            yield _lines(_cells(run, row.attempt, block))
 
 
 def _blocks(run: Run) -> Iterator[BlockResult]:
     """One block number per query: a database without cursors on its own side would send all rows at once."""
-    stored = BlockResult.objects.filter(run=run).defer("histogram")
+    stored = BlockResult.objects.filter(run=run)
     for number in stored.order_by("block").values_list("block", flat=True).distinct():
-        yield from stored.filter(block=number).order_by("cohort", "pk")
+        yield from stored.filter(block=number).order_by("cohort")
 
 
-def _cells(run: Run, row: BlockResult) -> Iterator[tuple[Any, ...]]:
-    data = block_codec.unpack(bytes(row.packed))
-    variant = (data["variant"].get(name) for name in _VARIANT)
-    lead = (
-        run.pk,
-        run.benchmark_name,
-        run.database_name,
-        row.attempt,
-        row.variant,
-        *variant,
-        row.cohort,
-        row.block,
-    )
-    shown = tuple(_cell(value) for value in lead)
-    for piece in data["slices"]:
-        yield *shown, *(_cell(piece.get(name)) for name in _SLICE)
+def _cells(run: Run, attempt: int, block: VariantBlock) -> Iterator[tuple[Any, ...]]:
+    variant = block.variant
+    lead = (run.pk, run.benchmark_name, run.database_name, attempt, variant.label)
+    key = (*(getattr(variant, name) for name in _VARIANT), block.cohort, block.block)
+    shown = tuple(_cell(value) for value in (*lead, *key))
+    for piece in block.slices:
+        yield *shown, *(_cell(getattr(piece, name)) for name in _SLICE)
 
 
 def _cell(value: Any) -> Any:

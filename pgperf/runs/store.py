@@ -1,7 +1,8 @@
 """The only writer of results, and the reader that turns stored blocks back into records."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from django.db import router, transaction
@@ -13,7 +14,7 @@ from pgperf.runs import block_codec, state
 
 def save_blocks(run: Run, blocks: Iterable[VariantBlock]) -> None:
     """Keep what one block gave, once however often it is given. Raises FenceLost when another attempt has the run."""
-    rows = [_block_row(run, block) for block in blocks]
+    rows = [_block_row(run, list(variants)) for _key, variants in groupby(blocks, _cohort_and_block)]
     using = router.db_for_write(Run)
     with transaction.atomic(using=using):
         state.hold(run)
@@ -47,7 +48,7 @@ def load_blocks(run: Run) -> list[VariantBlock]:
     rows = (
         BlockResult.objects.using(router.db_for_write(Run)).filter(run=run).order_by("block", "cohort", "id")
     )
-    return [block_codec.unpack_block(bytes(row.packed), bytes(row.histogram)) for row in rows]
+    return [block for row in rows for block in block_codec.decode(bytes(row.data))]
 
 
 def finite(value: Any) -> Any:
@@ -73,13 +74,11 @@ def _update(run: Run, **fields: Any) -> None:
     run.refresh_from_db(using=using, fields=list(fields))
 
 
-def _block_row(run: Run, block: VariantBlock) -> BlockResult:
-    return BlockResult(
-        run=run,
-        attempt=run.attempt,
-        variant=block.variant.label,
-        cohort=block.cohort,
-        block=block.block,
-        packed=block_codec.pack_block(block, plain=finite),
-        histogram=block.histogram,
-    )
+def _cohort_and_block(block: VariantBlock) -> tuple[int, int]:
+    return block.cohort, block.block
+
+
+def _block_row(run: Run, variants: Sequence[VariantBlock]) -> BlockResult:
+    cohort, block = _cohort_and_block(variants[0])
+    data = block_codec.encode(variants, plain=finite)
+    return BlockResult(run=run, attempt=run.attempt, cohort=cohort, block=block, data=data)

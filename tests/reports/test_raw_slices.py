@@ -7,12 +7,15 @@ import tracemalloc
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
+from pgperf.core.records import SliceRecord, Variant, VariantBlock
 from pgperf.models import BlockResult, Run
 from pgperf.reports.raw_slices import HEAD, slices_csv
 from pgperf.runs import block_codec
 from tests import factories
 
 pytestmark = pytest.mark.django_db
+
+SLICE = SliceRecord(0, 0, 100, 100, 10, 50_000_000, 20.0, 2_000.0, 5, 6)
 
 
 def rows(run: Run) -> list[dict[str, str]]:
@@ -36,13 +39,14 @@ def test_numbers_are_the_stored_ones_and_the_unknown_is_empty() -> None:
     run = factories.make_blocks(factories.make_run(), blocks=1, rounds=2)
     stored = [
         piece
-        for block in run.blocks.order_by("pk")
-        for piece in block_codec.unpack(bytes(block.packed))["slices"]
+        for row in run.blocks.order_by("pk")
+        for block in block_codec.decode(bytes(row.data))
+        for piece in block.slices
     ]
     for row, piece in zip(rows(run), stored, strict=True):
-        assert float(row["us_per_op"]) == piece["us_per_op"]
-        assert float(row["ops_per_s"]) == piece["ops_per_s"]
-        assert int(row["started_ns"]) == piece["started_ns"]
+        assert float(row["us_per_op"]) == piece.us_per_op
+        assert float(row["ops_per_s"]) == piece.ops_per_s
+        assert int(row["started_ns"]) == piece.started_ns
         assert (row["client_ns"], row["server_ns"], row["control"]) == ("41000017", "", "0")
 
 
@@ -57,12 +61,11 @@ def test_only_this_run_s_slices() -> None:
 
 
 def test_formulas_are_quoted() -> None:
-    run = factories.make_blocks(
-        factories.make_run(benchmark_name="=cmd()", database_name="@x"), blocks=1, rounds=1
-    )
-    run.blocks.filter(variant="libpq · socket").update(variant="+1")
-    first = rows(run)[0]
-    assert (first["benchmark"], first["database"], first["label"]) == ("'=cmd()", "'@x", "'+1")
+    run = factories.make_run(benchmark_name="=cmd()", database_name="@x")
+    variant = Variant("w", "+1", "simple", "socket", 1, "persistent", "apart")
+    factories.store_block(run, [VariantBlock(variant, 0, 0, (SLICE,))])
+    (first,) = rows(run)
+    assert (first["benchmark"], first["database"], first["label"]) == ("'=cmd()", "'@x", "'+1 · socket")
 
 
 def test_memory_does_not_grow_with_the_run() -> None:

@@ -11,6 +11,7 @@ import shutil
 import threading
 import time
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -39,7 +40,7 @@ from pgperf.core.records import Definition
 from pgperf.delay.relay import is_relay
 from pgperf.models import Benchmark, BlockResult, Database, Run, Target, Workload
 from pgperf.reports.run_json import run_json
-from pgperf.runs import block_codec, state
+from pgperf.runs import state
 from pgperf.runs.definitions import Overrides
 from pgperf.transfer.files import FORMATS
 from tests.browser.conftest import SWITCHES
@@ -432,13 +433,12 @@ def rows(cursor: Any, table: str) -> str:
 
 
 def blocks() -> dict[str, Any]:
-    """What the tables hold deflated."""
-    found: dict[str, list[Any]] = {}
+    """What the tables hold compressed."""
+    found: dict[str, str] = {}
     for row in BlockResult.objects.select_related("run"):
-        found.setdefault(f"blocks of {row.run.benchmark_name}", []).append(
-            block_codec.unpack(bytes(row.packed))
-        )
-    return {name: json.dumps(each) for name, each in found.items()}
+        name = f"blocks of {row.run.benchmark_name}"
+        found[name] = found.get(name, "") + zlib.decompress(bytes(row.data)).decode()
+    return found
 
 
 def redis(url: str, eavesdropper: Eavesdropper) -> dict[str, Any]:

@@ -65,7 +65,8 @@ def test_a_run_that_is_not_ours_is_no_error(monkeypatch: pytest.MonkeyPatch, err
         raise error
 
     monkeypatch.setattr(tasks, "perform", refuse)
-    deliver(queued())
+    run = deliver(queued())
+    assert (run.status, run.error, run.attempt) == (Status.QUEUED, "", 0)
 
 
 def test_a_message_of_another_version(performed: list[Any]) -> None:

@@ -50,5 +50,5 @@ def _under(name: str, prefixes: Iterable[str]) -> bool:
 def _text(value: Any) -> str:
     if value is None:
         return ""
-    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value).strip()
+    text = ", ".join(_text(item) or "–" for item in value) if isinstance(value, list) else str(value).strip()
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -92,5 +92,5 @@ def _plain(value: Any) -> str:
     if value is None:
         return _("unknown")
     if isinstance(value, list):
-        return ", ".join(str(item) for item in value) or _("none")
+        return ", ".join(map(_plain, value)) or _("none")
     return str(value).strip() or "–"

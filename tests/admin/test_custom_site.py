@@ -69,8 +69,10 @@ def _check(response: Any, address: str) -> None:
     assert b"/admin/pgperf" not in content, address
 
 
-def test_registering_twice_is_harmless() -> None:
+def test_registering_twice_changes_nothing() -> None:
+    before = dict(custom_site.site._registry)
     register(custom_site.site)
+    assert custom_site.site._registry == before
 
 
 @pytest.mark.parametrize("wanted", [True, False])

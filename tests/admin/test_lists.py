@@ -42,11 +42,19 @@ def test_what_is_there_needs_no_advice(admin_page: Client, run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["q=orm", "status__exact=done", "quick__exact=1", "benchmark_name=orm-overhead", "o=2"]
-)
-def test_runs_are_searched_filtered_and_sorted(admin_page: Client, run: Run, query: str) -> None:
-    factories.make_run(Run.Status.FAILED, quick=True)
-    assert admin_page.get(reverse("admin:pgperf_run_changelist") + f"?{query}").status_code == 200
+    ("query", "listed"),
+    [
+        ("", ["write-path", "orm-overhead"]), ("q=orm", ["orm-overhead"]), ("status__exact=failed", ["write-path"]),
+        ("quick__exact=1", ["write-path"]), ("benchmark_name=orm-overhead", ["orm-overhead"]),
+        ("o=1", ["orm-overhead", "write-path"]), ("o=-1", ["write-path", "orm-overhead"]),
+    ],
+)  # fmt: skip
+def test_runs_are_searched_filtered_and_sorted(
+    admin_page: Client, run: Run, query: str, listed: list[str]
+) -> None:
+    factories.make_run(Run.Status.FAILED, quick=True, benchmark_name="write-path")
+    page = admin_page.get(reverse("admin:pgperf_run_changelist") + f"?{query}")
+    assert [row.benchmark_name for row in page.context["cl"].result_list] == listed
 
 
 def test_a_dead_worker_s_run_is_shown_as_lost(admin_page: Client, run: Run) -> None:

@@ -132,7 +132,10 @@ def test_nonsense_starts_nothing(
 def test_nonsense_in_the_address_shows_the_page(
     admin_page: Client, page: str, database: Database, query: str
 ) -> None:
-    assert admin_page.get(f"{page}?{query}").status_code == 200
+    text = admin_page.get(f"{page}?{query}").content.decode()
+    assert "What will run" in text
+    assert re.search(rf'<input[^>]* name="database" value="{database.pk}"', text)
+    assert re.search(r'<input[^>]* value="full"[^>]* checked', text)
 
 
 @pytest.mark.parametrize(("typed", "runs"), [("", 0), ("Demo", 0), ("demo", 1), (" demo ", 1)])

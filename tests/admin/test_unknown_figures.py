@@ -1,6 +1,7 @@
 """Any figure of a run may be unknown: its page, its comparison and its files are made all the same."""
 
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -73,4 +74,6 @@ def test_everything_is_made(admin_page: Client, told: Run, share: float, seed: i
         reverse("admin:pgperf_run_changelist"),
         *(reverse("admin:pgperf_run_download", args=[told.pk, name]) for name in TABLES),
     ):
-        assert admin_page.get(url).status_code == 200, url
+        response = admin_page.get(url)
+        assert response.status_code == 200, url
+        assert not re.search(rb"[>,\s](None|nan|NaN)[<,\s]", response.getvalue()), url

@@ -39,20 +39,20 @@ def pairs_of(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def test_golden_summary() -> None:
-    _same(json.loads(golden.PATH.read_text()), golden.summary())
+    assert_same(json.loads(golden.PATH.read_text()), golden.summary())
 
 
-def _same(expected: Any, found: Any, where: str = "summary") -> None:
+def assert_same(expected: Any, found: Any, where: str = "summary") -> None:
     if isinstance(expected, float):
         assert found == pytest.approx(expected, rel=1e-9), where
     elif isinstance(expected, dict):
         assert list(found) == list(expected), where
         for key in expected:
-            _same(expected[key], found[key], f"{where}.{key}")
+            assert_same(expected[key], found[key], f"{where}.{key}")
     elif isinstance(expected, list):
         assert len(found) == len(expected), where
         for index, (one, other) in enumerate(zip(expected, found, strict=True)):
-            _same(one, other, f"{where}[{index}]")
+            assert_same(one, other, f"{where}[{index}]")
     else:
         assert found == expected, where
 

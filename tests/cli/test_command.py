@@ -359,9 +359,16 @@ class TestErrors:
         settings.PGPERF = {"TYPO": 1}
         assert "PGPERF['TYPO'] is no setting" in refusal("list")
 
-    @pytest.mark.parametrize("words", [[], ["nothing"], ["list", "--nothing"]])
-    def test_words_that_mean_nothing(self, words: list[str]) -> None:
-        refusal(*words)
+    @pytest.mark.parametrize(
+        ("words", "error"),
+        [
+            ([], "required: COMMAND"),
+            (["nothing"], "invalid choice: 'nothing'"),
+            (["list", "--nothing"], "unrecognized arguments: --nothing"),
+        ],
+    )
+    def test_unknown_words_are_refused(self, words: list[str], error: str) -> None:
+        assert error in refusal(*words)
 
     @pytest.mark.parametrize("unbuffered", ["", "1"])
     def test_a_reader_that_went_away(self, unbuffered: str) -> None:

@@ -65,10 +65,14 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervisor]:
     one.command("clean")
 
 
-@pytest.mark.parametrize("path", ["", "books/", "admin/login/"])
-def test_pages_answer_when_up_returns(running: Supervisor, path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("", "pgperf"), ("books/", '<th scope="col">Author</th>'), ("admin/login/", 'name="username"')],
+)
+def test_pages_answer_when_up_returns(running: Supervisor, path: str, expected: str) -> None:
     with urllib.request.urlopen(running.env["PGPERF_URL"] + path, timeout=10) as response:
         assert response.status == 200
+        assert expected in response.read().decode()
 
 
 def test_static_files_are_served(running: Supervisor) -> None:

@@ -67,8 +67,11 @@ def test_a_process_that_ends_meanwhile_is_left_alone(monkeypatch: pytest.MonkeyP
         gone.wait()
     monkeypatch.setattr(placement, "may_pin", lambda pid: True)
     borrowed = placement.Borrowed()
+    pinned: list[int] = []
+    monkeypatch.setattr(placement, "pin", lambda pid, cpus: pinned.append(pid))
     borrowed.pin(gone.pid, frozenset({0}))
     borrowed.give_back()
+    assert pinned == []
 
 
 def test_borrowed_processes_get_their_processors_back() -> None:

@@ -1,7 +1,8 @@
 """pgperf's pages in the admin.
 
-They show in Django's default site unless PGPERF["ADMIN_AUTOREGISTER"] is False. A site with its own AdminSite calls
-`pgperf.admin.register(site)` where it makes that, in its urls.py or admin.py.
+pgperf registers them with Django's default site unless PGPERF["ADMIN_AUTOREGISTER"] is False. A project
+with its own AdminSite calls `pgperf.admin.register(site)` where it creates that site, in urls.py or
+admin.py.
 """
 
 from django.contrib import admin
@@ -26,14 +27,14 @@ PAGES: dict[type[models.Model], type[admin.ModelAdmin]] = {
 
 
 def register(site: admin.AdminSite) -> None:
-    """Show pgperf in `site`. Registering twice is harmless."""
+    """Register pgperf's pages with `site`. A second call does nothing."""
     for model, page in PAGES.items():
         if not site.is_registered(model):
             site.register(model, page)
 
 
 def _autoregister() -> bool:
-    """Wrong settings are told by the system check; they must not keep the site from starting."""
+    """The system check reports wrong settings; they must not prevent the site from starting."""
     try:
         return get_settings().ADMIN_AUTOREGISTER
     except ImproperlyConfigured:

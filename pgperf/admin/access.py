@@ -1,4 +1,4 @@
-"""What every page of ours asks before it answers: the method, and the groups of what is shown."""
+"""Access rules shared by all pages: the allowed methods, and the rows that the user's groups allow."""
 
 from typing import Any
 
@@ -21,12 +21,12 @@ METHODS = ["GET", "HEAD", "POST"]
 _DIGITS = 18
 
 
-class Guarded(admin.ModelAdmin):
-    """A ModelAdmin whose rows, choices and actions are those that the user's groups allow."""
+class GroupScopedAdmin(admin.ModelAdmin):
+    """A ModelAdmin that shows only the rows and choices that the user's groups allow."""
 
     @property
     def urls(self) -> list[URLPattern]:
-        """No page knows other methods, and none takes them for a GET."""
+        """Every view answers other methods than these with 405."""
         patterns = self.get_urls()
         for pattern in patterns:
             pattern.callback = require_http_methods(METHODS)(pattern.callback)
@@ -36,23 +36,23 @@ class Guarded(admin.ModelAdmin):
         return permissions.visible(super().get_queryset(request), request.user)
 
     def response_action(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse | None:
-        """Rows are chosen by their numbers: Django would answer anything else with a 500, this is a 400."""
+        """Answer a selected primary key that is not a number with 400; Django would answer 500."""
         for number in request.POST.getlist(ACTION_CHECKBOX_NAME):
             if not (number.isascii() and number.isdigit() and len(number) <= _DIGITS):
-                raise SuspiciousOperation("a row was chosen by something that is no number")
+                raise SuspiciousOperation("a selected primary key is not a number")
         return super().response_action(request, *args, **kwargs)
 
     def formfield_for_foreignkey(
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
     ) -> Any:
-        """A form offers no more than the lists show."""
+        """Offer only the rows that the lists show."""
         model = db_field.related_model
         if model in (Benchmark, Database):
             kwargs["queryset"] = permissions.visible(model._default_manager.all(), request.user)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """What stands in the way of a deletion is named to those who may see it."""
+        """Name the protected objects only to users who may see them."""
         to_delete, counts, lacking, protected = super().get_deleted_objects(objs, request)
         if protected and not request.user.is_superuser:
             collector = NestedObjects(using=router.db_for_write(self.model))
@@ -63,4 +63,4 @@ class Guarded(admin.ModelAdmin):
 
 def _named(row: Model, user: Any) -> str:
     kind = capfirst(row._meta.verbose_name)
-    return f"{kind}: {row if permissions.may_see(user, row) else gettext('one of another group')}"
+    return f"{kind}: {row if permissions.may_see(user, row) else gettext('one that your groups may not see')}"

@@ -1,4 +1,7 @@
-"""The history of an object: who did what, to which definition, and from which address. Never a secret's value."""
+"""History entries of an object: who did what, to which definition, from which address.
+
+No entry contains a secret.
+"""
 
 import json
 from collections.abc import Iterable
@@ -15,34 +18,36 @@ from pgperf.models import Run
 _HASH_DIGITS = 12
 
 
-def signed(request: HttpRequest, text: str) -> str:
-    """The text with the client's address, as the server saw it: behind a proxy, the proxy's."""
+def with_address(request: HttpRequest, text: str) -> str:
+    """Append the client's address as the server saw it: behind a proxy, the proxy's address."""
     return f"{text} From {request.META.get('REMOTE_ADDR') or 'an unknown address'}."
 
 
-def digest(run: Run) -> str:
-    """Which definition a run has: enough of its hash to tell it from others."""
+def short_hash(run: Run) -> str:
+    """The first digits of the hash of the run's definition."""
     return run.definition_hash[:_HASH_DIGITS]
 
 
-def added(page: admin.ModelAdmin, request: HttpRequest, row: Model, text: str) -> None:
-    page.log_addition(request, row, signed(request, text))
+def log_added(page: admin.ModelAdmin, request: HttpRequest, row: Model, text: str) -> None:
+    page.log_addition(request, row, with_address(request, text))
 
 
-def changed(page: admin.ModelAdmin, request: HttpRequest, row: Model, text: str) -> None:
-    """Something was done to the row, or with it."""
-    page.log_change(request, row, signed(request, text))
+def log_changed(page: admin.ModelAdmin, request: HttpRequest, row: Model, text: str) -> None:
+    """Record an action on the row, or one that used it."""
+    page.log_change(request, row, with_address(request, text))
 
 
-def all_changed(request: HttpRequest, rows: Iterable[Model], text: str) -> None:
-    """The same was done with several rows of one model."""
+def log_all_changed(request: HttpRequest, rows: Iterable[Model], text: str) -> None:
+    """Record the same action on several rows of one model."""
     listed = list(rows)
     if listed and request.user.pk is not None:
-        LogEntry.objects.log_actions(request.user.pk, listed, CHANGE, change_message=signed(request, text))
+        LogEntry.objects.log_actions(
+            request.user.pk, listed, CHANGE, change_message=with_address(request, text)
+        )
 
 
-def plain(message: Any) -> str:
-    """What Django notes of a form's changes, the names of the fields, as English text."""
+def as_text(message: Any) -> str:
+    """Django's structured message on a form's changes as English text."""
     if isinstance(message, str):
         return message
     with override(None):

@@ -1,4 +1,4 @@
-"""Benchmarks: the list, the form, and the buttons that start a run or make a copy."""
+"""Benchmarks: the list, the form, and the buttons that start a run or clone a benchmark."""
 
 from typing import Any
 
@@ -38,8 +38,11 @@ class BenchmarkAdmin(DefinitionAdmin):
             None,
             {"fields": ("name", "title", "description", "workload", "compared_with", "database", "groups")},
         ),
-        (_("What is compared"), {"fields": ("layers", "routes", "modes", "clients", "placement", "idle")}),
-        (_("How long"), {"fields": ("blocks", "rounds", "slice_ms", "diagnostic_ms")}),
+        (
+            _("Layers, routes and clients"),
+            {"fields": ("layers", "routes", "modes", "clients", "placement", "idle")},
+        ),
+        (_("Duration"), {"fields": ("blocks", "rounds", "slice_ms", "diagnostic_ms")}),
     )
 
     def get_urls(self) -> list[URLPattern]:
@@ -57,32 +60,32 @@ class BenchmarkAdmin(DefinitionAdmin):
         return request.user.has_perm("pgperf.start_run") and self.has_view_permission(request)
 
     def run_view(self, request: HttpRequest, benchmark_id: int) -> HttpResponse:
-        """The confirm page; POST starts the run."""
+        """GET shows the preview; POST starts the run."""
         return start_view(self, request, benchmark_id)
 
     def has_clone_permission(self, request: HttpRequest) -> bool:
         return self.has_add_permission(request) and self.has_view_permission(request)
 
     def clone_view(self, request: HttpRequest, benchmark_id: int) -> HttpResponse:
-        """POST makes a copy and goes to it."""
+        """POST clones the benchmark and redirects to the clone."""
         if not self.has_clone_permission(request):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         benchmark = get_object_or_404(self.get_queryset(request), pk=benchmark_id)
-        copy = self._clone(request, benchmark)
-        self.message_user(request, gettext("This is a copy of %s.") % benchmark, messages.SUCCESS)
-        return HttpResponseRedirect(pages.url(self, "pgperf_benchmark_change", copy.pk))
+        created = self._clone(request, benchmark)
+        self.message_user(request, gettext("This benchmark is a clone of %s.") % benchmark, messages.SUCCESS)
+        return HttpResponseRedirect(pages.url(self, "pgperf_benchmark_change", created.pk))
 
     @admin.action(description=_("Clone selected benchmarks"), permissions=["clone"])
     def clone_selected(self, request: HttpRequest, queryset: QuerySet[Benchmark]) -> None:
-        made = [self._clone(request, benchmark).name for benchmark in queryset]
-        self.message_user(request, gettext("Cloned: %s.") % ", ".join(made), messages.SUCCESS)
+        names = [self._clone(request, benchmark).name for benchmark in queryset]
+        self.message_user(request, gettext("Cloned: %s.") % ", ".join(names), messages.SUCCESS)
 
     def _clone(self, request: HttpRequest, benchmark: Benchmark) -> Benchmark:
-        copy = clone(benchmark)
-        audit.added(self, request, copy, f"Cloned from {benchmark.name}.")
-        return copy
+        created = clone(benchmark)
+        audit.log_added(self, request, created, f"Cloned from {benchmark.name}.")
+        return created
 
     def get_list_display(self, request: HttpRequest) -> tuple[Any, ...]:
         name, *rest = self.list_display

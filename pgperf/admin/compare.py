@@ -1,4 +1,4 @@
-"""The page that sets a run against another one, by default the one before it of the same definition."""
+"""The page that compares a run with another one: by default, the previous run of its definition."""
 
 from typing import Any
 
@@ -14,22 +14,22 @@ from pgperf.reports.run_comparison import Compared, compared
 from pgperf.reports.run_json import TERMINAL
 
 _CHOICES = 20
-#: All that a list of runs needs to name one.
+#: The columns that a choice of runs shows.
 _NAME = ("benchmark_name", "requested_at", "quick", "database_name")
 _DIGITS = 18
 
 
 def compare_page(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> HttpResponse:
-    """`run` over the one whose number `with` names. Raises Http404 for one that there is not."""
+    """Compare `run` with the run whose primary key `with` gives. Raises Http404 if there is none."""
     visible = page.get_queryset(request)
     other = _other(visible, run, request.GET.get("with", ""))
-    found, trouble = _compared(other, run)
+    found, error = _compared(other, run)
     context = {
         "title": gettext("Compare %s") % run,
         "run": run,
         "other": other,
         "found": found,
-        "trouble": trouble,
+        "error": error,
         "choices": choices(visible, run, other),
         "chart_js": pages.chart_js(),
     }
@@ -37,13 +37,13 @@ def compare_page(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> Http
 
 
 def previous(visible: QuerySet[Run], run: Run) -> Run | None:
-    """The run done before it of the same definition."""
+    """The latest earlier run of the same definition that is done."""
     same = visible.filter(definition_hash=run.definition_hash, status=Run.Status.DONE, pk__lt=run.pk)
     return same.order_by("-pk").first()
 
 
 def choices(visible: QuerySet[Run], run: Run, other: Run | None) -> list[Run]:
-    """The latest ended runs of its benchmark, and the one that is shown."""
+    """The latest ended runs of the same benchmark, and the run that is shown."""
     ended = visible.filter(status__in=TERMINAL, benchmark_name=run.benchmark_name)
     latest = list(ended.exclude(pk=run.pk).order_by("-pk").only(*_NAME)[:_CHOICES])
     return latest if other is None or other in latest else [other, *latest]
@@ -70,6 +70,6 @@ def _compared(before: Run | None, after: Run) -> tuple[Compared | None, str]:
 
 
 def pair(chosen: QuerySet[Run]) -> tuple[Any, Any] | None:
-    """The earlier and the later number of exactly two chosen runs."""
+    """The primary keys of exactly two runs, the earlier one first; None for any other number."""
     numbers = list(chosen.order_by("pk").values_list("pk", flat=True)[:3])
     return (numbers[0], numbers[1]) if len(numbers) == 2 else None

@@ -1,4 +1,4 @@
-"""Putting one variant's verdict to the test: what would run, and the one POST that asks for it."""
+"""The page that confirms one variant's verdict: a preview of the test run, and its request by POST."""
 
 import uuid
 from typing import Any
@@ -22,11 +22,11 @@ from pgperf.runs import confirmation
 
 
 class ConfirmForm(forms.Form):
-    """`token` makes a double click find the run that the first click made."""
+    """`token` makes a double click find the run that the first click requested."""
 
     variant = forms.CharField(widget=forms.HiddenInput)
     confirm_name = forms.CharField(
-        required=False, label=_("name of the database"), widget=forms.TextInput(attrs={"autocomplete": "off"})
+        required=False, label=_("database name"), widget=forms.TextInput(attrs={"autocomplete": "off"})
     )
     token = forms.CharField(widget=forms.HiddenInput, validators=[RegexValidator(r"\A[0-9a-f]{32}\Z")])
 
@@ -37,14 +37,15 @@ class ConfirmForm(forms.Form):
     def clean_confirm_name(self) -> str:
         typed = str(self.cleaned_data["confirm_name"]).strip()
         if self._database and self._database.production and typed != self._database.name:
-            raise ValidationError(_("Type the name of the database exactly: %s") % self._database.name)
+            raise ValidationError(_("Type the database name exactly: %s") % self._database.name)
         return typed
 
 
 def confirm_view(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> HttpResponse:
-    """Shows the page for the `variant` asked for; a POST with the page's token asks for the run and goes to it.
+    """Show the page for `variant`; a POST with the page's token requests the run and redirects to it.
 
-    403 without `pgperf.start_run`; back to the run, with the reason, for a verdict that cannot be tested.
+    Answers 403 without `pgperf.start_run`. Redirects to the run with an error for a verdict that no
+    run can test.
     """
     if not request.user.has_perm(permissions.START):
         raise PermissionDenied
@@ -58,14 +59,14 @@ def confirm_view(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> Http
         return HttpResponseRedirect(pages.url(page, "pgperf_run_change", run.pk))
     form = _form(request, row)
     if form.is_bound and form.is_valid():
-        asked = _request(page, request, row, form)
-        if asked is not None:
-            return HttpResponseRedirect(pages.url(page, "pgperf_run_change", asked.pk))
+        test_run = _request(page, request, row, form)
+        if test_run is not None:
+            return HttpResponseRedirect(pages.url(page, "pgperf_run_change", test_run.pk))
     return pages.render(page, request, "admin/pgperf/run/confirm.html", _context(row, form))
 
 
 def _form(request: HttpRequest, row: VariantResult) -> ConfirmForm:
-    """Bound once the page itself has been sent back: the button on the run's page has no token yet."""
+    """A bound form if the POST comes from this page: the button on the run's page sends no token."""
     if request.method == "POST" and "token" in request.POST:
         return ConfirmForm(row.run.database, request.POST)
     return ConfirmForm(row.run.database, initial={"variant": row.label, "token": uuid.uuid4().hex})
@@ -74,16 +75,16 @@ def _form(request: HttpRequest, row: VariantResult) -> ConfirmForm:
 def _request(
     page: admin.ModelAdmin, request: HttpRequest, row: VariantResult, form: ConfirmForm
 ) -> Run | None:
-    """The run asked for, or None with the reason on the form."""
-    asked = form.cleaned_data
+    """The requested run, or None with an error on the form."""
+    data = form.cleaned_data
 
     def log(run: Run) -> None:
-        text = f"Requested, to test {row.label} of run {row.run_id}, definition {audit.digest(run)}."
-        audit.added(page, request, run, text)
+        text = f"Requested, to test {row.label} of run {row.run_id}, definition {audit.short_hash(run)}."
+        audit.log_added(page, request, run, text)
 
     try:
         return confirmation.request(
-            row, user=request.user, token=asked["token"], confirmed=asked["confirm_name"], note=log
+            row, user=request.user, token=data["token"], confirmed=data["confirm_name"], note=log
         )
     except PgperfError as error:
         form.add_error(None, str(error))

@@ -16,7 +16,7 @@ from pgperf.transfer.resources import DatabaseResource
 
 
 class TargetInline(admin.StackedInline):
-    """Where and how, then who: as many fields as these make no table that a window holds."""
+    """Address, then connection options, then login, in rows: a table of these fields would be too wide."""
 
     model = Target
     extra = 0
@@ -28,7 +28,7 @@ class TargetInline(admin.StackedInline):
 
 
 class DatabaseAdmin(DefinitionAdmin):
-    """Whether a database is production is for superusers to say."""
+    """Only superusers may change whether a database is in production."""
 
     resource_class = DatabaseResource
     list_display = ("name", "dbname", "routes", "production", "allow_fixtures", "credential")
@@ -37,11 +37,11 @@ class DatabaseAdmin(DefinitionAdmin):
     inlines = (TargetInline,)
     fieldsets = (
         (None, {"fields": ("name", "dbname", "user", "credential", "agent")}),
-        (_("What is allowed"), {"fields": ("production", "allow_fixtures", "groups")}),
+        (_("Access and safety"), {"fields": ("production", "allow_fixtures", "groups")}),
         (_("Notes"), {"fields": ("notes",)}),
     )
 
-    # Saying where a database is says where a password goes: that takes a permission of its own.
+    # An address decides where a password is sent, so changing one needs a permission of its own.
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return super().has_add_permission(request) and request.user.has_perm(permissions.MANAGE_TARGETS)
@@ -59,8 +59,10 @@ class DatabaseAdmin(DefinitionAdmin):
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> list[dict[str, Any]]:
-        """Django notes which fields changed; where a password goes now, and went before, is noted in full."""
-        return super().construct_change_message(request, form, formsets, add) + _moves(form, formsets)
+        """Add the old and new values of the fields that decide where a password is sent."""
+        return super().construct_change_message(request, form, formsets, add) + _address_changes(
+            form, formsets
+        )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Database]:
         enabled = Count("targets", filter=Q(targets__enabled=True), distinct=True)
@@ -70,24 +72,24 @@ class DatabaseAdmin(DefinitionAdmin):
         return () if request.user.is_superuser else ("production",)
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> LogEntry:
-        """Whoever changes where a password goes is also known by address."""
-        return super().log_addition(request, obj, _signed(request, message))
+        """Record the client's address too: the change may decide where a password is sent."""
+        return super().log_addition(request, obj, _with_address(request, message))
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> LogEntry:
-        return super().log_change(request, obj, _signed(request, message))
+        return super().log_change(request, obj, _with_address(request, message))
 
     @admin.display(description=_("routes"), ordering="enabled_targets")
     def routes(self, database: Database) -> str:
         names = [target.route for target in database.targets.all() if target.enabled]
-        return ", ".join(names) or str(_("none: add one to run a benchmark"))
+        return ", ".join(names) or str(_("none: add a route to run benchmarks"))
 
 
-#: What decides where a login goes, and whose it is.
+#: The fields that decide which login is sent where.
 _ADDRESS = ("dbname", "user", "credential", "host", "port", "sslmode", "sslrootcert", "pooler", "enabled")
 
 
-def _moves(form: Any, formsets: Any) -> list[dict[str, Any]]:
-    """A line of history for each change of an address: what it was and what it is."""
+def _address_changes(form: Any, formsets: Any) -> list[dict[str, Any]]:
+    """A history entry with the old and the new value for each changed address field."""
     forms = [form, *(inner for formset in formsets or [] for inner in formset.initial_forms)]
     return [
         {
@@ -104,6 +106,6 @@ def _moves(form: Any, formsets: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _signed(request: HttpRequest, message: Any) -> str:
-    """What a form changed, field by field, with the address; our own words have it already."""
-    return message if isinstance(message, str) else audit.signed(request, audit.plain(message))
+def _with_address(request: HttpRequest, message: Any) -> str:
+    """A form's changes as text with the client's address; a plain string has the address already."""
+    return message if isinstance(message, str) else audit.with_address(request, audit.as_text(message))

@@ -1,4 +1,4 @@
-"""A run's files: tables made at once, and the raw slices, which are sent as they are read."""
+"""Downloads of a run: tables, which are built in memory, and the raw slices, which are streamed."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
@@ -12,7 +12,7 @@ from pgperf.reports import csv_results, csv_tables
 from pgperf.reports.raw_slices import slices_csv
 
 RAW = "slices.csv"
-#: File name's end -> what makes it and its content type.
+#: File name -> the function that builds the file, and its content type.
 TABLES: dict[str, tuple[Callable[..., str | bytes], str]] = {
     "variants.csv": (csv_results.variants_csv, csv_results.CSV_TYPE),
     "variants.xlsx": (csv_results.variants_xlsx, csv_results.XLSX_TYPE),
@@ -25,29 +25,31 @@ TABLES: dict[str, tuple[Callable[..., str | bytes], str]] = {
 
 
 def tables(name: str, stem: str, chosen: Iterable[Run]) -> HttpResponse:
-    """One table over all the chosen runs. Raises KeyError for a name that is not in TABLES."""
+    """One table of all selected runs. Raises KeyError for a name that is not in TABLES."""
     make, content_type = TABLES[name]
-    return HttpResponse(make(*chosen), content_type=content_type, headers=_saved_as(name, stem))
+    return HttpResponse(make(*chosen), content_type=content_type, headers=_attachment(name, stem))
 
 
 def download(request: HttpRequest, name: str, run: Run) -> HttpResponseBase:
-    """One file of one run. Raises Http404 for a name that there is not."""
+    """One file of one run. Raises Http404 for an unknown name."""
     stem = f"{run.benchmark_name}-{run.pk}"
     if name == RAW:
         lines = slices_csv(run)
-        pieces = _awaited(lines) if isinstance(request, ASGIRequest) else lines
-        return StreamingHttpResponse(pieces, content_type=csv_results.CSV_TYPE, headers=_saved_as(name, stem))
+        pieces = _async_lines(lines) if isinstance(request, ASGIRequest) else lines
+        return StreamingHttpResponse(
+            pieces, content_type=csv_results.CSV_TYPE, headers=_attachment(name, stem)
+        )
     if name not in TABLES:
         raise Http404
     return tables(name, stem, [run])
 
 
-async def _awaited(lines: Iterator[str]) -> AsyncIterator[str]:
-    """The same for an ASGI server, which would else collect all of it before it sends any."""
+async def _async_lines(lines: Iterator[str]) -> AsyncIterator[str]:
+    """Stream under ASGI: Django would collect a synchronous iterator before it sends anything."""
     pull = sync_to_async(lambda: next(lines, None))
     while (piece := await pull()) is not None:
         yield piece
 
 
-def _saved_as(name: str, stem: str) -> dict[str, str]:
+def _attachment(name: str, stem: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="pgperf-{stem}-{name}"'}

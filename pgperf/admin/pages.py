@@ -1,4 +1,4 @@
-"""What our own pages have in common: the admin's context, our style sheet, and where Chart.js lies, if it was built."""
+"""Helpers of pgperf's own pages: the admin context, the style sheet and the URL of Chart.js."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ from django.urls import reverse
 from pgperf.checks import CHART_JS
 
 
-class Styled:
-    """Mix into a ModelAdmin: our style sheet on its changelist and change pages."""
+class StylesheetMixin:
+    """Adds pgperf's style sheet to a ModelAdmin's changelist and change pages."""
 
     class Media:
         css = {"all": ["pgperf/pgperf.css"]}
@@ -22,7 +22,7 @@ class Styled:
 def render(
     page: admin.ModelAdmin, request: HttpRequest, template: str, context: dict[str, Any]
 ) -> TemplateResponse:
-    """One of our pages inside the admin site that `page` belongs to."""
+    """Render a pgperf template inside the admin site that `page` belongs to."""
     request.current_app = page.admin_site.name
     common = {**page.admin_site.each_context(request), "opts": page.opts, "media": page.media}
     return TemplateResponse(request, template, common | context)
@@ -34,7 +34,7 @@ def url(page: admin.ModelAdmin, name: str, *args: Any) -> str:
 
 
 def chart_js() -> str:
-    """URL of Chart.js; "" where the build step that fetches it has not run, or ran after collectstatic."""
+    """URL of Chart.js; "" if it was not built, or was built after collectstatic."""
     try:
         return static(CHART_JS) if finders.find(CHART_JS) else ""
     except ValueError:  # the manifest does not have it

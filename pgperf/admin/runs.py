@@ -1,4 +1,4 @@
-"""Runs: the list, one run's page, its progress, cancelling it, and its files."""
+"""Runs: the list, a run's page, its progress, cancellation and downloads."""
 
 from typing import Any
 
@@ -24,9 +24,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.admin import audit, compare, downloads, pages
-from pgperf.admin.access import Guarded
+from pgperf.admin.access import GroupScopedAdmin
 from pgperf.admin.confirm import confirm_view
-from pgperf.admin.run_notes import Keeping
+from pgperf.admin.run_notes import RunNotesAdmin
 from pgperf.core.exceptions import PgperfError
 from pgperf.models import Run
 from pgperf.reports import number_format
@@ -37,18 +37,18 @@ from pgperf.reports.verdicts import intervention_title
 from pgperf.runs import state as run_state
 
 
-class Runs(ChangeList):
-    """The list of runs reads no results."""
+class RunChangeList(ChangeList):
+    """Loads runs without their results, which may be large."""
 
     def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Run]:
         shown: QuerySet[Run] = super().get_queryset(request, *args, **kwargs)
-        # The site's router may keep its users in another database, where no join reaches.
+        # The users may be in another database, which a join cannot reach.
         return shown.defer("definition", "environment", "timings", "summary").prefetch_related("requested_by")
 
 
-class RunAdmin(Keeping, pages.Styled, Guarded):
+class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
     change_list_template = "admin/pgperf/run/change_list.html"
-    list_display = ("name", "state", "requested", "remark")
+    list_display = ("name", "state", "requested", "notes_summary")
     list_filter = ("status", "pinned", "quick", "benchmark_name", "database_name", "requested_at")
     search_fields = ("benchmark_name", "database_name", "worker", "error", "notes")
     date_hierarchy = "requested_at"
@@ -75,7 +75,7 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Run | None = None) -> bool:
-        """A run under way is cancelled first."""
+        """An active run cannot be deleted; it must be cancelled first."""
         return super().has_delete_permission(request, obj) and (
             obj is None or obj.status not in run_state.ACTIVE
         )
@@ -98,7 +98,7 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """The run page: progress while it is under way, then its results."""
+        """The run page: progress while the run is active, then its results."""
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
         run = self.get_object(request, object_id)
@@ -109,7 +109,7 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
         return pages.render(self, request, "admin/pgperf/run/page.html", self._page(request, run))
 
     def progress_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
-        """What the run page asks for every two seconds."""
+        """The JSON that the run page polls every two seconds."""
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
         return JsonResponse(progress_json(self._run(request, run_id)))
@@ -125,7 +125,9 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
         except PgperfError as error:
             self.message_user(request, str(error), messages.ERROR)
         else:
-            audit.changed(self, request, run, f"Asked to cancel, definition {audit.digest(run)}.")
+            audit.log_changed(
+                self, request, run, f"Requested cancellation, definition {audit.short_hash(run)}."
+            )
             self.message_user(request, gettext("Cancelling: the run stops within seconds."), messages.SUCCESS)
         return HttpResponseRedirect(pages.url(self, "pgperf_run_change", run.pk))
 
@@ -137,23 +139,23 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
             raise PermissionDenied
         response = downloads.download(request, name, run)
         if response.status_code == 200:
-            audit.all_changed(request, [run], f"Exported {name}.")
+            audit.log_all_changed(request, [run], f"Exported {name}.")
         return response
 
     def compare_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
-        """This run over the one that `with` names."""
+        """Compare this run with the one that `with` gives."""
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
         return compare.compare_page(self, request, self._run(request, run_id))
 
     def confirm_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
-        """The page before the run that puts the verdict on one variant to the test."""
+        """The page that starts a test run for the verdict on one variant."""
         return confirm_view(self, request, self._run(request, run_id))
 
     # The list
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return Runs
+        return RunChangeList
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -167,23 +169,23 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
 
     @admin.display(description=_("run"), ordering="id")
     def name(self, run: Run) -> SafeString:
-        """And where it ran."""
-        return _over(str(run), run.database_name)
+        """The run and its database."""
+        return _two_lines(str(run), run.database_name)
 
     @admin.display(description=_("state"), ordering="status")
     def state(self, run: Run) -> SafeString:
-        """And how long it took, once it has ended."""
+        """The status, and the duration of an ended run."""
         status = Run.Status(run.effective)  # type: ignore[attr-defined]
         share = f" {run.progress:.0%}" if status == Run.Status.RUNNING else ""
         badge = format_html('<span class="pgperf-badge {}">{}{}</span>', status.value, status.label, share)
-        return _over(badge, self.duration(run) if run.started_at and run.finished_at else "")
+        return _two_lines(badge, self.duration(run) if run.started_at and run.finished_at else "")
 
     @admin.display(description=_("requested"), ordering="requested_at")
     def requested(self, run: Run) -> SafeString:
-        """When, at which length, and by whom."""
+        """Time, length and user of the request."""
         when = date_format(template_localtime(run.requested_at), "SHORT_DATETIME_FORMAT")
         length = gettext("quick") if run.quick else gettext("full")
-        return _over(when, ", ".join(map(str, filter(None, (length, run.requested_by)))))
+        return _two_lines(when, ", ".join(map(str, filter(None, (length, run.requested_by)))))
 
     def duration(self, run: Run) -> str:
         if not (run.started_at and run.finished_at):
@@ -194,7 +196,7 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
     def compare_two(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
         pair = compare.pair(queryset)
         if pair is None:
-            self.message_user(request, gettext("Choose exactly two runs to compare."), messages.WARNING)
+            self.message_user(request, gettext("Select exactly two runs to compare."), messages.WARNING)
             return None
         before, after = pair
         return HttpResponseRedirect(f"{pages.url(self, 'pgperf_run_compare', after)}?with={before}")
@@ -212,11 +214,11 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
         return self._tables(request, "comparisons.csv", queryset)
 
     def _tables(self, request: HttpRequest, name: str, queryset: QuerySet[Run]) -> HttpResponse:
-        audit.all_changed(request, queryset.only("benchmark_name"), f"Exported {name}.")
+        audit.log_all_changed(request, queryset.only("benchmark_name"), f"Exported {name}.")
         return downloads.tables(name, "runs", queryset)
 
     def _run(self, request: HttpRequest, run_id: int) -> Run:
-        """The run, for those who may see it. Raises PermissionDenied before it tells whether there is one."""
+        """The run, if the user may see it. Raises PermissionDenied before it looks the run up."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         return get_object_or_404(self.get_queryset(request), pk=run_id)
@@ -235,7 +237,7 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
                 "variant": label_text(run.confirms_variant),
                 "change": intervention_title(run.intervention),
             },
-            **self.keep_context(request, run),
+            **self.notes_context(request, run),
             "may_cancel": not progress["terminal"] and self.has_cancel_permission(request),
             "may_export": progress["terminal"] and self.has_export_permission(request),
             "may_start": progress["terminal"]
@@ -244,6 +246,6 @@ class RunAdmin(Keeping, pages.Styled, Guarded):
         }
 
 
-def _over(first: str, second: str) -> SafeString:
-    """A cell of two lines, so that the list needs no more width than a page beside its filter has."""
+def _two_lines(first: str, second: str) -> SafeString:
+    """A cell of two lines, so that the list fits beside its filter."""
     return format_html('{}<span class="pgperf-under">{}</span>', first, second)

@@ -1,4 +1,4 @@
-"""The confirm page before a run: what will run, what it will take, and the one POST that asks for it."""
+"""The page that starts a run: a preview with the needed resources, and the request by POST."""
 
 import uuid
 from typing import Any
@@ -22,18 +22,18 @@ from pgperf.reports.run_json import live_workers, worker_command
 from pgperf.runs import state
 
 LENGTHS = (
-    ("quick", _("Quick: a first look, wider intervals")),
-    ("full", _("Full: as the benchmark is saved")),
+    ("quick", _("Quick: a shorter run with wider intervals")),
+    ("full", _("Full: the duration that the benchmark sets")),
 )
 
 
 class StartForm(forms.Form):
-    """Where to run and how long. `token` makes a double click find the run that the first click made."""
+    """Database and length. `token` makes a double click find the run that the first click requested."""
 
     database = forms.ModelChoiceField(Database.objects.none(), label=_("database"), empty_label=None)
     length = forms.ChoiceField(choices=LENGTHS, widget=forms.RadioSelect, label=_("length"))
     confirm_name = forms.CharField(
-        required=False, label=_("name of the database"), widget=forms.TextInput(attrs={"autocomplete": "off"})
+        required=False, label=_("database name"), widget=forms.TextInput(attrs={"autocomplete": "off"})
     )
     token = forms.CharField(widget=forms.HiddenInput, validators=[RegexValidator(r"\A[0-9a-f]{32}\Z")])
 
@@ -47,13 +47,13 @@ class StartForm(forms.Form):
         if database and database.production and cleaned.get("confirm_name", "").strip() != database.name:
             self.add_error(
                 "confirm_name",
-                ValidationError(_("Type the name of the database exactly: %s") % database.name),
+                ValidationError(_("Type the database name exactly: %s") % database.name),
             )
         return cleaned
 
 
 def start_view(page: admin.ModelAdmin, request: HttpRequest, benchmark_id: int) -> HttpResponse:
-    """GET shows the page, POST asks for the run and goes to its page. 403 without `pgperf.start_run`."""
+    """GET shows the preview; POST requests the run and redirects to it. 403 without `pgperf.start_run`."""
     if not (page.has_view_permission(request) and request.user.has_perm("pgperf.start_run")):
         raise PermissionDenied
     if request.method not in ("GET", "HEAD", "POST"):
@@ -73,9 +73,9 @@ def start_view(page: admin.ModelAdmin, request: HttpRequest, benchmark_id: int) 
 def _form(request: HttpRequest, benchmark: Benchmark, databases: QuerySet[Database]) -> StartForm:
     if request.method == "POST":
         return StartForm(databases, request.POST)
-    wished = _by_number(databases, request.GET.get("database", ""))
-    usual = _by_number(databases, str(benchmark.database_id))
-    chosen = wished or usual or databases.first()
+    requested = _by_pk(databases, request.GET.get("database", ""))
+    usual = _by_pk(databases, str(benchmark.database_id))
+    chosen = requested or usual or databases.first()
     length = "quick" if request.GET.get("length") == "quick" else "full"
     return StartForm(
         databases, initial={"database": chosen and chosen.pk, "length": length, "token": uuid.uuid4().hex}
@@ -85,14 +85,14 @@ def _form(request: HttpRequest, benchmark: Benchmark, databases: QuerySet[Databa
 def _request_run(
     page: admin.ModelAdmin, request: HttpRequest, benchmark: Benchmark, form: StartForm
 ) -> Run | None:
-    """The run asked for, or None with the reason on the form."""
-    asked = form.cleaned_data
-    quick, database = asked["length"] == "quick", asked["database"]
-    assert request.user.is_authenticated  # admin_view saw to it
+    """The requested run, or None with an error on the form."""
+    data = form.cleaned_data
+    quick, database = data["length"] == "quick", data["database"]
+    assert request.user.is_authenticated  # admin_view requires a login
 
     def note(run: Run) -> None:
-        what = f"{benchmark.name} on {database.name}, {asked['length']}, definition {audit.digest(run)}"
-        audit.added(page, request, run, f"Requested {what}.")
+        what = f"{benchmark.name} on {database.name}, {data['length']}, definition {audit.short_hash(run)}"
+        audit.log_added(page, request, run, f"Requested {what}.")
 
     try:
         return state.request(
@@ -100,8 +100,8 @@ def _request_run(
             database,
             quick=quick,
             user=request.user,
-            token=asked["token"],
-            confirmed=asked["confirm_name"].strip(),
+            token=data["token"],
+            confirmed=data["confirm_name"].strip(),
             note=note,
         )
     except PgperfError as error:
@@ -110,7 +110,7 @@ def _request_run(
 
 
 def _next(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> str:
-    """The run's page, for those who may see it."""
+    """The run's page if the user may see it, else the list of benchmarks."""
     if request.user.has_perm("pgperf.view_run") or request.user.has_perm("pgperf.change_run"):
         return pages.url(page, "pgperf_run_change", run.pk)
     page.message_user(request, gettext("%s was requested.") % run)
@@ -132,14 +132,14 @@ def _context(benchmark: Benchmark, databases: QuerySet[Database], form: StartFor
 
 
 def _chosen(databases: QuerySet[Database], form: StartForm) -> Database | None:
-    """The database that the form shows; where it names none that there is, the first."""
-    return _by_number(databases, str(form["database"].value() or "")) or databases.first()
+    """The database that the form shows; the first one if the form names none."""
+    return _by_pk(databases, str(form["database"].value() or "")) or databases.first()
 
 
 def _preview(benchmark: Benchmark, database: Database | None, form: StartForm) -> Preview | None:
     return preview(benchmark, database, quick=form["length"].value() == "quick") if database else None
 
 
-def _by_number(databases: QuerySet[Database], text: str) -> Database | None:
-    """The database whose primary key is written in `text`, which comes from outside and may be anything."""
+def _by_pk(databases: QuerySet[Database], text: str) -> Database | None:
+    """The database whose primary key is `text`, which is unvalidated input."""
     return next((database for database in databases if str(database.pk) == text), None)

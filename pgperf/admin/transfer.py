@@ -1,7 +1,7 @@
-"""Import and export of definitions: two pages and an action beside a model's list, each with a permission of its own.
+"""Import and export of definitions: two pages and an action, each with its own permission.
 
-The rules are those of the model and of its form; pgperf.transfer applies them. The library's own admin pages are not
-used: they let every member of staff export, keep uploads in a folder that others can name files of, and need inline
+pgperf.transfer applies the validation of the model and its form. pgperf does not use the admin pages
+of django-import-export: they let all staff export, keep uploads in a shared folder and need inline
 scripts.
 """
 
@@ -24,10 +24,10 @@ from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import permissions
 from pgperf.admin import audit, pages
-from pgperf.admin.access import Guarded
+from pgperf.admin.access import GroupScopedAdmin
 from pgperf.core.exceptions import TransferError
 from pgperf.transfer import files
-from pgperf.transfer.importing import Outcome, Problem, bring_in
+from pgperf.transfer.importing import ImportOutcome, Problem, import_table
 from pgperf.transfer.resources import DefinitionResource
 from pgperf.transfer.table import MAX_BYTES, MAX_ROWS, Table, short
 
@@ -35,7 +35,7 @@ _PROBLEMS_SHOWN = 100
 
 
 class ImportForm(forms.Form):
-    """A file of definitions; cleaned, it is a Table. `file_name` is what it was called."""
+    """A file of definitions, cleaned to a Table. `file_name` is the name of the upload."""
 
     import_file = forms.FileField(label=_("File"), max_length=255)
     file_name = ""
@@ -44,7 +44,7 @@ class ImportForm(forms.Form):
         upload = self.cleaned_data["import_file"]
         self.file_name = str(upload.name)
         if upload.size > MAX_BYTES:
-            raise ValidationError(_("The file has more than %d MiB.") % (MAX_BYTES // 2**20))
+            raise ValidationError(_("The file is larger than %d MiB.") % (MAX_BYTES // 2**20))
         try:
             return files.read(upload.name, upload.read())
         except TransferError as error:
@@ -52,7 +52,7 @@ class ImportForm(forms.Form):
 
 
 class ExportForm(forms.Form):
-    """Which kind of file; `chosen` lists the rows' numbers, empty for all."""
+    """The file format; `chosen` lists the primary keys, empty for all rows."""
 
     format = forms.ChoiceField(
         label=_("Format"),
@@ -68,8 +68,8 @@ class ExportForm(forms.Form):
 
 
 @dataclass(frozen=True)
-class FormRights:
-    """What the admin's own pages would let this person do."""
+class FormPermissions:
+    """The user's permissions as the admin's own forms apply them."""
 
     page: admin.ModelAdmin
     request: HttpRequest
@@ -83,15 +83,15 @@ class FormRights:
             return self.page.has_add_permission(self.request)
         return bool(getattr(self.page, f"has_{verb}_permission")(self.request, row))
 
-    def fixed(self, row: models.Model | None) -> Collection[str]:
+    def readonly(self, row: models.Model | None) -> Collection[str]:
         return {str(name) for name in self.page.get_readonly_fields(self.request, row)}
 
-    def seen(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+    def visible(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         return permissions.visible(rows, self.request.user)
 
 
-class DefinitionAdmin(pages.Styled, Guarded):
-    """The admin of definitions that travel, as `resource_class` says."""
+class DefinitionAdmin(pages.StylesheetMixin, GroupScopedAdmin):
+    """A ModelAdmin with import and export by `resource_class`."""
 
     resource_class: type[DefinitionResource]
     change_list_template = "admin/pgperf/transfer/change_list.html"
@@ -106,7 +106,7 @@ class DefinitionAdmin(pages.Styled, Guarded):
         ]
 
     def has_import_permission(self, request: HttpRequest) -> bool:
-        """To come in at all; rows also need the permission to add or change them."""
+        """Opens the import page; each row also needs the permission to add or change it."""
         return self._has(request, "import") and self.has_view_permission(request)
 
     def has_export_permission(self, request: HttpRequest) -> bool:
@@ -127,7 +127,7 @@ class DefinitionAdmin(pages.Styled, Guarded):
     # Import
 
     def import_view(self, request: HttpRequest) -> HttpResponse:
-        """GET shows the form; POST imports all or nothing, or with `check` only says what it would do."""
+        """GET shows the form; POST imports all rows or none. With `check`, POST only validates the file."""
         if not self.has_import_permission(request):
             raise PermissionDenied
         if request.method not in ("GET", "HEAD", "POST"):
@@ -135,32 +135,32 @@ class DefinitionAdmin(pages.Styled, Guarded):
         form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm()
         outcome, checking = None, "check" in request.POST
         if form.is_bound and form.is_valid():
-            outcome = self._bring_in(request, form, dry_run=checking)
+            outcome = self._import(request, form, dry_run=checking)
             if not outcome.problems and not checking:
                 self.message_user(request, _summary(outcome))
                 return HttpResponseRedirect(pages.url(self, f"pgperf_{self.opts.model_name}_changelist"))
         return self._import_page(request, form, outcome)
 
-    def _bring_in(self, request: HttpRequest, form: ImportForm, *, dry_run: bool) -> Outcome:
-        """What is saved and its history are saved together."""
-        resource = self.resource_class(self.get_queryset(request), FormRights(self, request))
+    def _import(self, request: HttpRequest, form: ImportForm, *, dry_run: bool) -> ImportOutcome:
+        """Save the rows and their history entries in one transaction."""
+        resource = self.resource_class(self.get_queryset(request), FormPermissions(self, request))
         with transaction.atomic(using=router.db_for_write(self.model)):
-            outcome = bring_in(resource, form.cleaned_data["import_file"], dry_run=dry_run)
+            outcome = import_table(resource, form.cleaned_data["import_file"], dry_run=dry_run)
             if not dry_run:
-                self._note(request, outcome, short(form.file_name))
+                self._log(request, outcome, short(form.file_name))
         return outcome
 
-    def _note(self, request: HttpRequest, outcome: Outcome, name: str) -> None:
+    def _log(self, request: HttpRequest, outcome: ImportOutcome, name: str) -> None:
         for change in outcome.changes:
             if change.new:
-                audit.added(self, request, change.row, f"Imported from {name}.")
+                audit.log_added(self, request, change.row, f"Imported from {name}.")
             else:
                 what = ", ".join(change.fields)
-                moves = "".join(f" {move}." for move in change.moves)
-                audit.changed(self, request, change.row, f"Imported from {name}: changed {what}.{moves}")
+                moved = "".join(f" {each}." for each in change.address_changes)
+                audit.log_changed(self, request, change.row, f"Imported from {name}: changed {what}.{moved}")
 
     def _import_page(
-        self, request: HttpRequest, form: ImportForm, outcome: Outcome | None
+        self, request: HttpRequest, form: ImportForm, outcome: ImportOutcome | None
     ) -> TemplateResponse:
         problems: list[Problem] = outcome.problems if outcome else []
         context = {
@@ -179,14 +179,14 @@ class DefinitionAdmin(pages.Styled, Guarded):
         return pages.render(self, request, "admin/pgperf/transfer/import.html", context)
 
     def _columns(self) -> list[tuple[str, str]]:
-        """Each column, and what to write into it."""
+        """The name of each column and a hint on its values."""
         columns = self.resource_class().fields.values()
         return [(column.column_name, column.widget.hint()) for column in columns]
 
     # Export
 
     def export_view(self, request: HttpRequest) -> HttpResponse:
-        """GET asks for the format; POST gives the file."""
+        """GET shows the formats; POST returns the file."""
         if not self.has_export_permission(request):
             raise PermissionDenied
         if request.method not in ("GET", "HEAD", "POST"):
@@ -211,10 +211,10 @@ class DefinitionAdmin(pages.Styled, Guarded):
         rows = rows.filter(pk__in=chosen) if chosen else rows
         found = self.resource_class(rows).plain_rows()
         if not found:
-            raise TransferError(gettext("there is nothing to export"))
+            raise TransferError(gettext("there are no rows to export"))
         kind = files.FORMATS[format]
         content = files.write(format, found)
-        audit.all_changed(request, rows, f"Exported as {kind.title}.")
+        audit.log_all_changed(request, rows, f"Exported as {kind.title}.")
         name = f"pgperf-{self.opts.model_name}s{kind.suffixes[0]}"
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return HttpResponse(content, content_type=kind.content_type, headers=headers)
@@ -229,12 +229,12 @@ class DefinitionAdmin(pages.Styled, Guarded):
         return pages.render(self, request, "admin/pgperf/transfer/export.html", context)
 
 
-def _summary(outcome: Outcome) -> str:
+def _summary(outcome: ImportOutcome) -> str:
     new = sum(change.new for change in outcome.changes)
     changed = len(outcome.changes) - new
     parts = [
         ngettext("%d new", "%d new", new) % new,
         ngettext("%d changed", "%d changed", changed) % changed,
-        ngettext("%d as it was", "%d as they were", outcome.same) % outcome.same,
+        gettext("%d unchanged") % outcome.same,
     ]
     return ", ".join(parts)

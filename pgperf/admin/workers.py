@@ -1,4 +1,4 @@
-"""Workers, as they described themselves: read only."""
+"""Workers, as they described themselves at their start: read-only pages."""
 
 from typing import Any
 
@@ -8,15 +8,15 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext_lazy as _
 
-from pgperf.admin.access import Guarded
-from pgperf.admin.pages import Styled
+from pgperf.admin.access import GroupScopedAdmin
+from pgperf.admin.pages import StylesheetMixin
 from pgperf.core.layers import LAYERS
 from pgperf.models import Worker
 from pgperf.reports.run_json import live_workers, worker_command
 from pgperf.runs import broker, state
 
 
-class WorkerAdmin(Styled, Guarded):
+class WorkerAdmin(StylesheetMixin, GroupScopedAdmin):
     change_list_template = "admin/pgperf/worker/change_list.html"
     list_display = ("hostname", "alive", "queue", "can_run", "last_seen")
     list_filter = ("queue",)
@@ -44,14 +44,14 @@ class WorkerAdmin(Styled, Guarded):
             .annotate(is_alive=Case(alive, default=False, output_field=BooleanField()))
         )
 
-    @admin.display(description=_("alive"), boolean=True, ordering="is_alive")
+    @admin.display(description=_("online"), boolean=True, ordering="is_alive")
     def alive(self, worker: Worker) -> bool:
         return bool(getattr(worker, "is_alive", False))
 
     @admin.display(description=_("can run"))
     def can_run(self, worker: Worker) -> str:
         if worker.queue.startswith(broker.agent_queue("")):
-            return str(_("nothing: it is the agent of a database's host"))
+            return str(_("nothing: this is the agent on a database host"))
         return ", ".join(_titles(name for name, reason in worker.layers.items() if not reason)) or "–"
 
     @admin.display(description=_("cannot run"))

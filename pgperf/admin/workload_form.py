@@ -1,4 +1,4 @@
-"""The workload's form: SQL, a callable to choose from those registered, or a query of a model without code."""
+"""The form of a workload: SQL, a registered callable, or a model query without code."""
 
 from typing import Any
 
@@ -18,14 +18,18 @@ class WorkloadForm(forms.ModelForm):
     select_related = WordsField(
         label=_("Select related"),
         required=False,
-        help_text=_("Names of relations to one: author, publisher."),
+        help_text=_("Foreign keys to join, for example author, publisher."),
     )
     prefetch_related = WordsField(
-        label=_("Prefetch related"), required=False, help_text=_("Names of relations to many: books.")
+        label=_("Prefetch related"), required=False, help_text=_("Relations to prefetch, for example books.")
     )
-    ordering = WordsField(label=_("Ordering"), required=False, help_text=_("Names of fields: -year, title."))
+    ordering = WordsField(
+        label=_("Ordering"), required=False, help_text=_("Fields to order by, for example -year, title.")
+    )
     values = WordsField(
-        label=_("Values"), required=False, help_text=_("Fields of a values list; empty: all.")
+        label=_("Values"),
+        required=False,
+        help_text=_("Fields that values_list() returns. Empty: all fields."),
     )
 
     class Meta:
@@ -39,11 +43,11 @@ class WorkloadForm(forms.ModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._offer("orm", discovery.names(), _registered_help())
-        self._offer("model", queries.models(), _("A query of it, described by the fields below."))
+        self._offer("model", queries.models(), _("The model to query, as the fields below describe."))
 
     def _offer(self, name: str, choices: list[str], help_text: Any) -> None:
-        """What there is to choose, and what the row has already, whether it is there or not."""
-        if name not in self.fields:  # somebody may only look
+        """Offer `choices`, and the stored value even if it is no longer among them."""
+        if name not in self.fields:  # the user may only view the workload
             return
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)
@@ -63,7 +67,9 @@ class WorkloadForm(forms.ModelForm):
 
 
 def _registered_help() -> str:
-    """How to register one, and which modules could not be asked."""
-    lines: list[Any] = [_("Registered with @workload in pgperf_workloads.py of an installed app.")]
+    """How to register a callable, and the modules that failed to import."""
+    lines: list[Any] = [
+        _("A callable that an installed app registers with @workload in its pgperf_workloads.py.")
+    ]
     lines += [_("%s.") % failure for failure in discovery.discover()]
     return " ".join(str(line) for line in lines)

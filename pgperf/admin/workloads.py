@@ -1,4 +1,4 @@
-"""Workloads: what one operation does."""
+"""Workloads: the list and the form."""
 
 from django.contrib import admin
 from django.utils.translation import gettext
@@ -19,9 +19,9 @@ class WorkloadAdmin(DefinitionAdmin):
     save_as = True
     fieldsets = (
         (None, {"fields": ("name", "title")}),
-        (_("One operation: a callable of this site"), {"fields": ("orm", "args")}),
+        (_("Operation: a registered callable"), {"fields": ("orm", "args")}),
         (
-            _("or a query of a model, without code"),
+            _("or a model query, without code"),
             {
                 "fields": (
                     "model",
@@ -36,12 +36,12 @@ class WorkloadAdmin(DefinitionAdmin):
             },
         ),
         (_("or SQL"), {"fields": ("sql", "fixture")}),
-        (_("The other query of the cold phases"), {"fields": ("other_sql", "other_args", "other_orm")}),
+        (_("Second query of the cold phases"), {"fields": ("other_sql", "other_args", "other_orm")}),
     )
 
-    @admin.display(description=_("one operation"))
+    @admin.display(description=_("operation"))
     def kind(self, workload: Workload) -> str:
-        """What the workload is, without its values."""
+        """The kind of workload, without its values."""
         if workload.model:
             return f"{workload.model}: {workload.get_fetch_display()}"
         return workload.orm or gettext("SQL")

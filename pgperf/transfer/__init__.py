@@ -1,5 +1,5 @@
-"""Definitions as files: databases with their routes, workloads and benchmarks leave one site and enter another.
+"""Import and export of definitions: databases with their routes, workloads and benchmarks, as files.
 
-The flow: a file -> files.read -> Table -> importing.bring_in -> resources (django-import-export) -> rows; and back by
-resources.export -> files.write. Nothing here resolves a credential: its reference travels, its secret does not.
+Import: a file -> files.read -> Table -> importing.import_table -> resources (django-import-export) ->
+rows. Export: resources.export -> files.write. Files hold references to credentials, never secrets.
 """

@@ -1,7 +1,8 @@
-"""One field of a definition as a cell of a file, and back, as strictly as a form.
+"""Converts one field of a definition to a cell of a file and back, as strictly as a form.
 
-Out go plain values: text, numbers, booleans, lists, the names of other definitions. In come the same, and from a
-spreadsheet (`flat`) also their text. What is wrong raises ValueError with a sentence for the person who made the file.
+A cell holds a plain value: text, a number, a boolean, a list or the name of another definition. Cells
+of a spreadsheet (`flat`) may hold any of these as text. A wrong value raises ValueError with a message
+for the user.
 """
 
 import re
@@ -21,17 +22,17 @@ _FALSE = ("false", "0", "no")
 
 
 class Reading(NamedTuple):
-    """How a file is read: from a spreadsheet or not, and which rows of other models its reader may name."""
+    """How to read a file: whether it is a spreadsheet, and which related rows the user may name."""
 
     flat: bool = False
-    seen: Callable[[QuerySet[Any]], QuerySet[Any]] = lambda rows: rows
+    visible: Callable[[QuerySet[Any]], QuerySet[Any]] = lambda rows: rows
 
 
 PLAIN = Reading()
 
 
 class Cell(Widget):
-    """The cell of one model field. Subclasses say what they take in `read`."""
+    """The cell of one model field. Subclasses convert and validate in `read`."""
 
     def __init__(self, field: Any) -> None:
         super().__init__(coerce_to_string=False)
@@ -50,18 +51,18 @@ class Cell(Widget):
         return value
 
     def blank(self) -> Any:
-        """What an empty cell of a spreadsheet means."""
+        """The value of an empty cell of a spreadsheet."""
         if self.field.null:
             return None
         if self.field.has_default():
             return self.field.get_default()
-        raise ValueError(_("May not be empty."))
+        raise ValueError(_("This value is required."))
 
     def read(self, value: Any, reading: Reading) -> Any:
         raise NotImplementedError
 
     def hint(self) -> str:
-        """What to write, for the page that asks for the file."""
+        """How to write a value, shown on the import page."""
         return str(self.field.help_text)
 
 
@@ -77,9 +78,9 @@ class TextCell(Cell):
         if reading.flat and type(value) is int:
             return str(value)
         if not isinstance(value, str):
-            raise ValueError(_("Give text."))
-        if value.isspace() and not self.field.blank:  # a form strips what is typed, and then misses it
-            raise ValueError(_("May not be empty."))
+            raise ValueError(_("Enter text."))
+        if value.isspace() and not self.field.blank:  # as forms do, which strip the text
+            raise ValueError(_("This value is required."))
         return value
 
 
@@ -92,7 +93,7 @@ class BoolCell(Cell):
             return value
         word = str(value).lower() if reading.flat else ""
         if word not in _TRUE + _FALSE:
-            raise ValueError(_("Give true or false."))
+            raise ValueError(_("Enter true or false."))
         return word in _TRUE
 
 
@@ -107,7 +108,7 @@ class IntCell(Cell):
             return int(value)
         if reading.flat and isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,18}", value):
             return int(value)
-        raise ValueError(_("Give a whole number."))
+        raise ValueError(_("Enter a whole number."))
 
 
 class FloatCell(Cell):
@@ -116,11 +117,11 @@ class FloatCell(Cell):
             return float(value)
         if reading.flat and isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", value):
             return float(value)
-        raise ValueError(_("Give a number."))
+        raise ValueError(_("Enter a number."))
 
 
 class JsonCell(Cell):
-    """A list or an object; in a spreadsheet its JSON text."""
+    """A list or an object; in a spreadsheet, its JSON text."""
 
     def hint(self) -> str:
         kind = _("An object.") if self.field.get_default() == {} else _("A list.")
@@ -134,7 +135,7 @@ class JsonCell(Cell):
 
 
 class NameCell(Cell):
-    """Another definition by its name."""
+    """Another definition, given by name."""
 
     def hint(self) -> str:
         named = _("The name of a %s.") % self.field.related_model._meta.verbose_name
@@ -146,12 +147,12 @@ class NameCell(Cell):
     def read(self, value: Any, reading: Reading) -> Any:
         model = self.field.related_model
         name = TextCell(model._meta.get_field("name")).read(value, reading)
-        rows = reading.seen(model._default_manager.using(router.db_for_write(model)))
+        rows = reading.visible(model._default_manager.using(router.db_for_write(model)))
         found = rows.filter(name=name).first()
         if found is None:
             kind = model._meta.verbose_name
             raise ValueError(
-                _("There is no %(kind)s %(name)s: import it first, or make it.")
+                _("There is no %(kind)s %(name)s. Import it or add it first.")
                 % {"kind": kind, "name": short(name)}
             )
         return found
@@ -169,7 +170,7 @@ CELLS: tuple[tuple[type[models.Field], type[Cell]], ...] = (
 
 
 def cell_of(field: Any) -> Cell:
-    """Raises TypeError for a kind of field that no cell was written for yet."""
+    """Raises TypeError for a field type that CELLS does not list."""
     for kind, cell in CELLS:
         if isinstance(field, kind):
             return cell(field)

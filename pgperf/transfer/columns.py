@@ -1,4 +1,4 @@
-"""Columns: a cell and where its value lives, on the definition itself or on rows that belong to it."""
+"""Columns of a file: a cell, and whether its value is on the definition or on related rows."""
 
 from typing import Any
 
@@ -19,25 +19,25 @@ class Column(Field):
         return self.widget.clean(row[self.column_name], row=row, **kwargs)
 
 
-class HeldColumn(Column):
-    """A value on rows of its own: held beside the definition until that is saved, then put there by `store`."""
+class RelatedColumn(Column):
+    """A value on related rows: kept in memory until the definition is saved, then written by `store`."""
 
-    def hold(self, instance: Any) -> None:
-        """Remember what the instance has now, so that a change shows."""
-        vars(instance)[self._place] = self.stored(instance) if instance.pk else self.nothing()
+    def load(self, instance: Any) -> None:
+        """Keep the stored value, so that a change can be detected."""
+        vars(instance)[self._pending] = self.stored(instance) if instance.pk else self.empty()
 
     def get_value(self, instance: Any) -> Any:
-        held = vars(instance).get(self._place)
-        return self.stored(instance) if held is None else held
+        pending = vars(instance).get(self._pending)
+        return self.stored(instance) if pending is None else pending
 
     def save(self, instance: Any, row: Any, is_m2m: bool = False, **kwargs: Any) -> None:
-        vars(instance)[self._place] = self.clean(row, **kwargs)
+        vars(instance)[self._pending] = self.clean(row, **kwargs)
 
     @property
-    def _place(self) -> str:
-        return f"_held_{self.attribute}"
+    def _pending(self) -> str:
+        return f"_pending_{self.attribute}"
 
-    def nothing(self) -> Any:
+    def empty(self) -> Any:
         return []
 
     def stored(self, instance: Any) -> Any:
@@ -48,7 +48,7 @@ class HeldColumn(Column):
 
 
 class NamesCell(NameCell):
-    """Several definitions by their names, as a list."""
+    """Several definitions, given as a list of names."""
 
     def hint(self) -> str:
         return f"{_('A list of names.')} {self.field.help_text}"
@@ -64,8 +64,8 @@ class NamesCell(NameCell):
         return sorted(set(found), key=lambda row: row.name)
 
 
-class NamesColumn(HeldColumn):
-    """A many-to-many relation, read and written as forms do, for its rows may be in another database."""
+class NamesColumn(RelatedColumn):
+    """A many-to-many relation, read and written as forms do: its rows may be in another database."""
 
     def stored(self, instance: Any) -> Any:
         found = instance._meta.get_field(self.attribute).value_from_object(instance)
@@ -76,14 +76,14 @@ class NamesColumn(HeldColumn):
 
 
 class TargetsCell(Cell):
-    """The routes to a database: a list of objects, in the order of their names."""
+    """The routes to a database: a list of objects, sorted by route."""
 
     def __init__(self) -> None:
         super().__init__(models.JSONField(default=list))
         self.cells = {field.name: cell_of(field) for field in target_fields()}
 
     def hint(self) -> str:
-        hint = _("A list of objects with %s; routes that it does not list are removed.")
+        hint = _("A list of objects with %s. The import removes routes that the list omits.")
         return hint % ", ".join(self.cells)
 
     def blank(self) -> Any:
@@ -94,17 +94,17 @@ class TargetsCell(Cell):
         routes = [target["route"] for target in found]
         doubled = next((route for route in routes if routes.count(route) > 1), None)
         if doubled is not None:
-            raise ValueError(_("Route %s is there twice.") % short(doubled))
+            raise ValueError(_("Route %s appears twice.") % short(doubled))
         return sorted(found, key=lambda target: str(target["route"]))
 
     def _target(self, at: int, item: Any) -> dict[str, Any]:
-        """Every value of one target, defaults filled in."""
+        """All values of one target, including defaults."""
         if not isinstance(item, dict):
-            raise ValueError(_("Target %d is no object.") % at)
+            raise ValueError(_("Target %d is not an object.") % at)
         unknown = [name for name in item if name not in self.cells]
         if unknown:
             raise ValueError(
-                _("Target %(at)d: %(name)s is unknown; it has %(names)s.")
+                _("Target %(at)d: %(name)s is unknown. Use one of %(names)s.")
                 % {"at": at, "name": short(unknown[0]), "names": ", ".join(self.cells)}
             )
         target = Target()
@@ -112,17 +112,17 @@ class TargetsCell(Cell):
             try:
                 setattr(target, name, self.cells[name].clean(value))
             except ValueError as error:
-                raise ValueError(_place(at, name, str(error))) from None
+                raise ValueError(_target_error(at, name, str(error))) from None
         try:
             target.full_clean(exclude=["database"])
         except ValidationError as error:
             name, messages = next(iter(error.message_dict.items()))
-            raise ValueError(_place(at, name, " ".join(messages))) from None
+            raise ValueError(_target_error(at, name, " ".join(messages))) from None
         return plain_target(target)
 
 
-class TargetsColumn(HeldColumn):
-    """A database's targets: those that the file does not list are removed."""
+class TargetsColumn(RelatedColumn):
+    """A database's targets. The import removes those that the file omits."""
 
     def __init__(self) -> None:
         super().__init__(attribute="targets", column_name="targets", widget=TargetsCell())
@@ -148,13 +148,13 @@ def plain_target(target: Target) -> dict[str, Any]:
 
 
 def as_list(value: Any, reading: Reading) -> list[Any]:
-    """Raises ValueError where the value is no list, or in a spreadsheet no JSON text of one."""
+    """The value as a list. Raises ValueError unless it is a list or, in a spreadsheet, JSON text of one."""
     if reading.flat and isinstance(value, str):
         value = cell_of(models.JSONField(default=list)).clean(value, reading=reading)
     if not isinstance(value, list):
-        raise ValueError(_("Give a JSON list."))
+        raise ValueError(_("Enter a JSON list."))
     return value
 
 
-def _place(at: int, name: str, message: str) -> str:
+def _target_error(at: int, name: str, message: str) -> str:
     return _("Target %(at)d, %(name)s: %(message)s") % {"at": at, "name": name, "message": message}

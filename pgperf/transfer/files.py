@@ -1,4 +1,4 @@
-"""Which format a file is, and its reader and writer."""
+"""File formats, each with its reader and writer."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from pgperf.transfer.table import MAX_BYTES, Table, short
 
 @dataclass(frozen=True)
 class Format:
-    """One kind of file. `suffixes` are the ends of its files' names, the usual one first."""
+    """One file format. `suffixes` are its file name suffixes, the preferred one first."""
 
     title: str
     suffixes: tuple[str, ...]
@@ -36,12 +36,12 @@ def suffixes() -> list[str]:
 
 
 def read(name: str, content: bytes) -> Table:
-    """The rows of a file, by the end of its name. Raises TransferError saying what is wrong and where."""
+    """Read a file in the format of its suffix. Raises TransferError with the place of the problem."""
     found = next((entry for entry in FORMATS.values() if name.lower().endswith(entry.suffixes)), None)
     if found is None:
-        raise TransferError(f"the name {short(name)} must end in {', '.join(suffixes())}")
+        raise TransferError(f"the file name {short(name)} must end in {', '.join(suffixes())}")
     if len(content) > MAX_BYTES:
-        raise TransferError(f"more than {MAX_BYTES // 2**20} MiB")
+        raise TransferError(f"the file is larger than {MAX_BYTES // 2**20} MiB")
     table = found.read(content)
     if not table.rows:
         raise TransferError("the file has no rows")
@@ -49,5 +49,5 @@ def read(name: str, content: bytes) -> Table:
 
 
 def write(kind: str, rows: Iterable[dict[str, Any]]) -> bytes:
-    """A file of that kind (a key of FORMATS). Raises TransferError where a cell cannot hold its value."""
+    """The rows as a file of `kind`, a key of FORMATS. Raises TransferError if a value is too long."""
     return FORMATS[kind].write(rows)

@@ -1,4 +1,4 @@
-"""A table becomes rows: all of them, or none and every reason why."""
+"""Imports a table: saves all rows, or none and reports every problem."""
 
 from dataclasses import dataclass, field
 from itertools import islice
@@ -19,7 +19,10 @@ _UNKNOWN_SHOWN = 20
 
 
 class Problem(NamedTuple):
-    """Why nothing was imported. `row` counts as Table.numbers; None: the whole file. `field`: its column."""
+    """A reason why nothing was imported.
+
+    `row` is a number of Table.numbers, None for the whole file; `field` is the column.
+    """
 
     row: int | None
     field: str
@@ -27,28 +30,28 @@ class Problem(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One row that was made or changed (or would be), which of its columns, and which logins now go elsewhere."""
+    """A row that the import adds or changes, its changed columns, and its changed addresses."""
 
     row: models.Model
     new: bool
     fields: list[str]
-    moves: list[str]
+    address_changes: list[str]
 
 
 @dataclass
-class Outcome:
-    """Either problems, and then nothing was saved, or what was done."""
+class ImportOutcome:
+    """The changes and the number of unchanged rows; or problems, and then nothing was saved."""
 
     changes: list[Change] = field(default_factory=list)
     same: int = 0
     problems: list[Problem] = field(default_factory=list)
 
 
-def bring_in(resource: DefinitionResource, table: Table, *, dry_run: bool = False) -> Outcome:
-    """Import in one transaction; a dry run takes everything back. Nothing is saved where there are problems."""
+def import_table(resource: DefinitionResource, table: Table, *, dry_run: bool = False) -> ImportOutcome:
+    """Import in one transaction. A dry run or a problem rolls everything back."""
     unknown = _unknown_columns(resource, table)
     if unknown:
-        return Outcome(problems=unknown)
+        return ImportOutcome(problems=unknown)
     names = list(table.columns())
     data = tablib.Dataset(headers=names)
     for row in table.rows:
@@ -59,18 +62,18 @@ def bring_in(resource: DefinitionResource, table: Table, *, dry_run: bool = Fals
         use_transactions=True,
         rollback_on_validation_errors=True,
         numbers=table.numbers,
-        reading=Reading(table.flat, resource.seen),
+        reading=Reading(table.flat, resource.visible),
     )
     problems = _problems(result, table.numbers)
-    return Outcome(problems=problems) if problems else _outcome(resource, result)
+    return ImportOutcome(problems=problems) if problems else _outcome(resource, result)
 
 
 def _unknown_columns(resource: DefinitionResource, table: Table) -> list[Problem]:
     known = [column.column_name for column in resource.fields.values()]
     columns = table.columns()
     if "name" not in columns:
-        return [Problem(None, "name", _("This column is needed: it says which definition a row is."))]
-    message = _("There is no such column; choose from %s.") % ", ".join(known)
+        return [Problem(None, "name", _("This column is required: it identifies the definition."))]
+    message = _("There is no such column. Use one of %s.") % ", ".join(known)
     unknown = ((name, number) for name, number in columns.items() if name not in known)
     return [
         Problem(None if table.flat else number, short(name), message)
@@ -78,15 +81,15 @@ def _unknown_columns(resource: DefinitionResource, table: Table) -> list[Problem
     ]
 
 
-def _outcome(resource: DefinitionResource, result: Any) -> Outcome:
-    outcome = Outcome()
+def _outcome(resource: DefinitionResource, result: Any) -> ImportOutcome:
+    outcome = ImportOutcome()
     for position, row in enumerate(result.rows, 1):
         if row.import_type == RowResult.IMPORT_TYPE_SKIP:
             outcome.same += 1
         else:
             new = row.import_type == RowResult.IMPORT_TYPE_NEW
             outcome.changes.append(
-                Change(row.instance, new, resource.changed[position], resource.moved[position])
+                Change(row.instance, new, resource.changed[position], resource.address_changes[position])
             )
     return outcome
 
@@ -103,11 +106,11 @@ def _problems(result: Any, numbers: list[int]) -> list[Problem]:
 
 
 def _why(error: Exception) -> str:
-    """A sentence for what the rules did not foresee; values stay out of it."""
+    """A message for an unexpected error, without values of the file."""
     if isinstance(error, PgperfError):
         return str(error)
     if isinstance(error, IntegrityError):
-        return _("Somebody else saved it at the same moment: try again.")
+        return _("Another user saved the same row at the same time. Try again.")
     if isinstance(error, DataError):
-        return _("Holds a value that the database does not take.")
-    return _("Cannot be read (%s).") % type(error).__name__
+        return _("The database rejects a value of this row.")
+    return _("The row cannot be read (%s).") % type(error).__name__

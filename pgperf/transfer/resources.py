@@ -1,6 +1,7 @@
-"""What travels of each kind of definition: every field of its model but its number, by django-import-export.
+"""The exported fields of each definition: all fields of its model except the ID.
 
-A field that a model gets is in the files by itself; one of a kind that cells.py does not know stops the tests.
+A new model field is exported without a change here; the tests fail for a field type that cells.py
+does not know.
 """
 
 from collections.abc import Collection
@@ -14,30 +15,30 @@ from import_export import resources
 
 from pgperf.models import Benchmark, Database, Target, Workload
 from pgperf.transfer.cells import cell_of
-from pgperf.transfer.columns import Column, HeldColumn, NamesCell, NamesColumn, TargetsColumn
+from pgperf.transfer.columns import Column, NamesCell, NamesColumn, RelatedColumn, TargetsColumn
 from pgperf.transfer.table import short
 
-#: Fills the columns that a row does not have.
+#: The value of a column that a row omits.
 ABSENT: Any = object()
-#: Numbers of rows mean nothing elsewhere.
+#: Primary keys differ between sites.
 LEFT_OUT = ("id",)
 
 
-class Rights(Protocol):
-    """What the person who imports may do with rows one by one, as the admin's own forms have it."""
+class ImportPermissions(Protocol):
+    """The permissions on single rows of the user who imports, as the admin's forms apply them."""
 
     def may(self, verb: str, model: type[models.Model], row: models.Model | None = None) -> bool:
         """`verb` is add, change or delete."""
 
-    def fixed(self, row: models.Model | None) -> Collection[str]:
-        """Fields that the form of this row (None: of a new one) shows, but does not let this person change."""
+    def readonly(self, row: models.Model | None) -> Collection[str]:
+        """Fields that are read-only for this user in the form of `row`; None stands for a new row."""
 
-    def seen(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        """Those of another model's rows that this person may name."""
+    def visible(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """The rows of a related model that this user may name."""
 
 
 class DefinitionResource(resources.ModelResource):
-    """Definitions are known by their names. Rows that change nothing need no right and are not written."""
+    """Identifies definitions by name. A row without changes needs no permission and is not written."""
 
     class Meta:
         exclude = LEFT_OUT
@@ -48,14 +49,16 @@ class DefinitionResource(resources.ModelResource):
         store_instance = True
         use_transactions = True
 
-    def __init__(self, queryset: QuerySet[Any] | None = None, rights: Rights | None = None) -> None:
-        """`queryset`: the rows that this person may see. Without `rights` nothing can be imported."""
+    def __init__(
+        self, queryset: QuerySet[Any] | None = None, permissions: ImportPermissions | None = None
+    ) -> None:
+        """`queryset`: the rows that the user may see. Import needs `permissions`; export does not."""
         super().__init__()
         self.queryset = queryset
-        self.rights = rights
-        self.changed: dict[int, list[str]] = {}  # row's position -> names of its columns
-        self.moved: dict[int, list[str]] = {}  # row's position -> where a login went, and where it goes now
-        self._seen: dict[str, int] = {}
+        self.permissions = permissions
+        self.changed: dict[int, list[str]] = {}  # position of the row -> changed columns
+        self.address_changes: dict[int, list[str]] = {}  # position of the row -> "field: old → new"
+        self._rows_by_name: dict[str, int] = {}
         self._before: Any = None
 
     @classmethod
@@ -70,41 +73,41 @@ class DefinitionResource(resources.ModelResource):
         rows = self._meta.model._default_manager.all() if self.queryset is None else self.queryset
         return rows.using(self.get_db_connection_name())
 
-    def seen(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        return rows if self.rights is None else self.rights.seen(rows)
+    def visible(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows if self.permissions is None else self.permissions.visible(rows)
 
     def plain_rows(self) -> list[dict[str, Any]]:
-        """What an exported file holds: each row's columns with plain values."""
+        """The rows of an exported file: plain values by column."""
         data = self.export(self.get_queryset())
         return [dict(zip(data.headers, row, strict=True)) for row in data]
 
-    def held(self) -> list[HeldColumn]:
-        return [column for column in self.fields.values() if isinstance(column, HeldColumn)]
+    def related_columns(self) -> list[RelatedColumn]:
+        return [column for column in self.fields.values() if isinstance(column, RelatedColumn)]
 
-    # One row on its way in, in the order of these steps
+    # Import of one row, in the order of the calls
 
     def before_import_row(self, row: Any, **kwargs: Any) -> None:
-        """The name is what the row is found by, so it is checked first."""
+        """Validate the name first: it identifies the row."""
         number = kwargs["numbers"][kwargs["row_number"] - 1]
         try:
             if row.get("name", ABSENT) is ABSENT:
-                raise ValueError(_("This column is needed."))
+                raise ValueError(_("This column is required."))
             name = self.fields["name"].clean(row, **kwargs)
         except ValueError as error:
             raise ValidationError({"name": str(error)}) from None
-        if name in self._seen:
+        if name in self._rows_by_name:
             raise ValidationError(
                 {
-                    "name": _("%(name)s is in row %(row)d already.")
-                    % {"name": short(name), "row": self._seen[name]}
+                    "name": _("%(name)s is already in row %(row)d.")
+                    % {"name": short(name), "row": self._rows_by_name[name]}
                 }
             )
-        self._seen[name] = number
+        self._rows_by_name[name] = number
         row["name"] = name
 
     def after_init_instance(self, instance: Any, new: bool, row: Any, **kwargs: Any) -> None:
-        for column in self.held():
-            column.hold(instance)
+        for column in self.related_columns():
+            column.load(instance)
         self._before = {name: column.get_value(instance) for name, column in self.fields.items()}
 
     def import_field(self, field: Any, instance: Any, row: Any, is_m2m: bool = False, **kwargs: Any) -> None:
@@ -118,46 +121,50 @@ class DefinitionResource(resources.ModelResource):
         super().validate_instance(instance, errors, validate_unique)
 
     def after_save_instance(self, instance: Any, row: Any, **kwargs: Any) -> None:
-        for column in self.held():
+        for column in self.related_columns():
             column.store(instance, self.get_db_connection_name())
 
     def after_import_row(self, row: Any, row_result: Any, **kwargs: Any) -> None:
         self.changed[kwargs["row_number"]] = self._changes(row_result.instance)
-        self.moved[kwargs["row_number"]] = self._moves(row_result.instance)
+        self.address_changes[kwargs["row_number"]] = self._changed_addresses(row_result.instance)
 
     def after_import(self, dataset: Any, result: Any, **kwargs: Any) -> None:
-        """The library would set the sequence of primary keys here, which ours never name."""
+        """Do not reset the sequence of primary keys, as the library does: the rows have none."""
 
     def _changes(self, instance: Any) -> list[str]:
         return [
             name for name, column in self.fields.items() if column.get_value(instance) != self._before[name]
         ]
 
-    def _moves(self, instance: Any) -> list[str]:
+    def _changed_addresses(self, instance: Any) -> list[str]:
         return []
 
     def _refusals(self, instance: Any) -> dict[str, Any]:
-        """Field -> why this person may not save it so."""
-        assert self.rights is not None
+        """Field -> errors for changes that this user may not make."""
+        assert self.permissions is not None
         row = None if instance._state.adding else instance
         verb = "change" if row else "add"
-        if not self.rights.may(verb, type(instance), row):
-            missing = _("You may not add new ones.") if verb == "add" else _("You may not change this one.")
-            return {NON_FIELD_ERRORS: [ValidationError(missing)]}
-        fixed = set(self.rights.fixed(row)) & set(self._changes(instance))
-        return {name: [ValidationError(_("You may not change this."))] for name in fixed}
+        if not self.permissions.may(verb, type(instance), row):
+            add = _("You do not have permission to add definitions.")
+            change = _("You do not have permission to change this definition.")
+            return {NON_FIELD_ERRORS: [ValidationError(change if row else add)]}
+        readonly = set(self.permissions.readonly(row)) & set(self._changes(instance))
+        return {
+            name: [ValidationError(_("You do not have permission to change this field."))]
+            for name in readonly
+        }
 
 
 class DatabaseResource(DefinitionResource):
-    """A database with its routes. The credential is a reference; it travels as it is written."""
+    """A database with its routes. The credential is exported as the reference that it is."""
 
     targets = TargetsColumn()
 
     class Meta:
         model = Database
 
-    def _moves(self, instance: Any) -> list[str]:
-        """What decides where a login goes, and whose it is: references and addresses, no secrets."""
+    def _changed_addresses(self, instance: Any) -> list[str]:
+        """Changes of the fields that decide which login is sent where. They hold no secrets."""
         now = {name: column.get_value(instance) for name, column in self.fields.items()}
         pairs = [(name, self._before[name], now[name]) for name in ("dbname", "user", "credential")]
         before = {target["route"]: _address(target) for target in self._before["targets"]}
@@ -174,10 +181,10 @@ class DatabaseResource(DefinitionResource):
             "delete": before.keys() - now.keys(),
             "change": {route for route in now.keys() & before.keys() if now[route] != before[route]},
         }
-        assert self.rights is not None
+        assert self.permissions is not None
         for verb, routes in done.items():
-            if routes and not self.rights.may(verb, Target):
-                message = _("You may not %(verb)s targets: %(routes)s.")
+            if routes and not self.permissions.may(verb, Target):
+                message = _("You do not have permission to %(verb)s targets: %(routes)s.")
                 refused["targets"] = [
                     ValidationError(message % {"verb": verb, "routes": ", ".join(sorted(routes))})
                 ]
@@ -194,7 +201,7 @@ class WorkloadResource(DefinitionResource):
 
 
 class BenchmarkResource(DefinitionResource):
-    """A benchmark names its workload and its usual database, which must be there."""
+    """A benchmark. The workloads and the database that it names must exist."""
 
     class Meta:
         model = Benchmark

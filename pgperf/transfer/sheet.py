@@ -1,4 +1,4 @@
-"""CSV and XLSX: a header, then a line for each row; lists stand as JSON text in their cell."""
+"""CSV and XLSX: a header row, then one row per definition. Cells hold lists as JSON text."""
 
 import csv
 import json
@@ -29,7 +29,9 @@ def read_csv(content: bytes) -> Table:
     try:
         return _table(enumerate(lines, 1), unharmed)
     except csv.Error as error:
-        raise TransferError(f"no CSV, line {lines.line_num}: {error}; is the file cut off?") from None
+        raise TransferError(
+            f"invalid CSV, line {lines.line_num}: {error}. Check that the file is complete"
+        ) from None
 
 
 def write_csv(rows: Rows) -> bytes:
@@ -47,8 +49,8 @@ def read_xlsx(content: bytes) -> Table:
             return _table(_sheet_rows(book.worksheets[0]), lambda text: unharmed(from_xml(text)), even=False)
     except TransferError:
         raise
-    except Exception as error:  # a broken workbook makes its reader raise whatever its parts raise
-        raise TransferError(f"no workbook that can be read ({type(error).__name__})") from None
+    except Exception as error:  # openpyxl raises many types for a broken workbook
+        raise TransferError(f"not a readable workbook ({type(error).__name__})") from None
 
 
 def write_xlsx(rows: Rows) -> bytes:
@@ -67,7 +69,8 @@ def _table(lines: Iterable[tuple[int, Sequence[Any]]], restore: Any, *, even: bo
         elif any(cell not in (None, "") for cell in line):
             if len(line) > len(names) or (even and len(line) < len(names)):
                 raise TransferError(
-                    f"row {number}: {len(line)} cells where the first row has {len(names)}; is the file cut off?"
+                    f"row {number}: {len(line)} cells, but the first row has {len(names)}."
+                    " Check that the file is complete"
                 )
             cells = [*line, *[None] * (len(names) - len(line))]
             texts = (restore(cell) if isinstance(cell, str) else cell for cell in cells)
@@ -78,16 +81,16 @@ def _table(lines: Iterable[tuple[int, Sequence[Any]]], restore: Any, *, even: bo
 
 
 def _sheet_rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
-    """Each row up to its last cell that holds something. What a sheet says of its own size is not believed."""
+    """Each row up to its last non-empty cell. The size that the sheet declares is ignored."""
     sheet.reset_dimensions()
     for number, row in enumerate(sheet.iter_rows(), 1):
         if number > MAX_ROWS + 1:
-            raise TransferError(f"more than {MAX_ROWS:,} rows: split the file")
+            raise TransferError(f"the file has more than {MAX_ROWS:,} rows: split it")
         if len(row) > MAX_COLUMNS:
             raise TransferError(f"row {number}: more than {MAX_COLUMNS} columns")
         formula = next((at for at, cell in enumerate(row, 1) if cell.data_type == "f"), None)
         if formula:
-            raise TransferError(f"row {number}, column {formula}: a formula; give its value instead")
+            raise TransferError(f"row {number}, column {formula}: enter a value instead of a formula")
         values = [cell.value for cell in row]
         while values and values[-1] in (None, ""):
             values.pop()
@@ -124,5 +127,7 @@ def _text(value: Any) -> str:
 
 def _fitting(name: str, text: str, most: int) -> str:
     if len(text) > most:
-        raise TransferError(f"{short(name)} has {len(text):,} characters, a cell holds {most:,}: choose JSON")
+        raise TransferError(
+            f"{short(name)} has {len(text):,} characters, but a cell holds {most:,}: export as JSON"
+        )
     return text

@@ -1,4 +1,4 @@
-"""What every format of a file is read into, and the limits that hold for all of them."""
+"""The table that every file format is read into, and the limits of all formats."""
 
 import math
 import re
@@ -11,18 +11,19 @@ from pgperf.core.exceptions import TransferError
 MAX_BYTES = 10 * 1024 * 1024
 MAX_ROWS = 2_000
 MAX_COLUMNS = 100
-#: Lists in lists; a definition needs three.
+#: Nesting of lists and objects; a definition needs three levels.
 MAX_DEPTH = 10
 
-#: NUL, and halves of characters.
+#: NUL and lone surrogates.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass
 class Table:
-    """Rows, each with the columns that it has. `flat`: cells are text and numbers, lists are JSON text in a cell.
+    """Rows as dictionaries. `flat`: the file is a spreadsheet, whose cells hold lists as JSON text.
 
-    `numbers` count as a reader of the file does: a spreadsheet's header is row 1, a list begins with 1.
+    `numbers` are the row numbers that a user sees: the header of a spreadsheet is row 1, a JSON or
+    YAML list begins with 1.
     """
 
     flat: bool
@@ -30,21 +31,21 @@ class Table:
     numbers: list[int] = field(default_factory=list)
 
     def add(self, number: int, row: dict[str, Any]) -> None:
-        """Raises TransferError when there are too many."""
+        """Raises TransferError beyond MAX_ROWS."""
         if len(self.rows) >= MAX_ROWS:
-            raise TransferError(f"more than {MAX_ROWS:,} rows: split the file")
+            raise TransferError(f"the file has more than {MAX_ROWS:,} rows: split it")
         self.rows.append(row)
         self.numbers.append(number)
 
     def columns(self) -> dict[str, int]:
-        """Every column's name, and the number of the first row that has it."""
+        """The name of each column, with the number of the first row that has it."""
         numbered = zip(reversed(self.numbers), reversed(self.rows), strict=True)
         found = {name: number for number, row in numbered for name in reversed(row)}
         return dict(reversed(found.items()))
 
 
 def check_headers(headers: Iterable[Any]) -> list[str]:
-    """The header's names. Raises TransferError for those that are missing, doubled or no text."""
+    """The column names. Raises TransferError for a missing or duplicate name."""
     names = [str(header).strip() if header is not None else "" for header in headers]
     if not any(names):
         raise TransferError("the first row must name the columns")
@@ -52,29 +53,29 @@ def check_headers(headers: Iterable[Any]) -> list[str]:
         raise TransferError(f"column {names.index('') + 1} has no name in the first row")
     doubled = next((name for name in names if names.count(name) > 1), None)
     if doubled is not None:
-        raise TransferError(f"column {short(doubled)} is there twice")
+        raise TransferError(f"column {short(doubled)} appears twice")
     if len(names) > MAX_COLUMNS:
-        raise TransferError(f"more than {MAX_COLUMNS} columns")
+        raise TransferError(f"the file has more than {MAX_COLUMNS} columns")
     return names
 
 
 def check_storable(value: Any, depth: int = MAX_DEPTH) -> None:
-    """Raises ValueError for what no database can hold: NUL, half characters, infinity, nesting without end."""
+    """Raises ValueError for what a database cannot store: NUL, lone surrogates, infinity, deep nesting."""
     if isinstance(value, str):
         if _UNSTORABLE.search(value):
-            raise ValueError("holds a character that cannot be stored")
+            raise ValueError("contains a character that cannot be stored")
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise ValueError("holds a number that JSON does not have")
+            raise ValueError("contains a number that JSON does not have")
     elif isinstance(value, list | dict):
         if not depth:
-            raise ValueError(f"is nested deeper than {MAX_DEPTH}")
+            raise ValueError(f"is nested deeper than {MAX_DEPTH} levels")
         parts = [*value, *value.values()] if isinstance(value, dict) else value
         for part in parts:
             check_storable(part, depth - 1)
 
 
 def short(text: object, most: int = 60) -> str:
-    """A name from a file, fit for a message."""
+    """A text from a file, shortened and printable, for a message."""
     shown = "".join(char if char.isprintable() else "?" for char in str(text)[: most + 1])
     return repr(shown if len(shown) <= most else f"{shown[:most]}…")

@@ -1,4 +1,4 @@
-"""JSON and YAML: a list of objects, one for each row."""
+"""JSON and YAML: a list of objects, one per definition."""
 
 import json
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ try:
 except ImportError:  # an extra: pip install 'pgperf[yaml]'
     yaml = None  # type: ignore[assignment]
 
-#: PyYAML reads slowly; every name, value, list and object is an event or two of its parser.
+#: PyYAML is slow; each name, value, list and object is one or two events of its parser.
 MAX_YAML_BYTES = 1024 * 1024
 MAX_YAML_EVENTS = 150_000
 _YAML_DEPTH = 100
@@ -21,13 +21,13 @@ Rows = Iterable[dict[str, Any]]
 
 
 def from_json(text: str) -> Any:
-    """Strict JSON: names once, no NaN. Raises ValueError saying what is wrong and where."""
+    """Strict JSON: unique names, no NaN. Raises ValueError with the place of the problem."""
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        raise ValueError(f"no JSON: {error.msg}, line {error.lineno} column {error.colno}") from None
+        raise ValueError(f"invalid JSON: {error.msg}, line {error.lineno} column {error.colno}") from None
     except RecursionError:
-        raise ValueError("no JSON that can be read: nested too deep") from None
+        raise ValueError("invalid JSON: nested too deeply") from None
 
 
 def read_json(content: bytes) -> Table:
@@ -43,16 +43,16 @@ def write_json(rows: Rows) -> bytes:
 
 def read_yaml(content: bytes) -> Table:
     if len(content) > MAX_YAML_BYTES:
-        raise TransferError(f"YAML of more than {MAX_YAML_BYTES // 1024:,} KiB: use JSON")
+        raise TransferError(f"the YAML file is larger than {MAX_YAML_BYTES // 1024:,} KiB: use JSON")
     text = decoded(content)
     try:
         _check_events(text)
         return _table(yaml.load(text, Loader=_loader()))
     except yaml.YAMLError as error:
-        raise TransferError(f"no YAML: {_where(error)}") from None
+        raise TransferError(f"invalid YAML: {_where(error)}") from None
     except (RecursionError, ValueError) as error:
         deep = isinstance(error, RecursionError)
-        raise TransferError(f"no YAML: {'nested too deep' if deep else error}") from None
+        raise TransferError(f"invalid YAML: {'nested too deeply' if deep else error}") from None
 
 
 def write_yaml(rows: Rows) -> bytes:
@@ -60,22 +60,22 @@ def write_yaml(rows: Rows) -> bytes:
 
 
 def decoded(content: bytes) -> str:
-    """UTF-8 with or without the mark that spreadsheets set before it."""
+    """The text of a UTF-8 file, with or without a byte order mark."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise TransferError(
-            f"no UTF-8 text (byte {error.start + 1:,}): save the file as UTF-8, or is it of another format?"
+            f"not UTF-8 text (byte {error.start + 1:,}): save the file as UTF-8, or correct its suffix"
         ) from None
 
 
 def _table(data: Any) -> Table:
     if not isinstance(data, list):
-        raise TransferError("the file must hold a list of objects, one for each row")
+        raise TransferError("the file must contain a list of objects, one per definition")
     table = Table(flat=False)
     for number, row in enumerate(data, 1):
         if not isinstance(row, dict) or not all(isinstance(name, str) for name in row):
-            raise TransferError(f"row {number}: no object with named values")
+            raise TransferError(f"row {number}: not an object")
         if len(row) > MAX_COLUMNS:
             raise TransferError(f"row {number}: more than {MAX_COLUMNS} values")
         table.add(number, row)
@@ -87,41 +87,41 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         doubled = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"no JSON that can be read: {short(doubled)} is there twice in one object")
+        raise ValueError(f"invalid JSON: {short(doubled)} appears twice in one object")
     return found
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"no JSON: {name} is no number of JSON's")
+    raise ValueError(f"invalid JSON: {name} is not a JSON number")
 
 
 def _check_events(text: str) -> None:
-    """No aliases, which can blow a small file up, and not too much of anything."""
+    """Reject aliases, which can expand a small file, and files with too many values."""
     depth = 0
     for number, event in enumerate(yaml.parse(text, Loader=_base())):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _YAML_DEPTH:
-            raise yaml.YAMLError("nested too deep")
+            raise yaml.YAMLError("nested too deeply")
         if isinstance(event, yaml.AliasEvent):
-            raise yaml.YAMLError("aliases (*name) are not taken")
+            raise yaml.YAMLError("aliases (*name) are not allowed")
         if number > MAX_YAML_EVENTS:
             raise yaml.YAMLError("too many values: use JSON")
 
 
 def _base() -> Any:
-    """PyYAML's own, in C where it was built so."""
+    """PyYAML's safe loader, in C if available."""
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _loader() -> Any:
-    """YAML's plain part: no times, no name twice in one object."""
+    """A safe loader without timestamps that rejects duplicate names."""
 
     class Loader(_base()):  # type: ignore[misc]
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
             if len(set(names)) < len(names):
                 doubled = next(name for name in names if names.count(name) > 1)
-                raise yaml.YAMLError(f"{short(doubled)} is there twice in one object")
+                raise yaml.YAMLError(f"{short(doubled)} appears twice in one object")
             return super().construct_mapping(node, deep)
 
     Loader.yaml_implicit_resolvers = {

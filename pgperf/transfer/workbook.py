@@ -1,4 +1,4 @@
-"""A look into a workbook before its reader makes objects of it: a small file can hold very many."""
+"""Limits on a workbook, checked before openpyxl loads it: a small file can expand to many objects."""
 
 import zipfile
 from collections import Counter
@@ -10,9 +10,9 @@ from xml.parsers import expat
 from pgperf.core.exceptions import TransferError
 from pgperf.transfer.table import MAX_COLUMNS, MAX_ROWS
 
-#: What the parts say they unpack to is what any reader takes of them at most.
+#: The total of the declared sizes; a reader stops at the declared size of each part.
 MAX_UNPACKED_BYTES = 16 * 1024 * 1024
-#: Elements of rows, cells and their texts, and all others (styles, themes, ..), each of which becomes an object.
+#: Elements of cells, and all others, such as styles: each becomes a Python object.
 MAX_CELL_ELEMENTS = 4 * MAX_ROWS * MAX_COLUMNS
 MAX_OTHER_ELEMENTS = 20_000
 
@@ -21,25 +21,25 @@ _OF_CELLS = frozenset({"row", "c", "v", "is", "t", "si"})
 
 
 def check(content: bytes) -> None:
-    """Raises TransferError for a workbook that is too large, BadZipFile for what is none.
+    """Raises TransferError for a workbook that is too large, BadZipFile for a file that is not a workbook.
 
-    Every part is looked at, whatever its name: a workbook says itself which of them are its sheets.
+    It scans every part, because a workbook may give its sheets any name.
     """
     counted: Counter[bool] = Counter()
     with zipfile.ZipFile(BytesIO(content)) as book:
         unpacked = sum(part.file_size for part in book.infolist())
         if unpacked > MAX_UNPACKED_BYTES:
-            raise TransferError(f"a workbook that unpacks to {unpacked / 2**20:,.0f} MiB: too large")
+            raise TransferError(f"the workbook is too large: it unpacks to {unpacked / 2**20:,.0f} MiB")
         for part in book.infolist():
             with (
                 book.open(part) as xml,
                 suppress(expat.ExpatError),
-            ):  # a picture, or broken; its reader will say
+            ):  # an image, or broken XML, which openpyxl reports
                 _Scan(counted).read(xml)
 
 
 class _Scan:
-    """Counts one part's elements, cheaply, and stops at the first that is too many."""
+    """Counts the elements of one part and stops at the limit."""
 
     def __init__(self, counted: Counter[bool]) -> None:
         self.counted = counted
@@ -59,9 +59,9 @@ class _Scan:
         of_cells = name in _OF_CELLS
         self.counted[of_cells] += 1
         if self.in_row > MAX_COLUMNS:
-            raise TransferError(f"a row of more than {MAX_COLUMNS} columns")
+            raise TransferError(f"a row has more than {MAX_COLUMNS} columns")
         if self.counted[of_cells] > (MAX_CELL_ELEMENTS if of_cells else MAX_OTHER_ELEMENTS):
-            raise TransferError("a workbook of too many parts: too large")
+            raise TransferError("the workbook is too large: it has too many elements")
 
     def _doctype(self, *_: Any) -> None:
-        raise TransferError("a workbook with a document type, which no spreadsheet writes")
+        raise TransferError("the workbook has a document type declaration, which spreadsheets do not write")

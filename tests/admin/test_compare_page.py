@@ -35,7 +35,7 @@ def test_charts_tables_and_sentences(admin_page: Client, run: Run, slower: Run) 
     assert shown.count("<canvas ") == 2
     assert shown.count('class="pgperf-table comparisons"') == 2
     assert '<td class="differs">' in shown
-    assert "What else differs" not in shown
+    assert "Other differences" not in shown
 
 
 def test_the_run_before_it_of_the_same_definition_is_the_default(
@@ -48,7 +48,7 @@ def test_the_run_before_it_of_the_same_definition_is_the_default(
 
 
 def test_a_first_run_says_what_to_do(admin_page: Client, run: Run) -> None:
-    assert "There is no other run of this benchmark yet" in text(admin_page, run)
+    assert "This benchmark has no other run yet" in text(admin_page, run)
     factories.make_results(factories.make_run(definition_hash="1" * 64))
     assert "No earlier run has the same definition" in text(admin_page, run)
 
@@ -60,8 +60,8 @@ def test_what_else_differs_is_listed(admin_page: Client, run: Run, slower: Run) 
     slower.save()
     shown = text(admin_page, slower, run)
     for expected in (
-        "did not measure the same thing",
-        "were not measured on the same thing",
+        "have different definitions",
+        "had different environments",
         "3.13.0",
         "placement",
     ):
@@ -88,7 +88,7 @@ def test_the_list_wants_exactly_two(admin_page: Client, run: Run, count: int) ->
     chosen = [run.pk, *(factories.make_run().pk for _ in range(count - 1))]
     data = {"action": "compare_two", "_selected_action": chosen}
     shown = admin_page.post(reverse("admin:pgperf_run_changelist"), data, follow=True).content.decode()
-    assert "Choose exactly two runs to compare." in shown
+    assert "Select exactly two runs to compare." in shown
 
 
 def test_a_hidden_run_is_not_there(client_of: Callable[[str], Client], run: Run, slower: Run) -> None:

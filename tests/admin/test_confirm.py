@@ -51,7 +51,7 @@ def test_it_shows_what_is_tested_how_and_at_what_price(
         "the same statements through libpq",
         "<li>libpq (C) · socket</li><li>Django ORM · socket</li>",
         "must be free",
-        "Put it to the test",
+        "Start the test run",
     ):
         assert expected in text
     assert re.search(r'name="token" value="[0-9a-f]{32}"', text)
@@ -75,7 +75,7 @@ def test_a_post_with_its_token_asks_for_one_run_and_goes_to_it(
 def test_a_production_database_asks_for_its_name(admin_page: Client, page: str, run: Run) -> None:
     Database.objects.update(production=True)
     assert "is a production database" in admin_page.get(page, {"variant": LABEL}).content.decode()
-    assert "Type the name of the database exactly" in admin_page.post(page, form()).content.decode()
+    assert "Type the database name exactly" in admin_page.post(page, form()).content.decode()
     assert admin_page.post(page, form(confirm_name="demo")).status_code == 302
     assert Run.objects.get(confirms=run).confirmed_name == "demo"
 

@@ -26,7 +26,7 @@ def test_empty_states_say_what_to_do(admin_page: Client) -> None:
     benchmarks = text(admin_page, "pgperf_benchmark_changelist")
     assert "No benchmarks yet" in benchmarks
     assert "manage.py migrate" in benchmarks
-    assert "No database to run against" in benchmarks
+    assert "There is no database to run on" in benchmarks
     runs = text(admin_page, "pgperf_run_changelist")
     assert "No runs yet" in runs
     assert "--queues pgperf" in runs
@@ -38,7 +38,7 @@ def test_what_is_there_needs_no_advice(admin_page: Client, run: Run) -> None:
         page = text(admin_page, f"pgperf_{model}_changelist")
         assert "No benchmarks yet" not in page
         assert "No runs yet" not in page
-        assert "No worker is alive" not in page
+        assert "No worker is online" not in page
 
 
 @pytest.mark.parametrize(

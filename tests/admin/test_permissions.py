@@ -39,7 +39,7 @@ def test_there_is_no_export_page_beside_ours(run: Run, client_of: Callable) -> N
 @pytest.mark.parametrize("role", sorted(SEES))
 def test_buttons_are_shown_to_those_who_may_use_them(role: str, run: Run, client_of: Callable) -> None:
     page = client_of(role).get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()
-    assert ("Download CSV" in page) == (role in {"exporter", "superuser"})
+    assert ("Download variants (CSV)" in page) == (role in {"exporter", "superuser"})
     assert ("Run again" in page) == (role in {"runner", "superuser"})
     assert "Cancel run" not in page
 

@@ -127,7 +127,7 @@ class TestPins:
         assert (
             f"/run/{run.pk}/change/" not in admin_page.get(changelist + "?pinned__exact=1").content.decode()
         )
-        assert notes_of(run) == ["Pinned. From 127.0.0.1.", "No longer pinned. From 127.0.0.1."]
+        assert notes_of(run) == ["Pinned. From 127.0.0.1.", "Unpinned. From 127.0.0.1."]
 
     def test_a_pin_touches_nothing_else(self, admin_page: Client) -> None:
         running = factories.make_run(Run.Status.RUNNING)
@@ -160,7 +160,7 @@ class TestDefinition:
         made = Benchmark.objects.get(name="orm-overhead-copy")
         assert response["Location"] == reverse("admin:pgperf_benchmark_change", args=[made.pk])
         assert notes_of(made) == [
-            f"Made from {real}, definition {real.definition_hash[:12]}. From 127.0.0.1."
+            f"Saved from {real}, definition {real.definition_hash[:12]}. From 127.0.0.1."
         ]
 
     def test_a_workload_along_with_it_takes_the_permission_for_that(self, real: Run) -> None:
@@ -175,7 +175,7 @@ class TestDefinition:
 
     def test_what_cannot_be_run_here_is_told(self, run: Run, admin_page: Client) -> None:
         response = admin_page.post(reverse("admin:pgperf_run_benchmark", args=[run.pk]), follow=True)
-        assert "It cannot be a benchmark here. workload:" in response.content.decode()
+        assert "This run cannot be saved as a benchmark. workload:" in response.content.decode()
 
     def test_others_may_not(self, real: Run) -> None:
         assert act(person("viewer", *VIEW, "change_run"), "run_benchmark", real.pk).status_code == 403
@@ -195,7 +195,7 @@ class TestHistory:
         digest = asked.definition_hash[:12]
         assert notes_of(asked) == [
             f"Requested orm-overhead on demo, quick, definition {digest}. From 127.0.0.1.",
-            f"Asked to cancel, definition {digest}. From 127.0.0.1.",
+            f"Requested cancellation, definition {digest}. From 127.0.0.1.",
         ]
         assert digest in history(admin_page, asked)
 

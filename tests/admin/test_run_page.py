@@ -37,7 +37,7 @@ def test_a_finished_run_shows_all_it_has(admin_page: Client, run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("idle", "said"), [("awake", "kept awake while this ran"), ("system", "could sleep while this ran")]
+    ("idle", "said"), [("awake", "kept the CPUs awake"), ("system", "could sleep during this run")]
 )
 def test_a_reader_learns_whether_processors_slept(admin_page: Client, run: Run, idle: str, said: str) -> None:
     run.environment = {**run.environment, "idle": {"idle": idle, "note": ""}}
@@ -90,7 +90,7 @@ def test_a_failed_run_says_why_and_what_to_do(admin_page: Client) -> None:
     text = admin_page.get(page(run)).content.decode()
     assert "connections: the run needs 18, allowed are 9 &lt;b&gt;" in text
     assert "This run has no results" in text
-    assert "Download CSV" not in text
+    assert "Download variants (CSV)" not in text
 
 
 def test_a_lost_run_keeps_what_it_has(admin_page: Client) -> None:
@@ -127,7 +127,7 @@ def test_cancel_asks_the_run_to_stop_and_is_logged(admin_page: Client) -> None:
     assert admin_page.post(page(run, "cancel"))["Location"] == page(run)
     run.refresh_from_db()
     assert run.cancel_requested
-    said = f"Asked to cancel, definition {run.definition_hash[:12]}. From 127.0.0.1."
+    said = f"Requested cancellation, definition {run.definition_hash[:12]}. From 127.0.0.1."
     assert LogEntry.objects.get().get_change_message() == said
 
 

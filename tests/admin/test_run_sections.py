@@ -92,7 +92,9 @@ def test_a_confirming_run_leads_to_what_it_tests(admin_page: Client, told: Run) 
         factories.make_run(confirms=told, confirms_variant="django_orm · tcp", intervention="lower_layer")
     )
     text = admin_page.get(page(run)).content.decode()
-    said = f"the verdict on Django ORM · tcp of run {told.pk} to the test: the same statements through libpq."
+    said = (
+        f"This run tests the verdict on Django ORM · tcp of run {told.pk}: the same statements through libpq."
+    )
     assert said in text
     assert f'href="{page(told)}"' in text
 
@@ -104,7 +106,7 @@ def test_what_may_not_be_claimed_stands_with_the_headline_too(admin_page: Client
         row.verdict["checks"]["capacity"] = {"withheld": row.label == "django_orm · tcp", "why": why}
         row.save()
     text = admin_page.get(page(told)).content.decode()
-    headlines, _rest = text.split("All verdicts, with their evidence")
+    headlines, _rest = text.split("All verdicts and their evidence")
     assert (headlines.count(said), text.count(said)) == (1, 2)
 
 

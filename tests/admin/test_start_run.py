@@ -49,18 +49,18 @@ def test_it_shows_what_will_run(admin_page: Client, page: str, database: Databas
         "about ",
     ):
         assert expected in text
-    assert "No worker is alive" not in text
+    assert "No worker is online" not in text
 
 
 def test_without_a_worker_it_names_the_command(admin_page: Client, page: str, database: Database) -> None:
     text = admin_page.get(page).content.decode()
-    assert "No worker is alive" in text
+    assert "No worker is online" in text
     assert "--queues pgperf" in text
 
 
 def test_without_a_database_it_says_what_to_add(admin_page: Client, page: str) -> None:
     response = admin_page.get(page)
-    assert "No database to run against" in response.content.decode()
+    assert "There is no database to run on" in response.content.decode()
     assert reverse("admin:pgperf_database_add") in response.content.decode()
 
 
@@ -122,7 +122,7 @@ def test_nonsense_starts_nothing(
 ) -> None:
     response = admin_page.post(page, form(database, **changed))
     assert response.status_code == 200
-    assert "Nothing was started" in response.content.decode()
+    assert "No run was started" in response.content.decode()
     assert not Run.objects.exists()
 
 

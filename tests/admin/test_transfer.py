@@ -97,11 +97,11 @@ class TestExport:
         assert response.context["form"].errors
 
     def test_nothing_to_export(self, admin_page: Client) -> None:
-        assert "nothing to export" in export(admin_page, "database", "csv").content.decode()
+        assert "no rows to export" in export(admin_page, "database", "csv").content.decode()
 
     def test_a_cell_too_long_for_the_format(self, admin_page: Client) -> None:
         factories.make_database(notes="x" * 40_000)
-        assert "choose JSON" in export(admin_page, "database", "xlsx").content.decode()
+        assert "export as JSON" in export(admin_page, "database", "xlsx").content.decode()
         assert export(admin_page, "database", "json")["Content-Type"] == "application/json"
 
 
@@ -110,7 +110,7 @@ class TestImport:
         response = upload(admin_page, "database", [ROW])
         assert response["Location"] == url("database", "changelist")
         page = admin_page.get(response["Location"]).content.decode()
-        assert "1 new, 0 changed, 0 as they were" in page
+        assert "1 new, 0 changed, 0 unchanged" in page
         assert Database.objects.get().targets.get().route == "tcp"
         note = LogEntry.objects.get()
         assert (note.action_flag, note.object_repr) == (ADDITION, "shop")

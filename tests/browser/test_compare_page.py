@@ -71,7 +71,7 @@ def test_another_run_is_chosen_from_the_list(page: Page, runs: tuple[Run, Run]) 
     page.get_by_label("Compare with").select_option(str(third.pk))
     page.get_by_role("button", name="Compare").click()
     expect(page).to_have_url(re.compile(rf"/{second.pk}/compare/\?with={third.pk}$"))
-    page.get_by_role("link", name="The other way round").click()
+    page.get_by_role("link", name="Swap the runs").click()
     expect(page.locator(".pgperf-head dd").first).to_contain_text(str(second))
 
 

@@ -29,8 +29,8 @@ def test_a_verdict_is_put_to_the_test(page: Page) -> None:
     expect(page.get_by_text("through libpq, which does next to nothing")).to_be_visible()
     expect(page.get_by_role("listitem").filter(has_text="libpq (C) · socket")).to_be_visible()
     assert Run.objects.count() == 1
-    page.get_by_role("button", name="Put it to the test").click()
+    page.get_by_role("button", name="Start the test run").click()
 
     asked = Run.objects.get(confirms=run)
     expect(page).to_have_url(page.url.split("/admin")[0] + f"/admin/pgperf/run/{asked.pk}/change/")
-    expect(page.get_by_text(f"of run {run.pk} to the test")).to_be_visible()
+    expect(page.get_by_text("This run tests the verdict on")).to_be_visible()

@@ -105,10 +105,10 @@ def test_folded_charts_are_drawn_once_they_are_seen(page: Page, run: Run) -> Non
 
 
 def test_confirm_leads_to_what_would_run(page: Page, run: Run) -> None:
-    page.get_by_text("All verdicts, with their evidence").click()
+    page.get_by_text("All verdicts and their evidence").click()
     page.get_by_role("button", name="Confirm Django ORM · socket", exact=True).click()
     expect(page).to_have_url(f"{page.url.split('/admin')[0]}/admin/pgperf/run/{run.pk}/confirm/")
-    expect(page.get_by_role("heading", name="What is put to the test")).to_be_visible()
+    expect(page.get_by_role("heading", name="Verdict to test")).to_be_visible()
 
 
 def test_without_chart_js_the_tables_stand_alone_and_the_page_says_why(page: Page, run: Run) -> None:

@@ -56,7 +56,7 @@ def test_choosing_another_database_shows_what_runs_there(page: Page) -> None:
     expect(page.get_by_text("shop-live is a production database.")).to_be_visible()
     expect(page.get_by_label("Quick")).to_be_checked()
     page.get_by_role("button", name="Run benchmark").click()
-    expect(page.get_by_text("Type the name of the database exactly")).to_be_visible()
+    expect(page.get_by_text("Type the database name exactly")).to_be_visible()
     assert not Run.objects.exists()
 
 
@@ -86,7 +86,7 @@ def test_one_click_takes_a_query_apart(
     assert shown == stored
 
     with page.expect_download() as download:
-        page.get_by_role("link", name="Download CSV").click()
+        page.get_by_role("link", name="Download variants (CSV)").click()
     file = tmp_path / "variants.csv"
     download.value.save_as(file)
     with file.open(newline="") as rows:

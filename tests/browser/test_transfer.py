@@ -36,11 +36,11 @@ def test_export_edit_import(page: Page, tmp_path: Path) -> None:
 
     file.write_text(json.dumps(rows))
     page.get_by_label("File", exact=True).set_input_files(file)
-    page.get_by_role("button", name="Check the file only").click()
+    page.get_by_role("button", name="Check without importing").click()
     expect(page.get_by_text("demo changes: notes")).to_be_visible()
     page.get_by_label("File", exact=True).set_input_files(file)
     page.get_by_role("button", name="Import").click()
-    expect(page.get_by_text("0 new, 1 changed, 0 as they were")).to_be_visible()
+    expect(page.get_by_text("0 new, 1 changed, 0 unchanged")).to_be_visible()
     assert Database.objects.get().notes == "From the other site."
 
 
@@ -48,7 +48,7 @@ def test_clone_a_benchmark(page: Page) -> None:
     benchmark = factories.make_benchmark()
     page.goto(f"/admin/pgperf/benchmark/{benchmark.pk}/change/")
     page.get_by_role("button", name="Clone").click()
-    expect(page.get_by_text("This is a copy of orm-overhead.")).to_be_visible()
+    expect(page.get_by_text("This benchmark is a clone of orm-overhead.")).to_be_visible()
     expect(page.get_by_label("Name:")).to_have_value("orm-overhead-copy")
     assert Benchmark.objects.get(name="orm-overhead-copy").layers == benchmark.layers
 
@@ -59,7 +59,7 @@ def test_keep_a_run(page: Page) -> None:
     page.goto(f"/admin/pgperf/run/{run.pk}/change/")
     page.get_by_role("button", name="Pin", exact=True).click()
     expect(page.get_by_role("button", name="Unpin")).to_be_visible()
-    page.get_by_text("Write notes").click()
+    page.get_by_text("Add notes").click()
     page.get_by_role("textbox", name="Notes").fill("Before the upgrade.")
     page.get_by_role("button", name="Save notes").click()
     expect(page.get_by_text("The notes are saved.")).to_be_visible()

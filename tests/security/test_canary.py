@@ -273,8 +273,8 @@ def test_nobody_sees_it_again(
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # Playwright's event loop runs in this thread
     sinks |= browser(live_server.url, looked_at, tmp_path / "profile")
     assert all(sinks[name] for name in ("top.csv of good", "worker.log", "redis commands", "blocks of good"))
-    assert b"What changed" in sinks["comparison of far"]
-    assert b"Put it to the test" in sinks["test of good"]
+    assert b"<h2>Changes</h2>" in sinks["comparison of far"]
+    assert b"Start the test run" in sinks["test of good"]
     assert ROLE.encode() in sinks["pgbouncer.log"]
     assert f'password authentication failed for user "{ROLE}"'.encode() in sinks["PostgreSQL's log"]
     assert b"LOG:  statement: " in sinks["PostgreSQL's log"]

@@ -44,7 +44,7 @@ def test_the_run_page_names_the_role(admin_client: Client, role: str, shown: boo
     run.environment = {**run.environment, "access": {"tcp": "app: this role can write"}, "can_write": role}
     run.save()
     page = admin_client.get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()
-    assert ("This role can write: app." in page) == shown
+    assert ("The role app can write." in page) == shown
     assert "app: this role can write" in page
 
 

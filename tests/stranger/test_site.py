@@ -232,6 +232,6 @@ def test_in_a_browser_under_the_strict_policy(site: Site, finished: dict[str, An
         )
         assert drawn
         page.click("text=Run again")
-        page.wait_for_selector("text=What will run")
+        page.wait_for_selector("text=Preview")
         chromium.close()
     assert said == []

@@ -8,7 +8,7 @@ from django.db import IntegrityError
 
 from pgperf.models import Benchmark, Database, Target, Workload
 from pgperf.transfer import files
-from pgperf.transfer.importing import Outcome, Problem, bring_in
+from pgperf.transfer.importing import ImportOutcome, Problem, import_table
 from pgperf.transfer.resources import (
     BenchmarkResource,
     DatabaseResource,
@@ -16,7 +16,7 @@ from pgperf.transfer.resources import (
     WorkloadResource,
 )
 from tests import factories
-from tests.transfer.rights import ALL, Some
+from tests.transfer.permissions import ALL, SomePermissions
 
 pytestmark = pytest.mark.django_db
 
@@ -29,17 +29,17 @@ WORKLOAD = {"name": "one", "title": "One", "sql": "SELECT 1"}
 
 
 def give(
-    resource: type[DefinitionResource], *rows: dict[str, Any], rights: Any = ALL, **more: Any
-) -> Outcome:
+    resource: type[DefinitionResource], *rows: dict[str, Any], permissions: Any = ALL, **more: Any
+) -> ImportOutcome:
     table = files.read("x.json", json.dumps(rows).encode())
-    return bring_in(resource(rights=rights), table, **more)
+    return import_table(resource(permissions=permissions), table, **more)
 
 
-def csv(resource: type[DefinitionResource], text: str) -> Outcome:
-    return bring_in(resource(rights=ALL), files.read("x.csv", text.encode()))
+def csv(resource: type[DefinitionResource], text: str) -> ImportOutcome:
+    return import_table(resource(permissions=ALL), files.read("x.csv", text.encode()))
 
 
-def problems(outcome: Outcome) -> list[tuple[int | None, str]]:
+def problems(outcome: ImportOutcome) -> list[tuple[int | None, str]]:
     assert outcome.changes == []
     return [(problem.row, problem.field) for problem in outcome.problems]
 
@@ -55,7 +55,7 @@ def test_new_changed_and_same() -> None:
     assert outcome.changes[1].fields == ["title"]
     benchmark.refresh_from_db()
     assert (benchmark.title, benchmark.description) == ("New", "kept")
-    assert give(BenchmarkResource, BENCHMARK, row) == Outcome(same=2)
+    assert give(BenchmarkResource, BENCHMARK, row) == ImportOutcome(same=2)
 
 
 def test_one_wrong_row_keeps_all_others_out() -> None:
@@ -79,14 +79,14 @@ def test_a_dry_run_saves_nothing() -> None:
     [
         ({"name": "no slug"}, "name", "slug"),
         ({"name": ""}, "name", "blank"),
-        ({"name": None}, "name", "Give text"),
-        ({"name": 5}, "name", "Give text"),
-        ({"name": ["a"]}, "name", "Give text"),
+        ({"name": None}, "name", "Enter text"),
+        ({"name": 5}, "name", "Enter text"),
+        ({"name": ["a"]}, "name", "Enter text"),
         ({"name": "x" * 61}, "name", "60 characters"),
         ({"name": "nul\0"}, "name", "cannot be stored"),
         ({"title": "half \ud800"}, "title", "cannot be stored"),
-        ({"title": {"a": 1}}, "title", "Give text"),
-        ({"title": None}, "title", "Give text"),
+        ({"title": {"a": 1}}, "title", "Enter text"),
+        ({"title": None}, "title", "Enter text"),
         ({"blocks": "6"}, "blocks", "whole number"),
         ({"blocks": 6.5}, "blocks", "whole number"),
         ({"blocks": True}, "blocks", "whole number"),
@@ -102,8 +102,8 @@ def test_a_dry_run_saves_nothing() -> None:
         ({"placement": ""}, "placement", "blank"),
         ({"placement": "elsewhere"}, "placement", "not a valid choice"),
         ({"workload": "nothing"}, "workload", "There is no workload 'nothing'"),
-        ({"workload": None}, "workload", "Give text"),
-        ({"workload": 7}, "workload", "Give text"),
+        ({"workload": None}, "workload", "Enter text"),
+        ({"workload": 7}, "workload", "Enter text"),
         ({"database": "nowhere"}, "database", "There is no database"),
         ({"groups": "ops"}, "groups", "JSON list"),
         ({"groups": ["nobody"]}, "groups", "There is no group 'nobody'"),
@@ -188,7 +188,7 @@ class TestColumns:
     def test_unknown_ones_are_named_with_what_there_is(self) -> None:
         outcome = give(WorkloadResource, WORKLOAD, {**WORKLOAD, "pk": 1})
         assert problems(outcome) == [(2, "'pk'")]
-        assert "choose from name, title, sql" in outcome.problems[0].message
+        assert "Use one of name, title, sql" in outcome.problems[0].message
         assert problems(give(WorkloadResource, {"id": 3, **WORKLOAD})) == [(1, "'id'")]
         assert problems(csv(WorkloadResource, "name,<b>\na,b\n")) == [(None, "'<b>'")]
 
@@ -198,8 +198,8 @@ class TestColumns:
 
     def test_a_name_comes_once(self) -> None:
         outcome = give(WorkloadResource, WORKLOAD, {**WORKLOAD, "title": "Other"})
-        assert outcome.problems == [Problem(2, "name", "'one' is in row 1 already.")]
-        assert "in row 2 already" in csv(WorkloadResource, "name\none\none\n").problems[-1].message
+        assert outcome.problems == [Problem(2, "name", "'one' is already in row 1.")]
+        assert "already in row 2" in csv(WorkloadResource, "name\none\none\n").problems[-1].message
 
 
 class TestSpreadsheet:
@@ -223,10 +223,10 @@ class TestSpreadsheet:
         [
             ("production", "maybe", "true or false"),
             ("production", "2", "true or false"),
-            ("targets", "[", "no JSON"),
+            ("targets", "[", "invalid JSON"),
             ("targets", "[" * 100_000, "nested"),  # deeper than any Python reads
             ("targets", '"[[[[[[[[[[[[]]]]]]]]]]]]"', "nested deeper"),
-            ("targets", "tcp", "no JSON"),
+            ("targets", "tcp", "invalid JSON"),
             ("targets", "1", "JSON list"),
             ("credential", "", "blank"),
         ],
@@ -248,10 +248,10 @@ class TestRights:
     )
     def test_each_row_needs_its_own(self, without: str, row: dict[str, Any]) -> None:
         factories.make_database()
-        rights = Some(without=[(without, "Database")])
-        outcome = give(DatabaseResource, row, rights=rights)
+        permissions = SomePermissions(without=[(without, "Database")])
+        outcome = give(DatabaseResource, row, permissions=permissions)
         assert outcome.problems == [Problem(1, "", outcome.problems[0].message)]
-        assert "You may not" in outcome.problems[0].message
+        assert "You do not have permission" in outcome.problems[0].message
         assert give(DatabaseResource, row).problems == []
 
     @pytest.mark.parametrize(
@@ -264,33 +264,35 @@ class TestRights:
     )
     def test_targets_need_theirs(self, without: str, targets: list[Any]) -> None:
         factories.make_database()
-        rights = Some(without=[(without, "Target")])
+        permissions = SomePermissions(without=[(without, "Target")])
         before = list(Target.objects.values())
-        assert problems(give(DatabaseResource, {"name": "demo", "targets": targets}, rights=rights)) == [
-            (1, "targets")
-        ]
+        assert problems(
+            give(DatabaseResource, {"name": "demo", "targets": targets}, permissions=permissions)
+        ) == [(1, "targets")]
         assert list(Target.objects.values()) == before
 
-    def test_fixed_fields_stay(self) -> None:
+    def test_readonly_fields_stay(self) -> None:
         factories.make_database()
-        rights = Some(fixed_fields=["production"])
+        permissions = SomePermissions(readonly_fields=["production"])
         for row in ({**DATABASE, "production": True}, {"name": "demo", "production": True}):
-            assert problems(give(DatabaseResource, row, rights=rights)) == [(1, "production")]
+            assert problems(give(DatabaseResource, row, permissions=permissions)) == [(1, "production")]
         for row in ({**DATABASE, "production": False}, {"name": "demo", "production": False, "notes": "x"}):
-            assert give(DatabaseResource, row, rights=rights).problems == []
+            assert give(DatabaseResource, row, permissions=permissions).problems == []
 
     def test_what_changes_nothing_needs_no_right(self) -> None:
         factories.make_database()
-        nothing = Some(without=[("change", "Database"), ("add", "Database")])
-        assert give(DatabaseResource, {"name": "demo"}, rights=nothing) == Outcome(same=1)
+        nothing = SomePermissions(without=[("change", "Database"), ("add", "Database")])
+        assert give(DatabaseResource, {"name": "demo"}, permissions=nothing) == ImportOutcome(same=1)
 
     def test_rows_that_are_not_shown_cannot_be_changed_or_named(self) -> None:
         factories.make_database()
         factories.make_benchmark()
         table = files.read("x.json", json.dumps([{**DATABASE, "name": "demo"}]).encode())
         unseen = DatabaseResource(Database.objects.exclude(name="demo"), ALL)
-        assert problems(bring_in(unseen, table)) == [(1, "name")]
-        outcome = give(BenchmarkResource, {**BENCHMARK, "database": "demo"}, rights=Some(hidden=["demo"]))
+        assert problems(import_table(unseen, table)) == [(1, "name")]
+        outcome = give(
+            BenchmarkResource, {**BENCHMARK, "database": "demo"}, permissions=SomePermissions(hidden=["demo"])
+        )
         assert problems(outcome) == [(1, "database")]
 
 
@@ -300,7 +302,9 @@ def test_somebody_else_was_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Workload, "save", save)
     outcome = give(WorkloadResource, WORKLOAD)
-    assert outcome.problems == [Problem(1, "", "Somebody else saved it at the same moment: try again.")]
+    assert outcome.problems == [
+        Problem(1, "", "Another user saved the same row at the same time. Try again.")
+    ]
 
 
 def test_what_nobody_foresaw_is_a_sentence_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,5 +313,5 @@ def test_what_nobody_foresaw_is_a_sentence_too(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(Workload, "clean", clean)
     assert give(WorkloadResource, WORKLOAD).problems == [
-        Problem(1, "", "Cannot be read (ZeroDivisionError).")
+        Problem(1, "", "The row cannot be read (ZeroDivisionError).")
     ]

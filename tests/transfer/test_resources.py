@@ -9,7 +9,7 @@ from django.db import models
 from pgperf.models import Benchmark, Database, Target, Workload
 from pgperf.transfer import files
 from pgperf.transfer.cells import cell_of
-from pgperf.transfer.importing import bring_in
+from pgperf.transfer.importing import import_table
 from pgperf.transfer.resources import (
     LEFT_OUT,
     BenchmarkResource,
@@ -18,7 +18,7 @@ from pgperf.transfer.resources import (
     WorkloadResource,
 )
 from tests import factories
-from tests.transfer.rights import ALL
+from tests.transfer.permissions import ALL
 
 pytestmark = pytest.mark.django_db
 
@@ -133,7 +133,7 @@ def test_back_comes_what_went(
         Workload.objects.all().delete()
     if model is Database:
         Database.objects.all().delete()
-    outcome = bring_in(resource(rights=ALL), files.read(f"x.{kind}", content))
+    outcome = import_table(resource(permissions=ALL), files.read(f"x.{kind}", content))
     assert outcome.problems == []
     assert len(outcome.changes) == len(before)
     assert resource().plain_rows() == before
@@ -146,7 +146,7 @@ def test_what_is_there_already_is_not_written(
     resource: type[DefinitionResource], kind: str, site: Any
 ) -> None:
     rows = resource().plain_rows()
-    outcome = bring_in(resource(rights=ALL), files.read(f"x.{kind}", files.write(kind, rows)))
+    outcome = import_table(resource(permissions=ALL), files.read(f"x.{kind}", files.write(kind, rows)))
     assert (outcome.problems, outcome.changes, outcome.same) == ([], [], len(rows))
 
 
@@ -172,6 +172,6 @@ def test_the_catalog_travels() -> None:
     Benchmark.objects.all().delete()
     Workload.objects.all().delete()
     for resource, data in ((WorkloadResource, works), (BenchmarkResource, rows)):
-        outcome = bring_in(resource(rights=ALL), files.read("x.csv", files.write("csv", data)))
+        outcome = import_table(resource(permissions=ALL), files.read("x.csv", files.write("csv", data)))
         assert outcome.problems == []
     assert BenchmarkResource().plain_rows() == rows

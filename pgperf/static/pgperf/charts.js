@@ -1,13 +1,13 @@
-/* Draws every canvas[data-chart] from the JSON that the attribute names; again when the theme changes. */
+/* Draws each canvas[data-chart] from the JSON that the attribute names, and again when the theme changes. */
 "use strict";
 (function () {
     const pgperf = (window.pgperf = window.pgperf || {});
     const drawn = new Map();
 
-    /* rows.js and curves.js know how each kind is drawn. */
+    /* rows.js and curves.js draw different kinds of charts. */
     const family = (chart) => [pgperf.rows, pgperf.curves].find((each) => each.kinds.includes(chart.kind));
 
-    /* The legend stands in the page, so that charts side by side keep their bars on one line. */
+    /* The legend is part of the page, so that the bars of adjacent charts stay aligned. */
     function showLegend(canvas, chart) {
         const list = document.querySelector('[data-legend="' + canvas.dataset.chart + '"]');
         if (!list) {

@@ -1,4 +1,4 @@
-/* Charts of curves: `lines` over clients or the like, `area` for what adds up to a whole. */
+/* Charts of curves: `lines`, for example over clients, and `area` for parts of a whole. */
 "use strict";
 (function () {
     const pgperf = (window.pgperf = window.pgperf || {});
@@ -8,7 +8,7 @@
 
     const KINDS = {lines, area};
 
-    /* Doublings stand as far apart as the first two. */
+    /* On a logarithmic axis each doubling has the same width. */
     const place = (chart, x) => (chart.x_log ? Math.log2(x) : x);
     const points = (chart, values) => chart.x.map((x, at) => ({x: place(chart, x), y: values[at]}));
 
@@ -42,7 +42,7 @@
         }));
     }
 
-    /* Where the intervals end; a wild one is cut off at twice the highest point. */
+    /* The end of the longest interval, at most twice the highest point. */
     function reach(chart) {
         const highs = chart.series.flatMap((series) => (series.intervals || []).filter(Boolean).map(([, high]) => high));
         return Math.min(Math.max(...highs), 2 * Math.max(...chart.series.flatMap((series) => series.values)));

@@ -1,4 +1,4 @@
-/* Follows a run: asks every two seconds while the page is visible, and loads the result when the run ends. */
+/* Polls a run every two seconds while the page is visible, and loads the results when the run ends. */
 "use strict";
 (function () {
     const box = document.getElementById("pgperf-progress");
@@ -8,7 +8,7 @@
     const POLL_MS = 2000;
     const part = (name) => box.querySelector("[data-part=" + name + "]");
     let timer = null;
-    let asking = false;
+    let polling = false;
 
     function show(progress) {
         part("bar").value = progress.progress;
@@ -27,7 +27,7 @@
         part("trouble").hidden = !visible;
     }
 
-    async function ask() {
+    async function poll() {
         const reply = await fetch(box.dataset.url, {headers: {Accept: "application/json"}, redirect: "error"});
         if (!reply.ok) {
             throw new Error("HTTP " + reply.status);
@@ -37,9 +37,9 @@
 
     async function follow() {
         timer = null;
-        asking = true;
+        polling = true;
         try {
-            const progress = await ask();
+            const progress = await poll();
             showTrouble(false);
             show(progress);
             if (progress.terminal) {
@@ -49,7 +49,7 @@
         } catch {
             showTrouble(true);
         } finally {
-            asking = false;
+            polling = false;
         }
         schedule();
     }
@@ -63,7 +63,7 @@
     document.addEventListener("visibilitychange", () => {
         clearTimeout(timer);
         timer = null;
-        if (!document.hidden && !asking) {
+        if (!document.hidden && !polling) {
             follow();
         }
     });

@@ -1,11 +1,11 @@
-/* Charts of rows, a horizontal bar or a line of dots each: the description from reports/ in, Chart.js's own out. */
+/* Charts of rows, each a horizontal bar or a line of dots: turns the data of reports/ into Chart.js options. */
 "use strict";
 (function () {
     const pgperf = (window.pgperf = window.pgperf || {});
     const BAR = 22;
     const format = pgperf.format;
 
-    /* Each gives datasets and options of the plug-ins; `rows` makes the rest. */
+    /* Each returns datasets and plug-in options; `configuration` adds the rest. */
     const KINDS = {stack, ladder, bars, dots, forest};
 
     function stack(chart, theme) {
@@ -94,7 +94,7 @@
                 borderColor: theme.background,
                 borderWidth: 1,
             }],
-            min: Math.max(0, chart.line - 1.1 * shown), // a ratio has nothing below
+            min: Math.max(0, chart.line - 1.1 * shown), // a ratio is never negative
             max: chart.line + 1.1 * shown,
             tops: chart.values.map((value, row) => Math.max(value, ends[row][1])),
             tooltip: (item) => " " + format(item.raw) + "  [" + ends[item.dataIndex].map((end) => format(end)).join(", ") + "]",
@@ -163,7 +163,7 @@
         };
     }
 
-    /* Room for the texts at the ends of the bars, the longest of which may belong to the longest bar. */
+    /* Space for the texts at the ends of the bars: the longest bar may have the longest text. */
     function endWidth(ends, canvas, font) {
         const ctx = canvas.getContext("2d");
         ctx.font = font;

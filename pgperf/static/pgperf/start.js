@@ -1,4 +1,4 @@
-/* Choosing another database shows what would run there; one click starts one run. */
+/* Updates the preview when the database changes, and disables the buttons after a click. */
 "use strict";
 (function () {
     const form = document.getElementById("pgperf-start");

@@ -1,4 +1,4 @@
-/* The page's colours, fonts, shapes and figures as the admin has them now, and a call when the theme changes. */
+/* Colours, fonts, shapes and number formats of the admin's current theme, and a callback for its changes. */
 "use strict";
 (function () {
     const pgperf = (window.pgperf = window.pgperf || {});
@@ -11,7 +11,7 @@
     pgperf.FONT_SIZE = 12;
     pgperf.shape = (index) => SHAPES[index % SHAPES.length];
 
-    /* Three digits that count. */
+    /* Three significant digits. */
     pgperf.format = (value) => (Math.abs(value) >= 100 ? whole : figure).format(value);
 
     /* Ticks at 1, 2 and 5 times each power of ten; more would overlap. */
@@ -45,7 +45,7 @@
         return hex + Math.round(opacity * 255).toString(16).padStart(2, "0");
     };
 
-    /* Black or white, whichever reads better on "#rrggbb". */
+    /* Black or white, the one with more contrast on "#rrggbb". */
     pgperf.inkOn = function (hex) {
         const [red, green, blue] = [1, 3, 5]
             .map((at) => parseInt(hex.slice(at, at + 2), 16) / 255)

@@ -12,7 +12,7 @@
         });
     }
 
-    /* A bar across the end of a whisker; an arrow head where the whisker goes on beyond the chart. */
+    /* A bar at the end of a whisker, or an arrow head if the whisker extends beyond the chart. */
     function cap(ctx, x, y, area) {
         const edge = Math.min(Math.max(x, area.left), area.right);
         const back = Math.sign(edge - x) * CAP;
@@ -45,7 +45,7 @@
         },
     };
 
-    /* dataset.intervals of a curve: [low, high] or null for each of its points; cut off where the chart ends. */
+    /* dataset.intervals of a curve: [low, high] or null for each point, clipped to the chart. */
     pgperf.spans = {
         id: "spans",
         beforeDatasetsDraw(chart) {
@@ -90,7 +90,7 @@
         },
     };
 
-    /* The value of each segment inside it, where it fits. */
+    /* The value of each segment, drawn inside if it fits. */
     pgperf.segments = {
         id: "segments",
         afterDatasetsDraw(chart, _args, options) {

@@ -1,4 +1,4 @@
-"""People who import: one who may do everything, and ones who may not."""
+"""Permissions of users who import: all, or some."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -8,11 +8,11 @@ from django.db.models import Model, QuerySet
 
 
 @dataclass
-class Some:
-    """Rights without the verbs in `without`, with some fields fixed."""
+class SomePermissions:
+    """All permissions except those in `without`, with some read-only fields and hidden rows."""
 
     without: Collection[tuple[str, str]] = ()
-    fixed_fields: Collection[str] = ()
+    readonly_fields: Collection[str] = ()
     hidden: Collection[str] = ()
     asked: list[str] = field(default_factory=list)
 
@@ -20,11 +20,11 @@ class Some:
         self.asked.append(f"{verb} {model.__name__}")
         return (verb, model.__name__) not in self.without
 
-    def fixed(self, row: Model | None) -> Collection[str]:
-        return self.fixed_fields
+    def readonly(self, row: Model | None) -> Collection[str]:
+        return self.readonly_fields
 
-    def seen(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+    def visible(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows.exclude(name__in=self.hidden)
 
 
-ALL = Some()
+ALL = SomePermissions()

@@ -1,6 +1,6 @@
-"""Definitions and results as tables: fields and constraints only.
+"""The tables of definitions and results: fields and constraints only.
 
-`runs.state` changes a Run's state, `runs.store` writes results.
+`runs.state` changes the state of a Run. `runs.store` writes results.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from pgperf.workloads import validation
 
 
 class Database(models.Model):
-    """One PostgreSQL as people know it."""
+    """A PostgreSQL database to measure."""
 
     name = models.SlugField(_("name"), max_length=60, unique=True)
     dbname = models.CharField(_("database name"), max_length=63, validators=[validators.plain_text])
@@ -27,32 +27,33 @@ class Database(models.Model):
         max_length=63,
         blank=True,
         validators=[validators.plain_text],
-        help_text=_("Empty: the user of the credential's DATABASES alias."),
+        help_text=_("Empty: the user of the DATABASES alias that the credential names."),
     )
     credential = models.CharField(
         _("credential"),
         max_length=120,
         validators=[validators.credential_reference],
         help_text=_(
-            "Where the worker finds the password: alias:NAME (an entry of DATABASES), "
-            "env:PGPERF_SECRET_NAME, or file:NAME in PGPERF['SECRETS_DIR']. Never the password itself."
+            "A reference to the password: alias:NAME (an entry of DATABASES), env:PGPERF_SECRET_NAME, "
+            "or file:NAME in PGPERF['SECRETS_DIR']. Do not enter the password itself."
         ),
     )
     production = models.BooleanField(
-        _("production"), default=False, help_text=_("Starting a run asks to type the database's name.")
+        _("production"), default=False, help_text=_("To start a run, the user must type the database name.")
     )
     allow_fixtures = models.BooleanField(
         _("allow fixtures"),
         default=False,
-        help_text=_("pgperf may create its tables in a schema named pgperf."),
+        help_text=_("pgperf may create tables in a schema named pgperf."),
     )
     agent = models.SlugField(
         _("agent"),
         max_length=40,
         blank=True,
         help_text=_(
-            "Where the server is on another machine than the worker: the name of the pgperf agent there, a worker on "
-            "the queue pgperf-agent-NAME. Without one the server's processor time is unknown."
+            "The name of the pgperf agent on the server's machine, if that is not the worker's machine. "
+            "An agent is a worker on the queue pgperf-agent-NAME. Without it, the server's CPU time is "
+            "unknown."
         ),
     )
     notes = models.TextField(_("notes"), blank=True)
@@ -64,7 +65,8 @@ class Database(models.Model):
         db_constraint=False,
         related_name="+",
         help_text=_(
-            "Who may see it and run on it, with the permissions that takes; empty: everybody with them."
+            "The groups whose members may see it and run benchmarks on it. Members still need the "
+            "permissions. Empty: all users with the permissions."
         ),
     )
 
@@ -75,7 +77,7 @@ class Database(models.Model):
         permissions = [
             ("import_database", _("Can import databases")),
             ("export_database", _("Can export databases")),
-            ("manage_targets", _("Can say where databases are and who logs in")),
+            ("manage_targets", _("Can manage the addresses and logins of databases")),
         ]
 
     def __str__(self) -> str:
@@ -99,13 +101,13 @@ class Target(models.Model):
 
     database = models.ForeignKey(Database, models.CASCADE, related_name="targets", verbose_name=_("database"))
     route = models.SlugField(
-        _("route"), max_length=30, help_text=_("socket, tcp, pgbouncer, or a name of yours.")
+        _("route"), max_length=30, help_text=_("socket, tcp, pgbouncer, or any other name.")
     )
     host = models.CharField(
         _("host"),
         max_length=255,
         validators=[validators.host],
-        help_text=_("A name, an address, or the directory of a Unix socket."),
+        help_text=_("A host name, an IP address, or the directory of a Unix socket."),
     )
     port = models.PositiveIntegerField(
         _("port"), default=5432, validators=[MinValueValidator(1), MaxValueValidator(65535)]
@@ -117,8 +119,8 @@ class Target(models.Model):
         blank=True,
         validators=[validators.file_name],
         help_text=_(
-            "Certificates to check the server's against: the name of a file in PGPERF['SECRETS_DIR']. "
-            "Empty: what libpq looks for, ~/.postgresql/root.crt of the worker's user."
+            "The name of a file in PGPERF['SECRETS_DIR'] with the certificates to verify the server by. "
+            "Empty: libpq's default, ~/.postgresql/root.crt of the worker's user."
         ),
     )
     pooler = models.CharField(
@@ -129,14 +131,14 @@ class Target(models.Model):
         max_length=63,
         blank=True,
         validators=[validators.plain_text],
-        help_text=_("A login of this route's own, which takes a credential too. Empty: the database's."),
+        help_text=_("A separate login for this route; enter its credential too. Empty: the database's user."),
     )
     credential = models.CharField(
         _("credential"),
         max_length=120,
         blank=True,
         validators=[validators.credential_reference],
-        help_text=_("The password of this route's own login. Empty: the database's."),
+        help_text=_("The reference to the password of this route's user. Empty: the database's credential."),
     )
     enabled = models.BooleanField(_("enabled"), default=True)
 
@@ -159,7 +161,7 @@ class Target(models.Model):
 
 
 class Workload(models.Model):
-    """What one operation does: SQL, a registered callable, or a query of a model without code."""
+    """One operation: SQL, a registered callable, or a model query without code."""
 
     class Fetch(models.TextChoices):
         GET = "get", _("get: the one object that matches")
@@ -174,7 +176,7 @@ class Workload(models.Model):
     sql = models.TextField(
         _("SQL"),
         blank=True,
-        help_text=_("One statement with %s for each argument, which are the arguments above."),
+        help_text=_("One statement, with %s for each of the arguments above."),
     )
     args = models.JSONField(_("arguments"), default=list, blank=True, validators=[validators.scalar_list])
     orm = models.CharField(
@@ -182,38 +184,42 @@ class Workload(models.Model):
         max_length=100,
         blank=True,
         help_text=_(
-            "A callable registered with @workload: what it sends is captured and run by the layers below."
+            "A callable registered with @workload. pgperf captures its statements, and the layers below "
+            "the ORM run them."
         ),
     )
     model = models.CharField(
-        _("model"), max_length=200, blank=True, help_text=_("A query without code, of this model.")
+        _("model"), max_length=200, blank=True, help_text=_("The model that a query without code reads.")
     )
     fetch = models.CharField(_("fetch"), max_length=12, choices=Fetch.choices, default=Fetch.GET)
     lookup = models.JSONField(
         _("lookup"),
         default=dict,
         blank=True,
-        help_text=_('As for filter(), in JSON: {"isbn": "9790000000001"} or {"year__gte": 2000}.'),
+        help_text=_('Arguments of filter() as JSON: {"isbn": "9790000000001"} or {"year__gte": 2000}.'),
     )
     select_related = models.JSONField(_("select related"), default=list, blank=True)
     prefetch_related = models.JSONField(_("prefetch related"), default=list, blank=True)
     ordering = models.JSONField(_("ordering"), default=list, blank=True)
     values = models.JSONField(
-        _("values"), default=list, blank=True, help_text=_("Fields of a values list; empty: all.")
+        _("values"),
+        default=list,
+        blank=True,
+        help_text=_("Fields that values_list() returns. Empty: all fields."),
     )
-    limit = models.PositiveIntegerField(_("limit"), default=0, help_text=_("0: none."))
+    limit = models.PositiveIntegerField(_("limit"), default=0, help_text=_("0: no limit."))
     other_sql = models.TextField(
-        _("other SQL"), blank=True, help_text=_("The second query of the cold phases.")
+        _("second SQL"), blank=True, help_text=_("The second query of the cold phases.")
     )
     other_args = models.JSONField(
-        _("other arguments"), default=list, blank=True, validators=[validators.scalar_list]
+        _("second arguments"), default=list, blank=True, validators=[validators.scalar_list]
     )
-    other_orm = models.CharField(_("other ORM callable"), max_length=100, blank=True)
+    other_orm = models.CharField(_("second ORM callable"), max_length=100, blank=True)
     fixture = models.CharField(
         _("fixture"),
         max_length=60,
         blank=True,
-        help_text=_("Name of the tables and rows it needs; empty if they are there."),
+        help_text=_("The name of the tables and rows that pgperf creates for it. Empty: it needs none."),
     )
 
     class Meta:
@@ -235,21 +241,21 @@ class Workload(models.Model):
 
     @property
     def query(self) -> dict[str, Any]:
-        """The query without code, as pgperf.workloads.queries takes it; empty for the other kinds."""
+        """The model query as pgperf.workloads.queries expects it; empty for other kinds of workload."""
         return {name: getattr(self, name) for name in validation.QUERY} if self.model else {}
 
 
 class Benchmark(models.Model):
-    """A saved definition. Those of the catalog are copied here by `migrate`, and then are the site's own."""
+    """A saved definition. `migrate` copies those of the catalog once; the site may then change them."""
 
     class Placement(models.TextChoices):
-        APART = "apart", _("apart: clients and pooler on some processors, server on the others")
-        TOGETHER = "together", _("together: everything on one processor")
-        SCHEDULER = "scheduler", _("scheduler: left alone")
+        APART = "apart", _("apart: clients and pooler on some CPUs, the server on the others")
+        TOGETHER = "together", _("together: all processes on one CPU")
+        SCHEDULER = "scheduler", _("scheduler: the operating system decides")
 
     class Idle(models.TextChoices):
-        AWAKE = "awake", _("awake: processors do not sleep while a run measures, where the system lets us")
-        SYSTEM = "system", _("system: left alone; waking them is part of what is measured")
+        AWAKE = "awake", _("awake: CPUs do not sleep during a run, if the system permits it")
+        SYSTEM = "system", _("system: CPUs may sleep, and the times include waking them")
 
     name = models.SlugField(_("name"), max_length=60, unique=True)
     title = models.CharField(_("title"), max_length=200)
@@ -263,11 +269,11 @@ class Benchmark(models.Model):
         related_name="+",
         verbose_name=_("compared with"),
         help_text=_(
-            "A second workload, measured beside the first in every layer: what does the change save?"
+            "A second workload, measured beside the first in every layer, to show what a change saves."
         ),
     )
     database = models.ForeignKey(
-        Database, models.SET_NULL, null=True, blank=True, verbose_name=_("usual database")
+        Database, models.SET_NULL, null=True, blank=True, verbose_name=_("default database")
     )
     layers = models.JSONField(_("layers"), default=list, validators=[validators.layer_list])
     routes = models.JSONField(_("routes"), default=list, validators=[validators.name_list])
@@ -281,7 +287,7 @@ class Benchmark(models.Model):
     placement = models.CharField(
         _("placement"), max_length=12, choices=Placement.choices, default=Placement.APART
     )
-    idle = models.CharField(_("idle processors"), max_length=12, choices=Idle.choices, default=Idle.AWAKE)
+    idle = models.CharField(_("idle CPUs"), max_length=12, choices=Idle.choices, default=Idle.AWAKE)
     blocks = LimitedField(_("blocks"), limit=limits.BLOCKS)
     rounds = LimitedField(_("rounds per block"), limit=limits.ROUNDS)
     slice_ms = LimitedField(_("slice length (ms)"), limit=limits.SLICE_MS)
@@ -293,7 +299,8 @@ class Benchmark(models.Model):
         db_constraint=False,
         related_name="+",
         help_text=_(
-            "Who may see it and run it, with the permissions that takes; empty: everybody with them."
+            "The groups whose members may see it and run it. Members still need the permissions. "
+            "Empty: all users with the permissions."
         ),
     )
 
@@ -341,24 +348,24 @@ class Run(models.Model):
         verbose_name=_("requested by"),
     )
     requested_at = models.DateTimeField(_("requested"))
-    #: The name that was typed, as a production Database asks for it; the worker looks again.
+    #: The name that the user typed for a production Database; the worker checks it again.
     confirmed_name = models.CharField(max_length=60, blank=True, editable=False)
-    #: Its Benchmark or Database had groups and is gone: nobody but a superuser may see the run.
+    #: Its Benchmark or Database had groups and was deleted: only superusers may see the run.
     restricted = models.BooleanField(default=False, editable=False)
-    #: Secret-free token of the form that asked for it: a double click finds the first one's row.
+    #: Token of the form that requested it: a double click finds the run of the first click.
     request_token = models.CharField(max_length=64, unique=True, null=True, blank=True, editable=False)
     started_at = models.DateTimeField(_("started"), null=True, blank=True)
     finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
     heartbeat_at = models.DateTimeField(_("last heartbeat"), null=True, blank=True)
-    #: The fence: bumped by each claim, named by every later write.
+    #: The fencing token: each claim increments it, and each later write of a worker gives it.
     attempt = models.PositiveIntegerField(_("attempt"), default=0)
-    #: The database while the run is running, else null: one run at a time per database.
+    #: The database while the run is running, otherwise null: one run at a time per database.
     busy_key = models.CharField(max_length=80, unique=True, null=True, blank=True, editable=False)
-    #: The machine that makes the load while the run is running, else null: one run at a time per load host.
+    #: The load host while the run is running, otherwise null: one run at a time per load host.
     busy_host = models.CharField(max_length=80, unique=True, null=True, blank=True, editable=False)
-    #: The Celery queue its message goes to; empty: the command that asked for it performs it.
+    #: The Celery queue of its message; empty: the command that requested the run executes it.
     queue = models.CharField(_("queue"), max_length=100, blank=True)
-    #: When the broker last took its message; null: to be sent (again). The row is the outbox.
+    #: When the broker last accepted its message; null: still to be sent. The row is the outbox.
     sent_at = models.DateTimeField(_("sent"), null=True, blank=True, editable=False)
     cancel_requested = models.BooleanField(_("cancel requested"), default=False)
     worker = models.CharField(_("worker"), max_length=200, blank=True)
@@ -367,17 +374,17 @@ class Run(models.Model):
     error = models.TextField(_("error"), blank=True)
     environment = models.JSONField(_("environment"), default=dict)
     timings = models.JSONField(_("timings"), default=dict)
-    #: What analysis.summary made of the blocks, beside the rows below: ladders, controls, skipped layers.
+    #: Results of analysis.summary that have no rows of their own: ladders, controls, skipped layers.
     summary = models.JSONField(_("summary"), default=dict)
     analysis_version = models.PositiveSmallIntegerField(_("analysis version"), default=0)
     notes = models.TextField(_("notes"), blank=True)
-    #: The run whose verdict on one variant this one puts to the test by an intervention, and that variant's label.
+    #: The run whose verdict this run tests, the label of the variant, and the change that tests it.
     confirms = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, editable=False, related_name="confirmations"
     )
     confirms_variant = models.CharField(max_length=200, blank=True, editable=False)
     intervention = models.CharField(max_length=30, blank=True, editable=False)
-    #: `pgperf prune` leaves pinned runs alone.
+    #: `pgperf prune` keeps pinned runs.
     pinned = models.BooleanField(_("pinned"), default=False)
 
     class Meta:
@@ -395,18 +402,18 @@ class Run(models.Model):
 
 
 class Sampling(models.Model):
-    """What a run asks of the agent on its database's host, and what that answers: pgperf.agent. Gone with the run."""
+    """The requests of a run to the agent on its database's host, and the answers (see pgperf.agent)."""
 
-    #: The constraint's index begins with the run.
+    #: The index of the constraint begins with the run.
     run = models.ForeignKey(Run, models.CASCADE, related_name="samplings", db_index=False)
     attempt = models.PositiveIntegerField()
     queue = models.CharField(max_length=100)
-    agent = models.CharField(max_length=200, blank=True)  # the worker that took it
+    agent = models.CharField(max_length=200, blank=True)  # the worker that accepted it
     refusal = models.CharField(max_length=300, blank=True)  # why it cannot serve
     order = models.JSONField(default=dict)
     order_number = models.PositiveIntegerField(default=0)
     answer = models.JSONField(default=dict)
-    answer_number = models.PositiveIntegerField(default=0)  # of the order that it answers
+    answer_number = models.PositiveIntegerField(default=0)  # order_number of the order that it answers
     readings = models.BinaryField(default=b"")  # runner.readings, packed
 
     class Meta:
@@ -422,7 +429,7 @@ class Sampling(models.Model):
 
 
 class VariantResult(models.Model):
-    """One variant of one run, summarised: the row of the tables and of the CSV. Null: not known."""
+    """The summary of one variant of one run: one row of the tables and of the CSV. Null: unknown."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="variants", db_index=False)
     position = models.PositiveSmallIntegerField()
@@ -430,7 +437,9 @@ class VariantResult(models.Model):
     workload = models.CharField(max_length=60)
     layer = models.CharField(max_length=30)
     mode = models.CharField(max_length=12)
-    route = models.CharField(max_length=60)  # a target's, or one that pgperf.core.delayed_routes made longer
+    route = models.CharField(
+        max_length=60
+    )  # a target's route, or a delayed route of pgperf.core.delayed_routes
     clients = models.PositiveIntegerField()
     placement = models.CharField(max_length=12)
     connect = models.CharField(max_length=20)
@@ -451,7 +460,7 @@ class VariantResult(models.Model):
         default=dict
     )  # shares of the host, run-queue wait, switches, busiest process
     top = models.JSONField(default=dict)  # the host's line and a row per process, as top shows them
-    diagnostics = models.JSONField(default=dict)  # wait events, the pooler's and the statements' counters
+    diagnostics = models.JSONField(default=dict)  # wait events, counters of the pooler and of the statements
     verdict = models.JSONField(default=dict)
 
     class Meta:
@@ -465,7 +474,7 @@ class VariantResult(models.Model):
 
 
 class ComparisonResult(models.Model):
-    """One variant against its baseline. `ratio` is time per operation, variant over baseline."""
+    """A variant and its baseline. `ratio`: time per operation of the variant over the baseline."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="comparisons")
     position = models.PositiveSmallIntegerField()
@@ -481,7 +490,9 @@ class ComparisonResult(models.Model):
     aa = models.BooleanField(default=False)
     pairs = models.PositiveIntegerField()
     sample = models.CharField(max_length=10)  # "rounds" or "blocks"
-    mde = models.FloatField(null=True)  # smallest ratio change that could have been seen, e.g. 0.021
+    mde = models.FloatField(
+        null=True
+    )  # smallest change of the ratio that would have been detected, e.g. 0.021
 
     class Meta:
         verbose_name = _("comparison")
@@ -493,9 +504,9 @@ class ComparisonResult(models.Model):
 
 
 class BlockResult(models.Model):
-    """All variants of one block of a cohort. Written as each block ends, so a lost run keeps what it finished."""
+    """All variants of one block of a cohort, written when the block ends: a lost run keeps its blocks."""
 
-    #: The constraint's index begins with the run and serves its queries too.
+    #: The index of the constraint begins with the run and serves these queries too.
     run = models.ForeignKey(Run, models.CASCADE, related_name="blocks", db_index=False)
     attempt = models.PositiveIntegerField()
     cohort = models.PositiveSmallIntegerField()
@@ -515,11 +526,11 @@ class BlockResult(models.Model):
 
 
 class Worker(models.Model):
-    """A Celery worker that can run benchmarks, as it described itself when it started."""
+    """A Celery worker that can run benchmarks, as it described itself at its start."""
 
     hostname = models.CharField(_("hostname"), max_length=200, unique=True)
     queue = models.CharField(_("queue"), max_length=100)
-    layers = models.JSONField(_("layers"), default=dict)  # layer -> "" or the reason why not
+    layers = models.JSONField(_("layers"), default=dict)  # layer -> reason why it cannot run, "" if it can
     versions = models.JSONField(_("versions"), default=dict)
     last_seen = models.DateTimeField(_("last seen"))
 

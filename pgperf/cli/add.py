@@ -1,4 +1,4 @@
-"""`pgperf add`: a Database with one Target, from an alias of DATABASES; what else it needs is added in the admin."""
+"""`pgperf add`: adds a Database with one Target from an alias of DATABASES."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -12,15 +12,13 @@ from pgperf.models import Database, Target
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("alias", help="a PostgreSQL of DATABASES")
-    parser.add_argument("--name", default="", help="what to call it (default: the alias)")
+    parser.add_argument("alias", help="the alias of a PostgreSQL database in DATABASES")
+    parser.add_argument("--name", default="", help="the name of the database in pgperf (default: the alias)")
     parser.add_argument(
-        "--allow-fixtures", action="store_true", help="pgperf may make its schema `pgperf` there"
+        "--allow-fixtures", action="store_true", help="permit pgperf to create its schema `pgperf` there"
     )
-    parser.add_argument("--production", action="store_true", help="a run asks to type its name")
-    parser.add_argument(
-        "--agent", default="", metavar="NAME", help="the pgperf agent on its host, if it is another one"
-    )
+    parser.add_argument("--production", action="store_true", help="each run must confirm the database name")
+    parser.add_argument("--agent", default="", metavar="NAME", help="the pgperf agent on the database's host")
 
 
 def run(options: dict[str, Any], out: OutputWrapper) -> None:
@@ -43,33 +41,33 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
             target.full_clean()
             target.save(using=using)
     except ValidationError as error:
-        raise InvalidDefinition(_words(error)) from None
+        raise InvalidDefinition(_as_text(error)) from None
     out.write(f"{database.name}: {database.dbname}, route {target.route} ({target.host}:{target.port})")
 
 
 def _alias(name: str) -> dict[str, Any]:
     if name not in connections.databases:
         raise InvalidDefinition(
-            f"alias: DATABASES has no {name!r}; it has {', '.join(connections.databases)}"
+            f"alias: DATABASES has no {name!r}. Use one of {', '.join(connections.databases)}."
         )
     found = connections.databases[name]
     if not any(kind in found["ENGINE"] for kind in ("postgresql", "postgis")):
-        raise InvalidDefinition(f"alias: {name!r} is no PostgreSQL ({found['ENGINE']})")
+        raise InvalidDefinition(f"alias: {name!r} is not a PostgreSQL database ({found['ENGINE']}).")
     return found
 
 
 def _target(alias: str) -> Target:
-    """The alias's own address: a directory is a Unix socket."""
+    """The address of the alias. A directory is a Unix socket."""
     found = _alias(alias)
     host = str(found["HOST"] or "")
     if not host:
         raise InvalidDefinition(
-            f"alias: {alias!r} has no HOST; add the database with its targets in the admin"
+            f"alias: {alias!r} has no HOST. Add the database and its targets in the admin."
         )
     route = "socket" if host.startswith("/") else "tcp"
     sslmode = found["OPTIONS"].get("sslmode", Target.SSLMode.PREFER)
     return Target(route=route, host=host, port=int(found["PORT"] or 5432), sslmode=sslmode)
 
 
-def _words(error: ValidationError) -> str:
+def _as_text(error: ValidationError) -> str:
     return "; ".join(f"{field}: {' '.join(texts)}" for field, texts in error.message_dict.items())

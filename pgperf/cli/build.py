@@ -1,4 +1,4 @@
-"""`pgperf build`: compiles the C client and, when asked, makes the environment for the drivers the site lacks."""
+"""`pgperf build`: compiles the C client; with --drivers, also installs the drivers that the site lacks."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -14,7 +14,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--drivers",
         action="store_true",
-        help="also install the drivers the site lacks, into a virtual environment of pgperf's own",
+        help="also install the drivers that the site lacks, in a separate virtual environment",
     )
 
 
@@ -31,4 +31,4 @@ def _drivers(settings: Settings, out: OutputWrapper) -> None:
     if result.requirements:
         out.write(f"{result.python} ({', '.join(result.requirements)})")
     else:
-        out.write("The site has every driver; there is nothing to install.")
+        out.write("The site has every driver. Nothing was installed.")

@@ -1,4 +1,4 @@
-"""`pgperf confirm`: put the verdict on one of a run's variants to the test."""
+"""`pgperf confirm`: starts a run that tests the verdict on one variant of a run."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -13,12 +13,15 @@ from pgperf.runs import confirmation
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("run", type=int, metavar="RUN", help="the number of the run whose verdict is tested")
+    parser.add_argument("run", type=int, metavar="RUN", help="the ID of the run whose verdict to test")
     parser.add_argument(
-        "--variant", default="", metavar="LABEL", help="of that run; default: the only one that can be tested"
+        "--variant",
+        default="",
+        metavar="LABEL",
+        help="the variant (default: the only one whose verdict can be tested)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    parser.add_argument("--queue", action="store_true", help="through a Celery worker, waiting for it")
+    parser.add_argument("--queue", action="store_true", help="run on a Celery worker and wait for the result")
     parser.add_argument(
         "--database-name",
         default="",
@@ -28,32 +31,35 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any], out: OutputWrapper, err: OutputWrapper) -> None:
-    """Run the test, print it and what became of the verdict. Succeeds if the run is done, whatever it says."""
+    """Execute the test run, then print its results and the verdict.
+
+    Succeeds if the run is done, whether it confirms the verdict or not.
+    """
     row = _chosen(find(options["run"]), options["variant"])
     database = row.run.database
-    asked = confirmation.request(
+    test_run = confirmation.request(
         row,
         foreground=not options["queue"],
         confirmed=typed_name(database, options["database_name"], err) if database else "",
     )
-    carry_out(asked, options, out, err)
+    carry_out(test_run, options, out, err)
     row.refresh_from_db()
-    (err if options["json"] else out).write(_said(row))
+    (err if options["json"] else out).write(_outcome_text(row))
 
 
 def _chosen(tested: Run, label: str) -> VariantResult:
     if label:
         return confirmation.find(tested, label)
-    there = confirmation.open_verdicts(tested)
-    if len(there) == 1:
-        return there[0]
-    if not there:
-        raise CommandError(f"{tested} has no verdict that could be tested and has not been.")
-    names = "\n".join(f"  {row.label} ({WORDS[row.verdict['word']]})" for row in there)
-    raise CommandError(f"Say which with --variant; there is\n{names}")
+    candidates = confirmation.open_verdicts(tested)
+    if len(candidates) == 1:
+        return candidates[0]
+    if not candidates:
+        raise CommandError(f"{tested} has no verdict left to test.")
+    names = "\n".join(f"  {row.label} ({WORDS[row.verdict['word']]})" for row in candidates)
+    raise CommandError(f"Choose a variant with --variant LABEL:\n{names}")
 
 
-def _said(row: VariantResult) -> str:
+def _outcome_text(row: VariantResult) -> str:
     verdict, found = row.verdict, row.verdict.get("confirmation") or {}
     said = f"\n{row.label} of run {row.run_id}: {WORDS[verdict['word']]}, {verdict['certainty']}. {verdict['evidence']}"
     return f"{said}\nRun {found['run']}: {found['outcome']}. {found['evidence']}" if found else said

@@ -1,4 +1,4 @@
-"""`pgperf distance`: a database as if it were further away, for as long as the command runs."""
+"""`pgperf distance`: relays a route to a database and adds a round-trip time, until Ctrl-C."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -11,27 +11,37 @@ from pgperf.models import Database, Target
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--to", required=True, metavar="ROUTE", help="an enabled target of the database")
+    parser.add_argument("--to", required=True, metavar="ROUTE", help="the route of an enabled target")
     parser.add_argument(
-        "--rtt-ms", required=True, type=float, metavar="MS", help="round trip to add, 0 to 10000"
+        "--rtt-ms",
+        required=True,
+        type=float,
+        metavar="MS",
+        help="the round-trip time to add, in ms, 0 to 10000",
     )
-    parser.add_argument("--database", default="", metavar="DB", help="default: the only one")
-    parser.add_argument("--port", type=int, default=0, help="where to listen (default: any free port)")
+    parser.add_argument(
+        "--database", default="", metavar="DB", help="the database (default: the only one with that route)"
+    )
+    parser.add_argument("--port", type=int, default=0, help="the port to listen on (default: a free port)")
 
 
 def run(options: dict[str, Any], out: OutputWrapper) -> None:
-    """Until Ctrl-C. Raises CommandError for a route that is not there, InvalidDefinition for one that is a Unix socket,
-    ClientFailed when the relay ends by itself.
+    """Run the relay until Ctrl-C.
+
+    Raises CommandError for an unknown route, InvalidDefinition for a Unix socket, ClientFailed if the
+    relay ends by itself.
     """
     target = _target(options["database"], options["to"])
     with Distance(target.host, target.port, options["rtt_ms"], options["port"]) as relay:
-        out.write(f"{HOST}:{relay.port} is {target}, {relay.rtt_ms:g} ms further away. Ctrl-C ends it.")
+        out.write(
+            f"{HOST}:{relay.port} relays to {target} and adds {relay.rtt_ms:g} ms per round trip. Press Ctrl-C to stop."
+        )
         out.flush()
         try:
             relay.wait()
         except KeyboardInterrupt:
             return
-    raise ClientFailed("distance: the relay ended by itself")
+    raise ClientFailed("distance: the relay ended unexpectedly. Start the command again.")
 
 
 def _target(database: str, route: str) -> Target:
@@ -41,9 +51,9 @@ def _target(database: str, route: str) -> Target:
         return targets[0]
     if targets:
         names = ", ".join(sorted(target.database.name for target in targets))
-        raise CommandError(f"Say which database with --database: {names} have a route {route!r}.")
+        raise CommandError(f"Choose a database with --database: {names} have a route {route!r}.")
     where = f"The database {database!r}" if database else "No database"
-    there = ", ".join(Database.objects.values_list("name", flat=True)) or "none"
+    names = ", ".join(Database.objects.values_list("name", flat=True)) or "none"
     raise CommandError(
-        f"{where} has {'no ' if database else 'an '}enabled target {route!r}; databases: {there}."
+        f"{where} has {'no ' if database else 'an '}enabled target {route!r}. Databases: {names}."
     )

@@ -1,4 +1,4 @@
-"""`pgperf doctor`: what is installed, reachable, permitted and built, with a hint for each thing that is not."""
+"""`pgperf doctor`: checks the installation, the broker, the workers and each database, with hints."""
 
 import shutil
 import sys
@@ -22,13 +22,13 @@ from pgperf.runner.server.control_connection import Monitor
 from pgperf.runs import broker, state
 
 _AWAKE_HINT = (
-    f'let the worker\'s user write {idle.DEVICE} (udev: GROUP, MODE="0660"); without it results scatter more'
+    f'let the worker\'s user write to {idle.DEVICE} (udev: GROUP, MODE="0660"); without it, results vary more'
 )
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report. `mark`: "ok", "note" (something is missing, runs work without), "problem"."""
+    """One line of the report. `mark`: "ok", "note" (missing, but runs work without it) or "problem"."""
 
     mark: str
     subject: str
@@ -41,14 +41,16 @@ class Finding:
 
 
 def run(out: OutputWrapper) -> None:
-    """Print every finding; CommandError when there are problems."""
+    """Print every finding. Raises CommandError if there are problems."""
     problems = 0
-    for examine in EXAMINATIONS:
-        for finding in examine():
+    for check in CHECKS:
+        for finding in check():
             out.write(str(finding))
             problems += finding.mark == "problem"
     if problems:
-        raise CommandError(f"{problems} {'problem' if problems == 1 else 'problems'} to solve.")
+        raise CommandError(
+            f"{problems} {'problem' if problems == 1 else 'problems'} found. Follow the hints above."
+        )
 
 
 def installation() -> Iterator[Finding]:
@@ -58,11 +60,11 @@ def installation() -> Iterator[Finding]:
         mark = "problem" if message.is_serious() else "note"
         yield Finding(mark, str(message.id), str(message.msg), str(message.hint or ""))
     if not found:
-        yield Finding("ok", "system checks", "nothing to say")
+        yield Finding("ok", "system checks", "no messages")
 
 
 def tables() -> Iterator[Finding]:
-    """The site's own database, where runs are kept."""
+    """The site's own database, which stores the runs."""
     alias = router.db_for_write(Run)
     try:
         executor = MigrationExecutor(connections[alias])
@@ -73,26 +75,28 @@ def tables() -> Iterator[Finding]:
         yield Finding("problem", "tables", f"alias {alias!r} is not reachable: {_first_line(error)}")
         return
     if missing:
-        yield Finding("problem", "tables", f"{len(missing)} migrations are missing", "manage.py migrate")
+        yield Finding(
+            "problem", "tables", f"{len(missing)} migrations are not applied", "run manage.py migrate"
+        )
     else:
         yield Finding("ok", "tables", f"up to date in alias {alias!r}")
 
 
 def machine() -> Iterator[Finding]:
-    """What ends with the runner, and each layer."""
+    """The machine: idle CPUs, setpriv, and each layer."""
     asleep = idle.refusal()
     if asleep:
-        yield Finding("note", "idle processors", f"cannot be kept awake: {asleep}", _AWAKE_HINT)
+        yield Finding("note", "idle CPUs", f"cannot be kept awake: {asleep}", _AWAKE_HINT)
     else:
-        yield Finding("ok", "idle processors", "can be kept awake while a run measures")
+        yield Finding("ok", "idle CPUs", "can be kept awake during a run")
     if shutil.which("setpriv"):
-        yield Finding("ok", "setpriv", "clients die with their runner")
+        yield Finding("ok", "setpriv", "clients end when their runner ends")
     else:
         yield Finding(
             "note",
             "setpriv",
-            "not found: clients notice a killed runner by their closed stdin",
-            "apt install util-linux",
+            "not found: clients detect a killed runner only by their closed stdin",
+            "run apt install util-linux",
         )
     settings = get_settings()
     known = settings.BUILD_DIR, settings.INTERPRETERS
@@ -104,12 +108,15 @@ def machine() -> Iterator[Finding]:
 
 
 def celery() -> Iterator[Finding]:
-    """The broker, and the workers of our queue."""
+    """The broker, and the workers of pgperf's queue."""
     try:
         broker.ping()
     except PgperfError as error:
         yield Finding(
-            "problem", "broker", str(error), "CELERY_BROKER_URL of the settings, and the broker itself"
+            "problem",
+            "broker",
+            str(error),
+            "check CELERY_BROKER_URL in the settings, and that the broker is running",
         )
     else:
         yield Finding("ok", "broker", "answers")
@@ -121,7 +128,10 @@ def celery() -> Iterator[Finding]:
         yield Finding("ok", "worker", f"{worker.hostname}, queue {worker.queue}")
     if not workers:
         yield Finding(
-            "note", "worker", "none is running: runs asked for in the admin wait for one", worker_command()
+            "note",
+            "worker",
+            "none is online: runs requested in the admin wait for one",
+            f"start one: {worker_command()}",
         )
 
 
@@ -132,12 +142,12 @@ def targets() -> Iterator[Finding]:
     except DatabaseError:
         return
     if not databases:
-        yield Finding("note", "databases", "none", "add one with its targets in the admin")
+        yield Finding("note", "databases", "none", "add one and its targets in the admin")
     for database in databases:
         yield from _database(database)
 
 
-EXAMINATIONS: tuple[Callable[[], Iterator[Finding]], ...] = (installation, tables, machine, celery, targets)
+CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (installation, tables, machine, celery, targets)
 
 
 def _database(database: Database) -> Iterator[Finding]:
@@ -148,7 +158,7 @@ def _database(database: Database) -> Iterator[Finding]:
     for name in names:
         try:
             route = credentials.resolve(database, [name])[name]
-            yield Finding("ok", f"{database} · {name}", _greeting(route))
+            yield Finding("ok", f"{database} · {name}", _server(route))
             reachable.append(route)
         except PgperfError as error:
             yield Finding("problem", f"{database} · {name}", str(error))
@@ -161,24 +171,24 @@ def _database(database: Database) -> Iterator[Finding]:
 
 
 def _agent(database: Database) -> Finding:
-    """Is somebody there to read the server's host?"""
+    """Whether the agent on the database's host is online."""
     subject = f"{database} · agent {database.agent}"
     found = state.live_agents(database.agent).first()
     queue = broker.agent_queue(database.agent)
     if found:
         return Finding("ok", subject, f"{found.hostname}, queue {queue}")
-    command = f"on the database's host: {worker_command(queue)}"
-    return Finding("note", subject, "is not there: the server's processor time stays unknown", command)
+    command = f"start it on the database's host: {worker_command(queue)}"
+    return Finding("note", subject, "is not online: the server's CPU time is unknown", command)
 
 
-def _greeting(route: Route) -> str:
-    """Who answers there, and how many of its slots are free."""
+def _server(route: Route) -> str:
+    """The server's version, the role, and the number of free connection slots."""
     with Monitor(route, "pgperf-doctor") as monitor:
-        version, user, free = monitor.query(_WHO)[0]
+        version, user, free = monitor.query(_SERVER_SQL)[0]
     return f"PostgreSQL {version}, as {user}, {free} free connection slots"
 
 
-_WHO = (
+_SERVER_SQL = (
     "SELECT current_setting('server_version'), current_user, current_setting('max_connections')::int"
     " - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"
 )
@@ -192,28 +202,36 @@ def _fixtures(database: Database, route: Route) -> Iterator[Finding]:
         subject = f"{database} · fixture {name}"
         try:
             if fixtures.exists(name, route):
-                yield Finding("ok", subject, "is there")
+                yield Finding("ok", subject, "exists")
             elif database.allow_fixtures:
-                yield Finding("ok", subject, "is made by the first run")
+                yield Finding("ok", subject, "will be created by the first run")
             else:
                 yield Finding(
-                    "note", subject, "is missing and may not be made", "tick 'allow fixtures' on the database"
+                    "note",
+                    subject,
+                    "does not exist, and pgperf may not create it",
+                    "tick 'allow fixtures' on the database",
                 )
         except PgperfError as error:
             yield Finding("problem", subject, str(error))
 
 
 def _login(database: Database, route: Route) -> Iterator[Finding]:
-    """Can the login write? Then the SQL for one that cannot, which some runs demand."""
+    """Whether the role can write; if it can, the SQL that creates a read-only role."""
     subject = f"{database} · login"
     try:
         access = guardrails.examine(route)
         if not access.can_write:
             yield Finding("ok", subject, f"{access.role} cannot write")
             return
-        text = f"{access.role}: this role can write ({'; '.join(access.powers)})"
+        text = f"{access.role} can write ({'; '.join(access.powers)})"
         hint = readonly_role.script(route).replace("\n", "\n         ")
-        yield Finding("note", subject, f"{text}; SQL of one's own and poolers need one that cannot", hint)
+        yield Finding(
+            "note",
+            subject,
+            f"{text}; your own SQL and poolers need a read-only role, which this SQL creates",
+            hint,
+        )
     except PgperfError as error:
         yield Finding("problem", subject, str(error))
 

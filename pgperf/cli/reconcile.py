@@ -1,4 +1,4 @@
-"""`pgperf reconcile`: puts right the runs that nobody ended or took."""
+"""`pgperf reconcile`: marks lost runs, sends queued runs again and summarises what lost runs measured."""
 
 from django.core.management.base import OutputWrapper
 

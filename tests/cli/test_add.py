@@ -54,8 +54,8 @@ def test_a_directory_is_a_socket(shop: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "words", "said"),
     [
-        ({}, ["nope"], "DATABASES has no 'nope'; it has default, shop"),
-        ({"ENGINE": "django.db.backends.sqlite3"}, ["shop"], "'shop' is no PostgreSQL"),
+        ({}, ["nope"], "DATABASES has no 'nope'. Use one of default, shop"),
+        ({"ENGINE": "django.db.backends.sqlite3"}, ["shop"], "'shop' is not a PostgreSQL"),
         ({"HOST": ""}, ["shop"], "has no HOST"),
         ({}, ["shop", "--name", "no slug"], "name: "),
         ({"OPTIONS": {"sslmode": "perhaps"}}, ["shop"], "sslmode: "),

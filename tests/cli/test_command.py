@@ -296,7 +296,7 @@ class TestDoctor:
     def test_an_agent_is_looked_for(self, demo: Database) -> None:
         Database.objects.update(agent="db1")
         missing = pgperf("doctor")
-        assert "demo · agent db1: is not there" in missing
+        assert "demo · agent db1: is not online" in missing
         assert "--queues pgperf-agent-db1" in missing
         make_worker("agent@db1")
         Worker.objects.update(queue="pgperf-agent-db1")
@@ -310,7 +310,7 @@ class TestDoctor:
         Target.objects.filter(route="socket").update(host="evil.example")
         Target.objects.filter(route="pgbouncer").update(enabled=False)
         out = io.StringIO()
-        with pytest.raises(CommandError, match="3 problems to solve"):
+        with pytest.raises(CommandError, match="3 problems found"):
             call_command("pgperf", "doctor", stdout=out)
         text = out.getvalue()
         assert "pgperf.E003" in text
@@ -319,7 +319,7 @@ class TestDoctor:
 
     def test_the_login_that_can_write_and_the_sql_for_one_that_cannot(self, demo: Database) -> None:
         text = pgperf("doctor")
-        assert "demo · login: pgperf: this role can write (may create databases; " in text
+        assert "demo · login: pgperf can write (may create databases; " in text
         assert "CREATE ROLE pgperf_reader LOGIN NOSUPERUSER" in text
         assert "GRANT SELECT ON ALL TABLES IN SCHEMA public TO pgperf_reader;" in text
         assert "ALTER ROLE pgperf_reader SET default_transaction_read_only = on;" in text
@@ -336,7 +336,7 @@ class TestDoctor:
             "migration_plan",
             lambda self, targets: [("pgperf", "0001_first_release")],
         )
-        with pytest.raises(CommandError, match="1 problem to solve"):
+        with pytest.raises(CommandError, match="1 problem found"):
             pgperf("doctor")
 
 
@@ -353,7 +353,7 @@ class TestErrors:
             raise DatabaseError("connection refused\nmore lines")
 
         monkeypatch.setattr("pgperf.cli.list.benchmarks", away)
-        assert refusal("list").startswith("The site's database says: connection refused. ")
+        assert refusal("list").startswith("The site's database reports: connection refused. ")
 
     def test_settings_are_wrong(self, settings: Any) -> None:
         settings.PGPERF = {"TYPO": 1}

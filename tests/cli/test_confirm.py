@@ -75,11 +75,11 @@ def test_it_says_what_there_is_to_choose_from(run: Run) -> None:
         | {"label": "another", "position": 9}
     )
     with pytest.raises(
-        CommandError, match=r"--variant; there is\n  fake · here \(network and waking up\)\n  another"
+        CommandError, match=r"--variant LABEL:\n  fake · here \(network and waking up\)\n  another"
     ):
         confirm(run)
     run.variants.update(verdict={})
-    with pytest.raises(CommandError, match="no verdict that could be tested"):
+    with pytest.raises(CommandError, match="no verdict left to test"):
         confirm(run)
 
 

@@ -44,7 +44,7 @@ def running(tcp: Target) -> Iterator[subprocess.Popen[str]]:
 def test_it_leads_to_the_database_until_ctrl_c(running: subprocess.Popen[str], stack: dict[str, str]) -> None:
     assert running.stdout
     said = running.stdout.readline()
-    assert "demo · tcp, 20 ms further away" in said
+    assert "demo · tcp and adds 20 ms" in said
     port = re.match(r"127\.0\.0\.1:(\d+) ", said)
     assert port
     with psycopg.connect(make_conninfo(stack["PGPERF_DSN_TCP"], port=port[1])) as far:
@@ -58,12 +58,12 @@ def test_it_leads_to_the_database_until_ctrl_c(running: subprocess.Popen[str], s
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--to", "vpn", "--rtt-ms", "1"], "No database has an enabled target 'vpn'; databases: demo, other"),
+        (["--to", "vpn", "--rtt-ms", "1"], "No database has an enabled target 'vpn'. Databases: demo, other"),
         (
             ["--to", "vpn", "--rtt-ms", "1", "--database", "demo"],
             "database 'demo' has no enabled target 'vpn'",
         ),
-        (["--to", "tcp", "--rtt-ms", "1"], "Say which database with --database: demo, other"),
+        (["--to", "tcp", "--rtt-ms", "1"], "Choose a database with --database: demo, other"),
         (
             ["--to", "tcp", "--rtt-ms", "-1", "--database", "demo"],
             "rtt_ms: choose a round trip of 0 to 10000 ms",

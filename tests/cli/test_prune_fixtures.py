@@ -53,7 +53,7 @@ def schema(route: Route) -> list[Any]:
 def test_what_pgperf_made_goes(database: Database, routes: dict[str, Route]) -> None:
     assert command("--yes") == "stack: dropped site, schema pgperf.\n"
     assert schema(routes["tcp"]) == []
-    assert command("--yes") == "stack: nothing of ours is there.\n"
+    assert command("--yes") == "stack: has no tables of pgperf.\n"
 
 
 def test_what_is_not_ours_stays(database: Database, routes: dict[str, Route]) -> None:
@@ -62,7 +62,7 @@ def test_what_is_not_ours_stays(database: Database, routes: dict[str, Route]) ->
         try:
             assert command("--yes") == "stack: dropped site.\n"
             monitor.query("CREATE TABLE pgperf.site (id int)")  # of the name, without our comment
-            assert command("--yes") == "stack: nothing of ours is there.\n"
+            assert command("--yes") == "stack: has no tables of pgperf.\n"
             assert monitor.query("SELECT to_regclass('pgperf.site') IS NOT NULL")
         finally:
             monitor.query("DROP SCHEMA pgperf CASCADE")
@@ -77,7 +77,7 @@ def test_it_asks_first(database: Database, routes: dict[str, Route], monkeypatch
     assert "--yes" in refusal()
     monkeypatch.setattr(prune.sys, "stdin", Terminal("y\n"))
     assert "--yes" in refusal()
-    assert "Would drop pgperf's own tables in: stack." in command("--dry-run")
+    assert "Would drop pgperf's tables in: stack." in command("--dry-run")
     assert fixtures.exists("site", routes["tcp"])
     monkeypatch.setattr(prune.sys, "stdin", Terminal("yes\n"))
     assert "dropped site" in command()
@@ -86,13 +86,13 @@ def test_it_asks_first(database: Database, routes: dict[str, Route], monkeypatch
 def test_only_where_fixtures_are_allowed(database: Database, routes: dict[str, Route]) -> None:
     Database.objects.update(allow_fixtures=False)
     assert "No database allows fixtures" in refusal("--yes")
-    assert "'stack' is no database that allows fixtures" in refusal("--yes", "--database", "stack")
+    assert "'stack' is not a database that allows fixtures" in refusal("--yes", "--database", "stack")
     assert fixtures.exists("site", routes["tcp"])
 
 
 def test_production_only_by_name(database: Database, routes: dict[str, Route]) -> None:
     Database.objects.update(production=True)
-    assert "must be named" in refusal("--yes")
+    assert "Name a production database" in refusal("--yes")
     assert fixtures.exists("site", routes["tcp"])
     assert "dropped site" in command("--yes", "--database", "stack")
 

@@ -1,4 +1,4 @@
-"""`manage.py pgperf`: the table of contents of the command line; pgperf.cli does the work."""
+"""`manage.py pgperf`: registers the subcommands, which pgperf.cli implements."""
 
 import os
 import sys
@@ -16,29 +16,41 @@ from pgperf.core.exceptions import PgperfError
 
 
 class Command(BaseCommand):
-    help = "Where the time of a database call goes: benchmarks, runs, results."
-    requires_system_checks = []  # doctor must speak when checks fail; run says itself what is in its way
+    help = "Measures where the time of a database call goes."
+    requires_system_checks = []  # doctor must work if checks fail; run makes its own checks
 
     def add_arguments(self, parser: CommandParser) -> None:
         new = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND").add_parser
-        self._register(new("list", help="benchmarks, targets, layers"), self._list, list.add_arguments)
-        self._register(new("add", help="a database by its alias"), self._add, add.add_arguments)
-        self._register(new("run", help="run a benchmark"), self._run, run.add_arguments)
-        self._register(new("export", help="a run's results to stdout"), self._export, export.add_arguments)
-        self._register(new("compare", help="a run over an earlier one"), self._compare, compare.add_arguments)
-        self._register(new("confirm", help="put a verdict to the test"), self._confirm, confirm.add_arguments)
-        self._register(new("doctor", help="what is missing, and what to do"), self._doctor)
         self._register(
-            new("distance", help="a database further away"), self._distance, distance.add_arguments
+            new("list", help="list benchmarks, targets and layers"), self._list, list.add_arguments
+        )
+        self._register(
+            new("add", help="add a database by its alias in DATABASES"), self._add, add.add_arguments
+        )
+        self._register(new("run", help="run a benchmark"), self._run, run.add_arguments)
+        self._register(new("export", help="print the results of a run"), self._export, export.add_arguments)
+        self._register(
+            new("compare", help="compare a run with an earlier one"), self._compare, compare.add_arguments
+        )
+        self._register(
+            new("confirm", help="test a verdict by another run"), self._confirm, confirm.add_arguments
+        )
+        self._register(new("doctor", help="check the installation and print hints"), self._doctor)
+        self._register(
+            new("distance", help="simulate a longer round trip to a database"),
+            self._distance,
+            distance.add_arguments,
         )
         self._register(new("build", help="compile the C client"), self._build, build.add_arguments)
-        self._register(new("reconcile", help="put stale runs right"), self._reconcile)
-        self._register(new("prune", help="delete what is too old"), self._prune, prune.add_arguments)
+        self._register(new("reconcile", help="mark lost runs and send queued runs again"), self._reconcile)
+        self._register(
+            new("prune", help="delete old runs, or pgperf's tables"), self._prune, prune.add_arguments
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         with _no_traceback():
             options["action"](options)
-            self.stdout.flush()  # here a reader that went away is answered; at the interpreter's end it is not
+            self.stdout.flush()  # a closed pipe is handled here, but not at the end of the interpreter
 
     def _list(self, options: dict[str, Any]) -> None:
         list.run(options, self.stdout)
@@ -86,7 +98,7 @@ class Command(BaseCommand):
 
 @contextmanager
 def _no_traceback() -> Iterator[None]:
-    """Errors as one line with the remedy. A reader that closed the pipe ends the command quietly."""
+    """Turn errors into a one-line CommandError. A closed pipe ends the command without an error."""
     try:
         yield
     except (PgperfError, ImproperlyConfigured) as error:
@@ -94,7 +106,7 @@ def _no_traceback() -> Iterator[None]:
     except DatabaseError as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise CommandError(
-            f"The site's database says: {first}. `manage.py pgperf doctor` looks closer."
+            f"The site's database reports: {first}. Run `manage.py pgperf doctor` for details."
         ) from error
     except KeyboardInterrupt:
         raise CommandError("Interrupted.", returncode=130) from None

@@ -1,4 +1,4 @@
-"""People with different rights, and a site with one finished run."""
+"""Clients with different permissions, and a site with one finished run."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ ROLES: dict[str, tuple[str, ...]] = {
 
 @pytest.fixture
 def client_of(db: None) -> Callable[[str], Client]:
-    """A client logged in as a role: one of ROLES, "superuser", "customer" (no staff) or "nobody"."""
+    """A client logged in as a role: one of ROLES, "superuser", "customer" (not staff) or "nobody"."""
 
     def log_in(role: str) -> Client:
         client = Client()

@@ -1,4 +1,4 @@
-"""URLs of a site whose admin is its own AdminSite, under another name."""
+"""URLs of a project with its own AdminSite under another name."""
 
 from django.contrib.admin import AdminSite
 from django.urls import path

@@ -1,4 +1,4 @@
-"""Comparing two runs on a page: from the list, from a run, and what it shows."""
+"""The page that compares two runs: its content, and the ways to open it."""
 
 from collections.abc import Callable
 
@@ -38,22 +38,20 @@ def test_charts_tables_and_sentences(admin_page: Client, run: Run, slower: Run) 
     assert "Other differences" not in shown
 
 
-def test_the_run_before_it_of_the_same_definition_is_the_default(
-    admin_page: Client, run: Run, slower: Run
-) -> None:
+def test_the_default_is_the_previous_run_of_the_definition(admin_page: Client, run: Run, slower: Run) -> None:
     factories.make_results(factories.make_run(definition_hash="1" * 64))
     factories.make_run(Run.Status.FAILED)
     latest = factories.make_results(factories.make_run())
     assert f'<option value="{slower.pk}" selected>' in text(admin_page, latest)
 
 
-def test_a_first_run_says_what_to_do(admin_page: Client, run: Run) -> None:
+def test_the_first_run_asks_for_another_run(admin_page: Client, run: Run) -> None:
     assert "This benchmark has no other run yet" in text(admin_page, run)
     factories.make_results(factories.make_run(definition_hash="1" * 64))
     assert "No earlier run has the same definition" in text(admin_page, run)
 
 
-def test_what_else_differs_is_listed(admin_page: Client, run: Run, slower: Run) -> None:
+def test_other_differences_are_listed(admin_page: Client, run: Run, slower: Run) -> None:
     slower.environment = {**slower.environment, "python": "3.13.0"}
     slower.definition_hash = "1" * 64
     slower.definition["placement"] = "together"
@@ -68,31 +66,31 @@ def test_what_else_differs_is_listed(admin_page: Client, run: Run, slower: Run) 
         assert expected in shown
 
 
-def test_runs_that_cannot_be_compared_say_why(admin_page: Client, run: Run) -> None:
+def test_an_impossible_comparison_shows_an_error(admin_page: Client, run: Run) -> None:
     assert "has not ended yet" in text(admin_page, factories.make_run(Run.Status.RUNNING), run)
     assert "no variant was measured in both" in text(admin_page, factories.make_run(Run.Status.FAILED), run)
 
 
 @pytest.mark.parametrize("other", [4711, "x", "-1", "9" * 30, "1%00", "１"])
-def test_a_run_that_there_is_not(admin_page: Client, run: Run, other: object) -> None:
+def test_an_unknown_run_gives_404(admin_page: Client, run: Run, other: object) -> None:
     assert admin_page.get(page(run, other)).status_code == 404
 
 
-def test_the_list_sends_two_chosen_runs_here(admin_page: Client, run: Run, slower: Run) -> None:
+def test_the_action_compares_two_selected_runs(admin_page: Client, run: Run, slower: Run) -> None:
     data = {"action": "compare_two", "_selected_action": [slower.pk, run.pk]}
     assert admin_page.post(reverse("admin:pgperf_run_changelist"), data)["Location"] == page(slower, run)
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_the_list_wants_exactly_two(admin_page: Client, run: Run, count: int) -> None:
+def test_the_action_requires_exactly_two_runs(admin_page: Client, run: Run, count: int) -> None:
     chosen = [run.pk, *(factories.make_run().pk for _ in range(count - 1))]
     data = {"action": "compare_two", "_selected_action": chosen}
     shown = admin_page.post(reverse("admin:pgperf_run_changelist"), data, follow=True).content.decode()
     assert "Select exactly two runs to compare." in shown
 
 
-def test_a_hidden_run_is_not_there(client_of: Callable[[str], Client], run: Run, slower: Run) -> None:
-    """Groups narrow what one may see; here too."""
+def test_a_hidden_run_gives_404(client_of: Callable[[str], Client], run: Run, slower: Run) -> None:
+    """Groups limit the visible runs on this page too."""
     hidden = factories.make_results(factories.make_run(database=factories.make_database("secret")))
     assert hidden.database is not None
     hidden.database.groups.add(Group.objects.create(name="others"))
@@ -102,7 +100,7 @@ def test_a_hidden_run_is_not_there(client_of: Callable[[str], Client], run: Run,
     assert f'value="{hidden.pk}"' not in text(viewer, slower, run)
 
 
-def test_more_runs_and_more_variants_take_no_more_queries(
+def test_the_number_of_queries_is_constant(
     admin_page: Client, run: Run, slower: Run, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     text(admin_page, slower, run)  # content types and the like, once

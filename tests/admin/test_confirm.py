@@ -1,4 +1,4 @@
-"""The button that puts a verdict to the test, and the page behind it."""
+"""The button that confirms a verdict, and the page that it opens."""
 
 import re
 import uuid
@@ -40,7 +40,7 @@ def form(**changed: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_it_shows_what_is_tested_how_and_at_what_price(
+def test_the_page_shows_the_verdict_the_test_and_its_resources(
     client_of: Callable[[str], Client], page: str, run: Run, method: str
 ) -> None:
     """The button on the run's page sends no token: nothing starts before the user sees this page."""
@@ -59,7 +59,7 @@ def test_it_shows_what_is_tested_how_and_at_what_price(
     assert VariantResult.objects.get(run=run, label=LABEL).verdict["certainty"] == "likely"
 
 
-def test_a_post_with_its_token_asks_for_one_run_and_goes_to_it(
+def test_a_post_with_a_token_requests_one_run_and_redirects_to_it(
     admin_page: Client, page: str, run: Run
 ) -> None:
     twice = form()
@@ -72,7 +72,7 @@ def test_a_post_with_its_token_asks_for_one_run_and_goes_to_it(
     assert f"to test {LABEL} of run {run.pk}" in entry.change_message
 
 
-def test_a_production_database_asks_for_its_name(admin_page: Client, page: str, run: Run) -> None:
+def test_a_production_database_requires_its_name(admin_page: Client, page: str, run: Run) -> None:
     Database.objects.update(production=True)
     assert "is a production database" in admin_page.get(page, {"variant": LABEL}).content.decode()
     assert "Type the database name exactly" in admin_page.post(page, form()).content.decode()
@@ -81,7 +81,7 @@ def test_a_production_database_asks_for_its_name(admin_page: Client, page: str, 
 
 
 @pytest.mark.parametrize("variant", ["", "nobody", "libpq · socket", "<script>"])
-def test_what_cannot_be_tested_goes_back_with_the_reason(
+def test_a_verdict_without_a_test_redirects_with_an_error(
     admin_page: Client, page: str, run: Run, variant: str
 ) -> None:
     response = admin_page.post(page, form(variant=variant), follow=True)
@@ -91,7 +91,7 @@ def test_what_cannot_be_tested_goes_back_with_the_reason(
     assert Run.objects.count() == 1
 
 
-def test_what_is_in_the_way_is_said_on_the_page(admin_page: Client, page: str, run: Run) -> None:
+def test_a_refusal_is_shown_on_the_page(admin_page: Client, page: str, run: Run) -> None:
     factories.make_worker(libpq="the C client is not built: run `manage.py pgperf build`")
     text = admin_page.get(page, {"variant": LABEL}).content.decode()
     assert "libpq (C): the C client is not built" in text
@@ -102,6 +102,6 @@ def test_what_is_in_the_way_is_said_on_the_page(admin_page: Client, page: str, r
     assert Run.objects.filter(confirms=run).count() == 0
 
 
-def test_a_wrong_token_starts_nothing(admin_page: Client, page: str, run: Run) -> None:
+def test_a_wrong_token_starts_no_run(admin_page: Client, page: str, run: Run) -> None:
     assert admin_page.post(page, form(token="x")).status_code == 200
     assert Run.objects.count() == 1

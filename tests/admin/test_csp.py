@@ -1,4 +1,4 @@
-"""Our pages under `default-src 'self'`: nothing inline, nothing from elsewhere."""
+"""pgperf's pages obey `default-src 'self'`: no inline code, no external files."""
 
 from html.parser import HTMLParser
 
@@ -11,7 +11,7 @@ from tests import factories
 
 
 class Inline(HTMLParser):
-    """Collects what a strict policy would block."""
+    """Collects the elements that a strict policy would block."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ def inline_parts(page: str) -> list[str]:
     return parser.found
 
 
-def test_the_parser_finds_what_it_should() -> None:
+def test_the_parser_finds_violations() -> None:
     page = '<style></style><script>x</script><p style="x" onclick="y"><script src="//cdn/x.js"></script>'
     assert len(inline_parts(page)) == 5
 
@@ -55,14 +55,14 @@ def test_lists(admin_page: Client, run: Run, model: str) -> None:
     assert inline_parts(admin_page.get(reverse(f"admin:pgperf_{model}_changelist")).content.decode()) == []
 
 
-def test_forms_and_the_confirm_page(admin_page: Client, run: Run) -> None:
+def test_forms_and_the_start_page(admin_page: Client, run: Run) -> None:
     factories.make_database("live", production=True)
     for name in ("pgperf_benchmark_change", "pgperf_benchmark_run"):
         page = admin_page.get(reverse(f"admin:{name}", args=[run.benchmark_id])).content.decode()
         assert inline_parts(page) == []
 
 
-def test_a_label_cannot_leave_its_json(admin_page: Client, run: Run) -> None:
+def test_a_label_cannot_break_out_of_its_json(admin_page: Client, run: Run) -> None:
     run.summary["ladders"][0]["route"] = "</script><script>alert(1)</script>"
     run.save()
     page = admin_page.get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()

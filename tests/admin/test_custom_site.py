@@ -1,4 +1,4 @@
-"""pgperf in an AdminSite of the site's own."""
+"""pgperf in a custom AdminSite."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -23,14 +23,14 @@ from tests.factories import label_to_test
 pytestmark = pytest.mark.urls("tests.admin.custom_site")
 
 
-def test_every_page_stays_in_its_site(admin_page: Client, run: Run) -> None:
+def test_every_link_stays_in_the_custom_site(admin_page: Client, run: Run) -> None:
     running = reverse("admin:pgperf_run_change", args=[factories.make_run(Run.Status.RUNNING).pk])
     for address in ("/ops/", "/ops/pgperf/", running, *_addresses(run)):
         assert address.startswith("/ops/")
         _check(admin_page.get(address), address)
 
 
-def test_every_export_stays_in_its_site(admin_page: Client, run: Run) -> None:
+def test_every_export_stays_in_the_custom_site(admin_page: Client, run: Run) -> None:
     for model, kind in product(("benchmark", "database", "workload"), FORMATS):
         address = reverse(f"admin:pgperf_{model}_export")
         response = admin_page.post(address, {"format": kind, "chosen": ""})
@@ -39,7 +39,7 @@ def test_every_export_stays_in_its_site(admin_page: Client, run: Run) -> None:
 
 
 def _addresses(run: Run) -> Iterator[str]:
-    """Every page of the matrix that a superuser may open, and every file."""
+    """Every page of the matrix that a superuser may open, and every download."""
     assert run.benchmark
     assert run.database
     world = World(Group(), run.benchmark, run.database, run, factories.make_worker())
@@ -76,11 +76,11 @@ def test_registering_twice_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("wanted", [True, False])
-def test_the_default_site_is_the_settings_choice(settings: Any, wanted: bool) -> None:
+def test_the_setting_controls_the_default_site(settings: Any, wanted: bool) -> None:
     settings.PGPERF = {**settings.PGPERF, "ADMIN_AUTOREGISTER": wanted}
     assert pgperf.admin._autoregister() is wanted
 
 
-def test_wrong_settings_do_not_keep_the_site_from_starting(settings: Any) -> None:
+def test_wrong_settings_do_not_prevent_the_start(settings: Any) -> None:
     settings.PGPERF = {"NO_SUCH_KEY": 1}
     assert pgperf.admin._autoregister()

@@ -1,4 +1,4 @@
-"""Raw slices sent as they are read, by WSGI and by ASGI, to those who may have them."""
+"""Raw slices are streamed under WSGI and ASGI, to users with the export permission."""
 
 import csv
 import io
@@ -37,21 +37,21 @@ def test_the_slices_are_streamed(admin_page: Client, measured: Run) -> None:
 
 
 @pytest.mark.parametrize("role", ["viewer", "runner", "canceller", "definer", "staff", "start_only"])
-def test_only_exporters_have_them(role: str, measured: Run, client_of: Callable[[str], Client]) -> None:
+def test_other_roles_get_403(role: str, measured: Run, client_of: Callable[[str], Client]) -> None:
     assert client_of(role).get(address(measured)).status_code == 403
 
 
-def test_an_exporter_has_them(measured: Run, client_of: Callable[[str], Client]) -> None:
+def test_an_exporter_downloads_the_slices(measured: Run, client_of: Callable[[str], Client]) -> None:
     assert client_of("exporter").get(address(measured)).getvalue().startswith(b"run_id,")
 
 
-def test_nobody_else_has_them(measured: Run) -> None:
+def test_an_anonymous_user_gets_the_login_page(measured: Run) -> None:
     assert "/login/" in Client().get(address(measured))["Location"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_asgi_server_gets_them_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Made one at a time: the second piece does not exist before the first was taken."""
+def test_asgi_streams_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second line is produced only after the first was consumed."""
     made: list[int] = []
 
     def lines(_run: Run) -> Iterator[str]:
@@ -68,7 +68,7 @@ def test_an_asgi_server_gets_them_piece_by_piece(monkeypatch: pytest.MonkeyPatch
 
 
 def _taken(pieces: AsyncIterator[bytes], made: list[int]) -> list[tuple[bytes, int]]:
-    """Each piece, and how many had been made when it came."""
+    """Each line, and the number of lines produced when it arrived."""
 
     @async_to_sync
     async def collect() -> list[tuple[bytes, int]]:

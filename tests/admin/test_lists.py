@@ -15,13 +15,13 @@ def text(client: Client, name: str, *args: int) -> str:
     return response.content.decode()
 
 
-def test_the_index_lists_us(admin_page: Client) -> None:
+def test_the_index_lists_pgperf(admin_page: Client) -> None:
     index = text(admin_page, "index")
     for model in ("benchmark", "database", "workload", "run", "worker"):
         assert reverse(f"admin:pgperf_{model}_changelist") in index
 
 
-def test_empty_states_say_what_to_do(admin_page: Client) -> None:
+def test_empty_states_name_the_next_step(admin_page: Client) -> None:
     Benchmark.objects.all().delete()
     benchmarks = text(admin_page, "pgperf_benchmark_changelist")
     assert "No benchmarks yet" in benchmarks
@@ -33,7 +33,7 @@ def test_empty_states_say_what_to_do(admin_page: Client) -> None:
     assert "--queues pgperf" in text(admin_page, "pgperf_worker_changelist")
 
 
-def test_what_is_there_needs_no_advice(admin_page: Client, run: Run) -> None:
+def test_filled_lists_show_no_hints(admin_page: Client, run: Run) -> None:
     for model in ("benchmark", "run", "worker"):
         page = text(admin_page, f"pgperf_{model}_changelist")
         assert "No benchmarks yet" not in page
@@ -57,12 +57,12 @@ def test_runs_are_searched_filtered_and_sorted(
     assert [row.benchmark_name for row in page.context["cl"].result_list] == listed
 
 
-def test_a_dead_worker_s_run_is_shown_as_lost(admin_page: Client, run: Run) -> None:
+def test_the_run_of_a_dead_worker_is_shown_as_lost(admin_page: Client, run: Run) -> None:
     factories.make_run(Run.Status.RUNNING, heartbeat_at=run.requested_at.replace(year=2020))
     assert '<span class="pgperf-badge lost">' in text(admin_page, "pgperf_run_changelist")
 
 
-def test_the_list_says_how_long_a_run_took_and_who_asked_for_it(admin_page: Client) -> None:
+def test_the_list_shows_the_duration_and_the_user_of_a_run(admin_page: Client) -> None:
     factories.make_run(quick=True, requested_by=User.objects.create_user("clerk"))
     page = text(admin_page, "pgperf_run_changelist")
     assert 'done</span><span class="pgperf-under">1 min 24 s</span>' in page
@@ -73,7 +73,7 @@ def test_the_list_says_how_long_a_run_took_and_who_asked_for_it(admin_page: Clie
     assert '<span class="pgperf-under">full</span>' in page
 
 
-def test_a_worker_says_what_it_can_run_and_why_not(admin_page: Client) -> None:
+def test_a_worker_shows_its_layers_and_the_reasons_against_others(admin_page: Client) -> None:
     worker = factories.make_worker(libpq="the C client is not built")
     assert 'alt="True"' in text(admin_page, "pgperf_worker_changelist")
     page = text(admin_page, "pgperf_worker_change", worker.pk)
@@ -100,7 +100,7 @@ def post_benchmark(client: Client, benchmark: Benchmark, **changed: object) -> t
     return response.status_code, response.content.decode()
 
 
-def test_a_benchmark_is_edited_without_json(admin_page: Client) -> None:
+def test_the_benchmark_form_needs_no_json(admin_page: Client) -> None:
     benchmark = factories.make_benchmark()
     page = text(admin_page, "pgperf_benchmark_change", benchmark.pk)
     assert 'value="socket, tcp, pgbouncer"' in page
@@ -126,7 +126,7 @@ def test_a_benchmark_is_edited_without_json(admin_page: Client) -> None:
         ({"clients": "1, 1"}, "numbers of clients"),
     ],
 )
-def test_a_wrong_benchmark_is_refused_at_its_field(
+def test_a_wrong_benchmark_shows_the_error_at_its_field(
     admin_page: Client, changed: dict[str, object], message: str
 ) -> None:
     status, page = post_benchmark(admin_page, factories.make_benchmark(), **changed)

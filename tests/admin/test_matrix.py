@@ -1,4 +1,4 @@
-"""Every URL of ours x every role x every method. A URL without an entry here fails, so that none is forgotten."""
+"""Every URL of pgperf x every role x every method. A URL without an entry fails."""
 
 import io
 import json
@@ -21,7 +21,7 @@ from tests.admin.conftest import VIEW
 _DEFINE = [f"{verb}_{model}" for verb in ("add", "change", "delete") for model in ("benchmark", "workload")]
 _CARRY = [f"{verb}_{model}" for verb in ("import", "export") for model in ("benchmark", "workload")]
 _TARGETS = [f"{verb}_{model}" for verb in ("add", "change", "delete") for model in ("database", "target")]
-EVERYTHING = "everything"
+ALL_PERMISSIONS = "everything"
 
 #: Role -> permissions. All are staff, and all but the outsider belong to the group of every row.
 ROLES: dict[str, tuple[str, ...]] = {
@@ -31,27 +31,27 @@ ROLES: dict[str, tuple[str, ...]] = {
     "canceller": (*VIEW, "cancel_run"),
     "runner_without_view": ("start_run", "cancel_run", "export_run"),
     "exporter": (*VIEW, "export_run"),
-    "keeper": (*VIEW, "change_run", "delete_run", "delete_worker"),
+    "notes_editor": (*VIEW, "change_run", "delete_run", "delete_worker"),
     "definer": (*VIEW, *_DEFINE),
     "carrier": (*VIEW, *_DEFINE, *_CARRY),
     "database_editor": (*VIEW, "view_target", *_TARGETS),
     "target_admin": (*VIEW, "view_target", *_TARGETS, "manage_targets", "import_database", "export_database"),
-    "outsider": (EVERYTHING,),
-    "superuser": (EVERYTHING,),
+    "outsider": (ALL_PERMISSIONS,),
+    "superuser": (ALL_PERMISSIONS,),
 }
-STRANGERS = ("anonymous", "customer")
+NON_STAFF = ("anonymous", "customer")
 #: No page accepts these methods.
-STRANGE = ("PUT", "PATCH", "DELETE", "OPTIONS")
-METHODS = ("GET", "HEAD", "POST", *STRANGE)
+OTHER_METHODS = ("PUT", "PATCH", "DELETE", "OPTIONS")
+METHODS = ("GET", "HEAD", "POST", *OTHER_METHODS)
 STAFF = frozenset(ROLES)
-SEES = STAFF - {"staff", "runner_without_view"}
+VIEWS = STAFF - {"staff", "runner_without_view"}
 DEFINES = frozenset({"definer", "carrier", "outsider", "superuser"})
 CARRIES = frozenset({"carrier", "outsider", "superuser"})
 MANAGES = frozenset({"target_admin", "outsider", "superuser"})
 RUNS = frozenset({"runner", "outsider", "superuser"})
 CANCELS = frozenset({"canceller", "outsider", "superuser"})
 EXPORTS = frozenset({"exporter", "outsider", "superuser"})
-KEEPS = frozenset({"keeper", "outsider", "superuser"})
+CHANGES_RUNS = frozenset({"notes_editor", "outsider", "superuser"})
 NOBODY: frozenset[str] = frozenset()
 
 
@@ -83,13 +83,13 @@ def _export() -> dict[str, Any]:
 
 def _definitions(model: str, changes: frozenset[str], carries: frozenset[str]) -> dict[str, Page]:
     return {
-        f"pgperf_{model}_changelist": Page(SEES, SEES),
+        f"pgperf_{model}_changelist": Page(VIEWS, VIEWS),
         f"pgperf_{model}_add": Page(changes, changes),
-        f"pgperf_{model}_history": Page(SEES, SEES, row=model != "workload"),
+        f"pgperf_{model}_history": Page(VIEWS, VIEWS, row=model != "workload"),
         f"pgperf_{model}_delete": Page(
             changes, changes, row=model != "workload", data=lambda: {"post": "yes"}
         ),
-        f"pgperf_{model}_change": Page(SEES, changes, row=model != "workload"),
+        f"pgperf_{model}_change": Page(VIEWS, changes, row=model != "workload"),
         f"pgperf_{model}:<path:object_id>/": Page(STAFF, STAFF),
         f"pgperf_{model}_import": Page(carries, carries, data=_file),
         f"pgperf_{model}_export": Page(carries, carries, data=_export),
@@ -102,31 +102,35 @@ PAGES: dict[str, Page] = {
     **_definitions("database", MANAGES, MANAGES),
     "pgperf_benchmark_run": Page(RUNS, RUNS, row=True),
     "pgperf_benchmark_clone": Page(None, DEFINES, row=True, reaches_method=DEFINES),
-    "pgperf_run_changelist": Page(SEES, SEES),
+    "pgperf_run_changelist": Page(VIEWS, VIEWS),
     "pgperf_run_add": Page(NOBODY, NOBODY),
-    "pgperf_run_history": Page(SEES, SEES, row=True),
-    "pgperf_run_delete": Page(KEEPS, KEEPS, row=True, data=lambda: {"post": "yes"}),
-    "pgperf_run_change": Page(SEES, None, row=True),
+    "pgperf_run_history": Page(VIEWS, VIEWS, row=True),
+    "pgperf_run_delete": Page(CHANGES_RUNS, CHANGES_RUNS, row=True, data=lambda: {"post": "yes"}),
+    "pgperf_run_change": Page(VIEWS, None, row=True),
     "pgperf_run:<path:object_id>/": Page(STAFF, STAFF),
-    "pgperf_run_progress": Page(SEES, None, row=True),
+    "pgperf_run_progress": Page(VIEWS, None, row=True),
     "pgperf_run_cancel": Page(None, CANCELS, row=True),
     "pgperf_run_download": Page(EXPORTS, None, row=True, more=("variants.csv",)),
-    "pgperf_run_compare": Page(SEES, None, row=True),
+    "pgperf_run_compare": Page(VIEWS, None, row=True),
     "pgperf_run_confirm": Page(RUNS, RUNS, row=True),
-    "pgperf_run_notes": Page(None, KEEPS, row=True, reaches_method=KEEPS, data=lambda: {"notes": "seen"}),
-    "pgperf_run_pin": Page(None, KEEPS, row=True, reaches_method=KEEPS, data=lambda: {"pinned": "1"}),
-    "pgperf_run_benchmark": Page(None, DEFINES, row=True, reaches_method=SEES),
-    "pgperf_worker_changelist": Page(SEES, SEES),
+    "pgperf_run_notes": Page(
+        None, CHANGES_RUNS, row=True, reaches_method=CHANGES_RUNS, data=lambda: {"notes": "seen"}
+    ),
+    "pgperf_run_pin": Page(
+        None, CHANGES_RUNS, row=True, reaches_method=CHANGES_RUNS, data=lambda: {"pinned": "1"}
+    ),
+    "pgperf_run_benchmark": Page(None, DEFINES, row=True, reaches_method=VIEWS),
+    "pgperf_worker_changelist": Page(VIEWS, VIEWS),
     "pgperf_worker_add": Page(NOBODY, NOBODY),
-    "pgperf_worker_history": Page(SEES, SEES),
-    "pgperf_worker_delete": Page(KEEPS, KEEPS, data=lambda: {"post": "yes"}),
-    "pgperf_worker_change": Page(SEES, NOBODY),
+    "pgperf_worker_history": Page(VIEWS, VIEWS),
+    "pgperf_worker_delete": Page(CHANGES_RUNS, CHANGES_RUNS, data=lambda: {"post": "yes"}),
+    "pgperf_worker_change": Page(VIEWS, NOBODY),
     "pgperf_worker:<path:object_id>/": Page(STAFF, STAFF),
 }
 
 
 def _patterns() -> Iterator[tuple[str, URLPattern]]:
-    """Every URL of the app as it hangs in the admin, by name, or by model and route where it has none."""
+    """Every URL of the app in the admin, by name, or by model and route if it has no name."""
     for resolver in admin.site.urls[0]:
         prefix = str(resolver.pattern)
         if isinstance(resolver, URLResolver) and prefix.startswith("pgperf/"):
@@ -135,13 +139,13 @@ def _patterns() -> Iterator[tuple[str, URLPattern]]:
                 yield pattern.name or f"pgperf_{model}:{pattern.pattern}", pattern
 
 
-def test_every_url_has_an_entry_and_every_entry_a_url() -> None:
+def test_the_table_lists_every_url() -> None:
     assert {name for name, _pattern in _patterns()} == set(PAGES)
 
 
 @dataclass
-class World:
-    """One row of each kind, for members of one group only."""
+class Rows:
+    """One row of each model, visible only to members of one group."""
 
     group: Group
     benchmark: Benchmark
@@ -166,7 +170,7 @@ class World:
 
 
 @pytest.fixture
-def world(db: None) -> World:
+def rows(db: None) -> Rows:
     worker = factories.make_worker()
     run = factories.make_results(factories.make_run())
     group = Group.objects.create(name="insiders")
@@ -174,31 +178,31 @@ def world(db: None) -> World:
     assert run.database
     run.benchmark.groups.add(group)
     run.database.groups.add(group)
-    return World(group, run.benchmark, run.database, run, worker)
+    return Rows(group, run.benchmark, run.database, run, worker)
 
 
-def log_in(role: str, world: World) -> Client:
+def log_in(role: str, rows: Rows) -> Client:
     client = Client()
     if role == "anonymous":
         return client
     user = User.objects.create_user(role, is_staff=role != "customer", is_superuser=role == "superuser")
     permissions = Permission.objects.filter(content_type__app_label="pgperf")
     wanted = ROLES.get(role, ())
-    if EVERYTHING not in wanted:
+    if ALL_PERMISSIONS not in wanted:
         permissions = permissions.filter(codename__in=wanted)
     if role != "superuser":
         user.user_permissions.set(permissions)
     if role != "outsider":
-        user.groups.add(world.group)
+        user.groups.add(rows.group)
     client.force_login(user)
     return client
 
 
 def expected(page: Page, role: str, method: str) -> str:
-    if method in STRANGE:
+    if method in OTHER_METHODS:
         return "method"
     allowed = page.post if method == "POST" else page.get
-    if role in STRANGERS:
+    if role in NON_STAFF:
         return "login"
     if allowed is None:
         return "method" if role in page.reaches_method else "no"
@@ -208,7 +212,7 @@ def expected(page: Page, role: str, method: str) -> str:
 
 
 def outcome(response: HttpResponse, method: str) -> str:
-    """What the answer comes to."""
+    """The kind of response."""
     status, to = response.status_code, response.headers.get("Location", "")
     if status == 302 and "/login/" in to:
         return "login"
@@ -218,44 +222,44 @@ def outcome(response: HttpResponse, method: str) -> str:
 
 
 @pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("role", [*STRANGERS, *ROLES])
-def test_each_role_gets_what_is_its_due(role: str, name: str, world: World) -> None:
-    page, client = PAGES[name], log_in(role, world)
+@pytest.mark.parametrize("role", [*NON_STAFF, *ROLES])
+def test_each_role_gets_the_expected_answer(role: str, name: str, rows: Rows) -> None:
+    page, client = PAGES[name], log_in(role, rows)
     for method in METHODS:
         if name == "pgperf_run_cancel":
-            world.run.status = Run.Status.QUEUED
-            world.run.save()
+            rows.run.status = Run.Status.QUEUED
+            rows.run.save()
         data = page.data() if method == "POST" else {}
         response = (
-            client.generic(method, world.address(name))
-            if method in STRANGE
-            else (getattr(client, method.lower())(world.address(name), data))
+            client.generic(method, rows.address(name))
+            if method in OTHER_METHODS
+            else (getattr(client, method.lower())(rows.address(name), data))
         )
         got, want = outcome(response, method), expected(page, role, method)
-        if got == "hidden" and name.endswith("_delete") and not world.is_there(name):
+        if got == "hidden" and name.endswith("_delete") and not rows.is_there(name):
             got = "ok"  # those who may only delete go to the index afterwards
         assert got == want, (method, got, want)
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_an_outsider_reads_no_name(name: str, world: World) -> None:
-    """Not even in lists, filters, choices, or the notice that there is no such thing."""
-    Benchmark.objects.filter(pk=world.benchmark.pk).update(name="hushed-benchmark", title="hushed title")
-    Database.objects.filter(pk=world.database.pk).update(name="hushed-database")
+def test_an_outsider_sees_no_hidden_name(name: str, rows: Rows) -> None:
+    """Neither in lists, filters and choices, nor in error messages."""
+    Benchmark.objects.filter(pk=rows.benchmark.pk).update(name="hushed-benchmark", title="hushed title")
+    Database.objects.filter(pk=rows.database.pk).update(name="hushed-database")
     Run.objects.update(benchmark_name="hushed-benchmark", database_name="hushed-database")
-    client = log_in("outsider", world)
-    response = client.get(world.address(name), follow=True)
+    client = log_in("outsider", rows)
+    response = client.get(rows.address(name), follow=True)
     text = b"".join(response.streaming_content) if response.streaming else response.content
     assert b"hushed" not in text
 
 
-def test_an_outsider_starts_nothing(world: World) -> None:
-    """Neither a hidden benchmark nor one of everybody's on a hidden database."""
+def test_an_outsider_cannot_start_a_hidden_run(rows: Rows) -> None:
+    """Neither a hidden benchmark nor a visible benchmark on a hidden database."""
     open_one = factories.make_benchmark("open")
-    client = log_in("outsider", world)
-    for benchmark in (world.benchmark, open_one):
+    client = log_in("outsider", rows)
+    for benchmark in (rows.benchmark, open_one):
         page = reverse("admin:pgperf_benchmark_run", args=[benchmark.pk])
-        data = {"database": world.database.pk, "length": "quick", "token": "a" * 32}
+        data = {"database": rows.database.pk, "length": "quick", "token": "a" * 32}
         assert client.post(page, data).status_code in (200, 404)
     assert Run.objects.count() == 1
 
@@ -264,52 +268,52 @@ def test_an_outsider_starts_nothing(world: World) -> None:
     "action", ["export_variants_csv", "export_variants_xlsx", "export_comparisons_csv", "delete_selected"]
 )
 @pytest.mark.parametrize("role", ["viewer", "outsider"])
-def test_the_list_acts_on_what_its_user_may(role: str, action: str, world: World) -> None:
-    data = {"action": action, "_selected_action": [world.run.pk], "post": "yes"}
-    response = log_in(role, world).post(reverse("admin:pgperf_run_changelist"), data)
+def test_list_actions_respect_permissions_and_groups(role: str, action: str, rows: Rows) -> None:
+    data = {"action": action, "_selected_action": [rows.run.pk], "post": "yes"}
+    response = log_in(role, rows).post(reverse("admin:pgperf_run_changelist"), data)
     text = b"".join(response.streaming_content) if response.streaming else response.content
     assert b"orm-overhead" not in text or role == "viewer"
     assert b"ops_per_s" not in text or role == "outsider"
-    assert Run.objects.filter(pk=world.run.pk).exists()
+    assert Run.objects.filter(pk=rows.run.pk).exists()
 
 
-def test_a_run_does_not_become_everybodys_when_its_database_goes(world: World) -> None:
-    page = reverse("admin:pgperf_run_change", args=[world.run.pk])
-    world.benchmark.groups.clear()
-    world.database.delete()
-    assert log_in("outsider", world).get(page).status_code == 302
-    assert log_in("viewer", world).get(page).status_code == 302
-    assert log_in("superuser", world).get(page).status_code == 200
+def test_a_run_stays_hidden_when_its_database_is_deleted(rows: Rows) -> None:
+    page = reverse("admin:pgperf_run_change", args=[rows.run.pk])
+    rows.benchmark.groups.clear()
+    rows.database.delete()
+    assert log_in("outsider", rows).get(page).status_code == 302
+    assert log_in("viewer", rows).get(page).status_code == 302
+    assert log_in("superuser", rows).get(page).status_code == 200
 
 
-def test_without_groups_everybody_with_the_permission_sees_it(world: World) -> None:
-    world.benchmark.groups.clear()
-    world.database.groups.clear()
-    page = reverse("admin:pgperf_run_change", args=[world.run.pk])
-    assert log_in("outsider", world).get(page).status_code == 200
-    assert log_in("staff", world).get(page).status_code == 403
+def test_without_groups_the_permission_suffices(rows: Rows) -> None:
+    rows.benchmark.groups.clear()
+    rows.database.groups.clear()
+    page = reverse("admin:pgperf_run_change", args=[rows.run.pk])
+    assert log_in("outsider", rows).get(page).status_code == 200
+    assert log_in("staff", rows).get(page).status_code == 403
 
 
-def test_what_is_in_several_groups_is_listed_once(world: World) -> None:
+def test_a_row_with_several_groups_is_listed_once(rows: Rows) -> None:
     other = Group.objects.create(name="others")
-    world.database.groups.add(other)
-    viewer = log_in("viewer", world)
+    rows.database.groups.add(other)
+    viewer = log_in("viewer", rows)
     User.objects.get(username="viewer").groups.add(other)
     text = viewer.get(reverse("admin:pgperf_database_changelist")).content.decode()
     assert text.count('class="field-name"') == 1
 
 
 @pytest.mark.parametrize("field", ["host", "port", "sslmode", "dbname", "user", "credential"])
-def test_where_a_password_goes_is_for_target_admins_and_is_noted(field: str, world: World) -> None:
+def test_an_address_change_needs_manage_targets_and_is_logged(field: str, rows: Rows) -> None:
     new = {"host": "db.example", "port": "6543", "sslmode": "require", "dbname": "else", "user": "other",
            "credential": "env:PGPERF_SECRET_X"}[field]  # fmt: skip
-    page = reverse("admin:pgperf_database_change", args=[world.database.pk])
-    assert log_in("database_editor", world).post(page, _form(world.database, field, new)).status_code == 403
-    assert _stored(world.database, field) != new
+    page = reverse("admin:pgperf_database_change", args=[rows.database.pk])
+    assert log_in("database_editor", rows).post(page, _form(rows.database, field, new)).status_code == 403
+    assert _stored(rows.database, field) != new
     assert not LogEntry.objects.exists()
-    old = _stored(world.database, field)
-    assert log_in("target_admin", world).post(page, _form(world.database, field, new)).status_code == 302
-    assert _stored(world.database, field) == new
+    old = _stored(rows.database, field)
+    assert log_in("target_admin", rows).post(page, _form(rows.database, field, new)).status_code == 302
+    assert _stored(rows.database, field) == new
     noted = LogEntry.objects.get().get_change_message()
     assert f"{old} → {new}" in noted
 

@@ -24,33 +24,33 @@ def test_a_post_without_a_csrf_token_is_refused(page: str, run: Run, client_of: 
 
 
 @pytest.mark.parametrize("role", sorted(ALL - {"exporter", "superuser"}))
-def test_the_list_exports_nothing_without_the_permission(role: str, run: Run, client_of: Callable) -> None:
+def test_export_actions_require_the_permission(role: str, run: Run, client_of: Callable) -> None:
     data = {"action": "export_variants_csv", "_selected_action": [run.pk]}
     response = client_of(role).post(reverse("admin:pgperf_run_changelist"), data)
     assert response.get("Content-Type", "").partition(";")[0] != "text/csv"
     assert b"ops_per_s" not in response.content
 
 
-def test_there_is_no_export_page_beside_ours(run: Run, client_of: Callable) -> None:
+def test_runs_have_no_import_export_page(run: Run, client_of: Callable) -> None:
     response = client_of("staff").get(reverse("admin:pgperf_run_changelist") + "export/")
     assert response.status_code in (302, 403, 404)
 
 
 @pytest.mark.parametrize("role", sorted(SEES))
-def test_buttons_are_shown_to_those_who_may_use_them(role: str, run: Run, client_of: Callable) -> None:
+def test_buttons_require_their_permission(role: str, run: Run, client_of: Callable) -> None:
     page = client_of(role).get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()
     assert ("Download variants (CSV)" in page) == (role in {"exporter", "superuser"})
     assert ("Run again" in page) == (role in {"runner", "superuser"})
     assert "Cancel run" not in page
 
 
-def test_a_missing_run_is_not_told_to_those_who_may_see_none(client_of: Callable) -> None:
+def test_a_missing_run_gives_403_without_the_view_permission(client_of: Callable) -> None:
     missing = reverse("admin:pgperf_run_progress", args=[99_999_999_999])
     assert client_of("staff").get(missing).status_code == 403
     assert client_of("viewer").get(missing).status_code == 404
 
 
-def test_a_run_under_way_cannot_be_deleted(run: Run, admin_page: Client) -> None:
+def test_an_active_run_cannot_be_deleted(run: Run, admin_page: Client) -> None:
     running = factories.make_run(Run.Status.RUNNING)
     for row, status in ((running, 403), (run, 302)):
         page = reverse("admin:pgperf_run_delete", args=[row.pk])

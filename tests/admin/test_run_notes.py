@@ -1,4 +1,4 @@
-"""Cloning a benchmark; notes, pins and the definition of a run; and the history of all of it."""
+"""Cloning, notes, pins, saving a definition, and the history entries of each."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from django.urls import reverse
 from pgperf.models import Benchmark, Run, Workload
 from pgperf.runs.definitions import freeze
 from tests import factories
-from tests.admin.people import person
+from tests.admin.users import staff_client
 
 VIEW = ("view_run", "view_benchmark", "view_database")
 
@@ -33,7 +33,7 @@ def notes_of(row: Any) -> list[str]:
 
 @pytest.fixture
 def real(run: Run) -> Run:
-    """The finished run, with the definition it would really have."""
+    """The finished run with a real definition."""
     assert run.benchmark
     assert run.database
     definition = freeze(run.benchmark, run.database)
@@ -43,8 +43,8 @@ def real(run: Run) -> Run:
 
 
 class TestClone:
-    def test_the_button_makes_a_copy_and_goes_there(self, run: Run) -> None:
-        definer = person("definer", *VIEW, "add_benchmark")
+    def test_the_button_clones_and_redirects_to_the_clone(self, run: Run) -> None:
+        definer = staff_client("definer", *VIEW, "add_benchmark")
         original = run.benchmark
         assert original
         page = definer.get(reverse("admin:pgperf_benchmark_change", args=[original.pk])).content.decode()
@@ -57,14 +57,14 @@ class TestClone:
         assert (entry.action_flag, entry.user.get_username()) == (ADDITION, "definer")
         assert "Cloned from orm-overhead. From 127.0.0.1." in history(definer, copy)
 
-    def test_several_at_once(self, run: Run, admin_page: Client) -> None:
+    def test_the_action_clones_several_benchmarks(self, run: Run, admin_page: Client) -> None:
         chosen = [run.benchmark_id, factories.make_benchmark("mine").pk]
         data = {"action": "clone_selected", "_selected_action": chosen}
         admin_page.post(reverse("admin:pgperf_benchmark_changelist"), data)
         assert Benchmark.objects.filter(name__in=("orm-overhead-copy", "mine-copy")).count() == 2
 
-    def test_only_for_those_who_may_add(self, run: Run) -> None:
-        viewer = person("viewer", *VIEW, "change_benchmark", "start_run")
+    def test_requires_the_add_permission(self, run: Run) -> None:
+        viewer = staff_client("viewer", *VIEW, "change_benchmark", "start_run")
         assert run.benchmark
         before = Benchmark.objects.count()
         assert act(viewer, "benchmark_clone", run.benchmark.pk).status_code == 403
@@ -76,7 +76,7 @@ class TestClone:
         page = viewer.get(reverse("admin:pgperf_benchmark_change", args=[run.benchmark.pk])).content.decode()
         assert "/clone/" not in page
 
-    def test_looking_makes_no_copy(self, run: Run, admin_page: Client) -> None:
+    def test_a_get_clones_nothing(self, run: Run, admin_page: Client) -> None:
         assert (
             admin_page.get(reverse("admin:pgperf_benchmark_clone", args=[run.benchmark_id])).status_code
             == 405
@@ -85,36 +85,40 @@ class TestClone:
 
 
 class TestNotes:
-    def test_are_written_shown_found_and_remembered(self, run: Run) -> None:
-        keeper = person("keeper", *VIEW, "change_run")
+    def test_notes_are_saved_shown_searchable_and_logged(self, run: Run) -> None:
+        notes_editor = staff_client("notes_editor", *VIEW, "change_run")
         text = "After the upgrade.\r\n<b>Slower</b> & odd: zebra"
-        act(keeper, "run_notes", run.pk, notes=text)
+        act(notes_editor, "run_notes", run.pk, notes=text)
         run.refresh_from_db()
         assert run.notes == text
-        page = keeper.get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()
+        page = notes_editor.get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()
         assert "&lt;b&gt;Slower&lt;/b&gt; &amp; odd" in page
         changelist = reverse("admin:pgperf_run_changelist")
-        assert "After the upgrade." in keeper.get(changelist + "?q=zebra").content.decode()
-        assert "After the upgrade." not in keeper.get(changelist + "?q=giraffe").content.decode()
+        assert "After the upgrade." in notes_editor.get(changelist + "?q=zebra").content.decode()
+        assert "After the upgrade." not in notes_editor.get(changelist + "?q=giraffe").content.decode()
         assert notes_of(run) == ["Changed the notes. From 127.0.0.1."]
-        assert "zebra" not in history(keeper, run)
+        assert "zebra" not in history(notes_editor, run)
 
     @pytest.mark.parametrize("notes", ["x" * 10_001, "nul\0"])
-    def test_what_does_not_fit_is_refused(self, notes: str, run: Run, admin_page: Client) -> None:
+    def test_notes_that_are_too_long_are_refused(self, notes: str, run: Run, admin_page: Client) -> None:
         act(admin_page, "run_notes", run.pk, notes=notes)
         run.refresh_from_db()
         assert run.notes == ""
         assert notes_of(run) == []
 
-    def test_readers_read(self, run: Run) -> None:
+    def test_viewers_see_notes_but_cannot_edit_them(self, run: Run) -> None:
         Run.objects.update(notes="mind the gap")
-        page = person("viewer", *VIEW).get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()
+        page = (
+            staff_client("viewer", *VIEW)
+            .get(reverse("admin:pgperf_run_change", args=[run.pk]))
+            .content.decode()
+        )
         assert "mind the gap" in page
         assert "<textarea" not in page
 
 
 class TestPins:
-    def test_there_and_back(self, run: Run, admin_page: Client) -> None:
+    def test_pin_and_unpin(self, run: Run, admin_page: Client) -> None:
         act(admin_page, "run_pin", run.pk, pinned="1")
         act(admin_page, "run_pin", run.pk, pinned="1")
         run.refresh_from_db()
@@ -129,7 +133,7 @@ class TestPins:
         )
         assert notes_of(run) == ["Pinned. From 127.0.0.1.", "Unpinned. From 127.0.0.1."]
 
-    def test_a_pin_touches_nothing_else(self, admin_page: Client) -> None:
+    def test_a_pin_changes_no_other_field(self, admin_page: Client) -> None:
         running = factories.make_run(Run.Status.RUNNING)
         before = Run.objects.values().get(pk=running.pk)
         act(admin_page, "run_pin", running.pk, pinned="1")
@@ -137,15 +141,15 @@ class TestPins:
 
 
 @pytest.mark.parametrize("page", ["run_notes", "run_pin"])
-def test_keeping_needs_its_permission(page: str, run: Run) -> None:
-    others = person("others", *VIEW, "start_run", "cancel_run", "export_run", "delete_run")
+def test_notes_and_pins_require_the_change_permission(page: str, run: Run) -> None:
+    others = staff_client("others", *VIEW, "start_run", "cancel_run", "export_run", "delete_run")
     assert act(others, page, run.pk, notes="x", pinned="1").status_code == 403
-    assert act(person("blind", "view_benchmark"), page, run.pk).status_code == 403
-    keeper = person("keeper", *VIEW, "change_run")
-    assert keeper.get(reverse(f"admin:pgperf_{page}", args=[run.pk])).status_code == 405
-    assert act(keeper, page, 99_999_999).status_code == 404
+    assert act(staff_client("blind", "view_benchmark"), page, run.pk).status_code == 403
+    notes_editor = staff_client("notes_editor", *VIEW, "change_run")
+    assert notes_editor.get(reverse(f"admin:pgperf_{page}", args=[run.pk])).status_code == 405
+    assert act(notes_editor, page, 99_999_999).status_code == 404
     strict = Client(enforce_csrf_checks=True)
-    strict.cookies = keeper.cookies
+    strict.cookies = notes_editor.cookies
     assert act(strict, page, run.pk).status_code == 403
     run.refresh_from_db()
     assert (run.notes, run.pinned) == ("", False)
@@ -153,7 +157,7 @@ def test_keeping_needs_its_permission(page: str, run: Run) -> None:
 
 class TestDefinition:
     def test_a_run_s_definition_becomes_a_benchmark(self, real: Run) -> None:
-        definer = person("definer", *VIEW, "add_benchmark")
+        definer = staff_client("definer", *VIEW, "add_benchmark")
         page = definer.get(reverse("admin:pgperf_run_change", args=[real.pk])).content.decode()
         assert "Save as benchmark" in page
         response = act(definer, "run_benchmark", real.pk)
@@ -163,29 +167,31 @@ class TestDefinition:
             f"Saved from {real}, definition {real.definition_hash[:12]}. From 127.0.0.1."
         ]
 
-    def test_a_workload_along_with_it_takes_the_permission_for_that(self, real: Run) -> None:
+    def test_a_missing_workload_requires_the_add_workload_permission(self, real: Run) -> None:
         Workload.objects.filter(name="site-by-domain").update(title="t", sql="SELECT 2", orm="")
-        definer = person("definer", *VIEW, "add_benchmark")
+        definer = staff_client("definer", *VIEW, "add_benchmark")
         assert act(definer, "run_benchmark", real.pk).status_code == 403
         assert (
-            act(person("both", *VIEW, "add_benchmark", "add_workload"), "run_benchmark", real.pk).status_code
+            act(
+                staff_client("both", *VIEW, "add_benchmark", "add_workload"), "run_benchmark", real.pk
+            ).status_code
             == 302
         )
         assert Workload.objects.filter(name="site-by-domain-copy").exists()
 
-    def test_what_cannot_be_run_here_is_told(self, run: Run, admin_page: Client) -> None:
+    def test_an_unusable_definition_shows_an_error(self, run: Run, admin_page: Client) -> None:
         response = admin_page.post(reverse("admin:pgperf_run_benchmark", args=[run.pk]), follow=True)
         assert "This run cannot be saved as a benchmark. workload:" in response.content.decode()
 
-    def test_others_may_not(self, real: Run) -> None:
-        assert act(person("viewer", *VIEW, "change_run"), "run_benchmark", real.pk).status_code == 403
-        assert person("d", *VIEW, "add_benchmark").get(
+    def test_requires_the_add_benchmark_permission(self, real: Run) -> None:
+        assert act(staff_client("viewer", *VIEW, "change_run"), "run_benchmark", real.pk).status_code == 403
+        assert staff_client("d", *VIEW, "add_benchmark").get(
             reverse("admin:pgperf_run_benchmark", args=[real.pk])
         ).status_code == 405  # fmt: skip
 
 
 class TestHistory:
-    def test_of_a_request_and_its_cancelling(self, run: Run, admin_page: Client) -> None:
+    def test_a_request_and_its_cancellation_are_logged(self, run: Run, admin_page: Client) -> None:
         token = "0" * 32
         assert run.database
         data = {"database": run.database.pk, "length": "quick", "token": token}
@@ -199,8 +205,8 @@ class TestHistory:
         ]
         assert digest in history(admin_page, asked)
 
-    def test_of_downloads(self, run: Run) -> None:
-        exporter = person("exporter", *VIEW, "export_run")
+    def test_downloads_are_logged(self, run: Run) -> None:
+        exporter = staff_client("exporter", *VIEW, "export_run")
         exporter.get(reverse("admin:pgperf_run_download", args=[run.pk, "variants.csv"]))
         exporter.get(reverse("admin:pgperf_run_download", args=[run.pk, "nothing.csv"]))
         data = {"action": "export_variants_xlsx", "_selected_action": [run.pk]}

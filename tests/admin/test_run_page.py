@@ -1,4 +1,4 @@
-"""The run page, its progress and its files."""
+"""The run page, its progress and its downloads."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ def page(run: Run, name: str = "change", *args: str) -> str:
     return reverse(f"admin:pgperf_run_{name}", args=[run.pk, *args])
 
 
-def test_a_finished_run_shows_all_it_has(admin_page: Client, run: Run) -> None:
+def test_a_finished_run_shows_all_results(admin_page: Client, run: Run) -> None:
     text = admin_page.get(page(run)).content.decode()
     for expected in (
         "Where a query&#x27;s time goes", "The ladder", "How to read this", "Throughput and processor time", "Latency",
@@ -39,7 +39,7 @@ def test_a_finished_run_shows_all_it_has(admin_page: Client, run: Run) -> None:
 @pytest.mark.parametrize(
     ("idle", "said"), [("awake", "kept the CPUs awake"), ("system", "could sleep during this run")]
 )
-def test_a_reader_learns_whether_processors_slept(admin_page: Client, run: Run, idle: str, said: str) -> None:
+def test_the_page_says_whether_cpus_could_sleep(admin_page: Client, run: Run, idle: str, said: str) -> None:
     run.environment = {**run.environment, "idle": {"idle": idle, "note": ""}}
     run.save()
     assert said in admin_page.get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()
@@ -60,7 +60,7 @@ def test_the_tables_have_the_exact_values(admin_page: Client, run: Run) -> None:
 
 
 @pytest.mark.parametrize("status", ["queued", "running"])
-def test_a_run_under_way_shows_progress(admin_page: Client, status: str) -> None:
+def test_an_active_run_shows_progress(admin_page: Client, status: str) -> None:
     run = factories.make_run(status, progress=0.37, message="block 3 of 6")
     text = admin_page.get(page(run)).content.decode()
     assert f'data-url="{page(run, "progress")}"' in text
@@ -69,7 +69,7 @@ def test_a_run_under_way_shows_progress(admin_page: Client, status: str) -> None
     assert "pgperf/charts.js" not in text
 
 
-def test_progress_is_small_fresh_json(admin_page: Client) -> None:
+def test_progress_is_small_uncached_json(admin_page: Client) -> None:
     run = factories.make_run(Run.Status.RUNNING, progress=0.5, message="block 3 of 6")
     response = admin_page.get(page(run, "progress"))
     assert "no-store" in response["Cache-Control"]
@@ -85,7 +85,7 @@ def test_a_queued_run_without_a_worker_names_the_command(admin_page: Client) -> 
     assert "--queues pgperf" in text
 
 
-def test_a_failed_run_says_why_and_what_to_do(admin_page: Client) -> None:
+def test_a_failed_run_shows_the_error_and_the_next_step(admin_page: Client) -> None:
     run = factories.make_run(Run.Status.FAILED, error="connections: the run needs 18, allowed are 9 <b>")
     text = admin_page.get(page(run)).content.decode()
     assert "connections: the run needs 18, allowed are 9 &lt;b&gt;" in text
@@ -93,7 +93,7 @@ def test_a_failed_run_says_why_and_what_to_do(admin_page: Client) -> None:
     assert "Download variants (CSV)" not in text
 
 
-def test_a_lost_run_keeps_what_it_has(admin_page: Client) -> None:
+def test_a_lost_run_shows_partial_results(admin_page: Client) -> None:
     run = factories.make_results(
         factories.make_run(Run.Status.LOST, error="The worker died."), routes=("socket",)
     )
@@ -105,7 +105,7 @@ def test_a_lost_run_keeps_what_it_has(admin_page: Client) -> None:
     assert "chart-ladder-1" in text
 
 
-def test_without_chart_js_there_are_tables_and_the_step_that_is_missing(
+def test_without_chart_js_the_page_shows_tables_and_a_hint(
     admin_page: Client, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "CHART_JS", "pgperf/vendor/not-built.js")
@@ -118,11 +118,11 @@ def test_without_chart_js_there_are_tables_and_the_step_that_is_missing(
 @pytest.mark.parametrize(
     "file", ["pgperf.css", "theme.js", "whiskers.js", "charts.js", "progress.js", "start.js"]
 )
-def test_static_files_are_there(file: str) -> None:
+def test_static_files_exist(file: str) -> None:
     assert finders.find(f"pgperf/{file}")
 
 
-def test_cancel_asks_the_run_to_stop_and_is_logged(admin_page: Client) -> None:
+def test_cancel_requests_cancellation_and_is_logged(admin_page: Client) -> None:
     run = factories.make_run(Run.Status.RUNNING)
     assert admin_page.post(page(run, "cancel"))["Location"] == page(run)
     run.refresh_from_db()
@@ -131,13 +131,13 @@ def test_cancel_asks_the_run_to_stop_and_is_logged(admin_page: Client) -> None:
     assert LogEntry.objects.get().get_change_message() == said
 
 
-def test_cancelling_what_has_ended_says_so(admin_page: Client, run: Run) -> None:
+def test_cancelling_an_ended_run_shows_an_error(admin_page: Client, run: Run) -> None:
     response = admin_page.post(page(run, "cancel"), follow=True)
     assert "is done" in response.content.decode()
     assert not LogEntry.objects.exists()
 
 
-def test_the_csv_has_the_database_s_numbers(admin_page: Client, run: Run) -> None:
+def test_the_csv_has_the_stored_numbers(admin_page: Client, run: Run) -> None:
     response = admin_page.get(page(run, "download", "variants.csv"))
     assert response["Content-Type"] == "text/csv; charset=utf-8"
     assert (
@@ -153,13 +153,13 @@ def test_the_csv_has_the_database_s_numbers(admin_page: Client, run: Run) -> Non
         "variants.xlsx", "comparisons.csv", "comparisons.xlsx", "scaling.csv", "timeline.csv", "top.csv",
     ],
 )  # fmt: skip
-def test_the_other_files(admin_page: Client, run: Run, name: str) -> None:
+def test_the_other_downloads(admin_page: Client, run: Run, name: str) -> None:
     response = admin_page.get(page(run, "download", name))
     assert response.status_code == 200
     assert response.content.startswith(b"PK" if name.endswith("xlsx") else b"run_id,benchmark,")
 
 
-def test_an_unknown_file_is_not_found(admin_page: Client, run: Run) -> None:
+def test_an_unknown_download_gives_404(admin_page: Client, run: Run) -> None:
     assert admin_page.get(page(run, "download", "passwords.csv")).status_code == 404
 
 
@@ -174,7 +174,7 @@ def test_the_list_exports_several_runs(admin_page: Client, run: Run, action: str
         assert {row["run_id"] for row in rows} == {str(run.pk), str(other.pk)}
 
 
-def test_more_results_take_no_more_queries(
+def test_the_run_page_uses_a_constant_number_of_queries(
     admin_page: Client, run: Run, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     small = factories.make_results(factories.make_run(), routes=("socket",), layers=("libpq", "django_orm"))
@@ -184,7 +184,7 @@ def test_more_results_take_no_more_queries(
             admin_page.get(page(one))
 
 
-def test_more_runs_take_no_more_queries(
+def test_the_list_uses_a_constant_number_of_queries(
     admin_page: Client, run: Run, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     users = [User.objects.create_user(f"user {number}") for number in range(3)]
@@ -196,12 +196,12 @@ def test_more_runs_take_no_more_queries(
             admin_page.get(reverse("admin:pgperf_run_changelist"))
 
 
-def test_the_list_reads_no_results(admin_page: Client, run: Run) -> None:
+def test_the_list_loads_no_results(admin_page: Client, run: Run) -> None:
     with CaptureQueriesContext(connection) as asked:
         admin_page.get(reverse("admin:pgperf_run_changelist"))
     heavy = ("definition", "environment", "timings", "summary")
     assert not [query for query in asked.captured_queries for name in heavy if f'"{name}"' in query["sql"]]
 
 
-def test_a_missing_run_leads_back_to_the_index(admin_page: Client) -> None:
+def test_a_missing_run_redirects_to_the_index(admin_page: Client) -> None:
     assert admin_page.get(reverse("admin:pgperf_run_change", args=[4711])).status_code == 302

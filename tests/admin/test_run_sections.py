@@ -1,4 +1,4 @@
-"""What a run's page shows beside its times: contents, verdicts, books, curves, the host, the server."""
+"""Sections of the run page besides times: verdicts, CPU accounts, curves, host and server."""
 
 import re
 from collections.abc import Callable
@@ -26,27 +26,27 @@ def told(run: Run) -> Run:
 
 @pytest.fixture
 def many(db: None) -> Run:
-    """Six numbers of clients: the longest page that the catalog makes."""
+    """Six client counts: the longest page that a benchmark of the catalog gives."""
     return add_cpu_accounts(
         factories.make_results(factories.make_run(), layers=("libpq", "django_orm"), clients=CLIENTS)
     )
 
 
-def test_the_contents_lead_to_each_section_in_its_order(admin_page: Client, told: Run) -> None:
+def test_the_contents_link_to_each_section_in_order(admin_page: Client, told: Run) -> None:
     text = admin_page.get(page(told)).content.decode()
     linked = re.findall(r'<li><a href="#(run-\w+)">', text)
     assert linked == re.findall(r'<section class="module pgperf-section" id="(run-\w+)"', text)
     assert linked[:4] == ["run-verdicts", "run-layers", "run-spent", "run-ladder"]
 
 
-def test_an_old_run_has_no_empty_section(admin_page: Client, run: Run) -> None:
+def test_a_run_without_details_has_no_empty_section(admin_page: Client, run: Run) -> None:
     text = admin_page.get(page(run)).content.decode()
     for name in ("verdicts", "spent", "scaling", "host", "server"):
         assert f'id="run-{name}"' not in text
     assert "Shares of the host" not in text
 
 
-def test_a_run_of_many_clients_shows_its_curves(admin_page: Client, many: Run) -> None:
+def test_a_run_with_several_client_counts_shows_curves(admin_page: Client, many: Run) -> None:
     text = admin_page.get(page(many)).content.decode()
     for expected in ("chart-scaling-1", "chart-scaling-cpu-6", "chart-spent-6", "chart-timeline", "chart-waits",
                      "chart-ladder-6-3"):  # fmt: skip
@@ -55,7 +55,7 @@ def test_a_run_of_many_clients_shows_its_curves(admin_page: Client, many: Run) -
     assert inline_parts(text) == []
 
 
-def test_all_of_it_takes_no_more_queries(
+def test_the_sections_add_no_queries(
     admin_page: Client, told: Run, many: Run, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     admin_page.get(page(told))
@@ -64,9 +64,7 @@ def test_all_of_it_takes_no_more_queries(
             admin_page.get(page(run))
 
 
-def test_the_files_are_offered_to_those_who_may_have_them(
-    many: Run, client_of: Callable[[str], Client]
-) -> None:
+def test_download_links_require_the_export_permission(many: Run, client_of: Callable[[str], Client]) -> None:
     names = ("scaling.csv", "timeline.csv", "top.csv")
     shown = client_of("exporter").get(page(many)).content.decode()
     hidden = client_of("viewer").get(page(many)).content.decode()
@@ -75,7 +73,7 @@ def test_the_files_are_offered_to_those_who_may_have_them(
         assert f"download/{name}" not in hidden
 
 
-def test_confirm_is_offered_to_those_who_may_start_runs(
+def test_the_confirm_button_requires_the_start_permission(
     told: Run, client_of: Callable[[str], Client]
 ) -> None:
     action = reverse("admin:pgperf_run_confirm", args=[told.pk])
@@ -87,7 +85,7 @@ def test_confirm_is_offered_to_those_who_may_start_runs(
     assert action not in client_of("viewer").get(page(told)).content.decode()
 
 
-def test_a_confirming_run_leads_to_what_it_tests(admin_page: Client, told: Run) -> None:
+def test_a_test_run_links_to_the_tested_run(admin_page: Client, told: Run) -> None:
     run = factories.make_results(
         factories.make_run(confirms=told, confirms_variant="django_orm · tcp", intervention="lower_layer")
     )
@@ -99,7 +97,7 @@ def test_a_confirming_run_leads_to_what_it_tests(admin_page: Client, told: Run) 
     assert f'href="{page(told)}"' in text
 
 
-def test_what_may_not_be_claimed_stands_with_the_headline_too(admin_page: Client, told: Run) -> None:
+def test_cautions_are_shown_with_the_headline(admin_page: Client, told: Run) -> None:
     why = "the clients' processors were 97% busy"
     said = "Says nothing of what the server could do: the clients&#x27; processors were 97% busy"
     for row in told.variants.all():
@@ -110,7 +108,7 @@ def test_what_may_not_be_claimed_stands_with_the_headline_too(admin_page: Client
     assert (headlines.count(said), text.count(said)) == (1, 2)
 
 
-def test_what_a_test_found_stands_beside_the_verdict(admin_page: Client, told: Run) -> None:
+def test_the_outcome_of_a_test_is_shown_beside_the_verdict(admin_page: Client, told: Run) -> None:
     row = told.variants.get(label="django_orm · tcp")
     other = factories.make_run()
     row.verdict |= {
@@ -122,7 +120,7 @@ def test_what_a_test_found_stands_beside_the_verdict(admin_page: Client, told: R
     assert f'<a href="{page(other)}">Run {other.pk}</a>: withdrawn. it fell by &lt;nothing&gt;' in text
 
 
-def test_hostile_names_stay_text(admin_page: Client, told: Run) -> None:
+def test_hostile_names_are_escaped(admin_page: Client, told: Run) -> None:
     evil = "</script><script>alert(1)</script>"
     row = told.variants.all()[0]
     row.top["processes"][0]["name"] = row.verdict["evidence"] = evil

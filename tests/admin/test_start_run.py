@@ -1,4 +1,4 @@
-"""The confirm page and the one POST behind it."""
+"""The page that starts a run, and its POST."""
 
 import re
 import uuid
@@ -35,7 +35,7 @@ def form(chosen: Database, **changed: Any) -> dict[str, Any]:
     return {"database": chosen.pk, "length": "quick", "token": uuid.uuid4().hex, **changed}
 
 
-def test_it_shows_what_will_run(admin_page: Client, page: str, database: Database) -> None:
+def test_the_page_shows_the_preview(admin_page: Client, page: str, database: Database) -> None:
     factories.make_worker(psycopg2="not installed: pip install psycopg2")
     text = admin_page.get(page).content.decode()
     for expected in (
@@ -52,19 +52,21 @@ def test_it_shows_what_will_run(admin_page: Client, page: str, database: Databas
     assert "No worker is online" not in text
 
 
-def test_without_a_worker_it_names_the_command(admin_page: Client, page: str, database: Database) -> None:
+def test_without_a_worker_the_page_shows_the_command(
+    admin_page: Client, page: str, database: Database
+) -> None:
     text = admin_page.get(page).content.decode()
     assert "No worker is online" in text
     assert "--queues pgperf" in text
 
 
-def test_without_a_database_it_says_what_to_add(admin_page: Client, page: str) -> None:
+def test_without_a_database_the_page_links_to_the_form(admin_page: Client, page: str) -> None:
     response = admin_page.get(page)
     assert "There is no database to run on" in response.content.decode()
     assert reverse("admin:pgperf_database_add") in response.content.decode()
 
 
-def test_a_post_starts_one_run_and_goes_to_its_page(
+def test_a_post_requests_one_run_and_redirects_to_it(
     admin_page: Client, page: str, database: Database
 ) -> None:
     response = admin_page.post(page, form(database))
@@ -95,7 +97,7 @@ def test_a_double_click_starts_one_run_and_is_logged_once(
 def test_twenty_clicks_at_once_start_one_run_and_are_logged_once(
     page: str, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each click in a browser of its own; whoever is late is led to the first one's run."""
+    """Each click comes from its own browser; later clicks redirect to the first run."""
     monkeypatch.setattr(state.broker, "send", lambda run_id, queue: None)
     user = User.objects.create_superuser("superuser")
     clients, clicked = [Client() for _ in range(20)], form(database)
@@ -117,7 +119,7 @@ def test_twenty_clicks_at_once_start_one_run_and_are_logged_once(
         {"length": ""},
     ],
 )
-def test_nonsense_starts_nothing(
+def test_invalid_input_starts_no_run(
     admin_page: Client, page: str, database: Database, changed: dict[str, Any]
 ) -> None:
     response = admin_page.post(page, form(database, **changed))
@@ -129,7 +131,7 @@ def test_nonsense_starts_nothing(
 @pytest.mark.parametrize(
     "query", ["database=x", "database=²", "database=" + "9" * 40, "database=-1", "length=%00"]
 )
-def test_nonsense_in_the_address_shows_the_page(
+def test_an_invalid_query_string_shows_the_page(
     admin_page: Client, page: str, database: Database, query: str
 ) -> None:
     text = admin_page.get(f"{page}?{query}").content.decode()
@@ -139,7 +141,7 @@ def test_nonsense_in_the_address_shows_the_page(
 
 
 @pytest.mark.parametrize(("typed", "runs"), [("", 0), ("Demo", 0), ("demo", 1), (" demo ", 1)])
-def test_production_asks_for_its_name(
+def test_a_production_database_requires_its_name(
     admin_page: Client, page: str, database: Database, typed: str, runs: int
 ) -> None:
     Database.objects.update(production=True)
@@ -148,7 +150,7 @@ def test_production_asks_for_its_name(
     assert Run.objects.count() == runs
 
 
-def test_what_cannot_run_is_said_on_the_form(admin_page: Client, page: str, database: Database) -> None:
+def test_a_refusal_is_shown_on_the_form(admin_page: Client, page: str, database: Database) -> None:
     Target.objects.all().delete()
     response = admin_page.post(page, form(database))
     assert response.status_code == 200
@@ -156,30 +158,30 @@ def test_what_cannot_run_is_said_on_the_form(admin_page: Client, page: str, data
     assert not Run.objects.exists()
 
 
-def test_what_the_worker_would_refuse_is_told_before(
+def test_the_page_warns_of_limits_that_the_worker_enforces(
     admin_page: Client, page: str, database: Database, settings: Any
 ) -> None:
-    """Told, not forbidden: the other length may fit, and a setting of the worker's may differ."""
+    """A warning, not a refusal: the other length may fit, and the worker's settings may differ."""
     settings.PGPERF = {**settings.PGPERF, "MAX_RUN_SECONDS": 1}
     text = admin_page.get(page).content.decode()
     assert "the worker refuses this run" in text
     assert not re.search(r'<button type="submit" class="default"[^>]*disabled', text)
 
 
-def test_run_again_is_filled_in(admin_page: Client, page: str, database: Database) -> None:
+def test_run_again_selects_database_and_length(admin_page: Client, page: str, database: Database) -> None:
     other = factories.make_database("other")
     text = admin_page.get(f"{page}?database={other.pk}&length=quick").content.decode()
     assert f'<option value="{other.pk}" selected>' in text
     assert re.search(r'<input[^>]* value="quick"[^>]* checked', text)
 
 
-def test_a_benchmark_s_usual_database_is_chosen(admin_page: Client, page: str, database: Database) -> None:
+def test_the_default_database_is_selected(admin_page: Client, page: str, database: Database) -> None:
     usual = factories.make_database("usual")
     Benchmark.objects.update(database=usual)
     assert f'<option value="{usual.pk}" selected>' in admin_page.get(page).content.decode()
 
 
-def test_who_may_not_see_runs_comes_back_to_the_benchmarks(
+def test_without_the_view_permission_a_post_redirects_to_the_benchmarks(
     client_of: Any, page: str, database: Database
 ) -> None:
     client = client_of("runner")
@@ -190,7 +192,9 @@ def test_who_may_not_see_runs_comes_back_to_the_benchmarks(
     assert Run.objects.count() == 1
 
 
-def test_the_list_and_the_form_have_the_button(admin_page: Client, page: str, benchmark: Benchmark) -> None:
+def test_the_list_and_the_form_have_the_run_button(
+    admin_page: Client, page: str, benchmark: Benchmark
+) -> None:
     for address in ("admin:pgperf_benchmark_changelist", "admin:pgperf_benchmark_change"):
         args = [benchmark.pk] if address.endswith("change") else []
         text = admin_page.get(reverse(address, args=args)).content.decode()

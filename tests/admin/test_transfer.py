@@ -1,4 +1,4 @@
-"""Import and export in the admin, as people with different rights meet them."""
+"""Import and export in the admin, with different permissions."""
 
 import csv
 import io
@@ -17,8 +17,8 @@ from pgperf.models import Benchmark, Database, Workload
 from pgperf.transfer import files
 from pgperf.transfer.table import MAX_BYTES
 from tests import factories
-from tests.admin.people import person
 from tests.admin.test_csp import inline_parts
+from tests.admin.users import staff_client
 
 pytestmark = pytest.mark.django_db
 
@@ -55,7 +55,7 @@ def export(client: Client, model: str, kind: str, **data: str) -> Any:
 class TestExport:
     @pytest.mark.parametrize("model", MODELS)
     @pytest.mark.parametrize("kind", list(files.FORMATS))
-    def test_a_file_of_all(self, model: str, kind: str, admin_page: Client) -> None:
+    def test_exports_all_rows(self, model: str, kind: str, admin_page: Client) -> None:
         factories.make_benchmark()
         factories.make_database()
         response = export(admin_page, model, kind)
@@ -67,7 +67,7 @@ class TestExport:
         assert note is not None
         assert note.get_change_message() == f"Exported as {kind.upper()}. From 127.0.0.1."
 
-    def test_formulas_are_closed_in_spreadsheets_only(self, admin_page: Client) -> None:
+    def test_formulas_are_escaped_in_spreadsheets_only(self, admin_page: Client) -> None:
         factories.make_benchmark("a-first", title="=cmd|'/c calc'!A1", description="-2+3")
         row = next(csv.DictReader(io.StringIO(export(admin_page, "benchmark", "csv").content.decode())))
         assert (row["title"], row["description"]) == ("'=cmd|'/c calc'!A1", "'-2+3")
@@ -75,7 +75,7 @@ class TestExport:
         assert not [cell for line in sheet.iter_rows() for cell in line if cell.data_type == "f"]
         assert json.loads(export(admin_page, "benchmark", "json").content)[0]["description"] == "-2+3"
 
-    def test_a_chosen_few(self, admin_page: Client) -> None:
+    def test_exports_the_selected_rows(self, admin_page: Client) -> None:
         chosen = [factories.make_benchmark("a").pk, factories.make_benchmark("b").pk]
         factories.make_benchmark("c")
         page = admin_page.post(
@@ -91,22 +91,22 @@ class TestExport:
         "data",
         [{}, {"format": "exe"}, {"format": "json", "chosen": "1;2"}, {"format": "json", "chosen": "1" * 30}],
     )
-    def test_what_makes_no_sense_is_answered(self, data: dict[str, str], admin_page: Client) -> None:
+    def test_invalid_input_shows_the_form_again(self, data: dict[str, str], admin_page: Client) -> None:
         response = admin_page.post(url("benchmark", "export"), data)
         assert response.status_code == 200
         assert response.context["form"].errors
 
-    def test_nothing_to_export(self, admin_page: Client) -> None:
+    def test_an_empty_export_shows_an_error(self, admin_page: Client) -> None:
         assert "no rows to export" in export(admin_page, "database", "csv").content.decode()
 
-    def test_a_cell_too_long_for_the_format(self, admin_page: Client) -> None:
+    def test_a_value_too_long_for_the_format_shows_an_error(self, admin_page: Client) -> None:
         factories.make_database(notes="x" * 40_000)
         assert "export as JSON" in export(admin_page, "database", "xlsx").content.decode()
         assert export(admin_page, "database", "json")["Content-Type"] == "application/json"
 
 
 class TestImport:
-    def test_databases_with_their_routes(self, admin_page: Client) -> None:
+    def test_imports_databases_with_their_routes(self, admin_page: Client) -> None:
         response = upload(admin_page, "database", [ROW])
         assert response["Location"] == url("database", "changelist")
         page = admin_page.get(response["Location"]).content.decode()
@@ -116,7 +116,7 @@ class TestImport:
         assert (note.action_flag, note.object_repr) == (ADDITION, "shop")
         assert note.get_change_message() == "Imported from 'x.json'. From 127.0.0.1."
 
-    def test_the_history_has_the_names_of_the_fields(self, admin_page: Client) -> None:
+    def test_the_history_names_the_changed_fields(self, admin_page: Client) -> None:
         database = factories.make_database()
         upload(admin_page, "database", [{"name": "demo", "credential": "env:PGPERF_SECRET_X", "notes": "n"}])
         note = LogEntry.objects.get()
@@ -130,7 +130,7 @@ class TestImport:
         ).content.decode()
         assert "changed credential, notes" in history
 
-    def test_a_look_before(self, admin_page: Client) -> None:
+    def test_check_saves_nothing(self, admin_page: Client) -> None:
         factories.make_database()
         response = upload(admin_page, "database", [ROW, {"name": "demo", "notes": "n"}], check="1")
         page = response.content.decode()
@@ -140,7 +140,7 @@ class TestImport:
         assert not Database.objects.filter(name="shop").exists()
         assert not LogEntry.objects.exists()
 
-    def test_all_or_nothing(self, admin_page: Client) -> None:
+    def test_imports_all_rows_or_none(self, admin_page: Client) -> None:
         wrong = {**ROW, "name": "bad", "dbname": "host=evil"}
         response = upload(admin_page, "database", [ROW, wrong])
         assert problems(response) == [(2, "dbname")]
@@ -148,7 +148,7 @@ class TestImport:
         assert not Database.objects.exists()
         assert not LogEntry.objects.exists()
 
-    def test_markup_of_a_file_stays_text(self, admin_page: Client) -> None:
+    def test_markup_in_a_file_is_escaped(self, admin_page: Client) -> None:
         script = "<script>alert(1)</script>"
         for content, name in (
             ([{script: 1, "name": "x"}], "x.json"),
@@ -158,7 +158,7 @@ class TestImport:
             assert script not in page
             assert inline_parts(page) == []
 
-    def test_very_many_problems_are_cut(self, admin_page: Client) -> None:
+    def test_the_list_of_problems_is_limited(self, admin_page: Client) -> None:
         response = upload(admin_page, "workload", [{"name": f"n{at}"} for at in range(300)])
         assert len(problems(response)) == 100
         assert "more" in response.content.decode()
@@ -180,21 +180,21 @@ class TestImport:
             ("x" * 300 + ".json", b"[]"),
         ],
     )
-    def test_files_that_are_none(self, name: str, content: bytes, admin_page: Client) -> None:
+    def test_unreadable_files_show_an_error(self, name: str, content: bytes, admin_page: Client) -> None:
         response = upload(admin_page, "database", content, name)
         assert response.status_code == 200
         assert response.context["form"].errors["import_file"]
 
-    def test_no_file_at_all(self, admin_page: Client) -> None:
+    def test_a_missing_file_shows_an_error(self, admin_page: Client) -> None:
         assert "required" in admin_page.post(url("database", "import"), {}).content.decode()
         assert "required" in admin_page.post(url("database", "import"), {"import_file": "x"}).content.decode()
 
-    def test_the_page_names_every_column(self, admin_page: Client) -> None:
+    def test_the_page_lists_every_column(self, admin_page: Client) -> None:
         page = admin_page.get(url("benchmark", "import")).content.decode()
         assert "<code>slice_ms</code>" in page
         assert "<code>compared_with</code>" in page
 
-    def test_the_history_has_where_passwords_went(self, admin_page: Client) -> None:
+    def test_the_history_has_the_changed_addresses(self, admin_page: Client) -> None:
         upload(admin_page, "database", [ROW])
         moved = [{"route": "tcp", "host": "10.0.0.5"}, {"route": "socket", "host": "/run/x"}]
         upload(admin_page, "database", [{"name": "shop", "targets": moved}])
@@ -206,7 +206,7 @@ class TestImport:
 
 
 @pytest.mark.urls("tests.admin.custom_site")
-def test_a_site_of_its_own(admin_page: Client) -> None:
+def test_import_works_in_a_custom_site(admin_page: Client) -> None:
     factories.make_database()
     for page in ("database/import/", "database/export/", "benchmark/import/", "workload/"):
         response = admin_page.get(f"/ops/pgperf/{page}")
@@ -214,54 +214,57 @@ def test_a_site_of_its_own(admin_page: Client) -> None:
         assert "/admin/pgperf" not in response.content.decode()
 
 
-class TestRights:
+class TestPermissions:
     @pytest.mark.parametrize("model", MODELS)
     @pytest.mark.parametrize("verb", ["import", "export"])
-    def test_each_door_has_its_own_key(self, model: str, verb: str) -> None:
-        """Every other permission together does not open it; the library's default would."""
+    def test_each_page_requires_its_own_permission(self, model: str, verb: str) -> None:
+        """All other permissions together do not suffice, unlike in django-import-export."""
         other = "export" if verb == "import" else "import"
         rest = [f"{do}_{model}" for do in ("view", "add", "change", "delete", other)]
-        keyless, keyholder = person("a", *rest), person("b", f"{verb}_{model}", f"view_{model}")
-        blind = person("c", f"{verb}_{model}")
+        without_permission, with_permission = (
+            staff_client("a", *rest),
+            staff_client("b", f"{verb}_{model}", f"view_{model}"),
+        )
+        without_view = staff_client("c", f"{verb}_{model}")
         for method in ("get", "post"):
-            assert getattr(keyless, method)(url(model, verb)).status_code == 403
-            assert getattr(blind, method)(url(model, verb)).status_code == 403
+            assert getattr(without_permission, method)(url(model, verb)).status_code == 403
+            assert getattr(without_view, method)(url(model, verb)).status_code == 403
             assert getattr(Client(), method)(url(model, verb)).status_code == 302
-            assert getattr(keyholder, method)(url(model, verb)).status_code == 200
-        assert keyholder.put(url(model, verb)).status_code == 405
-        assert verb.capitalize() in keyholder.get(url(model, "changelist")).content.decode()
-        assert f"/{verb}/" not in keyless.get(url(model, "changelist")).content.decode()
+            assert getattr(with_permission, method)(url(model, verb)).status_code == 200
+        assert with_permission.put(url(model, verb)).status_code == 405
+        assert verb.capitalize() in with_permission.get(url(model, "changelist")).content.decode()
+        assert f"/{verb}/" not in without_permission.get(url(model, "changelist")).content.decode()
 
-    def test_the_action_needs_the_key_too(self) -> None:
+    def test_the_action_requires_the_export_permission(self) -> None:
         row = factories.make_benchmark()
-        keyless = person("a", "view_benchmark", "change_benchmark", "import_benchmark")
+        without_permission = staff_client("a", "view_benchmark", "change_benchmark", "import_benchmark")
         data = {"action": "export_selected", "_selected_action": [row.pk]}
-        page = keyless.post(url("benchmark", "changelist"), data, follow=True).content.decode()
+        page = without_permission.post(url("benchmark", "changelist"), data, follow=True).content.decode()
         assert "export_selected" not in page
         assert "id_format" not in page
 
-    def test_forgery_is_refused(self, admin_page: Client) -> None:
+    def test_a_post_without_a_csrf_token_is_refused(self, admin_page: Client) -> None:
         strict = Client(enforce_csrf_checks=True)
         strict.cookies = admin_page.cookies
         assert upload(strict, "database", [ROW]).status_code == 403
         assert export(strict, "database", "json").status_code == 403
 
-    def test_the_key_alone_writes_nothing(self) -> None:
-        keyholder = person("a", "view_database", "import_database")
+    def test_the_import_permission_alone_saves_nothing(self) -> None:
+        with_permission = staff_client("a", "view_database", "import_database")
         factories.make_database()
-        assert problems(upload(keyholder, "database", [ROW])) == [(1, ""), (1, "targets")]
-        assert problems(upload(keyholder, "database", [{"name": "demo", "notes": "n"}])) == [(1, "")]
+        assert problems(upload(with_permission, "database", [ROW])) == [(1, ""), (1, "targets")]
+        assert problems(upload(with_permission, "database", [{"name": "demo", "notes": "n"}])) == [(1, "")]
 
-    def test_targets_need_their_permissions(self) -> None:
-        half = person("half", "import_database", *MANAGER)
-        whole = person("whole", "import_database", *MANAGER, *TARGETS)
+    def test_targets_require_their_permissions(self) -> None:
+        half = staff_client("half", "import_database", *MANAGER)
+        whole = staff_client("whole", "import_database", *MANAGER, *TARGETS)
         assert problems(upload(half, "database", [ROW])) == [(1, "targets")]
         assert upload(whole, "database", [ROW]).status_code == 302
 
     @pytest.mark.parametrize("was", [True, False])
-    def test_only_superusers_say_what_is_production(self, was: bool, admin_page: Client) -> None:
+    def test_only_superusers_change_production(self, was: bool, admin_page: Client) -> None:
         database = factories.make_database(production=was)
-        manager = person("manager", "import_database", *MANAGER, *TARGETS)
+        manager = staff_client("manager", "import_database", *MANAGER, *TARGETS)
         change = [{"name": "demo", "production": not was}]
         assert problems(upload(manager, "database", change)) == [(1, "production")]
         assert problems(upload(manager, "database", [{**ROW, "production": True}])) == [(1, "production")]
@@ -273,10 +276,10 @@ class TestRights:
         assert 'name="production"' not in page
         assert upload(admin_page, "database", change).status_code == 302
 
-    def test_what_is_not_shown_is_neither_exported_nor_changed(self) -> None:
+    def test_hidden_rows_are_neither_exported_nor_changed(self) -> None:
         hidden, shown = factories.make_database("hidden"), factories.make_database("shown")
         hidden.groups.add(Group.objects.create(name="others"))
-        manager = person("manager", "import_database", "export_database", *MANAGER, *TARGETS)
+        manager = staff_client("manager", "import_database", "export_database", *MANAGER, *TARGETS)
         rows = json.loads(export(manager, "database", "json").content)
         assert [row["name"] for row in rows] == ["shown"]
         chosen = f"{hidden.pk},{shown.pk}"
@@ -286,7 +289,7 @@ class TestRights:
         hidden.refresh_from_db()
         assert hidden.dbname == "app"
 
-    def test_a_form_s_history_has_the_address_too(self) -> None:
+    def test_the_history_of_a_form_has_the_client_address(self) -> None:
         User.objects.create_superuser("boss")
         client = Client(REMOTE_ADDR="10.1.2.3")
         client.force_login(User.objects.get(username="boss"))
@@ -307,14 +310,14 @@ class TestRights:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_pages_hold_the_policy(model: str, admin_page: Client) -> None:
+def test_the_pages_obey_the_content_security_policy(model: str, admin_page: Client) -> None:
     factories.make_database()
     for page in ("import", "export", "changelist"):
         assert inline_parts(admin_page.get(url(model, page)).content.decode()) == []
 
 
-def test_one_site_s_definitions_in_another(admin_page: Client) -> None:
-    """As people do it: export all three, start afresh, import all three."""
+def test_definitions_move_from_one_site_to_another(admin_page: Client) -> None:
+    """Export all three models, delete the rows, import all three."""
     database = factories.make_database()
     factories.make_benchmark(database=database)
     content = {model: export(admin_page, model, "json").content for model in MODELS}

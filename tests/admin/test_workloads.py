@@ -1,4 +1,4 @@
-"""The workload's form: callables and models to choose, refusals by field, nothing lost that the row has."""
+"""The workload form: choices, errors by field, and preserved values."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def test_the_form_offers_what_is_registered_and_every_model(admin_client: Client
     assert '<option value="books.Book">' in page
 
 
-def test_a_module_that_failed_is_named_on_the_form(
+def test_the_form_names_a_module_that_failed_to_import(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failure = discovery.Failure("shop.pgperf_workloads", "ImportError: no shop")
@@ -84,7 +84,7 @@ def test_a_query_without_code(admin_client: Client) -> None:
         ({}, "__all__", "Say what one operation does"),
     ],
 )
-def test_refusals_stand_beside_their_field(
+def test_errors_are_shown_at_their_field(
     admin_client: Client, fields: dict[str, Any], field: str, words: str
 ) -> None:
     found = errors(admin_client.post(ADD, data(**fields)))
@@ -94,19 +94,19 @@ def test_refusals_stand_beside_their_field(
 
 @pytest.mark.parametrize("field", ["args", "other_args", "lookup"])
 @pytest.mark.parametrize("typed", ["9" * 5000, "[" * 100_000, '{"year": ' + "9" * 5000 + "}"])
-def test_what_python_cannot_read_is_no_json(admin_client: Client, field: str, typed: str) -> None:
+def test_unreadable_json_shows_an_error(admin_client: Client, field: str, typed: str) -> None:
     response = admin_client.post(ADD, data(sql="SELECT 1", **{field: typed}))
     assert errors(response)[field] == "Enter a valid JSON."
     assert typed in response.content.decode().replace("&quot;", '"')  # nothing that was typed is lost
 
 
 @pytest.mark.parametrize("field", ["select_related", "prefetch_related", "ordering", "values"])
-def test_no_database_takes_a_null_character(admin_client: Client, field: str) -> None:
+def test_a_null_character_shows_an_error(admin_client: Client, field: str) -> None:
     response = admin_client.post(ADD, data(model="books.Book", **{field: "a\x00b"}))
     assert errors(response)[field] == "Null characters are not allowed."
 
 
-def test_emptied_lists_are_empty_lists(admin_client: Client) -> None:
+def test_cleared_lists_are_saved_as_empty_lists(admin_client: Client) -> None:
     assert (
         admin_client.post(ADD, data(orm="books.authors_prefetched", args="", other_args="")).status_code
         == 302
@@ -115,7 +115,7 @@ def test_emptied_lists_are_empty_lists(admin_client: Client) -> None:
     assert (row.args, row.other_args, row.lookup) == ([], [], {})
 
 
-def test_what_is_no_longer_registered_stays_on_its_row(admin_client: Client) -> None:
+def test_a_callable_that_is_no_longer_registered_is_kept(admin_client: Client) -> None:
     row = Workload.objects.create(name="old", title="Old", orm="shop.gone")
     page = admin_client.get(f"/admin/pgperf/workload/{row.pk}/change/").content.decode()
     assert '<option value="shop.gone" selected>' in page

@@ -1,4 +1,4 @@
-"""Files: every format gives back what it got, and no file, however hostile, gets further than a sentence."""
+"""File formats: an export imports unchanged, and a hostile file only gives an error."""
 
 import json
 import tracemalloc
@@ -40,7 +40,7 @@ def refusal(name: str, content: bytes | str) -> str:
 
 
 def as_flat(value: Any) -> Any:
-    """What a spreadsheet can tell of a value: its text."""
+    """The value as a spreadsheet holds it: as text."""
     if isinstance(value, list):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool):
@@ -51,7 +51,7 @@ def as_flat(value: Any) -> Any:
 @pytest.mark.parametrize("kind", list(files.FORMATS))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS)
-def test_back_comes_what_went(kind: str, rows: list[dict[str, Any]]) -> None:
+def test_an_export_imports_unchanged(kind: str, rows: list[dict[str, Any]]) -> None:
     table = read(f"x.{kind}", files.write(kind, rows))
     if table.flat:
         shown = [{name: as_flat(value) for name, value in row.items()} for row in table.rows]
@@ -60,12 +60,12 @@ def test_back_comes_what_went(kind: str, rows: list[dict[str, Any]]) -> None:
         assert table.rows == rows
 
 
-def test_rows_are_numbered_as_their_readers_count() -> None:
+def test_rows_are_numbered_as_users_see_them() -> None:
     assert read("x.json", '[{"name": "a"}, {"name": "b"}]').numbers == [1, 2]
     assert read("x.csv", 'name\n"a\nx"\n\nb\n').numbers == [2, 4]
 
 
-def test_a_mark_before_the_text_is_no_part_of_it() -> None:
+def test_a_byte_order_mark_is_ignored() -> None:
     assert read("x.csv", b"\xef\xbb\xbfname\na\n").rows == [{"name": "a"}]
     assert read("x.JSON", b'\xef\xbb\xbf[{"name": "a"}]').rows == [{"name": "a"}]
 
@@ -115,15 +115,15 @@ def test_a_mark_before_the_text_is_no_part_of_it() -> None:
         ("x.yml", "- {? [a] : b}\n", "invalid YAML"),
     ],
 )
-def test_what_cannot_be_read_is_answered_with_a_sentence(name: str, content: bytes | str, says: str) -> None:
+def test_an_unreadable_file_gives_an_error(name: str, content: bytes | str, says: str) -> None:
     assert says in refusal(name, content)
 
 
-def test_a_file_larger_than_the_limit() -> None:
+def test_a_file_above_the_size_limit_is_refused() -> None:
     assert "larger than 10 MiB" in refusal("x.json", b" " * (MAX_BYTES + 1))
 
 
-def test_a_date_of_yaml_stays_text() -> None:
+def test_a_yaml_date_stays_text() -> None:
     assert read("x.yaml", "- name: 2026-11-21\n").rows == [{"name": "2026-11-21"}]
 
 
@@ -153,7 +153,7 @@ SHEET = "xl/worksheets/sheet1.xml"
 SPACE = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 
 
-def test_a_workbook_made_by_hand() -> None:
+def test_a_hand_made_workbook_is_read() -> None:
     table = read("x.xlsx", book(["name", "blocks", "production"], ["a", 6, True], [], ["b", None, None]))
     assert table.rows == [
         {"name": "a", "blocks": 6, "production": True},
@@ -166,13 +166,13 @@ def test_a_formula_is_refused() -> None:
     assert "row 2, column 2: enter a value" in refusal("x.xlsx", book(["name", "title"], ["a", "=1+1"]))
 
 
-def test_a_truncated_workbook() -> None:
+def test_a_truncated_workbook_is_refused() -> None:
     whole = book(["name"], ["a"])
     for length in range(0, len(whole), 97):
         assert "readable workbook" in refusal("x.xlsx", whole[:length])
 
 
-def test_a_workbook_that_blows_up_is_not_unpacked() -> None:
+def test_a_zip_bomb_is_not_unpacked() -> None:
     bomb = rewritten(book(["name"], ["a"]), SHEET, "<a/>" * (MAX_UNPACKED_BYTES // 4 + 1))
     assert len(bomb) < MAX_BYTES
     tracemalloc.start()
@@ -183,7 +183,7 @@ def test_a_workbook_that_blows_up_is_not_unpacked() -> None:
         tracemalloc.stop()
 
 
-def test_the_sheet_may_be_a_part_of_any_name() -> None:
+def test_the_limits_hold_for_a_sheet_of_any_name() -> None:
     whole = book(["name"], ["a"])
     with zipfile.ZipFile(BytesIO(whole)) as parts:
         links = parts.read("xl/_rels/workbook.xml.rels").decode().replace("sheet1.xml", "sheet1.png")
@@ -200,14 +200,14 @@ def test_the_sheet_may_be_a_part_of_any_name() -> None:
     assert "100 columns" in refusal("x.xlsx", stream.getvalue())
 
 
-def test_a_picture_is_no_reason() -> None:
+def test_a_workbook_with_an_image_is_read() -> None:
     stream = BytesIO(book(["name"], ["a"]))
     with zipfile.ZipFile(stream, "a") as parts:
         parts.writestr("xl/media/image1.png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
     assert read("x.xlsx", stream.getvalue()).rows == [{"name": "a"}]
 
 
-def test_many_small_objects_are_not_made() -> None:
+def test_too_many_elements_are_refused() -> None:
     styles = f"<styleSheet {SPACE}><cellXfs>{'<xf/>' * MAX_OTHER_ELEMENTS}</cellXfs></styleSheet>"
     assert "too large" in refusal("x.xlsx", rewritten(book(["name"]), "xl/styles.xml", styles))
 
@@ -225,11 +225,11 @@ def test_many_small_objects_are_not_made() -> None:
         ("<worksheet>", "readable workbook"),
     ],
 )  # fmt: skip
-def test_a_hostile_sheet(sheet: str, says: str) -> None:
+def test_a_hostile_sheet_is_refused(sheet: str, says: str) -> None:
     assert says in refusal("x.xlsx", rewritten(book(["name"], ["a"]), SHEET, sheet))
 
 
-def test_entities_do_not_multiply() -> None:
+def test_xml_entities_are_refused() -> None:
     entities = "".join(f'<!ENTITY e{at} "{f"&e{at - 1};" * 10 if at else "lol"}">' for at in range(12))
     sheet = (
         f"<!DOCTYPE a [{entities}]><worksheet {SPACE}><sheetData><row><c t='inlineStr'><is><t>&e11;</t></is></c></row>"
@@ -238,7 +238,7 @@ def test_entities_do_not_multiply() -> None:
     assert "document type" in refusal("x.xlsx", rewritten(book(["name"]), SHEET, sheet))
 
 
-def test_a_cell_that_does_not_fit_is_named_before_it_is_cut() -> None:
+def test_a_value_too_long_for_a_cell_is_refused() -> None:
     with pytest.raises(TransferError, match="'title' has 32,768 characters"):
         files.write("xlsx", [{"name": "a", "title": "x" * (MAX_XLSX_CELL + 1)}])
     with pytest.raises(TransferError, match="export as JSON"):

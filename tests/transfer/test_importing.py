@@ -1,4 +1,4 @@
-"""All rows or none, and for each that is wrong its number, its column and why."""
+"""Import saves all rows or none, and reports the row, column and reason of each problem."""
 
 import json
 from typing import Any
@@ -44,7 +44,7 @@ def problems(outcome: ImportOutcome) -> list[tuple[int | None, str]]:
     return [(problem.row, problem.field) for problem in outcome.problems]
 
 
-def test_new_changed_and_same() -> None:
+def test_counts_new_changed_and_unchanged_rows() -> None:
     benchmark = factories.make_benchmark(title="Old", description="kept")
     row = {"name": benchmark.name, "title": "New"}
     outcome = give(BenchmarkResource, BENCHMARK, row)
@@ -58,7 +58,7 @@ def test_new_changed_and_same() -> None:
     assert give(BenchmarkResource, BENCHMARK, row) == ImportOutcome(same=2)
 
 
-def test_one_wrong_row_keeps_all_others_out() -> None:
+def test_one_wrong_row_prevents_the_import() -> None:
     factories.make_benchmark()
     wrong = {**BENCHMARK, "name": "wrong", "blocks": 101, "layers": ["nonsense"]}
     outcome = give(BenchmarkResource, BENCHMARK, wrong)
@@ -109,7 +109,7 @@ def test_a_dry_run_saves_nothing() -> None:
         ({"groups": ["nobody"]}, "groups", "There is no group 'nobody'"),
     ],
 )
-def test_the_rules_of_the_form_hold(changed: dict[str, Any], field: str, says: str) -> None:
+def test_the_validation_of_the_form_applies(changed: dict[str, Any], field: str, says: str) -> None:
     factories.make_benchmark()
     outcome = give(BenchmarkResource, {**BENCHMARK, **changed})
     assert (1, field) in problems(outcome)
@@ -143,20 +143,20 @@ def test_the_rules_of_the_form_hold(changed: dict[str, Any], field: str, says: s
         ({"targets": [{"route": "tcp", "host": "a"}, {"route": "tcp", "host": "b"}]}, "targets"),
     ],
 )
-def test_connection_settings_are_fields_and_secrets_references(changed: dict[str, Any], field: str) -> None:
+def test_connection_settings_are_validated(changed: dict[str, Any], field: str) -> None:
     outcome = give(DatabaseResource, {**DATABASE, **changed})
     assert problems(outcome) == [(1, field)]
     assert "hunter2" not in outcome.problems[0].message
     assert not Database.objects.exists()
 
 
-def test_the_place_of_a_wrong_target_is_told() -> None:
+def test_the_error_names_the_wrong_target() -> None:
     targets = [{"route": "a", "host": "x"}, {"route": "b", "host": "x", "port": 70000}]
     outcome = give(DatabaseResource, {**DATABASE, "targets": targets})
     assert outcome.problems[0].message.startswith("Target 2, port: ")
 
 
-def test_a_database_comes_with_its_targets_and_loses_those_that_are_gone() -> None:
+def test_omitted_targets_are_removed() -> None:
     targets = [{"route": "tcp", "host": "127.0.0.1"}, {"route": "socket", "host": "/run/x", "enabled": False}]
     give(DatabaseResource, {**DATABASE, "targets": targets})
     database = Database.objects.get()
@@ -180,30 +180,30 @@ def test_wrong_targets_change_nothing() -> None:
 
 
 class TestColumns:
-    def test_the_name_is_needed(self) -> None:
+    def test_the_name_is_required(self) -> None:
         assert problems(give(WorkloadResource, {"title": "x"})) == [(None, "name")]
         assert problems(give(WorkloadResource, WORKLOAD, {"title": "x"})) == [(2, "name")]
         assert problems(csv(WorkloadResource, "name,title,sql\n,x,SELECT 1\n")) == [(2, "name")]
 
-    def test_unknown_ones_are_named_with_what_there_is(self) -> None:
+    def test_an_unknown_column_gives_the_known_ones(self) -> None:
         outcome = give(WorkloadResource, WORKLOAD, {**WORKLOAD, "pk": 1})
         assert problems(outcome) == [(2, "'pk'")]
         assert "Use one of name, title, sql" in outcome.problems[0].message
         assert problems(give(WorkloadResource, {"id": 3, **WORKLOAD})) == [(1, "'id'")]
         assert problems(csv(WorkloadResource, "name,<b>\na,b\n")) == [(None, "'<b>'")]
 
-    def test_ever_so_many_unknown_ones_are_not_all_told(self) -> None:
+    def test_the_list_of_unknown_columns_is_limited(self) -> None:
         rows = [{"name": "x", **{f"c{row}-{at}": 1 for at in range(90)}} for row in range(100)]
         assert len(give(WorkloadResource, *rows).problems) == 20
 
-    def test_a_name_comes_once(self) -> None:
+    def test_a_duplicate_name_is_refused(self) -> None:
         outcome = give(WorkloadResource, WORKLOAD, {**WORKLOAD, "title": "Other"})
         assert outcome.problems == [Problem(2, "name", "'one' is already in row 1.")]
         assert "already in row 2" in csv(WorkloadResource, "name\none\none\n").problems[-1].message
 
 
 class TestSpreadsheet:
-    def test_text_is_read_as_what_the_field_is(self) -> None:
+    def test_text_is_converted_to_the_type_of_the_field(self) -> None:
         text = (
             "name,title,workload,layers,routes,modes,clients,blocks,database\n"
             'mine,\'=1+1,site-by-domain,"[""libpq""]","[""tcp""]","[""simple""]","[1, 8]",7,\n'
@@ -231,22 +231,22 @@ class TestSpreadsheet:
             ("credential", "", "blank"),
         ],
     )
-    def test_what_is_no_such_thing_is_told(self, column: str, cell: str, says: str) -> None:
+    def test_a_value_of_the_wrong_type_is_refused(self, column: str, cell: str, says: str) -> None:
         outcome = csv(DatabaseResource, f"name,dbname,{column}\nshop,app,{cell}\n")
         assert problems(outcome)[0][0] == 2
         assert any(problem.field == column and says in problem.message for problem in outcome.problems)
 
-    def test_deep_json(self) -> None:
+    def test_deeply_nested_json_is_refused(self) -> None:
         deep = "[" * 60 + "]" * 60
         assert problems(give(WorkloadResource, {**WORKLOAD, "args": json.loads(deep)})) == [(1, "args")]
 
 
-class TestRights:
+class TestPermissions:
     @pytest.mark.parametrize(
         ("without", "row"),
         [("add", {**DATABASE, "name": "other"}), ("change", {"name": "demo", "notes": "x"})],
     )
-    def test_each_row_needs_its_own(self, without: str, row: dict[str, Any]) -> None:
+    def test_each_row_requires_its_permission(self, without: str, row: dict[str, Any]) -> None:
         factories.make_database()
         permissions = SomePermissions(without=[(without, "Database")])
         outcome = give(DatabaseResource, row, permissions=permissions)
@@ -262,7 +262,7 @@ class TestRights:
             ("change", [{"route": route, "host": "elsewhere"} for route in factories.ROUTES]),
         ],
     )
-    def test_targets_need_theirs(self, without: str, targets: list[Any]) -> None:
+    def test_targets_require_their_permission(self, without: str, targets: list[Any]) -> None:
         factories.make_database()
         permissions = SomePermissions(without=[(without, "Target")])
         before = list(Target.objects.values())
@@ -279,12 +279,12 @@ class TestRights:
         for row in ({**DATABASE, "production": False}, {"name": "demo", "production": False, "notes": "x"}):
             assert give(DatabaseResource, row, permissions=permissions).problems == []
 
-    def test_what_changes_nothing_needs_no_right(self) -> None:
+    def test_an_unchanged_row_requires_no_permission(self) -> None:
         factories.make_database()
         nothing = SomePermissions(without=[("change", "Database"), ("add", "Database")])
         assert give(DatabaseResource, {"name": "demo"}, permissions=nothing) == ImportOutcome(same=1)
 
-    def test_rows_that_are_not_shown_cannot_be_changed_or_named(self) -> None:
+    def test_hidden_rows_cannot_be_changed_or_named(self) -> None:
         factories.make_database()
         factories.make_benchmark()
         table = files.read("x.json", json.dumps([{**DATABASE, "name": "demo"}]).encode())
@@ -296,7 +296,7 @@ class TestRights:
         assert problems(outcome) == [(1, "database")]
 
 
-def test_somebody_else_was_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_concurrent_save_gives_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def save(self: Workload, **_: Any) -> None:
         raise IntegrityError('duplicate key value violates "secret"')
 
@@ -307,7 +307,7 @@ def test_somebody_else_was_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_what_nobody_foresaw_is_a_sentence_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_exception_gives_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def clean(self: Workload) -> None:
         raise ZeroDivisionError("with a value in it")
 

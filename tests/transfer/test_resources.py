@@ -1,4 +1,4 @@
-"""What travels: every field there is, exactly, in every format."""
+"""Every field is exported and imported exactly, in every format."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ SAMPLES: dict[type[models.Model], dict[str, Any]] = {
 
 
 def named(model: type[models.Model], **fields: Any) -> Any:
-    """The sample's row, made as it is: what is tested is the journey, not the rules."""
+    """The sample's row, saved without validation, which is not under test here."""
     values = {**SAMPLES[model], **fields}
     several = {name: values.pop(name) for name in [field.name for field in model._meta.many_to_many]}
     for field in model._meta.concrete_fields:
@@ -85,7 +85,7 @@ def row_of(resource: type[DefinitionResource], name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("resource", RESOURCES)
-def test_no_field_is_forgotten(resource: type[DefinitionResource]) -> None:
+def test_every_field_is_exported(resource: type[DefinitionResource]) -> None:
     model = resource._meta.model
     fields = [field.name for field in (*model._meta.concrete_fields, *model._meta.many_to_many)]
     travelling = [name for name in fields if name not in LEFT_OUT]
@@ -94,7 +94,7 @@ def test_no_field_is_forgotten(resource: type[DefinitionResource]) -> None:
     assert sorted(SAMPLES[model]) == sorted(travelling)
 
 
-def test_no_field_of_a_target_is_forgotten() -> None:
+def test_every_field_of_a_target_is_exported() -> None:
     row = Target(**{name: value for name, value in SAMPLES[Target].items() if name != "groups"})
     travelling = [f.name for f in Target._meta.concrete_fields if f.name not in ("id", "database")]
     assert sorted(SAMPLES[Target]) == sorted(travelling)
@@ -103,7 +103,7 @@ def test_no_field_of_a_target_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("model", [Database, Workload, Benchmark])
-def test_no_sample_is_what_a_new_row_has_anyway(model: type[models.Model]) -> None:
+def test_every_sample_differs_from_the_default(model: type[models.Model]) -> None:
     new = model()
     for field in model._meta.concrete_fields:
         if field.name in SAMPLES[model]:
@@ -111,7 +111,7 @@ def test_no_sample_is_what_a_new_row_has_anyway(model: type[models.Model]) -> No
 
 
 @pytest.mark.parametrize("resource", RESOURCES)
-def test_out_goes_what_is_there(resource: type[DefinitionResource], site: Any) -> None:
+def test_an_export_has_the_stored_values(resource: type[DefinitionResource], site: Any) -> None:
     model = resource._meta.model
     expected = {**SAMPLES[model], **({"targets": [SAMPLES[Target]]} if model is Database else {})}
     assert row_of(resource, expected["name"]) == expected
@@ -119,10 +119,10 @@ def test_out_goes_what_is_there(resource: type[DefinitionResource], site: Any) -
 
 @pytest.mark.parametrize("kind", list(files.FORMATS))
 @pytest.mark.parametrize("resource", RESOURCES)
-def test_back_comes_what_went(
+def test_an_export_imports_unchanged(
     resource: type[DefinitionResource], kind: str, site: Any, monkeypatch: Any
 ) -> None:
-    """The rules are left out: the samples would be no workload of one kind, which is not what is asked here."""
+    """Validation is off: the samples mix the kinds of workload."""
     monkeypatch.setattr(Workload, "clean", lambda self: None)
     model = resource._meta.model
     before = resource().plain_rows()
@@ -142,15 +142,13 @@ def test_back_comes_what_went(
 
 @pytest.mark.parametrize("kind", list(files.FORMATS))
 @pytest.mark.parametrize("resource", RESOURCES)
-def test_what_is_there_already_is_not_written(
-    resource: type[DefinitionResource], kind: str, site: Any
-) -> None:
+def test_an_unchanged_row_is_not_written(resource: type[DefinitionResource], kind: str, site: Any) -> None:
     rows = resource().plain_rows()
     outcome = import_table(resource(permissions=ALL), files.read(f"x.{kind}", files.write(kind, rows)))
     assert (outcome.problems, outcome.changes, outcome.same) == ([], [], len(rows))
 
 
-def test_no_secret_leaves(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_contains_no_secret(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPERF_SECRET_SHOP", "canary-secret")
     for kind in files.FORMATS:
         content = files.write(kind, DatabaseResource().plain_rows())
@@ -158,13 +156,13 @@ def test_no_secret_leaves(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert row_of(DatabaseResource, "shop")["credential"] == "env:PGPERF_SECRET_SHOP"
 
 
-def test_a_field_without_a_cell_is_noticed() -> None:
+def test_a_field_type_without_a_cell_raises() -> None:
     with pytest.raises(TypeError, match="no cell for DurationField"):
         cell_of(models.DurationField())
 
 
-def test_the_catalog_travels() -> None:
-    """What ships with pgperf passes its own rules."""
+def test_the_catalog_can_be_exported_and_imported() -> None:
+    """The catalog's definitions pass validation."""
     factories.make_database()
     rows = BenchmarkResource().plain_rows()
     assert "orm-overhead" in [row["name"] for row in rows]

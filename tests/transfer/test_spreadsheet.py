@@ -1,4 +1,4 @@
-"""Text in a worksheet: exact back."""
+"""Text in a worksheet is restored exactly."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ TRICKY = st.text(alphabet=st.sampled_from("'=+-@\t\r\n x_0aFD5\x0b\x00e"), max_s
 @example("_x000D_")
 @example("_xAAAA\x0b")
 @example("x005F_")
-def test_a_worksheet_gives_back_what_it_cannot_hold(text: str) -> None:
+def test_escaped_text_is_restored(text: str) -> None:
     written = to_xml(text)
     assert from_xml(written) == text
     assert not any(char < " " and char not in "\t\n" for char in written)

@@ -1,4 +1,4 @@
-"""A definition comes in by a form or by a file: what one refuses, the other does not take."""
+"""The forms and the file import accept and refuse the same values."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ from tests.fuzz.browser import form
 
 MODELS = {"benchmark": Benchmark, "database": Database, "workload": Workload}
 
-#: Model, field, and a value as a file has it; the form gets it as a person types it.
+#: Model, field, and a value as a file has it; the form gets it as a user types it.
 TAKEN = [
     ("benchmark", "title", "Another"), ("benchmark", "description", ""), ("benchmark", "clients", [1, 8]),
     ("benchmark", "database", None), ("benchmark", "slice_ms", 5000), ("benchmark", "modes", ["simple", "prepared"]),
@@ -56,7 +56,7 @@ def rows(db: None) -> dict[str, Any]:
 
 
 def typed(value: Any, choices: dict[str, str]) -> list[str]:
-    """As a browser would send it."""
+    """The form data as a browser sends it."""
     if isinstance(value, bool):
         return ["on"] if value else []
     if isinstance(value, list) and not choices:
@@ -66,7 +66,7 @@ def typed(value: Any, choices: dict[str, str]) -> list[str]:
 
 
 def by_form(client: Client, model: str, row: Any, field: str, value: Any) -> bool:
-    """Does the row's own form take it?"""
+    """Whether the form of the row accepts the value."""
     address = reverse(f"admin:pgperf_{model}_change", args=[row.pk])
     page = client.get(address)
     shown = page.context["adminform"].form.fields[field]
@@ -81,7 +81,7 @@ def by_form(client: Client, model: str, row: Any, field: str, value: Any) -> boo
 
 
 def by_file(client: Client, model: str, row: Any, field: str, value: Any) -> bool:
-    """Is a file imported whose only row is this one with the value?"""
+    """Whether the import accepts a file with this row and the value."""
     exported = client.post(reverse(f"admin:pgperf_{model}_export"), {"format": "json", "chosen": str(row.pk)})
     changed = json.loads(exported.content)[0] | {field: value}
     upload = SimpleUploadedFile("x.json", json.dumps([changed]).encode())
@@ -91,22 +91,20 @@ def by_file(client: Client, model: str, row: Any, field: str, value: Any) -> boo
 
 
 @pytest.mark.parametrize(("model", "field", "value"), TAKEN)
-def test_what_both_take(admin_page: Client, rows: dict[str, Any], model: str, field: str, value: Any) -> None:
+def test_both_accept(admin_page: Client, rows: dict[str, Any], model: str, field: str, value: Any) -> None:
     assert by_file(admin_page, model, rows[model], field, value)
     assert by_form(admin_page, model, rows[model], field, value)
 
 
 @pytest.mark.parametrize(("model", "field", "value"), REFUSED)
-def test_what_both_refuse(
-    admin_page: Client, rows: dict[str, Any], model: str, field: str, value: Any
-) -> None:
+def test_both_refuse(admin_page: Client, rows: dict[str, Any], model: str, field: str, value: Any) -> None:
     assert not by_form(admin_page, model, rows[model], field, value)
     assert not by_file(admin_page, model, rows[model], field, value)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES.values() if issubclass(page, DefinitionAdmin)])
-def test_a_file_has_no_field_that_the_form_hides(page: type[DefinitionAdmin]) -> None:
-    """Else a file could say what nobody can see or put right in the admin."""
+def test_a_file_has_no_field_that_the_form_lacks(page: type[DefinitionAdmin]) -> None:
+    """Otherwise a file could set a value that the admin neither shows nor changes."""
     model = page.resource_class._meta.model
     shown = set(flatten_fieldsets(page(model, admin.site).fieldsets))
     travelling = set(page.resource_class().fields)

@@ -1,11 +1,11 @@
-"""People made for one test."""
+"""Users with chosen permissions."""
 
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 
-def person(name: str, *codenames: str) -> Client:
-    """A client logged in as staff with exactly these permissions of pgperf's."""
+def staff_client(name: str, *codenames: str) -> Client:
+    """A client logged in as a staff user with exactly these permissions of pgperf."""
     user = User.objects.create_user(name, is_staff=True)
     found = Permission.objects.filter(content_type__app_label="pgperf", codename__in=codenames)
     assert found.count() == len(set(codenames))

@@ -17,7 +17,7 @@ from pgperf.runs.definitions import freeze
 from pgperf.transfer.files import FORMATS
 from tests import factories
 from tests.admin import custom_site
-from tests.admin.test_matrix import PAGES, World
+from tests.admin.test_matrix import PAGES, Rows
 from tests.factories import label_to_test
 
 pytestmark = pytest.mark.urls("tests.admin.custom_site")
@@ -42,16 +42,16 @@ def _addresses(run: Run) -> Iterator[str]:
     """Every page of the matrix that a superuser may open, and every download."""
     assert run.benchmark
     assert run.database
-    world = World(Group(), run.benchmark, run.database, run, factories.make_worker())
+    rows = Rows(Group(), run.benchmark, run.database, run, factories.make_worker())
     for name in (name for name, page in PAGES.items() if "superuser" in (page.get or ())):
         if name == "pgperf_run_download":
             files = (*downloads.TABLES, downloads.RAW)
             yield from (reverse(f"admin:{name}", args=[run.pk, file]) for file in files)
         elif name == "pgperf_run_confirm":
-            yield f"{world.address(name)}?{urlencode({'variant': _label_to_test(run)})}"
+            yield f"{rows.address(name)}?{urlencode({'variant': _label_to_test(run)})}"
         elif ":" not in name:
-            yield world.address(name)
-    yield f"{world.address('pgperf_run_compare')}?with={run.pk}"
+            yield rows.address(name)
+    yield f"{rows.address('pgperf_run_compare')}?with={run.pk}"
 
 
 def _label_to_test(run: Run) -> str:

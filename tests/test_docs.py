@@ -124,6 +124,17 @@ def test_each_pgperf_command_in_code_exists_with_its_options(page: Path) -> None
         assert not unknown, f"{name}: {unknown}"
 
 
+def test_the_reference_lists_every_command_with_its_options() -> None:
+    text = REFERENCE.read_text()
+    section = text[text.index("\n## Commands") : text.index("\n## Benchmarks")]
+    listed = set(re.findall(r"(?m)^\| `([a-z]+)", section))
+    commands = subcommands()
+    assert listed == set(commands)
+    options = {name for parser in commands.values() for name in parser._option_string_actions}
+    known = {name for name in options if name.startswith("--")} - {"--help"}
+    assert set(re.findall(r"--[a-z][a-z-]*", section)) == known
+
+
 def test_the_reference_lists_every_setting() -> None:
     text = REFERENCE.read_text()
     table = text[text.index("\n## Settings") : text.index("\n## Layers and modes")]

@@ -33,7 +33,7 @@ from pgperf.core.records import Definition, VariantBlock, Workload
 from pgperf.runner.client_group import Group, measure
 from pgperf.runner.cpu.cgroups import group_ns, groups_of, members
 from pgperf.runner.cpu.host import Host
-from pgperf.runner.cpu.process_cpu import Census
+from pgperf.runner.cpu.process_cpu import ProcessCpu
 
 WORK = Workload("pg_class", "select relname, relkind from pg_class where oid = 1259")
 LAYERS, CLIENTS = ("libpq", "psycopg"), (1, 4)
@@ -51,7 +51,7 @@ class Reference:
 
     name: str
     host: Host
-    everybody: Callable[[], Iterable[int]]
+    pids: Callable[[], Iterable[int]]
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,10 @@ def _windows(reference: Reference, groups: list[Group], options: argparse.Namesp
 
 def _window(reference: Reference, groups: list[Group], group: Group, seconds: int) -> Window:
     request = protocol.Slice(1, 0, 10, _LEAD_IN_NS, seconds * 1_000_000_000)
-    ours = {pid for each in groups for pid in each.staff().everybody()}
-    census = Census(reference.host, ours, reference.everybody)
+    ours = {pid for each in groups for pid in each.processes().pids()}
+    process_cpu = ProcessCpu(reference.host, ours, reference.pids)
     record = measure(group, request, 0, 0, reference.host)[0]
-    counted = census.close()
+    counted = process_cpu.close()
     account = Account.of([VariantBlock(group.variant, 0, 0, (record,), cpu_account=counted)])
     if account is None or not counted["host_ns"]:
         raise SystemExit(
@@ -151,7 +151,7 @@ def _reference(wish: str) -> Iterator[Reference]:
         yield Reference("the root of cgroup v1", host, psutil.pids)
     else:
         with _own_group() as directory:
-            host = replace(Host.here(), source="group", busy=group_ns(directory))
+            host = replace(Host.here(), source="group", read_busy_ns=group_ns(directory))
             yield Reference(f"a control group, {directory}", host, lambda: members(directory))
 
 

@@ -72,9 +72,9 @@ def main() -> int:
     options = _options()
     bar = WIDER if options.quick else FULL
     with Stack(ROOT / ".stack" / "libpq_vs_pgbench", parts=["postgres"], keep=False) as stack:
-        seats = _place(stack)
+        cpu_placement = _place(stack)
         sides = [_libpq(stack), _pgbench(stack)]
-        others = _Others(stack, seats)
+        others = _Others(stack, cpu_placement)
         measured = _measure(sides, options.rounds, options.slot_s)
         share = others.share()
     passed = _table(measured, bar)
@@ -97,27 +97,27 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _place(stack: Stack) -> placement.Seats:
+def _place(stack: Stack) -> placement.CpuPlacement:
     """Ourselves, and so the clients we start, on one processor; the server and its coming backends on another."""
     processors = sorted(os.sched_getaffinity(0))[:2]
-    seats = placement.seats("apart", processors, refusal="")
-    if not seats.clients:
-        raise SystemExit(f"verdict: cannot measure: {seats.note}")
-    os.sched_setaffinity(0, seats.clients)
+    cpu_placement = placement.place("apart", processors, refusal="")
+    if not cpu_placement.clients:
+        raise SystemExit(f"verdict: cannot measure: {cpu_placement.note}")
+    os.sched_setaffinity(0, cpu_placement.clients)
     postmaster = stack.running[0].process
     assert postmaster
     for process in (server := psutil.Process(postmaster.pid), *server.children()):
-        placement.pin(process.pid, seats.server)
-    return seats
+        placement.pin(process.pid, cpu_placement.server)
+    return cpu_placement
 
 
 class _Others:
     """What processes besides ours take of the processors. A rough figure: the kernel's books are kept by ticks."""
 
-    def __init__(self, stack: Stack, seats: placement.Seats) -> None:
+    def __init__(self, stack: Stack, cpu_placement: placement.CpuPlacement) -> None:
         assert stack.running[0].process
         self._ours = [psutil.Process(), psutil.Process(stack.running[0].process.pid)]
-        self._processors = (seats.clients or frozenset()) | (seats.server or frozenset())
+        self._processors = (cpu_placement.clients or frozenset()) | (cpu_placement.server or frozenset())
         self._busy_before, self._began = self._busy_s(), time.monotonic()
 
     def share(self) -> float:

@@ -8,7 +8,7 @@ from example.stack import Stack
 from pgperf.core import protocol
 from pgperf.core.records import Definition, Route
 from pgperf.install.c_client import build
-from pgperf.runner.client_group import Group, find_server_group, started
+from pgperf.runner.client_group import Group, find_server_cgroup, started
 from pgperf.runner.cpu import idle, placement
 from pgperf.runner.plan import make_plan
 from pgperf.runner.server.probe import Server
@@ -35,15 +35,15 @@ def resident(stack: Stack, definition: Definition, name: str) -> Iterator[list[G
     """
     plan, routes = make_plan(definition), routes_of(stack)
     build_dir = str(build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent)
-    with Server.open(plan, routes, name, may_pin=True) as server, idle.held(definition.idle):
-        seats = placement.seats(definition.placement, os.sched_getaffinity(0), server.pin_refusal())
-        if seats.note:
-            raise SystemExit(f"verdict: cannot measure: {seats.note}")
+    with Server.open(plan, routes, name, may_pin=True) as server, idle.keep_awake(definition.idle):
+        cpu_placement = placement.place(definition.placement, os.sched_getaffinity(0), server.pin_refusal())
+        if cpu_placement.note:
+            raise SystemExit(f"verdict: cannot measure: {cpu_placement.note}")
         variants = [variant for variant in plan.variants if not variant.control]
         named = [(variant, f"{server.application}-{at}") for at, variant in enumerate(variants)]
-        with started(definition, named, routes, build_dir, cold=False, cpus=seats.clients) as groups:
+        with started(definition, named, routes, build_dir, cold=False, cpus=cpu_placement.clients) as groups:
             for group in groups:
                 group.run(_WARM_UP)
-            server.finder(seats)(groups)
-            find_server_group(groups)
+            server.finder(cpu_placement)(groups)
+            find_server_cgroup(groups)
             yield groups

@@ -211,8 +211,8 @@ def _without_controls(plan: Plan) -> Plan:
 def _rival(case: Case) -> Iterator[None]:
     """A process that never rests, on each processor that clients are placed on."""
     cpus = sorted(os.sched_getaffinity(0))
-    seats = cpus[: max(1, len(cpus) // 2)] if case.rival else []
-    rivals = [subprocess.Popen([sys.executable, "-c", _REST_LESS.format(cpu)]) for cpu in seats]
+    rival_cpus = cpus[: max(1, len(cpus) // 2)] if case.rival else []
+    rivals = [subprocess.Popen([sys.executable, "-c", _REST_LESS.format(cpu)]) for cpu in rival_cpus]
     try:
         yield
     finally:

@@ -17,7 +17,7 @@ QUALITIES = (
     "Second",
     "Patient",
     "Northern",
-    "Borrowed",
+    "TemporaryPinning",
     "Glass",
     "Slow",
     "Open",

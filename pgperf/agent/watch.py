@@ -94,7 +94,7 @@ class _Watch:
             return {}, b""
         self._sampler = None
         readings = sampler.stop()
-        snapshot = top.Snapshot.take({}).processes
+        snapshot = top.TopSnapshot.take({}).processes
         processes = [
             [pid, snapshot[pid].name, snapshot[pid].rss_bytes] for pid in self._pids if pid in snapshot
         ]

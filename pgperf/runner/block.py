@@ -13,10 +13,10 @@ from pgperf.analysis import latency
 from pgperf.core import protocol
 from pgperf.core.limits import PILOT_MAX_MS, PILOT_MIN_MS
 from pgperf.core.records import Definition, Plan, Route, SliceRecord, VariantBlock, Workload
-from pgperf.runner.client_group import Durations, Group, find_server_group, measure, started
+from pgperf.runner.client_group import Durations, Group, find_server_cgroup, measure, started
 from pgperf.runner.cpu.host import Host
-from pgperf.runner.cpu.placement import Seats
-from pgperf.runner.cpu.process_cpu import Census
+from pgperf.runner.cpu.placement import CpuPlacement
+from pgperf.runner.cpu.process_cpu import ProcessCpu
 from pgperf.runner.plan import round_order
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.remote import server
@@ -61,7 +61,7 @@ class Bench:
     plan: Plan
     routes: dict[str, Route]
     build_dir: str
-    seats: Seats
+    cpu_placement: CpuPlacement
     application: str  # prefix of every connection's application_name
     clock: Clock
     #: Fills in each group's server and pooler processes once all are connected.
@@ -90,9 +90,9 @@ def run_block(bench: Bench, cohort: int, block: int, done: Callable[[list[Varian
         if cohort not in bench.windows:
             with bench.clock.phase("pilot"):
                 bench.windows[cohort] = _pilot(bench, groups)
-        census = Census(bench.host, {pid for group in groups for pid in group.staff().everybody()})
+        process_cpu = ProcessCpu(bench.host, {pid for group in groups for pid in group.processes().pids()})
         sheets = _rounds(bench, groups, cohort, block)
-        counted = {**_counted(census, groups), "role_cpus": bench.seats.sizes()}
+        counted = {**_counted(process_cpu, groups), "role_cpus": bench.cpu_placement.role_cpus()}
         try:
             if bench.instruments and block == bench.plan.definition.blocks - 1:
                 with bench.clock.phase("diagnostics"):
@@ -110,7 +110,7 @@ class Sheet:
     records: list[SliceRecord] = field(default_factory=list)
     durations: list[Durations] = field(default_factory=list)
     ends_ns: list[int] = field(default_factory=list)
-    far_account: dict[str, Any] = field(default_factory=dict)  # the server's host's, if that is another
+    remote_account: dict[str, Any] = field(default_factory=dict)  # the server's host's, if that is another
     findings: Findings = field(default_factory=Findings)
     looked_ns: tuple[int, int] | None = None  # begin and end of its diagnostic slice
 
@@ -122,7 +122,7 @@ def _resident(bench: Bench, cohort: int, block: int) -> Iterator[list[Group]]:
     named = [(v, f"{bench.application}-{everyone.index(v)}") for v in plan.cohorts[cohort].variants]
     cold = block < plan.definition.cold_blocks
     start = partial(
-        started, plan.definition, named, bench.routes, bench.build_dir, cold, bench.seats.clients,
+        started, plan.definition, named, bench.routes, bench.build_dir, cold, bench.cpu_placement.clients,
         interpreters=bench.interpreters,
     )  # fmt: skip
     begin = time.monotonic()
@@ -189,16 +189,16 @@ def _request(bench: Bench, cohort: int, group: Group) -> protocol.Slice:
 def _find_others(bench: Bench, groups: list[Group]) -> None:
     """Who works for the groups beside their clients."""
     bench.find_servers(groups)
-    find_server_group(groups)
+    find_server_cgroup(groups)
     for group in groups:
         group.relay_pid = bench.relays.get(group.variant.route)
         group.astray = False
 
 
-def _counted(census: Census, groups: list[Group]) -> dict[str, Any]:
+def _counted(process_cpu: ProcessCpu, groups: list[Group]) -> dict[str, Any]:
     """The census; who came and went is among those whose time pages account for."""
-    counted = census.close()
-    return {**counted, "ours_ns": counted["ours_ns"] + sum(group.tally.short_lived_ns for group in groups)}
+    counted = process_cpu.close()
+    return {**counted, "ours_ns": counted["ours_ns"] + sum(group.totals.short_lived_ns for group in groups)}
 
 
 def _rounds(bench: Bench, groups: list[Group], cohort: int, block: int) -> list[Sheet]:
@@ -224,9 +224,11 @@ def _lay(agent: Agent | None, groups: list[Group], sheets: list[Sheet]) -> None:
     if not seen:
         return
     pairs = zip(groups, sheets, strict=True)
-    found = server.laid([server.Sheet(g.far, sheet.records, sheet.ends_ns) for g, sheet in pairs], seen)
+    found = server.laid(
+        [server.Sheet(g.remote_processes, sheet.records, sheet.ends_ns) for g, sheet in pairs], seen
+    )
     for sheet, one in zip(sheets, found, strict=True):
-        sheet.records, sheet.far_account = one.records, one.account
+        sheet.records, sheet.remote_account = one.records, one.account
     _show(groups, sheets, seen)
 
 
@@ -235,7 +237,7 @@ def _show(groups: list[Group], sheets: list[Sheet], seen: Seen) -> None:
     both = zip(groups, sheets, strict=True)
     shown = sorted((sheet.looked_ns, at) for at, (_group, sheet) in enumerate(both) if sheet.looked_ns)
     looks = [
-        server.Look(groups[at].far, begin_ns, end_ns, sheets[at].findings.top["seconds"])
+        server.Look(groups[at].remote_processes, begin_ns, end_ns, sheets[at].findings.top["seconds"])
         for (begin_ns, end_ns), at in shown
     ]
     for (_span, at), found in zip(shown, server.looked(looks, seen), strict=True):
@@ -283,7 +285,7 @@ def _fold(group: Group, cohort: int, block: int, sheet: Sheet, counted: dict[str
         latency_max_ns=int(durations.max()) if len(durations) else 0,
         diagnostics=sheet.findings.diagnostics,
         top=sheet.findings.top,
-        cpu_account={**counted, **group.tally.to_json(), **_seats(counted, group), **_elsewhere(sheet)},
+        cpu_account={**counted, **group.totals.to_json(), **_seats(counted, group), **_elsewhere(sheet)},
     )
 
 
@@ -292,7 +294,7 @@ def _seats(counted: dict[str, Any], group: Group) -> dict[str, Any]:
 
 
 def _elsewhere(sheet: Sheet) -> dict[str, Any]:
-    return {"server_host": sheet.far_account} if sheet.far_account else {}
+    return {"server_host": sheet.remote_account} if sheet.remote_account else {}
 
 
 def _cold(ready: protocol.Ready) -> dict[str, float | None]:

@@ -14,11 +14,11 @@ from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.records import Definition, Route, SliceRecord, Variant, Workload
 from pgperf.runner.client_process import ClientProcess, Surroundings, login, surroundings_of_site
 from pgperf.runner.cpu import placement
-from pgperf.runner.cpu.accounting import Entry, Page, Staff, Tally
-from pgperf.runner.cpu.cgroups import ServerGroup
+from pgperf.runner.cpu.accounting import BlockTotals, SliceAccount, SliceAccounting, VariantProcesses
+from pgperf.runner.cpu.cgroups import ServerCgroup
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.plan import sharing
-from pgperf.runner.remote.server import Staff as Far
+from pgperf.runner.remote.server import RemoteProcesses
 
 Durations = NDArray[np.uint64]
 
@@ -51,9 +51,11 @@ class Group:
     pooler_pid: int | None = None
     auxiliary_pids: list[int] = field(default_factory=list)  # the server's own processes
     relay_pid: int | None = None  # what makes its route longer
-    server_group: ServerGroup | None = None  # None: the server shares its control group with others
-    far: Far = field(default_factory=Far)  # who works for it where the server is on another host
-    tally: Tally = field(default_factory=Tally)
+    server_cgroup: ServerCgroup | None = None  # None: the server shares its control group with others
+    remote_processes: RemoteProcesses = field(
+        default_factory=RemoteProcesses
+    )  # who works for it where the server is on another host
+    totals: BlockTotals = field(default_factory=BlockTotals)
     astray: bool = False  # did others than its server_pids serve it? A pooler may connect anew at any time
     op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
 
@@ -98,24 +100,24 @@ class Group:
         raw = [c.read_bytes(r.nbytes, _SLICE_GRACE_S) for c, r in zip(self.clients, replies, strict=True)]
         return replies, [np.frombuffer(data, dtype="<u8") for data in raw]
 
-    def staff(self) -> Staff:
+    def processes(self) -> VariantProcesses:
         """Who works for it. A direct route has no pooler."""
         pooler = [self.pooler_pid] if self.pooler_pid else None
-        return Staff(
+        return VariantProcesses(
             client=[client.pid for client in self.clients],
             server=self.server_pids or None,
             pooler=pooler if self.pooled else (),
             auxiliary=self.auxiliary_pids or None,
             relay=[self.relay_pid] if self.relay_pid else (),
-            server_group=self.server_group,
+            server_cgroup=self.server_cgroup,
         )
 
 
-def find_server_group(groups: Sequence[Group]) -> None:
+def find_server_cgroup(groups: Sequence[Group]) -> None:
     """Once the server's processes are known: the control group that is theirs alone, where there is one."""
-    found = ServerGroup.of(pid for group in groups for pid in (*group.server_pids, *group.auxiliary_pids))
+    found = ServerCgroup.of(pid for group in groups for pid in (*group.server_pids, *group.auxiliary_pids))
     for group in groups:
-        group.server_group = found
+        group.server_cgroup = found
 
 
 def measure(
@@ -123,11 +125,11 @@ def measure(
 ) -> tuple[SliceRecord, Durations]:
     """One slice of a variant: its record, and the durations (ns) that count. Without a host no books are kept."""
     started_ns = time.monotonic_ns()
-    request, page = _begun(group, request, host)
+    request, accounting = _begun(group, request, host)
     replies, durations = group.collect(request)
-    entry = page.close() if page else None
-    if entry:
-        group.tally.add(entry)
+    account = accounting.close() if accounting else None
+    if account:
+        group.totals.add(account)
     window = Window.of(request, replies, durations)
     record = SliceRecord(
         round=round_,
@@ -142,14 +144,14 @@ def measure(
         sys_ns=sum(r.sys_ns for r in replies),
         started_ns=started_ns,
         disturbed=window.disturbed,
-        **(_booked(group, entry, window.ops) if entry else {}),
+        **(_booked(group, account, window.ops) if account else {}),
     )
     return record, window.durations
 
 
-def _booked(group: Group, entry: Entry, ops: int) -> dict[str, int | None]:
+def _booked(group: Group, account: SliceAccount, ops: int) -> dict[str, int | None]:
     """The books of a slice. Somebody served its operations: a server that did nothing is the wrong one, and unknown."""
-    fields = entry.fields()
+    fields = account.fields()
     if not (ops and group.server_pids and fields["server_ns"] == 0):
         return fields
     group.astray = True
@@ -292,20 +294,22 @@ def application_of(group: str, at: int) -> str:
     return f"{group}.{at}" if at else group
 
 
-def _begun(group: Group, request: protocol.Slice, host: Host | None) -> tuple[protocol.Slice, Page | None]:
+def _begun(
+    group: Group, request: protocol.Slice, host: Host | None
+) -> tuple[protocol.Slice, SliceAccounting | None]:
     """The slice is under way, or about to be: what was sent, and its books.
 
     Armed clients sleep until their start, so their books are opened anew right before it, if there is the time.
     """
-    page = Page(host, group.staff()) if host else None
+    accounting = SliceAccounting(host, group.processes()) if host else None
     request = armed(group, request)
     group.begin(request)
     if host and request.start_ns:
         opens_ns = request.start_ns - _READ_NS - _READ_EACH_NS * len(group.clients)
         time.sleep(max(0, opens_ns - time.monotonic_ns()) / 1e9)
-        later = Page(host, group.staff())
-        page = later if time.monotonic_ns() < request.start_ns else page
-    return request, page
+        later = SliceAccounting(host, group.processes())
+        accounting = later if time.monotonic_ns() < request.start_ns else accounting
+    return request, accounting
 
 
 def armed(group: Group, request: protocol.Slice) -> protocol.Slice:

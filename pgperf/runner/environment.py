@@ -11,8 +11,8 @@ from typing import Any
 import psutil
 
 import pgperf
-from pgperf.runner.cpu.idle import Idle
-from pgperf.runner.cpu.placement import Seats
+from pgperf.runner.cpu.idle import IdleState
+from pgperf.runner.cpu.placement import CpuPlacement
 
 _PACKAGES = (
     "Django",
@@ -37,7 +37,9 @@ _SETTINGS = (
 Query = Callable[[str], list[list[str | None]]]
 
 
-def before(query: Query, pooler_pid: int | None, seats: Seats, idle: Idle) -> dict[str, Any]:
+def before(
+    query: Query, pooler_pid: int | None, cpu_placement: CpuPlacement, idle: IdleState
+) -> dict[str, Any]:
     """Facts that hold before the first block."""
     return {
         "pgperf": pgperf.__version__,
@@ -46,7 +48,7 @@ def before(query: Query, pooler_pid: int | None, seats: Seats, idle: Idle) -> di
         "machine": _machine(),
         "server": _server(query),
         "pooler": _pooler(pooler_pid),
-        "placement": seats.to_json(),
+        "placement": cpu_placement.to_json(),
         "idle": idle.to_json(),
     }
 

@@ -64,14 +64,17 @@ def execute(
         server = stack.enter_context(Server.open(plan, routes, machine.run_id, machine.pin_server, agent))
         server.call_agent()
         preflight.check(plan, server.headroom(), machine.connection_share, machine.max_run_seconds)
-        seats = placement.seats(plan.definition.placement, os.sched_getaffinity(0), server.pin_refusal())
-        plan = _placed(plan, seats.placement)
+        cpu_placement = placement.place(
+            plan.definition.placement, os.sched_getaffinity(0), server.pin_refusal()
+        )
+        plan = _placed(plan, cpu_placement.placement)
         clock = Clock()
-        awake = stack.enter_context(idle.held(plan.definition.idle))
-        facts = environment.before(server.query, server.pooler_pid, seats, awake)
+        awake = stack.enter_context(idle.keep_awake(plan.definition.idle))
+        facts = environment.before(server.query, server.pooler_pid, cpu_placement, awake)
         breathe = _Breath(plan, machine, observer, begin, server.can_be_asked)
         bench = Bench(
-            plan, routes, machine.build_dir, seats, server.application, clock, server.finder(seats), breathe,
+            plan, routes, machine.build_dir, cpu_placement, server.application, clock, server.finder(cpu_placement),
+            breathe,
             agent=agent, interpreters=machine.interpreters, relays=relay_process.find(routes.values()),
         )  # fmt: skip
         if plan.definition.diagnostic_ms and server.can_be_asked:

@@ -6,7 +6,7 @@ import pytest
 
 from pgperf.core.records import Definition, Route, VariantBlock, Workload
 from pgperf.runner.client_group import Group, started
-from pgperf.runner.cpu.placement import Seats
+from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, execute
 from pgperf.runner.server.probe import Server
@@ -29,7 +29,7 @@ def test_a_variants_backends_are_those_of_the_clients_it_drives(
     with Server.open(plan, routes, f"many-{route}", may_pin=False) as server:
         named = [(variant, f"{server.application}-{at}") for at, variant in enumerate(plan.variants)]
         with started(plan.definition, named, routes, str(c_client.parent), False, None) as groups:
-            server.finder(Seats("scheduler"))(groups)
+            server.finder(CpuPlacement("scheduler"))(groups)
             check_backends(groups)
             if route == "socket":
                 assert groups[2].server_pids == [ready.backend_pid for ready in groups[2].ready]

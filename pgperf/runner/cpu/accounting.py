@@ -1,9 +1,9 @@
-"""The processor books: who used a machine's processors during a slice.
+"""CPU accounting of one slice: how much CPU time the client, server and pooler processes used.
 
-A page is opened just before a slice and closed right after it. The processes that work for the variant are known, and
-all the others of the run stand by, so a page needs to look at few processes, some ten microseconds each. Who else was
-there is for a census of the whole block (`process_cpu`). What came and went in between is auxiliaries where it
-is known to be the server's (`cgroups`).
+The accounting is opened just before a slice and closed right after it. All other clients of the
+run are idle meanwhile, so it reads only the processes of one variant, about ten microseconds each.
+`process_cpu` accounts for all processes of the machine over a whole block. `cgroups` accounts for
+server processes that start and end within a slice.
 """
 
 import time
@@ -12,47 +12,47 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pgperf.runner.cpu import cgroups, schedstat
-from pgperf.runner.cpu.cgroups import ServerGroup
-from pgperf.runner.cpu.host import Counters, Host, Stretch
-from pgperf.runner.cpu.schedstat import Habits, Spent, Times
+from pgperf.runner.cpu.cgroups import ServerCgroup
+from pgperf.runner.cpu.host import Host, HostCounters, HostInterval
+from pgperf.runner.cpu.schedstat import CpuTime, TicksAndSwitches, Times
 
 ROLES = ("client", "server", "pooler")
-_NOT_KEPT = ("auxiliary_wait_ns", "auxiliary_busiest_ns", "pooler_busiest_ns")
+_NOT_STORED = ("auxiliary_wait_ns", "auxiliary_busiest_ns", "pooler_busiest_ns")
 
 
 @dataclass(frozen=True)
-class Staff:
-    """The processes that work for a variant. None: there are some that cannot be seen; nobody: there are none."""
+class VariantProcesses:
+    """The pids that work for a variant, by role. None: not visible from here; empty: there are none."""
 
     client: Sequence[int] | None = None
     server: Sequence[int] | None = None
     pooler: Sequence[int] | None = None
     auxiliary: Sequence[int] | None = None  # PostgreSQL's own, which serve no connection
-    relay: Sequence[int] = ()  # ours, which makes the route longer: it counts with the process that measures
-    server_group: ServerGroup | None = None  # if the server has one of its own
+    relay: Sequence[int] = ()  # pgperf's delay relay; its CPU time counts as the runner's
+    server_cgroup: ServerCgroup | None = None  # None: the server has no control group of its own
 
     def of(self, role: str) -> Sequence[int] | None:
         found: Sequence[int] | None = getattr(self, role)
         return found
 
-    def everybody(self) -> set[int]:
+    def pids(self) -> set[int]:
         return {pid for role in (*ROLES, "auxiliary", "relay") for pid in self.of(role) or ()}
 
 
 @dataclass(frozen=True)
-class Entry:
-    """What a page says. Times in ns; None is unknown."""
+class SliceAccount:
+    """The CPU time used during one slice, by role. Times in ns; None is unknown."""
 
-    host: Stretch
+    host: HostInterval
     runner_ns: int
-    spent: Mapping[str, Spent | None]
-    habits: Mapping[str, Habits | None]
+    cpu_time: Mapping[str, CpuTime | None]
+    ticks_and_switches: Mapping[str, TicksAndSwitches | None]
     short_lived_ns: int | None = (
-        None  # of the auxiliaries: those that came and went; None where that is not told
+        None  # included in the auxiliaries: processes that started and ended in the slice
     )
 
     def fields(self) -> dict[str, int | None]:
-        """The fields of a slice's record. All but what roles spent is rounded to µs: a digit takes room for ever."""
+        """The fields of a slice's record. To save space, all but the roles' run times are rounded to µs."""
         found: dict[str, int | None] = {
             "elapsed_ns": _rounded(self.host.elapsed_ns),
             "host_ns": _rounded(self.host.busy_ns),
@@ -60,99 +60,104 @@ class Entry:
             "steal_ns": self.host.steal_ns,
             "runner_ns": _rounded(self.runner_ns),
         }
-        for role, spent in self.spent.items():
-            found[f"{role}_ns"] = spent.run_ns if spent else None
-            found[f"{role}_wait_ns"] = _rounded(spent.wait_ns) if spent else None
-            found[f"{role}_busiest_ns"] = spent.busiest_ns if spent else None
-        return {name: ns for name, ns in found.items() if name not in _NOT_KEPT}
+        for role, used in self.cpu_time.items():
+            found[f"{role}_ns"] = used.run_ns if used else None
+            found[f"{role}_wait_ns"] = _rounded(used.wait_ns) if used else None
+            found[f"{role}_busiest_ns"] = used.busiest_ns if used else None
+        return {name: ns for name, ns in found.items() if name not in _NOT_STORED}
 
 
-class Page:
-    """The books of one stretch: opened when made. What is closest to the stretch is read closest to it."""
+class SliceAccounting:
+    """Reads counters when it is made and again in `close`. The host's total is read closest to the slice."""
 
-    def __init__(self, host: Host, staff: Staff) -> None:
-        self._machine, self._staff = host, staff
-        self._guests = self._read_guests()
-        self._habits = {role: _habits(staff.of(role)) for role in ROLES}
+    def __init__(self, host: Host, processes: VariantProcesses) -> None:
+        self._machine, self._processes = host, processes
+        self._other_sessions = self._read_other_sessions()
+        self._counts = self._read_counts()
         self._times = self._read_times()
-        self._relay = schedstat.read(staff.relay)
+        self._relay = schedstat.read(processes.relay)
         self._runner_ns = time.process_time_ns()
-        self._group_ns = self._read_group()
-        self._host: Counters = host.read()
+        self._cgroup_ns = self._read_cgroup()
+        self._host: HostCounters = host.read()
 
-    def close(self) -> Entry:
+    def close(self) -> SliceAccount:
         host = self._machine.read()
-        group_ns = self._read_group()
+        cgroup_ns = self._read_cgroup()
         runner_ns = time.process_time_ns()
-        relay = schedstat.spent(self._relay, schedstat.read(self._staff.relay))
+        relay = schedstat.cpu_time_between(self._relay, schedstat.read(self._processes.relay))
         times = self._read_times()
-        habits = {role: _habits(self._staff.of(role)) for role in ROLES}
-        spent = {role: _spent(self._staff.of(role), self._times[role], times[role]) for role in times}
-        guests = cgroups.guests_spent(self._guests, self._read_guests())
-        ours = [spent["server"], spent["auxiliary"]]
-        short_lived_ns = cgroups.short_lived_ns(self._group_ns, group_ns, ours, guests)
-        return Entry(
+        counts = self._read_counts()
+        used = {role: _cpu_time(self._processes.of(role), self._times[role], times[role]) for role in times}
+        others = cgroups.other_sessions_cpu_time(self._other_sessions, self._read_other_sessions())
+        own = [used["server"], used["auxiliary"]]
+        short_lived_ns = cgroups.short_lived_ns(self._cgroup_ns, cgroup_ns, own, others)
+        return SliceAccount(
             self._machine.between(self._host, host),
             runner_ns - self._runner_ns + (relay.run_ns if relay else 0),
-            {**spent, "auxiliary": _more(spent["auxiliary"], short_lived_ns)},
-            {role: schedstat.habits_between(self._habits[role], habits[role]) for role in ROLES},
+            {**used, "auxiliary": _increased(used["auxiliary"], short_lived_ns)},
+            {role: schedstat.ticks_and_switches_between(self._counts[role], counts[role]) for role in ROLES},
             short_lived_ns,
         )
 
+    def _read_counts(self) -> dict[str, TicksAndSwitches | None]:
+        return {role: _ticks_and_switches(self._processes.of(role)) for role in ROLES}
+
     def _read_times(self) -> dict[str, Times | None]:
-        return {role: schedstat.read(self._staff.of(role) or ()) for role in (*ROLES, "auxiliary")}
+        return {role: schedstat.read(self._processes.of(role) or ()) for role in (*ROLES, "auxiliary")}
 
-    def _read_group(self) -> int | None:
-        group = self._staff.server_group
-        return group.busy() if group else None
+    def _read_cgroup(self) -> int | None:
+        cgroup = self._processes.server_cgroup
+        return cgroup.read_ns() if cgroup else None
 
-    def _read_guests(self) -> Times | None:
-        group = self._staff.server_group
-        return group.guests() if group else None
+    def _read_other_sessions(self) -> Times | None:
+        cgroup = self._processes.server_cgroup
+        return cgroup.other_sessions() if cgroup else None
 
 
-class Tally:
-    """Habits of a variant's processes, summed over its slices; unknown as soon as one slice did not see a role.
+class BlockTotals:
+    """Ticks and switches of a variant's processes, summed over the slices of a block.
 
-    `short_lived_ns`: of all slices that told what came and went.
+    A role is unknown from the first slice in which it was not visible. `short_lived_ns` is summed
+    over the slices where it is known.
     """
 
     def __init__(self) -> None:
-        self._habits: dict[str, Habits | None] = dict.fromkeys(ROLES, Habits(0, 0, 0, 0))
+        self._counts: dict[str, TicksAndSwitches | None] = dict.fromkeys(ROLES, TicksAndSwitches.zero())
         self.short_lived_ns = 0
-        self._told = True
+        self._short_lived_known = True
 
-    def add(self, entry: Entry) -> None:
-        for role, habits in entry.habits.items():
-            before = self._habits[role]
-            together = (
-                None if before is None or habits is None else map(sum, zip(before, habits, strict=True))
-            )
-            self._habits[role] = Habits(*together) if together else None
-        self.short_lived_ns += entry.short_lived_ns or 0
-        self._told = self._told and entry.short_lived_ns is not None
+    def add(self, account: SliceAccount) -> None:
+        for role, counts in account.ticks_and_switches.items():
+            before = self._counts[role]
+            self._counts[role] = before.plus(counts) if before and counts else None
+        self.short_lived_ns += account.short_lived_ns or 0
+        self._short_lived_known = self._short_lived_known and account.short_lived_ns is not None
 
     def to_json(self) -> dict[str, Any]:
-        """For a block's books; without `short_lived_ns` if a slice did not tell."""
-        habits = {role: habits._asdict() if habits else None for role, habits in self._habits.items()}
-        return {
-            "ticks_and_switches": habits,
-            **({"short_lived_ns": self.short_lived_ns} if self._told else {}),
-        }
+        """For a block's CPU account; without `short_lived_ns` if one of the slices lacks it."""
+        counts = {role: found._asdict() if found else None for role, found in self._counts.items()}
+        short_lived = {"short_lived_ns": self.short_lived_ns} if self._short_lived_known else {}
+        return {"ticks_and_switches": counts, **short_lived}
 
 
 def _rounded(ns: int | None) -> int | None:
     return None if ns is None else round(ns, -3)
 
 
-def _spent(staff: Sequence[int] | None, before: Times | None, after: Times | None) -> Spent | None:
-    """Nobody spends nothing, and that is known."""
-    return Spent.nothing() if staff is not None and not staff else schedstat.spent(before, after)
+def _is_empty(processes: Sequence[int] | None) -> bool:
+    return processes is not None and not processes
 
 
-def _more(spent: Spent | None, ns: int | None) -> Spent | None:
-    return replace(spent, run_ns=spent.run_ns + (ns or 0)) if spent else None
+def _cpu_time(processes: Sequence[int] | None, before: Times | None, after: Times | None) -> CpuTime | None:
+    """Zero where there are no processes: that is known. None where they are not visible."""
+    return CpuTime.zero() if _is_empty(processes) else schedstat.cpu_time_between(before, after)
 
 
-def _habits(staff: Sequence[int] | None) -> Habits | None:
-    return Habits(0, 0, 0, 0) if staff is not None and not staff else schedstat.habits(staff or ())
+def _increased(used: CpuTime | None, ns: int | None) -> CpuTime | None:
+    return replace(used, run_ns=used.run_ns + (ns or 0)) if used else None
+
+
+def _ticks_and_switches(processes: Sequence[int] | None) -> TicksAndSwitches | None:
+    if _is_empty(processes):
+        return TicksAndSwitches.zero()
+    return schedstat.ticks_and_switches(processes or ())

@@ -1,8 +1,8 @@
-"""Control groups: what the kernel adds up for all processes in one, for those that came and went meanwhile, too.
+"""Control groups: CPU time that the kernel sums over a group's processes, ended ones included.
 
-A server's parallel workers begin and end within a slice, so whoever looks at its edges sees none of them. Where a
-server has a control group of its own, as a service of systemd or a container, they are what that group used beyond
-everybody who was seen.
+PostgreSQL's parallel workers start and end within a slice, so they are not visible at its edges.
+If the server has a control group of its own (a systemd service or a container), their CPU time is
+the group's total less that of the processes that were visible.
 """
 
 import os
@@ -13,76 +13,80 @@ from pathlib import Path
 from typing import Self
 
 from pgperf.runner.cpu import schedstat
-from pgperf.runner.cpu.schedstat import Spent, Times
+from pgperf.runner.cpu.schedstat import CpuTime, Times
 
 MOUNTS, PROC = Path("/proc/self/mounts"), Path("/proc")
-#: Where processes' time is added up: the kind of file system, and the controller that does it in version 1.
+#: Where CPU time is summed: the file system type, and the controller (cgroup v1 only).
 _ACCOUNTS = (("cgroup", "cpuacct"), ("cgroup2", ""))
-#: More of them would take longer than a millisecond to read, before and after each slice.
-_MOST_GUESTS = 32
-#: A session with as many parallel workers as PostgreSQL lets a query have by default.
-_WITH_WORKERS = 3
+#: Reading more of them, before and after each slice, would take over a millisecond.
+_MAX_OTHER_SESSIONS = 32
+#: A backend with max_parallel_workers_per_gather = 2 workers, PostgreSQL's default.
+_PROCESSES_PER_SESSION = 3
 
-#: Busy nanoseconds so far; None where they cannot be read.
-Busy = Callable[[], int | None]
+#: Reads CPU time so far, ns; None if it cannot be read.
+ReadNs = Callable[[], int | None]
 
 
 @dataclass(frozen=True)
-class ServerGroup:
-    """A control group with a server in it and nobody else. `known`: those of its processes that pages account for.
+class ServerCgroup:
+    """A control group that holds one PostgreSQL server and nothing else.
 
-    All the others that are in it at an edge of a slice are guests: sessions of other people.
+    `known`: the pids whose CPU time is accounted for anyway. All others are sessions of other users.
     """
 
     directory: Path
     known: frozenset[int]
-    busy: Busy
+    read_ns: ReadNs
 
     @classmethod
     def of(cls, known: Iterable[int], mounts: Path = MOUNTS, proc: Path = PROC) -> Self | None:
-        """The group of a server, by its postmaster and others of its processes; None if it has none of its own."""
+        """The group of the server with these processes (postmaster included); None if it has no group of its own."""
         pids = frozenset(known)
         for directory in groups_of(min(pids), mounts, proc) if pids else ():
-            busy = group_ns(directory)
-            if _is_own(directory, pids, proc) and busy() is not None:
-                return cls(directory, pids, busy)
+            read_ns = group_ns(directory)
+            if _is_own(directory, pids, proc) and read_ns() is not None:
+                return cls(directory, pids, read_ns)
         return None
 
-    def guests(self) -> Times | None:
-        """The times so far of everybody who is in it and not known; None if they are too many, or one is not seen."""
+    def other_sessions(self) -> Times | None:
+        """The times so far of its other processes; None if there are too many or one is not visible."""
         try:
             pids = members(self.directory) - self.known
         except OSError:
             return None
-        if len(pids) > _MOST_GUESTS:
+        if len(pids) > _MAX_OTHER_SESSIONS:
             return None
-        seen = {pid: times for pid in pids if (times := schedstat.process(pid)) is not None}
+        seen = {pid: times for pid in pids if (times := schedstat.thread_times(pid)) is not None}
         return seen if len(seen) == len(pids) else None
 
 
 def short_lived_ns(
-    before_ns: int | None, after_ns: int | None, ours: Sequence[Spent | None], guests: Spent | None
+    before_ns: int | None,
+    after_ns: int | None,
+    ours: Sequence[CpuTime | None],
+    other_sessions: CpuTime | None,
 ) -> int | None:
-    """What a server's group used beyond all who were seen; None is unknown.
+    """The CPU time of a server's group less that of the processes that were visible; None is unknown.
 
-    Parallel workers of guests are not told from ours: as many are left out as each guest may have had.
+    Parallel workers of other sessions cannot be told from those of the variant, so each other
+    session is assumed to have as many as it may.
     """
-    known = [spent for spent in ours if spent]
-    if before_ns is None or after_ns is None or guests is None or len(known) < len(ours):
+    known = [cpu_time for cpu_time in ours if cpu_time]
+    if before_ns is None or after_ns is None or other_sessions is None or len(known) < len(ours):
         return None
-    seen_ns = sum(spent.run_ns for spent in known) + _WITH_WORKERS * guests.run_ns
+    seen_ns = sum(cpu_time.run_ns for cpu_time in known) + _PROCESSES_PER_SESSION * other_sessions.run_ns
     return max(0, after_ns - before_ns - seen_ns)
 
 
-def guests_spent(before: Times | None, after: Times | None) -> Spent | None:
-    """Who began in between spent all it has. None if one ended: nobody knows what it still spent."""
+def other_sessions_cpu_time(before: Times | None, after: Times | None) -> CpuTime | None:
+    """A session that started in between counts from zero. None if one ended: its last CPU time is unknown."""
     if before is None or after is None:
         return None
-    return schedstat.spent({pid: {} for pid in after} | dict(before), after)
+    return schedstat.cpu_time_between({pid: {} for pid in after} | dict(before), after)
 
 
 def groups_of(pid: int, mounts: Path = MOUNTS, proc: Path = PROC) -> Iterator[Path]:
-    """The groups that count a process's time, of version 1 first, as far as they are mounted here."""
+    """The mounted groups that count a process's CPU time, cgroup v1 first."""
     try:
         lines = [line.split(":", 2) for line in schedstat.read_text(f"{proc}/{pid}/cgroup").splitlines()]
     except OSError:
@@ -95,21 +99,21 @@ def groups_of(pid: int, mounts: Path = MOUNTS, proc: Path = PROC) -> Iterator[Pa
 
 
 def quota(pid: int, mounts: Path = MOUNTS, proc: Path = PROC) -> float | None:
-    """How many processors' time the groups of a process let it use, the strictest of them; None: no limit is seen."""
+    """The lowest CPU quota, in CPUs, of a process's groups; None if there is no visible limit."""
     found = groups_of(pid, mounts, proc)
     limits = [_limit(above) for group in found for above in (group, *group.parents)]
     return min((limit for limit in limits if limit), default=None)
 
 
-def group_ns(directory: Path) -> Busy:
-    """Reads the time that one group's processes had so far, those that ended included; of either version."""
+def group_ns(directory: Path) -> ReadNs:
+    """A function that reads a group's CPU time so far, ended processes included (cgroup v1 or v2)."""
     if (directory / "cpuacct.usage").exists():
         return partial(_number, f"{directory}/cpuacct.usage")
     return partial(usage_ns, f"{directory}/cpu.stat")
 
 
 def usage_ns(path: str) -> int | None:
-    """usage_usec of a cpu.stat, in ns."""
+    """usage_usec of a cpu.stat file, in ns."""
     try:
         name, microseconds = schedstat.read_text(path).split(maxsplit=2)[:2]
         return int(microseconds) * 1000 if name == "usage_usec" else None
@@ -123,7 +127,7 @@ def members(directory: Path) -> set[int]:
 
 
 def mounted(mounts: Path = MOUNTS) -> Iterator[tuple[Path, str, list[str]]]:
-    """Directory, kind and options of each file system that is mounted."""
+    """Mount point, type and options of each mounted file system."""
     try:
         lines = mounts.read_text().splitlines()
     except OSError:
@@ -135,9 +139,9 @@ def mounted(mounts: Path = MOUNTS) -> Iterator[tuple[Path, str, list[str]]]:
 
 
 def _is_own(directory: Path, known: frozenset[int], proc: Path) -> bool:
-    """Are the known in it, does everybody in it descend from one of them, and is there no group below it?
+    """Is it the server's own group: all known pids and their descendants, nothing else, and no subgroup?
 
-    That is never the root: this process is in that or below it.
+    The root never is, because this process is in it or below it.
     """
     try:
         with os.scandir(directory) as entries:
@@ -146,13 +150,15 @@ def _is_own(directory: Path, known: frozenset[int], proc: Path) -> bool:
         pids = members(directory)
     except OSError:
         return False
-    parents = {pid: life.parent for pid in pids if (life := schedstat.life(pid, str(proc)))}
-    first = {pid for pid, parent in parents.items() if parent not in parents}
-    return first <= known <= parents.keys()
+    parents = {
+        pid: process_stat.parent for pid in pids if (process_stat := schedstat.process_stat(pid, str(proc)))
+    }
+    topmost = {pid for pid, parent in parents.items() if parent not in parents}
+    return topmost <= known <= parents.keys()
 
 
 def _limit(directory: Path) -> float | None:
-    """Of one group, of either version: time over period."""
+    """The quota of one group in CPUs: time over period (cgroup v1 or v2)."""
     try:
         if (directory / "cpu.max").exists():
             allowed, period = schedstat.read_text(f"{directory}/cpu.max").split()

@@ -1,12 +1,13 @@
-"""How much of its processors' time a whole machine was busy, by the most exact account that it keeps.
+"""The CPU time that a whole machine used, from the most exact source that it has.
 
-- `cgroup`: the root of cgroup v1's `cpuacct` adds up what the scheduler gave to every task, in nanoseconds.
-- `cgroup2`: version 2 does so for every group but the root, so its topmost groups are added up, where user processes
-  are kept in them; threads of the kernel are not.
-- `idle`: what was not idle, by the clock that runs while a processor idles. It is told in hundredths of a second: one
-  slice says little, many say much. (User and system time of /proc/stat are no account: they count whom a tick met.)
+- `cgroup`: the root of cgroup v1's `cpuacct` sums the run time of every task, in nanoseconds.
+- `cgroup2`: cgroup v2 does so for every group but the root, so pgperf adds up the topmost groups,
+  if user processes are kept in groups. Kernel threads are not included.
+- `idle`: elapsed time less idle time. The kernel reports idle time in hundredths of a second, so
+  one slice says little and many say much. (User and system time of /proc/stat cannot be used: a
+  whole tick counts for the process that it interrupts.)
 
-Idle time is what is left. iowait and steal come from /proc/stat, in ticks, whatever the account.
+Idle time is the rest. iowait and steal come from /proc/stat, in ticks, for every source.
 """
 
 import os
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pgperf.runner.cpu.cgroups import MOUNTS, PROC, Busy, group_ns, mounted, usage_ns
+from pgperf.runner.cpu.cgroups import MOUNTS, PROC, ReadNs, group_ns, mounted, usage_ns
 from pgperf.runner.cpu.schedstat import read_text
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -23,8 +24,8 @@ _IDLE, _IOWAIT, _STEAL = 3, 4, 7  # fields of /proc/stat's first line
 
 
 @dataclass(frozen=True)
-class Counters:
-    """A machine so far, ns. `busy_ns` None: its account is the time that was not idle."""
+class HostCounters:
+    """A machine's counters at one moment, ns. `busy_ns` is None if the source is `idle`."""
 
     moment_ns: int
     busy_ns: int | None
@@ -34,8 +35,8 @@ class Counters:
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """A machine between two readings, ns summed over its processors; None is unknown."""
+class HostInterval:
+    """A machine between two readings, ns summed over its CPUs; None is unknown."""
 
     elapsed_ns: int
     busy_ns: int | None
@@ -45,51 +46,52 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Host:
-    """A machine's account: `source` names it, `busy` reads it (None for `idle`)."""
+    """A machine's source of CPU time, and the function that reads it (None for the source `idle`)."""
 
     source: str
     cpus: int
-    busy: Busy | None = None
+    read_busy_ns: ReadNs | None = None
     stat: str = "/proc/stat"
 
     @classmethod
     def here(cls, mounts: Path = MOUNTS, proc: Path = PROC) -> "Host":
-        """This machine by the best account that it has."""
+        """This machine with the best source that it has."""
         stat = str(proc / "stat")
-        for source, find in (("cgroup", _first_version), ("cgroup2", _second_version)):
-            busy = find(mounts, proc)
-            if busy and busy() is not None:
-                return cls(source, _processors(stat), busy, stat)
-        return cls("idle", _processors(stat), None, stat)
+        for source, find in (("cgroup", _cgroup_v1), ("cgroup2", _cgroup_v2)):
+            read_ns = find(mounts, proc)
+            if read_ns and read_ns() is not None:
+                return cls(source, _cpu_count(stat), read_ns, stat)
+        return cls("idle", _cpu_count(stat), None, stat)
 
-    def read(self) -> Counters:
+    def read(self) -> HostCounters:
         """The counters now. Takes some 30 microseconds."""
-        busy = self.busy() if self.busy else None
+        busy = self.read_busy_ns() if self.read_busy_ns else None
         idle, iowait, steal = _stat(self.stat)
-        return Counters(time.monotonic_ns(), busy, idle, iowait, steal)
+        return HostCounters(time.monotonic_ns(), busy, idle, iowait, steal)
 
-    def between(self, before: Counters, after: Counters) -> Stretch:
-        """The stretch from one reading to the other."""
+    def between(self, before: HostCounters, after: HostCounters) -> HostInterval:
+        """The increase from one reading to the other."""
         elapsed = after.moment_ns - before.moment_ns
-        idle = _step(before.idle_ns, after.idle_ns)
-        iowait, steal = _step(before.iowait_ns, after.iowait_ns), _step(before.steal_ns, after.steal_ns)
-        if self.busy:
-            return Stretch(elapsed, _step(before.busy_ns, after.busy_ns), iowait, steal)
-        away = _total(idle, iowait, steal)
-        busy = None if away is None else self.cpus * elapsed - away  # below 0 now and then, by its ticks
-        return Stretch(elapsed, busy, iowait, steal)
+        idle = _increase(before.idle_ns, after.idle_ns)
+        iowait = _increase(before.iowait_ns, after.iowait_ns)
+        steal = _increase(before.steal_ns, after.steal_ns)
+        if self.read_busy_ns:
+            return HostInterval(elapsed, _increase(before.busy_ns, after.busy_ns), iowait, steal)
+        unused = _total(idle, iowait, steal)
+        busy = None if unused is None else self.cpus * elapsed - unused  # ticks may make it negative
+        return HostInterval(elapsed, busy, iowait, steal)
 
 
-def _first_version(mounts: Path, _proc: Path) -> Busy | None:
-    """cpuacct's root group. A container may see a group of its own in its place; only the real root has an agent."""
+def _cgroup_v1(mounts: Path, _proc: Path) -> ReadNs | None:
+    """cpuacct's root group. A container may see its own group instead; only the real root has `release_agent`."""
     for directory, kind, options in mounted(mounts):
         if kind == "cgroup" and "cpuacct" in options and (directory / "release_agent").exists():
             return group_ns(directory)
     return None
 
 
-def _second_version(mounts: Path, proc: Path) -> Busy | None:
-    """The topmost groups, if this is the real root (it alone has no type) and processes are kept in groups."""
+def _cgroup_v2(mounts: Path, proc: Path) -> ReadNs | None:
+    """The topmost groups, if this is the real root (it alone has no `cgroup.type`) and processes are in groups."""
     for directory, kind, _options in mounted(mounts):
         if kind == "cgroup2" and not (directory / "cgroup.type").exists() and _in_groups(proc):
             return partial(_topmost, directory)
@@ -97,7 +99,7 @@ def _second_version(mounts: Path, proc: Path) -> Busy | None:
 
 
 def _in_groups(proc: Path) -> bool:
-    """Are the first process and this one in groups of version 2, not in its root?"""
+    """Are process 1 and this process in cgroup v2 groups below the root?"""
     try:
         lines = [read_text(str(proc / pid / "cgroup")).splitlines() for pid in ("1", "self")]
     except OSError:
@@ -106,7 +108,7 @@ def _in_groups(proc: Path) -> bool:
 
 
 def _topmost(root: Path) -> int | None:
-    """None if a group came or went while it was read, or there is none."""
+    """The sum over the topmost groups; None if there are none or one vanished during the reading."""
     try:
         with os.scandir(root) as entries:
             groups = [entry.path for entry in entries if entry.is_dir()]
@@ -124,8 +126,8 @@ def _stat(path: str) -> tuple[int | None, int | None, int | None]:
         return None, None, None
 
 
-def _processors(stat: str) -> int:
-    """The processors that /proc/stat has lines for: those of its account."""
+def _cpu_count(stat: str) -> int:
+    """The number of CPUs that /proc/stat has lines for."""
     try:
         lines = Path(stat).read_text().splitlines()
     except OSError:
@@ -133,8 +135,8 @@ def _processors(stat: str) -> int:
     return sum(line.startswith("cpu") and not line.startswith("cpu ") for line in lines) or 1
 
 
-def _step(before: int | None, after: int | None) -> int | None:
-    """What came on top. iowait may run backwards by a tick, which is none; a total may not: it has lost a group."""
+def _increase(before: int | None, after: int | None) -> int | None:
+    """A decrease by up to two ticks counts as 0 (iowait may do that); a larger one is unknown (a group vanished)."""
     if before is None or after is None:
         return None
     return max(0, after - before) if after > before - 2 * _TICK_NS else None

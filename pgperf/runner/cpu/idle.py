@@ -1,8 +1,9 @@
-"""Whether processors may fall asleep while a run measures.
+"""Keeps the CPUs out of idle states while a run measures.
 
-A client that waits for its answer leaves its processor idle, and so does a server that waits for a query. Waking one
-takes from a few to tens of microseconds, on a virtual machine mostly the host's; it depends on who else the host
-serves, and it is more than some layers cost. Linux holds processors awake for whoever keeps its PM QoS device open.
+A client that waits for an answer leaves its CPU idle, and so does a server that waits for a query.
+To leave an idle state takes from a few to tens of microseconds, which is more than some layers
+cost. On a virtual machine it also depends on the other guests of the host. Linux keeps the CPUs
+awake for as long as a process holds its PM QoS device open.
 """
 
 from collections.abc import Iterator
@@ -10,14 +11,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-#: Linux, Documentation/power/pm_qos_interface: the wish holds for as long as the file is open.
+#: Linux, Documentation/power/pm_qos_interface: the request holds for as long as the file is open.
 DEVICE = Path("/dev/cpu_dma_latency")
 _NO_LATENCY = bytes(4)  # an int32 of microseconds
 
 
 @dataclass(frozen=True)
-class Idle:
-    """What was possible; `note` says why a wish was not granted."""
+class IdleState:
+    """The policy in effect; `note` says why it is not the requested one."""
 
     idle: str
     note: str = ""
@@ -27,7 +28,7 @@ class Idle:
 
 
 def refusal(device: Path = DEVICE) -> str:
-    """Why this process may not keep processors awake, "" if it may."""
+    """Why this process may not keep the CPUs awake, "" if it may."""
     try:
         device.open("r+b", buffering=0).close()
     except FileNotFoundError:
@@ -38,15 +39,17 @@ def refusal(device: Path = DEVICE) -> str:
 
 
 @contextmanager
-def held(wish: str, device: Path = DEVICE) -> Iterator[Idle]:
-    """Keep the processors awake, if that is the wish and the system lets us; they are let go when the context ends,
-    and by the kernel when the process does."""
+def keep_awake(wish: str, device: Path = DEVICE) -> Iterator[IdleState]:
+    """Keep the CPUs awake until the context ends, if `wish` is "awake" and the system permits it.
+
+    The kernel releases them if the process ends first.
+    """
     reason = refusal(device) if wish == "awake" else ""
     if reason:
-        yield Idle("system", f"awake not possible: {reason}")
+        yield IdleState("system", f"awake not possible: {reason}")
     elif wish == "awake":
         with device.open("r+b", buffering=0) as request:
             request.write(_NO_LATENCY)
-            yield Idle("awake")
+            yield IdleState("awake")
     else:
-        yield Idle("system")
+        yield IdleState("system")

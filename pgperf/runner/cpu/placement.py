@@ -1,4 +1,7 @@
-"""Which processors clients, pooler and server run on. Of the server only our own backends are pinned."""
+"""The CPUs that clients, pooler and server run on.
+
+On the server, pgperf pins only the backends of its own connections.
+"""
 
 import os
 from collections.abc import Iterable
@@ -8,8 +11,11 @@ from pgperf.runner.cpu import cgroups
 
 
 @dataclass(frozen=True)
-class Seats:
-    """Processor numbers per role; None leaves the role to the scheduler. `note` says why a wish was not granted."""
+class CpuPlacement:
+    """CPU numbers by role; None leaves the role to the scheduler.
+
+    `note` says why the placement is not the requested one.
+    """
 
     placement: str
     clients: frozenset[int] | None = None
@@ -24,11 +30,11 @@ class Seats:
             "note": self.note,
         }
 
-    def sizes(self) -> dict[str, float | None]:
-        """How many processors each has; None: as many as the host, for all that is known of a server left alone.
+    def role_cpus(self) -> dict[str, float | None]:
+        """How many CPUs each role has; None: not limited, as far as is known.
 
-        Clients that are left alone have those of this process, which starts them; a quota of its control group may
-        leave them less, and not a whole number.
+        Clients that are not pinned have the CPUs of this process, which starts them, or the quota
+        of its control group if that is lower (it may be a fraction).
         """
         here = len(self.clients or os.sched_getaffinity(0))
         return {
@@ -37,23 +43,23 @@ class Seats:
         }
 
 
-def seats(wish: str, processors: Iterable[int], refusal: str) -> Seats:
-    """Seats for a placement. `refusal`: why the server may not be pinned, "" if it may."""
-    cpus = sorted(processors)
+def place(wish: str, available: Iterable[int], refusal: str) -> CpuPlacement:
+    """The CPUs for a requested placement. `refusal`: why the server may not be pinned, "" if it may."""
+    cpus = sorted(available)
     if wish == "scheduler":
-        return Seats("scheduler")
+        return CpuPlacement("scheduler")
     if refusal:
-        return Seats("scheduler", note=f"{wish} not possible: {refusal}")
+        return CpuPlacement("scheduler", note=f"{wish} not possible: {refusal}")
     if wish == "together":
-        return Seats("together", frozenset(cpus[-1:]), frozenset(cpus[-1:]))
+        return CpuPlacement("together", frozenset(cpus[-1:]), frozenset(cpus[-1:]))
     if len(cpus) < 2:
-        return Seats("scheduler", note="apart needs two processors, this machine has one")
+        return CpuPlacement("scheduler", note="apart needs two CPUs, this machine has one")
     half = len(cpus) // 2
-    return Seats("apart", frozenset(cpus[:half]), frozenset(cpus[half:]))
+    return CpuPlacement("apart", frozenset(cpus[:half]), frozenset(cpus[half:]))
 
 
 def pin(pid: int, cpus: frozenset[int] | None) -> bool:
-    """Bind all tasks of a process; False when the system does not let us or the process is gone."""
+    """Pin all threads of a process; False if the system forbids it or the process is gone."""
     if not cpus:
         return True
     try:
@@ -65,7 +71,7 @@ def pin(pid: int, cpus: frozenset[int] | None) -> bool:
 
 
 def may_pin(pid: int) -> bool:
-    """Would the system let us bind that process? Tried with the binding it has."""
+    """May this process pin that one? Tries it with the CPUs that it has already."""
     try:
         os.sched_setaffinity(pid, os.sched_getaffinity(pid))
     except OSError:
@@ -73,25 +79,25 @@ def may_pin(pid: int) -> bool:
     return True
 
 
-class Borrowed:
-    """Processes that are not ours (a pooler, the backends it keeps), pinned for a run and given back as they were."""
+class TemporaryPinning:
+    """Pins processes that pgperf did not start (a pooler and its backends), and restores their CPUs afterwards."""
 
     def __init__(self) -> None:
         self._before: dict[int, frozenset[int]] = {}
 
     def pin(self, pid: int, cpus: frozenset[int] | None) -> None:
-        """Bind it, remembering what it had; silently left alone when it is gone or not ours to bind."""
+        """Pin a process and remember its CPUs; does nothing if it is gone or may not be pinned."""
         if not cpus or not may_pin(pid):
             return
         try:
-            had = frozenset(os.sched_getaffinity(pid))
+            before = frozenset(os.sched_getaffinity(pid))
         except OSError:
             return
-        # A run that was killed could not give it back: what it had is then what runs like this one give.
-        self._before.setdefault(pid, frozenset(os.sched_getaffinity(0)) if had == cpus else had)
+        # An earlier run that was killed may have left it pinned to the same CPUs.
+        self._before.setdefault(pid, frozenset(os.sched_getaffinity(0)) if before == cpus else before)
         pin(pid, cpus)
 
-    def give_back(self) -> None:
+    def restore(self) -> None:
         for pid, cpus in self._before.items():
             pin(pid, cpus)
         self._before.clear()

@@ -1,8 +1,8 @@
-"""All processes of a machine over a block: how much of its processors' time was whose.
+"""CPU time of all processes of a machine over one block.
 
-Reading every process takes milliseconds, so a census is taken at the edges of a block. A process that ends in between
-leaves its time with the process that reaped it, in clock ticks; what began and ended without either being there at an
-edge is not seen.
+To read every process takes milliseconds, so pgperf does it only at the start and the end of a
+block. The time of a process that ends in between is found with its parent, in clock ticks. A
+process is missed if both it and its parent start and end within the block.
 """
 
 import os
@@ -12,50 +12,52 @@ from typing import Any, NamedTuple
 import psutil
 
 from pgperf.runner.cpu import schedstat
-from pgperf.runner.cpu.host import Counters, Host
-from pgperf.runner.cpu.schedstat import Life
+from pgperf.runner.cpu.host import Host, HostCounters
+from pgperf.runner.cpu.schedstat import ProcessStat
 
-Lives = Mapping[int, Life]
+ProcessStats = Mapping[int, ProcessStat]
 
 
-class Census:
-    """Opened when made. `ours`: the processes whose time pages account for; this one is among them.
+class ProcessCpu:
+    """Reads all processes when it is made and again in `close`.
 
-    `everybody` lists the processes that the host's account is of.
+    `ours`: the pids of the run; this process is added. `list_pids` lists the machine's processes.
     """
 
     def __init__(
-        self, host: Host, ours: Iterable[int], everybody: Callable[[], Iterable[int]] = psutil.pids
+        self, host: Host, ours: Iterable[int], list_pids: Callable[[], Iterable[int]] = psutil.pids
     ) -> None:
-        self._machine, self._ours, self._everybody = host, {*ours, os.getpid()}, everybody
-        self._look = self._looked()
+        self._machine, self._ours, self._list_pids = host, {*ours, os.getpid()}, list_pids
+        self._first = self._sample()
 
     def close(self) -> dict[str, Any]:
-        """`cpus`, `source`; ns of the stretch: `elapsed_ns`, `host_ns`, `ours_ns`, `others_ns`. None is unknown."""
-        before, after = self._look, self._looked()
-        stretches = [self._machine.between(*pair) for pair in zip(before.hosts, after.hosts, strict=True)]
-        others = after.lives.keys() - self._ours
+        """`cpus`, `source`, and in ns `elapsed_ns`, `host_ns`, `ours_ns`, `others_ns`. None is unknown."""
+        before, after = self._first, self._sample()
+        intervals = [self._machine.between(*pair) for pair in zip(before.hosts, after.hosts, strict=True)]
+        others = after.stats.keys() - self._ours
         return {
             "cpus": self._machine.cpus,
             "source": self._machine.source,
-            "elapsed_ns": _mean(stretch.elapsed_ns for stretch in stretches),
-            "host_ns": _mean(stretch.busy_ns for stretch in stretches),
-            "ours_ns": _spent(before.lives, after.lives, self._ours),
-            "others_ns": _spent(before.lives, after.lives, others)
-            + _ended(before.lives, after.lives, self._ours),
+            "elapsed_ns": _mean(interval.elapsed_ns for interval in intervals),
+            "host_ns": _mean(interval.busy_ns for interval in intervals),
+            "ours_ns": _run_ns(before.stats, after.stats, self._ours),
+            "others_ns": _run_ns(before.stats, after.stats, others)
+            + _ended(before.stats, after.stats, self._ours),
         }
 
-    def _looked(self) -> "_Look":
+    def _sample(self) -> "_Sample":
         first = self._machine.read()
-        lives = {pid: life for pid in self._everybody() if (life := schedstat.life(pid))}
-        return _Look(lives, (first, self._machine.read()))
+        stats = {
+            pid: process_stat for pid in self._list_pids() if (process_stat := schedstat.process_stat(pid))
+        }
+        return _Sample(stats, (first, self._machine.read()))
 
 
-class _Look(NamedTuple):
-    """All processes, and the host before and after they were read: on the average at the same time."""
+class _Sample(NamedTuple):
+    """All processes, and the host before and after they were read: their mean is of the same moment."""
 
-    lives: Lives
-    hosts: tuple[Counters, Counters]
+    stats: ProcessStats
+    hosts: tuple[HostCounters, HostCounters]
 
 
 def _mean(values: Iterable[int | None]) -> int | None:
@@ -63,28 +65,34 @@ def _mean(values: Iterable[int | None]) -> int | None:
     return None if None in known else round(sum(value or 0 for value in known) / len(known))
 
 
-def _spent(before: Lives, after: Lives, whose: Iterable[int]) -> int:
-    """What these processes spent in between; who began meanwhile spent all it has."""
-    return sum(_since(before.get(pid), after[pid], "run_ns") for pid in whose if pid in after)
+def _run_ns(before: ProcessStats, after: ProcessStats, pids: Iterable[int]) -> int:
+    """The CPU time of these processes in between; one that started in between counts from zero."""
+    return sum(_since(before.get(pid), after[pid], "run_ns") for pid in pids if pid in after)
 
 
-def _ended(before: Lives, after: Lives, ours: set[int]) -> int:
-    """What processes spent in between that ended, and whose parents are not ours.
+def _ended(before: ProcessStats, after: ProcessStats, ours: set[int]) -> int:
+    """The CPU time in between of processes that ended, unless their parents are `ours`.
 
-    Their parents have all of it; what those had before that were there before is taken off.
+    Their parents count all of their time, so the time from before the block is subtracted.
     """
-    reaped = sum(_since(before.get(pid), life, "reaped_ns") for pid, life in after.items() if pid not in ours)
+    reaped = sum(
+        _since(before.get(pid), process_stat, "reaped_ns")
+        for pid, process_stat in after.items()
+        if pid not in ours
+    )
     gone = [
-        life for pid, life in before.items() if not _same(life, after.get(pid)) and life.parent not in ours
+        process_stat
+        for pid, process_stat in before.items()
+        if not _same(process_stat, after.get(pid)) and process_stat.parent not in ours
     ]
-    return max(0, reaped - sum(life.run_ns + life.reaped_ns for life in gone))
+    return max(0, reaped - sum(process_stat.run_ns + process_stat.reaped_ns for process_stat in gone))
 
 
-def _since(before: Life | None, after: Life, name: str) -> int:
+def _since(before: ProcessStat | None, after: ProcessStat, name: str) -> int:
     total = int(getattr(after, name))
     return max(0, total - int(getattr(before, name))) if before and _same(before, after) else total
 
 
-def _same(before: Life, after: Life | None) -> bool:
-    """Is it still that process, not a later one with its pid?"""
-    return after is not None and before.born == after.born
+def _same(before: ProcessStat, after: ProcessStat | None) -> bool:
+    """Is it the same process, not a later one with its pid?"""
+    return after is not None and before.start_ticks == after.start_ticks

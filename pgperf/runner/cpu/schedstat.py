@@ -1,6 +1,7 @@
-"""Processor time of processes, from the scheduler's own books (/proc/PID/task/*/schedstat, nanoseconds).
+"""CPU time of processes, as the kernel's scheduler counts it (/proc/PID/task/*/schedstat, nanoseconds).
 
-Reading and subtracting are apart, so that the subtraction can be tested. What cannot be read is None, never 0.
+Functions that read are separate from functions that subtract, so that the latter can be tested
+without processes. A value that cannot be read is None, never 0.
 """
 
 import os
@@ -16,47 +17,47 @@ _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _READ_BYTES = 8192
 
 
-class Task(NamedTuple):
-    """A thread's time so far: on a processor, and ready but waiting for one (None: the kernel does not count it)."""
+class ThreadTime(NamedTuple):
+    """A thread's time so far: running, and waiting in the run queue (None: the kernel does not count it)."""
 
     run_ns: int
     wait_ns: int | None
 
 
 #: By process, then by thread.
-Times = Mapping[int, Mapping[int, Task]]
+Times = Mapping[int, Mapping[int, ThreadTime]]
 
 
 @dataclass(frozen=True)
-class Spent:
-    """What some processes spent between two readings, and how much of it the busiest of them did."""
+class CpuTime:
+    """CPU time that a set of processes used between two readings; `busiest_ns`: that of the busiest process."""
 
     run_ns: int
     wait_ns: int | None
     busiest_ns: int
 
     @classmethod
-    def nothing(cls) -> "Spent":
-        """What processes spend that are not there."""
+    def zero(cls) -> "CpuTime":
+        """The CPU time of an empty set of processes."""
         return cls(0, 0, 0)
 
 
 def read(pids: Iterable[int], proc: str = _PROC) -> Times | None:
-    """The times so far of all threads of the processes; None if there are none or one of them is unseen."""
-    times: dict[int, Mapping[int, Task]] = {}
+    """The times so far of all threads of the processes; None without pids or if one is not visible."""
+    times: dict[int, Mapping[int, ThreadTime]] = {}
     for pid in pids:
-        own = process(pid, proc)
+        own = thread_times(pid, proc)
         if own is None:
             return None
         times[pid] = own
     return times or None
 
 
-def process(pid: int, proc: str = _PROC) -> Mapping[int, Task] | None:
-    """The times so far of a process's threads; None if it cannot be seen.
+def thread_times(pid: int, proc: str = _PROC) -> Mapping[int, ThreadTime] | None:
+    """The times so far of a process's threads; None if the process is not visible.
 
-    schedstat of the process itself covers its leader only, hence the threads. A kernel that keeps no such books has the
-    process's total in clock ticks, given here as the leader's.
+    /proc/PID/schedstat covers the main thread only, so each thread is read. On a kernel without
+    schedstat, the process's total in clock ticks is returned as the main thread's.
     """
     tasks = f"{proc}/{pid}/task"
     try:
@@ -66,46 +67,47 @@ def process(pid: int, proc: str = _PROC) -> Mapping[int, Task] | None:
     if any(task.run_ns for task in times.values()):
         return times
     ticks = sum(_ticks(pid, proc) or ())
-    return {pid: Task(ticks * _TICK_NS, None)} if ticks else times or None
+    return {pid: ThreadTime(ticks * _TICK_NS, None)} if ticks else times or None
 
 
-def spent(before: Times | None, after: Times | None) -> Spent | None:
-    """What was spent in between; None when either is unknown or a process or thread of `before` is gone."""
+def cpu_time_between(before: Times | None, after: Times | None) -> CpuTime | None:
+    """The CPU time used in between; None if either is unknown or a process or thread of `before` is gone."""
     if before is None or after is None or before.keys() != after.keys():
         return None
-    each = [_process_spent(times, after[pid]) for pid, times in before.items()]
+    each = [_process_time(times, after[pid]) for pid, times in before.items()]
     known = [one for one in each if one is not None]
     if len(known) < len(each):
         return None
     run_ns, waits = [run for run, _ in known], [wait for _, wait in known]
     wait_ns = None if None in waits else sum(wait or 0 for wait in waits)
-    return Spent(sum(run_ns), wait_ns, max(run_ns, default=0))
+    return CpuTime(sum(run_ns), wait_ns, max(run_ns, default=0))
 
 
-class Life(NamedTuple):
-    """A process so far: its time on a processor, threads that ended included, and that of children that it reaped."""
+class ProcessStat(NamedTuple):
+    """A process so far: its CPU time with that of ended threads, and the CPU time of children that it reaped."""
 
-    born: int  # ticks since boot
+    start_ticks: int  # ticks since boot
     parent: int
     run_ns: int
     reaped_ns: int
 
 
-def life(pid: int, proc: str = _PROC) -> Life | None:
-    """None if the process cannot be seen. The time of what ended is told in clock ticks."""
+def process_stat(pid: int, proc: str = _PROC) -> ProcessStat | None:
+    """None if the process is not visible. The time of ended threads and children has the precision of a tick."""
     try:
         fields = read_text(f"{proc}/{pid}/stat").rpartition(")")[2].split()
         ticks, reaped = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
-        now_ns = sum(task.run_ns for task in (process(pid, proc) or {}).values())
-        return Life(int(fields[19]), int(fields[1]), max(ticks * _TICK_NS, now_ns), reaped * _TICK_NS)
+        now_ns = sum(task.run_ns for task in (thread_times(pid, proc) or {}).values())
+        return ProcessStat(int(fields[19]), int(fields[1]), max(ticks * _TICK_NS, now_ns), reaped * _TICK_NS)
     except (OSError, ValueError, IndexError):
         return None
 
 
-class Habits(NamedTuple):
-    """How some processes came by their time so far: clock ticks in user and system mode, context switches.
+class TicksAndSwitches(NamedTuple):
+    """Clock ticks in user and system mode, and context switches, summed over processes.
 
-    The kernel splits user from system time by what its tick happens to meet: read it over seconds, never in a slice.
+    The kernel assigns a whole tick to the mode that it interrupts: use the split over seconds, not
+    for a single slice.
     """
 
     user: int
@@ -113,24 +115,33 @@ class Habits(NamedTuple):
     voluntary: int
     involuntary: int
 
+    @classmethod
+    def zero(cls) -> "TicksAndSwitches":
+        return cls(0, 0, 0, 0)
 
-def habits(pids: Iterable[int], proc: str = _PROC) -> Habits | None:
-    """The sum over the processes; None if there are none or one of them is unseen."""
+    def plus(self, other: "TicksAndSwitches") -> "TicksAndSwitches":
+        return TicksAndSwitches(*map(sum, zip(self, other, strict=True)))
+
+
+def ticks_and_switches(pids: Iterable[int], proc: str = _PROC) -> TicksAndSwitches | None:
+    """The sum over the processes; None without pids or if one is not visible."""
     each = [(_ticks(pid, proc), _switches(pid, proc)) for pid in pids]
     rows = [(*ticks, *switches) for ticks, switches in each if ticks and switches]
-    return Habits(*map(sum, zip(*rows, strict=True))) if rows and len(rows) == len(each) else None
+    return TicksAndSwitches(*map(sum, zip(*rows, strict=True))) if rows and len(rows) == len(each) else None
 
 
-def habits_between(before: Habits | None, after: Habits | None) -> Habits | None:
-    """What came on top; None when either is unknown or a process was replaced in between."""
+def ticks_and_switches_between(
+    before: TicksAndSwitches | None, after: TicksAndSwitches | None
+) -> TicksAndSwitches | None:
+    """The increase; None if either is unknown or a process was replaced in between."""
     if before is None or after is None:
         return None
     steps = [later - earlier for earlier, later in zip(before, after, strict=True)]
-    return None if min(steps) < 0 else Habits(*steps)
+    return None if min(steps) < 0 else TicksAndSwitches(*steps)
 
 
 def backend_is_here(pid: int) -> bool:
-    """Is this pid, as a server reports it, a PostgreSQL backend of this machine?"""
+    """Is this pid, as a server reports it, a PostgreSQL backend on this machine?"""
     try:
         return Path(_PROC, str(pid), "cmdline").read_bytes().startswith(b"postgres:")
     except OSError:
@@ -138,7 +149,7 @@ def backend_is_here(pid: int) -> bool:
 
 
 def siblings(pid: int) -> list[int]:
-    """The parent of a process and all its children that can be seen: of a backend, the whole server."""
+    """The parent of a process and its visible children: for a backend, all processes of its server."""
     try:
         parent = psutil.Process(pid).parent()
         return [parent.pid, *(child.pid for child in parent.children())] if parent else []
@@ -146,13 +157,15 @@ def siblings(pid: int) -> list[int]:
         return []
 
 
-def _process_spent(before: Mapping[int, Task], after: Mapping[int, Task]) -> tuple[int, int | None] | None:
-    """Run and wait of one process; a thread that began in between began with nothing."""
+def _process_time(
+    before: Mapping[int, ThreadTime], after: Mapping[int, ThreadTime]
+) -> tuple[int, int | None] | None:
+    """Run and wait time of one process; a thread that started in between counts from zero."""
     if not before.keys() <= after.keys():
         return None
     run, wait, waits_known = 0, 0, True
     for tid, task in after.items():
-        start = before.get(tid, Task(0, 0))
+        start = before.get(tid, ThreadTime(0, 0))
         if task.run_ns < start.run_ns:
             return None
         run += task.run_ns - start.run_ns
@@ -161,13 +174,13 @@ def _process_spent(before: Mapping[int, Task], after: Mapping[int, Task]) -> tup
     return run, wait if waits_known else None
 
 
-def _task(path: str) -> Task:
+def _task(path: str) -> ThreadTime:
     run, wait, _slices = read_text(path).split()
-    return Task(int(run), int(wait))
+    return ThreadTime(int(run), int(wait))
 
 
 def _ticks(pid: int, proc: str) -> tuple[int, int] | None:
-    """User and system time so far in clock ticks, threads that ended included; None if unseen."""
+    """User and system time so far in clock ticks, ended threads included; None if not visible."""
     try:
         fields = read_text(f"{proc}/{pid}/stat").rpartition(")")[2].split()
         return int(fields[11]), int(fields[12])
@@ -176,22 +189,22 @@ def _ticks(pid: int, proc: str) -> tuple[int, int] | None:
 
 
 def _switches(pid: int, proc: str) -> tuple[int, int] | None:
-    """Context switches so far of all threads: asked for by themselves (they waited), and not. None if unseen."""
+    """Voluntary and involuntary context switches so far of all threads; None if not visible."""
     tasks = f"{proc}/{pid}/task"
     try:
         texts = [read_text(f"{tasks}/{tid}/status") for tid in os.listdir(tasks)]
-        return _counted(texts, "voluntary_ctxt_switches"), _counted(texts, "nonvoluntary_ctxt_switches")
+        return _sum_of(texts, "voluntary_ctxt_switches"), _sum_of(texts, "nonvoluntary_ctxt_switches")
     except (OSError, ValueError):
         return None
 
 
-def _counted(texts: Iterable[str], name: str) -> int:
-    """The sum of a line's numbers. Raises ValueError where a text has no such line."""
+def _sum_of(texts: Iterable[str], name: str) -> int:
+    """The sum of the numbers on the lines `name:`. Raises ValueError if a text lacks the line."""
     return sum(int(text[text.index(f"\n{name}:") :].split(maxsplit=2)[1]) for text in texts)
 
 
 def read_text(path: str) -> str:
-    """A small file of /proc in one read, some microseconds quicker than through a buffered file. Raises OSError."""
+    """A small file of /proc in one read: microseconds faster than a buffered file. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         return os.read(descriptor, _READ_BYTES).decode(errors="replace")

@@ -89,7 +89,7 @@ class Readings:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class CounterInterval:
     """A time in which the processes of some columns worked, on the clock of the readings."""
 
     begin_ns: int
@@ -102,7 +102,7 @@ class Stretch:
 
 
 def spent(
-    readings: Readings, stretches: Sequence[Stretch], error_ns: int, *, steady: bool = False
+    readings: Readings, stretches: Sequence[CounterInterval], error_ns: int, *, steady: bool = False
 ) -> list[int | None]:
     """By how much the sum of its columns grew in each stretch, in their order, which is that of time.
 
@@ -168,7 +168,7 @@ def _sum(readings: Readings, names: frozenset[str]) -> Counts | None:
     return total
 
 
-def _quiet_before(stretches: Sequence[Stretch]) -> list[tuple[int, int]]:
+def _quiet_before(stretches: Sequence[CounterInterval]) -> list[tuple[int, int]]:
     """For each, the time since any of its columns was used."""
     used: dict[str, int] = {}
     found = []
@@ -179,7 +179,7 @@ def _quiet_before(stretches: Sequence[Stretch]) -> list[tuple[int, int]]:
     return found
 
 
-def _quiet_after(stretches: Sequence[Stretch]) -> list[tuple[int, int]]:
+def _quiet_after(stretches: Sequence[CounterInterval]) -> list[tuple[int, int]]:
     """For each, the time until any of its columns is used again."""
     used: dict[str, int] = {}
     found = []

@@ -76,7 +76,7 @@ class TickMeter:
         self.names = (run_of(pid), wait_of(pid))
 
     def read(self) -> Sequence[int]:
-        tasks = schedstat.process(self._pid)
+        tasks = schedstat.thread_times(self._pid)
         return (UNKNOWN, UNKNOWN) if tasks is None else (sum(task.run_ns for task in tasks.values()), UNKNOWN)
 
     def close(self) -> None:

@@ -15,8 +15,8 @@ from pgperf.runner.remote.counters import (
     HOST,
     LOAD_PARTS,
     TOP,
+    CounterInterval,
     Readings,
-    Stretch,
     run_of,
     spent,
     wait_of,
@@ -109,7 +109,7 @@ class Agent(Protocol):
 
 
 @dataclass(frozen=True)
-class Staff:
+class RemoteProcesses:
     """Who works for a variant on the server's host: backends, and where its pooler listens if it has one.
 
     `lent`: they are whichever the pooler takes, so they are known only where the pooler is seen.
@@ -131,7 +131,7 @@ class Staff:
 class Sheet:
     """The slices of one variant in one block, and when each of them was over by this machine's clock."""
 
-    staff: Staff
+    processes: RemoteProcesses
     records: Sequence[SliceRecord]
     ends_ns: Sequence[int]
 
@@ -150,7 +150,7 @@ class Laid:
 def laid(sheets: Sequence[Sheet], seen: Seen) -> list[Laid]:
     """What each slice took of the server and, if it is there, its pooler. The sheets are those of one whole block."""
     pieces = [
-        _Piece(at, sheet.staff, record, end_ns)
+        _Piece(at, sheet.processes, record, end_ns)
         for at, sheet in enumerate(sheets)
         for record, end_ns in zip(sheet.records, sheet.ends_ns, strict=True)
     ]
@@ -171,12 +171,12 @@ class _Piece:
     """A slice, and which sheet it is from."""
 
     sheet: int
-    staff: Staff
+    processes: RemoteProcesses
     record: SliceRecord
     end_ns: int
 
-    def over(self, names: Iterable[str]) -> Stretch:
-        return Stretch(self.record.started_ns, self.end_ns, frozenset(names))
+    def over(self, names: Iterable[str]) -> CounterInterval:
+        return CounterInterval(self.record.started_ns, self.end_ns, frozenset(names))
 
 
 Columns = Mapping[str, Sequence[int | None]]
@@ -185,14 +185,14 @@ _ACCOUNT = ("busy", "iowait", "steal")
 
 
 def _told(piece: _Piece, columns: Columns, at: int, seen: Seen) -> dict[str, Any]:
-    there = piece.staff.pooler in seen.poolers
+    there = piece.processes.pooler in seen.poolers
     return {name: values[at] for name, values in columns.items() if there or not name.startswith("pooler")}
 
 
 def _account(
     own: Sequence[_Piece], records: Sequence[SliceRecord], host: HostRows, seen: Seen
 ) -> dict[str, Any]:
-    pooled = any(piece.staff.pooler in seen.poolers for piece in own)
+    pooled = any(piece.processes.pooler in seen.poolers for piece in own)
     roles = {
         "server": "server_ns",
         "auxiliaries": "auxiliary_ns",
@@ -227,8 +227,8 @@ def _left(piece: _Piece, seen: Seen, away: Iterable[int | None]) -> int | None:
 
 def _columns(inside: Sequence[_Piece], seen: Seen) -> Iterator[tuple[str, list[int | None]]]:
     """Fields of a record, with the values of each piece."""
-    backends = [piece.staff.seen_backends(seen) for piece in inside]
-    there = [seen.poolers.get(piece.staff.pooler or ("", 0)) for piece in inside]
+    backends = [piece.processes.seen_backends(seen) for piece in inside]
+    there = [seen.poolers.get(piece.processes.pooler or ("", 0)) for piece in inside]
     poolers = [[pooler.pid] if pooler else [] for pooler in there]
     yield "server_ns", _grown(inside, seen, [map(run_of, pids) for pids in backends])
     yield "server_wait_ns", _grown(inside, seen, [map(wait_of, pids) for pids in backends])
@@ -276,7 +276,7 @@ def _max(values: Sequence[int | None]) -> int | None:
 class Look:
     """A diagnostic slice: who worked for it over there, between which moments of this machine's clock, and how long."""
 
-    staff: Staff
+    processes: RemoteProcesses
     begin_ns: int
     end_ns: int
     seconds: float
@@ -297,14 +297,14 @@ def _line(looks: Sequence[Look], at: int, seen: Seen) -> dict[str, float | None]
 
 
 def _during(looks: Sequence[Look], name: str, seen: Seen) -> list[int | None]:
-    stretches = [Stretch(look.begin_ns, look.end_ns, frozenset({name})) for look in looks]
+    stretches = [CounterInterval(look.begin_ns, look.end_ns, frozenset({name})) for look in looks]
     return spent(seen.readings, stretches, seen.error_ns, steady=True)
 
 
 def _rows(look: Look, seen: Seen) -> list[dict[str, Any]]:
-    pooler = seen.poolers.get(look.staff.pooler) if look.staff.pooler else None
+    pooler = seen.poolers.get(look.processes.pooler) if look.processes.pooler else None
     roles = [("pooler", pooler.pid)] if pooler else []
-    roles += [("server", pid) for pid in look.staff.seen_backends(seen)]
+    roles += [("server", pid) for pid in look.processes.seen_backends(seen)]
     return [_process(role, pid, look, seen) for role, pid in roles if run_of(pid) in seen.readings.columns]
 
 

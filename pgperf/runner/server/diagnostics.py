@@ -166,11 +166,11 @@ class _Examination:
         counted = self._count() if self._counting() else None
         totals = self._totals()
         self._get_ready()
-        processes = top.Snapshot.take(self._roles())
+        processes = top.TopSnapshot.take(self._roles())
         begin = time.monotonic()
         ops = self._work(armed(self._group, request))
         seconds = time.monotonic() - begin
-        used = top.between(processes, top.Snapshot.take(self._roles()))
+        used = top.between(processes, top.TopSnapshot.take(self._roles()))
         found = {
             "seconds": seconds,
             "ops": ops,

@@ -13,7 +13,7 @@ from pgperf.runner.client_process import looking
 from pgperf.runner.cpu import placement, schedstat
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.processes.backends import QUERY, Sessions
-from pgperf.runner.remote.server import Agent, Order, Staff
+from pgperf.runner.remote.server import Agent, Order, RemoteProcesses
 from pgperf.runner.server.control_connection import Monitor
 
 
@@ -34,7 +34,7 @@ class Server:
         pooled = [route for route in routes if route.pooler]
         own = {route.name for route in pooled if pooler_process.is_own(route.host)}
         self._addresses = {route.name: (route.host, route.port) for route in pooled if route.name not in own}
-        self._borrowed = placement.Borrowed()
+        self._pinning = placement.TemporaryPinning()
         self.application = f"pgperf-{run_id}"
         #: The pooler of each route that has one, None where it cannot be seen.
         self._poolers = {
@@ -58,7 +58,7 @@ class Server:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._borrowed.give_back()
+        self._pinning.restore()
         if self._monitor and error[0]:
             self._end_statements(self._monitor)
         if self._monitor:
@@ -100,7 +100,7 @@ class Server:
             return "the server is not on this machine"
         return "" if placement.may_pin(pid) else "the system does not let us bind the server's processes"
 
-    def finder(self, seats: placement.Seats) -> Callable[[list[Group]], None]:
+    def finder(self, cpu_placement: placement.CpuPlacement) -> Callable[[list[Group]], None]:
         """Fills in and pins the server processes of each group, found by application name."""
 
         def find(groups: list[Group]) -> None:
@@ -114,9 +114,9 @@ class Server:
                 group.auxiliary_pids = auxiliaries
                 group.pooled, group.pooler_pid = route in self._poolers, self._poolers.get(route)
                 for backend in backends:
-                    self._borrowed.pin(backend, seats.server)
+                    self._pinning.pin(backend, cpu_placement.server)
             for pooler in filter(None, self._poolers.values()):
-                self._borrowed.pin(pooler, seats.clients)
+                self._pinning.pin(pooler, cpu_placement.clients)
             if self._agent and not sessions.here:
                 self._have_watched(self._agent, rows, groups)
 
@@ -130,8 +130,10 @@ class Server:
             address = self._addresses.get(route)
             lent = bool(address) and route in self._lending
             known = lent or self._sees_all(reported, group, groups)
-            group.far = Staff(self._backends(reported, group, groups) if known else [], address, lent)
-        backends = sorted({pid for group in groups for pid in group.far.backends})
+            group.remote_processes = RemoteProcesses(
+                self._backends(reported, group, groups) if known else [], address, lent
+            )
+        backends = sorted({pid for group in groups for pid in group.remote_processes.backends})
         nameless = [[pid, "", port, born] for pid, _name, port, born in rows]
         agent.watch(Order(nameless, backends, sorted(set(self._addresses.values()))))
 

@@ -1,4 +1,4 @@
-"""A slice's page, a variant's tally, a block's census: on real processes, and subtracting on made-up ones."""
+"""CPU accounts of slices and blocks: reading with real processes, subtraction with made-up ones."""
 
 import os
 import subprocess
@@ -13,11 +13,11 @@ import pytest
 
 from pgperf.core.records import Definition, Route, SliceRecord, VariantBlock
 from pgperf.runner.cpu import accounting
-from pgperf.runner.cpu.accounting import Entry, Page, Staff, Tally
-from pgperf.runner.cpu.cgroups import ServerGroup
-from pgperf.runner.cpu.host import Host, Stretch
-from pgperf.runner.cpu.placement import Seats
-from pgperf.runner.cpu.schedstat import Habits, Spent
+from pgperf.runner.cpu.accounting import BlockTotals, SliceAccount, SliceAccounting, VariantProcesses
+from pgperf.runner.cpu.cgroups import ServerCgroup
+from pgperf.runner.cpu.host import Host, HostInterval
+from pgperf.runner.cpu.placement import CpuPlacement
+from pgperf.runner.cpu.schedstat import CpuTime, TicksAndSwitches
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, execute
 from tests.runner.builders import definition
@@ -37,14 +37,21 @@ def worker() -> Iterator[subprocess.Popen[bytes]]:
         process.communicate()
 
 
-def entry(**habits: Habits | None) -> Entry:
-    return Entry(Stretch(10, 9, 0, 0), 1, {}, {"client": None, "server": None, "pooler": None} | habits)
+def account(**ticks_and_switches: TicksAndSwitches | None) -> SliceAccount:
+    return SliceAccount(
+        HostInterval(10, 9, 0, 0),
+        1,
+        {},
+        {"client": None, "server": None, "pooler": None} | ticks_and_switches,
+    )
 
 
-def test_a_page_has_what_each_role_spent() -> None:
-    page = Page(Host.here(), Staff(client=[os.getpid()], server=None, pooler=(), auxiliary=None))
+def test_a_slice_account_has_the_cpu_time_of_each_role() -> None:
+    accounting = SliceAccounting(
+        Host.here(), VariantProcesses(client=[os.getpid()], server=None, pooler=(), auxiliary=None)
+    )
     sum(range(3_000_000))
-    found = page.close().fields()
+    found = accounting.close().fields()
     names = {name for name in SliceRecord.__dataclass_fields__ if name.endswith("_ns")}
     assert found.keys() == names - {"window_ns", "started_ns", "user_ns", "sys_ns"}
     assert found["runner_ns"] > 0
@@ -55,68 +62,78 @@ def test_a_page_has_what_each_role_spent() -> None:
     assert (found["pooler_ns"], found["pooler_wait_ns"]) == (0, 0)  # there is none, and that is known
 
 
-def test_a_relay_of_ours_counts_with_the_process_that_measures() -> None:
+def test_the_relay_counts_as_the_runner() -> None:
     code = "input(); sum(range(3_000_000)); print(flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as relay:
         assert relay.stdin
         assert relay.stdout
-        staff = Staff(client=[], pooler=(), relay=[relay.pid])
+        processes = VariantProcesses(client=[], pooler=(), relay=[relay.pid])
         began_ns = time.process_time_ns()
-        page = Page(Host.here(), staff)
+        accounting = SliceAccounting(Host.here(), processes)
         relay.stdin.write(b"\n")
         relay.stdin.flush()
         relay.stdout.readline()
-        entry, own_ns = page.close(), time.process_time_ns() - began_ns
+        account, own_ns = accounting.close(), time.process_time_ns() - began_ns
         relay.communicate(b"\n")
-    assert staff.everybody() == {relay.pid}
-    assert entry.runner_ns - own_ns > 10_000_000
+    assert processes.pids() == {relay.pid}
+    assert account.runner_ns - own_ns > 10_000_000
 
 
-def test_a_role_that_ends_is_unknown() -> None:
+def test_a_role_whose_process_ended_is_unknown() -> None:
     with worker() as process:
-        page = Page(Host.here(), Staff(client=[process.pid], server=[os.getpid()], pooler=()))
-    found = page.close()
-    assert found.spent["client"] is found.habits["client"] is None
+        accounting = SliceAccounting(
+            Host.here(), VariantProcesses(client=[process.pid], server=[os.getpid()], pooler=())
+        )
+    found = accounting.close()
+    assert found.cpu_time["client"] is found.ticks_and_switches["client"] is None
     assert found.fields()["client_ns"] is found.fields()["client_busiest_ns"] is None
     assert found.fields()["server_ns"] is not None
 
 
-def test_what_came_and_went_in_the_servers_group_is_the_auxiliaries(tmp_path: Path) -> None:
+def test_short_lived_processes_of_the_server_count_as_auxiliaries(tmp_path: Path) -> None:
     (tmp_path / "cgroup.procs").write_text(f"{os.getpid()}\n")
-    group = ServerGroup(tmp_path, frozenset({os.getpid()}), iter((10**9, 10**12)).__next__)
-    entry = Page(Host.here(), Staff(server=[os.getpid()], auxiliary=(), server_group=group)).close()
-    assert entry.spent["server"]
-    assert entry.short_lived_ns == entry.fields()["auxiliary_ns"]
-    assert entry.short_lived_ns == 10**12 - 10**9 - entry.spent["server"].run_ns
+    group = ServerCgroup(tmp_path, frozenset({os.getpid()}), iter((10**9, 10**12)).__next__)
+    account = SliceAccounting(
+        Host.here(), VariantProcesses(server=[os.getpid()], auxiliary=(), server_cgroup=group)
+    ).close()
+    assert account.cpu_time["server"]
+    assert account.short_lived_ns == account.fields()["auxiliary_ns"]
+    assert account.short_lived_ns == 10**12 - 10**9 - account.cpu_time["server"].run_ns
 
 
-def test_a_tally_adds_up_and_knows_what_it_missed() -> None:
-    tally = Tally()
-    tally.add(entry(client=Habits(1, 2, 3, 4), pooler=Habits(0, 0, 0, 0), server=Habits(1, 1, 1, 1)))
-    tally.add(entry(client=Habits(10, 20, 30, 40), pooler=Habits(0, 0, 0, 0)))
+def test_block_totals_add_up_and_a_missed_role_stays_unknown() -> None:
+    totals = BlockTotals()
+    totals.add(
+        account(
+            client=TicksAndSwitches(1, 2, 3, 4),
+            pooler=TicksAndSwitches(0, 0, 0, 0),
+            server=TicksAndSwitches(1, 1, 1, 1),
+        )
+    )
+    totals.add(account(client=TicksAndSwitches(10, 20, 30, 40), pooler=TicksAndSwitches(0, 0, 0, 0)))
     nothing = {"user": 0, "system": 0, "voluntary": 0, "involuntary": 0}
-    assert tally.to_json()["ticks_and_switches"] == {
+    assert totals.to_json()["ticks_and_switches"] == {
         "client": {"user": 11, "system": 22, "voluntary": 33, "involuntary": 44},
         "server": None,
         "pooler": nothing,
     }
 
 
-def test_a_tally_of_who_came_and_went_has_them_all_or_says_so() -> None:
-    tally, told = Tally(), entry()
-    tally.add(replace(told, short_lived_ns=20))
-    tally.add(replace(told, short_lived_ns=3))
-    assert tally.to_json()["short_lived_ns"] == tally.short_lived_ns == 23
-    tally.add(told)
-    assert "short_lived_ns" not in tally.to_json()
-    assert tally.short_lived_ns == 23
+def test_short_lived_time_is_left_out_unless_known_for_all_slices() -> None:
+    totals, told = BlockTotals(), account()
+    totals.add(replace(told, short_lived_ns=20))
+    totals.add(replace(told, short_lived_ns=3))
+    assert totals.to_json()["short_lived_ns"] == totals.short_lived_ns == 23
+    totals.add(told)
+    assert "short_lived_ns" not in totals.to_json()
+    assert totals.short_lived_ns == 23
 
 
-def test_nobody_spends_nothing_and_the_unseen_spend_they_do_not_say_what() -> None:
-    assert accounting._spent((), None, None) == Spent(0, 0, 0)
-    assert accounting._spent(None, None, None) is None
+def test_no_processes_use_zero_and_invisible_ones_an_unknown_time() -> None:
+    assert accounting._cpu_time((), None, None) == CpuTime(0, 0, 0)
+    assert accounting._cpu_time(None, None, None) is None
 
 
 class Keeper:
@@ -140,7 +157,7 @@ def measured(what: Definition, routes: dict[str, Route]) -> list[VariantBlock]:
     return keeper.blocks
 
 
-def test_a_run_keeps_books_of_every_slice() -> None:
+def test_a_run_accounts_for_every_slice() -> None:
     here = {"here": Route("here", "localhost", 1, "none", "nobody", "")}
     for block in measured(definition(blocks=1, rounds=2, clients=(1, 2)), here):
         assert {
@@ -153,7 +170,7 @@ def test_a_run_keeps_books_of_every_slice() -> None:
             "ticks_and_switches",
             "role_cpus",
         } == set(block.cpu_account)
-        assert block.cpu_account["role_cpus"] == {**Seats("scheduler").sizes(), "pooler": 1}
+        assert block.cpu_account["role_cpus"] == {**CpuPlacement("scheduler").role_cpus(), "pooler": 1}
         assert block.cpu_account["ticks_and_switches"]["client"] is not None
         for piece in block.slices:
             assert piece.elapsed_ns > piece.window_ns
@@ -163,7 +180,7 @@ def test_a_run_keeps_books_of_every_slice() -> None:
 
 
 @pytest.mark.parametrize("route", ["socket", "pgbouncer"])
-def test_the_servers_part_is_seen(routes: dict[str, Route], route: str) -> None:
+def test_the_servers_cpu_time_is_measured(routes: dict[str, Route], route: str) -> None:
     what = definition(
         layers=("psycopg",), routes=(route,), clients=(2,), blocks=1, rounds=2, slice_ms=50, lead_in_ms=20
     )
@@ -178,10 +195,10 @@ def test_the_servers_part_is_seen(routes: dict[str, Route], route: str) -> None:
             assert parts <= 1.1 * piece.host_ns
 
 
-def test_a_pooler_that_lends_connections_lends_them_to_whoever_works(
+def test_server_connections_of_a_transaction_pooler_count_for_the_variant_that_works(
     routes: dict[str, Route], stack: dict[str, str]
 ) -> None:
-    """Whose name a server connection has is whose transaction was the last: it is each variant's in its slices."""
+    """A server connection has the application_name of the last transaction, so any variant may have used it."""
     port = int(stack["PGPERF_PGBOUNCER_TRANSACTION_PORT"])
     lending = replace(routes["pgbouncer"], name="lending", port=port, pooler="transaction")
     what = definition(layers=("psycopg",), routes=("socket", "lending"), rounds=2, slice_ms=20)
@@ -192,5 +209,5 @@ def test_a_pooler_that_lends_connections_lends_them_to_whoever_works(
     for block in blocks:
         *earlier, last = block.slices
         assert all(piece.server_ns is None or piece.server_ns > 0 for piece in earlier), "never 0"
-        assert last.server_ns > 0, "who was not known was looked for again"
+        assert last.server_ns > 0, "the backends were not looked up again"
         assert all(piece.pooler_ns > 0 for piece in block.slices)

@@ -1,4 +1,4 @@
-"""Which control group is a server's own, and what its processes had that came and went: made-up trees, a real one."""
+"""The server's own control group and its short-lived processes: on made-up trees and a real one."""
 
 import os
 import subprocess
@@ -18,15 +18,15 @@ from pgperf.analysis import cpu_per_operation
 from pgperf.analysis.cpu_accounting import cpu_account
 from pgperf.core.records import Definition, Route, Workload
 from pgperf.runner.cpu.cgroups import (
-    ServerGroup,
+    ServerCgroup,
     group_ns,
     groups_of,
-    guests_spent,
     members,
+    other_sessions_cpu_time,
     quota,
     short_lived_ns,
 )
-from pgperf.runner.cpu.schedstat import Spent, Task
+from pgperf.runner.cpu.schedstat import CpuTime, ThreadTime
 from tests.runner.builders import definition
 
 from .test_accounting import measured
@@ -38,7 +38,7 @@ FIRST, SECOND = "cgroup {} cgroup rw,cpu,cpuacct 0 0\n", "cgroup2 {} cgroup2 rw 
 
 
 class Machine:
-    """Made up: its server is in /db of either version, and of no other group."""
+    """A made-up machine whose server is in the group /db, in cgroup v1 and v2."""
 
     def __init__(self, root: Path) -> None:
         self.proc, self.mounts, self.groups = root / "proc", root / "mounts", root / "cgroup"
@@ -61,8 +61,8 @@ class Machine:
         (self.groups / group).mkdir(exist_ok=True)
         (self.groups / group / "cgroup.procs").write_text("".join(f"{pid}\n" for pid in pids))
 
-    def own(self, known: Iterable[int] = SERVER) -> ServerGroup | None:
-        return ServerGroup.of(known, self.mounts, self.proc)
+    def own(self, known: Iterable[int] = SERVER) -> ServerCgroup | None:
+        return ServerCgroup.of(known, self.mounts, self.proc)
 
 
 @pytest.fixture
@@ -73,15 +73,15 @@ def machine(tmp_path: Path) -> Machine:
 def test_a_server_in_a_group_of_its_own(machine: Machine) -> None:
     found = machine.own()
     assert found
-    assert (found.directory, found.known, found.busy()) == (machine.group, set(SERVER), 7_000)
+    assert (found.directory, found.known, found.read_ns()) == (machine.group, set(SERVER), 7_000)
     machine.mounts.write_text(FIRST.format(machine.groups))
     (machine.group / "cpuacct.usage").write_text("9\n")
     found = machine.own((10, 12))  # another's session may be in there
     assert found
-    assert (found.directory, found.busy()) == (machine.group, 9)
+    assert (found.directory, found.read_ns()) == (machine.group, 9)
 
 
-def test_where_the_first_version_keeps_all_in_one_group_the_second_may_not(machine: Machine) -> None:
+def test_cgroup_v2_is_used_where_v1_has_one_group_for_all(machine: Machine) -> None:
     for pid in SERVER:
         (machine.proc / str(pid) / "cgroup").write_text("3:cpuacct:/all\n0::/db\n")
     machine.put(PARENTS, "all")
@@ -110,14 +110,14 @@ def test_a_group_that_is_not_the_servers_own(machine: Machine, flaw: str) -> Non
     assert machine.own() is None
 
 
-def test_a_server_that_is_not_here_has_none(machine: Machine) -> None:
+def test_a_server_that_is_not_here_has_no_group(machine: Machine) -> None:
     assert machine.own(()) is None
     assert machine.own((11, 12)) is None  # its postmaster is not known
     machine.put((1, *SERVER))
     assert machine.own() is None  # all of them were started by a stranger
 
 
-def test_a_groups_time_in_either_version(tmp_path: Path) -> None:
+def test_a_groups_cpu_time_in_cgroup_v1_and_v2(tmp_path: Path) -> None:
     assert group_ns(tmp_path)() is None
     (tmp_path / "cpu.stat").write_text("usage_usec 7\nuser_usec 3\n")
     assert group_ns(tmp_path)() == 7_000
@@ -125,7 +125,7 @@ def test_a_groups_time_in_either_version(tmp_path: Path) -> None:
     assert group_ns(tmp_path)() == 9
 
 
-def test_the_groups_that_count_a_processs_time(tmp_path: Path) -> None:
+def test_the_groups_that_count_the_time_of_a_process(tmp_path: Path) -> None:
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "cgroup").write_text(
         "4:memory:/m\n3:cpu,cpuacct:/db\n1:name=systemd:/s\n0::/db.service\n"
@@ -137,7 +137,7 @@ def test_the_groups_that_count_a_processs_time(tmp_path: Path) -> None:
     assert list(groups_of(7, tmp_path / "none", tmp_path)) == []
 
 
-def test_the_strictest_quota_on_the_way_up_counts(machine: Machine) -> None:
+def test_the_lowest_quota_of_all_parents_applies(machine: Machine) -> None:
     assert quota(10, machine.mounts, machine.proc) is None
     (machine.group / "cpu.max").write_text("max 100000\n")
     assert quota(10, machine.mounts, machine.proc) is None
@@ -147,7 +147,7 @@ def test_the_strictest_quota_on_the_way_up_counts(machine: Machine) -> None:
     assert quota(10, machine.mounts, machine.proc) == 0.5
 
 
-def test_a_quota_of_the_first_version(machine: Machine) -> None:
+def test_a_quota_of_cgroup_v1(machine: Machine) -> None:
     machine.mounts.write_text(FIRST.format(machine.groups))
     (machine.group / "cpu.cfs_period_us").write_text("100000\n")
     (machine.group / "cpu.cfs_quota_us").write_text("-1\n")
@@ -156,44 +156,44 @@ def test_a_quota_of_the_first_version(machine: Machine) -> None:
     assert quota(10, machine.mounts, machine.proc) == 2.0
 
 
-def test_who_is_in_a_group(tmp_path: Path) -> None:
+def test_the_members_of_a_group(tmp_path: Path) -> None:
     (tmp_path / "cgroup.procs").write_text("12\n7\n")
     assert members(tmp_path) == {7, 12}
 
 
-def test_guests_are_read_while_they_are_few(tmp_path: Path) -> None:
-    group = ServerGroup(tmp_path, frozenset({os.getppid()}), lambda: 0)
-    assert group.guests() is None
+def test_other_sessions_are_read_while_they_are_few(tmp_path: Path) -> None:
+    group = ServerCgroup(tmp_path, frozenset({os.getppid()}), lambda: 0)
+    assert group.other_sessions() is None
     procs = tmp_path / "cgroup.procs"
     procs.write_text(f"{os.getppid()}\n{os.getpid()}\n")
-    guests = group.guests()
-    assert guests
-    assert guests.keys() == {os.getpid()}
+    other_sessions = group.other_sessions()
+    assert other_sessions
+    assert other_sessions.keys() == {os.getpid()}
     procs.write_text("".join(f"{os.getpid() + at}\n" for at in range(33)))
-    assert group.guests() is None
+    assert group.other_sessions() is None
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         gone.wait()
     procs.write_text(f"{gone.pid}\n")
-    assert group.guests() is None
+    assert group.other_sessions() is None
 
 
-def test_a_guest_that_came_is_counted_whole_and_one_that_went_is_not_known() -> None:
-    there, later, came = {7: Task(100, 0)}, {7: Task(130, 0)}, {8: Task(5, 0)}
-    spent = guests_spent({7: there}, {7: later, 8: came})
+def test_a_new_session_counts_from_zero_and_an_ended_one_is_unknown() -> None:
+    there, later, came = {7: ThreadTime(100, 0)}, {7: ThreadTime(130, 0)}, {8: ThreadTime(5, 0)}
+    spent = other_sessions_cpu_time({7: there}, {7: later, 8: came})
     assert spent
     assert spent.run_ns == 35
-    assert guests_spent({}, {}) == Spent.nothing()
-    assert guests_spent({7: there, 8: came}, {7: later}) is None
-    assert guests_spent(None, {}) is guests_spent({}, None) is None
+    assert other_sessions_cpu_time({}, {}) == CpuTime.zero()
+    assert other_sessions_cpu_time({7: there, 8: came}, {7: later}) is None
+    assert other_sessions_cpu_time(None, {}) is other_sessions_cpu_time({}, None) is None
 
 
-def test_what_came_and_went_is_what_nobody_seen_used() -> None:
-    server, auxiliary, nobody = Spent(300, 0, 300), Spent(50, 0, 50), Spent.nothing()
+def test_short_lived_time_is_the_groups_less_the_visible_processes() -> None:
+    server, auxiliary, nobody = CpuTime(300, 0, 300), CpuTime(50, 0, 50), CpuTime.zero()
     assert short_lived_ns(500, 1500, [server, auxiliary], nobody) == 650
     assert (
-        short_lived_ns(500, 1500, [server, auxiliary], Spent(100, 0, 100)) == 350
+        short_lived_ns(500, 1500, [server, auxiliary], CpuTime(100, 0, 100)) == 350
     )  # it may have had two workers
-    assert short_lived_ns(500, 1500, [server, auxiliary], Spent(400, 0, 400)) == 0
+    assert short_lived_ns(500, 1500, [server, auxiliary], CpuTime(400, 0, 400)) == 0
     assert short_lived_ns(None, 1500, [server, auxiliary], nobody) is None
     assert short_lived_ns(500, 1500, [server, None], nobody) is None
     assert short_lived_ns(500, 1500, [server, auxiliary], None) is None
@@ -243,7 +243,7 @@ def own_group(request: pytest.FixtureRequest, postmaster: psutil.Process) -> Ite
 
 
 def move(postmaster: psutil.Process, directory: Path) -> None:
-    """With all its processes; whom it starts later begins there."""
+    """Move the server's processes into the group; those that it starts later begin there."""
     procs = directory / "cgroup.procs"
     procs.write_text(f"{postmaster.pid}\n")
     for child in postmaster.children():
@@ -262,7 +262,7 @@ def on_psycopg(work: Workload = WORK) -> Definition:
     return definition(workload=work, layers=("psycopg",), routes=("socket",), lead_in_ms=20, slice_ms=50)
 
 
-def test_parallel_workers_are_nobodys_where_the_server_shares_its_group(parallel: dict[str, Route]) -> None:
+def test_parallel_workers_are_unattributed_if_the_server_shares_its_group(parallel: dict[str, Route]) -> None:
     blocks = measured(on_psycopg(), parallel)
     us = cpu_per_operation.per_op_us(blocks)
     assert cpu_account(blocks)["short_lived_us_per_op"] is None
@@ -270,7 +270,7 @@ def test_parallel_workers_are_nobodys_where_the_server_shares_its_group(parallel
     assert us["unattributed"] > us["auxiliaries"]
 
 
-def test_parallel_workers_are_the_servers_in_a_group_of_its_own(
+def test_parallel_workers_are_the_servers_if_it_has_its_own_group(
     own_group: Path, parallel: dict[str, Route]
 ) -> None:
     blocks = measured(on_psycopg(), parallel)
@@ -282,7 +282,7 @@ def test_parallel_workers_are_the_servers_in_a_group_of_its_own(
 
 @contextmanager
 def busy(route: Route) -> Iterator[None]:
-    """Somebody else's session, which works all the time."""
+    """A session of another user, busy all the time."""
     with connected(route) as connection:
         connection.pgconn.send_query(ENDLESS)
         yield
@@ -291,7 +291,7 @@ def busy(route: Route) -> Iterator[None]:
             pass
 
 
-def test_other_peoples_sessions_are_not_the_servers(own_group: Path, routes: dict[str, Route]) -> None:
+def test_sessions_of_other_users_do_not_count(own_group: Path, routes: dict[str, Route]) -> None:
     with busy(routes["socket"]):
         blocks = measured(on_psycopg(Workload("light", "SELECT 1")), routes)
     us = cpu_per_operation.per_op_us(blocks)

@@ -1,4 +1,4 @@
-"""Processors kept awake: while it is wished, possible, and no longer than the run."""
+"""CPUs are kept awake if requested and permitted, and no longer than the run."""
 
 import os
 from pathlib import Path
@@ -14,39 +14,39 @@ def holders(device: Path) -> int:
     return sum(link == str(device) for link in links)
 
 
-def test_no_latency_is_asked_for_and_the_wish_is_held_open(tmp_path: Path) -> None:
+def test_the_device_stays_open_with_a_latency_of_zero(tmp_path: Path) -> None:
     device = tmp_path / "cpu_dma_latency"
     device.write_bytes(b"")
-    with idle.held("awake", device) as got:
-        assert got == idle.Idle("awake")
+    with idle.keep_awake("awake", device) as got:
+        assert got == idle.IdleState("awake")
         assert device.read_bytes() == bytes(4)
         assert holders(device) == 1
     assert holders(device) == 0
 
 
-def test_the_wish_ends_with_a_run_that_fails(tmp_path: Path) -> None:
+def test_the_device_is_closed_if_the_run_fails(tmp_path: Path) -> None:
     device = tmp_path / "cpu_dma_latency"
     device.write_bytes(b"")
-    with pytest.raises(ZeroDivisionError), idle.held("awake", device):
+    with pytest.raises(ZeroDivisionError), idle.keep_awake("awake", device):
         raise ZeroDivisionError
     assert holders(device) == 0
 
 
-def test_left_alone_when_that_is_the_wish(tmp_path: Path) -> None:
+def test_system_leaves_the_cpus_alone(tmp_path: Path) -> None:
     device = tmp_path / "cpu_dma_latency"
     device.write_bytes(b"")
-    with idle.held("system", device) as got:
-        assert got == idle.Idle("system")
+    with idle.keep_awake("system", device) as got:
+        assert got == idle.IdleState("system")
         assert holders(device) == 0
     assert device.read_bytes() == b""
 
 
-def test_a_wish_that_cannot_be_granted_says_why(tmp_path: Path) -> None:
+def test_a_refused_policy_says_why(tmp_path: Path) -> None:
     missing = tmp_path / "none"
-    with idle.held("awake", missing) as got:
-        assert got == idle.Idle("system", f"awake not possible: this system has no {missing}")
+    with idle.keep_awake("awake", missing) as got:
+        assert got == idle.IdleState("system", f"awake not possible: this system has no {missing}")
     assert not missing.exists()
-    with idle.held("awake", tmp_path) as got:
-        assert got == idle.Idle(
+    with idle.keep_awake("awake", tmp_path) as got:
+        assert got == idle.IdleState(
             "system", f"awake not possible: {tmp_path} may not be written by this process"
         )

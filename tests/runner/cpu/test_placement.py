@@ -1,4 +1,4 @@
-"""Seats: who runs on which processors, and what happens when a wish cannot be granted."""
+"""CPU placement: the CPUs of each role, and the fallback where a placement is not possible."""
 
 import os
 import subprocess
@@ -23,78 +23,78 @@ def no_quota(monkeypatch: pytest.MonkeyPatch) -> None:
         ("scheduler", range(4), None, None),
     ],
 )
-def test_seats(wish: str, cpus: range, clients: set[int] | None, server: set[int] | None) -> None:
-    got = placement.seats(wish, cpus, "")
+def test_placements(wish: str, cpus: range, clients: set[int] | None, server: set[int] | None) -> None:
+    got = placement.place(wish, cpus, "")
     assert (got.clients and set(got.clients), got.server and set(got.server)) == (clients, server)
     assert got.placement == wish
     assert got.note == ""
 
 
-def test_how_many_processors_each_has() -> None:
+def test_cpus_by_role() -> None:
     here = len(os.sched_getaffinity(0))
-    assert placement.seats("apart", range(5), "").sizes() == {"clients": 2, "server": 3}
-    assert placement.seats("together", range(5), "").sizes() == {"clients": 1, "server": 1}
-    assert placement.seats("scheduler", range(5), "").sizes() == {"clients": here, "server": None}
+    assert placement.place("apart", range(5), "").role_cpus() == {"clients": 2, "server": 3}
+    assert placement.place("together", range(5), "").role_cpus() == {"clients": 1, "server": 1}
+    assert placement.place("scheduler", range(5), "").role_cpus() == {"clients": here, "server": None}
 
 
-def test_clients_left_alone_have_the_processors_of_who_starts_them() -> None:
+def test_clients_that_are_not_pinned_have_the_cpus_of_the_runner() -> None:
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(before)[:1])
     try:
-        assert placement.Seats("scheduler").sizes() == {"clients": 1, "server": None}
+        assert placement.CpuPlacement("scheduler").role_cpus() == {"clients": 1, "server": None}
     finally:
         os.sched_setaffinity(0, before)
 
 
 @pytest.mark.parametrize(("quota", "clients"), [(1.5, 1.5), (2.0, 2), (16.0, 2)])
-def test_a_quota_leaves_clients_less(quota: float, clients: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quota_limits_the_clients(quota: float, clients: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroups, "quota", lambda pid: quota)
-    assert placement.seats("apart", range(4), "").sizes() == {"clients": clients, "server": 2}
+    assert placement.place("apart", range(4), "").role_cpus() == {"clients": clients, "server": 2}
 
 
-def test_a_server_that_may_not_be_pinned_leaves_all_to_the_scheduler_and_says_why() -> None:
-    got = placement.seats("apart", range(4), "the server is not on this machine")
+def test_a_server_that_may_not_be_pinned_leaves_all_to_the_scheduler() -> None:
+    got = placement.place("apart", range(4), "the server is not on this machine")
     assert got.placement == "scheduler"
     assert got.note == "apart not possible: the server is not on this machine"
 
 
-def test_one_processor_cannot_be_apart() -> None:
-    assert placement.seats("apart", [3], "").placement == "scheduler"
+def test_one_cpu_cannot_be_apart() -> None:
+    assert placement.place("apart", [3], "").placement == "scheduler"
 
 
-def test_a_process_that_ends_meanwhile_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_ends_meanwhile_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         gone.wait()
     monkeypatch.setattr(placement, "may_pin", lambda pid: True)
-    borrowed = placement.Borrowed()
+    pinning = placement.TemporaryPinning()
     pinned: list[int] = []
     monkeypatch.setattr(placement, "pin", lambda pid, cpus: pinned.append(pid))
-    borrowed.pin(gone.pid, frozenset({0}))
-    borrowed.give_back()
+    pinning.pin(gone.pid, frozenset({0}))
+    pinning.restore()
     assert pinned == []
 
 
-def test_borrowed_processes_get_their_processors_back() -> None:
+def test_temporarily_pinned_processes_get_their_cpus_back() -> None:
     before = os.sched_getaffinity(0)
-    borrowed = placement.Borrowed()
-    borrowed.pin(os.getpid(), frozenset(sorted(before)[:1]))
+    pinning = placement.TemporaryPinning()
+    pinning.pin(os.getpid(), frozenset(sorted(before)[:1]))
     assert os.sched_getaffinity(0) == set(sorted(before)[:1])
-    borrowed.give_back()
+    pinning.restore()
     assert os.sched_getaffinity(0) == before
 
 
-def test_what_a_killed_run_left_pinned_gets_all_processors_back() -> None:
+def test_a_process_left_pinned_by_a_killed_run_gets_all_cpus_back() -> None:
     before = os.sched_getaffinity(0)
     one = frozenset(sorted(before)[:1])
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
         placement.pin(other.pid, one)
-        borrowed = placement.Borrowed()
-        borrowed.pin(other.pid, one)
-        borrowed.give_back()
+        pinning = placement.TemporaryPinning()
+        pinning.pin(other.pid, one)
+        pinning.restore()
         assert os.sched_getaffinity(other.pid) == before
         other.communicate(b"\n")
 
 
-def test_pinning_a_process_that_is_gone_says_so() -> None:
+def test_pinning_a_process_that_is_gone_returns_false() -> None:
     assert placement.pin(2**22 + 1, frozenset({0})) is False
     assert placement.may_pin(2**22 + 1) is False

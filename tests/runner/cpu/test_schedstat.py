@@ -1,4 +1,4 @@
-"""Processor time: reading is real, subtracting is pure."""
+"""CPU time: reading with real processes, subtraction with made-up ones."""
 
 import os
 import subprocess
@@ -7,15 +7,15 @@ import time
 from pathlib import Path
 
 from pgperf.runner.cpu import schedstat
-from pgperf.runner.cpu.schedstat import Habits, Spent, Task
+from pgperf.runner.cpu.schedstat import CpuTime, ThreadTime, TicksAndSwitches
 
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 DEADLINE_S = 30.0
 
 
-def process(proc: Path, pid: int, books: dict[int, str], user: int = 0, system: int = 0) -> None:
+def process(proc: Path, pid: int, schedstats: dict[int, str], user: int = 0, system: int = 0) -> None:
     """A process whose threads have these lines in schedstat ("": no such file), two and one switches each."""
-    for tid, line in books.items():
+    for tid, line in schedstats.items():
         task = proc / str(pid) / "task" / str(tid)
         task.mkdir(parents=True, exist_ok=True)
         text = "Name:\tx\nSpeculation:\tok\nvoluntary_ctxt_switches:\t2\nnonvoluntary_ctxt_switches:\t1\n"
@@ -27,26 +27,26 @@ def process(proc: Path, pid: int, books: dict[int, str], user: int = 0, system: 
 
 
 def run_ns(pid: int) -> int:
-    """A process's time on a processor so far, all threads together."""
-    return sum(task.run_ns for task in (schedstat.process(pid) or {}).values())
+    """The CPU time of a process so far, all threads together."""
+    return sum(task.run_ns for task in (schedstat.thread_times(pid) or {}).values())
 
 
-def test_own_time_grows_with_work() -> None:
+def test_own_cpu_time_grows_with_work() -> None:
     before, deadline = run_ns(os.getpid()), time.monotonic() + DEADLINE_S
     while run_ns(os.getpid()) <= before:  # the kernel brings the book up to date at its tick
         assert time.monotonic() < deadline
 
 
-def test_the_unseen_is_unknown_not_zero() -> None:
+def test_a_process_that_is_not_visible_is_unknown_not_zero() -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     assert schedstat.read([gone.pid]) is None
     assert schedstat.read([]) is None
-    assert schedstat.habits([gone.pid]) is None
-    assert schedstat.habits([]) is None
+    assert schedstat.ticks_and_switches([gone.pid]) is None
+    assert schedstat.ticks_and_switches([]) is None
 
 
-def test_threads_count() -> None:
+def test_threads_are_included() -> None:
     code = (
         "import threading; t = threading.Thread(target=lambda: sum(range(3_000_000)));"
         "t.start(); t.join(); print(flush=True); input()"
@@ -64,57 +64,63 @@ def test_all_threads_of_all_processes_are_read(tmp_path: Path) -> None:
     process(tmp_path, 7, {7: "100 10 3", 8: "200 20 3"})
     process(tmp_path, 9, {9: "1000 0 1"})
     assert schedstat.read([7, 9], str(tmp_path)) == {
-        7: {7: Task(100, 10), 8: Task(200, 20)},
-        9: {9: Task(1000, 0)},
+        7: {7: ThreadTime(100, 10), 8: ThreadTime(200, 20)},
+        9: {9: ThreadTime(1000, 0)},
     }
     assert schedstat.read([7, 9, 11], str(tmp_path)) is None
 
 
-def test_a_kernel_without_books_gives_ticks_and_no_waits(tmp_path: Path) -> None:
+def test_a_kernel_without_schedstat_gives_ticks_and_no_waits(tmp_path: Path) -> None:
     process(tmp_path, 7, {7: "0 0 0"}, user=3, system=2)
     process(tmp_path, 8, {8: ""}, user=1)
     process(tmp_path, 9, {9: "0 0 0"})
     assert schedstat.read([7, 8, 9], str(tmp_path)) == {
-        7: {7: Task(5 * TICK_NS, None)},
-        8: {8: Task(TICK_NS, None)},
-        9: {9: Task(0, 0)},
+        7: {7: ThreadTime(5 * TICK_NS, None)},
+        8: {8: ThreadTime(TICK_NS, None)},
+        9: {9: ThreadTime(0, 0)},
     }
 
 
-def test_spent_sums_and_names_the_busiest() -> None:
-    before = {7: {7: Task(100, 10)}, 9: {9: Task(1000, 5)}}
-    after = {7: {7: Task(150, 30), 8: Task(25, 1)}, 9: {9: Task(1020, 5)}}
-    assert schedstat.spent(before, after) == Spent(run_ns=95, wait_ns=21, busiest_ns=75)
-    assert schedstat.spent(before, before) == Spent(0, 0, 0)
+def test_cpu_time_is_the_sum_with_the_busiest_process() -> None:
+    before = {7: {7: ThreadTime(100, 10)}, 9: {9: ThreadTime(1000, 5)}}
+    after = {7: {7: ThreadTime(150, 30), 8: ThreadTime(25, 1)}, 9: {9: ThreadTime(1020, 5)}}
+    assert schedstat.cpu_time_between(before, after) == CpuTime(run_ns=95, wait_ns=21, busiest_ns=75)
+    assert schedstat.cpu_time_between(before, before) == CpuTime(0, 0, 0)
 
 
-def test_spent_is_unknown_when_a_reading_is_or_somebody_went() -> None:
-    before = {7: {7: Task(100, 10), 8: Task(5, 0)}}
-    assert schedstat.spent(None, before) is None
-    assert schedstat.spent(before, None) is None
-    assert schedstat.spent(before, {7: {7: Task(100, 10)}}) is None  # a thread took its time along
-    assert schedstat.spent(before, {9: {9: Task(100, 10)}}) is None
-    assert schedstat.spent(before, {7: {7: Task(90, 10), 8: Task(5, 0)}}) is None  # another process by now
+def test_cpu_time_is_unknown_if_a_reading_is_or_a_process_ended() -> None:
+    before = {7: {7: ThreadTime(100, 10), 8: ThreadTime(5, 0)}}
+    assert schedstat.cpu_time_between(None, before) is None
+    assert schedstat.cpu_time_between(before, None) is None
+    assert (
+        schedstat.cpu_time_between(before, {7: {7: ThreadTime(100, 10)}}) is None
+    )  # a thread took its time along
+    assert schedstat.cpu_time_between(before, {9: {9: ThreadTime(100, 10)}}) is None
+    assert (
+        schedstat.cpu_time_between(before, {7: {7: ThreadTime(90, 10), 8: ThreadTime(5, 0)}}) is None
+    )  # another process by now
 
 
 def test_waits_that_the_kernel_does_not_count_are_unknown() -> None:
-    found = schedstat.spent({7: {7: Task(100, None)}}, {7: {7: Task(150, None)}})
-    assert found == Spent(50, None, 50)
+    found = schedstat.cpu_time_between({7: {7: ThreadTime(100, None)}}, {7: {7: ThreadTime(150, None)}})
+    assert found == CpuTime(50, None, 50)
 
 
-def test_habits_are_summed_over_processes_and_threads(tmp_path: Path) -> None:
+def test_ticks_and_switches_are_summed_over_processes_and_threads(tmp_path: Path) -> None:
     process(tmp_path, 7, {7: "1 1 1", 8: "1 1 1"}, user=5, system=7)
     process(tmp_path, 9, {9: "1 1 1"}, user=1)
-    found = schedstat.habits([7, 9], str(tmp_path))
-    assert found == Habits(user=6, system=7, voluntary=6, involuntary=3)
-    assert schedstat.habits_between(found, Habits(16, 8, 9, 3)) == Habits(10, 1, 3, 0)
-    assert schedstat.habits_between(found, Habits(0, 8, 9, 3)) is None
-    assert schedstat.habits_between(found, None) is None
-    assert schedstat.habits([7, 11], str(tmp_path)) is None
+    found = schedstat.ticks_and_switches([7, 9], str(tmp_path))
+    assert found == TicksAndSwitches(user=6, system=7, voluntary=6, involuntary=3)
+    assert schedstat.ticks_and_switches_between(found, TicksAndSwitches(16, 8, 9, 3)) == TicksAndSwitches(
+        10, 1, 3, 0
+    )
+    assert schedstat.ticks_and_switches_between(found, TicksAndSwitches(0, 8, 9, 3)) is None
+    assert schedstat.ticks_and_switches_between(found, None) is None
+    assert schedstat.ticks_and_switches([7, 11], str(tmp_path)) is None
 
 
-def test_own_habits_can_be_read() -> None:
-    found = schedstat.habits([os.getpid()])
+def test_own_ticks_and_switches_can_be_read() -> None:
+    found = schedstat.ticks_and_switches([os.getpid()])
     assert found is not None
     assert found.voluntary > 0
 

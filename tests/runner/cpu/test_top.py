@@ -1,4 +1,4 @@
-"""The stretch as top shows it: parsing and subtracting on made-up trees, and one look at the real machine."""
+"""An interval as top shows it: parsing and subtraction on made-up trees, and one test on this machine."""
 
 import os
 from pathlib import Path
@@ -29,12 +29,14 @@ def machine(proc: Path, host: str, processes: dict[int, tuple[str, int, int, int
 
 def stretch(tmp_path: Path, before: dict[int, tuple[str, int, int, int]], after: dict) -> dict:
     roles = {"clients": [30, 20], "pooler": [10]}
-    first = top.Snapshot.take(roles, machine(tmp_path / "before", "100 10 50 800 5 1 2 3", before))
-    second = top.Snapshot.take(roles, machine(tmp_path / "after", "150 10 70 920 5 1 2 13", after))
-    return top.between(first, top.Snapshot(first.moment_s + 2.0, second.host, second.load, second.processes))
+    first = top.TopSnapshot.take(roles, machine(tmp_path / "before", "100 10 50 800 5 1 2 3", before))
+    second = top.TopSnapshot.take(roles, machine(tmp_path / "after", "150 10 70 920 5 1 2 13", after))
+    return top.between(
+        first, top.TopSnapshot(first.moment_s + 2.0, second.host, second.load, second.processes)
+    )
 
 
-def test_host_line_is_per_cent_of_the_ticks_in_between(tmp_path: Path) -> None:
+def test_the_host_line_has_percentages_of_the_ticks_in_between(tmp_path: Path) -> None:
     found = stretch(tmp_path, {}, {})
     assert found["seconds"] == 2.0
     assert found["host"] == {
@@ -43,7 +45,7 @@ def test_host_line_is_per_cent_of_the_ticks_in_between(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_a_process_has_its_share_of_one_processor(tmp_path: Path) -> None:
+def test_a_process_has_its_share_of_one_cpu(tmp_path: Path) -> None:
     before = {10: ("pgbouncer", 5, 5, 1), 20: ("python", 0, 0, 2), 30: ("a b) c", 100, 0, 3)}
     after = {10: ("pgbouncer", 5, 5, 1), 20: ("python", 0, 50, 2), 30: ("a b) c", 300, 0, 3)}
     rows = stretch(tmp_path, before, after)["processes"]
@@ -57,7 +59,7 @@ def test_a_process_has_its_share_of_one_processor(tmp_path: Path) -> None:
     assert {row["rss_bytes"] for row in rows} == {10 * PAGE}
 
 
-def test_of_the_others_only_the_busiest_are_shown(tmp_path: Path) -> None:
+def test_only_the_busiest_other_processes_are_shown(tmp_path: Path) -> None:
     pids = range(40, 50)
     before = dict.fromkeys(pids, ("noise", 0, 0, 1)) | {51: ("sleeper", 7, 7, 1)}
     after = {pid: ("noise", pid, 0, 1) for pid in pids} | {51: ("sleeper", 7, 7, 1)}
@@ -65,14 +67,14 @@ def test_of_the_others_only_the_busiest_are_shown(tmp_path: Path) -> None:
     assert [(row["role"], row["pid"]) for row in rows] == [("other", pid) for pid in (49, 48, 47, 46, 45)]
 
 
-def test_a_process_that_is_not_the_same_any_more_has_no_row(tmp_path: Path) -> None:
+def test_a_reused_pid_has_no_row(tmp_path: Path) -> None:
     before = {20: ("python", 10, 0, 2), 30: ("python", 10, 0, 3)}
     after = {20: ("python", 90, 0, 8), 10: ("pgbouncer", 1, 0, 9)}
     assert stretch(tmp_path, before, after)["processes"] == []
 
 
-def test_what_cannot_be_read_is_unknown(tmp_path: Path) -> None:
-    nothing = top.Snapshot.take({"clients": [1]}, tmp_path)
+def test_unreadable_values_are_unknown(tmp_path: Path) -> None:
+    nothing = top.TopSnapshot.take({"clients": [1]}, tmp_path)
     found = top.between(nothing, nothing)
     assert set(found["host"].values()) == {None}
     assert found["processes"] == []
@@ -80,13 +82,13 @@ def test_what_cannot_be_read_is_unknown(tmp_path: Path) -> None:
 
 def test_this_process_on_this_machine() -> None:
     roles = {"clients": [os.getpid()]}
-    before = after = top.Snapshot.take(roles)
+    before = after = top.TopSnapshot.take(roles)
     # the kernel adds up in ticks: until one has reached this process and the host's line
     while (
         top.percent(before.host, after.host)["us"] is None
         or after.processes[os.getpid()].cpu_s == before.processes[os.getpid()].cpu_s
     ):
-        after = top.Snapshot.take(roles)
+        after = top.TopSnapshot.take(roles)
     found = top.between(before, after)
     own = found["processes"][0]
     assert (own["role"], own["pid"]) == ("clients", os.getpid())

@@ -10,22 +10,22 @@ import pytest
 
 from pgperf.core.exceptions import AgentFailed
 from pgperf.runner.remote.clock_offset import Offset
-from pgperf.runner.remote.counters import UNKNOWN, Readings, Stretch, spent
+from pgperf.runner.remote.counters import UNKNOWN, CounterInterval, Readings, spent
 
 MS = 1_000_000
 
 
-def turns(count: int, length_ns: int, gap_ns: int, owners: Sequence[str]) -> list[Stretch]:
+def turns(count: int, length_ns: int, gap_ns: int, owners: Sequence[str]) -> list[CounterInterval]:
     """Slices one after the other, the owners taking turns."""
     begins = [200 * MS + at * (length_ns + gap_ns) for at in range(count)]
     return [
-        Stretch(begin, begin + length_ns, frozenset({owners[at % len(owners)]}))
+        CounterInterval(begin, begin + length_ns, frozenset({owners[at % len(owners)]}))
         for at, begin in enumerate(begins)
     ]
 
 
 def machine(
-    stretches: Sequence[Stretch], rates: Sequence[float], times: Sequence[int]
+    stretches: Sequence[CounterInterval], rates: Sequence[float], times: Sequence[int]
 ) -> dict[str, list[int]]:
     """Each column's processor time at those times: growing at the stretch's rate inside it, and still between."""
     names = {name for stretch in stretches for name in stretch.columns}
@@ -36,7 +36,7 @@ def machine(
     }
 
 
-def _until(at: int, worked: Sequence[tuple[Stretch, float]]) -> int:
+def _until(at: int, worked: Sequence[tuple[CounterInterval, float]]) -> int:
     return round(sum(rate * min(max(at - one.begin_ns, 0), one.length_ns) for one, rate in worked))
 
 
@@ -50,7 +50,7 @@ def clock(period_ns: int, until_ns: int, seed: int = 0) -> list[int]:
     )
 
 
-def truth(stretches: Sequence[Stretch], rates: Sequence[float]) -> list[int]:
+def truth(stretches: Sequence[CounterInterval], rates: Sequence[float]) -> list[int]:
     return [round(stretch.length_ns * rate) for stretch, rate in zip(stretches, rates, strict=True)]
 
 
@@ -74,7 +74,7 @@ class TestOwnProcesses:
             assert spent(readings.on_clock(Offset(shift, 0)), stretches, 5 * MS) == truth(stretches, rates)
 
     def test_several_processes_add_up(self) -> None:
-        stretch = Stretch(10 * MS, 20 * MS, frozenset({"a", "b"}))
+        stretch = CounterInterval(10 * MS, 20 * MS, frozenset({"a", "b"}))
         readings = Readings.of([0, 30 * MS], {"a": [5, 7], "b": [100, 150], "c": [0, 10**9]})
         assert spent(readings, [stretch], 0) == [52]
 
@@ -108,7 +108,7 @@ class TestSharedProcesses:
 
 
 class TestUnknown:
-    STRETCH = Stretch(100 * MS, 200 * MS, frozenset({"a"}))
+    STRETCH = CounterInterval(100 * MS, 200 * MS, frozenset({"a"}))
 
     def test_clocks_too_far_apart(self) -> None:
         readings = Readings.of([0, 300 * MS], {"a": [0, 50]})
@@ -122,7 +122,7 @@ class TestUnknown:
         assert spent(Readings.of([0, 300 * MS], {"a": [7, UNKNOWN]}), [self.STRETCH], 0) == [None]
 
     def test_one_of_two_that_could_not_be_read(self) -> None:
-        both = Stretch(100 * MS, 200 * MS, frozenset({"a", "b"}))
+        both = CounterInterval(100 * MS, 200 * MS, frozenset({"a", "b"}))
         assert spent(Readings.of([0, 300 * MS], {"a": [7, 8], "b": [3, UNKNOWN]}), [both], 0) == [None]
 
     def test_a_counter_that_ran_backwards_is_another_process(self) -> None:
@@ -135,7 +135,7 @@ class TestUnknown:
 
     def test_no_processes_at_all(self) -> None:
         readings = Readings.of([0, 300 * MS], {"a": [0, 50]})
-        assert spent(readings, [Stretch(100 * MS, 200 * MS, frozenset())], 0) == [None]
+        assert spent(readings, [CounterInterval(100 * MS, 200 * MS, frozenset())], 0) == [None]
 
 
 def test_a_value_as_it_was_first_read_after_a_moment() -> None:

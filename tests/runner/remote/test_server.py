@@ -9,20 +9,30 @@ import pytest
 from pgperf.core.records import SliceRecord
 from pgperf.runner.cpu.top import HOST as HOST_LINE
 from pgperf.runner.remote.counters import AUXILIARIES, HOST, TOP, UNKNOWN, Readings, run_of, wait_of
-from pgperf.runner.remote.server import Look, Order, Pooler, Process, Seen, Sheet, Staff, laid, looked
+from pgperf.runner.remote.server import (
+    Look,
+    Order,
+    Pooler,
+    Process,
+    RemoteProcesses,
+    Seen,
+    Sheet,
+    laid,
+    looked,
+)
 
 MS = 1_000_000
 POOLER = ("db1", 6432)
 #: Two variants, one with two backends; each has two slices of 100 ms, one after the other, with 50 ms in between.
-ONE, TWO = Staff((11,)), Staff((21, 22), POOLER)
+ONE, TWO = RemoteProcesses((11,)), RemoteProcesses((21, 22), POOLER)
 
 
 def record(begin_ms: int, **fields: Any) -> SliceRecord:
     return SliceRecord(0, 0, 1, 1, 0, 1, 1.0, 1.0, 0, 0, started_ns=begin_ms * MS, **fields)
 
 
-def sheet(staff: Staff, *begins_ms: int, **fields: Any) -> Sheet:
-    return Sheet(staff, [record(at, **fields) for at in begins_ms], [(at + 100) * MS for at in begins_ms])
+def sheet(processes: RemoteProcesses, *begins_ms: int, **fields: Any) -> Sheet:
+    return Sheet(processes, [record(at, **fields) for at in begins_ms], [(at + 100) * MS for at in begins_ms])
 
 
 SHEETS = [sheet(ONE, 100, 400, pooler_ns=0), sheet(TWO, 250, 550)]
@@ -71,7 +81,9 @@ def test_a_pooler_over_there_is_seen_and_a_direct_route_has_none() -> None:
 
 
 def test_a_pooler_over_here_stays_as_it_was_read() -> None:
-    assert told("pooler_ns", [sheet(Staff((11,), ("127.0.0.1", 6432)), 100, pooler_ns=77)]) == [[77]]
+    assert told("pooler_ns", [sheet(RemoteProcesses((11,), ("127.0.0.1", 6432)), 100, pooler_ns=77)]) == [
+        [77]
+    ]
 
 
 def test_an_unseen_backend_makes_its_variant_unknown_and_no_other() -> None:
@@ -81,13 +93,16 @@ def test_an_unseen_backend_makes_its_variant_unknown_and_no_other() -> None:
 
 
 def test_connections_that_a_pooler_lends_are_all_its_own() -> None:
-    lent = [sheet(Staff((22,), POOLER, lent=True), 250), sheet(Staff((), POOLER, lent=True), 550)]
+    lent = [
+        sheet(RemoteProcesses((22,), POOLER, lent=True), 250),
+        sheet(RemoteProcesses((), POOLER, lent=True), 550),
+    ]
     assert told("server_ns", lent) == [[12], [30]]
-    assert told("server_ns", [sheet(Staff((22,), ("db9", 6432), lent=True), 250)]) == [[None]]
+    assert told("server_ns", [sheet(RemoteProcesses((22,), ("db9", 6432), lent=True), 250)]) == [[None]]
 
 
 def test_without_backends_the_server_is_unknown() -> None:
-    assert told("server_ns", [sheet(Staff(), 100)]) == [[None]]
+    assert told("server_ns", [sheet(RemoteProcesses(), 100)]) == [[None]]
 
 
 def test_the_host_s_account_of_each_variant() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from pgperf.core.records import Route, Variant
 from pgperf.runner.client_group import Group
-from pgperf.runner.cpu.placement import Seats
+from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.processes.backends import QUERY
 from pgperf.runner.remote.server import Order, Seen
@@ -61,7 +61,7 @@ class Agent:
 def found(over: Route, monitor: Monitor, agent: Agent | None = None) -> Group:
     """The one group of a run over that route, with whoever works for it."""
     group = Group(Variant("w", "psycopg", "simple", over.name, 1, "persistent", "scheduler"), NAME)
-    Server([over], monitor, "lent", False, agent).finder(Seats("scheduler"))([group])
+    Server([over], monitor, "lent", False, agent).finder(CpuPlacement("scheduler"))([group])
     return group
 
 
@@ -69,7 +69,7 @@ def test_what_a_pooler_lends_is_known_by_the_pooler(lent: Route, monitor: Monito
     group = found(lent, monitor)
     assert group.pooler_pid == pooler_process.process(lent.port)
     assert group.server_pids
-    assert group.staff().server == group.server_pids
+    assert group.processes().server == group.server_pids
 
 
 def test_what_an_unseen_pooler_lends_is_not_known(
@@ -80,7 +80,7 @@ def test_what_an_unseen_pooler_lends_is_not_known(
     assert found(replace(lent, pooler="session"), monitor).server_pids
     group = found(lent, monitor)
     assert (group.pooled, group.server_pids) == (True, [])
-    assert group.staff().server is group.staff().pooler is None
+    assert group.processes().server is group.processes().pooler is None
 
 
 def test_a_session_that_may_not_be_seen_is_not_known(
@@ -89,7 +89,7 @@ def test_a_session_that_may_not_be_seen_is_not_known(
     """The pooler's connections for other logins are not those that are meant."""
     real = Server.query
     monkeypatch.setattr(Server, "query", lambda self, sql: real(self, sql) + (HIDDEN if sql == QUERY else []))
-    assert found(lent, monitor).staff().server is None
+    assert found(lent, monitor).processes().server is None
 
 
 def test_lent_by_an_unseen_pooler_for_a_server_on_another_host(
@@ -99,9 +99,9 @@ def test_lent_by_an_unseen_pooler_for_a_server_on_another_host(
     monkeypatch.setattr("pgperf.runner.processes.backends.is_backend", lambda pid, born_s: False)
     monkeypatch.setattr(pooler_process, "process", lambda port: None)
     agent = Agent()
-    assert found(lent, monitor, agent).far.backends == []
+    assert found(lent, monitor, agent).remote_processes.backends == []
     monkeypatch.setattr(pooler_process, "is_own", lambda host: False)
-    there = found(lent, monitor, agent).far
+    there = found(lent, monitor, agent).remote_processes
     assert there.backends
     assert (there.pooler, there.lent) == ((lent.host, lent.port), True)
     assert [order.poolers for order in agent.orders] == [[], [(lent.host, lent.port)]]

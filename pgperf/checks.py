@@ -21,6 +21,7 @@ from django.urls import NoReverseMatch, reverse
 
 from pgperf.conf import Settings, get_settings
 from pgperf.core import layers
+from pgperf.db import first_release
 from pgperf.models import Run
 from pgperf.reports.run_json import live_workers, worker_command
 from pgperf.runs import broker
@@ -77,6 +78,27 @@ def check_celery(**_: Any) -> list[CheckMessage]:
         return [*_pool(), *_queue()]
     except ImproperlyConfigured:  # what is wrong is told already
         return []
+
+
+@register(TAG, Tags.database)
+def check_tables(**given: Any) -> list[CheckMessage]:
+    """Tables from before the first release cannot be migrated: `migrate` stops here, before it fails half-way."""
+    found: list[CheckMessage] = []
+    for alias in given.get("databases") or []:
+        try:
+            if router.allow_migrate_model(alias, Run) and first_release.is_unreleased(connections[alias]):
+                found.append(_unreleased(alias))
+        except DatabaseError:
+            continue
+    return found
+
+
+def _unreleased(alias: str) -> CheckMessage:
+    statements = "\n".join(first_release.removal(connections[alias]))
+    return Error(f"The tables of pgperf in database {alias!r} were made by a version from before the first release.",
+                 hint=f"No migration leads from them. Remove them with all results and make them anew. Run "
+                      f"`manage.py dbshell --database {alias}` and enter\n{statements}\n"
+                      f"Then run `manage.py migrate --database {alias}`.", id="pgperf.E005")  # fmt: skip
 
 
 @register(TAG, Tags.database)

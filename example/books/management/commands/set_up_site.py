@@ -8,12 +8,14 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
+from django.db import connection, transaction
 
 from example.books.measured import register_benchmarks
 from example.books.shelves import fill_shelves
 from example.stack.certificates import AUTHORITY
 from example.stack.distance import DISTANCES
 from example.stack.postgres import READER
+from pgperf.db import first_release
 from pgperf.models import Database, Target
 
 
@@ -24,11 +26,20 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        remove_unreleased_tables()
         call_command("migrate", interactive=False)
         call_command("collectstatic", verbosity=0, interactive=False)
         create_admin(os.environ["PGPERF_ADMIN_USER"], os.environ["PGPERF_ADMIN_PASSWORD"])
         fill_shelves()
         register_benchmarks(register_targets(os.environ))
+
+
+def remove_unreleased_tables() -> None:
+    """Drop the tables of a pgperf from before the first release, which `migrate` cannot upgrade."""
+    if first_release.is_unreleased(connection):
+        with transaction.atomic(), connection.cursor() as cursor:
+            for statement in first_release.removal(connection):
+                cursor.execute(statement)
 
 
 def create_admin(name: str, password: str) -> None:

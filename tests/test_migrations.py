@@ -1,0 +1,127 @@
+"""Migrations: the newest state is the models', and a database filled at any released migration survives the later ones.
+
+`tests/migrations/NAME.json` holds the rows of a database at migration NAME. Every migration but the newest needs one;
+docs/architecture.md says how it is written. The newest is filled by the factories.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.color import no_style
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from pgperf.models import Run, Sampling
+from pgperf.reports.raw_slices import slices_csv
+from pgperf.reports.run_json import run_json
+from pgperf.runs import store
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+APP = "pgperf"
+STORED = Path(__file__).parent / "migrations"
+#: Set it to write the rows of the newest migration into STORED.
+WRITE = "PGPERF_WRITE_MIGRATION_ROWS"
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def names() -> list[str]:
+    """pgperf's migrations, the oldest first."""
+    folder = Path(__file__).parent.parent / APP / "migrations"
+    return sorted(path.stem for path in folder.glob("0*.py"))
+
+
+def migrate(name: str | None) -> Any:
+    """The models as of that migration; None: none applied. PostgreSQL alters no table with waiting constraints."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    MigrationExecutor(connection).migrate([(APP, name)])
+    return MigrationExecutor(connection).loader.project_state([(APP, name)] if name else []).apps
+
+
+def models(apps: Any) -> list[Any]:
+    """Every model of pgperf, with those between two, as that state has them."""
+    return [model for model in apps.get_models(include_auto_created=True) if model._meta.app_label == APP]
+
+
+def read(apps: Any) -> Rows:
+    """All rows as JSON has them: table -> column -> value."""
+    return {
+        model._meta.db_table: [
+            {field.attname: _plain(field, row) for field in model._meta.concrete_fields}
+            for row in model._default_manager.order_by("pk")
+        ]
+        for model in models(apps)
+    }
+
+
+def _plain(field: Any, row: Any) -> Any:
+    return None if field.value_from_object(row) is None else field.value_to_string(row)
+
+
+def fill(apps: Any, rows: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Put these rows into the empty tables of that state."""
+    for model in models(apps):
+        model._default_manager.all().delete()
+    for model in models(apps):
+        fields = {field.attname: field for field in model._meta.concrete_fields}
+        for row in rows[model._meta.db_table]:
+            model._default_manager.create(
+                **{name: fields[name].to_python(value) for name, value in row.items()}
+            )
+    with connection.cursor() as cursor:
+        for statement in connection.ops.sequence_reset_sql(no_style(), models(apps)):
+            cursor.execute(statement)
+
+
+def measured_rows() -> Rows:
+    """A row or more in every table, as runs leave them behind."""
+    run = factories.make_blocks(factories.make_results(factories.make_run()))
+    factories.make_run(Run.Status.FAILED, confirms=run, confirms_variant="libpq · tcp", error="no")
+    factories.make_worker()
+    Sampling.objects.create(run=run, attempt=1, queue="pgperf-agent-x", readings=b"\x00\xff")
+    assert run.benchmark
+    rows = read(migrate(names()[-1]))
+    assert [table for table, found in rows.items() if not found and not table.endswith("_groups")] == []
+    return rows
+
+
+def assert_readable() -> None:
+    """What is stored still reads: the figures, the blocks, the raw slices."""
+    runs = list(Run.objects.all())
+    assert runs
+    for run in runs:
+        assert run_json(run)["run"]["id"] == run.pk
+        assert len("".join(slices_csv(run)).splitlines()) == 1 + sum(
+            len(block.slices) for block in store.load_blocks(run)
+        )
+
+
+def test_the_models_need_no_migration() -> None:
+    call_command("makemigrations", APP, check=True, dry_run=True, verbosity=0)
+
+
+def test_every_migration_but_the_newest_has_its_rows() -> None:
+    lacking = [name for name in names()[:-1] if not (STORED / f"{name}.json").exists()]
+    assert lacking == [], f"check out the commit before the next migration, and run the tests with {WRITE}=1"
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_database_filled_at_a_migration_survives_the_later_ones(name: str) -> None:
+    newest = name == names()[-1]
+    rows = measured_rows() if newest else json.loads((STORED / f"{name}.json").read_text())
+    if newest and os.environ.get(WRITE):
+        STORED.mkdir(exist_ok=True)
+        (STORED / f"{name}.json").write_text(json.dumps(rows, indent=1) + "\n")
+    migrate(None)
+    fill(migrate(name), json.loads(json.dumps(rows)))
+    apps = migrate(names()[-1])
+    assert_readable()
+    if newest:
+        assert read(apps) == rows

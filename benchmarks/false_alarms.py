@@ -26,9 +26,9 @@ from pgperf.analysis.outcome import DIFFERS
 from pgperf.analysis.summary import summarise
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
-from pgperf.core.layers import django_driver
 from pgperf.core.records import Cohort, Definition, Plan, Route, Variant, VariantBlock
 from pgperf.install.c_client import build
+from pgperf.install.launch import django_driver
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, execute
 from pgperf.runner.server.control_connection import Monitor

@@ -29,10 +29,10 @@ from pgperf.analysis.verdict import WORDS
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 from pgperf.core.exceptions import PgperfError
-from pgperf.core.layers import django_driver
 from pgperf.core.records import Cohort, Definition, Plan, Route, VariantBlock, Workload
 from pgperf.delay.routes import longer
 from pgperf.install.c_client import build
+from pgperf.install.launch import django_driver
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, execute
 from pgperf.runner.server.control_connection import Monitor

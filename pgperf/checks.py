@@ -22,6 +22,7 @@ from django.urls import NoReverseMatch, reverse
 from pgperf.conf import Settings, get_settings
 from pgperf.core import layers
 from pgperf.db import first_release
+from pgperf.install import launch
 from pgperf.models import Run
 from pgperf.reports.run_json import live_workers, worker_command
 from pgperf.runs import broker
@@ -57,7 +58,7 @@ def check_workloads(**_: Any) -> list[CheckMessage]:
 
 @register(TAG)
 def check_drivers(**_: Any) -> list[CheckMessage]:
-    if any(importlib.util.find_spec(name) for name in ("psycopg", "psycopg2")):
+    if any(importlib.util.find_spec(name) for name in layers.DJANGO_DRIVERS):
         return []
     return [Warning("Neither psycopg nor psycopg2 is installed: nothing can be measured in this environment.",
                     hint="pip install psycopg", id="pgperf.W002")]  # fmt: skip
@@ -163,8 +164,8 @@ def _secrets_dir(settings: Settings) -> list[CheckMessage]:
 
 def _interpreters(settings: Settings) -> Iterator[CheckMessage]:
     for layer, python in settings.INTERPRETERS.items():
-        if layer not in layers.LAYERS or not layers.may_run_elsewhere(layer):
-            free = ", ".join(name for name in layers.LAYERS if layers.may_run_elsewhere(name))
+        if layer not in layers.LAYERS or not layers.LAYERS[layer].may_run_elsewhere:
+            free = ", ".join(name for name, layer in layers.LAYERS.items() if layer.may_run_elsewhere)
             yield Error(f"PGPERF['INTERPRETERS'] names {layer!r}, which has no driver of its own to choose.",
                         hint=f"Choose from {free}. Django's layers run in the site's own Python.",
                         id="pgperf.E004")  # fmt: skip
@@ -175,7 +176,7 @@ def _interpreters(settings: Settings) -> Iterator[CheckMessage]:
 
 
 def _c_client(settings: Settings) -> Iterator[CheckMessage]:
-    if layers.c_client(settings.BUILD_DIR):
+    if launch.c_client(settings.BUILD_DIR):
         return
     yield Warning("The C client is not built: ladders start at the driver instead of libpq.",
                   hint="manage.py pgperf build", id="pgperf.W001")  # fmt: skip

@@ -10,7 +10,7 @@ from django.core.checks import CheckMessage, run_checks
 from django.urls import clear_url_caches
 
 from pgperf import checks
-from pgperf.core.layers import C_CLIENT
+from pgperf.install.launch import C_CLIENT
 from pgperf.models import Run
 from tests.factories import make_run, make_worker
 

@@ -16,6 +16,7 @@ from pgperf import catalog
 from pgperf.catalog.light import LIGHT
 from pgperf.core import sql_read_only
 from pgperf.core.exceptions import ClientFailed, PreflightRefused
+from pgperf.core.layers import connects
 from pgperf.core.records import Definition, Plan, Route, Workload
 from pgperf.runner.server.control_connection import Monitor
 
@@ -104,7 +105,7 @@ def put_on(plan: Plan, routes: Mapping[str, Route], production: bool) -> Railed:
     Raises PreflightRefused with what was found and the remedy, ClientFailed when a server cannot be asked.
     """
     definition = plan.definition
-    sent = {variant.workload for variant in plan.variants if variant.layer != "fake"}
+    sent = {variant.workload for variant in plan.variants if connects(variant.layer)}
     for work in definition.workloads:
         if work.name in sent:
             check_statements(work)
@@ -120,7 +121,7 @@ def _demands(plan: Plan, routes: Mapping[str, Route], production: bool) -> dict[
     """The strictest demand on each route that is used by a layer with a database."""
     found: dict[str, Demand] = {}
     for variant in plan.variants:
-        if variant.layer == "fake":
+        if not connects(variant.layer):
             continue
         route = routes[variant.route]
         work = plan.definition.work(variant.workload)

@@ -77,10 +77,14 @@ def _clients_help() -> str:
     return gettext("%s Several numbers are compared: 1, 8.") % validators.client_limit().help_text
 
 
+def _layer_choices() -> list[tuple[str, str]]:
+    return [(layer.name, layer.title) for layer in LAYERS.values()]
+
+
 class BenchmarkForm(forms.ModelForm):
     layers = forms.MultipleChoiceField(
         label=_("Layers"),
-        choices=[(layer.name, layer.title) for layer in LAYERS.values()],
+        choices=_layer_choices,
         widget=forms.CheckboxSelectMultiple,
     )
     modes = forms.MultipleChoiceField(

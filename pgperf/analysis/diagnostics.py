@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pgperf.core.records import VariantBlock, calls_orm
+from pgperf.core.layers import calls_orm
+from pgperf.core.records import VariantBlock
 
 #: What a backend waits for that waits for nothing: it runs, or is ready to run.
 CPU = "CPU"

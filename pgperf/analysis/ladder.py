@@ -16,12 +16,10 @@ from pgperf.analysis.outcome import CONFIDENCE
 from pgperf.analysis.paired_comparisons import Comparison, Measurements, PairedComparison
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.analysis.samples import interval
+from pgperf.core.layers import LAYERS, Layer, Rung
 from pgperf.core.records import Variant
 
 Differences = list[list[float]]
-
-
-_ON_PSYCOPG2 = ("django_cursor_psycopg2", "django_orm_psycopg2")
 
 
 def climbs(variants: Sequence[Variant], django_driver: str) -> dict[str, list[Variant]]:
@@ -29,13 +27,22 @@ def climbs(variants: Sequence[Variant], django_driver: str) -> dict[str, list[Va
 
     A driver by itself makes no second ladder: it stands beside the first one.
     """
-    by_layer = {variant.layer: variant for variant in variants}
-    orders = {django_driver: ("libpq", django_driver, "django_cursor", "django_orm")}
-    if any(layer in by_layer for layer in _ON_PSYCOPG2):
-        orders.setdefault("psycopg2", ("libpq", "psycopg2", *_ON_PSYCOPG2))
+    known = [variant for variant in variants if variant.layer in LAYERS]
+    others = [driver for variant in known if (driver := LAYERS[variant.layer].driver)]
     return {
-        driver: [by_layer[layer] for layer in order if layer in by_layer] for driver, order in orders.items()
+        driver: sorted(
+            (variant for variant in known if _stands_on(LAYERS[variant.layer], driver, django_driver)),
+            key=lambda variant: LAYERS[variant.layer].rung,
+        )
+        for driver in dict.fromkeys((django_driver, *others))
     }
+
+
+def _stands_on(layer: Layer, driver: str, django_driver: str) -> bool:
+    """Is the layer a rung of the driver's ladder?"""
+    if layer.rung == Rung.CLIENT_LIBRARY or layer.name == driver:
+        return True
+    return layer.rung > Rung.DRIVER and layer.driver == ("" if driver == django_driver else driver)
 
 
 def ladders(

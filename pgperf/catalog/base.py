@@ -8,7 +8,10 @@ from pgperf.core.records import Workload
 
 @dataclass(frozen=True)
 class CatalogBenchmark:
-    """A benchmark that ships with pgperf. pgperf.core.limits says what its numbers mean."""
+    """A benchmark that ships with pgperf. pgperf.core.limits says what its numbers mean.
+
+    A lower `rank` comes first. The first benchmark of a workload gives the workload its title.
+    """
 
     name: str
     title: str
@@ -24,6 +27,7 @@ class CatalogBenchmark:
     rounds: int = limits.ROUNDS.default
     slice_ms: int = limits.SLICE_MS.default
     diagnostic_ms: int = limits.DIAGNOSTIC_MS.default
+    rank: int = 100
 
 
 @dataclass(frozen=True)

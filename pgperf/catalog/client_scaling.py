@@ -5,6 +5,7 @@ from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 
 CLIENT_SCALING = CatalogBenchmark(
     name="client-scaling",
+    rank=3,
     title="1 to 32 clients",
     description=(
         "The same statement from 1, 2, 4, 8, 16 and 32 clients at the same time, through libpq in C and through the"

@@ -6,6 +6,7 @@ from pgperf.core.layers import LAYERS
 
 LAYERS_AND_MODES = CatalogBenchmark(
     name="layers-and-modes",
+    rank=2,
     title="All layers in all statement modes",
     description=(
         "The same statement through every driver there is, psycopg's implementations told apart, and through Django on"
@@ -13,7 +14,7 @@ LAYERS_AND_MODES = CatalogBenchmark(
         " each. A layer leaves out what it does not have, with the reason."
     ),
     workload=SITE_BY_DOMAIN,
-    layers=tuple(name for name in LAYERS if name != "fake"),
+    layers=tuple(name for name, layer in LAYERS.items() if layer.connects),
     routes=("socket",),
     modes=("simple", "extended", "prepared"),
     blocks=8,

@@ -19,6 +19,7 @@ SITE_BY_DOMAIN = Workload(
 
 ORM_OVERHEAD = CatalogBenchmark(
     name="orm-overhead",
+    rank=1,
     title="Django ORM overhead",
     description=(
         "Site.objects.get(domain='example.com') taken apart: the same statement through libpq in C, the raw drivers,"

@@ -5,6 +5,7 @@ from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 
 PUBLISHED_A = CatalogBenchmark(
     name="published-a",
+    rank=4,
     title="ORM and libpq, as published in 2010",
     description=(
         "Site.objects.get(domain='example.com') and the same statement in C, directly, through PgBouncer and on the"
@@ -20,6 +21,7 @@ PUBLISHED_A = CatalogBenchmark(
 
 EIGHT_CLIENTS = CatalogBenchmark(
     name="eight-clients",
+    rank=5,
     title="4 to 32 clients, as published in 2010",
     description=(
         "The cases with several clients that Erik LaBianca published in 2010, with the processor time of each role and"

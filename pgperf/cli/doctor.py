@@ -15,6 +15,7 @@ from pgperf.conf import get_settings
 from pgperf.core import layers
 from pgperf.core.exceptions import PgperfError
 from pgperf.core.records import Route
+from pgperf.install import launch
 from pgperf.models import Benchmark, Database, Run
 from pgperf.reports.run_json import live_workers, worker_command
 from pgperf.runner.cpu import idle
@@ -101,8 +102,8 @@ def machine() -> Iterator[Finding]:
     settings = get_settings()
     known = settings.BUILD_DIR, settings.INTERPRETERS
     for name, layer in layers.LAYERS.items():
-        reason = layers.unavailable_in_all(name, *known)
-        python = layers.interpreter(name, *known) if layer.program else sys.executable
+        reason = launch.unavailable_in_all(name, *known)
+        python = launch.interpreter(name, *known) if layer.program else sys.executable
         title = layer.title if python == sys.executable else f"{layer.title}, in {python}"
         yield Finding("note", name, "cannot run here", reason) if reason else Finding("ok", name, title)
 

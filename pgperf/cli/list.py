@@ -15,6 +15,7 @@ from pgperf.cli.text_table import names, table
 from pgperf.conf import get_settings
 from pgperf.core import layers
 from pgperf.core.records import MODES
+from pgperf.install import launch
 from pgperf.models import Benchmark, Database, Target
 from pgperf.workloads import discovery
 
@@ -79,8 +80,8 @@ def abilities() -> list[dict[str, Any]]:
         {
             "name": layer.name,
             "title": layer.title,
-            "modes": {mode: layers.unavailable(layer.name, mode, *known) for mode in MODES},
-            "python": layers.interpreter(layer.name, *known) if layer.program else "",
+            "modes": {mode: launch.unavailable(layer.name, mode, *known) for mode in MODES},
+            "python": launch.interpreter(layer.name, *known) if layer.program else "",
         }
         for layer in layers.LAYERS.values()
     ]

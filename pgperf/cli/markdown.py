@@ -6,7 +6,7 @@ from typing import Any
 from pgperf.analysis.scheduler_states import PARTS
 from pgperf.cli.result import broken, certain, evidence
 from pgperf.cli.text_table import UNKNOWN, interval, number, signed, times
-from pgperf.core.layers import LAYERS
+from pgperf.core.layers import LAYERS, distributions
 
 Row = dict[str, Any]
 
@@ -40,7 +40,7 @@ def environment_line(environment: Row) -> str:
     facts = (
         ("pgperf", environment.get("pgperf")),
         ("Python", environment.get("python")),
-        *((name, packages.get(name)) for name in ("Django", "psycopg", "psycopg2")),
+        *((name, packages.get(name)) for name in ("Django", *distributions())),
         ("PostgreSQL", server.get("server_version")),
         ("", pooler.get("version") or pooler.get("name")),
         ("kernel", machine.get("kernel")),

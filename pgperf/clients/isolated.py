@@ -1,4 +1,4 @@
-"""Runs a client under a Python that is not the site's: `python -I isolated.py psycopg_client`.
+"""Runs a client under a Python that is not the site's: `python -I isolated.py MODULE`.
 
 Only the package pgperf comes from here. Were its parent directory on sys.path, everything installed in the site would
 be too, and might hide the driver that this Python was chosen for.
@@ -24,4 +24,4 @@ def lend_package(name: str, folder: Path) -> None:
 
 if __name__ == "__main__":
     lend_package("pgperf", Path(__file__).resolve().parent.parent)
-    runpy.run_module(f"pgperf.clients.programs.{sys.argv[1]}", run_name="__main__", alter_sys=True)
+    runpy.run_module(sys.argv[1], run_name="__main__", alter_sys=True)

@@ -1,178 +1,251 @@
-"""The layers pgperf can measure: what each is, what it needs, how its client starts. A new one is one entry."""
+"""The layers that pgperf measures (pure). A new layer is one client program and one entry of LAYERS.
 
-import ctypes.util
-import importlib.util
-import shutil
-import sys
-from collections.abc import Mapping
+Lists of layers elsewhere (forms, estimates, environment, charts, ladders) are made from these entries.
+"""
+
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from types import MappingProxyType
+from enum import IntEnum
 
 from pgperf.core.protocol import MODES
 
 
 @dataclass(frozen=True)
+class Family:
+    """Layers that share a colour in charts: "#rrggbb" on a light and on a dark page."""
+
+    name: str
+    light: str
+    dark: str
+
+
+LIBPQ = Family("libpq", "#5f7186", "#93a5ba")
+PSYCOPG = Family("psycopg", "#0072b2", "#4fa8e8")
+PSYCOPG2 = Family("psycopg2", "#9c3587", "#d982c4")
+ASYNCPG = Family("asyncpg", "#5a1fc4", "#9a5cff")
+CURSOR = Family("django_cursor", "#00916a", "#2dbd92")
+ORM = Family("django_orm", "#d55e00", "#ff8b3d")
+OTHER = Family("other", "#7a6a00", "#d0bf45")
+
+
+class Rung(IntEnum):
+    """The step of a ladder that a layer stands on."""
+
+    CLIENT_LIBRARY = 0
+    DRIVER = 1
+    CURSOR = 2
+    ORM = 3
+
+
+@dataclass(frozen=True, kw_only=True)
 class Layer:
-    """One kind of client. `modules`: any one of them must be importable."""
+    """One kind of client.
+
+    `program` is the module that runs it, "" for the C client. Any one of `modules` must be importable there.
+    `distributions` are the names of its driver in pip, and `requirement` is what `build --drivers` installs.
+    `megabytes` (one client, with its part of shared pages) and `start_seconds` (one client alone) are rough
+    predictions. `driver` is the driver below a layer of Django, "" for the one that Django chooses.
+    """
 
     name: str
     title: str
-    program: str = ""  # a module of pgperf.clients.programs, or "" for the C client
+    program: str = ""
     modules: tuple[str, ...] = ()
-    modes: tuple[str, ...] = MODES
-    mode_reason: str = ""  # why the modes it lacks are lacking
+    distributions: tuple[str, ...] = ()
+    requirement: str = ""
     remedy: str = ""  # how to get its driver, where `build --drivers` does not bring it
+    modes: tuple[str, ...] = MODES
+    mode_reason: str = ""  # why it lacks the modes that it lacks
+    rung: Rung = Rung.DRIVER
+    driver: str = ""
+    family: Family = OTHER
+    megabytes: int = 40
+    start_seconds: float = 0.2
+    needs_site: bool = False  # it measures the site's own Django, in the site's own environment
     loads_libpq: bool = False  # its driver looks for the system's libpq when it starts
+    connects: bool = True  # False: it never connects to a database
+
+    @property
+    def calls_orm(self) -> bool:
+        """Does it call the workload's ORM callable? All others run its statements."""
+        return self.rung == Rung.ORM
+
+    @property
+    def may_run_elsewhere(self) -> bool:
+        """Does any Python with the driver do, because the layer measures the driver alone?"""
+        return bool(self.modules) and not self.needs_site
 
 
-_ON_CLIENT = "psycopg2 always binds on the client: it has neither extended nor prepared statements"
-_DJANGO_DRIVERS = ("psycopg", "psycopg2")
+_PROGRAMS = "pgperf.clients.programs"
+_BINDS_ON_CLIENT = "psycopg2 always binds on the client: it has neither extended nor prepared statements"
+_PSYCOPG_WHEEL = "psycopg[binary]>=3.2,<4"
+#: The drivers that Django can use, the one that it prefers first.
+DJANGO_DRIVERS = ("psycopg", "psycopg2")
 
 #: In the order of tables and charts: each rung above the one that it stands on.
 LAYERS: dict[str, Layer] = {
     layer.name: layer
     for layer in (
-        Layer("libpq", "libpq (C)"),
-        Layer("psycopg2", "psycopg2", "psycopg2_client", ("psycopg2",), ("simple",), _ON_CLIENT),
         Layer(
-            "django_cursor_psycopg2",
-            "Django cursor on psycopg2",
-            "django_client",
-            ("psycopg2",),
-            ("simple",),
-            _ON_CLIENT,
+            name="libpq",
+            title="libpq (C)",
+            rung=Rung.CLIENT_LIBRARY,
+            family=LIBPQ,
+            megabytes=2,
+            start_seconds=0.02,
         ),
         Layer(
-            "django_orm_psycopg2",
-            "Django ORM on psycopg2",
-            "django_client",
-            ("psycopg2",),
-            ("simple",),
-            _ON_CLIENT,
+            name="psycopg2",
+            title="psycopg2",
+            program=f"{_PROGRAMS}.psycopg2_client",
+            modules=("psycopg2",),
+            distributions=("psycopg2", "psycopg2-binary"),
+            requirement="psycopg2-binary>=2.9.10,<3",
+            modes=("simple",),
+            mode_reason=_BINDS_ON_CLIENT,
+            family=PSYCOPG2,
+            megabytes=30,
+            start_seconds=0.1,
         ),
-        Layer("psycopg", "psycopg 3", "psycopg_client", ("psycopg",)),
         Layer(
-            "psycopg_c",
-            "psycopg 3 (C)",
-            "psycopg_client",
-            ("psycopg_c",),
+            name="django_cursor_psycopg2",
+            title="Django cursor on psycopg2",
+            program=f"{_PROGRAMS}.django_client",
+            modules=("psycopg2",),
+            modes=("simple",),
+            mode_reason=_BINDS_ON_CLIENT,
+            rung=Rung.CURSOR,
+            driver="psycopg2",
+            family=CURSOR,
+            megabytes=50,
+            start_seconds=0.4,
+            needs_site=True,
+        ),
+        Layer(
+            name="django_orm_psycopg2",
+            title="Django ORM on psycopg2",
+            program=f"{_PROGRAMS}.django_client",
+            modules=("psycopg2",),
+            modes=("simple",),
+            mode_reason=_BINDS_ON_CLIENT,
+            rung=Rung.ORM,
+            driver="psycopg2",
+            family=ORM,
+            megabytes=50,
+            start_seconds=0.4,
+            needs_site=True,
+        ),
+        Layer(
+            name="psycopg",
+            title="psycopg 3",
+            program=f"{_PROGRAMS}.psycopg_client",
+            modules=("psycopg",),
+            distributions=("psycopg",),
+            requirement=_PSYCOPG_WHEEL,
+            family=PSYCOPG,
+        ),
+        Layer(
+            name="psycopg_c",
+            title="psycopg 3 (C)",
+            program=f"{_PROGRAMS}.psycopg_client",
+            modules=("psycopg_c",),
+            distributions=("psycopg-c",),
             remedy="pip install 'psycopg[c]', which needs a C compiler and libpq's headers",
+            family=PSYCOPG,
         ),
-        Layer("psycopg_binary", "psycopg 3 (binary)", "psycopg_client", ("psycopg_binary",)),
-        Layer("psycopg_python", "psycopg 3 (Python)", "psycopg_client", ("psycopg",), loads_libpq=True),
-        Layer("psycopg_async", "psycopg 3, async", "psycopg_async_client", ("psycopg",)),
         Layer(
-            "asyncpg",
-            "asyncpg",
-            "asyncpg_client",
-            ("asyncpg",),
-            ("extended", "prepared"),
-            "asyncpg reads rows through the extended protocol only: it has no mode simple",
+            name="psycopg_binary",
+            title="psycopg 3 (binary)",
+            program=f"{_PROGRAMS}.psycopg_client",
+            modules=("psycopg_binary",),
+            distributions=("psycopg-binary",),
+            requirement=_PSYCOPG_WHEEL,
+            family=PSYCOPG,
         ),
-        Layer("django_cursor", "Django cursor", "django_client", _DJANGO_DRIVERS),
-        Layer("django_orm", "Django ORM", "django_client", _DJANGO_DRIVERS),
-        Layer("fake", "fake (no database)", "fake_client"),
+        Layer(
+            name="psycopg_python",
+            title="psycopg 3 (Python)",
+            program=f"{_PROGRAMS}.psycopg_client",
+            modules=("psycopg",),
+            distributions=("psycopg",),
+            requirement=_PSYCOPG_WHEEL,
+            family=PSYCOPG,
+            loads_libpq=True,
+        ),
+        Layer(
+            name="psycopg_async",
+            title="psycopg 3, async",
+            program=f"{_PROGRAMS}.psycopg_async_client",
+            modules=("psycopg",),
+            distributions=("psycopg",),
+            requirement=_PSYCOPG_WHEEL,
+            family=PSYCOPG,
+        ),
+        Layer(
+            name="asyncpg",
+            title="asyncpg",
+            program=f"{_PROGRAMS}.asyncpg_client",
+            modules=("asyncpg",),
+            distributions=("asyncpg",),
+            requirement="asyncpg>=0.30,<1",
+            modes=("extended", "prepared"),
+            mode_reason="asyncpg reads rows through the extended protocol only: it has no mode simple",
+            family=ASYNCPG,
+            megabytes=30,
+            start_seconds=0.15,
+        ),
+        Layer(
+            name="django_cursor",
+            title="Django cursor",
+            program=f"{_PROGRAMS}.django_client",
+            modules=DJANGO_DRIVERS,
+            rung=Rung.CURSOR,
+            family=CURSOR,
+            megabytes=50,
+            start_seconds=0.4,
+            needs_site=True,
+        ),
+        Layer(
+            name="django_orm",
+            title="Django ORM",
+            program=f"{_PROGRAMS}.django_client",
+            modules=DJANGO_DRIVERS,
+            rung=Rung.ORM,
+            family=ORM,
+            megabytes=50,
+            start_seconds=0.4,
+            needs_site=True,
+        ),
+        Layer(
+            name="fake",
+            title="fake (no database)",
+            program=f"{_PROGRAMS}.fake_client",
+            megabytes=20,
+            start_seconds=0.08,
+            connects=False,
+        ),
     )
 }
 
-C_CLIENT = "pgperf-libpq"
-#: Below BUILD_DIR: the virtual environment that `pgperf build --drivers` makes.
-DRIVERS = "drivers"
-#: Layer -> Python that runs its client, where the site named none.
-NO_INTERPRETERS: Mapping[str, str] = MappingProxyType({})
-_ALONE = str(Path(__file__).parent.parent / "clients" / "isolated.py")
+
+def calls_orm(layer: str) -> bool:
+    """Does the layer call the workload's ORM callable? A layer of another version does not."""
+    return layer in LAYERS and LAYERS[layer].calls_orm
 
 
-def django_driver() -> str:
-    """The driver Django uses in this environment: psycopg 3 where it is installed, as Django prefers it."""
-    return "psycopg" if importlib.util.find_spec("psycopg") else "psycopg2"
+def connects(layer: str) -> bool:
+    """Does the layer connect to a database?"""
+    return LAYERS[layer].connects
 
 
-def unavailable(
-    layer: str, mode: str, build_dir: str, interpreters: Mapping[str, str] = NO_INTERPRETERS
-) -> str:
-    """Why this machine cannot run the layer in that mode, with the remedy; "" if it can."""
-    entry = LAYERS[layer]
-    if mode not in entry.modes:
-        return entry.mode_reason
-    if needs_site(layer) and django_driver() == "psycopg2":
-        if layer.endswith("_psycopg2"):
-            return f"Django uses psycopg2 here anyway: choose {layer.removesuffix('_psycopg2')}"
-        if mode != "simple":
-            return f"Django over psycopg2 binds on the client; {mode} needs psycopg 3"
-    if not entry.program and not c_client(build_dir):
-        return "the C client is not built: run `manage.py pgperf build`"
-    if entry.program and not interpreter(layer, build_dir, interpreters):
-        return _no_driver(entry)
-    if entry.loads_libpq and not _system_libpq():
-        return "psycopg in Python loads the system's libpq, and there is none (Debian: apt install libpq5)"
-    return ""
+def place_of(layer: str) -> str:
+    """The layer on the same rung of the ladder on Django's own driver; the layer itself where there is none."""
+    entry = LAYERS.get(layer)
+    if entry is None or not entry.driver:
+        return layer
+    same = (other.name for other in LAYERS.values() if other.rung == entry.rung and not other.driver)
+    return next(same, layer)
 
 
-def unavailable_in_all(layer: str, build_dir: str, interpreters: Mapping[str, str] = NO_INTERPRETERS) -> str:
-    """Why this machine cannot run the layer in any mode; "" if it can in one."""
-    return unavailable(layer, LAYERS[layer].modes[0], build_dir, interpreters)
-
-
-@cache
-def _system_libpq() -> str:
-    """Found as ctypes finds it, by asking other programs; hence once."""
-    return ctypes.util.find_library("pq") or ""
-
-
-def needs_site(layer: str) -> bool:
-    """Does the layer measure the site's own Django, which lives in the site's own environment?"""
-    return LAYERS[layer].program == "django_client"
-
-
-def may_run_elsewhere(layer: str) -> bool:
-    """Is it a driver alone that the layer measures, so that any Python with that driver will do?"""
-    return bool(LAYERS[layer].modules) and not needs_site(layer)
-
-
-def in_site(layer: str) -> bool:
-    """Is there a driver for the layer in this environment?"""
-    modules = LAYERS[layer].modules
-    return not modules or any(importlib.util.find_spec(name) for name in modules)
-
-
-def interpreter(layer: str, build_dir: str, interpreters: Mapping[str, str] = NO_INTERPRETERS) -> str:
-    """The Python that runs the layer's client: the one named for it, else this one if it has the driver, else the one
-    of pgperf's own environment if that has it; "" if none has.
-    """
-    if layer in interpreters and may_run_elsewhere(layer):
-        return shutil.which(interpreters[layer]) or ""
-    if in_site(layer):
-        return sys.executable
-    own = Path(build_dir) / DRIVERS
-    if needs_site(layer) or not any(
-        any(own.glob(f"lib/python*/site-packages/{name}/__init__.py")) for name in LAYERS[layer].modules
-    ):
-        return ""
-    return shutil.which(str(own / "bin" / "python")) or ""
-
-
-def _no_driver(entry: Layer) -> str:
-    if needs_site(entry.name):
-        return f"not installed: pip install {entry.modules[0]}"
-    if entry.remedy:
-        return f"{entry.modules[0]} is not installed here: {entry.remedy}"
-    return f"{entry.modules[0]} is not installed here: run `manage.py pgperf build --drivers`"
-
-
-def c_client(build_dir: str) -> str:
-    """Path of the built C client, or ""."""
-    return shutil.which(str(Path(build_dir) / C_CLIENT)) or ""
-
-
-def command(layer: str, build_dir: str, interpreters: Mapping[str, str] = NO_INTERPRETERS) -> list[str]:
-    """The argv that starts the layer's client. It never holds anything secret."""
-    entry = LAYERS[layer]
-    if not entry.program:
-        return [c_client(build_dir)]
-    python = interpreter(layer, build_dir, interpreters)
-    if python == sys.executable:
-        return [python, "-m", f"pgperf.clients.programs.{entry.program}"]
-    return [python, "-I", _ALONE, entry.program]
+def distributions() -> tuple[str, ...]:
+    """The names of all drivers in pip."""
+    return tuple(dict.fromkeys(name for layer in LAYERS.values() for name in layer.distributions))

@@ -22,11 +22,6 @@ CAPTURES = "captures"
 _CLIENTS = re.compile(r"\d+ clients")
 
 
-def calls_orm(layer: str) -> bool:
-    """Does the layer call the workload's ORM callable, where the others run its statements?"""
-    return layer.startswith("django_orm")
-
-
 class Way(Protocol):
     """A way to a database, which may lead through a pooler: "" where it does not."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgperf.core.exceptions import LayerUnavailable
-from pgperf.core.layers import C_CLIENT
+from pgperf.install.launch import C_CLIENT
 
 SOURCE_DIR = Path(__file__).parent.parent / "clients" / "libpq"
 FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")

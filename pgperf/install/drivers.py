@@ -9,15 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgperf.core.exceptions import LayerUnavailable
-from pgperf.core.layers import DRIVERS, LAYERS, in_site, may_run_elsewhere
+from pgperf.core.layers import LAYERS
+from pgperf.install.launch import DRIVERS, in_site
 
-#: Module -> what pip installs for it. Wheels: nothing has to be compiled.
-REQUIREMENTS = {
-    "psycopg": "psycopg[binary]>=3.2,<4",
-    "psycopg_binary": "psycopg[binary]>=3.2,<4",
-    "psycopg2": "psycopg2-binary>=2.9.10,<3",
-    "asyncpg": "asyncpg>=0.30,<1",
-}
 _INSTALL_SECONDS = 600
 
 
@@ -31,7 +25,7 @@ class DriversResult:
 
 def build_drivers(build_dir: str | Path) -> DriversResult:
     """Make or refresh the environment below `build_dir`. Raises LayerUnavailable saying what is in the way."""
-    wanted = tuple(dict.fromkeys(REQUIREMENTS[name] for name in missing()))
+    wanted = missing()
     if not wanted:
         return DriversResult("", ())
     folder = Path(build_dir).absolute() / DRIVERS
@@ -53,14 +47,14 @@ def build_drivers(build_dir: str | Path) -> DriversResult:
     return DriversResult(python, wanted)
 
 
-def missing() -> list[str]:
-    """The modules of the layers that no driver of this environment can run, those aside that have to be compiled."""
-    lacking = [
-        layer
+def missing() -> tuple[str, ...]:
+    """The requirements of the layers without a driver here, except drivers that have to be compiled."""
+    lacking = (
+        layer.requirement
         for name, layer in LAYERS.items()
-        if may_run_elsewhere(name) and not in_site(name) and not layer.remedy
-    ]
-    return list(dict.fromkeys(layer.modules[0] for layer in lacking))
+        if layer.may_run_elsewhere and layer.requirement and not in_site(name)
+    )
+    return tuple(dict.fromkeys(lacking))
 
 
 def _run(argv: Sequence[str], trouble: str) -> None:

@@ -1,11 +1,11 @@
-"""Layers and variants as people know them, and the colour that a layer has in every chart."""
+"""Titles of layers and variants, and the colour that a layer has in every chart."""
 
 from collections.abc import Iterable, Sequence
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from pgperf.core.layers import LAYERS
+from pgperf.core.layers import LAYERS, OTHER
 from pgperf.models import VariantResult
 
 
@@ -14,18 +14,10 @@ def layer_title(layer: str) -> str:
     return LAYERS[layer].title if layer in LAYERS else layer
 
 
-def colour(layer: str) -> str:
-    """The CSS variable of a layer; what is the same on another driver or in another implementation shares it."""
-    same = place_of(layer)
-    return f"layer-{_FAMILIES.get(same, same)}"
-
-
-_FAMILIES = {"psycopg_c": "psycopg", "psycopg_binary": "psycopg", "psycopg_python": "psycopg"}
-
-
-def place_of(layer: str) -> str:
-    """What a ladder has in the layer's place on any driver: Django's parts are the same on psycopg2."""
-    return layer.removesuffix("_psycopg2")
+def colour(layer: str) -> dict[str, str]:
+    """The layer's colour in every chart, on a light and on a dark page; layers of one family share it."""
+    family = LAYERS[layer].family if layer in LAYERS else OTHER
+    return {"light": family.light, "dark": family.dark}
 
 
 def left_out_title(name: str) -> str:

@@ -5,9 +5,10 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from pgperf.core.layers import LAYERS, Rung, place_of
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
-from pgperf.reports.labels import clients_title, colour, layer_title, place_of
+from pgperf.reports.labels import clients_title, colour, layer_title
 from pgperf.reports.table import (
     Cell,
     Column,
@@ -140,7 +141,7 @@ def _own_share(step: dict[str, Any] | None) -> float | None:
 
 def _height(part: str) -> int:
     """Where a part of a ladder stands: drivers are on one level, above libpq and below Django."""
-    return {"libpq": 0, "django_cursor": 2, "django_orm": 3}.get(part, 1)
+    return LAYERS[part].rung if part in LAYERS else Rung.DRIVER
 
 
 def _whisker(step: dict[str, Any]) -> list[float] | None:

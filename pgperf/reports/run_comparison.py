@@ -15,7 +15,7 @@ from pgperf.models import Run
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
 from pgperf.reports.comparisons import outcome_text
-from pgperf.reports.labels import label_text, layer_title
+from pgperf.reports.labels import colour, label_text, layer_title
 from pgperf.reports.run_json import TERMINAL
 from pgperf.reports.table import (
     Cell,
@@ -148,7 +148,7 @@ def chart(changes: Sequence[Change], measure: str) -> Chart:
         "line": 1,
         "rows": [_lines(change.label) for change in changes],
         "values": [change.ratio.centre for change in changes],
-        "colours": [f"layer-{change.layer}" for change in changes],
+        "colours": [colour(change.layer) for change in changes],
         "whiskers": [_ends(change) for change in changes],
         "ends": [number_format.ratio(change.ratio.centre) for change in changes],
     }

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.records import Definition, Route, SliceRecord, Variant, Workload
+from pgperf.install import launch
 from pgperf.runner.client_process import ClientProcess, Surroundings, login, surroundings_of_site
 from pgperf.runner.cpu import placement
 from pgperf.runner.cpu.accounting import BlockTotals, SliceAccount, SliceAccounting, VariantProcesses
@@ -221,7 +222,7 @@ def started(
     build_dir: str,
     cold: bool,
     cpus: frozenset[int] | None,
-    interpreters: Mapping[str, str] = layers.NO_INTERPRETERS,
+    interpreters: Mapping[str, str] = launch.NO_INTERPRETERS,
 ) -> Iterator[list[Group]]:
     """Groups of the variants (each with its application name), connected; gone when the context ends.
 
@@ -233,7 +234,7 @@ def started(
     clean = False
 
     def spawn(group: Group, cold: bool) -> None:
-        argv = layers.command(group.variant.layer, build_dir, interpreters)
+        argv = launch.command(group.variant.layer, build_dir, interpreters)
         _spawn(group, definition, routes[group.variant.route], argv, cold)
 
     try:
@@ -325,7 +326,7 @@ def _arm_ns(group: Group) -> int:
 
 def surroundings(work: Workload, layer: str) -> Surroundings | None:
     """The site's for Django's layers of the site's own workloads, else none: a clean environment."""
-    return surroundings_of_site() if work.is_site and layers.needs_site(layer) else None
+    return surroundings_of_site() if work.is_site and layers.LAYERS[layer].needs_site else None
 
 
 def spec(

@@ -11,21 +11,11 @@ from typing import Any
 import psutil
 
 import pgperf
+from pgperf.core.layers import distributions
 from pgperf.runner.cpu.idle import IdleState
 from pgperf.runner.cpu.placement import CpuPlacement
 
-_PACKAGES = (
-    "Django",
-    "psycopg",
-    "psycopg-binary",
-    "psycopg-c",
-    "psycopg2",
-    "psycopg2-binary",
-    "asyncpg",
-    "celery",
-    "redis",
-    "numpy",
-)
+_PACKAGES = ("Django", "celery", "redis", "numpy")
 _SETTINGS = (
     "server_version", "shared_buffers", "work_mem", "effective_cache_size", "max_connections", "fsync",
     "synchronous_commit", "jit", "wal_level", "max_parallel_workers_per_gather", "shared_preload_libraries",
@@ -44,7 +34,7 @@ def before(
     return {
         "pgperf": pgperf.__version__,
         "python": platform.python_version(),
-        "packages": _packages(),
+        "packages": packages(),
         "machine": _machine(),
         "server": _server(query),
         "pooler": _pooler(pooler_pid),
@@ -58,9 +48,9 @@ def after(versions: dict[str, dict[str, str]]) -> dict[str, Any]:
     return {"layers": versions}
 
 
-def _packages() -> dict[str, str]:
+def packages() -> dict[str, str]:
     found = {}
-    for name in _PACKAGES:
+    for name in (*_PACKAGES, *distributions()):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

@@ -7,8 +7,8 @@ from functools import partial
 from itertools import pairwise, product
 
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.layers import LAYERS
-from pgperf.core.records import CONNECTS, Cohort, Definition, Plan, Variant, calls_orm
+from pgperf.core.layers import LAYERS, calls_orm
+from pgperf.core.records import CONNECTS, Cohort, Definition, Plan, Variant
 
 #: Variants that stand by together. The whole of `orm-overhead` fits, so that all of it is compared directly.
 COHORT_SIZE = 18

@@ -5,13 +5,10 @@ from dataclasses import dataclass, replace
 
 from pgperf.core import limits
 from pgperf.core.exceptions import PreflightRefused
+from pgperf.core.layers import LAYERS
 from pgperf.core.records import Cohort, Definition, Plan, Variant
 from pgperf.runner.plan import make_plan, sharing
 
-#: Rough megabytes of one client, its part of shared pages counted, and seconds to start one alone; predictions only.
-_MEGABYTES = {"libpq": 2, "fake": 20, "psycopg2": 30, "psycopg": 40}
-_START_SECONDS = {"libpq": 0.02, "fake": 0.08, "psycopg2": 0.1, "psycopg": 0.2}
-_DJANGO_MEGABYTES, _DJANGO_START_SECONDS = 50, 0.4
 _ARMING_S, _ARMING_EACH_S = 0.025, 0.001  # several clients that begin together, and each of them
 #: Of the memory that is free, what the clients may take.
 MEMORY_SHARE = 0.5
@@ -39,7 +36,7 @@ class Headroom:
 def estimate(plan: Plan) -> Estimate:
     """Predict from the plan alone; one more connection is the monitor's, two those of diagnostic slices."""
     clients = [sum(v.clients for v in _owners(cohort)) for cohort in plan.cohorts]
-    memory = [sum(v.clients * _megabytes(v) for v in _owners(cohort)) for cohort in plan.cohorts]
+    memory = [sum(v.clients * LAYERS[v.layer].megabytes for v in _owners(cohort)) for cohort in plan.cohorts]
     own = 3 if plan.definition.diagnostic_ms else 1
     return Estimate(_seconds(plan), max(clients) + own, max(memory) * 1024 * 1024)
 
@@ -117,8 +114,10 @@ def _seconds(plan: Plan) -> float:
     total = _FIXED_SECONDS
     cold = min(definition.cold_blocks, definition.blocks)
     for cohort in plan.cohorts:
-        together = sum(v.clients * _start_seconds(v) for v in _owners(cohort)) / 2
-        alone = sum(_start_seconds(v) for v in _owners(cohort)) / 2  # on top, for the first of each
+        together = sum(v.clients * LAYERS[v.layer].start_seconds for v in _owners(cohort)) / 2
+        alone = (
+            sum(LAYERS[v.layer].start_seconds for v in _owners(cohort)) / 2
+        )  # on top, for the first of each
         total += definition.blocks * (together + definition.warm_up_ms / 1000) + cold * alone
         total += definition.blocks * definition.rounds * _round_s(definition, cohort)
         total += len(cohort.variants) * diagnostic_s(definition)
@@ -148,11 +147,3 @@ def diagnostic_s(definition: Definition) -> float:
 def _owners(cohort: Cohort) -> Iterable[Variant]:
     """Variants with client processes of their own."""
     return sharing(cohort.variants)
-
-
-def _megabytes(variant: Variant) -> int:
-    return _MEGABYTES.get(variant.layer, _DJANGO_MEGABYTES)
-
-
-def _start_seconds(variant: Variant) -> float:
-    return _START_SECONDS.get(variant.layer, _DJANGO_START_SECONDS)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Definition, Route, Variant
+from pgperf.install import launch
 from pgperf.runner import client_group
 from pgperf.runner.capture.statements import Site
 from pgperf.runner.client_process import ClientProcess
@@ -38,11 +39,11 @@ def refusals(
 
 def _lacks(definition: Definition, layer: str, route: Route, site: Site, skipped: Mapping[str, str]) -> bool:
     modes = [mode for mode in definition.modes if not {layer, f"{layer}/{mode}"} & set(skipped)]
-    if layer == "fake" or not modes:
+    if not layers.connects(layer) or not modes:
         return False
     work = definition.workload
     variant = Variant(work.name, layer, modes[0], route.name, 1, "persistent", definition.placement)
-    argv = layers.command(layer, site.build_dir, site.interpreters)
+    argv = launch.command(layer, site.build_dir, site.interpreters)
     name, around = f"{layer} over {route.name}", client_group.surroundings(work, layer)
     try:
         with ClientProcess(name, argv, route.password, around) as client:

@@ -28,6 +28,7 @@ from pgperf.core.exceptions import CredentialError, FenceLost, PgperfError, RunC
 from pgperf.core.protocol import scrub
 from pgperf.core.records import CAPTURES, Definition, Plan, Route, VariantBlock, most_direct
 from pgperf.delay.routes import longer
+from pgperf.install import launch
 from pgperf.models import Run
 from pgperf.runner import tls_support
 from pgperf.runner.capture import statements
@@ -74,13 +75,13 @@ def perform(run_id: int, worker: str, watch: Watch | None = None) -> Run:
 
 
 def skipped_layers(
-    definition: Definition, build_dir: str, interpreters: Mapping[str, str] = layers.NO_INTERPRETERS
+    definition: Definition, build_dir: str, interpreters: Mapping[str, str] = launch.NO_INTERPRETERS
 ) -> dict[str, str]:
     """What of the definition this machine cannot run: "layer" or "layer/mode" -> the reason."""
     skipped: dict[str, str] = {}
     for layer in definition.layers:
         reasons = {
-            mode: layers.unavailable(layer, mode, build_dir, interpreters) for mode in definition.modes
+            mode: launch.unavailable(layer, mode, build_dir, interpreters) for mode in definition.modes
         }
         lacking = {mode: reason for mode, reason in reasons.items() if reason}
         if len(lacking) == len(reasons):
@@ -146,7 +147,7 @@ class _Job:
         """The summary and the end in one transaction, under the fence."""
         run, plan = self.run, outcome.plan
         blocks = patiently(lambda: store.load_blocks(run), _patience_s(), f"reading the blocks of {run}")
-        summary = summarise(plan.definition, plan.variants, blocks, layers.django_driver())
+        summary = summarise(plan.definition, plan.variants, blocks, launch.django_driver())
 
         def store_all() -> None:
             with transaction.atomic(using=router.db_for_write(Run)):
@@ -215,7 +216,7 @@ class _Job:
         return make_plan(statements.filled(plan.definition, captures), self.skipped)
 
     def _prepare(self, plan: Plan, routes: Mapping[str, Route]) -> None:
-        if all(variant.layer == "fake" for variant in plan.variants):
+        if not any(layers.connects(variant.layer) for variant in plan.variants):
             return
         assert self.run.database
         for work in plan.definition.workloads:
@@ -351,7 +352,7 @@ def _summarise_part(run: Run, definition: Definition, skipped: Mapping[str, str]
         return False
     variants = _in_table_order(definition, skipped, blocks)
     try:
-        summary = summarise(definition, variants, blocks, layers.django_driver())
+        summary = summarise(definition, variants, blocks, launch.django_driver())
         store.save_summary(run, summary, skipped=dict(skipped), partial=True)
     except Error:
         raise

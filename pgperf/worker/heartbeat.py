@@ -29,6 +29,7 @@ from pgperf.conf import get_settings
 from pgperf.core import layers
 from pgperf.core.exceptions import RunConflict
 from pgperf.db.now import Now
+from pgperf.install import launch
 from pgperf.models import Worker
 from pgperf.runs import broker
 from pgperf.runs import state as run_state
@@ -37,7 +38,6 @@ from pgperf.worker.execution import summarise_lost_runs
 logger = logging.getLogger(__name__)
 
 BEAT_SECONDS = 10.0
-_PACKAGES = ("psycopg", "psycopg2", "psycopg2-binary", "celery")
 
 #: Why runs must not be performed in this process; "" if they may.
 pool_refusal = ""
@@ -131,7 +131,7 @@ def abilities() -> dict[str, str]:
     """Layer -> why this machine cannot run it; "" if it can."""
     settings = get_settings()
     known = settings.BUILD_DIR, settings.INTERPRETERS
-    return {name: pool_refusal or layers.unavailable_in_all(name, *known) for name in layers.LAYERS}
+    return {name: pool_refusal or launch.unavailable_in_all(name, *known) for name in layers.LAYERS}
 
 
 def versions() -> dict[str, str]:
@@ -141,7 +141,7 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         "django": django.get_version(),
     }
-    for name in _PACKAGES:
+    for name in ("celery", *layers.distributions()):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

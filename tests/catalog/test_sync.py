@@ -1,11 +1,15 @@
 """The catalog's benchmarks as rows: made when missing, never changed."""
 
+import sys
+from pathlib import Path
+
 import pytest
 from django.apps import apps
 from django.apps.registry import Apps
 from django.core.management import call_command
 from django.db import DEFAULT_DB_ALIAS
 
+from pgperf import catalog
 from pgperf.catalog import BENCHMARKS
 from pgperf.catalog.sync import copy_catalog
 from pgperf.db import validators
@@ -59,3 +63,18 @@ def test_a_database_that_does_not_hold_our_tables(monkeypatch: pytest.MonkeyPatc
 def test_migrated_backwards() -> None:
     copy_catalog(apps=Apps(), using=DEFAULT_DB_ALIAS)
     assert not Benchmark.objects.exists()
+
+
+def test_a_new_benchmark_is_one_module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "brand_new.py").write_text(
+        "from pgperf.catalog.base import CatalogBenchmark\n"
+        "from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN\n"
+        "NEW = CatalogBenchmark('brand-new', 'Brand new', 'text', SITE_BY_DOMAIN, ('libpq',), ('tcp',))\n"
+    )
+    monkeypatch.setattr(catalog, "__path__", [*catalog.__path__, str(tmp_path)])
+    found = catalog.find_benchmarks()
+    monkeypatch.delitem(sys.modules, "pgperf.catalog.brand_new")
+    assert list(found) == [*BENCHMARKS, "brand-new"]
+    monkeypatch.setattr(catalog, "BENCHMARKS", found)
+    copy()
+    assert Benchmark.objects.get(name="brand-new").workload.name == "site-by-domain"

@@ -20,7 +20,8 @@ from django.db import DatabaseError, connection
 from pgperf.access import fixtures
 from pgperf.cli import doctor
 from pgperf.cli import run as run_command
-from pgperf.core.layers import C_CLIENT, LAYERS
+from pgperf.core.layers import LAYERS
+from pgperf.install.launch import C_CLIENT
 from pgperf.models import Benchmark, Database, Run, Target, Worker, Workload
 from pgperf.runs import state
 from pgperf.worker.execution import perform

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from pgperf.core import protocol, sql_parameters
+from pgperf.core.layers import calls_orm
 from pgperf.core.records import Route, Workload
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,7 +53,7 @@ class Subject:
 
     @property
     def calls_orm(self) -> bool:
-        return self.layer.startswith("django_orm")
+        return calls_orm(self.layer)
 
 
 def spec(subject: Subject, route: Route, work: Workload, **changes: object) -> protocol.Spec:

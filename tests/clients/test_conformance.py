@@ -10,27 +10,23 @@ import psycopg
 import pytest
 
 from pgperf.catalog import BENCHMARKS
-from pgperf.core import protocol, sql_parameters
-from pgperf.core.records import MODES, Route, Workload
+from pgperf.core import layers, protocol, sql_parameters
+from pgperf.core.records import Route, Workload
 from tests.clients.conftest import Start
 from tests.clients.driving import Driven, Subject, spec
 from tests.clients.proxy import Proxy
 
-DJANGO = "pgperf.clients.programs.django_client"
-#: Layer -> its program and the modes that it has.
+#: psycopg's program under another implementation: one mode is enough, and psycopg_c has to be compiled.
+FEWER_MODES: dict[str, tuple[str, ...]] = {
+    "psycopg_binary": ("simple",),
+    "psycopg_python": ("prepared",),
+    "psycopg_c": (),
+}
+#: Layer -> its program and the modes that it is tried in.
 PROGRAM_OF = {
-    "libpq": ("", MODES),
-    "psycopg2": ("pgperf.clients.programs.psycopg2_client", ("simple",)),
-    "django_cursor_psycopg2": (DJANGO, ("simple",)),
-    "django_orm_psycopg2": (DJANGO, ("simple",)),
-    "psycopg": ("pgperf.clients.programs.psycopg_client", MODES),
-    # The same program as psycopg's, which is one of these; the mode is none of their business.
-    "psycopg_binary": ("pgperf.clients.programs.psycopg_client", ("simple",)),
-    "psycopg_python": ("pgperf.clients.programs.psycopg_client", ("prepared",)),
-    "psycopg_async": ("pgperf.clients.programs.psycopg_async_client", MODES),
-    "asyncpg": ("pgperf.clients.programs.asyncpg_client", ("extended", "prepared")),
-    "django_cursor": (DJANGO, MODES),
-    "django_orm": (DJANGO, MODES),
+    name: (layer.program, FEWER_MODES.get(name, layer.modes))
+    for name, layer in layers.LAYERS.items()
+    if layer.connects
 }
 LAYERS = (
     *[Subject(layer, mode, module) for layer, (module, modes) in PROGRAM_OF.items() for mode in modes],
@@ -68,7 +64,11 @@ def select(sql: str, *args: object) -> Workload:
 def started(start: Start, subject: Subject, route: Route, work: Workload = SITE, **changes: object) -> Driven:
     """A client that has its spec; one of the ORM reads any SELECT through `tests.raw`."""
     if subject.calls_orm and work.orm.startswith("tests."):
-        module = "tests.clients.django_with_workloads" if subject.module == DJANGO else subject.module
+        module = (
+            "tests.clients.django_with_workloads"
+            if layers.LAYERS[subject.layer].needs_site
+            else subject.module
+        )
         subject = Subject(subject.layer, subject.mode, module)
         changes = {"orm_args": [work.sql] if work.orm == "tests.raw" else list(work.args), **changes}
     client = start(subject)

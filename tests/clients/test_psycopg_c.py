@@ -11,8 +11,9 @@ import psycopg
 import pytest
 
 from example import postgres_wheel
-from pgperf.core import layers, protocol
+from pgperf.core import protocol
 from pgperf.core.records import MODES, Route
+from pgperf.install import launch
 from tests.clients import test_conformance as conformance
 from tests.clients.conftest import Start
 from tests.clients.driving import Driven, Subject
@@ -58,7 +59,7 @@ def start_c(python: str, admin: psycopg.Connection) -> Iterator[Start]:
     started: list[Driven] = []
 
     def start(subject: Subject, **environment: str) -> Driven:
-        argv = layers.command("psycopg_c", "", {"psycopg_c": python})
+        argv = launch.command("psycopg_c", "", {"psycopg_c": python})
         started.append(Driven(argv, **environment))
         return started[-1]
 
@@ -69,7 +70,7 @@ def start_c(python: str, admin: psycopg.Connection) -> Iterator[Start]:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_it_is_the_one_in_c(start_c: Start, tcp: Route, python: str, mode: str) -> None:
-    assert layers.unavailable("psycopg_c", mode, "", {"psycopg_c": python}) == ""
+    assert launch.unavailable("psycopg_c", mode, "", {"psycopg_c": python}) == ""
     ready = conformance.started(start_c, Subject("psycopg_c", mode, "c"), tcp).read(protocol.Ready)
     assert (ready.versions["driver"], ready.versions["implementation"]) == ("psycopg", "c")
 

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from pgperf.core import layers
-from pgperf.core.layers import LAYERS, unavailable, unavailable_in_all
+from pgperf.core.layers import LAYERS
 from pgperf.core.records import MODES
+from pgperf.install import launch
+from pgperf.install.launch import unavailable, unavailable_in_all
 
 
 @pytest.fixture
@@ -18,7 +20,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     def find(name: str) -> Any:
         return object() if name in there else None
 
-    monkeypatch.setattr(layers.importlib.util, "find_spec", find)
+    monkeypatch.setattr(launch.importlib.util, "find_spec", find)
     return there
 
 
@@ -51,7 +53,7 @@ def test_a_layer_without_a_mode_is_still_able(installed: set[str], tmp_path: Pat
 
 def test_a_site_on_psycopg2_alone(installed: set[str], tmp_path: Path) -> None:
     installed -= {"psycopg", "psycopg_binary"}
-    assert layers.django_driver() == "psycopg2"
+    assert launch.django_driver() == "psycopg2"
     assert modes_of("django_orm", tmp_path) == ["simple"]
     assert "extended needs psycopg 3" in unavailable("django_orm", "extended", str(tmp_path))
     assert unavailable("django_orm_psycopg2", "simple", str(tmp_path)) == (
@@ -67,10 +69,10 @@ def test_what_has_to_be_compiled_names_the_remedy(installed: set[str], tmp_path:
 def test_psycopg_in_python_needs_the_systems_libpq(
     installed: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str | None, reason: str
 ) -> None:
-    monkeypatch.setattr(layers.ctypes.util, "find_library", lambda name: found)
-    layers._system_libpq.cache_clear()
+    monkeypatch.setattr(launch.ctypes.util, "find_library", lambda name: found)
+    launch._system_libpq.cache_clear()
     said = unavailable("psycopg_python", "simple", str(tmp_path))
-    layers._system_libpq.cache_clear()
+    launch._system_libpq.cache_clear()
     assert reason in said
     assert bool(said) == bool(reason)
 

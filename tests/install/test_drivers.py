@@ -10,26 +10,26 @@ import pytest
 from pgperf.clients import isolated
 from pgperf.core import layers
 from pgperf.core.exceptions import LayerUnavailable
-from pgperf.install import drivers
+from pgperf.install import drivers, launch
 
 
 @pytest.fixture
 def no_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
     """A site without psycopg."""
-    find = layers.importlib.util.find_spec
+    find = launch.importlib.util.find_spec
 
     def find_others(name: str) -> Any:
         return None if name == "psycopg" else find(name)
 
-    monkeypatch.setattr(layers.importlib.util, "find_spec", find_others)
+    monkeypatch.setattr(launch.importlib.util, "find_spec", find_others)
 
 
 def own_environment(build_dir: Path, module: str) -> str:
     """Looks like what `build --drivers` makes."""
-    package = build_dir / layers.DRIVERS / "lib" / "python3.12" / "site-packages" / module
+    package = build_dir / launch.DRIVERS / "lib" / "python3.12" / "site-packages" / module
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    python = build_dir / layers.DRIVERS / "bin" / "python"
+    python = build_dir / launch.DRIVERS / "bin" / "python"
     python.parent.mkdir(parents=True, exist_ok=True)
     python.symlink_to(sys.executable)
     return str(python)
@@ -37,8 +37,8 @@ def own_environment(build_dir: Path, module: str) -> str:
 
 def test_a_driver_of_the_site_runs_in_the_site(tmp_path: Path) -> None:
     own_environment(tmp_path, "psycopg")
-    assert layers.interpreter("psycopg", str(tmp_path)) == sys.executable
-    assert layers.command("psycopg", str(tmp_path)) == [
+    assert launch.interpreter("psycopg", str(tmp_path)) == sys.executable
+    assert launch.command("psycopg", str(tmp_path)) == [
         sys.executable,
         "-m",
         "pgperf.clients.programs.psycopg_client",
@@ -47,41 +47,47 @@ def test_a_driver_of_the_site_runs_in_the_site(tmp_path: Path) -> None:
 
 def test_a_driver_that_is_nowhere(no_psycopg: None, tmp_path: Path) -> None:
     own_environment(tmp_path, "asyncpg")
-    assert layers.interpreter("psycopg", str(tmp_path)) == ""
-    assert "pgperf build --drivers" in layers.unavailable("psycopg", "simple", str(tmp_path))
+    assert launch.interpreter("psycopg", str(tmp_path)) == ""
+    assert "pgperf build --drivers" in launch.unavailable("psycopg", "simple", str(tmp_path))
 
 
 def test_the_own_environment_is_found_by_itself(no_psycopg: None, tmp_path: Path) -> None:
     python = own_environment(tmp_path, "psycopg")
-    assert layers.interpreter("psycopg", str(tmp_path)) == python
-    assert layers.unavailable("psycopg", "simple", str(tmp_path)) == ""
-    assert layers.command("psycopg", str(tmp_path)) == [python, "-I", isolated.__file__, "psycopg_client"]
+    assert launch.interpreter("psycopg", str(tmp_path)) == python
+    assert launch.unavailable("psycopg", "simple", str(tmp_path)) == ""
+    assert launch.command("psycopg", str(tmp_path)) == [
+        python,
+        "-I",
+        isolated.__file__,
+        "pgperf.clients.programs.psycopg_client",
+    ]
 
 
 def test_a_named_interpreter_comes_first(tmp_path: Path) -> None:
     named = {"psycopg": "/bin/sh", "psycopg2": "/no/such/python"}
-    assert layers.command("psycopg", str(tmp_path), named)[0] == "/bin/sh"
-    assert layers.unavailable("psycopg2", "simple", str(tmp_path), named)
+    assert launch.command("psycopg", str(tmp_path), named)[0] == "/bin/sh"
+    assert launch.unavailable("psycopg2", "simple", str(tmp_path), named)
 
 
 @pytest.mark.parametrize("layer", ["django_cursor", "django_orm", "fake"])
 def test_what_is_the_sites_own_stays_there(layer: str, tmp_path: Path) -> None:
-    assert not layers.may_run_elsewhere(layer)
-    assert layers.interpreter(layer, str(tmp_path), {layer: "/bin/sh"}) == sys.executable
+    assert not layers.LAYERS[layer].may_run_elsewhere
+    assert launch.interpreter(layer, str(tmp_path), {layer: "/bin/sh"}) == sys.executable
 
 
 def test_only_what_is_missing_is_wanted(no_psycopg: None) -> None:
-    assert "psycopg" in drivers.missing()
-    assert "psycopg2" not in drivers.missing()
+    wanted = drivers.missing()
+    assert layers.LAYERS["psycopg"].requirement in wanted
+    assert layers.LAYERS["psycopg2"].requirement not in wanted
 
 
 def test_every_driver_of_a_layer_can_be_installed() -> None:
-    free = [layer for name, layer in layers.LAYERS.items() if layers.may_run_elsewhere(name)]
-    assert {layer.modules[0] for layer in free if not layer.remedy} <= set(drivers.REQUIREMENTS)
+    for layer in layers.LAYERS.values():
+        assert bool(layer.requirement or layer.remedy) == layer.may_run_elsewhere
 
 
 def test_nothing_is_made_when_nothing_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(drivers, "missing", list)
+    monkeypatch.setattr(drivers, "missing", tuple)
     assert drivers.build_drivers(tmp_path).requirements == ()
     assert not list(tmp_path.iterdir())
 
@@ -93,7 +99,7 @@ def test_a_folder_that_cannot_be_made_is_told(no_psycopg: None, tmp_path: Path) 
 
 
 def test_what_pip_says_is_kept(no_psycopg: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(drivers, "REQUIREMENTS", dict.fromkeys(drivers.REQUIREMENTS, "no such requirement"))
+    monkeypatch.setattr(drivers, "missing", lambda: ("no such requirement",))
     with pytest.raises(LayerUnavailable, match=r"(?s)pip cannot install the drivers.*no such requirement"):
         drivers.build_drivers(tmp_path)
 
@@ -101,7 +107,7 @@ def test_what_pip_says_is_kept(no_psycopg: None, monkeypatch: pytest.MonkeyPatch
 def test_a_lent_package_brings_no_neighbours(tmp_path: Path) -> None:
     """A fake client that talks under another Python sees pgperf and nothing else of this environment."""
     code = (
-        "import sys, runpy; sys.argv = ['isolated.py', '__init__'];"
+        "import sys, runpy; sys.argv = ['isolated.py', 'pgperf.clients.programs.__init__'];"
         f"runpy.run_path({isolated.__file__!r}, run_name='__main__');"
         "import importlib.util as u, pgperf.core.protocol; print(u.find_spec('django'), pgperf.core.protocol.__file__)"
     )

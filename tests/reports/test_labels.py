@@ -8,9 +8,9 @@ def test_an_unknown_layer_keeps_its_own_name() -> None:
 
 
 def test_the_same_on_another_driver_or_implementation_has_the_same_colour() -> None:
-    assert labels.colour("django_orm_psycopg2") == labels.colour("django_orm") == "layer-django_orm"
-    assert labels.colour("psycopg_python") == labels.colour("psycopg") == "layer-psycopg"
-    assert labels.colour("psycopg2") == "layer-psycopg2"
+    assert labels.colour("django_orm_psycopg2") == labels.colour("django_orm")
+    assert labels.colour("psycopg_python") == labels.colour("psycopg")
+    assert labels.colour("psycopg2") == {"light": "#9c3587", "dark": "#d982c4"}
 
 
 def test_what_was_left_out_has_a_name_that_people_know() -> None:

@@ -14,6 +14,7 @@ from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Definition, Route, Workload
 from pgperf.delay.relay import Relay
+from pgperf.install import launch
 from pgperf.runner import tls_support
 from pgperf.runner.capture.statements import Site
 from pgperf.runner.client_process import ClientProcess, Surroundings, login
@@ -86,7 +87,7 @@ def connect(route: Route, layer: str, mode: str, build_dir: Path) -> None:
         layer=layer, mode=mode, **login(route), statements=sql_parameters.statements("SELECT 1", ()), cold=False,
         runner_pid=os.getpid(),
     )  # fmt: skip
-    argv = layers.command(layer, str(build_dir))
+    argv = launch.command(layer, str(build_dir))
     with ClientProcess(layer, argv, route.password, Surroundings(environment, "/")) as client:
         client.send(spec)
         client.expect(protocol.Ready, 60)

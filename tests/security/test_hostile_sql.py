@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 from pgperf.access import guardrails
 from pgperf.core import protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition
-from pgperf.core.layers import command
 from pgperf.core.records import Route
+from pgperf.install.launch import command
 from pgperf.models import Workload
 from pgperf.runner.client_process import ClientProcess, login
 from tests.security.conftest import Harm

@@ -17,9 +17,9 @@ from django.contrib.auth.models import Permission
 from django.db import DatabaseError, OperationalError, connection
 from django.utils import timezone
 
-from pgperf.core import layers
 from pgperf.core.exceptions import ClientFailed, FenceLost, RunConflict, RunWaits
 from pgperf.core.records import Definition, Route
+from pgperf.install import launch
 from pgperf.models import Benchmark, Database, Run, Target
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import Machine, execute
@@ -392,7 +392,7 @@ def test_a_real_database(c_client: Any, settings: Any, routes: dict[str, Any]) -
     (ladder,) = run.summary["ladders"]
     assert [step["layer"] for step in ladder["steps"]] == [
         "libpq",
-        layers.django_driver(),
+        launch.django_driver(),
         "django_cursor",
         "django_orm",
     ]

@@ -18,8 +18,9 @@ from uuid import UUID
 
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition
-from pgperf.core.records import Definition, Route, Variant, Workload, calls_orm
+from pgperf.core.records import Definition, Route, Variant, Workload
 from pgperf.core.sql_masking import Effect, effect, masked
+from pgperf.install import launch
 from pgperf.runner import client_group, client_process
 from pgperf.runner.capture.pg_messages import Executed
 from pgperf.runner.capture.wire_proxy import Overheard, Tap
@@ -240,7 +241,11 @@ def _from_binary(value: bytes, oid: int) -> str:
 def _lower(definition: Definition, skipped: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for layer in definition.layers:
         for mode in definition.modes:
-            if layer != "fake" and not calls_orm(layer) and not {layer, f"{layer}/{mode}"} & set(skipped):
+            if (
+                layers.connects(layer)
+                and not layers.calls_orm(layer)
+                and not {layer, f"{layer}/{mode}"} & set(skipped)
+            ):
                 yield layer, mode
 
 
@@ -283,7 +288,7 @@ def _behind_tap(
     """A client of the layer, ready, whose connection is followed."""
     variant = Variant(work.name, layer, mode, site.route.name, 1, "persistent", definition.placement)
     alone = replace(definition, workload=work, compared_with=None)
-    argv = layers.command(layer, site.build_dir, site.interpreters)
+    argv = launch.command(layer, site.build_dir, site.interpreters)
     with Tap(site.route) as tap:
         name = f"{layer} of {work.name}, captured"
         surroundings = client_group.surroundings(work, layer)

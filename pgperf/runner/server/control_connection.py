@@ -8,6 +8,7 @@ from typing import Self
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import LayerUnavailable
 from pgperf.core.records import Route
+from pgperf.install import launch
 from pgperf.runner.client_process import ClientProcess, login
 
 _TIMEOUT_S = 30.0
@@ -23,11 +24,11 @@ class Monitor:
     def __init__(
         self, route: Route, application_name: str = "pgperf-monitor", first: str = "SELECT 1"
     ) -> None:
-        layer = next((name for name in ("psycopg", "psycopg2") if importlib.util.find_spec(name)), "")
+        layer = next((name for name in layers.DJANGO_DRIVERS if importlib.util.find_spec(name)), "")
         if not layer:
             raise LayerUnavailable("neither psycopg nor psycopg2 is installed: pip install psycopg")
         self._client = ClientProcess(
-            f"connection over {route.name}", layers.command(layer, ""), route.password
+            f"connection over {route.name}", launch.command(layer, ""), route.password
         )
         self._spec = protocol.Spec(
             layer=layer,

@@ -5,6 +5,7 @@ from typing import Any
 
 import psutil
 
+from pgperf.core import layers
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Plan, Route, most_direct
 from pgperf.runner import preflight
@@ -48,7 +49,7 @@ class Server:
         cls, plan: Plan, routes: dict[str, Route], run_id: str, may_pin: bool, agent: Agent | None = None
     ) -> "Server":
         used = [routes[name] for name in plan.definition.routes]
-        if all(variant.layer == "fake" for variant in plan.variants):
+        if not any(layers.connects(variant.layer) for variant in plan.variants):
             return cls([], None, run_id, may_pin)
         return cls(used, Monitor(most_direct(used), f"pgperf-{run_id}-monitor"), run_id, may_pin, agent)
 

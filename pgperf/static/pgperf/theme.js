@@ -36,8 +36,11 @@
         };
     };
 
-    pgperf.colour = function (name) {
-        return pgperf.css("--pgperf-" + name, "--pgperf-layer-other");
+    /* Of {light, dark} or of the name of a CSS variable. */
+    pgperf.colour = function (colour) {
+        return colour.light
+            ? colour[pgperf.css("--pgperf-scheme")] || colour.light
+            : pgperf.css("--pgperf-" + colour, "--pgperf-other");
     };
 
     /* "#rrggbb" with an opacity from 0 to 1. */

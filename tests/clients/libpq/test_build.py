@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pgperf.core.exceptions import LayerUnavailable
-from pgperf.core.layers import C_CLIENT, c_client
 from pgperf.install.c_client import FLAGS, SOURCE_DIR, BuildResult, build
+from pgperf.install.launch import C_CLIENT, c_client
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,102 @@
+"""How the client of a layer starts on this machine, or why it cannot (standard library only)."""
+
+import ctypes.util
+import importlib.util
+import shutil
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+from pgperf.core.layers import DJANGO_DRIVERS, LAYERS, Layer, place_of
+
+C_CLIENT = "pgperf-libpq"
+#: Below BUILD_DIR: the virtual environment that `pgperf build --drivers` makes.
+DRIVERS = "drivers"
+#: Layer -> Python that runs its client, where the site named none.
+NO_INTERPRETERS: Mapping[str, str] = MappingProxyType({})
+_ALONE = str(Path(__file__).parent.parent / "clients" / "isolated.py")
+
+
+def django_driver() -> str:
+    """The driver that Django uses in this environment."""
+    return next((name for name in DJANGO_DRIVERS if importlib.util.find_spec(name)), DJANGO_DRIVERS[-1])
+
+
+def unavailable(
+    layer: str, mode: str, build_dir: str, interpreters: Mapping[str, str] = NO_INTERPRETERS
+) -> str:
+    """Why this machine cannot run the layer in that mode, with the remedy; "" if it can."""
+    entry = LAYERS[layer]
+    if mode not in entry.modes:
+        return entry.mode_reason
+    if entry.needs_site and django_driver() == "psycopg2":
+        if entry.driver == "psycopg2":
+            return f"Django uses psycopg2 here anyway: choose {place_of(layer)}"
+        if mode != "simple":
+            return f"Django over psycopg2 binds on the client; {mode} needs psycopg 3"
+    if not entry.program and not c_client(build_dir):
+        return "the C client is not built: run `manage.py pgperf build`"
+    if entry.program and not interpreter(layer, build_dir, interpreters):
+        return _no_driver(entry)
+    if entry.loads_libpq and not _system_libpq():
+        return "psycopg in Python loads the system's libpq, and there is none (Debian: apt install libpq5)"
+    return ""
+
+
+def unavailable_in_all(layer: str, build_dir: str, interpreters: Mapping[str, str] = NO_INTERPRETERS) -> str:
+    """Why this machine cannot run the layer in any mode; "" if it can in one."""
+    return unavailable(layer, LAYERS[layer].modes[0], build_dir, interpreters)
+
+
+@cache
+def _system_libpq() -> str:
+    """Found as ctypes finds it, by asking other programs; hence once."""
+    return ctypes.util.find_library("pq") or ""
+
+
+def in_site(layer: str) -> bool:
+    """Is there a driver for the layer in this environment?"""
+    modules = LAYERS[layer].modules
+    return not modules or any(importlib.util.find_spec(name) for name in modules)
+
+
+def interpreter(layer: str, build_dir: str, interpreters: Mapping[str, str] = NO_INTERPRETERS) -> str:
+    """The Python that runs the layer's client: the one named for it, else this one if it has the driver, else the one
+    of pgperf's own environment if that has it; "" if none has.
+    """
+    if layer in interpreters and LAYERS[layer].may_run_elsewhere:
+        return shutil.which(interpreters[layer]) or ""
+    if in_site(layer):
+        return sys.executable
+    own = Path(build_dir) / DRIVERS
+    if LAYERS[layer].needs_site or not any(
+        any(own.glob(f"lib/python*/site-packages/{name}/__init__.py")) for name in LAYERS[layer].modules
+    ):
+        return ""
+    return shutil.which(str(own / "bin" / "python")) or ""
+
+
+def _no_driver(entry: Layer) -> str:
+    if entry.needs_site:
+        return f"not installed: pip install {entry.modules[0]}"
+    if entry.remedy:
+        return f"{entry.modules[0]} is not installed here: {entry.remedy}"
+    return f"{entry.modules[0]} is not installed here: run `manage.py pgperf build --drivers`"
+
+
+def c_client(build_dir: str) -> str:
+    """Path of the built C client, or ""."""
+    return shutil.which(str(Path(build_dir) / C_CLIENT)) or ""
+
+
+def command(layer: str, build_dir: str, interpreters: Mapping[str, str] = NO_INTERPRETERS) -> list[str]:
+    """The argv that starts the layer's client. It never holds anything secret."""
+    entry = LAYERS[layer]
+    if not entry.program:
+        return [c_client(build_dir)]
+    python = interpreter(layer, build_dir, interpreters)
+    if python == sys.executable:
+        return [python, "-m", entry.program]
+    return [python, "-I", _ALONE, entry.program]

@@ -11,6 +11,7 @@ from typing import Any
 
 from pgperf.analysis.time_breakdown import ROLES, TimeBreakdown
 from pgperf.core.delayed_routes import apart
+from pgperf.core.layers import connects
 
 Row = Mapping[str, Any]
 
@@ -62,7 +63,7 @@ def choose(word: str, row: Row, *, used_up: bool = False) -> str:
         "server_lock": ONE_CLIENT if clients > 1 else "",
         "latency": _of_latency(row),
     }
-    return "" if layer == "fake" else chosen.get(word, "")
+    return chosen.get(word, "") if connects(layer) else ""
 
 
 def added_distance_ms(row: Row) -> float:

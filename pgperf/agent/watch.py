@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 #: How often it looks for an order while nothing is read, and at most while it reads: then every look is a query in
 #: somebody's slice, so it waits a tenth of the time that has passed.
-_IDLE_S, _BUSY_S = 0.1, 1.0
+IDLE_S, _BUSY_S = 0.1, 1.0
 _BUSY_SHARE = 0.1
 #: Of the time after which a run counts as dead: so long it waits for the site's own database.
 _PATIENCE_SHARE = 2 / 3
@@ -36,6 +36,11 @@ def watch(row_id: int, agent: str, refusal: str = "") -> None:
     if rows.claim(row_id, agent, refusal) and not refusal:
         logger.info("pgperf agent: watching for row %s", row_id)
         _Watch(row_id, agent).serve()
+
+
+def pause_s(since_s: float | None) -> float:
+    """Seconds until the next poll for an order, `since_s` after the last one; None while nothing is sampled."""
+    return IDLE_S if since_s is None else min(_BUSY_S, max(IDLE_S, since_s * _BUSY_SHARE))
 
 
 class _Watch:
@@ -57,7 +62,8 @@ class _Watch:
                 if number > self._done:
                     self._carry_out(number, order)
                 else:
-                    time.sleep(self._pause_s())
+                    since_s = time.monotonic() - self._ordered_s
+                    time.sleep(pause_s(since_s if self._sampler else None))
         finally:
             self._stop()
 
@@ -104,10 +110,6 @@ class _Watch:
         if self._sampler:
             self._sampler.stop()
             self._sampler = None
-
-    def _pause_s(self) -> float:
-        since_s = time.monotonic() - self._ordered_s
-        return min(_BUSY_S, max(_IDLE_S, since_s * _BUSY_SHARE)) if self._sampler else _IDLE_S
 
     def _patiently(self, step: Any) -> Any:
         seconds = get_settings().STALE_SECONDS * _PATIENCE_SHARE

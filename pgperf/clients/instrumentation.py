@@ -4,12 +4,13 @@ Measured layers keep whatever the site has; a reader must know that it was there
 """
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 
 #: A module that is loaded -> what people call it.
-_TOOLS = {
+TOOLS = {
     "debug_toolbar": "django-debug-toolbar", "silk": "django-silk", "nplusone": "nplusone",
     "django_prometheus": "django-prometheus", "cachalot": "django-cachalot", "cacheops": "django-cacheops",
     "ddtrace": "ddtrace", "newrelic": "newrelic", "sentry_sdk": "sentry_sdk", "elasticapm": "elasticapm",
@@ -19,13 +20,10 @@ _TOOLS = {
 _OWN_ENGINES = ("django.db.backends.", "django.contrib.gis.db.backends.")
 
 
-def found(connection: Any) -> str:
+def found(connection: Any, tools: Mapping[str, str] = TOOLS) -> str:
     """Names of everything that is at work on an open connection of Django's, or "none found"."""
-    return ", ".join([*_tools(), *_wrappers(connection)]) or "none found"
-
-
-def _tools() -> list[str]:
-    return [title for module, title in _TOOLS.items() if module in sys.modules]
+    loaded = [title for module, title in tools.items() if module in sys.modules]
+    return ", ".join([*loaded, *_wrappers(connection)]) or "none found"
 
 
 def _wrappers(connection: Any) -> list[str]:

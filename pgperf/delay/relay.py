@@ -38,7 +38,7 @@ from pgperf.core.records import Route
 
 HOST = "127.0.0.1"
 MAX_RTT_MS = 10_000.0
-_PROGRAM = "pgperf.delay.relay"
+PROGRAM = "pgperf.delay.relay"
 _START_S = 30.0
 _CHUNK = 1 << 18
 #: Read ahead and held back per direction: enough for 700 MB/s over 45 ms.
@@ -83,7 +83,7 @@ class Distance:
         """Raises ClientFailed when the relay does not come up."""
         options = [f"--to={self._to}", f"--rtt-ms={self.rtt_ms}", f"--port={self.port}", "--lifeline"]
         self._process = subprocess.Popen(
-            [*_die_with_parent(), sys.executable, "-m", _PROGRAM, *options],
+            [*_die_with_parent(), sys.executable, "-m", PROGRAM, *options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0, env=_environment(),
         )  # fmt: skip
         try:
@@ -106,7 +106,7 @@ class Distance:
 def is_relay(pid: int) -> bool:
     """Is that process a relay of ours, which nobody should take for the pooler or server behind it?"""
     try:
-        return _PROGRAM.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return PROGRAM.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
 
@@ -381,7 +381,7 @@ def _resolved(host: str, port: int) -> tuple[int, Any]:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog=f"python -m {_PROGRAM}", description=__doc__)
+    parser = argparse.ArgumentParser(prog=f"python -m {PROGRAM}", description=__doc__)
     parser.add_argument("--to", required=True, metavar="HOST:PORT", help="the database")
     parser.add_argument("--rtt-ms", required=True, type=float, metavar="MS", help="round trip to add")
     parser.add_argument(
@@ -400,7 +400,7 @@ def main() -> int:
         listener = socket.create_server((HOST, options.port), backlog=512)
         relay = Relay(listener, (host, int(port)), _checked(options.rtt_ms))
     except (OSError, ValueError, InvalidDefinition) as error:
-        print(f"{_PROGRAM}: {error}", file=sys.stderr)
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
         return 1
     print(listener.getsockname()[1], flush=True)
     relay.serve(sys.stdin.fileno() if options.lifeline else None)

@@ -28,11 +28,10 @@ PHASES = ("startup", "warm_up", "pilot", "slices", "diagnostics")
 
 _TRIAL = protocol.Slice(seq=0, lead_in_ops=1, lead_in_ns=0, count=2)
 _WARM_UP_MOST_S = 3.0
-_PILOT_OPS = 20
-_WINDOW_MIN_NS = (
-    PILOT_MIN_MS * 1_000_000
-)  # longer ones are no steadier: noise differs from slice to slice, not within
-_WINDOW_MAX_NS = PILOT_MAX_MS * 1_000_000
+PILOT_OPS = 20
+#: Longer windows are no steadier: noise differs from slice to slice, not within one.
+WINDOW_MIN_NS = PILOT_MIN_MS * 1_000_000
+WINDOW_MAX_NS = PILOT_MAX_MS * 1_000_000
 _WINDOW_OPS = 50  # of a variant, and of each of its clients:
 _WINDOW_OPS_EACH = 10
 _LEAD_IN_OPS = 10
@@ -159,7 +158,7 @@ def _pilot(bench: Bench, groups: list[Group]) -> protocol.Slice:
     asked = protocol.Slice(0, 0, _LEAD_IN_OPS, definition.lead_in_ms * 1_000_000)
     if definition.slice_ms:
         return asked._replace(window_ns=definition.slice_ms * 1_000_000)
-    probe = protocol.Slice(0, 0, 2, 0, 0, _PILOT_OPS)
+    probe = protocol.Slice(0, 0, 2, 0, 0, PILOT_OPS)
     return fitting(
         asked, [(g.variant.clients, measure(g, probe, -1, -1)[0].us_per_op * 1000) for g in groups]
     )
@@ -171,12 +170,12 @@ def fitting(asked: protocol.Slice, needs: Sequence[tuple[int, float]]) -> protoc
     The window has 50 operations of each variant and 10 of each of its clients, 50 ms to 5 s; slower work goes by count.
     """
     window_ns = int(max(ns * max(_WINDOW_OPS / clients, _WINDOW_OPS_EACH) for clients, ns in needs))
-    if window_ns > _WINDOW_MAX_NS:
+    if window_ns > WINDOW_MAX_NS:
         slowest_ns = max(ns for _clients, ns in needs)
-        return asked._replace(lead_in_ops=1, lead_in_ns=0, count=max(1, int(_WINDOW_MAX_NS / slowest_ns)))
+        return asked._replace(lead_in_ops=1, lead_in_ns=0, count=max(1, int(WINDOW_MAX_NS / slowest_ns)))
     lead_in_ns = int(max((_LEAD_IN_OPS_EACH * ns for clients, ns in needs if clients > 1), default=0))
     return asked._replace(
-        lead_in_ns=max(asked.lead_in_ns, lead_in_ns), window_ns=max(_WINDOW_MIN_NS, window_ns)
+        lead_in_ns=max(asked.lead_in_ns, lead_in_ns), window_ns=max(WINDOW_MIN_NS, window_ns)
     )
 
 

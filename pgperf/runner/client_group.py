@@ -24,7 +24,7 @@ from pgperf.runner.remote.server import RemoteProcesses
 Durations = NDArray[np.uint64]
 
 _START_TIMEOUT_S = 60.0
-_SLICE_GRACE_S = 15.0
+SLICE_GRACE_S = 15.0
 #: How many times longer than when it was tried an operation may take before its client is given up.
 _PATIENCE = 4
 #: Clients that start up at the same time: more would only wait for each other, and run into their deadlines.
@@ -82,23 +82,23 @@ class Group:
             client.send(_recorded_from_the_start(request))
         if request.start_ns:
             for client in self.clients:
-                client.expect(protocol.Armed, _SLICE_GRACE_S)
+                client.expect(protocol.Armed, SLICE_GRACE_S)
 
     def learn(self, request: protocol.Slice) -> None:
         """Collect a slice of a few operations and remember how long one takes, so that slow work gets its time."""
-        _replies, durations = self._collect(request, _PATIENCE * _SLICE_GRACE_S)
+        _replies, durations = self._collect(request, _PATIENCE * SLICE_GRACE_S)
         self.op_s = max(float(each.mean()) for each in durations) / 1e9
 
     def collect(self, request: protocol.Slice) -> tuple[list[protocol.SliceReply], list[Durations]]:
         expected_s = (request.lead_in_ns + request.window_ns) / 1e9
         expected_s += _PATIENCE * self.op_s * (request.lead_in_ops + request.count)
-        return self._collect(request, _SLICE_GRACE_S + expected_s)
+        return self._collect(request, SLICE_GRACE_S + expected_s)
 
     def _collect(
         self, request: protocol.Slice, timeout: float
     ) -> tuple[list[protocol.SliceReply], list[Durations]]:
         replies = [client.expect(protocol.SliceReply, timeout) for client in self.clients]
-        raw = [c.read_bytes(r.nbytes, _SLICE_GRACE_S) for c, r in zip(self.clients, replies, strict=True)]
+        raw = [c.read_bytes(r.nbytes, SLICE_GRACE_S) for c, r in zip(self.clients, replies, strict=True)]
         return replies, [np.frombuffer(data, dtype="<u8") for data in raw]
 
     def processes(self) -> VariantProcesses:

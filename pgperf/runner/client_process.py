@@ -24,7 +24,7 @@ from pgperf.core.records import Route
 _PACKAGE_ROOT = str(Path(protocol.__file__).resolve().parent.parent.parent)
 _STDERR_TAIL_BYTES = 2000
 _GOODBYE_S = 2.0
-_LOOK_S = 1.0
+POLL_S = 1.0
 
 M = TypeVar("M", bound=protocol.Message)
 
@@ -156,7 +156,7 @@ class ClientProcess:
         poll = select.poll()
         poll.register(self._stdout, select.POLLIN)
         _look.get()()
-        while not poll.poll(min(_LOOK_S, max(0.0, deadline - time.monotonic())) * 1000):
+        while not poll.poll(min(POLL_S, max(0.0, deadline - time.monotonic())) * 1000):
             if time.monotonic() >= deadline:
                 raise ClientFailed(f"{self.name}: no answer within its deadline")
             _look.get()()

@@ -20,8 +20,8 @@ SCHEMA = 1
 #: Celery's pools of green threads, which stop while a driver waits, all at once.
 UNFIT_POOLS = ("gevent", "eventlet")
 
-_CONNECT_TIMEOUT_S = 3.0
-_ANSWER_TIMEOUT_S = 4.0
+CONNECT_TIMEOUT_S = 3.0
+ANSWER_TIMEOUT_S = 4.0
 #: Beyond the run's own limit, so that the run can still say what was too long.
 _SOFT_GRACE_S = 60
 _HARD_GRACE_S = 90
@@ -76,8 +76,8 @@ def _connection(app: Celery) -> Any:
     """A connection with deadlines: without a socket timeout a silent broker would hold a page for ever."""
     options: dict[str, Any] = {"max_retries": 0}
     if str(app.conf.broker_url or "").startswith(("redis", "rediss", "sentinel", "valkey")):
-        options |= {"socket_timeout": _ANSWER_TIMEOUT_S, "socket_connect_timeout": _CONNECT_TIMEOUT_S}
-    return app.connection_for_write(connect_timeout=_CONNECT_TIMEOUT_S, transport_options=options)
+        options |= {"socket_timeout": ANSWER_TIMEOUT_S, "socket_connect_timeout": CONNECT_TIMEOUT_S}
+    return app.connection_for_write(connect_timeout=CONNECT_TIMEOUT_S, transport_options=options)
 
 
 def _errors(app: Celery) -> tuple[type[BaseException], ...]:

@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 #: What a connection raises when its server goes away, refuses, or is starting up.
 AWAY = (OperationalError, InterfaceError)
-_PAUSE_S = 0.25
+PAUSE_S = 0.25
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ def patiently(step: Callable[[], T], seconds: float, what: str) -> T:
             if time.monotonic() >= deadline or not renew():
                 raise
             logger.warning("pgperf: the database is away, trying again: %s (%s)", what, type(error).__name__)
-            time.sleep(_PAUSE_S)
+            time.sleep(PAUSE_S)
 
 
 def renew() -> bool:

@@ -19,7 +19,8 @@ from pgperf.runs import state
 
 logger = logging.getLogger(__name__)
 
-_BATCH = 100
+#: Runs that one transaction deletes.
+BATCH = 100
 #: As good as for ever, and within every database's calendar.
 _MOST_DAYS = 36_500
 
@@ -66,9 +67,9 @@ def _ended_before(days: int) -> QuerySet[Run]:
 def _delete_runs(old: QuerySet[Run]) -> Iterator[int]:
     """Batch by batch, so that a table of any size goes; who pins a run in between keeps it."""
     ids = _ids(old)
-    for at in range(0, len(ids), _BATCH):
+    for at in range(0, len(ids), BATCH):
         with transaction.atomic(using=old.db):
-            still = _ids(old.filter(pk__in=ids[at : at + _BATCH]).select_for_update())
+            still = _ids(old.filter(pk__in=ids[at : at + BATCH]).select_for_update())
             _blocks().filter(run__in=still).delete()
             _runs().filter(pk__in=still).delete()
         yield from still
@@ -76,8 +77,8 @@ def _delete_runs(old: QuerySet[Run]) -> Iterator[int]:
 
 def _delete_blocks(ids: list[int]) -> int:
     deleted = 0
-    for at in range(0, len(ids), _BATCH):
-        unpinned = _runs().filter(pk__in=ids[at : at + _BATCH], pinned=False)
+    for at in range(0, len(ids), BATCH):
+        unpinned = _runs().filter(pk__in=ids[at : at + BATCH], pinned=False)
         deleted += _blocks().filter(run__in=unpinned).delete()[0]
     return deleted
 

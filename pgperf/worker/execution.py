@@ -44,7 +44,7 @@ _REASON_CHARACTERS = 500
 #: Of the time after which a silent run counts as lost: so long it goes on without the site's database, then it stops.
 _PATIENCE_SHARE = 2 / 3
 #: Within shorter rounds nobody asks the database anything.
-_LONG_ROUND_S = 3.0
+LONG_ROUND_S = 3.0
 
 
 class Watch(Protocol):
@@ -288,7 +288,7 @@ class _Recorder:
 
     def look(self) -> None:
         """Asked while waiting for clients: neither a slow start nor a long round may hold up a cancel."""
-        if time.monotonic() - self._breathed >= _LONG_ROUND_S and self.cancelled():
+        if time.monotonic() - self._breathed >= LONG_ROUND_S and self.cancelled():
             raise RunCancelled("cancelled on request")
 
     @contextmanager

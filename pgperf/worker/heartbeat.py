@@ -49,21 +49,21 @@ class Beat(threading.Thread):
     def __init__(self, hostname: str, queue: str) -> None:
         super().__init__(name="pgperf-beat", daemon=True)
         self.hostname = hostname
-        self._queue = queue
+        self.queue = queue
         self._over = False
         self._wake = threading.Event()
-        self._losses: deque[tuple[int, str]] = deque()
+        self.losses: deque[tuple[int, str]] = deque()
 
     def run(self) -> None:
-        self._guarded(self._arrive)
+        self.guarded(self.register)
         while not self._over:
             self._wake.wait(BEAT_SECONDS)
             self._wake.clear()
-            while self._losses:
-                self._guarded(partial(self._lose, *self._losses.popleft()))
+            while self.losses:
+                self.guarded(partial(self._lose, *self.losses.popleft()))
             if not (self._over or is_measuring()):
-                self._guarded(self._still_here)
-        self._guarded(self._leave)
+                self.guarded(self.refresh)
+        self.guarded(self.unregister)
 
     def stop(self) -> None:
         """Ask it to leave; returns at once."""
@@ -72,7 +72,7 @@ class Beat(threading.Thread):
 
     def lose(self, run_id: int, reason: str) -> None:
         """The process that performed this run is gone; returns at once."""
-        self._losses.append((run_id, reason))
+        self.losses.append((run_id, reason))
         self._wake.set()
 
     def _lose(self, run_id: int, reason: str) -> None:
@@ -81,9 +81,9 @@ class Beat(threading.Thread):
         except RunConflict:  # it had ended before its process did
             return
 
-    def _arrive(self) -> None:
+    def register(self) -> None:
         facts = {
-            "queue": self._queue,
+            "queue": self.queue,
             "layers": self._abilities(),
             "versions": versions(),
             "last_seen": Now(),
@@ -94,19 +94,19 @@ class Beat(threading.Thread):
     def _abilities(self) -> dict[str, str]:
         return abilities()
 
-    def _still_here(self) -> None:
+    def refresh(self) -> None:
         if not _workers().filter(hostname=self.hostname).update(last_seen=Now()):
-            self._arrive()
+            self.register()
         self._put_right()
 
     def _put_right(self, *, arriving: bool = False) -> None:
         run_state.reconcile(arriving=arriving)
         summarise_lost_runs()
 
-    def _leave(self) -> None:
+    def unregister(self) -> None:
         _workers().filter(hostname=self.hostname).delete()
 
-    def _guarded(self, step: Any) -> None:
+    def guarded(self, step: Any) -> None:
         """Whatever is wrong for a while must not end the thread; between beats no connection stays open."""
         try:
             close_old_connections()
@@ -158,18 +158,19 @@ def is_measuring() -> bool:
         return True
 
 
-_beat: Beat | None = None
+#: The beat of this worker; None in a process that is no worker of ours.
+current: Beat | None = None
 
 
 @signals.worker_ready.connect(dispatch_uid="pgperf.arrive")
 def arrive(sender: Any, **_: Any) -> None:
     """Start the beat of a worker that takes pgperf's queue, or an agent's; `sender` is its consumer."""
-    global _beat, pool_refusal
+    global current, pool_refusal
     pool_refusal = refusal_of(type(sender.pool).__module__)
     beat = _beat_of(str(sender.hostname), sender.app.amqp.queues.consume_from)
     if beat:
-        _beat = beat
-        _beat.start()
+        current = beat
+        current.start()
         atexit.register(gone)
 
 
@@ -186,8 +187,8 @@ def _beat_of(hostname: str, queues: Iterable[str]) -> Beat | None:
 def lose(sender: Any, exception: BaseException, args: Any, **_: Any) -> None:
     """A process of the pool was killed under a run, maybe for want of memory: say so now, not when it is stale."""
     killed = isinstance(exception, WorkerLostError | TimeLimitExceeded)
-    if _beat and killed and sender.name == broker.TASK and args:
-        _beat.lose(int(args[0]), reason_of(exception))
+    if current and killed and sender.name == broker.TASK and args:
+        current.lose(int(args[0]), reason_of(exception))
 
 
 def reason_of(exception: BaseException) -> str:
@@ -202,15 +203,15 @@ def reason_of(exception: BaseException) -> str:
 @signals.worker_shutting_down.connect(dispatch_uid="pgperf.leave")
 def leave(**_: Any) -> None:
     """A worker that takes no more runs is not shown as one that does."""
-    if _beat:
-        _beat.stop()
+    if current:
+        current.stop()
 
 
 def gone() -> None:
     """At exit, as a cold shutdown sends no signal: give the thread the time to say goodbye."""
-    if _beat:
-        _beat.stop()
-        _beat.join(BEAT_SECONDS)
+    if current:
+        current.stop()
+        current.join(BEAT_SECONDS)
 
 
 def refusal_of(pool: str) -> str:

@@ -4,6 +4,7 @@ A module that cannot be imported costs its own workloads and a message; the site
 """
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -25,15 +26,10 @@ class Failure:
         return f"{self.module} cannot be imported: {self.error}"
 
 
-_failures: list[Failure] | None = None
-
-
+@cache
 def discover() -> list[Failure]:
-    """Import the modules unless that was done; those that fail, in the order of INSTALLED_APPS."""
-    global _failures
-    if _failures is None:
-        _failures = [failure for config in apps.get_app_configs() if (failure := _load(config.name))]
-    return _failures
+    """Import the modules once; those that fail, in the order of INSTALLED_APPS."""
+    return [failure for config in apps.get_app_configs() if (failure := _load(config.name))]
 
 
 def names() -> list[str]:

@@ -35,7 +35,7 @@ def test_the_form_names_a_module_that_failed_to_import(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failure = discovery.Failure("shop.pgperf_workloads", "ImportError: no shop")
-    monkeypatch.setattr(discovery, "_failures", [failure])
+    monkeypatch.setattr(discovery, "discover", lambda: [failure])
     assert (
         "shop.pgperf_workloads cannot be imported: ImportError: no shop."
         in admin_client.get(ADD).content.decode()

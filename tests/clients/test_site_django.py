@@ -119,15 +119,13 @@ def test_many_executions_at_once_are_not_statements_of_ours() -> None:
 def test_instrumentation_is_named(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     connection = connections["default"]
     connection.ensure_connection()
-    monkeypatch.setattr(instrumentation, "_TOOLS", {})
-    plain = instrumentation.found(connection)
-    monkeypatch.setattr(instrumentation, "_TOOLS", {"json": "a tool"})
+    plain = instrumentation.found(connection, tools={})
 
     def watch(execute: Any, *args: Any) -> Any:
         return execute(*args)
 
     with connection.execute_wrapper(watch):
-        found = instrumentation.found(connection)
+        found = instrumentation.found(connection, tools={"json": "a tool"})
     assert plain == "none found"
     assert found.startswith("a tool, execute wrapper tests.clients.test_site_django.")
     original = connection.Database.connect

@@ -262,7 +262,7 @@ def test_round_trips_that_are_none(rtt_ms: float) -> None:
 
 
 def test_a_relay_that_cannot_start_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PROGRAM", "pgperf.no_such_program")
+    monkeypatch.setattr(module, "PROGRAM", "pgperf.no_such_program")
     with pytest.raises(ClientFailed, match=r"^distance: "), Distance("127.0.0.1", 5432, 1):
         pass
 

@@ -156,7 +156,7 @@ def test_passwords_lie_in_files_of_one_reader(tmp_path: Path) -> None:
 def test_programs_are_copied_when_the_servers_user_cannot_reach_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "_can_run", lambda place, program: False)
+    monkeypatch.setattr(postgres, "can_run", lambda place, program: False)
     with Stack(tmp_path / "own", parts=["postgres"], keep=False) as running:
         program = Path(running.running[0].argv[0])
         assert program.is_relative_to(running.place.servers)
@@ -166,7 +166,7 @@ def test_programs_are_copied_when_the_servers_user_cannot_reach_them(
 def test_a_strict_umask_does_not_shut_the_servers_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "_can_run", lambda place, program: False)
+    monkeypatch.setattr(postgres, "can_run", lambda place, program: False)
     before = os.umask(0o077)
     try:
         with Stack(tmp_path / "own", keep=False) as running:

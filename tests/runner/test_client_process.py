@@ -42,7 +42,7 @@ def test_silence_ends_at_the_deadline() -> None:
 
 
 def test_whoever_waits_looks_up_and_may_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_process, "_LOOK_S", 0.01)
+    monkeypatch.setattr(client_process, "POLL_S", 0.01)
     looks = iter([None, None, RunCancelled("enough")])
 
     def look() -> None:

@@ -85,14 +85,14 @@ def test_cold_phases_are_those_of_whoever_has_the_clients() -> None:
 
 
 def test_the_pilot_sets_the_window_from_the_slowest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgperf.runner.block._WINDOW_MIN_NS", 2_000_000)
+    monkeypatch.setattr("pgperf.runner.block.WINDOW_MIN_NS", 2_000_000)
     watcher = Watcher()
     run(definition(slice_ms=0, nominal_us={"fake": 100.0}), watcher)
     assert all(record.window_ns >= 50 * 100_000 for block in watcher.blocks for record in block.slices)
 
 
 def test_work_too_slow_for_a_window_goes_by_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgperf.runner.block._WINDOW_MAX_NS", 1_000_000)
+    monkeypatch.setattr("pgperf.runner.block.WINDOW_MAX_NS", 1_000_000)
     watcher = Watcher()
     run(definition(slice_ms=0, nominal_us={"fake": 100.0}), watcher)
     assert {record.ops for block in watcher.blocks for record in block.slices} <= set(range(1, 11))
@@ -122,7 +122,7 @@ def test_a_client_that_fails_fails_the_run_with_its_name(misbehaviour: str, word
 
 
 def test_a_client_that_hangs_is_killed_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgperf.runner.client_group._SLICE_GRACE_S", 0.1)
+    monkeypatch.setattr("pgperf.runner.client_group.SLICE_GRACE_S", 0.1)
     what = definition()
     with pytest.raises(ClientFailed, match="no answer within its deadline"):
         run(replace(what, workload=replace(what.workload, sql="hang")), Watcher())

@@ -65,7 +65,7 @@ def test_ping() -> None:
 def test_a_broker_that_does_not_answer_is_given_up_soon(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, act: object, port: str
 ) -> None:
-    monkeypatch.setattr(broker, "_ANSWER_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(broker, "ANSWER_TIMEOUT_S", 0.2)
     broker_at(monkeypatch, request.getfixturevalue(port))
     begin = time.monotonic()
     with pytest.raises(BrokerUnreachable) as caught:

@@ -13,7 +13,7 @@ from tests.databases import terminate_own_backend
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(db_retry, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(db_retry, "PAUSE_S", 0.0)
 
 
 def failing(times: int) -> Callable[[], str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.utils import timezone
 
 from pgperf import tasks
@@ -99,7 +100,7 @@ def test_a_run_that_died_holds_nothing_up(settings: Any) -> None:
 
 def test_more_than_a_batch(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(settings, raw=1, runs=3)
-    monkeypatch.setattr(retention, "_BATCH", 2)
+    monkeypatch.setattr(retention, "BATCH", 2)
     for days in (5, 5, 5, 2, 2, 2):
         aged(days)
     pruned = retention.prune()
@@ -109,15 +110,19 @@ def test_more_than_a_batch(settings: Any, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_somebody_pins_a_run_just_now(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(settings, raw=1, runs=1)
-    old, ids = aged(5), retention._ids
+    old, selected = aged(5), False
 
-    def late(rows: Any) -> list[int]:
-        found = ids(rows)
-        Run.objects.update(pinned=True)
-        return found
+    def pin_after_selection(execute: Any, sql: str, *words: Any) -> Any:
+        nonlocal selected
+        result = execute(sql, *words)
+        if not selected and "finished_at" in sql and sql.startswith("SELECT"):
+            selected = True
+            Run.objects.update(pinned=True)
+        return result
 
-    monkeypatch.setattr(retention, "_ids", late)
-    assert retention.prune().runs == []
+    with connection.execute_wrapper(pin_after_selection):
+        assert retention.prune().runs == []
+    assert selected
     assert left() == {old.pk: 2}
 
 

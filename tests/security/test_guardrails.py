@@ -113,7 +113,7 @@ def test_a_login_that_cannot_write_is_proved(harm: Harm, role: str) -> None:
 def test_a_power_that_the_catalogs_do_not_tell_is_found_by_trying(
     harm: Harm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guardrails, "_POWERS", "SELECT 'x' WHERE false")
+    monkeypatch.setattr(guardrails, "POWERS", "SELECT 'x' WHERE false")
     for role, attempt in (
         ("harm_schema", "CREATE SCHEMA"),
         ("harm_write_all", "DELETE FROM public.precious"),

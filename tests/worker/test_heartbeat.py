@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 class Beat(heartbeat.Beat):
     """Its steps, one at a time and in the test's own thread and connection."""
 
-    def _guarded(self, step: Any) -> None:
+    def guarded(self, step: Any) -> None:
         step()
 
 
@@ -34,7 +34,7 @@ def beat() -> Beat:
 
 
 def test_arrives_with_what_it_can_do(beat: Beat) -> None:
-    beat._arrive()
+    beat.register()
     row = Worker.objects.get()
     assert (row.hostname, row.queue, set(row.layers)) == ("w@h", "pgperf", set(LAYERS))
     assert row.layers["fake"] == ""
@@ -43,27 +43,27 @@ def test_arrives_with_what_it_can_do(beat: Beat) -> None:
 
 
 def test_arriving_again_keeps_one_row(beat: Beat) -> None:
-    beat._arrive()
-    beat._arrive()
+    beat.register()
+    beat.register()
     assert Worker.objects.count() == 1
 
 
 def test_stays(beat: Beat) -> None:
-    beat._arrive()
+    beat.register()
     Worker.objects.update(last_seen=timezone.now() - timedelta(hours=1))
     assert not run_state.live_workers()
-    beat._still_here()
+    beat.refresh()
     assert run_state.live_workers().count() == 1
 
 
 def test_comes_back_when_its_row_was_deleted(beat: Beat) -> None:
-    beat._still_here()
+    beat.refresh()
     assert Worker.objects.count() == 1
 
 
 def test_leaves(beat: Beat) -> None:
-    beat._arrive()
-    beat._leave()
+    beat.register()
+    beat.unregister()
     assert not Worker.objects.exists()
 
 
@@ -71,8 +71,8 @@ def test_an_agent_performs_no_runs_and_puts_none_right() -> None:
     run = make_run(Run.Status.RUNNING)
     Run.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
     agent = heartbeat.AgentBeat("a@db", "pgperf-agent-db1")
-    agent._arrive()
-    agent._still_here()
+    agent.register()
+    agent.refresh()
     run.refresh_from_db()
     assert run.status == Run.Status.RUNNING
     assert not run_state.live_workers()
@@ -82,7 +82,7 @@ def test_an_agent_performs_no_runs_and_puts_none_right() -> None:
 def test_puts_right_what_others_left(beat: Beat) -> None:
     run = make_run(Run.Status.RUNNING)
     Run.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
-    beat._arrive()
+    beat.register()
     run.refresh_from_db()
     assert run.status == Run.Status.LOST
 
@@ -92,7 +92,7 @@ def test_the_thread_arrives_stays_and_leaves(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.02)
     stayed = threading.Event()
     thread = heartbeat.Beat("w@h", "pgperf")
-    monkeypatch.setattr(thread, "_still_here", stayed.set)
+    monkeypatch.setattr(thread, "refresh", stayed.set)
     thread.start()
     assert stayed.wait(10)
     assert Worker.objects.filter(hostname="w@h").exists()
@@ -111,7 +111,7 @@ def test_the_thread_outlives_a_database_that_is_away(monkeypatch: pytest.MonkeyP
         raise DatabaseError
 
     thread = heartbeat.Beat("w@h", "pgperf")
-    monkeypatch.setattr(thread, "_still_here", away)
+    monkeypatch.setattr(thread, "refresh", away)
     thread.start()
     assert tried.acquire(timeout=10)
     assert tried.acquire(timeout=10)
@@ -123,8 +123,8 @@ def test_the_thread_outlives_a_database_that_is_away(monkeypatch: pytest.MonkeyP
 @pytest.mark.django_db(transaction=True)
 def test_a_run_whose_process_was_killed_is_lost_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     thread, said = heartbeat.Beat("w@h", "pgperf"), threading.Event()
-    monkeypatch.setattr(thread, "_still_here", said.set)
-    monkeypatch.setattr(heartbeat, "_beat", thread)
+    monkeypatch.setattr(thread, "refresh", said.set)
+    monkeypatch.setattr(heartbeat, "current", thread)
     run, others = make_run(Run.Status.RUNNING, worker="w@h"), make_run(Run.Status.DONE, worker="w@h")
     thread.start()
     for one in (run, others):
@@ -145,9 +145,9 @@ def test_a_run_whose_process_was_killed_is_lost_at_once(monkeypatch: pytest.Monk
 def test_only_killed_processes_lose_runs(
     beat: Beat, monkeypatch: pytest.MonkeyPatch, task: str, error: Exception
 ) -> None:
-    monkeypatch.setattr(heartbeat, "_beat", beat)
+    monkeypatch.setattr(heartbeat, "current", beat)
     heartbeat.lose(SimpleNamespace(name=task), exception=error, args=(1, 1))
-    assert not beat._losses
+    assert not beat.losses
 
 
 def test_why_a_process_is_gone() -> None:
@@ -176,7 +176,7 @@ def test_a_pool_that_cannot_measure() -> None:
 
 def test_is_shown_with_the_reason(beat: Beat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "pool_refusal", "no green threads")
-    beat._arrive()
+    beat.register()
     assert set(Worker.objects.get().layers.values()) == {"no green threads"}
 
 
@@ -194,9 +194,9 @@ def test_only_a_worker_of_a_queue_of_ours_shows_itself(
     monkeypatch: pytest.MonkeyPatch, queues: list[str], starts: list[str]
 ) -> None:
     started: list[str] = []
-    note = lambda self: started.append(f"{type(self).__name__} {self._queue}")  # noqa: E731
+    note = lambda self: started.append(f"{type(self).__name__} {self.queue}")  # noqa: E731
     monkeypatch.setattr(heartbeat.Beat, "start", note)
-    monkeypatch.setattr(heartbeat, "_beat", None)
+    monkeypatch.setattr(heartbeat, "current", None)
     monkeypatch.setattr(heartbeat.atexit, "register", lambda act: None)
     amqp = SimpleNamespace(queues=SimpleNamespace(consume_from=dict.fromkeys(queues)))
     heartbeat.arrive(SimpleNamespace(hostname="w@h", pool=object(), app=SimpleNamespace(amqp=amqp)))

@@ -19,8 +19,8 @@ Install = Callable[[str], None]
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Puts an app whose pgperf_workloads.py has that text in front of the example's own; nothing was discovered yet."""
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(discovery, "_failures", None)
-    monkeypatch.setattr(registry, "_workloads", dict(registry._workloads))
+    discovery.discover.cache_clear()
+    monkeypatch.setattr(registry, "WORKLOADS", dict(registry.WORKLOADS))
     app = f"app_{tmp_path.name}".replace("-", "_").lower()
 
     def make(text: str) -> None:
@@ -32,6 +32,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     overridden = override_settings(INSTALLED_APPS=[app, "example.books", "pgperf"])
     yield make
     overridden.disable()
+    discovery.discover.cache_clear()
     for name in [name for name in sys.modules if name.startswith(app)]:
         del sys.modules[name]
 

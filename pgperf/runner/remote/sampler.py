@@ -27,9 +27,9 @@ from pgperf.runner.remote.counters import (
 
 #: Of one processor, at most; and how long to wait between two readings at least, however little one takes.
 _SHARE = 0.01
-_SHORTEST_S = 0.005
+SHORTEST_S = 0.005
 #: So many readings are kept; then every second one goes, and it is read half as often.
-_MOST = 20_000
+MOST_READINGS = 20_000
 _LINE_BYTES = 128
 _TOP_S = 0.03
 
@@ -54,7 +54,7 @@ class ProcessMeter:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self.names = (run_of(pid), wait_of(pid))
-        self._files = _schedstats(pid)
+        self._files = open_schedstats(pid)
 
     def read(self) -> Sequence[int]:
         try:
@@ -92,7 +92,7 @@ def process_meter(pid: int) -> Meter:
     return TickMeter(pid)
 
 
-def _schedstats(pid: int) -> list[int]:
+def open_schedstats(pid: int) -> list[int]:
     """The books of all threads that a process has; none if one cannot be seen."""
     tasks = f"/proc/{pid}/task"
     files: list[int] = []
@@ -172,11 +172,12 @@ def meters(sessions: Sessions, backends: Iterable[int], poolers: Iterable[int] =
 class Sampler:
     """From `start` to `stop` it reads the meters as often as its share of a processor allows."""
 
-    def __init__(self, meters: Sequence[Meter]) -> None:
+    def __init__(self, meters: Sequence[Meter], most: int = MOST_READINGS) -> None:
         self._meters = meters
+        self._most = most
         self._times = array("q")
         self._columns = {name: array("q") for meter in meters for name in meter.names}
-        self._shortest_s = _SHORTEST_S
+        self._shortest_s = SHORTEST_S
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pgperf-sampler", daemon=True)
         self.cost_s = 0.0
@@ -196,12 +197,14 @@ class Sampler:
         return Readings.of(self._times, self._columns)
 
     def _run(self) -> None:
-        while not self._over.wait(self._pause_s()):
+        while not self._over.wait(self.pause_s):
             before = time.thread_time()
             self._take()
             self.cost_s += time.thread_time() - before
 
-    def _pause_s(self) -> float:
+    @property
+    def pause_s(self) -> float:
+        """Seconds until the next reading."""
         each_s = self.cost_s / max(1, len(self._times) - 1)
         return max(each_s / _SHARE, self._shortest_s)
 
@@ -214,7 +217,7 @@ class Sampler:
         self._times.append(now)
         for column, value in zip(self._columns.values(), values, strict=True):
             column.append(value)
-        if len(self._times) >= _MOST:
+        if len(self._times) >= self._most:
             self._thin()
 
     def _thin(self) -> None:

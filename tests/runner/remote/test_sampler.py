@@ -88,7 +88,7 @@ def test_a_process_that_ends_is_unknown_from_then_on(spinner: Spinner) -> None:
 
 def test_without_exact_books_it_has_clock_ticks(spinner: Spinner, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(module.process_meter(spinner.process.pid), ProcessMeter)
-    monkeypatch.setattr(module, "_schedstats", lambda pid: [])
+    monkeypatch.setattr(module, "open_schedstats", lambda pid: [])
     meter = module.process_meter(spinner.process.pid)
     assert isinstance(meter, module.TickMeter)
     assert meter.read()[1] == UNKNOWN
@@ -104,7 +104,7 @@ def test_no_file_is_left_open() -> None:
     sampler.start()
     sampler.stop()
     assert psutil.Process().num_fds() == before
-    assert module._schedstats(0) == []
+    assert module.open_schedstats(0) == []
 
 
 def test_of_a_crowd_whoever_ends_keeps_what_it_had(spinner: Spinner) -> None:
@@ -148,24 +148,25 @@ def test_the_more_there_is_to_read_the_less_often() -> None:
     sampler.start()
     while sampler.cost_s < 0.01:
         os.sched_yield()
-    assert sampler._pause_s() >= 1.0
+    assert sampler.pause_s >= 1.0
     sampler.stop()
 
 
 def test_little_is_not_read_all_the_time() -> None:
-    assert Sampler([Steps()])._pause_s() == module._SHORTEST_S
+    assert Sampler([Steps()]).pause_s == module.SHORTEST_S
 
 
-def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST", 8)
-    sampler = Sampler([Steps()])
-    for _ in range(30):
-        sampler._take()
-    readings = sampler._columns["steps"]
+def test_what_is_kept_is_bounded() -> None:
+    steps = Steps()
+    sampler = Sampler([steps], most=8)
+    sampler.start()
+    while steps.count < 20:
+        os.sched_yield()
+    readings = sampler.stop().columns["steps"]
     assert len(readings) < 8
     assert list(readings) == sorted(readings)
     assert readings[0] == 1
-    assert sampler._shortest_s > module._SHORTEST_S
+    assert sampler.pause_s > module.SHORTEST_S
 
 
 class TestMeters:

@@ -103,8 +103,8 @@ def test_waiting_for_each_other_shows_as_a_lock(routes: dict[str, Route]) -> Non
 
 
 def test_the_slow_goes_by_time_here(routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgperf.runner.block._WINDOW_MAX_NS", 1_000_000)
-    monkeypatch.setattr("pgperf.runner.block._PILOT_OPS", 1)
+    monkeypatch.setattr("pgperf.runner.block.WINDOW_MAX_NS", 1_000_000)
+    monkeypatch.setattr("pgperf.runner.block.PILOT_OPS", 1)
     nap = Workload("nap", "SELECT pg_sleep(0.05)")
     found = run(asked(nap, "socket", slice_ms=0), routes, Watcher())[0]
     assert found["statements"]["calls_per_op"] == 1.0

@@ -14,7 +14,7 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from scipy import stats
 from example.stack import Stack
 from pgperf.analysis.outcome import DIFFERS
 from pgperf.analysis.summary import summarise
+from pgperf.analysis.variant_comparisons import VariantComparison
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 from pgperf.core.records import Cohort, Definition, Plan, Route, Variant, VariantBlock
@@ -134,7 +135,18 @@ def _compared(definition: Definition, routes: dict[str, Route], machine: Machine
     )
     _check_placement(outcome.plan.variants)
     summary = summarise(definition, outcome.plan.variants, watcher.blocks, django_driver())
-    return [row | {"seed": definition.seed} for row in summary["comparisons"] if row["aa"]]
+    return [_judged(each, definition.seed) for each in summary["comparisons"] if each.aa]
+
+
+def _judged(comparison: VariantComparison, seed: int) -> dict[str, Any]:
+    """JSON-able; the variants by their labels."""
+    return {
+        **asdict(comparison),
+        "variant": comparison.variant.label,
+        "baseline": comparison.baseline.label,
+        "layer": comparison.variant.layer,
+        "seed": seed,
+    }
 
 
 def _check_placement(variants: Sequence[Variant]) -> None:
@@ -174,7 +186,7 @@ def _table(found: Sequence[dict[str, Any]]) -> None:
     """By layer and in all; the half-widths are those of the ratios' intervals."""
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in found:
-        groups[row["baseline"].split(" · ")[0]].append(row)
+        groups[row["layer"]].append(row)
     heads = (
         "layer",
         "comparisons",

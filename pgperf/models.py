@@ -3,6 +3,7 @@
 `runs.state` changes the state of a Run. `runs.store` writes results.
 """
 
+from dataclasses import fields as fields_of
 from typing import Any
 
 from django.conf import settings
@@ -12,6 +13,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.core import limits
+from pgperf.core.records import Variant
 from pgperf.db import fields, validators
 from pgperf.db.limited_field import LimitedField
 from pgperf.workloads import validation
@@ -444,6 +446,7 @@ class VariantResult(models.Model):
     placement = models.CharField(max_length=12)
     connect = models.CharField(max_length=20)
     control = models.PositiveSmallIntegerField(default=0)
+    named = models.BooleanField(default=False)  # the run has several workloads, so the label says which
     slices = models.PositiveIntegerField(default=0)
     ops = models.PositiveBigIntegerField(default=0)
     rows = models.PositiveBigIntegerField(default=0)
@@ -472,14 +475,24 @@ class VariantResult(models.Model):
     def __str__(self) -> str:
         return self.label
 
+    @property
+    def identity(self) -> Variant:
+        """What was measured, as the plan named it."""
+        return Variant(**{each.name: getattr(self, each.name) for each in fields_of(Variant)})
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """What its label has after the layer."""
+        return self.identity.details
+
 
 class ComparisonResult(models.Model):
     """A variant and its baseline. `ratio`: time per operation of the variant over the baseline."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="comparisons")
     position = models.PositiveSmallIntegerField()
-    variant = models.CharField(max_length=200)
-    baseline = models.CharField(max_length=200)
+    variant = models.ForeignKey(VariantResult, models.CASCADE, related_name="comparisons")
+    baseline = models.ForeignKey(VariantResult, models.CASCADE, related_name="+")
     ratio = models.FloatField()
     low = models.FloatField(null=True)
     high = models.FloatField(null=True)

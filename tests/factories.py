@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 
@@ -121,11 +121,15 @@ def make_results(
     variants = [
         _variant(layer, route, clients=count) for count in clients for route in routes for layer in layers
     ]
-    variants += [_variant(layers[0], routes[0], control=1), _variant(layers[-1], routes[-1], control=1)]
-    for position, variant in enumerate(variants):
-        _variant_result(run, position, variant).save()
+    twice = (layers[0], routes[0]), (layers[-1], routes[-1])
+    variants += [_variant(*which, control=1, clients=clients[0]) for which in twice]
+    stored = {variant: _variant_result(run, position, variant) for position, variant in enumerate(variants)}
+    for row in stored.values():
+        row.save()
     for position, (variant, baseline) in enumerate(_pairs(variants, layers[0], routes[0])):
-        _comparison(run, position, variant, baseline).save()
+        row = _comparison(run, position, variant, baseline)
+        row.variant, row.baseline = stored[variant], stored[baseline]
+        row.save()
     ladder = tuple(layer for layer in LADDER if layer in layers)
     beside = tuple(layer for layer in layers if layer not in LADDER)
     run.summary = {
@@ -204,7 +208,7 @@ def _pairs(variants: list[Variant], first: str, route: str) -> list[tuple[Varian
     measured = [variant for variant in variants if not variant.control]
     layers = [(each, replace(each, layer=first)) for each in measured if each.layer != first]
     routes = [(each, replace(each, route=route)) for each in measured if each.route != route]
-    controls = [(variant, _variant(variant.layer, variant.route)) for variant in variants if variant.control]
+    controls = [(variant, replace(variant, control=0)) for variant in variants if variant.control]
     return layers + routes + controls
 
 
@@ -213,7 +217,7 @@ def _comparison(run: Run, position: int, variant: Variant, baseline: Variant) ->
     ratio = 1.004 if variant.control else _us(variant.layer, variant.route, variant.clients) / base_us
     outcome = "inconclusive" if variant.control else "differs"
     return ComparisonResult(
-        run=run, position=position, variant=variant.label, baseline=baseline.label, ratio=ratio, low=ratio * 0.988,
+        run=run, position=position, ratio=ratio, low=ratio * 0.988,
         high=ratio * 1.012, delta_us=(ratio - 1) * base_us, delta_low_us=(ratio * 0.988 - 1) * base_us,
         delta_high_us=(ratio * 1.012 - 1) * base_us, outcome=outcome, aa=bool(variant.control), pairs=6,
         sample="blocks", mde=0.021,
@@ -227,10 +231,12 @@ def _ladder(
     steps = [_step(below, rung, rungs[0]) for below, rung in zip((None, *rungs), rungs, strict=False)]
     side = [_step(rungs[0], replace(rungs[0], layer=layer), rungs[0]) for layer in beside]
     return {
+        "workload": "site-by-domain",
         "route": route,
         "mode": "simple",
         "clients": clients,
         "placement": "apart",
+        "driver": "psycopg",
         "steps": steps,
         "side": side,
     }
@@ -241,16 +247,18 @@ def _level(layer: str, route: str, first: str, slower: Mapping[str, float]) -> d
     waves = [0.004 * math.sin(7 * block + len(layer) + len(route)) for block in range(6)]
     us = [_us(layer, route) * slower.get(layer, 1.0) * math.exp(wave) for wave in waves]
     level = {
-        "label": _variant(layer, route).label,
-        "layer": layer,
+        "variant": asdict(_variant(layer, route)),
+        "base_layer": "",
         "log_us": [[math.log(value) for value in us]],
+        "log_over": [],
+        "us_over": [],
     }
     if layer == first:
         return level
     base = [_us(first, route) * slower.get(first, 1.0)] * len(us)
     return {
         **level,
-        "base": _variant(first, route).label,
+        "base_layer": first,
         "log_over": [[math.log(one / other) for one, other in zip(us, base, strict=True)]],
         "us_over": [[one - other for one, other in zip(us, base, strict=True)]],
     }

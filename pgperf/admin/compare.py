@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 from pgperf.admin import pages
 from pgperf.core.exceptions import PgperfError
 from pgperf.models import Run
-from pgperf.reports.run_comparison import Compared, compared
+from pgperf.reports.run_comparison import RunComparison, compare_runs
 from pgperf.reports.run_json import TERMINAL
 
 _CHOICES = 20
@@ -60,11 +60,11 @@ def _other(visible: QuerySet[Run], run: Run, number: str) -> Run | None:
     return other
 
 
-def _compared(before: Run | None, after: Run) -> tuple[Compared | None, str]:
+def _compared(before: Run | None, after: Run) -> tuple[RunComparison | None, str]:
     if before is None:
         return None, ""
     try:
-        return compared(before, after), ""
+        return compare_runs(before, after), ""
     except PgperfError as error:
         return None, str(error)
 

@@ -16,7 +16,7 @@ from pgperf.admin import audit, pages
 from pgperf.core.exceptions import InvalidDefinition, PgperfError
 from pgperf.models import Database, Run, VariantResult
 from pgperf.reports.confirmation import preview
-from pgperf.reports.labels import label_text
+from pgperf.reports.labels import variant_title
 from pgperf.reports.run_json import live_workers, worker_command
 from pgperf.runs import confirmation
 
@@ -93,7 +93,7 @@ def _request(
 
 def _context(row: VariantResult, form: ConfirmForm) -> dict[str, Any]:
     return {
-        "title": gettext("Confirm %s") % label_text(row.label),
+        "title": gettext("Confirm %s") % variant_title(row),
         "run": row.run,
         "database": row.run.database,
         "form": form,

@@ -30,7 +30,7 @@ from pgperf.admin.run_notes import RunNotesAdmin
 from pgperf.core.exceptions import PgperfError
 from pgperf.models import Run
 from pgperf.reports import number_format
-from pgperf.reports.labels import label_text
+from pgperf.reports.confirmation import tested_title
 from pgperf.reports.run_json import live_workers, progress_json, worker_command
 from pgperf.reports.run_page import result
 from pgperf.reports.verdicts import intervention_title
@@ -234,7 +234,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             "chart_js": pages.chart_js(),
             "worker_command": worker_command(),
             "confirms": {
-                "variant": label_text(run.confirms_variant),
+                "variant": tested_title(run),
                 "change": intervention_title(run.intervention),
             },
             **self.notes_context(request, run),

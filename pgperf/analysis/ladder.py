@@ -9,17 +9,65 @@ the difference of two heights. Steps then add up, and where the pairwise differe
 Each interval keeps its width and moves with its centre. Ratios are fitted in the same way, as logarithms.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 from pgperf.analysis.outcome import CONFIDENCE
-from pgperf.analysis.paired_comparisons import Comparison, Measurements, PairedComparison
+from pgperf.analysis.paired_comparisons import Measurements, PairedComparison, PairedDifference
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.analysis.samples import interval
 from pgperf.core.layers import LAYERS, Layer, Rung
 from pgperf.core.records import Variant
 
 Differences = list[list[float]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One rung of a ladder: `us` per operation, `step_us` above the rung below, `ratio` over the first rung.
+
+    The first rung is its own step, and its ratio is 1. `low` and `high` are the ends of 95 %
+    intervals, None if unknown.
+    """
+
+    layer: str
+    label: str
+    us: float
+    low: float | None
+    high: float | None
+    step_us: float
+    step_low_us: float | None
+    step_high_us: float | None
+    ratio: float
+    ratio_low: float | None
+    ratio_high: float | None
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Rungs that stand on each other, lowest first, and in `side` the layers beside them, each above the first rung.
+
+    `driver` is the one that Django stands on. The other fields are those that the variants of all rungs share.
+    """
+
+    workload: str
+    route: str
+    mode: str
+    clients: int
+    placement: str
+    driver: str
+    steps: tuple[Step, ...]
+    side: tuple[Step, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        steps, side = ([asdict(step) for step in each] for each in (self.steps, self.side))
+        return {**asdict(self), "steps": steps, "side": side}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        rungs = {name: tuple(Step(**step) for step in data[name]) for name in ("steps", "side")}
+        return cls(**{**data, **rungs})
 
 
 def climbs(variants: Sequence[Variant], django_driver: str) -> dict[str, list[Variant]]:
@@ -45,14 +93,10 @@ def _stands_on(layer: Layer, driver: str, django_driver: str) -> bool:
     return layer.rung > Rung.DRIVER and layer.driver == ("" if driver == django_driver else driver)
 
 
-def ladders(
-    measurements: Measurements, variants: Sequence[Variant], django_driver: str
-) -> list[dict[str, Any]]:
-    """The ladders of variants that differ in their layer only, as `summary` stores them; none without a measured rung.
+def ladders(measurements: Measurements, variants: Sequence[Variant], django_driver: str) -> list[Ladder]:
+    """The ladders of variants that differ in their layer only; none without a measured rung.
 
-    `us` is the rung's time per operation, `us[k] = step_us[0] + ... + step_us[k]` (the first rung is its own step);
-    `low`/`high` is the interval of `us`; ratios are over the first rung. `side` has the same keys for the layers
-    beside the ladders, each one step above the first rung of the first ladder.
+    `steps[k].us` is the sum of `step_us` up to k. Layers on no ladder stand beside the first one.
     """
     measured = [variant for variant in variants if variant in measurements]
     climbed = [(d, _comparable(measurements, rungs)) for d, rungs in climbs(measured, django_driver).items()]
@@ -66,24 +110,19 @@ def ladders(
     ]
 
 
-def _ladder(
-    measurements: Measurements, driver: str, climbed: list[Variant], beside: list[Variant]
-) -> dict[str, Any]:
+def _ladder(measurements: Measurements, driver: str, climbed: list[Variant], beside: list[Variant]) -> Ladder:
     first = climbed[0]
-    return {
-        "workload": first.workload,
-        "route": first.route,
-        "mode": first.mode,
-        "clients": first.clients,
-        "placement": first.placement,
-        "driver": driver,
-        "steps": _steps(measurements, climbed),
-        "side": [
-            _steps(measurements, [first, variant])[1]
-            for variant in beside
-            if measurements.compare(variant, first)
-        ],
-    }
+    comparable = [variant for variant in beside if measurements.paired(variant, first)]
+    return Ladder(
+        first.workload,
+        first.route,
+        first.mode,
+        first.clients,
+        first.placement,
+        driver,
+        steps=tuple(_steps(measurements, climbed)),
+        side=tuple(_steps(measurements, [first, variant])[1] for variant in comparable),
+    )
 
 
 def adjusted(differences: Differences) -> list[float]:
@@ -96,12 +135,12 @@ def _comparable(measurements: Measurements, candidates: list[Variant]) -> list[V
     """The candidates without those that cannot be compared with one below them."""
     kept: list[Variant] = []
     for variant in candidates:
-        if all(measurements.compare(variant, lower) for lower in kept):
+        if all(measurements.paired(variant, lower) for lower in kept):
             kept.append(variant)
     return kept
 
 
-def _steps(measurements: Measurements, climbed: list[Variant]) -> list[dict[str, Any]]:
+def _steps(measurements: Measurements, climbed: list[Variant]) -> list[Step]:
     deltas = _pairwise(measurements, climbed, lambda comparison: comparison.delta)
     logs = _pairwise(measurements, climbed, lambda comparison: comparison.log)
     above, log_above = adjusted(_centres(deltas)), adjusted(_centres(logs))
@@ -116,10 +155,10 @@ def _steps(measurements: Measurements, climbed: list[Variant]) -> list[dict[str,
 
 
 def _pairwise(
-    measurements: Measurements, climbed: list[Variant], pick: Callable[[Comparison], PairedComparison]
+    measurements: Measurements, climbed: list[Variant], pick: Callable[[PairedComparison], PairedDifference]
 ) -> list[list[Estimate]]:
     def estimate(upper: Variant, lower: Variant) -> Estimate:
-        comparison = measurements.compare(upper, lower)
+        comparison = measurements.paired(upper, lower)
         assert comparison is not None  # else _comparable had left one of them out
         return pick(comparison).at(CONFIDENCE)
 
@@ -134,17 +173,17 @@ def _exactly(value: float, like: Estimate) -> Estimate:
     return Estimate(value, value, value, like.n, 1.0)
 
 
-def _step(variant: Variant, us: Estimate, step: Estimate, ratio: Estimate) -> dict[str, Any]:
-    return {
-        "layer": variant.layer,
-        "label": variant.label,
-        "us": us.centre,
-        "low": us.low,
-        "high": us.high,
-        "step_us": step.centre,
-        "step_low_us": step.low,
-        "step_high_us": step.high,
-        "ratio": ratio.centre,
-        "ratio_low": ratio.low,
-        "ratio_high": ratio.high,
-    }
+def _step(variant: Variant, us: Estimate, step: Estimate, ratio: Estimate) -> Step:
+    return Step(
+        layer=variant.layer,
+        label=variant.label,
+        us=us.centre,
+        low=us.low,
+        high=us.high,
+        step_us=step.centre,
+        step_low_us=step.low,
+        step_high_us=step.high,
+        ratio=ratio.centre,
+        ratio_low=ratio.low,
+        ratio_high=ratio.high,
+    )

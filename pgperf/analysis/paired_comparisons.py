@@ -26,7 +26,7 @@ def ops_per_s(piece: SliceRecord) -> float:
 
 
 @dataclass(frozen=True)
-class PairedComparison:
+class PairedDifference:
     """How far one variant is from another; `via` is the other's distance where both were measured from a third."""
 
     direct: Sample
@@ -52,11 +52,11 @@ class PairedComparison:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedComparison:
     """Variant over baseline: `log` the log ratio, `delta` the difference in µs, of time per operation."""
 
-    log: PairedComparison
-    delta: PairedComparison
+    log: PairedDifference
+    delta: PairedDifference
 
 
 class Measurements:
@@ -64,7 +64,7 @@ class Measurements:
 
     def __init__(self, blocks: Iterable[VariantBlock]) -> None:
         self._slices: dict[Variant, dict[tuple[int, int], tuple[SliceRecord, ...]]] = {}
-        self._compared: dict[tuple[Variant, Variant], Comparison | None] = {}
+        self._cache: dict[tuple[Variant, Variant], PairedComparison | None] = {}
         for block in blocks:
             usable = tuple(filter(_usable, block.slices))
             if usable:
@@ -78,23 +78,23 @@ class Measurements:
         blocks = self._slices[variant].values()
         return sample_of([np.array([measure(piece) for piece in pieces]) for pieces in blocks])
 
-    def compare(self, variant: Variant, baseline: Variant) -> Comparison | None:
+    def paired(self, variant: Variant, baseline: Variant) -> PairedComparison | None:
         """None if no round has both and no third variant has shared rounds with each of them."""
-        if (variant, baseline) not in self._compared:
-            self._compared[variant, baseline] = self._compare(variant, baseline)
-        return self._compared[variant, baseline]
+        if (variant, baseline) not in self._cache:
+            self._cache[variant, baseline] = self._paired(variant, baseline)
+        return self._cache[variant, baseline]
 
-    def ratio(self, variant: Variant, baseline: Variant, measure: Measure) -> PairedComparison | None:
-        """The log ratio of a measure that is above 0; None as of `compare`."""
+    def ratio(self, variant: Variant, baseline: Variant, measure: Measure) -> PairedDifference | None:
+        """The log ratio of a measure that is above 0; None as of `paired`."""
         shared = self._shared(variant, baseline, measure)
-        return PairedComparison(*map(_log_sample, shared)) if shared else None
+        return PairedDifference(*map(_log_sample, shared)) if shared else None
 
-    def _compare(self, variant: Variant, baseline: Variant) -> Comparison | None:
+    def _paired(self, variant: Variant, baseline: Variant) -> PairedComparison | None:
         shared = self._shared(variant, baseline, us_per_op)
         if not shared:
             return None
-        return Comparison(
-            PairedComparison(*map(_log_sample, shared)), PairedComparison(*map(_delta_sample, shared))
+        return PairedComparison(
+            PairedDifference(*map(_log_sample, shared)), PairedDifference(*map(_delta_sample, shared))
         )
 
     def _shared(self, variant: Variant, baseline: Variant, measure: Measure) -> list[list[Pairs]]:

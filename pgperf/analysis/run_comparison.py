@@ -7,14 +7,14 @@ machine faster or slower on that day; the first does not. `docs/method.md` says 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from pgperf.analysis import student_t
 from pgperf.analysis.outcome import CONFIDENCE, DIFFERS, IntervalAt, judge
-from pgperf.analysis.paired_comparisons import Measurements, PairedComparison
+from pgperf.analysis.paired_comparisons import Measurements, PairedDifference
 from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann
 from pgperf.analysis.samples import BLOCKS, Sample, standard_error
 from pgperf.core.records import SliceRecord, Variant
@@ -29,36 +29,40 @@ Values = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True)
 class Level:
-    """A variant of one run by blocks. `base` is the label of what it is measured from, "" where there is nothing.
+    """A variant of one run by blocks. `base_layer` is the layer of its base, the same variant else; "": it has none.
 
     `log_us` is ln µs per operation; `log_over` is ln of the time over the base's, `us_over` the difference in µs.
     """
 
-    label: str
-    layer: str
+    variant: Variant
     log_us: Values
-    base: str = ""
+    base_layer: str = ""
     log_over: Values = ()
     us_over: Values = ()
 
+    def to_json(self) -> dict[str, Any]:
+        values = {name: list(map(list, getattr(self, name))) for name in ("log_us", "log_over", "us_over")}
+        return {"variant": asdict(self.variant), "base_layer": self.base_layer, **values}
+
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        values = {name: tuple(map(tuple, data.get(name, ()))) for name in ("log_us", "log_over", "us_over")}
-        return cls(data["label"], data["layer"], base=data.get("base", ""), **values)
+        values = {name: tuple(map(tuple, data[name])) for name in ("log_us", "log_over", "us_over")}
+        return cls(Variant(**data["variant"]), base_layer=data["base_layer"], **values)
 
 
 @dataclass(frozen=True)
 class Change:
     """One variant, second run over first, by one measure: TIME, or OVER the time of the base in the same run.
 
+    `base` is None for TIME.
+
     `before` and `after` are µs per operation for TIME and times the base's for OVER; `delta` is in µs: of the time
     for TIME, of what the variant takes more than its base for OVER. `blocks` counts both runs'.
     """
 
-    label: str
-    layer: str
+    variant: Variant
     measure: str
-    base: str
+    base: Variant | None
     before: float
     after: float
     ratio: Estimate
@@ -74,16 +78,19 @@ class Change:
 
 def levels(
     measurements: Measurements, variants: Sequence[Variant], bases: Mapping[Variant, Variant]
-) -> list[dict[str, Any]]:
-    """What a run keeps for later comparisons, as JSON: a Level for each variant that was measured."""
+) -> list[Level]:
+    """What a run keeps for later comparisons: a Level for each variant that was measured."""
     return [_level(measurements, of, bases.get(of)) for of in variants if of in measurements]
 
 
-def compare(before: Sequence[Level], after: Sequence[Level]) -> list[Change]:
-    """The variants that both runs have, in the order of the second; per measure one family of outcomes."""
-    earlier = {level.label: level for level in before}
-    both = [(earlier[level.label], level) for level in after if level.label in earlier]
-    over = [(one, other) for one, other in both if one.base and one.base == other.base]
+def changes(before: Sequence[Level], after: Sequence[Level]) -> list[Change]:
+    """The variants that both runs have, in the order of the second; per measure one family of outcomes.
+
+    Two variants are the same to a reader if their labels are. Runs of one workload each need not share its name.
+    """
+    earlier = {level.variant.label: level for level in before}
+    both = [(earlier[level.variant.label], level) for level in after if level.variant.label in earlier]
+    over = [(one, other) for one, other in both if one.base_layer and one.base_layer == other.base_layer]
     return _changes(TIME, both) + _changes(OVER, over)
 
 
@@ -111,10 +118,9 @@ def _changes(measure: str, pairs: Sequence[tuple[Level, Level]]) -> list[Change]
     outcomes = judge([_interval_at(*side) for side in sides])
     return [
         Change(
-            label=other.label,
-            layer=other.layer,
+            variant=other.variant,
             measure=measure,
-            base=other.base if measure == OVER else "",
+            base=replace(other.variant, layer=other.base_layer) if measure == OVER else None,
             before=math.exp(_centre(side[0])),
             after=math.exp(_centre(side[1])),
             ratio=_interval_at(*side)(CONFIDENCE).exp(),
@@ -150,31 +156,22 @@ def _us(level: Level, measure: str) -> Values:
     return tuple(tuple(math.exp(value) for value in sample) for sample in level.log_us)
 
 
-def _level(measurements: Measurements, of: Variant, base: Variant | None) -> dict[str, Any]:
-    kept = {
-        "label": of.label,
-        "layer": of.layer,
-        "log_us": [_kept(measurements.level(of, _log_us), _LOG_DIGITS)],
-    }
-    comparison = measurements.compare(of, base) if base else None
-    if comparison is None or base is None:
-        return kept
-    return {
-        **kept,
-        "base": base.label,
-        "log_over": _both(comparison.log, _LOG_DIGITS),
-        "us_over": _both(comparison.delta, _US_DIGITS),
-    }
+def _level(measurements: Measurements, of: Variant, base: Variant | None) -> Level:
+    log_us = (_kept(measurements.level(of, _log_us), _LOG_DIGITS),)
+    paired = measurements.paired(of, base) if base else None
+    if paired is None or base is None:
+        return Level(of, log_us)
+    return Level(of, log_us, base.layer, _both(paired.log, _LOG_DIGITS), _both(paired.delta, _US_DIGITS))
 
 
-def _both(paired: PairedComparison, digits: int) -> list[list[float]]:
-    return [_kept(sample, digits) for sample in (paired.direct, paired.via) if sample]
+def _both(difference: PairedDifference, digits: int) -> Values:
+    return tuple(_kept(sample, digits) for sample in (difference.direct, difference.via) if sample)
 
 
-def _kept(sample: Sample, digits: int) -> list[float]:
+def _kept(sample: Sample, digits: int) -> tuple[float, ...]:
     """One value per block; the rounds of a single block become one value."""
     values = sample.values if sample.kind == BLOCKS else [hodges_lehmann(sample.values)]
-    return [round(float(value), digits) for value in values]
+    return tuple(round(float(value), digits) for value in values)
 
 
 def _log_us(piece: SliceRecord) -> float:

@@ -1,8 +1,8 @@
-"""What more clients bring: throughput, latency and efficiency over the number of clients."""
+"""Scaling: throughput, latency and efficiency over the number of clients."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
 
 from pgperf.analysis.outcome import CONFIDENCE
 from pgperf.analysis.paired_comparisons import Measurements, ops_per_s
@@ -12,21 +12,54 @@ from pgperf.core.records import Variant
 Row = Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Point:
+    """One number of clients. `low` and `high` are the 95 % interval of `ops_per_s`.
+
+    `efficiency` is throughput per client over that of the fewest clients: 1 where every client adds as much as the
+    first, 1/n where n do no more than one. Its interval is made of slices of the same rounds. None: unknown.
+    """
+
+    clients: int
+    ops_per_s: float | None
+    low: float | None = None
+    high: float | None = None
+    p50_us: float | None = None
+    p99_us: float | None = None
+    efficiency: float | None = None
+    efficiency_low: float | None = None
+    efficiency_high: float | None = None
+    share: Mapping[str, float | None] | None = None  # of the host's CPUs, by role; joined where a run is read
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What was measured with several numbers of clients, the fewest first."""
+
+    workload: str
+    layer: str
+    mode: str
+    route: str
+    points: tuple[Point, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As stored: without the shares, which the variants' CPU accounts have."""
+        points = [{name: value for name, value in asdict(p).items() if name != "share"} for p in self.points]
+        return {**asdict(self), "points": points}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**{**data, "points": tuple(Point(**point) for point in data["points"])})
+
+
 def pairs(variants: Iterable[Variant]) -> Iterator[tuple[Variant, Variant]]:
     """Every number of clients over the smallest of the same."""
     for series in _series(variants):
         yield from ((variant, series[0]) for variant in series[1:])
 
 
-def curves(
-    measurements: Measurements, variants: Iterable[Variant], rows: Iterable[Row]
-) -> list[dict[str, Any]]:
-    """One curve for whatever was measured with two numbers of clients or more, in the order of the variants.
-
-    `rows` are the summary's. `low` and `high` are the 95 % interval of `ops_per_s`. `efficiency` is throughput per
-    client over that of the fewest clients: 1 where every client brings as much as the first, 1/n where n bring no more
-    than one; its interval is made of slices of the same rounds. JSON-able; what is unknown is None.
-    """
+def curves(measurements: Measurements, variants: Iterable[Variant], rows: Iterable[Row]) -> list[Curve]:
+    """A curve for each series of variants that differ in their clients only. `rows` are the summary's."""
     by_label = {row["label"]: row for row in rows}
     measured = (variant for variant in variants if variant in measurements)
     return [_curve(measurements, series, by_label) for series in _series(measured) if len(series) > 1]
@@ -40,39 +73,36 @@ def _series(variants: Iterable[Variant]) -> list[list[Variant]]:
     return [sorted(series, key=lambda variant: variant.clients) for series in found.values()]
 
 
-def _curve(measurements: Measurements, series: Sequence[Variant], rows: Mapping[str, Row]) -> dict[str, Any]:
+def _curve(measurements: Measurements, series: Sequence[Variant], rows: Mapping[str, Row]) -> Curve:
     first = series[0]
-    return {
-        "layer": first.layer,
-        "route": first.route,
-        "mode": first.mode,
-        "workload": first.workload,
-        "points": [_point(measurements, variant, first, rows[variant.label]) for variant in series],
-    }
+    points = (_point(measurements, variant, first, rows[variant.label]) for variant in series)
+    return Curve(first.workload, first.layer, first.mode, first.route, tuple(points))
 
 
-def _point(measurements: Measurements, variant: Variant, first: Variant, row: Row) -> dict[str, Any]:
+def _point(measurements: Measurements, variant: Variant, first: Variant, row: Row) -> Point:
     throughput = interval(measurements.level(variant, ops_per_s), CONFIDENCE).of_a_time()
-    return {
-        "clients": variant.clients,
-        "ops_per_s": row["ops_per_s"],
-        "low": throughput.low,
-        "high": throughput.high,
-        "p50_us": row["latency_us"]["p50"],
-        "p99_us": row["latency_us"]["p99"],
-        **_efficiency(measurements, variant, first),
-    }
+    efficiency, low, high = _efficiency(measurements, variant, first)
+    return Point(
+        clients=variant.clients,
+        ops_per_s=row["ops_per_s"],
+        low=throughput.low,
+        high=throughput.high,
+        p50_us=row["latency_us"]["p50"],
+        p99_us=row["latency_us"]["p99"],
+        efficiency=efficiency,
+        efficiency_low=low,
+        efficiency_high=high,
+    )
 
 
-def _efficiency(measurements: Measurements, variant: Variant, first: Variant) -> dict[str, float | None]:
+def _efficiency(
+    measurements: Measurements, variant: Variant, first: Variant
+) -> tuple[float | None, float | None, float | None]:
     if variant == first:
-        return {"efficiency": 1.0, "efficiency_low": None, "efficiency_high": None}
+        return 1.0, None, None
     paired = measurements.ratio(variant, first, ops_per_s)
     if paired is None:
-        return dict.fromkeys(("efficiency", "efficiency_low", "efficiency_high"))
+        return None, None, None
     share, gain = first.clients / variant.clients, paired.at(CONFIDENCE).exp()
-    return {
-        "efficiency": gain.centre * share,
-        "efficiency_low": None if gain.low is None else gain.low * share,
-        "efficiency_high": None if gain.high is None else gain.high * share,
-    }
+    low, high = (None if end is None else end * share for end in (gain.low, gain.high))
+    return gain.centre * share, low, high

@@ -1,8 +1,7 @@
 """What a run says, as plain JSON: a row per variant, the comparisons with their outcomes, the ladders."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from statistics import median
 from typing import Any
 
@@ -16,12 +15,13 @@ from pgperf.analysis import (
     top,
     verdict,
 )
-from pgperf.analysis.ladder import climbs, ladders
-from pgperf.analysis.outcome import CONFIDENCE, Outcome, judge
-from pgperf.analysis.paired_comparisons import Comparison, Measurements, ops_per_s
+from pgperf.analysis.ladder import ladders
+from pgperf.analysis.outcome import CONFIDENCE
+from pgperf.analysis.paired_comparisons import Measurements, ops_per_s
 from pgperf.analysis.run_comparison import levels
 from pgperf.analysis.samples import interval
 from pgperf.analysis.timeline import timeline
+from pgperf.analysis.variant_comparisons import bases, same_but_layer, variant_comparisons
 from pgperf.core.records import Definition, Variant, VariantBlock
 
 ANALYSIS_VERSION = 4
@@ -35,118 +35,25 @@ def summarise(
 ) -> dict[str, Any]:
     """The summary of a run from the blocks it has, complete or not. `variants` are in the order of the tables.
 
-    `variants` and `comparisons` hold rows whose keys are the fields of the models of that name; a variant without a
-    block has a row of nulls, a pair that shares nothing has no comparison. JSON-able: no NaN, no numpy types.
+    `variants` holds rows whose keys are the fields of VariantResult, nulls for a variant without a block; `comparisons`
+    holds VariantComparisons, none for a pair that shared no round. The rest is JSON-able: no NaN, no numpy types.
     """
     measurements = Measurements(blocks)
     originals = [variant for variant in variants if not variant.control]
-    groups = _same_but_layer(originals)
     read = diagnostics.rows_expected(blocks)
     rows = [_variant_row(measurements, variant, blocks, read.get(variant.workload)) for variant in variants]
     return {
         "analysis_version": ANALYSIS_VERSION,
         "variants": rows,
-        "comparisons": _comparison_rows(
-            measurements,
-            [
-                *_layer_pairs(groups, django_driver),
-                *_route_pairs(definition, originals),
-                *_workload_pairs(definition, originals),
-                *scaling.pairs(originals),
-            ],
-            [(variant, replace(variant, control=0)) for variant in variants if variant.control],
-        ),
-        "ladders": [found for group in groups for found in ladders(measurements, group, django_driver)],
-        "levels": levels(measurements, originals, bases(originals)),
-        "scaling": scaling.curves(measurements, originals, rows),
+        "comparisons": variant_comparisons(definition, measurements, variants, django_driver),
+        "ladders": [
+            ladder.to_json()
+            for group in same_but_layer(originals)
+            for ladder in ladders(measurements, group, django_driver)
+        ],
+        "levels": [level.to_json() for level in levels(measurements, originals, bases(originals))],
+        "scaling": [curve.to_json() for curve in scaling.curves(measurements, originals, rows)],
         "timeline": timeline(blocks),
-    }
-
-
-def bases(variants: Sequence[Variant]) -> dict[Variant, Variant]:
-    """What each variant is measured from: the libpq beside it, or the first layer there; those have none."""
-    groups = _same_but_layer(variants)
-    return {variant: base for group in groups for variant in group if (base := _base(group)) != variant}
-
-
-def _same_but_layer(variants: Iterable[Variant]) -> list[list[Variant]]:
-    groups: dict[Variant, list[Variant]] = {}
-    for variant in variants:
-        groups.setdefault(replace(variant, layer=""), []).append(variant)
-    return list(groups.values())
-
-
-def _base(group: Sequence[Variant]) -> Variant:
-    return next((variant for variant in group if variant.layer == "libpq"), group[0])
-
-
-def _layer_pairs(groups: Iterable[list[Variant]], django_driver: str) -> Iterator[tuple[Variant, Variant]]:
-    """Every layer over libpq, or over the first one where libpq is missing; then each rung over the one below."""
-    for group in groups:
-        base = _base(group)
-        yield from ((variant, base) for variant in group if variant != base)
-        for rungs in climbs(group, django_driver).values():
-            yield from ((upper, lower) for lower, upper in pairwise(rungs) if lower != base)
-
-
-def _route_pairs(definition: Definition, variants: Sequence[Variant]) -> Iterator[tuple[Variant, Variant]]:
-    """Every layer over itself on the first route that has it."""
-    by_route = sorted(variants, key=lambda variant: definition.routes.index(variant.route))
-    first: dict[Variant, Variant] = {}
-    for variant in by_route:
-        base = first.setdefault(replace(variant, route=""), variant)
-        if variant != base:
-            yield variant, base
-
-
-def _workload_pairs(definition: Definition, variants: Sequence[Variant]) -> Iterator[tuple[Variant, Variant]]:
-    """Each layer of the second workload over the same of the first: what that change costs or saves."""
-    for variant in variants:
-        base = replace(variant, workload=definition.workload.name)
-        if variant != base and base in variants:
-            yield variant, base
-
-
-def _comparison_rows(
-    measurements: Measurements,
-    pairs: Sequence[tuple[Variant, Variant]],
-    controls: Sequence[tuple[Variant, Variant]],
-) -> list[dict[str, Any]]:
-    """The pairs share one error rate; each control is decided by itself."""
-    family = _compared(measurements, pairs)
-    outcomes = judge([comparison.log.at for _, _, comparison in family])
-    rows = [_comparison_row(*item, outcome, aa=False) for item, outcome in zip(family, outcomes, strict=True)]
-    return rows + [
-        _comparison_row(variant, original, comparison, judge([comparison.log.at])[0], aa=True)
-        for variant, original, comparison in _compared(measurements, controls)
-    ]
-
-
-def _compared(
-    measurements: Measurements, pairs: Iterable[tuple[Variant, Variant]]
-) -> list[tuple[Variant, Variant, Comparison]]:
-    found = ((*pair, measurements.compare(*pair)) for pair in dict.fromkeys(pairs))
-    return [(variant, baseline, comparison) for variant, baseline, comparison in found if comparison]
-
-
-def _comparison_row(
-    variant: Variant, baseline: Variant, comparison: Comparison, outcome: Outcome, *, aa: bool
-) -> dict[str, Any]:
-    ratio, delta = comparison.log.at(CONFIDENCE).exp(), comparison.delta.at(CONFIDENCE)
-    return {
-        "variant": variant.label,
-        "baseline": baseline.label,
-        "ratio": ratio.centre,
-        "low": ratio.low,
-        "high": ratio.high,
-        "delta_us": delta.centre,
-        "delta_low_us": delta.low,
-        "delta_high_us": delta.high,
-        "outcome": outcome.word,
-        "aa": aa,
-        "pairs": comparison.log.pairs,
-        "sample": comparison.log.kind,
-        "mde": outcome.mde,
     }
 
 
@@ -167,7 +74,7 @@ def _measured_row(
     ops, rows = sum(piece.ops for piece in slices), sum(piece.rows for piece in slices)
     return {
         "label": variant.label,
-        **{name: value for name, value in asdict(variant).items() if name != "named"},
+        **asdict(variant),
         "slices": len(slices),
         "ops": ops,
         "rows": rows,

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, OutputWrapper
 from pgperf.analysis.run_comparison import OVER, TIME, Change
 from pgperf.cli.export import find
 from pgperf.cli.text_table import interval, number, signed, table, times
-from pgperf.reports.run_comparison import Compared, compare_json, compared
+from pgperf.reports.run_comparison import RunComparison, compare_runs, run_comparison_json
 
 _MEASURES = {OVER: "Times its own run's base", TIME: "µs per operation"}
 
@@ -31,11 +31,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: dict[str, Any], out: OutputWrapper) -> None:
     """Print the comparison. Raises CommandError, exit 1, when --fail-on finds something."""
-    found = compared(find(options["before"]), find(options["after"]))
+    found = compare_runs(find(options["before"]), find(options["after"]))
     fail_on: float | None = options["fail_on"]
     if options["relative"]:
         found = found.relative()
-    out.write(json.dumps(compare_json(found, fail_on), indent=2) if options["json"] else report(found))
+    out.write(json.dumps(run_comparison_json(found, fail_on), indent=2) if options["json"] else report(found))
     if fail_on is not None and (worse := found.worse_by(fail_on)):
         names = "; ".join(map(_named, worse))
         raise CommandError(f"Worse by more than {100 * fail_on:g} %: {names}.", returncode=1)
@@ -53,12 +53,12 @@ def percentage(text: str) -> float:
     return share
 
 
-def report(found: Compared) -> str:
+def report(found: RunComparison) -> str:
     """Everything a reader of a terminal needs, part by part."""
     return "\n\n".join(part for part in _parts(found) if part)
 
 
-def _parts(found: Compared) -> Iterator[str]:
+def _parts(found: RunComparison) -> Iterator[str]:
     yield f"{found.after} over {found.before}: time per operation, 95 % intervals"
     yield "\n".join(
         f"Differs: {difference.what}: {difference.before or 'none'} -> {difference.after or 'none'}"
@@ -79,7 +79,7 @@ def _row(change: Change) -> tuple[str, ...]:
     own = times if change.measure == OVER else number
     ratio, delta = change.ratio, change.delta
     return (
-        change.label,
+        change.variant.label,
         own(change.before),
         own(change.after),
         times(ratio.centre),
@@ -91,5 +91,5 @@ def _row(change: Change) -> tuple[str, ...]:
 
 
 def _named(change: Change) -> str:
-    over = f" over {change.base}" if change.base else ""
-    return f"{change.label}{over} {times(change.ratio.centre)}"
+    over = f" over {change.base.label}" if change.base else ""
+    return f"{change.variant.label}{over} {times(change.ratio.centre)}"

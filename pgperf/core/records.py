@@ -163,14 +163,24 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """Unique within a run; what tables, charts, JSON and CSV show."""
-        parts = [self.layer, self.route]
+        """Unique within a run, and for people only: code asks the fields."""
+        return " · ".join((self.layer, *self.details))
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """What the label has after the layer: the route, and each field that is not the usual one."""
+        parts = [self.route]
         parts += [self.workload] if self.named else []
         parts += [self.mode] if self.mode != "simple" else []
         parts += [f"{self.clients} clients"] if self.clients != 1 else []
         parts += [self.connect.replace("_", " ")] if self.connect != "persistent" else []
         parts += [f"control {self.control}"] if self.control else []
-        return " · ".join(parts)
+        return tuple(parts)
+
+    def differs_in(self, other: "Variant") -> set[str]:
+        """The names of the fields in which the two differ."""
+        own, others = asdict(self), asdict(other)
+        return {name for name in own if own[name] != others[name]}
 
 
 def crowds_apart(variant: str, baseline: str) -> bool:

@@ -527,44 +527,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="ComparisonResult",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("position", models.PositiveSmallIntegerField()),
-                ("variant", models.CharField(max_length=200)),
-                ("baseline", models.CharField(max_length=200)),
-                ("ratio", models.FloatField()),
-                ("low", models.FloatField(null=True)),
-                ("high", models.FloatField(null=True)),
-                ("delta_us", models.FloatField()),
-                ("delta_low_us", models.FloatField(null=True)),
-                ("delta_high_us", models.FloatField(null=True)),
-                ("outcome", models.CharField(max_length=20)),
-                ("aa", models.BooleanField(default=False)),
-                ("pairs", models.PositiveIntegerField()),
-                ("sample", models.CharField(max_length=10)),
-                ("mde", models.FloatField(null=True)),
-                (
-                    "run",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="comparisons",
-                        to="pgperf.run",
-                    ),
-                ),
-            ],
-            options={
-                "verbose_name": "comparison",
-                "verbose_name_plural": "comparisons",
-                "ordering": ["run", "position"],
-            },
-        ),
-        migrations.CreateModel(
             name="BlockResult",
             fields=[
                 (
@@ -770,6 +732,7 @@ class Migration(migrations.Migration):
                 ("placement", models.CharField(max_length=12)),
                 ("connect", models.CharField(max_length=20)),
                 ("control", models.PositiveSmallIntegerField(default=0)),
+                ("named", models.BooleanField(default=False)),
                 ("slices", models.PositiveIntegerField(default=0)),
                 ("ops", models.PositiveBigIntegerField(default=0)),
                 ("rows", models.PositiveBigIntegerField(default=0)),
@@ -803,6 +766,58 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.UniqueConstraint(fields=("run", "label"), name="pgperf_one_result_per_variant")
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ComparisonResult",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("position", models.PositiveSmallIntegerField()),
+                ("ratio", models.FloatField()),
+                ("low", models.FloatField(null=True)),
+                ("high", models.FloatField(null=True)),
+                ("delta_us", models.FloatField()),
+                ("delta_low_us", models.FloatField(null=True)),
+                ("delta_high_us", models.FloatField(null=True)),
+                ("outcome", models.CharField(max_length=20)),
+                ("aa", models.BooleanField(default=False)),
+                ("pairs", models.PositiveIntegerField()),
+                ("sample", models.CharField(max_length=10)),
+                ("mde", models.FloatField(null=True)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="comparisons",
+                        to="pgperf.run",
+                    ),
+                ),
+                (
+                    "baseline",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="pgperf.variantresult",
+                    ),
+                ),
+                (
+                    "variant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="comparisons",
+                        to="pgperf.variantresult",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "comparison",
+                "verbose_name_plural": "comparisons",
+                "ordering": ["run", "position"],
             },
         ),
     ]

@@ -1,15 +1,17 @@
 """Comparisons as tables, and what a change of workload saves in a sentence."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from enum import StrEnum
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from pgperf.analysis.outcome import DIFFERS
-from pgperf.core.records import crowds_apart
+from pgperf.core.records import Variant
 from pgperf.models import ComparisonResult
 from pgperf.reports import number_format
-from pgperf.reports.labels import label_text, layer_title
+from pgperf.reports.labels import field_title, layer_title, variant_title
 from pgperf.reports.table import (
     Cell,
     Column,
@@ -24,51 +26,67 @@ from pgperf.reports.table import (
     words,
 )
 
+#: The fields that a label may show.
+_NAMED = [each for each in fields(Variant) if each.name not in ("control", "named")]
+
+
+class Kind(StrEnum):
+    """The field in which a variant differs from its baseline."""
+
+    CONTROL = "control"
+    CLIENTS = "clients"
+    WORKLOAD = "workload"
+    ROUTE = "route"
+    LAYER = "layer"
+
+
+def kind(row: ComparisonResult) -> Kind:
+    """LAYER also where several fields differ."""
+    if row.aa:
+        return Kind.CONTROL
+    apart = row.variant.identity.differs_in(row.baseline.identity)
+    return next((each for each in (Kind.CLIENTS, Kind.WORKLOAD, Kind.ROUTE) if apart == {each}), Kind.LAYER)
+
 
 def comparison_tables(comparisons: Iterable[ComparisonResult]) -> list[Table]:
-    """Each variant against its baseline, with the outcome in a word, by what differs; no controls."""
-    rows = [row for row in comparisons if not row.aa]
-    works = workload_rows(rows)
-    crowds = [row for row in rows if crowds_apart(row.variant, row.baseline)]
-    rest = [row for row in rows if row not in works and row not in crowds]
-    routes = [row for row in rest if _layer(row.variant) == _layer(row.baseline)]
-    layers = [row for row in rest if row not in routes]
-    made = (
-        _comparisons(_("One workload against the other, layer by layer"), works),
-        _comparisons(_("More clients"), crowds),
-        _comparisons(_("One layer against another"), layers),
-        _comparisons(_("One route against another"), routes),
-    )
+    """Each variant against its baseline, with the outcome in a word: a table for each kind, without the controls."""
+    rows = list(comparisons)
+    titles = {
+        Kind.WORKLOAD: _("One workload against the other, layer by layer"),
+        Kind.CLIENTS: _("More clients"),
+        Kind.LAYER: _("One layer against another"),
+        Kind.ROUTE: _("One route against another"),
+    }
+    made = (_table(title, [row for row in rows if kind(row) == each]) for each, title in titles.items())
     return [table for table in made if table.rows]
 
 
 def workload_rows(comparisons: Iterable[ComparisonResult]) -> list[ComparisonResult]:
     """Those that set two workloads of one layer over one route against each other."""
-    return [row for row in comparisons if not row.aa and _works_apart(row.variant, row.baseline)]
+    return [row for row in comparisons if kind(row) == Kind.WORKLOAD]
 
 
 def control_table(comparisons: Iterable[ComparisonResult]) -> Table:
     """The controls: a variant against its own duplicate."""
     controls = [row for row in comparisons if row.aa]
-    return _comparisons(_("Controls: the same thing against itself"), controls, "controls")
+    return _table(_("Controls: the same thing against itself"), controls, "controls")
 
 
 def workload_headlines(comparisons: Iterable[ComparisonResult]) -> list[str]:
-    """What a change from the first workload to the second saves or costs in each layer: one sentence for each route."""
+    """What a change from the first workload to the second saves or costs in each layer: a sentence for each route."""
     routes: dict[str, list[ComparisonResult]] = {}
     for row in workload_rows(comparisons):
-        routes.setdefault(_place(row.variant)[1], []).append(row)
+        routes.setdefault(row.variant.route, []).append(row)
     return [_workload_headline(route, rows) for route, rows in routes.items()]
 
 
 def baseline_text(row: ComparisonResult) -> str:
-    """What tells the baseline from its variant; the whole label where that is nothing."""
+    """The fields in which the baseline differs from its variant."""
     if row.aa:
         return _("itself")
-    variant, baseline = label_text(row.variant).split(" · "), label_text(row.baseline).split(" · ")
-    if len(variant) != len(baseline):
-        return label_text(row.baseline)
-    return " · ".join(part for part, other in zip(baseline, variant, strict=True) if part != other)
+    baseline = row.baseline.identity
+    apart = row.variant.identity.differs_in(baseline)
+    return " · ".join(field_title(baseline, each.name) for each in _NAMED if each.name in apart)
 
 
 def outcome_text(outcome: str) -> str:
@@ -79,9 +97,9 @@ def outcome_text(outcome: str) -> str:
 
 def _workload_headline(route: str, rows: Sequence[ComparisonResult]) -> str:
     """Layers in which nothing is certain are named without a figure, which somebody might quote."""
-    names = {"route": route, "second": baseline_text(_swapped(rows[0])), "first": baseline_text(rows[0])}
+    names = {"route": route, "second": rows[0].variant.workload, "first": rows[0].baseline.workload}
     certain = [row for row in reversed(rows) if row.outcome == DIFFERS]
-    vague = [layer_title(_layer(row.variant)) for row in reversed(rows) if row.outcome != DIFFERS]
+    vague = [layer_title(row.variant.layer) for row in reversed(rows) if row.outcome != DIFFERS]
     sentences = [_changes(certain, names)] if certain else []
     if vague:
         words = _("%(route)s: no certain difference between %(first)s and %(second)s in %(layers)s.")
@@ -96,7 +114,7 @@ def _changes(rows: Sequence[ComparisonResult], names: dict[str, str]) -> str:
         _("%(us)s µs in %(layer)s")
         % {
             "us": number_format.number(-row.delta_us) if saves else number_format.signed(row.delta_us),
-            "layer": layer_title(_layer(row.variant)),
+            "layer": layer_title(row.variant.layer),
         }
         for row in rows
     ]
@@ -105,11 +123,7 @@ def _changes(rows: Sequence[ComparisonResult], names: dict[str, str]) -> str:
     }  # fmt: skip
 
 
-def _swapped(row: ComparisonResult) -> ComparisonResult:
-    return ComparisonResult(variant=row.baseline, baseline=row.variant, aa=row.aa)
-
-
-def _comparisons(caption: str, rows: Iterable[ComparisonResult], name: str = "comparisons") -> Table:
+def _table(caption: str, rows: Iterable[ComparisonResult], name: str = "comparisons") -> Table:
     columns = (
         text_column(_("Variant")),
         text_column(_("against")),
@@ -124,22 +138,9 @@ def _comparisons(caption: str, rows: Iterable[ComparisonResult], name: str = "co
     return Table(caption, columns, [_comparison(row) for row in rows], name)
 
 
-def _place(label: str) -> list[str]:
-    """Layer and route of a variant, which lead its label."""
-    return label.split(" · ")[:2]
-
-
-def _works_apart(variant: str, baseline: str) -> bool:
-    return _place(variant) == _place(baseline) and not crowds_apart(variant, baseline)
-
-
-def _layer(label: str) -> str:
-    return label.partition(" · ")[0]
-
-
 def _comparison(row: ComparisonResult) -> tuple[Cell, ...]:
     return (
-        words(label_text(row.variant)),
+        words(variant_title(row.variant)),
         words(baseline_text(row)),
         Cell(outcome_text(row.outcome), (row.outcome,), row.outcome),
         ratio(row.ratio),

@@ -6,10 +6,10 @@ from pgperf.analysis.interventions import TITLES
 from pgperf.core.exceptions import PgperfError
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import Plan
-from pgperf.models import VariantResult
+from pgperf.models import Run, VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.headroom import Need, headroom
-from pgperf.reports.labels import label_text
+from pgperf.reports.labels import variant_title
 from pgperf.reports.run_json import live_workers
 from pgperf.runner.plan import make_plan
 from pgperf.runner.preflight import estimate
@@ -31,7 +31,7 @@ class Preview:
 
 def preview(row: VariantResult) -> Preview:
     """For a variant whose verdict can be put to the test, with the workers that are alive now."""
-    said = label_text(row.label), row.verdict["evidence"], TITLES[confirmation.intervention(row)]
+    said = variant_title(row), row.verdict["evidence"], TITLES[confirmation.intervention(row)]
     try:
         plan = make_plan(confirmation.definition(row))
     except PgperfError as error:
@@ -41,10 +41,18 @@ def preview(row: VariantResult) -> Preview:
     assert row.run.database
     return Preview(
         *said,
-        variants=tuple(label_text(variant.label) for variant in plan.variants if not variant.control),
+        variants=tuple(variant_title(variant) for variant in plan.variants if not variant.control),
         time=number_format.seconds(estimate(plan).seconds),
         needs=tuple(headroom(estimate(plan), row.run.database)),
     )
+
+
+def tested_title(run: Run) -> str:
+    """The variant whose verdict the run puts to the test, as people know it; "" for any other run."""
+    if run.confirms_id is None:
+        return ""
+    row = VariantResult.objects.filter(run=run.confirms_id, label=run.confirms_variant).first()
+    return variant_title(row) if row else run.confirms_variant
 
 
 def _lacking(plan: Plan) -> str:

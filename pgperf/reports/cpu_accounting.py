@@ -1,6 +1,7 @@
 """Whose processor time an operation takes, and where its own time is spent, as charts and tables."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -9,7 +10,7 @@ from pgperf.analysis.scheduler_states import PARTS
 from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
 from pgperf.reports.chart import Chart
-from pgperf.reports.labels import label_text, lacking, measured, role_names, variant_lines
+from pgperf.reports.labels import lacking, measured, role_names, variant_lines, variant_title
 from pgperf.reports.run_json import time_us_per_op
 from pgperf.reports.table import Cell, Column, Table, number, percent, text_column, words
 
@@ -60,7 +61,7 @@ def cpu_table(variants: Sequence[VariantResult]) -> Table:
     roles = [role for role in result_keys.CPU if any(v.cpu_us_per_op.get(role) is not None for v in variants)]
     columns = (text_column(_("Variant")), *(Column(names[role], "µs") for role in roles))
     rows = [
-        (words(label_text(variant.label)), *(number(variant.cpu_us_per_op.get(role)) for role in roles))
+        (words(variant_title(variant)), *(number(variant.cpu_us_per_op.get(role)) for role in roles))
         for variant in variants
     ]
     asked = [role for role in result_keys.CPU if any(role in v.cpu_us_per_op for v in variants)]
@@ -87,7 +88,7 @@ def spent_table(variants: Sequence[VariantResult]) -> Table:
         *(Column(names[part], "µs") for part in there),
     )
     rows = [
-        (words(label_text(row.label)), number(row.us_per_op), *(_part(own, part) for part in there))
+        (words(variant_title(row)), number(row.us_per_op), *(_part(own, part) for part in there))
         for row, own in zip(shown, parts, strict=True)
     ]
     return Table(_("Where the time of one operation is spent"), columns, rows, "spent")
@@ -113,7 +114,7 @@ def queue_table(variants: Sequence[VariantResult]) -> Table:
     columns = (text_column(_("Variant")), *(Column(wanted[key]) for key in there))
     rows = [
         (
-            words(label_text(row.label)),
+            words(variant_title(row)),
             *(
                 percent(_nested(row, key)) if key[0] in _SHARES else number(_nested(row, key))
                 for key in there
@@ -149,7 +150,7 @@ def _spent(shown: Sequence[VariantResult], there: Sequence[str]) -> Chart:
 
 def _without_clients(variant: VariantResult) -> list[str]:
     """The chart's title says how many there are."""
-    return [line.removesuffix(f" · {variant.clients} clients") for line in variant_lines(variant)]
+    return variant_lines(replace(variant.identity, clients=1))
 
 
 def _present(parts: Sequence[dict[str, float | None]]) -> list[str]:
@@ -170,7 +171,7 @@ def _shares(shown: Sequence[tuple[VariantResult, Account]], title: str) -> Table
     shares = [account["share"] for _row, account in shown]
     roles = [role for role in result_keys.SHARE if any(share.get(role) is not None for share in shares)]
     rows = [
-        (words(label_text(row.label)), *(percent(account["share"].get(role)) for role in roles))
+        (words(variant_title(row)), *(percent(account["share"].get(role)) for role in roles))
         for row, account in shown
     ]
     caption = _share_caption(title, [account for _row, account in shown], roles)

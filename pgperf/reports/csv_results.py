@@ -37,7 +37,7 @@ _VARIANT = (
     "ops", "rows", "errors", "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
 )  # fmt: skip
 _COMPARISON = (
-    "variant", "baseline", "ratio", "low", "high", "delta_us", "delta_low_us", "delta_high_us",
+    "ratio", "low", "high", "delta_us", "delta_low_us", "delta_high_us",
     "outcome", "aa", "pairs", "sample", "mde",
 )  # fmt: skip
 
@@ -115,7 +115,8 @@ class ComparisonResource(resources.Resource):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.fields = _columns(_RUN | {name: name for name in _COMPARISON})
+        named = {"variant": "variant__label", "baseline": "baseline__label"}
+        self.fields = _columns(_RUN | named | {name: name for name in _COMPARISON})
 
 
 def variants_csv(*runs: Run) -> str:
@@ -143,7 +144,9 @@ def _variants(runs: Iterable[Run]) -> tablib.Dataset:
 
 
 def _comparisons(runs: Iterable[Run]) -> tablib.Dataset:
-    return ComparisonResource().export(_rows(ComparisonResult.objects.all(), runs))
+    return ComparisonResource().export(
+        _rows(ComparisonResult.objects.select_related("variant", "baseline"), runs)
+    )
 
 
 def _rows(queryset: QuerySet[Any], runs: Iterable[Run]) -> QuerySet[Any]:

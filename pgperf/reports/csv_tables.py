@@ -8,8 +8,9 @@ import tablib
 from pgperf.models import Run, VariantResult
 from pgperf.reports import result_keys
 from pgperf.reports.csv_results import cell_text
-from pgperf.reports.run_json import SERIES, scaling_points
+from pgperf.reports.run_rows import read
 
+SERIES = ("workload", "layer", "mode", "route")
 _LEAD = ("run_id", "benchmark", "database")
 _POINT = (
     "clients", "ops_per_s", "low", "high", "p50_us", "p99_us", "efficiency", "efficiency_low", "efficiency_high",
@@ -40,12 +41,12 @@ def top_csv(*runs: Run) -> str:
 
 
 def _scaling(run: Run) -> Iterator[Row]:
-    for series in scaling_points(run, VariantResult.objects.filter(run=run)):
-        for point in series["points"]:
-            shares = point["share"] or {}
+    for curve in read(run).scaling:
+        for point in curve.points:
+            shares = point.share or {}
             yield (
-                *(series.get(key) for key in SERIES),
-                *(point.get(key) for key in _POINT),
+                *(getattr(curve, key) for key in SERIES),
+                *(getattr(point, key) for key in _POINT),
                 *(shares.get(role) for role in result_keys.SHARE),
             )
 

@@ -11,7 +11,7 @@ from django.utils.translation import ngettext
 from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
 from pgperf.reports.chart import Chart
-from pgperf.reports.labels import label_text, lacking, measured, role_names
+from pgperf.reports.labels import lacking, measured, role_names, variant_title
 from pgperf.reports.scaling import SHOWN, percents, whole
 from pgperf.reports.table import Cell, Column, Table, count, interval, number, percent, text_column, words
 
@@ -35,12 +35,13 @@ class Processes:
     more: str = ""
 
 
-def timeline(line: Timeline) -> Chart | None:
+def timeline(line: Timeline, variants: Sequence[VariantResult]) -> Chart | None:
     """The host's processors over the run; None for a run that kept no books."""
     roles = line.get("roles") or {}
     if not line.get("seconds") or not roles:
         return None
     names, line = role_names(), _with_pauses(line)
+    titles = {row.label: variant_title(row) for row in variants}
     return {
         "kind": "area",
         "label": _(
@@ -50,7 +51,7 @@ def timeline(line: Timeline) -> Chart | None:
         "x_axis": _("seconds"),
         "x": line["seconds"],
         "x_min": 0,
-        "titles": [label_text(label) if label else "" for label in line.get("variant", [])],
+        "titles": [titles.get(label, label or "") for label in line.get("variant", [])],
         "max": whole(_moments(line)),
         "series": [
             {
@@ -117,7 +118,7 @@ def host_table(variants: Sequence[VariantResult]) -> Table:
 
 def _host_lines(row: VariantResult) -> Iterator[tuple[Cell, ...]]:
     """The load host's, and the server's where that is another and its agent looked."""
-    title = label_text(row.label)
+    title = variant_title(row)
     lines = {title: row.top.get("host") or {}}
     if far := row.top.get("server_host"):
         lines[_("%s, the server's host") % title] = far.get("host") or {}
@@ -161,7 +162,7 @@ def _processes(row: VariantResult) -> Processes:
     left = len(busiest) - _PROCESSES
     more = ngettext("%d more is in the file.", "%d more are in the file.", left) % left if left > 0 else ""
     rows = [_process(each) for each in busiest[:_PROCESSES]]
-    title = label_text(row.label)
+    title = variant_title(row)
     return Processes(title, Table(_("Processes of %s") % title, columns, rows, "processes"), more)
 
 
@@ -183,7 +184,7 @@ def _role_rows(row: VariantResult) -> Iterator[tuple[Cell, ...]]:
         own = list(members)
         programs = ", ".join(dict.fromkeys(str(each.get("name") or _("unknown")) for each in own))
         yield (
-            words(label_text(row.label)),
+            words(variant_title(row)),
             words(role_title(role)),
             words(programs),
             count(len(own)),

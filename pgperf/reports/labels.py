@@ -6,6 +6,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from pgperf.core.layers import LAYERS, OTHER
+from pgperf.core.records import Variant
 from pgperf.models import VariantResult
 
 
@@ -29,16 +30,22 @@ def left_out_title(name: str) -> str:
     return f"{layer_title(layer)}, {mode}" if mode else layer_title(layer)
 
 
-def variant_lines(variant: VariantResult) -> list[str]:
-    """A variant's label over two lines: the layer, then all the rest that its label has."""
-    _layer, _dot, rest = variant.label.partition(" · ")
-    return [layer_title(variant.layer), rest or variant.route]
+def variant_title(variant: Variant | VariantResult) -> str:
+    """A variant as people know it: its label with the layer's title instead of its name."""
+    return " · ".join((layer_title(variant.layer), *variant.details))
 
 
-def label_text(label: str) -> str:
-    """A variant's label with the layer's title instead of its name."""
-    layer, *rest = label.split(" · ")
-    return " · ".join([layer_title(layer), *rest])
+def variant_lines(variant: Variant | VariantResult) -> list[str]:
+    """The same over two lines: the layer, then all the rest."""
+    return [layer_title(variant.layer), " · ".join(variant.details)]
+
+
+def field_title(variant: Variant, name: str) -> str:
+    """The value of one of a variant's fields as people read it."""
+    if name == "clients":
+        return clients_title(variant.clients)
+    value = str(getattr(variant, name))
+    return layer_title(value) if name == "layer" else value.replace("_", " ")
 
 
 def measured(variants: Sequence[VariantResult]) -> list[VariantResult]:

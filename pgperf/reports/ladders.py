@@ -1,10 +1,10 @@
 """Ladders as charts, tables and sentences: what each layer adds to the time of one operation."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.utils.translation import gettext as _
 
+from pgperf.analysis.ladder import Ladder, Step
 from pgperf.core.layers import LAYERS, Rung, place_of
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
@@ -23,25 +23,23 @@ from pgperf.reports.table import (
     words,
 )
 
-Ladder = dict[str, Any]
-
 
 def time_split(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> Chart:
     """Where a query's time goes: one bar per ladder, one segment per layer, µs per operation.
 
     `among`: all ladders of the run where these are some of them, so that titles tell them apart.
     """
-    parts = dict.fromkeys(place_of(step["layer"]) for ladder in ladders for step in ladder["steps"])
+    parts = dict.fromkeys(place_of(step.layer) for ladder in ladders for step in ladder.steps)
     return {
         "kind": "stack",
         "label": _(
             "Time per operation, split by layer, for each route. The tables of the ladder have the numbers."
         ),
         "axis": _("µs per operation"),
-        "rows": [_lines(ladder_title(ladder, among or ladders)) for ladder in ladders],
+        "rows": [_lines(ladder, among or ladders) for ladder in ladders],
         "series": [_split_series(part, ladders) for part in sorted(parts, key=_height)],
-        "whiskers": [_whisker(ladder["steps"][-1]) for ladder in ladders],
-        "ends": [_("%s µs") % number_format.number(ladder["steps"][-1]["us"]) for ladder in ladders],
+        "whiskers": [_whisker(ladder.steps[-1]) for ladder in ladders],
+        "ends": [_("%s µs") % number_format.number(ladder.steps[-1].us) for ladder in ladders],
         "max": _shared_maximum(ladders),
     }
 
@@ -51,8 +49,8 @@ def ladder_chart(ladder: Ladder, ladders: Sequence[Ladder], among: Sequence[Ladd
 
     `stands_on` is the index of the rung below (-1: the ground). All `ladders` share one scale; `among` as above.
     """
-    rungs = [*ladder["steps"], *side_rungs(ladder)]
-    climbed = len(ladder["steps"])
+    rungs = [*ladder.steps, *ladder.side]
+    climbed = len(ladder.steps)
     return {
         "kind": "ladder",
         "label": _("Ladder of %s: time per operation of each layer. The table below has the numbers.")
@@ -60,22 +58,17 @@ def ladder_chart(ladder: Ladder, ladders: Sequence[Ladder], among: Sequence[Ladd
         "axis": _("µs per operation"),
         "rows": [rung_lines(rung, beside=index >= climbed) for index, rung in enumerate(rungs)],
         "stands_on": [index - 1 if index < climbed else 0 for index in range(len(rungs))],
-        "values": [rung["us"] for rung in rungs],
-        "colours": [colour(rung["layer"]) for rung in rungs],
+        "values": [rung.us for rung in rungs],
+        "colours": [colour(rung.layer) for rung in rungs],
         "whiskers": [_whisker(rung) for rung in rungs],
         "ends": [_rung_end(rung, index) for index, rung in enumerate(rungs)],
         "max": _shared_maximum(ladders),
     }
 
 
-def side_rungs(ladder: Ladder) -> list[dict[str, Any]]:
-    """Layers beside the ladder: another driver than Django's, each one step above the first rung."""
-    return list(ladder.get("side", []))
-
-
-def rung_lines(rung: dict[str, Any], *, beside: bool) -> list[str]:
+def rung_lines(rung: Step, *, beside: bool) -> list[str]:
     """A rung's name over one or two lines."""
-    return [layer_title(rung["layer"]), _("beside")] if beside else [layer_title(rung["layer"])]
+    return [layer_title(rung.layer), _("beside")] if beside else [layer_title(rung.layer)]
 
 
 def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
@@ -89,54 +82,57 @@ def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
         Column(_("over the first")),
         interval_column(),
     )
-    climbed = len(ladder["steps"])
+    climbed = len(ladder.steps)
     rows = [
         (
             words(", ".join(rung_lines(rung, beside=index >= climbed))),
-            number(rung["us"]),
-            interval(rung.get("low"), rung.get("high")),
+            number(rung.us),
+            interval(rung.low, rung.high),
             *_step_cells(rung, first=index == 0),
         )
-        for index, rung in enumerate([*ladder["steps"], *side_rungs(ladder)])
+        for index, rung in enumerate([*ladder.steps, *ladder.side])
     ]
     return Table(_("The ladder of %s") % ladder_title(ladder, ladders), columns, rows, "ladder")
 
 
 def headlines(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> list[str]:
     """Each ladder in one sentence."""
-    return [_headline(ladder, among or ladders) for ladder in ladders if len(ladder["steps"]) > 1]
+    return [_headline(ladder, among or ladders) for ladder in ladders if len(ladder.steps) > 1]
 
 
 def ladder_title(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
     """The route, and whatever else tells this ladder from the run's others."""
-    told = [
-        key
-        for key in ("workload", "mode", "clients", "placement", "driver")
-        if len({str(other.get(key)) for other in ladders}) > 1
-    ]
-    return " · ".join([ladder["route"], *(_told(ladder, key) for key in told)])
+    return " · ".join(_title_parts(ladder, ladders))
 
 
-def _told(ladder: Ladder, key: str) -> str:
-    return clients_title(ladder["clients"]) if key == "clients" else str(ladder.get(key))
+def _title_parts(ladder: Ladder, ladders: Sequence[Ladder]) -> list[str]:
+    named = {
+        "workload": ladder.workload,
+        "mode": ladder.mode,
+        "clients": clients_title(ladder.clients),
+        "placement": ladder.placement,
+        "driver": ladder.driver,
+    }
+    apart = [name for name in named if len({getattr(other, name) for other in ladders}) > 1]
+    return [ladder.route, *(named[name] for name in apart)]
 
 
-def _lines(title: str) -> list[str]:
-    route, _dot, rest = title.partition(" · ")
-    return [route, rest] if rest else [route]
+def _lines(ladder: Ladder, ladders: Sequence[Ladder]) -> list[str]:
+    route, *rest = _title_parts(ladder, ladders)
+    return [route, " · ".join(rest)] if rest else [route]
 
 
-def _split_series(part: str, ladders: Sequence[Ladder]) -> dict[str, Any]:
-    by_part = [{place_of(step["layer"]): step for step in ladder["steps"]} for ladder in ladders]
+def _split_series(part: str, ladders: Sequence[Ladder]) -> Chart:
+    by_part = [{place_of(step.layer): step for step in ladder.steps} for ladder in ladders]
     values = [_own_share(steps.get(part)) for steps in by_part]
     return {"name": layer_title(part), "colour": colour(part), "values": values}
 
 
-def _own_share(step: dict[str, Any] | None) -> float | None:
+def _own_share(step: Step | None) -> float | None:
     """What a rung adds; the first rung adds all of its time."""
     if step is None:
         return None
-    return float(step["us"] if step.get("step_us") is None else step["step_us"])
+    return step.step_us
 
 
 def _height(part: str) -> int:
@@ -144,41 +140,41 @@ def _height(part: str) -> int:
     return LAYERS[part].rung if part in LAYERS else Rung.DRIVER
 
 
-def _whisker(step: dict[str, Any]) -> list[float] | None:
-    return None if step.get("low") is None or step.get("high") is None else [step["low"], step["high"]]
+def _whisker(step: Step) -> list[float] | None:
+    return None if step.low is None or step.high is None else [step.low, step.high]
 
 
-def _rung_end(step: dict[str, Any], index: int) -> str:
-    us = _("%s µs") % number_format.number(step["us"])
-    return us if index == 0 or step.get("ratio") is None else f"{us}  {number_format.ratio(step['ratio'])}"
+def _rung_end(step: Step, index: int) -> str:
+    us = _("%s µs") % number_format.number(step.us)
+    return us if index == 0 else f"{us}  {number_format.ratio(step.ratio)}"
 
 
 def _shared_maximum(ladders: Sequence[Ladder]) -> float:
     """The end of the longest whisker, but at most twice the longest bar: else no bar could be read."""
-    rungs = [rung for ladder in ladders for rung in (*ladder["steps"], *side_rungs(ladder))]
-    longest = max((rung["us"] for rung in rungs), default=0.0)
-    whiskers = max((rung.get("high") or rung["us"] for rung in rungs), default=0.0)
+    rungs = [rung for ladder in ladders for rung in (*ladder.steps, *ladder.side)]
+    longest = max((rung.us for rung in rungs), default=0.0)
+    whiskers = max((rung.high or rung.us for rung in rungs), default=0.0)
     return float(min(whiskers, 2 * longest))
 
 
 def _headline(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
-    first, last = ladder["steps"][0], ladder["steps"][-1]
+    first, last = ladder.steps[0], ladder.steps[-1]
     return _("%(route)s: %(top)s takes %(us)s µs per operation, %(ratio)s of %(bottom)s's %(base)s µs.") % {
         "route": ladder_title(ladder, ladders),
-        "top": layer_title(last["layer"]),
-        "us": number_format.number(last["us"]),
-        "ratio": number_format.ratio(last.get("ratio")),
-        "bottom": layer_title(first["layer"]),
-        "base": number_format.number(first["us"]),
+        "top": layer_title(last.layer),
+        "us": number_format.number(last.us),
+        "ratio": number_format.ratio(last.ratio),
+        "bottom": layer_title(first.layer),
+        "base": number_format.number(first.us),
     }
 
 
-def _step_cells(step: dict[str, Any], *, first: bool) -> tuple[Cell, ...]:
+def _step_cells(step: Step, *, first: bool) -> tuple[Cell, ...]:
     if first:
         return Cell("–"), Cell("–"), ratio(1.0), Cell("–")
     return (
-        signed(step.get("step_us")),
-        interval(step.get("step_low_us"), step.get("step_high_us")),
-        ratio(step.get("ratio")),
-        ratio_interval(step.get("ratio_low"), step.get("ratio_high")),
+        signed(step.step_us),
+        interval(step.step_low_us, step.step_high_us),
+        ratio(step.ratio),
+        ratio_interval(step.ratio_low, step.ratio_high),
     )

@@ -9,13 +9,13 @@ from django.utils.translation import gettext as _
 
 from pgperf.analysis.definition_diff import Difference, differences
 from pgperf.analysis.outcome import DIFFERS
-from pgperf.analysis.run_comparison import OVER, TIME, Change, Level, compare
+from pgperf.analysis.run_comparison import OVER, TIME, Change, Level, changes
 from pgperf.core.exceptions import NothingToCompare
 from pgperf.models import Run
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
 from pgperf.reports.comparisons import outcome_text
-from pgperf.reports.labels import colour, label_text, layer_title
+from pgperf.reports.labels import colour, layer_title, variant_lines, variant_title
 from pgperf.reports.run_json import TERMINAL
 from pgperf.reports.table import (
     Cell,
@@ -35,7 +35,7 @@ from pgperf.runs import state
 
 
 @dataclass(frozen=True)
-class Compared:
+class RunComparison:
     """The second run over the first."""
 
     before: Run
@@ -53,7 +53,7 @@ class Compared:
     def of(self, measure: str) -> list[Change]:
         return [change for change in self.changes if change.measure == measure]
 
-    def relative(self) -> "Compared":
+    def relative(self) -> "RunComparison":
         """Without the measure that has the machine's drift in it."""
         return replace(self, changes=self.of(OVER))
 
@@ -64,8 +64,8 @@ class Compared:
     @cached_property
     def headlines(self) -> list[str]:
         """What differs, in sentences; that nothing does, in one. A layer's time says no more than that over libpq."""
-        over = {change.label for change in self.of(OVER)}
-        told = [change for change in self.changes if change.measure == OVER or change.label not in over]
+        over = {change.variant for change in self.of(OVER)}
+        told = [change for change in self.changes if change.measure == OVER or change.variant not in over]
         found = [_sentence(change) for change in told if change.outcome == DIFFERS]
         return found or [_("Nothing is shown to differ between the two runs.")]
 
@@ -93,20 +93,20 @@ class Compared:
 _MEASURES = (OVER, TIME)
 
 
-def compared(before: Run, after: Run) -> Compared:
+def compare_runs(before: Run, after: Run) -> RunComparison:
     """The comparison. Raises NothingToCompare for a run under way and where the two have no variant in common."""
     for run in (before, after):
         if state.effective_status(run) not in TERMINAL:
             raise NothingToCompare(f"run {run.pk}: it has not ended yet; compare it when it has")
     earlier, later = levels_of(before), levels_of(after)
-    changes = compare(earlier, later)
-    if not changes:
+    found = changes(earlier, later)
+    if not found:
         raise NothingToCompare(f"runs {before.pk} and {after.pk}: no variant was measured in both")
-    ours, theirs = [level.label for level in earlier], [level.label for level in later]
-    return Compared(
+    ours, theirs = ([level.variant.label for level in each] for each in (earlier, later))
+    return RunComparison(
         before,
         after,
-        changes,
+        found,
         differences(_conditions(before), _conditions(after)),
         differences(before.environment, after.environment),
         [label for label in ours if label not in theirs],
@@ -119,7 +119,7 @@ def levels_of(run: Run) -> list[Level]:
     return [Level.from_json(level) for level in run.summary.get("levels", [])]
 
 
-def compare_json(found: Compared, fail_on: float | None = None) -> dict[str, Any]:
+def run_comparison_json(found: RunComparison, fail_on: float | None = None) -> dict[str, Any]:
     """What `pgperf compare --json` prints. Ratios are second over first; null is "not known"."""
     return {
         "before": _run_json(found.before),
@@ -146,9 +146,9 @@ def chart(changes: Sequence[Change], measure: str) -> Chart:
         % _title(changes, measure),
         "axis": _("second run over first"),
         "line": 1,
-        "rows": [_lines(change.label) for change in changes],
+        "rows": [variant_lines(change.variant) for change in changes],
         "values": [change.ratio.centre for change in changes],
-        "colours": [colour(change.layer) for change in changes],
+        "colours": [colour(change.variant.layer) for change in changes],
         "whiskers": [_ends(change) for change in changes],
         "ends": [number_format.ratio(change.ratio.centre) for change in changes],
     }
@@ -178,14 +178,14 @@ def table(changes: Sequence[Change], measure: str) -> Table:
 def _title(changes: Sequence[Change], measure: str) -> str:
     if measure == TIME:
         return _("Time per operation")
-    bases = dict.fromkeys(layer_title(change.base.partition(" · ")[0]) for change in changes)
+    bases = dict.fromkeys(layer_title(change.base.layer) for change in changes if change.base)
     return _("Over %s of the same run") % ", ".join(bases)
 
 
 def _row(change: Change, *, over: bool) -> tuple[Cell, ...]:
     own = ratio if over else number
     return (
-        words(label_text(change.label)),
+        words(variant_title(change.variant)),
         own(change.before),
         own(change.after),
         ratio(change.ratio.centre),
@@ -205,8 +205,8 @@ def _sentence(change: Change) -> str:
         else _("%(variant)s: an operation takes %(ratio)s of its former time (%(interval)s).")
     )
     return text % {
-        "variant": label_text(change.label),
-        "base": layer_title(change.base.partition(" · ")[0]),
+        "variant": variant_title(change.variant),
+        "base": layer_title(change.base.layer) if change.base else "",
         "ratio": number_format.ratio(change.ratio.centre),
         "interval": number_format.ratio_interval(change.ratio.low, change.ratio.high),
     }
@@ -215,11 +215,6 @@ def _sentence(change: Change) -> str:
 def _ends(change: Change) -> list[float] | None:
     ratio = change.ratio
     return None if ratio.low is None or ratio.high is None else [ratio.low, ratio.high]
-
-
-def _lines(label: str) -> list[str]:
-    layer, _dot, rest = label.partition(" · ")
-    return [layer_title(layer), rest] if rest else [layer_title(layer)]
 
 
 def _conditions(run: Run) -> dict[str, Any]:
@@ -243,9 +238,9 @@ def _run_json(run: Run) -> dict[str, Any]:
 
 def _change_json(change: Change) -> dict[str, Any]:
     return {
-        "variant": change.label,
+        "variant": change.variant.label,
         "measure": change.measure,
-        "baseline": change.base or None,
+        "baseline": change.base.label if change.base else None,
         "before": change.before,
         "after": change.after,
         "ratio": change.ratio.centre,

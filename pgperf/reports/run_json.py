@@ -1,7 +1,7 @@
 """A run as plain JSON: what `pgperf run --json`, the run page's polling and scripts read."""
 
 import os
-from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from pgperf.analysis.scheduler_states import PARTS, spent
 from pgperf.conf import get_settings
 from pgperf.models import ComparisonResult, Run, VariantResult, Worker
 from pgperf.reports import result_keys
+from pgperf.reports.run_rows import RunRows, read
 from pgperf.runs import state
 
 TERMINAL = (Run.Status.DONE, Run.Status.FAILED, Run.Status.CANCELLED, Run.Status.LOST)
@@ -20,17 +21,20 @@ _VARIANT = (
     "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "control", "ops", "rows",
     "errors", "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
 )  # fmt: skip
-#: What a curve over the number of clients is one of.
-SERIES = ("workload", "layer", "mode", "route")
 _COMPARISON = (
-    "variant", "baseline", "ratio", "low", "high", "delta_us", "delta_low_us", "delta_high_us", "outcome", "aa",
+    "ratio", "low", "high", "delta_us", "delta_low_us", "delta_high_us", "outcome", "aa",
     "pairs", "sample", "mde",
 )  # fmt: skip
 
 
 def run_json(run: Run) -> dict[str, Any]:
     """The contract object: run, variants, comparisons, ladders and the rest. Null is "not known", never zero."""
-    variants = list(run.variants.all())
+    return rows_json(read(run))
+
+
+def rows_json(rows: RunRows) -> dict[str, Any]:
+    """The same of a run that is read already."""
+    run = rows.run
     return {
         "run": {
             "id": run.pk,
@@ -51,28 +55,13 @@ def run_json(run: Run) -> dict[str, Any]:
             "confirms_variant": run.confirms_variant or None,
             "intervention": run.intervention or None,
         },
-        "variants": [_variant(row) for row in variants],
-        "comparisons": [_comparison(row) for row in run.comparisons.all()],
+        "variants": [_variant(row) for row in rows.variants],
+        "comparisons": [_comparison(row) for row in rows.comparisons],
         "ladders": run.summary.get("ladders", []),
-        "scaling": scaling_points(run, variants),
+        "scaling": [asdict(curve) for curve in rows.scaling],
         "timeline": run.summary.get("timeline") or None,
         "timings": run.timings,
     }
-
-
-def scaling_points(run: Run, variants: Iterable[VariantResult]) -> list[dict[str, Any]]:
-    """The run's curves over the number of clients, each point with the `share` that its variant's books have."""
-    rows = (row for row in variants if not row.control)
-    shares = {(*(getattr(row, n) for n in SERIES), row.clients): row.cpu_account.get("share") for row in rows}
-
-    def share(series: dict[str, Any], point: dict[str, Any]) -> dict[str, Any] | None:
-        found = shares.get((*(series.get(name) for name in SERIES), point["clients"]))
-        return _known(found, result_keys.SHARE) if found else None
-
-    return [
-        {**series, "points": [{**point, "share": share(series, point)} for point in series["points"]]}
-        for series in run.summary.get("scaling") or []
-    ]
 
 
 def progress_json(run: Run) -> dict[str, Any]:
@@ -120,7 +109,7 @@ def _project() -> str:
 
 
 def time_us_per_op(row: VariantResult) -> dict[str, float | None]:
-    """Where the time of one operation goes; all null for a run that kept no books."""
+    """Where the time of one operation goes; all null for a run that has no CPU account."""
     if not row.cpu_account:
         return dict.fromkeys(PARTS)
     return spent(row.us_per_op, row.cpu_us_per_op, row.cpu_account.get("wait_us_per_op", {}))
@@ -141,7 +130,8 @@ def _variant(row: VariantResult) -> dict[str, Any]:
 
 
 def _comparison(row: ComparisonResult) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in _COMPARISON}
+    numbers = {name: getattr(row, name) for name in _COMPARISON}
+    return {"variant": row.variant.label, "baseline": row.baseline.label, **numbers}
 
 
 def _known(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from pgperf.models import ComparisonResult, Run, VariantResult
+from pgperf.analysis.ladder import Ladder
+from pgperf.models import Run
 from pgperf.reports import (
     comparisons,
     cpu_accounting,
@@ -20,7 +21,7 @@ from pgperf.reports import (
 )
 from pgperf.reports.chart import Chart
 from pgperf.reports.labels import left_out_title
-from pgperf.reports.run_json import scaling_points
+from pgperf.reports.run_rows import RunRows, read
 from pgperf.reports.table import Table
 
 Part = dict[str, Any]
@@ -62,22 +63,9 @@ class Result:
         return next((section.part for section in self.sections if section.name == name), None)
 
 
-@dataclass(frozen=True)
-class Rows:
-    """A run with its rows, read once."""
-
-    run: Run
-    variants: Sequence[VariantResult]
-    comparisons: Sequence[ComparisonResult]
-
-    @property
-    def ladders(self) -> list[ladders.Ladder]:
-        return [ladder for ladder in self.run.summary.get("ladders", []) if ladder["steps"]]
-
-
 def result(run: Run) -> Result:
     """A finished run's charts and tables, in two queries."""
-    rows = Rows(run, list(run.variants.all()), list(run.comparisons.all()))
+    rows = read(run)
     return Result(
         sections=list(_sections(rows)),
         skipped={left_out_title(name): why for name, why in run.summary.get("skipped", {}).items()},
@@ -86,9 +74,9 @@ def result(run: Run) -> Result:
     )
 
 
-def _sections(rows: Rows) -> Iterator[Section]:
+def _sections(rows: RunRows) -> Iterator[Section]:
     """In the page's order; a maker without anything to show returns nothing."""
-    makers: dict[str, tuple[str, Callable[[Rows], Part]]] = {
+    makers: dict[str, tuple[str, Callable[[RunRows], Part]]] = {
         "verdicts": (_("What bounds it"), _verdicts),
         "layers": (_("Where a query's time goes"), _layers),
         "spent": (_("Where the time is spent"), _spent),
@@ -109,7 +97,7 @@ def _sections(rows: Rows) -> Iterator[Section]:
             yield Section(name, title, part)
 
 
-def _verdicts(rows: Rows) -> Part:
+def _verdicts(rows: RunRows) -> Part:
     found = verdicts.verdicts(rows.variants)
     if not found:
         return {}
@@ -120,11 +108,11 @@ def _verdicts(rows: Rows) -> Part:
     }
 
 
-def _layers(rows: Rows) -> Part:
+def _layers(rows: RunRows) -> Part:
     """Of several numbers of clients the first one's: bars of all could not share a scale."""
     if not rows.ladders:
         return {}
-    first = [ladder for ladder in rows.ladders if ladder["clients"] == rows.ladders[0]["clients"]]
+    first = [ladder for ladder in rows.ladders if ladder.clients == rows.ladders[0].clients]
     return {
         "headlines": ladders.headlines(first, rows.ladders),
         "saved": comparisons.workload_headlines(rows.comparisons),
@@ -132,19 +120,19 @@ def _layers(rows: Rows) -> Part:
     }
 
 
-def _spent(rows: Rows) -> Part:
+def _spent(rows: RunRows) -> Part:
     charts = cpu_accounting.spent(rows.variants)
     return {"charts": charts, "table": cpu_accounting.spent_table(rows.variants)} if charts else {}
 
 
-def _ladder(rows: Rows) -> Part:
+def _ladder(rows: RunRows) -> Part:
     """The ladders by number of clients, each number with a scale of its own."""
-    counts = dict.fromkeys(ladder["clients"] for ladder in rows.ladders)
-    alike = {count: [ladder for ladder in rows.ladders if ladder["clients"] == count] for count in counts}
+    counts = dict.fromkeys(ladder.clients for ladder in rows.ladders)
+    alike = {count: [ladder for ladder in rows.ladders if ladder.clients == count] for count in counts}
     return {"groups": [(count, _rungs(own, rows.ladders)) for count, own in alike.items()]} if counts else {}
 
 
-def _rungs(alike: Sequence[ladders.Ladder], among: Sequence[ladders.Ladder]) -> list[Rungs]:
+def _rungs(alike: Sequence[Ladder], among: Sequence[Ladder]) -> list[Rungs]:
     return [
         Rungs(
             ladders.ladder_title(ladder, among),
@@ -155,13 +143,13 @@ def _rungs(alike: Sequence[ladders.Ladder], among: Sequence[ladders.Ladder]) -> 
     ]
 
 
-def _reading(rows: Rows) -> Part:
+def _reading(rows: RunRows) -> Part:
     """`idle`: "awake" or "system"; "" where the run does not know."""
     return {"idle": rows.run.environment.get("idle", {}).get("idle", "")} if rows.ladders else {}
 
 
-def _scaling(rows: Rows) -> Part:
-    series = [each for each in scaling_points(rows.run, rows.variants) if len(each["points"]) > 1]
+def _scaling(rows: RunRows) -> Part:
+    series = [each for each in rows.scaling if len(each.points) > 1]
     if not series:
         return {}
     return {
@@ -171,7 +159,7 @@ def _scaling(rows: Rows) -> Part:
     }
 
 
-def _speed(rows: Rows) -> Part:
+def _speed(rows: RunRows) -> Part:
     if not rows.variants:
         return {}
     return {
@@ -182,7 +170,7 @@ def _speed(rows: Rows) -> Part:
     }
 
 
-def _account_tables(rows: Rows) -> list[Table]:
+def _account_tables(rows: RunRows) -> list[Table]:
     return [
         cpu_accounting.share_table(rows.variants),
         cpu_accounting.server_share_table(rows.variants),
@@ -190,16 +178,16 @@ def _account_tables(rows: Rows) -> list[Table]:
     ]
 
 
-def _latency(rows: Rows) -> Part:
+def _latency(rows: RunRows) -> Part:
     if not rows.variants:
         return {}
     chart = throughput.latency(rows.variants)
     return {"chart": chart if chart["rows"] else None, "table": throughput.latency_table(rows.variants)}
 
 
-def _host(rows: Rows) -> Part:
+def _host(rows: RunRows) -> Part:
     line = rows.run.summary.get("timeline") or {}
-    chart = host.timeline(line)
+    chart = host.timeline(line, rows.variants)
     topped = any(variant.top for variant in rows.variants)
     if not chart and not topped:
         return {}
@@ -211,7 +199,7 @@ def _host(rows: Rows) -> Part:
     }
 
 
-def _server(rows: Rows) -> Part:
+def _server(rows: RunRows) -> Part:
     tables = (
         server.wait_table(rows.variants),
         server.pooler_table(rows.variants),
@@ -225,12 +213,12 @@ def _server(rows: Rows) -> Part:
     return part if any(part.values()) else {}
 
 
-def _cold(rows: Rows) -> Part:
+def _cold(rows: RunRows) -> Part:
     table = throughput.cold_table(rows.variants)
     return {"table": table} if table.rows else {}
 
 
-def _comparisons(rows: Rows) -> Part:
+def _comparisons(rows: RunRows) -> Part:
     controls = comparisons.control_table(rows.comparisons)
     part = {
         "tables": comparisons.comparison_tables(rows.comparisons),
@@ -239,12 +227,12 @@ def _comparisons(rows: Rows) -> Part:
     return part if any(part.values()) else {}
 
 
-def _captures(rows: Rows) -> Part:
+def _captures(rows: RunRows) -> Part:
     tables = environment.capture_tables(rows.run.environment)
     return {"tables": tables} if tables else {}
 
 
-def _environment(rows: Rows) -> Part:
+def _environment(rows: RunRows) -> Part:
     timings = [environment.timings_table(rows.run.timings)] if rows.run.timings else []
     tables = [*timings, *environment.environment_tables(rows.run.environment)]
     return {"tables": tables} if tables else {}

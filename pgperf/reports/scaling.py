@@ -1,10 +1,10 @@
-"""What more clients bring, as curves and a table. `scaling` is `reports.run.scaling_points`."""
+"""Throughput, latency and CPUs over the number of clients, as curves and a table."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from django.utils.translation import gettext as _
 
+from pgperf.analysis.scaling import Curve, Point
 from pgperf.reports import result_keys
 from pgperf.reports.chart import Chart
 from pgperf.reports.labels import colour, layer_title, role_names
@@ -21,7 +21,7 @@ from pgperf.reports.table import (
     words,
 )
 
-Series = Mapping[str, Any]
+Shares = Mapping[str, float | None]
 
 #: Shares that are drawn; what is left above them is idle, or not known.
 SHOWN = tuple(role for role in result_keys.SHARE if role != "idle")
@@ -29,7 +29,7 @@ _COLOURS = {"clients": "cpu-client_user"}
 _COLUMNS = ("clients", "pooler", "server", "idle")
 
 
-def curves(scaling: Sequence[Series]) -> list[tuple[str, Chart]]:
+def curves(scaling: Sequence[Curve]) -> list[tuple[str, Chart]]:
     """Throughput, median and 99th percentile over the number of clients: a line for each layer over each route."""
     kinds = (
         ("ops_per_s", _("Operations per second"), _("operations per second"), False),
@@ -39,19 +39,19 @@ def curves(scaling: Sequence[Series]) -> list[tuple[str, Chart]]:
     return [(title, _curve(scaling, key, title, axis, log=log)) for key, title, axis, log in kinds]
 
 
-def cpu_curves(scaling: Sequence[Series]) -> list[tuple[str, Chart]]:
+def cpu_curves(scaling: Sequence[Curve]) -> list[tuple[str, Chart]]:
     """For each layer over each route, whose processor time it is as clients are added; none where it is not known."""
-    found = [(series, [point["share"] for point in series["points"]]) for series in scaling]
-    seen = [(series, each) for series, each in found if all(each)]
+    found = [(series, [point.share for point in series.points if point.share]) for series in scaling]
+    seen = [(series, each) for series, each in found if len(each) == len(series.points)]
     roles = [role for role in SHOWN if any(own.get(role) for _series, each in seen for own in each)]
     top = whole(own for _series, each in seen for own in each)
     return [(series_title(series, scaling), _cpu_curve(series, each, roles, top)) for series, each in seen]
 
 
-def scaling_table(scaling: Sequence[Series]) -> Table:
+def scaling_table(scaling: Sequence[Curve]) -> Table:
     """The numbers of the curves. Efficiency is throughput per client over that of the fewest clients."""
     names = role_names()
-    shares = [point["share"] or {} for series in scaling for point in series["points"]]
+    shares = [point.share or {} for series in scaling for point in series.points]
     roles = [role for role in _COLUMNS if any(share.get(role) for share in shares)]
     columns = (
         text_column(_("Layer and route")),
@@ -64,24 +64,25 @@ def scaling_table(scaling: Sequence[Series]) -> Table:
         *(Column(_("%s, of the host") % names[role]) for role in roles),
     )
     rows = [
-        (words(series_title(series, scaling)), *_cells(point), *_roles(point["share"], roles))
+        (words(series_title(series, scaling)), *_cells(point), *_roles(point.share, roles))
         for series in scaling
-        for point in series["points"]
+        for point in series.points
     ]
     return Table(_("Throughput, time and processors by clients"), columns, rows, "scaling")
 
 
-def series_title(series: Series, scaling: Sequence[Series]) -> str:
+def series_title(series: Curve, scaling: Sequence[Curve]) -> str:
     """Layer and route, and whatever else tells this curve from the run's others."""
-    parts = [layer_title(series["layer"]), series["route"]]
-    parts += [series[key] for key in ("workload", "mode") if len({other.get(key) for other in scaling}) > 1]
-    return " · ".join(map(str, parts))
+    parts = [layer_title(series.layer), series.route]
+    parts += [series.workload] if len({other.workload for other in scaling}) > 1 else []
+    parts += [series.mode] if len({other.mode for other in scaling}) > 1 else []
+    return " · ".join(parts)
 
 
-def _curve(scaling: Sequence[Series], key: str, title: str, axis: str, *, log: bool) -> Chart:
-    clients = sorted({point["clients"] for series in scaling for point in series["points"]})
-    routes = list(dict.fromkeys(series["route"] for series in scaling))
-    layers = list(dict.fromkeys(series["layer"] for series in scaling))
+def _curve(scaling: Sequence[Curve], key: str, title: str, axis: str, *, log: bool) -> Chart:
+    clients = sorted({point.clients for series in scaling for point in series.points})
+    routes = list(dict.fromkeys(series.route for series in scaling))
+    layers = list(dict.fromkeys(series.layer for series in scaling))
     return {
         "kind": "lines",
         "label": _("%s over the number of clients. The table below has the numbers.") % title,
@@ -93,29 +94,27 @@ def _curve(scaling: Sequence[Series], key: str, title: str, axis: str, *, log: b
         "series": [
             {
                 "name": series_title(series, scaling),
-                "colour": colour(series["layer"]),
-                "shape": routes.index(series["route"]),
+                "colour": colour(series.layer),
+                "shape": routes.index(series.route),
                 "values": _values(series, key, clients),
                 "intervals": _intervals(series, clients) if key == "ops_per_s" else [],
             }
-            for series in sorted(scaling, key=lambda each: layers.index(each["layer"]))
+            for series in sorted(scaling, key=lambda each: layers.index(each.layer))
         ],
     }
 
 
-def _values(series: Series, key: str, clients: Sequence[int]) -> list[float | None]:
-    by_count = {point["clients"]: point.get(key) for point in series["points"]}
+def _values(series: Curve, key: str, clients: Sequence[int]) -> list[float | None]:
+    by_count = {point.clients: getattr(point, key) for point in series.points}
     return [by_count.get(number_) for number_ in clients]
 
 
-def _intervals(series: Series, clients: Sequence[int]) -> list[list[float] | None]:
+def _intervals(series: Curve, clients: Sequence[int]) -> list[list[float] | None]:
     ends = (_values(series, end, clients) for end in ("low", "high"))
     return [None if low is None or high is None else [low, high] for low, high in zip(*ends, strict=True)]
 
 
-def _cpu_curve(
-    series: Series, shares: Sequence[Mapping[str, float | None]], roles: Sequence[str], top: int
-) -> Chart:
+def _cpu_curve(series: Curve, shares: Sequence[Shares], roles: Sequence[str], top: int) -> Chart:
     names, title = role_names(), series_title(series, [series])
     return {
         "kind": "area",
@@ -123,7 +122,7 @@ def _cpu_curve(
         % title,
         "axis": _("share of the host's processors, %"),
         "x_axis": _("clients"),
-        "x": [point["clients"] for point in series["points"]],
+        "x": [point.clients for point in series.points],
         "x_log": True,
         "max": top,
         "series": [
@@ -137,27 +136,27 @@ def _cpu_curve(
     }
 
 
-def whole(moments: Iterable[Mapping[str, float | None]]) -> int:
+def whole(moments: Iterable[Shares]) -> int:
     """The end of the scale, %: all of the host where much of it is used; else what shows the most that was."""
     most = max((100 * sum(share.get(role) or 0 for role in SHOWN) for share in moments), default=0)
     return next(end for end in (1, 2, 5, 10, 20, 50, 100) if most <= end or end == 100)
 
 
-def percents(shares: Sequence[Mapping[str, float | None]], role: str) -> list[float | None]:
+def percents(shares: Sequence[Shares], role: str) -> list[float | None]:
     """A role's shares of 1 as percentages; null where it is not known."""
     return [None if (share := each.get(role)) is None else 100 * share for each in shares]
 
 
-def _cells(point: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _cells(point: Point) -> tuple[Cell, ...]:
     return (
-        count(point["clients"]),
-        number(point.get("ops_per_s")),
-        interval(point.get("low"), point.get("high")),
-        percent(point.get("efficiency")),
-        number(point.get("p50_us")),
-        number(point.get("p99_us")),
+        count(point.clients),
+        number(point.ops_per_s),
+        interval(point.low, point.high),
+        percent(point.efficiency),
+        number(point.p50_us),
+        number(point.p99_us),
     )
 
 
-def _roles(share: Mapping[str, float | None] | None, roles: Sequence[str]) -> tuple[Cell, ...]:
+def _roles(share: Shares | None, roles: Sequence[str]) -> tuple[Cell, ...]:
     return tuple(percent((share or {}).get(role)) for role in roles)

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
 from pgperf.reports.chart import Chart
-from pgperf.reports.labels import label_text, measured, variant_lines
+from pgperf.reports.labels import measured, variant_lines, variant_title
 from pgperf.reports.table import Cell, Column, Table, count, number, percent, text_column, words
 
 _EVENTS_SHOWN = 3
@@ -53,7 +53,7 @@ def wait_table(variants: Sequence[VariantResult]) -> Table:
     )
     rows = [
         (
-            words(label_text(row.label)),
+            words(variant_title(row)),
             count(row.diagnostics.get("samples")),
             *(percent(row.diagnostics["wait_events"].get(event, 0.0)) for event in events),
             words(_most(row.diagnostics.get("events") or {})),
@@ -84,7 +84,7 @@ def pooler_table(variants: Sequence[VariantResult]) -> Table:
         *(Column(titles[key], numeric=key != "pool_mode") for key in known),
     )
     rows = [
-        (words(label_text(row.label)), *(_figure(row.diagnostics["pooler"].get(key)) for key in known))
+        (words(variant_title(row)), *(_figure(row.diagnostics["pooler"].get(key)) for key in known))
         for row in shown
     ]
     return Table(_("The pooler"), columns, rows, "pooler")
@@ -99,7 +99,7 @@ def statement_table(variants: Sequence[VariantResult]) -> Table:
         Column(_("rows per operation")),
         text_column(_("as expected")),
     )
-    rows = [(words(label_text(row.label)), *_statements(row.diagnostics["statements"])) for row in shown]
+    rows = [(words(variant_title(row)), *_statements(row.diagnostics["statements"])) for row in shown]
     return Table(_("Statements, as the server counted them"), columns, rows, "statements")
 
 

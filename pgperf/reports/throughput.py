@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from pgperf.models import VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
-from pgperf.reports.labels import colour, label_text, measured, variant_lines
+from pgperf.reports.labels import colour, measured, variant_lines, variant_title
 from pgperf.reports.table import (
     Column,
     Table,
@@ -66,7 +66,7 @@ def throughput_table(variants: Sequence[VariantResult]) -> Table:
     )
     rows = [
         (
-            words(label_text(variant.label)),
+            words(variant_title(variant)),
             count(variant.ops),
             number(variant.ops_per_s),
             number(variant.rows_per_s),
@@ -83,7 +83,7 @@ def latency_table(variants: Sequence[VariantResult]) -> Table:
     """The distribution of one operation's duration, µs."""
     keys = ("min", "mean", "stddev", *PERCENTILES, "max")
     columns = (text_column(_("Variant")), *(Column(key, "µs") for key in keys))
-    rows = [(words(label_text(v.label)), *(number(v.latency_us.get(key)) for key in keys)) for v in variants]
+    rows = [(words(variant_title(v)), *(number(v.latency_us.get(key)) for key in keys)) for v in variants]
     return Table(_("Latency: duration of one operation, closed loop"), columns, rows, "latency")
 
 
@@ -100,5 +100,5 @@ def cold_table(variants: Sequence[VariantResult]) -> Table:
     }
     shown = [variant for variant in variants if any(value is not None for value in variant.cold_us.values())]
     columns = (text_column(_("Variant")), *(Column(title, "µs") for title in phases.values()))
-    rows = [(words(label_text(v.label)), *(number(v.cold_us.get(phase)) for phase in phases)) for v in shown]
+    rows = [(words(variant_title(v)), *(number(v.cold_us.get(phase)) for phase in phases)) for v in shown]
     return Table(_("Cold phases: the median of the processes started for them"), columns, rows, "cold")

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from pgperf.analysis.verdict import LIKELY, WORDS
 from pgperf.models import VariantResult
 from pgperf.reports import number_format
-from pgperf.reports.labels import clients_title, label_text, measured, role_names
+from pgperf.reports.labels import clients_title, measured, role_names, variant_title
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def headlines(variants: Sequence[VariantResult]) -> list[Verdict]:
 
 def broken_laws(variants: Sequence[VariantResult]) -> list[str]:
     """Where a law fails, with the numbers: such figures are not to be believed before it is known why."""
-    return [f"{label_text(row.label)}: {text}" for row in measured(variants) for text in _broken(row)]
+    return [f"{variant_title(row)}: {text}" for row in measured(variants) for text in _broken(row)]
 
 
 def word_title(word: str) -> str:
@@ -90,7 +90,7 @@ def _verdict(row: VariantResult) -> Verdict:
     may = said.get("certainty") == LIKELY and said.get("intervention")
     return Verdict(
         row.label,
-        label_text(row.label),
+        variant_title(row),
         word_title(said["word"]),
         certainty_title(said.get("certainty")),
         str(said.get("certainty") or ""),

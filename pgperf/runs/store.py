@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from itertools import groupby
 from typing import Any
 
 from django.db import router, transaction
 
-from pgperf.core.records import Timings, VariantBlock
+from pgperf.analysis.variant_comparisons import VariantComparison
+from pgperf.core.records import Timings, Variant, VariantBlock
 from pgperf.models import BlockResult, ComparisonResult, Run, VariantResult
 from pgperf.runs import block_codec, state
 
@@ -33,7 +35,11 @@ def save_summary(run: Run, summary: Mapping[str, Any], **more: Any) -> None:
     rest = {key: value for key, value in summary.items() if key not in ("variants", "comparisons")}
     with transaction.atomic(using=using):
         _replace(run, VariantResult, summary["variants"])
-        _replace(run, ComparisonResult, summary["comparisons"])
+        named = (
+            VariantResult.objects.using(using).filter(run=run).only(*(each.name for each in fields(Variant)))
+        )
+        stored = {row.identity: row for row in named}
+        _replace(run, ComparisonResult, [_comparison_row(each, stored) for each in summary["comparisons"]])
         _update(run, summary=finite({**rest, **more}), analysis_version=summary["analysis_version"])
 
 
@@ -60,6 +66,12 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
     return value
+
+
+def _comparison_row(comparison: VariantComparison, stored: Mapping[Variant, VariantResult]) -> dict[str, Any]:
+    numbers = {each.name: getattr(comparison, each.name) for each in fields(comparison)}
+    both = {"variant": stored[comparison.variant], "baseline": stored[comparison.baseline]}
+    return {**numbers, **both}
 
 
 def _replace(run: Run, model: Any, rows: Iterable[Mapping[str, Any]]) -> None:

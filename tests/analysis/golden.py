@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,11 @@ def blocks() -> list[VariantBlock]:
 def summary() -> dict[str, Any]:
     """All but the timeline, which has tests of its own and would be most of the file."""
     found = summarise(definition(BLOCKS, ROUNDS, ROUTES), variants(), blocks(), "psycopg")
-    return {key: value for key, value in found.items() if key != "timeline"}
+    comparisons = [
+        {**asdict(each), "variant": each.variant.label, "baseline": each.baseline.label}
+        for each in found["comparisons"]
+    ]
+    return {key: value for key, value in found.items() if key != "timeline"} | {"comparisons": comparisons}
 
 
 def _block(of: Variant, position: int, number: int) -> VariantBlock:

@@ -69,5 +69,5 @@ def _small_run(rng: np.random.Generator) -> list[str]:
         return float(60 * effect * drift[number, round_] * bias[of][number] * rng.lognormal(0, 0.01))
 
     measured = Measurements(blocks([base, slower, same], 6, 5, times))
-    comparisons = [measured.compare(of, base) for of in (slower, same)]
+    comparisons = [measured.paired(of, base) for of in (slower, same)]
     return [outcome.word for outcome in judge([found.log.at for found in comparisons if found])]

@@ -15,7 +15,7 @@ LIBPQ, ORM, CURSOR = variant("libpq"), variant("django_orm"), variant("django_cu
 
 
 def test_known_ratio_and_difference() -> None:
-    found = Measurements(blocks([LIBPQ, ORM], 6, 5, lambda v, b, r: 200.0 if v == ORM else 50.0)).compare(
+    found = Measurements(blocks([LIBPQ, ORM], 6, 5, lambda v, b, r: 200.0 if v == ORM else 50.0)).paired(
         ORM, LIBPQ
     )
     assert found
@@ -30,7 +30,7 @@ def test_drift_that_a_pair_shares_cancels() -> None:
     measured = Measurements(
         blocks([LIBPQ, ORM], 6, 5, lambda v, b, r: drift[b, r] * (63.0 if v == ORM else 60.0))
     )
-    found = measured.compare(ORM, LIBPQ)
+    found = measured.paired(ORM, LIBPQ)
     assert found
     ratio = found.log.at(0.95).exp()
     assert (ratio.low, ratio.centre, ratio.high) == pytest.approx((1.05, 1.05, 1.05))
@@ -40,7 +40,7 @@ def test_drift_that_a_pair_shares_cancels() -> None:
 def test_swapping_the_two_inverts_the_ratio() -> None:
     rng = np.random.default_rng(6)
     measured = Measurements(blocks([LIBPQ, ORM], 6, 5, lambda v, b, r: rng.lognormal(4, 0.1)))
-    one, other = measured.compare(ORM, LIBPQ), measured.compare(LIBPQ, ORM)
+    one, other = measured.paired(ORM, LIBPQ), measured.paired(LIBPQ, ORM)
     assert one
     assert other
     assert one.log.at(0.95).high == pytest.approx(-(other.log.at(0.95).low or 0))
@@ -55,7 +55,7 @@ def test_only_slices_of_the_same_round_are_pairs() -> None:
             block(ORM, 2, [99, 99]),
         ]
     )
-    found = measured.compare(ORM, LIBPQ)
+    found = measured.paired(ORM, LIBPQ)
     assert found
     assert found.log.pairs == 2
     assert found.log.kind == "rounds"
@@ -66,7 +66,7 @@ def test_slices_without_an_operation_are_left_out() -> None:
     dead = VariantBlock(LIBPQ, 0, 0, (piece(1, 0, ops=0), piece(math.inf, 1, ops=1), piece(0.0, 2, ops=1)))
     measured = Measurements([dead, block(ORM, 0, [5, 5, 5])])
     assert LIBPQ not in measured
-    assert measured.compare(ORM, LIBPQ) is None
+    assert measured.paired(ORM, LIBPQ) is None
 
 
 def test_cohorts_are_compared_through_the_reference_they_share() -> None:
@@ -81,7 +81,7 @@ def test_cohorts_are_compared_through_the_reference_they_share() -> None:
             *blocks([LIBPQ, ORM], 6, 5, lambda *where: 2 * times(*where), cohort=1),
         ]
     )
-    found = measured.compare(ORM, CURSOR)
+    found = measured.paired(ORM, CURSOR)
     assert found
     assert found.log.at(0.95).exp().centre == pytest.approx(2.0)
     assert (found.log.kind, found.log.pairs) == ("blocks", 30)
@@ -94,8 +94,8 @@ def test_an_indirect_interval_is_wider_than_either_side() -> None:
         *blocks([LIBPQ, ORM], 6, 5, lambda *where: rng.lognormal(4, 0.02), cohort=1),
     ]
     measured = Measurements(noisy)
-    sides = [measured.compare(CURSOR, LIBPQ), measured.compare(ORM, LIBPQ)]
-    indirect = measured.compare(ORM, CURSOR)
+    sides = [measured.paired(CURSOR, LIBPQ), measured.paired(ORM, LIBPQ)]
+    indirect = measured.paired(ORM, CURSOR)
     assert indirect
     cursor, orm = (side.log.at(0.95) for side in sides if side)
     assert indirect.log.at(0.95) == difference(orm, cursor)
@@ -106,7 +106,7 @@ def test_an_indirect_interval_is_wider_than_either_side() -> None:
 
 def test_strangers_are_not_compared() -> None:
     measured = Measurements([block(LIBPQ, 0, [1.0], cohort=0), block(ORM, 0, [1.0], cohort=1)])
-    assert measured.compare(ORM, LIBPQ) is None
+    assert measured.paired(ORM, LIBPQ) is None
 
 
 def test_level_of_another_measure() -> None:

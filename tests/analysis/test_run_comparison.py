@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ from scipy import stats
 
 from pgperf.analysis.paired_comparisons import Measurements
 from pgperf.analysis.paired_statistics import hodges_lehmann
-from pgperf.analysis.run_comparison import OVER, TIME, Change, Level, compare, levels, unpaired
-from pgperf.analysis.summary import bases
+from pgperf.analysis.run_comparison import OVER, TIME, Change, Level, changes, levels, unpaired
+from pgperf.analysis.variant_comparisons import bases
 from pgperf.core.records import Variant
 
 from .synthetic import block, blocks, variant
@@ -30,19 +31,19 @@ def run(orm: float = 200.0, libpq: float = 60.0, machine: float = 1.0, shift: in
         return us * drift * math.exp(own + 0.002 * math.sin(round_ + number))
 
     measured = Measurements(blocks([LIBPQ, ORM], 6, 5, times))
-    return [Level.from_json(json.loads(json.dumps(level))) for level in kept(measured)]
+    return [Level.from_json(json.loads(json.dumps(level.to_json()))) for level in kept(measured)]
 
 
-def kept(measured: Measurements) -> list[dict[str, object]]:
+def kept(measured: Measurements) -> list[Level]:
     return levels(measured, [LIBPQ, ORM], bases([LIBPQ, ORM]))
 
 
 def by_name(changes: list[Change]) -> dict[tuple[str, str], Change]:
-    return {(change.layer, change.measure): change for change in changes}
+    return {(change.variant.layer, change.measure): change for change in changes}
 
 
 def test_a_slower_machine_cancels_over_libpq() -> None:
-    found = by_name(compare(run(), run(machine=1.3, shift=2)))
+    found = by_name(changes(run(), run(machine=1.3, shift=2)))
     assert found["django_orm", TIME].ratio.centre == pytest.approx(1.3, rel=0.05)
     assert found["django_orm", OVER].ratio.centre == pytest.approx(1.0, abs=0.005)
     assert found["django_orm", OVER].outcome == "equivalent"
@@ -50,7 +51,7 @@ def test_a_slower_machine_cancels_over_libpq() -> None:
 
 
 def test_a_slower_orm_shows_in_both() -> None:
-    found = by_name(compare(run(), run(orm=220.0, shift=2)))
+    found = by_name(changes(run(), run(orm=220.0, shift=2)))
     over = found["django_orm", OVER]
     assert over.outcome == "differs"
     assert over.ratio.low is not None
@@ -63,13 +64,13 @@ def test_a_slower_orm_shows_in_both() -> None:
 
 
 def test_faster_is_never_worse() -> None:
-    found = compare(run(), run(orm=150.0))
+    found = changes(run(), run(orm=150.0))
     assert any(change.outcome == "differs" for change in found)
     assert not any(change.is_worse_by(0.0) for change in found)
 
 
 def test_the_other_way_round_is_the_inverse() -> None:
-    there, back = compare(run(), run(orm=230.0, shift=1)), compare(run(orm=230.0, shift=1), run())
+    there, back = changes(run(), run(orm=230.0, shift=1)), changes(run(orm=230.0, shift=1), run())
     for one, other in zip(there, back, strict=True):
         assert one.ratio.centre * other.ratio.centre == pytest.approx(1)
         assert one.ratio.low is not None
@@ -81,22 +82,20 @@ def test_the_other_way_round_is_the_inverse() -> None:
 
 def test_one_block_gives_no_interval() -> None:
     measured = Measurements([block(LIBPQ, 0, [60, 61, 62]), block(ORM, 0, [200, 201, 202])])
-    one = [Level.from_json(level) for level in kept(measured)]
-    for change in compare(run(), one):
+    one = kept(measured)
+    for change in changes(run(), one):
         assert (change.ratio.low, change.outcome, change.mde) == (None, "inconclusive", None)
         assert change.blocks == (6, 1)
 
 
 def test_variants_of_one_run_only_are_left_out() -> None:
-    assert [change.layer for change in compare(run()[:1], run())] == ["libpq"]
-    assert compare(run()[:1], run()[1:]) == []
+    assert [change.variant.layer for change in changes(run()[:1], run())] == ["libpq"]
+    assert changes(run()[:1], run()[1:]) == []
 
 
 def test_another_base_is_not_compared() -> None:
-    other = [
-        Level(level.label, level.layer, level.log_us, "psycopg · socket", level.log_over) for level in run()
-    ]
-    assert {change.measure for change in compare(run(), other)} == {TIME}
+    other = [replace(level, base_layer="psycopg") for level in run()]
+    assert {change.measure for change in changes(run(), other)} == {TIME}
 
 
 def test_a_third_variant_between_two_cohorts() -> None:
@@ -104,10 +103,9 @@ def test_a_third_variant_between_two_cohorts() -> None:
     shared = variant("libpq", "tcp")
     first = blocks([LIBPQ, shared], 6, 3, lambda of, n, r: 60 if of == LIBPQ else 70 + 0.1 * n)
     second = blocks([ORM, shared], 6, 3, lambda of, n, r: 200 + n if of == ORM else 70, cohort=1)
-    found = levels(Measurements([*first, *second]), [LIBPQ, ORM], {ORM: LIBPQ})[1]
-    level = Level.from_json(found)
+    level = levels(Measurements([*first, *second]), [LIBPQ, ORM], {ORM: LIBPQ})[1]
     assert len(level.log_over) == 2
-    same = compare([level], [level])[1]
+    same = changes([level], [level])[1]
     assert (same.measure, same.ratio.centre, same.delta.centre) == (OVER, 1.0, 0.0)
     assert same.before == pytest.approx(200 / 60, rel=0.03)
 

@@ -2,7 +2,6 @@
 
 import json
 import math
-from typing import Any
 
 import pytest
 
@@ -31,10 +30,11 @@ def _block(of: Variant, number: int) -> VariantBlock:
     return VariantBlock(of, 0, number, slices)
 
 
-def curves(variants: list[Variant], found: list[VariantBlock]) -> list[dict[str, Any]]:
+def curves(variants: list[Variant], found: list[VariantBlock]) -> list[scaling.Curve]:
     rows = summarise(definition(routes=("socket", "tcp")), variants, found, "psycopg")["variants"]
     made = scaling.curves(Measurements(found), variants, rows)
-    assert json.loads(json.dumps(made, allow_nan=False)) == made
+    for curve in made:
+        assert scaling.Curve.from_json(json.loads(json.dumps(curve.to_json(), allow_nan=False))) == curve
     return made
 
 
@@ -43,7 +43,7 @@ def test_one_curve_for_each_layer_over_each_route() -> None:
     variants = [variant(la, ro, clients=n) for ro in routes for n in (4, 1) for la in layers]
     variants.append(variant("psycopg", "socket"))
     found = curves(variants, measured(variants))
-    assert [(c["layer"], c["route"], [p["clients"] for p in c["points"]]) for c in found] == [
+    assert [(c.layer, c.route, [p.clients for p in c.points]) for c in found] == [
         ("libpq", "socket", [1, 4]), ("django_orm", "socket", [1, 4]),
         ("libpq", "tcp", [1, 4]), ("django_orm", "tcp", [1, 4]),
     ]  # fmt: skip
@@ -52,35 +52,40 @@ def test_one_curve_for_each_layer_over_each_route() -> None:
 def test_efficiency_is_throughput_per_client_over_that_of_the_fewest() -> None:
     variants = [variant(clients=n) for n in COUNTS]
     (curve,) = curves(variants, measured(variants))
-    assert [point["efficiency"] for point in curve["points"]] == pytest.approx([1, 1, 0.5])
-    assert [point["ops_per_s"] for point in curve["points"]] == pytest.approx([1e4, 2e4, 2e4], rel=0.05)
+    assert [point.efficiency for point in curve.points] == pytest.approx([1, 1, 0.5])
+    assert [point.ops_per_s for point in curve.points] == pytest.approx([1e4, 2e4, 2e4], rel=0.05)
 
 
 def test_efficiency_is_made_of_pairs_so_that_drift_cancels() -> None:
     variants = [variant(clients=n) for n in COUNTS]
     (curve,) = curves(variants, measured(variants))
-    last = curve["points"][-1]
-    assert last["efficiency_high"] - last["efficiency_low"] < 1e-9
-    assert (last["high"] - last["low"]) / last["ops_per_s"] > 0.02
+    last = curve.points[-1]
+    assert last.efficiency_high is not None
+    assert last.efficiency_low is not None
+    assert last.high is not None
+    assert last.low is not None
+    assert last.ops_per_s
+    assert last.efficiency_high - last.efficiency_low < 1e-9
+    assert (last.high - last.low) / last.ops_per_s > 0.02
 
 
 def test_where_the_first_has_several_clients_it_is_still_the_measure() -> None:
     variants = [variant(clients=2), variant(clients=4)]
     (curve,) = curves(variants, measured(variants))
-    assert [point["efficiency"] for point in curve["points"]] == pytest.approx([1, 0.5])
+    assert [point.efficiency for point in curve.points] == pytest.approx([1, 0.5])
 
 
 def test_efficiency_is_unknown_where_nothing_was_measured_side_by_side() -> None:
     variants = [variant(clients=1), variant(clients=2)]
     found = [_block(variants[0], 0), _block(variants[1], 1)]
     (curve,) = curves(variants, found)
-    assert [point["efficiency"] for point in curve["points"]] == [1.0, None]
+    assert [point.efficiency for point in curve.points] == [1.0, None]
 
 
 def test_what_was_not_measured_is_on_no_curve() -> None:
     variants = [variant(clients=n) for n in COUNTS]
     (curve,) = curves(variants, measured(variants[:2]))
-    assert [point["clients"] for point in curve["points"]] == [1, 2]
+    assert [point.clients for point in curve.points] == [1, 2]
     assert curves(variants, measured(variants[:1])) == []
     assert curves(variants, []) == []
 
@@ -99,4 +104,4 @@ def test_a_block_of_one_round_still_gives_a_curve() -> None:
     variants = [variant(clients=1), variant(clients=2)]
     found = [block(variants[0], 0, [50.0]), block(variants[1], 0, [50.0])]
     (curve,) = curves(variants, found)
-    assert curve["points"][1]["efficiency_low"] is None
+    assert curve.points[1].efficiency_low is None

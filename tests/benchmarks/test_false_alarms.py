@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.false_alarms import FULL, WIDER, _definition, count, twice
+from benchmarks.false_alarms import FULL, WIDER, _definition, _judged, count, twice
 from pgperf.analysis.outcome import DIFFERS, INCONCLUSIVE
 from pgperf.analysis.summary import summarise
 from pgperf.core.records import SliceRecord, Variant, VariantBlock
@@ -29,12 +29,10 @@ def test_every_variant_is_there_twice_and_every_pair_is_judged_as_a_control() ->
     assert sorted(round_order(PLAN, 0, 0, 0)) == list(range(24))
     blocks = [block(variant, number) for number in range(6) for variant in PLAN.variants]
     rows = [
-        row
-        for row in summarise(PLAN.definition, PLAN.variants, blocks, "psycopg")["comparisons"]
-        if row["aa"]
+        row for row in summarise(PLAN.definition, PLAN.variants, blocks, "psycopg")["comparisons"] if row.aa
     ]
-    assert len({label for row in rows for label in (row["variant"], row["baseline"])}) == 24
-    assert count(rows) == (0, 0)
+    assert len({variant for row in rows for variant in (row.variant, row.baseline)}) == 24
+    assert count([_judged(row, seed=1) for row in rows]) == (0, 0)
 
 
 def test_an_interval_that_excludes_one_is_an_alarm() -> None:

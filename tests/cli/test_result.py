@@ -1,9 +1,11 @@
 """What a terminal shows of a run: the figures of the rows, in tables that line up."""
 
+from typing import Any
+
 import pytest
 
 from pgperf.cli.result import report
-from pgperf.models import Run
+from pgperf.models import Run, VariantResult
 from pgperf.reports.run_json import run_json
 from tests.factories import make_results, make_run
 
@@ -99,11 +101,12 @@ def test_what_bounds_each_variant_and_which_law_its_figures_break(run: Run) -> N
 
 
 def test_more_clients_are_no_other_workload(run: Run) -> None:
-    row = run.comparisons.filter(aa=False)[0]
-    for variant, baseline in (("8 clients", "4 clients"), ("cure", "loop")):
-        row.pk, row.variant, row.baseline = None, f"libpq · tcp · {variant}", f"libpq · tcp · {baseline}"
-        row.position += 100
-        row.save()
+    first = run.comparisons.filter(aa=False)[0]
+    four, eight = (_more(run, clients=count) for count in (4, 8))
+    loop, cure = (_more(run, workload=name, named=True) for name in ("loop", "cure"))
+    for at, (variant, baseline) in enumerate(((eight, four), (cure, loop))):
+        first.pk, first.position, first.variant, first.baseline = None, 100 + at, variant, baseline
+        first.save()
     found = {part[0].split("  ")[0]: part[1:] for part in parts(run)}
     assert [line.split("  ")[0] for line in found["More clients"]] == ["libpq · tcp · 8 clients"]
     assert [line.split("  ")[0] for line in found["One workload against the other"]] == ["libpq · tcp · cure"]
@@ -120,3 +123,14 @@ def test_what_the_figures_do_not_tell_stands_with_the_evidence(run: Run) -> None
     assert found[2].endswith(
         "165 of 211 µs. Says nothing of what the server could do: the clients' processors were 97% busy"
     )
+
+
+def _more(run: Run, **fields: Any) -> VariantResult:
+    """Another variant of libpq over TCP."""
+    row = run.variants.get(label="libpq · tcp")
+    row.pk, row.position = None, run.variants.count()
+    for name, value in fields.items():
+        setattr(row, name, value)
+    row.label = row.identity.label
+    row.save()
+    return row

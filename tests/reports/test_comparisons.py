@@ -2,8 +2,9 @@
 
 import pytest
 
-from pgperf.models import ComparisonResult, Run
+from pgperf.models import ComparisonResult, Run, VariantResult
 from pgperf.reports import comparisons
+from pgperf.reports.run_rows import read
 from tests import factories
 from tests.reports.reading import texts
 
@@ -13,35 +14,37 @@ def run(db: None) -> Run:
     return factories.make_results(factories.make_run())
 
 
-def test_comparisons_are_told_apart(run: Run) -> None:
-    layers, routes = comparisons.comparison_tables(run.comparisons.all())
+def test_each_kind_of_comparison_has_its_table(run: Run) -> None:
+    rows = read(run).comparisons
+    layers, routes = comparisons.comparison_tables(rows)
     assert texts(layers)[0][:3] == ["psycopg2 · socket", "libpq (C)", "differs"]
     assert texts(routes)[0][:2] == ["libpq (C) · tcp", "socket"]
-    controls = comparisons.control_table(run.comparisons.all())
+    controls = comparisons.control_table(rows)
     assert texts(controls)[0][:2] == ["libpq (C) · socket · control 1", "itself"]
     assert (texts(controls)[0][2], texts(controls)[0][7]) == ("inconclusive", "2.1 %")
     assert len(layers.rows) + len(routes.rows) + len(controls.rows) == run.comparisons.count()
 
 
-def test_a_baseline_of_another_shape_keeps_its_whole_label(run: Run) -> None:
-    row = run.comparisons.all()[0]
-    row.variant = "psycopg · tcp · prepared"
-    assert comparisons.baseline_text(row) == "libpq (C) · socket"
+def test_baseline_is_named_by_the_fields_that_differ() -> None:
+    row = _comparison(_row("psycopg", mode="prepared", clients=8), _row("libpq"))
+    assert comparisons.baseline_text(row) == "libpq (C) · simple · 1 client"
+    row = _comparison(_row("psycopg", route="tcp"), _row("psycopg", route="socket"))
+    assert comparisons.baseline_text(row) == "socket"
 
 
 def test_columns_of_numbers_have_heads_of_numbers(run: Run) -> None:
-    table = comparisons.comparison_tables(run.comparisons.all())[0]
+    table = comparisons.comparison_tables(read(run).comparisons)[0]
     assert [column.numeric for column in table.columns] == [False] * 3 + [True] * 6
 
 
 def test_a_change_of_workload_in_one_sentence_and_a_table_of_its_own() -> None:
-    libpq = "libpq · tcp · loop"
+    loop, cure = ({"workload": name, "named": True} for name in ("loop", "cure"))
     rows = [
-        _changed("libpq", "cure", "loop", -190.0),
-        _changed("django_orm", "cure", "loop", -2310.0),
-        ComparisonResult(variant="django_orm · tcp · loop", baseline=libpq, ratio=9.0, delta_us=99.0),
-        ComparisonResult(variant=f"{libpq} · control 1", baseline=libpq, ratio=1, delta_us=0, aa=True),
-    ]  # fmt: skip
+        _comparison(_row("libpq", **cure), _row("libpq", **loop), -190.0),
+        _comparison(_row("django_orm", **cure), _row("django_orm", **loop), -2310.0),
+        _comparison(_row("django_orm", **loop), _row("libpq", **loop), 99.0),
+        _comparison(_row("libpq", control=1, **loop), _row("libpq", **loop), 0.0),
+    ]
     assert comparisons.workload_headlines(rows) == [
         "tcp: cure instead of loop saves 2,310 µs in Django ORM, 190 µs in libpq (C)."
     ]
@@ -54,28 +57,55 @@ def test_a_change_of_workload_in_one_sentence_and_a_table_of_its_own() -> None:
         "tcp: cure instead of loop saves 2,310 µs in Django ORM. "
         "tcp: no certain difference between loop and cure in libpq (C)."
     ]
-    assert [row.variant for row in comparisons.workload_rows(rows)] == [
-        "libpq · tcp · cure",
-        "django_orm · tcp · cure",
-    ]
+    assert comparisons.workload_rows(rows) == rows[:2]
 
 
 def test_more_clients_are_no_other_workload() -> None:
     rows = [
-        _changed("libpq", "16 clients", "8 clients", 700.0),
-        _changed("libpq", "32 clients", "8 clients", 1900.0),
-        _changed("django_orm", "8 clients · per operation", "per operation", 250.0),
+        _comparison(_row("libpq", clients=16), _row("libpq", clients=8), 700.0),
+        _comparison(_row("libpq", clients=32), _row("libpq", clients=8), 1900.0),
+        _comparison(
+            _row("django_orm", clients=8, connect="per_operation"),
+            _row("django_orm", connect="per_operation"),
+            250.0,
+        ),
     ]
-    for row in rows:
-        row.pairs = 12
     assert comparisons.workload_headlines(rows) == []
     assert [(table.caption, len(table.rows)) for table in comparisons.comparison_tables(rows)] == [
         ("More clients", 3)
     ]
 
 
-def _changed(layer: str, second: str, first: str, delta_us: float) -> ComparisonResult:
-    variant, baseline = f"{layer} · tcp · {second}", f"{layer} · tcp · {first}"
+@pytest.mark.parametrize("odd", ["a · b", "8 clients", "control 1", "libpq · tcp · ", " · ", "prepared"])
+def test_names_that_look_like_labels_change_no_table(odd: str) -> None:
+    """Code asks the fields of a variant: no name of a route or a workload can be taken for another part."""
+    first, second = ({"workload": name, "named": True} for name in ("loop", odd))
+    rows = [
+        _comparison(_row("libpq", route=odd, **second), _row("libpq", route=odd, **first), -190.0),
+        _comparison(_row("libpq", route=odd, clients=8), _row("libpq", route=odd), 10.0),
+        _comparison(_row("psycopg", route=odd), _row("libpq", route=odd), 10.0),
+        _comparison(_row("libpq", route=odd), _row("libpq", route="tcp"), 10.0),
+    ]
+    tables = comparisons.comparison_tables(rows)
+    assert [table.caption for table in tables] == [
+        "One workload against the other, layer by layer",
+        "More clients",
+        "One layer against another",
+        "One route against another",
+    ]
+    assert [texts(table)[0][1] for table in tables] == ["loop", "1 client", "libpq (C)", "tcp"]
+    assert comparisons.workload_headlines(rows) == [
+        f"{odd}: {odd} instead of loop saves 190 µs in libpq (C)."
+    ]
+
+
+def _row(layer: str, **fields: object) -> VariantResult:
+    usual = {"workload": "loop", "mode": "simple", "route": "tcp", "clients": 1, "connect": "persistent"}
+    return VariantResult(layer=layer, placement="apart", **{**usual, **fields})
+
+
+def _comparison(variant: VariantResult, baseline: VariantResult, delta_us: float = 1.0) -> ComparisonResult:
     return ComparisonResult(
-        variant=variant, baseline=baseline, ratio=0.5, delta_us=delta_us, outcome="differs"
-    )
+        variant=variant, baseline=baseline, ratio=0.5, delta_us=delta_us, outcome="differs", pairs=12,
+        aa=bool(variant.control),
+    )  # fmt: skip

@@ -17,8 +17,21 @@ def variants(db: None) -> list[VariantResult]:
     return list(add_cpu_accounts(run).variants.all())
 
 
+ROWS = [
+    VariantResult(
+        label=label,
+        layer=label.partition(" ")[0],
+        mode="simple",
+        route="tcp",
+        clients=1,
+        connect="persistent",
+    )
+    for label in dict.fromkeys(LINE["variant"])
+]
+
+
 def test_the_timeline_stacks_what_is_not_idle() -> None:
-    chart = host.timeline(LINE)
+    chart = host.timeline(LINE, ROWS)
     assert chart is not None
     assert "idle" not in [series["name"] for series in chart["series"]]
     assert chart["series"][0]["values"] == [100 * share for share in LINE["roles"]["clients"]]
@@ -29,14 +42,14 @@ def test_the_timeline_stacks_what_is_not_idle() -> None:
 
 def test_a_moment_that_nobody_knows_is_a_gap() -> None:
     line = LINE | {"roles": LINE["roles"] | {"server": [None, *LINE["roles"]["server"][1:]]}}
-    chart = host.timeline(line)
+    chart = host.timeline(line, ROWS)
     assert chart is not None
     server = next(series for series in chart["series"] if series["name"] == "server")
     assert server["values"][0] is None
 
 
 def test_a_point_of_several_slices_is_of_no_variant() -> None:
-    chart = host.timeline(LINE | {"variant": [None, *LINE["variant"][1:]]})
+    chart = host.timeline(LINE | {"variant": [None, *LINE["variant"][1:]]}, ROWS)
     assert chart is not None
     assert chart["titles"][:2] == ["", "Django ORM · tcp"]
 
@@ -44,7 +57,7 @@ def test_a_point_of_several_slices_is_of_no_variant() -> None:
 def test_no_line_is_drawn_over_the_pause_between_two_blocks() -> None:
     block = [at // 60 for at in range(len(LINE["seconds"]))]
     pauses = block[-1]
-    chart = host.timeline(LINE | {"block": block})
+    chart = host.timeline(LINE | {"block": block}, ROWS)
     assert chart is not None
     before, pause, after = chart["x"][59:62]
     assert (before, after) == (LINE["seconds"][59], LINE["seconds"][60])
@@ -58,8 +71,8 @@ def test_no_line_is_drawn_over_the_pause_between_two_blocks() -> None:
 
 
 def test_no_timeline_no_chart() -> None:
-    assert host.timeline({}) is None
-    assert host.timeline({"seconds": [1.0], "roles": {}}) is None
+    assert host.timeline({}, ROWS) is None
+    assert host.timeline({"seconds": [1.0], "roles": {}}, ROWS) is None
 
 
 def test_the_timeline_s_table_has_the_means_of_its_stretches() -> None:

@@ -1,9 +1,13 @@
 """Ladders as charts, tables and sentences."""
 
+from dataclasses import replace
+
 import pytest
 
+from pgperf.analysis.ladder import Ladder, Step
 from pgperf.models import Run
 from pgperf.reports import ladders
+from pgperf.reports.run_rows import read
 from tests import factories
 from tests.reports.reading import texts
 
@@ -14,11 +18,11 @@ def run(db: None) -> Run:
 
 
 def test_the_segments_of_a_bar_add_up_to_the_last_rung(run: Run) -> None:
-    found = run.summary["ladders"]
+    found = read(run).ladders
     chart = ladders.time_split(found)
     for row, ladder in enumerate(found):
         total = sum(series["values"][row] for series in chart["series"])
-        assert total == pytest.approx(ladder["steps"][-1]["us"])
+        assert total == pytest.approx(ladder.steps[-1].us)
     assert chart["rows"] == [["socket"], ["tcp"], ["pgbouncer"]]
     assert [series["name"] for series in chart["series"]] == [
         "libpq (C)",
@@ -29,37 +33,42 @@ def test_the_segments_of_a_bar_add_up_to_the_last_rung(run: Run) -> None:
 
 
 def test_each_rung_stands_on_the_one_below_and_side_rungs_on_the_first(run: Run) -> None:
-    found = run.summary["ladders"]
+    found = read(run).ladders
     chart = ladders.ladder_chart(found[0], found)
     assert chart["stands_on"] == [-1, 0, 1, 2, 0]
-    assert chart["values"] == [rung["us"] for rung in (*found[0]["steps"], *found[0]["side"])]
-    assert chart["whiskers"][0] == [found[0]["steps"][0]["low"], found[0]["steps"][0]["high"]]
+    assert chart["values"] == [rung.us for rung in (*found[0].steps, *found[0].side)]
+    assert chart["whiskers"][0] == [found[0].steps[0].low, found[0].steps[0].high]
     assert chart["rows"][-1] == ["psycopg2", "beside"]
 
 
 def test_all_ladders_share_one_scale(run: Run) -> None:
-    found = run.summary["ladders"]
-    highest = max(step["high"] for ladder in found for step in ladder["steps"])
+    found = read(run).ladders
+    highest = max(step.high for ladder in found for step in ladder.steps)
     assert {ladders.ladder_chart(ladder, found)["max"] for ladder in found} == {highest}
 
 
 def test_a_very_long_whisker_does_not_flatten_the_bars(run: Run) -> None:
-    found = run.summary["ladders"]
-    longest = max(step["us"] for ladder in found for step in ladder["steps"])
-    found[0]["steps"][0]["high"] = 100 * longest
-    assert ladders.ladder_chart(found[0], found)["max"] == 2 * longest
+    found = read(run).ladders
+    longest = max(step.us for ladder in found for step in ladder.steps)
+    first, *rest = found[0].steps
+    wild = replace(found[0], steps=(replace(first, high=100 * longest), *rest))
+    assert ladders.ladder_chart(wild, [wild, *found[1:]])["max"] == 2 * longest
 
 
 def test_a_ladder_s_title_says_what_tells_it_apart() -> None:
-    one = {"route": "tcp", "mode": "simple", "clients": 1, "placement": "apart"}
+    one = Ladder("w", "tcp", "simple", 1, "apart", "psycopg", ())
     assert ladders.ladder_title(one, [one]) == "tcp"
-    assert ladders.ladder_title(one, [one, one | {"clients": 8}]) == "tcp · 1 client"
-    assert ladders.ladder_title(one, [one, one | {"mode": "prepared"}]) == "tcp · simple"
+    assert ladders.ladder_title(one, [one, replace(one, clients=8)]) == "tcp · 1 client"
+    assert ladders.ladder_title(one, [one, replace(one, mode="prepared")]) == "tcp · simple"
 
 
-def _climb(driver: str, *layers: str) -> ladders.Ladder:
-    steps = [{"layer": layer, "us": 10.0 * at, "step_us": 10.0} for at, layer in enumerate(layers, 1)]
-    return {"route": "socket", "mode": "simple", "driver": driver, "steps": steps}
+def _climb(driver: str, *layers: str) -> Ladder:
+    ends = (None, None)
+    steps = (
+        Step(layer, layer, 10.0 * at, *ends, 10.0, *ends, float(at), *ends)
+        for at, layer in enumerate(layers, 1)
+    )
+    return Ladder("w", "socket", "simple", 1, "apart", driver, tuple(steps))
 
 
 def test_two_ladders_are_split_by_the_same_parts_in_the_order_of_the_rungs() -> None:
@@ -77,15 +86,15 @@ def test_two_ladders_are_split_by_the_same_parts_in_the_order_of_the_rungs() -> 
 
 
 def test_the_ladder_s_table_has_the_exact_values_behind_its_texts(run: Run) -> None:
-    ladder = run.summary["ladders"][0]
-    table = ladders.ladder_table(ladder, run.summary["ladders"])
+    ladder = read(run).ladders[0]
+    table = ladders.ladder_table(ladder, read(run).ladders)
     assert texts(table)[0] == ["libpq (C)", "68.9", "67.9 … 70.1", "–", "–", "×1.000", "–"]
     assert texts(table)[3][:4] == ["Django ORM", "215", "211 … 218", "+125"]
-    assert [row[1].value for row in table.rows[:4]] == [step["us"] for step in ladder["steps"]]
+    assert [row[1].value for row in table.rows[:4]] == [step.us for step in ladder.steps]
     assert texts(table)[4][0] == "psycopg2, beside"
 
 
 def test_headlines_say_it_in_a_sentence(run: Run) -> None:
-    assert ladders.headlines(run.summary["ladders"])[0] == (
+    assert ladders.headlines(read(run).ladders)[0] == (
         "socket: Django ORM takes 215 µs per operation, ×3.12 of libpq (C)'s 68.9 µs."
     )

@@ -59,7 +59,10 @@ def test_more_clients_have_curves_and_ladders_of_their_own() -> None:
 def test_one_number_of_clients_makes_no_curve() -> None:
     run = add_cpu_accounts(factories.make_results(factories.make_run(), clients=(8,)))
     assert "scaling" not in names(run)
-    run.summary["scaling"] = [{"layer": "libpq", "route": "tcp", "points": [{"clients": 8}]}]
+    point = {"clients": 8, "ops_per_s": 1.0}
+    run.summary["scaling"] = [
+        {"workload": "w", "layer": "libpq", "mode": "simple", "route": "tcp", "points": [point]}
+    ]
     assert "scaling" not in names(run)
 
 

@@ -1,12 +1,13 @@
 """Curves over the number of clients."""
 
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
+from pgperf.analysis.scaling import Curve
 from pgperf.models import Run
 from pgperf.reports import scaling
-from pgperf.reports.run_json import scaling_points
+from pgperf.reports.run_rows import read
 from tests import factories
 from tests.cpu_accounts import add_cpu_accounts
 from tests.reports.reading import texts
@@ -21,36 +22,37 @@ def run() -> Run:
     return add_cpu_accounts(run)
 
 
-def points(run: Run) -> list[dict[str, Any]]:
-    return scaling_points(run, run.variants.all())
+def curves(run: Run) -> list[Curve]:
+    return read(run).scaling
 
 
 def test_a_line_for_each_layer_over_each_route(run: Run) -> None:
-    series = run.summary["scaling"]
+    series = curves(run)
     throughput, median, tail = (chart for _title, chart in scaling.curves(series))
     assert throughput["x"] == list(COUNTS)
     assert [line["name"] for line in throughput["series"]][:4] == [
         "libpq (C) · socket", "libpq (C) · tcp", "libpq (C) · pgbouncer", "Django ORM · socket",
     ]  # fmt: skip
     assert [line["shape"] for line in throughput["series"]] == [0, 1, 2, 0, 1, 2]
-    points = series[0]["points"]
-    assert throughput["series"][0]["values"] == [point["ops_per_s"] for point in points]
-    assert throughput["series"][0]["intervals"] == [[point["low"], point["high"]] for point in points]
-    assert tail["series"][0]["values"] == [point["p99_us"] for point in points]
+    points = series[0].points
+    assert throughput["series"][0]["values"] == [point.ops_per_s for point in points]
+    assert throughput["series"][0]["intervals"] == [[point.low, point.high] for point in points]
+    assert tail["series"][0]["values"] == [point.p99_us for point in points]
     assert (throughput["log"], median["log"], tail["log"]) == (False, True, True)
 
 
 def test_a_number_of_clients_that_was_not_measured_leaves_a_gap(run: Run) -> None:
-    series = run.summary["scaling"]
-    del series[0]["points"][1]
-    chart = scaling.curves(series)[0][1]
+    series = curves(run)
+    first, *others = series
+    shorter = replace(first, points=(first.points[0], *first.points[2:]))
+    chart = scaling.curves([shorter, *others])[0][1]
     assert chart["x"] == list(COUNTS)
     assert [value is None for value in chart["series"][0]["values"]] == [False, True, False]
     assert chart["series"][0]["intervals"][1] is None
 
 
 def test_the_processors_of_all_curves_share_a_scale_and_their_roles(run: Run) -> None:
-    charts = [chart for _title, chart in scaling.cpu_curves(points(run))]
+    charts = [chart for _title, chart in scaling.cpu_curves(curves(run))]
     assert len(charts) == 6
     assert len({chart["max"] for chart in charts}) == 1
     assert len({tuple(series["name"] for series in chart["series"]) for chart in charts}) == 1
@@ -60,9 +62,9 @@ def test_the_processors_of_all_curves_share_a_scale_and_their_roles(run: Run) ->
 
 def test_processors_that_are_not_known_are_not_drawn(run: Run) -> None:
     run.variants.filter(layer="libpq").update(cpu_account={})
-    titles = [title for title, _chart in scaling.cpu_curves(points(run))]
+    titles = [title for title, _chart in scaling.cpu_curves(curves(run))]
     assert titles == ["Django ORM · socket", "Django ORM · tcp", "Django ORM · pgbouncer"]
-    table = scaling.scaling_table(points(run))
+    table = scaling.scaling_table(curves(run))
     assert texts(table)[0][-1] == "unknown"
 
 
@@ -72,7 +74,7 @@ def test_the_scale_ends_where_it_can_be_read(share: float, end: int) -> None:
 
 
 def test_the_table_has_the_points(run: Run) -> None:
-    table = scaling.scaling_table(points(run))
+    table = scaling.scaling_table(curves(run))
     first = texts(table)[0]
     assert first[:2] == ["libpq (C) · socket", "1"]
     assert first[4] == "100 %"
@@ -81,6 +83,6 @@ def test_the_table_has_the_points(run: Run) -> None:
 
 
 def test_a_title_says_what_tells_a_curve_apart() -> None:
-    one = {"layer": "libpq", "route": "tcp", "mode": "simple", "workload": "w"}
+    one = Curve("w", "libpq", "simple", "tcp", ())
     assert scaling.series_title(one, [one]) == "libpq (C) · tcp"
-    assert scaling.series_title(one, [one, one | {"mode": "prepared"}]) == "libpq (C) · tcp · simple"
+    assert scaling.series_title(one, [one, replace(one, mode="prepared")]) == "libpq (C) · tcp · simple"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pgperf.analysis.variant_comparisons import VariantComparison
 from pgperf.core.exceptions import FenceLost
 from pgperf.core.records import SliceRecord, Timings, Variant, VariantBlock
 from pgperf.models import BlockResult, Run
@@ -65,8 +66,21 @@ def summary(**variant: Any) -> dict[str, Any]:
     """As analysis.summary makes it, small."""
     row = {"label": VARIANT.label, "workload": "spin", "layer": "fake", "mode": "simple", "route": "here", "clients": 1,
            "connect": "persistent", "placement": "scheduler", "ops": 10, "us_per_op": 20.0, **variant}  # fmt: skip
-    comparison = {"variant": "a", "baseline": "b", "ratio": 1.1, "delta_us": 2.0, "outcome": "differs", "aa": False,
-                  "pairs": 6, "sample": "blocks"}  # fmt: skip
+    comparison = VariantComparison(
+        VARIANT,
+        VARIANT,
+        1.1,
+        None,
+        math.inf,
+        2.0,
+        None,
+        None,
+        "differs",
+        aa=False,
+        pairs=6,
+        sample="blocks",
+        mde=None,
+    )
     return {
         "analysis_version": 3,
         "variants": [row],
@@ -81,6 +95,9 @@ def test_a_summary_becomes_rows(run: Run) -> None:
     variant = run.variants.get()
     assert (variant.position, variant.ops, variant.us_per_op, variant.us_per_op_low) == (0, 10, 20.0, None)
     assert [row.position for row in run.comparisons.all()] == [0, 1]
+    assert [(row.variant, row.baseline, row.high) for row in run.comparisons.all()] == [
+        (variant, variant, None)
+    ] * 2
     assert run.summary == {
         "analysis_version": 3,
         "ladders": [{"a": 1}],

@@ -1,0 +1,126 @@
+"""The comparisons of one run: which variants are set against which, how far apart they are, and the outcome."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from pgperf.analysis import scaling
+from pgperf.analysis.ladder import climbs
+from pgperf.analysis.outcome import CONFIDENCE, Outcome, judge
+from pgperf.analysis.paired_comparisons import Measurements, PairedComparison
+from pgperf.core.records import Definition, Variant
+
+Pair = tuple[Variant, Variant]
+
+
+@dataclass(frozen=True)
+class VariantComparison:
+    """A variant against its baseline.
+
+    `ratio` is time per operation, variant over baseline; `delta_us` the difference. `low` to `high` and `delta_low_us`
+    to `delta_high_us` are their 95 % intervals, None where there are too few pairs. `aa`: the variant is a control, a
+    duplicate of its baseline. `mde`: the smallest change of the ratio that could have been seen, 0.021 for 2.1 %.
+    """
+
+    variant: Variant
+    baseline: Variant
+    ratio: float
+    low: float | None
+    high: float | None
+    delta_us: float
+    delta_low_us: float | None
+    delta_high_us: float | None
+    outcome: str
+    aa: bool
+    pairs: int
+    sample: str
+    mde: float | None
+
+
+def variant_comparisons(
+    definition: Definition, measurements: Measurements, variants: Sequence[Variant], django_driver: str
+) -> list[VariantComparison]:
+    """Every pair that shared rounds. The pairs share one error rate; each control is decided by itself."""
+    originals = [variant for variant in variants if not variant.control]
+    controls = [(variant, replace(variant, control=0)) for variant in variants if variant.control]
+    family = _compared(measurements, _pairs(definition, originals, django_driver))
+    outcomes = judge([paired.log.at for _, paired in family])
+    return [_comparison(*item, outcome, aa=False) for item, outcome in zip(family, outcomes, strict=True)] + [
+        _comparison(pair, paired, judge([paired.log.at])[0], aa=True)
+        for pair, paired in _compared(measurements, controls)
+    ]
+
+
+def bases(variants: Sequence[Variant]) -> dict[Variant, Variant]:
+    """The base of each variant: the libpq beside it, or the first layer there. A base has none itself."""
+    groups = same_but_layer(variants)
+    return {variant: base for group in groups for variant in group if (base := _base(group)) != variant}
+
+
+def same_but_layer(variants: Iterable[Variant]) -> list[list[Variant]]:
+    """The variants in groups that differ in their layer only."""
+    groups: dict[Variant, list[Variant]] = {}
+    for variant in variants:
+        groups.setdefault(replace(variant, layer=""), []).append(variant)
+    return list(groups.values())
+
+
+def _pairs(definition: Definition, originals: Sequence[Variant], django_driver: str) -> Iterator[Pair]:
+    yield from _layer_pairs(same_but_layer(originals), django_driver)
+    yield from _route_pairs(definition, originals)
+    yield from _workload_pairs(definition, originals)
+    yield from scaling.pairs(originals)
+
+
+def _base(group: Sequence[Variant]) -> Variant:
+    return next((variant for variant in group if variant.layer == "libpq"), group[0])
+
+
+def _layer_pairs(groups: Iterable[list[Variant]], django_driver: str) -> Iterator[Pair]:
+    """Every layer over libpq, or over the first one where libpq is missing; then each rung over the one below."""
+    for group in groups:
+        base = _base(group)
+        yield from ((variant, base) for variant in group if variant != base)
+        for rungs in climbs(group, django_driver).values():
+            yield from ((upper, lower) for lower, upper in pairwise(rungs) if lower != base)
+
+
+def _route_pairs(definition: Definition, variants: Sequence[Variant]) -> Iterator[Pair]:
+    """Every layer over itself on the first route that has it."""
+    by_route = sorted(variants, key=lambda variant: definition.routes.index(variant.route))
+    first: dict[Variant, Variant] = {}
+    for variant in by_route:
+        base = first.setdefault(replace(variant, route=""), variant)
+        if variant != base:
+            yield variant, base
+
+
+def _workload_pairs(definition: Definition, variants: Sequence[Variant]) -> Iterator[Pair]:
+    """Each layer of the second workload over the same of the first: the cost or the saving of that change."""
+    for variant in variants:
+        base = replace(variant, workload=definition.workload.name)
+        if variant != base and base in variants:
+            yield variant, base
+
+
+def _compared(measurements: Measurements, pairs: Iterable[Pair]) -> list[tuple[Pair, PairedComparison]]:
+    found = ((pair, measurements.paired(*pair)) for pair in dict.fromkeys(pairs))
+    return [(pair, paired) for pair, paired in found if paired]
+
+
+def _comparison(pair: Pair, paired: PairedComparison, outcome: Outcome, *, aa: bool) -> VariantComparison:
+    ratio, delta = paired.log.at(CONFIDENCE).exp(), paired.delta.at(CONFIDENCE)
+    return VariantComparison(
+        *pair,
+        ratio=ratio.centre,
+        low=ratio.low,
+        high=ratio.high,
+        delta_us=delta.centre,
+        delta_low_us=delta.low,
+        delta_high_us=delta.high,
+        outcome=outcome.word,
+        aa=aa,
+        pairs=paired.log.pairs,
+        sample=paired.log.kind,
+        mde=outcome.mde,
+    )

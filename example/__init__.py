@@ -1,4 +1,4 @@
-"""A small real Django site with pgperf installed, and the stack it stands on."""
+"""A small Django site with pgperf installed, and the stack of servers that it uses."""
 
 from example.celery import app as celery_app
 

@@ -1,4 +1,4 @@
-"""The site's Celery application; pgperf's tasks are found by name like any other app's."""
+"""The site's Celery application. It discovers pgperf's tasks like those of any app."""
 
 import os
 

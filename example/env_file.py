@@ -1,4 +1,4 @@
-"""`.stack/env`: a stack's variables as shell lines KEY=value, for people (`set -a; . .stack/env`) and settings."""
+"""Reads and writes `.stack/env`: the stack's variables as shell lines KEY=value."""
 
 import os
 import shlex
@@ -7,14 +7,14 @@ from pathlib import Path
 
 
 def write_env_file(path: Path, env: Mapping[str, str]) -> None:
-    """Shell lines KEY=value, for ourselves only: `set -a; . .stack/env`."""
+    """Write lines that a shell can load with `set -a; . .stack/env`. Only the owner can read the file."""
     path.unlink(missing_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.writelines(f"{key}={shlex.quote(value)}\n" for key, value in env.items())
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """What `write_env_file` wrote; empty if there is no such file."""
+    """The variables of a file of `write_env_file`; empty if the file does not exist."""
     if not path.exists():
         return {}
     lines = (shlex.split(line)[0] for line in path.read_text().split("\n") if line)

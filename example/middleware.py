@@ -1,4 +1,4 @@
-"""A strict Content-Security-Policy, which shows that pgperf's pages need no exception from one."""
+"""Sets a strict Content-Security-Policy, which pgperf's pages obey without exceptions."""
 
 from collections.abc import Callable
 

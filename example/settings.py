@@ -1,4 +1,4 @@
-"""The example site's settings. Everything about the stack comes from the environment or from `.stack/env`."""
+"""Settings of the example site. Stack settings come from the environment or from `.stack/env`."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from example.postgres_wheel import installation
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-# `make up` leaves the running stack's variables there, so that manage.py finds it from any shell.
+# `make up` writes this file, so that manage.py finds the running stack from any shell.
 STACK = (
     os.environ
     if "PGPERF_DB_PORT" in os.environ
@@ -16,7 +16,7 @@ STACK = (
 )
 
 DEBUG = STACK.get("DJANGO_DEBUG", "") == "1"
-# The default serves commands that need no stack, such as makemigrations; the stack makes a random key of its own.
+# The default is for commands without a stack, such as makemigrations. The stack sets a random key.
 SECRET_KEY = STACK.get("DJANGO_SECRET_KEY", "only-for-commands-without-a-stack")
 ALLOWED_HOSTS = STACK.get("DJANGO_ALLOWED_HOSTS", "127.0.0.1 localhost [::1]").split()
 
@@ -85,7 +85,7 @@ PGPERF = {
     "BUILD_DIR": BASE_DIR / ".build",
     "PG_CONFIG": WHEEL / "bin" / "pg_config" if (WHEEL := installation()) else "",
     "SECRETS_DIR": STACK.get("PGPERF_CREDENTIAL_DIR", ""),
-    # The targets of the demo log in with alias:default over its Unix socket too; a directory is no host to allow.
+    # The demo's targets use alias:default over TCP and over the Unix socket directory.
     "ALLOWED_HOSTS": ["127.0.0.1", "localhost", *filter(None, [STACK.get("PGPERF_DB_SOCKET")])],
 }
 

@@ -1,4 +1,4 @@
-"""The site's pages: a home page, the catalogue of books, and the admin, where pgperf lives."""
+"""URLs of the example site: home page, books, and the admin with pgperf."""
 
 from django.contrib import admin
 from django.urls import path

@@ -1,1 +1,1 @@
-"""The example site's own app: a publisher's catalogue, a few hundred books big."""
+"""The app of the example site: a catalogue of a few hundred books."""

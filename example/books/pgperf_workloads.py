@@ -1,4 +1,4 @@
-"""What this site asks its database, for pgperf to take apart: each callable is one operation, as a view would do it."""
+"""The site's queries for pgperf. Each callable is one operation, as a view would execute it."""
 
 from example.books.models import Author, Book
 from pgperf.registry import workload
@@ -8,26 +8,26 @@ AUTHORS = 20
 
 @workload("books.by_isbn")
 def by_isbn(isbn: str) -> Book:
-    """One book by its unique key."""
+    """One book by a unique field."""
     return Book.objects.get(isbn=isbn)
 
 
 @workload("books.page")
 def page(search: str, since: int) -> list[Book]:
-    """A page of the catalogue: filtered, ordered, with authors and publishers by joins."""
+    """A page of the catalogue: filtered and ordered, with joins to authors and publishers."""
     books = Book.objects.select_related("author", "publisher")
     return list(books.filter(title__icontains=search, year__gte=since).order_by("-year", "title")[:25])
 
 
 @workload("books.authors_one_by_one")
 def authors_one_by_one() -> list[tuple[str, list[str]]]:
-    """Twenty authors and their books: a query for the authors, and one more for each of them."""
+    """Twenty authors and their books: one query for the authors and one for each author."""
     return [_with_titles(author) for author in Author.objects.all()[:AUTHORS]]
 
 
 @workload("books.authors_prefetched")
 def authors_prefetched() -> list[tuple[str, list[str]]]:
-    """The same twenty authors and books by two queries: the cure."""
+    """The same authors and books in two queries."""
     return [_with_titles(author) for author in Author.objects.prefetch_related("books")[:AUTHORS]]
 
 

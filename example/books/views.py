@@ -9,7 +9,7 @@ from example.books.models import Book
 
 
 class HomeView(TemplateView):
-    """What this site is, and the way to the benchmarks."""
+    """The home page, with links to the benchmarks and runs."""
 
     template_name = "home.html"
 
@@ -18,7 +18,7 @@ class HomeView(TemplateView):
 
 
 class BookListView(ListView):
-    """The catalogue, one query per page beside the count: author and publisher come by joins."""
+    """The catalogue: one query for the count and one for the books with author and publisher."""
 
     template_name = "books/list.html"
     context_object_name = "books"
@@ -33,5 +33,5 @@ class BookListView(ListView):
         return super().get_context_data(**kwargs, search=self.search())
 
     def search(self) -> str:
-        """What to look for; PostgreSQL's text cannot hold a NUL."""
+        """The search text, without NUL, which PostgreSQL cannot store."""
         return self.request.GET.get("q", "").replace("\0", "").strip()[:100]

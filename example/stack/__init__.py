@@ -1,7 +1,7 @@
 """The embedded stack: PostgreSQL, PgBouncer, Redis, a Celery worker and the site, for demo, tests and benchmarks.
 
-    with Stack(directory) as stack:      # PostgreSQL, PgBouncer and Redis, gone with this process
-        stack.env["PGPERF_DSN_TCP"]      # and the other variables of stack.env
+    with Stack(directory) as stack:      # starts PostgreSQL, PgBouncer and Redis for this process
+        stack.env["PGPERF_DSN_TCP"]      # one of the variables of stack.env
 
 `python -m example.stack up|down|run|exec|clean` does the same from a shell.
 """

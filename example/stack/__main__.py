@@ -1,4 +1,4 @@
-"""The stack from a shell: `python -m example.stack up|down|run|exec|clean`."""
+"""Starts and stops the example stack: PostgreSQL, PgBouncer, Redis, a worker and the site."""
 
 import argparse
 import os
@@ -20,11 +20,11 @@ from example.stack.watch import watch
 from example.stack.web import CHECKOUT
 
 DIRECTORY = CHECKOUT / ".stack"
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 class Stopped(Exception):
-    """Someone asked us to end: Ctrl-C, SIGTERM, or the terminal went away."""
+    """Raised by Ctrl-C, SIGTERM or SIGHUP."""
 
 
 def main() -> int:
@@ -43,25 +43,27 @@ def main() -> int:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m example.stack", description=__doc__)
     parser.add_argument(
-        "--directory", type=Path, default=DIRECTORY, help="the stack's own directory (.stack)"
+        "--directory", type=Path, default=DIRECTORY, help="the directory of the stack (default: .stack)"
     )
     commands = parser.add_subparsers(required=True)
-    commands.add_parser("up", help="start everything in the background").set_defaults(command=up)
-    commands.add_parser("down", help="end it, and wait for that").set_defaults(command=down)
-    commands.add_parser("clean", help="end it and remove its data").set_defaults(command=clean)
-    foreground = commands.add_parser("run", help="run everything until Ctrl-C")
+    commands.add_parser("up", help="start the stack in the background").set_defaults(command=up)
+    commands.add_parser("down", help="stop the stack and wait for its end").set_defaults(command=down)
+    commands.add_parser("clean", help="stop the stack and delete its data").set_defaults(command=clean)
+    foreground = commands.add_parser("run", help="run the stack in the foreground until Ctrl-C")
     foreground.add_argument("--ready-fd", type=int, help=argparse.SUPPRESS)
     foreground.set_defaults(command=run)
-    one = commands.add_parser("exec", help="run a command with the stack, started for it unless it is up")
-    one.add_argument("--all", action="store_true", help="the worker and the site too, not only the servers")
-    one.add_argument("--stay", action="store_true", help="serve on after the command, until Ctrl-C")
+    one = commands.add_parser("exec", help="run a command with the stack; start it if it is not running")
+    one.add_argument("--all", action="store_true", help="also start the worker and the site")
+    one.add_argument(
+        "--stay", action="store_true", help="keep the stack running after the command, until Ctrl-C"
+    )
     one.add_argument("words", nargs="+", metavar="-- COMMAND")
     one.set_defaults(command=execute)
     return parser.parse_args()
 
 
 def up(options: argparse.Namespace) -> None:
-    """Return when all parts answer."""
+    """Start the stack and return when all parts answer."""
     if not owner(options.directory):
         _start_in_background(options.directory)
     _announce(read_env_file(options.directory / "env"))
@@ -75,7 +77,7 @@ def down(options: argparse.Namespace) -> None:
     signal.pidfd_send_signal(pidfd, signal.SIGTERM)
     ended = select.poll()
     ended.register(pidfd, select.POLLIN)
-    if not ended.poll(PATIENCE_S * 1000):
+    if not ended.poll(TIMEOUT_S * 1000):
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         ended.poll()
 
@@ -106,13 +108,13 @@ def execute(options: argparse.Namespace) -> int:
         code = _call(options.words, stack.env)
         if options.stay and code == 0:
             _announce(stack.env)
-            print("Ctrl-C ends it.", flush=True)
+            print("Press Ctrl-C to stop.", flush=True)
             watch(stack.running)
         return code
 
 
 def _start_in_background(directory: Path) -> None:
-    """Start `run` as a process of its own; a pipe says when it is ready or has ended."""
+    """Start `run` as a separate process; a pipe reports that it is ready or has ended."""
     directory.mkdir(mode=0o700, exist_ok=True)
     log = directory / "supervisor.log"
     reader, writer = os.pipe()
@@ -134,7 +136,7 @@ def _start_in_background(directory: Path) -> None:
 
 
 def _call(words: list[str], env: Mapping[str, str]) -> int:
-    """The command's exit code. It gets SIGTERM if we die first."""
+    """Run the command and return its exit code. It gets SIGTERM if this process dies first."""
     return subprocess.run(guarded(words, signal.SIGTERM), env={**os.environ, **env}, check=False).returncode
 
 

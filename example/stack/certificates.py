@@ -1,7 +1,7 @@
-"""A certificate for the pooler, and the authority that signed it: made here, trusted by nobody else.
+"""Creates a certificate for the pooler and its certificate authority, trusted only by this stack.
 
-By the `cryptography` package and not by openssl(1): a wheel that pip pins for every machine, no program to install,
-no text of its to read. The authority's key is forgotten once it has signed; a new certificate means a new authority.
+The `cryptography` package is pinned and needs no system program, unlike openssl(1). The key of the
+authority is not stored: a new certificate gets a new authority.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -21,20 +21,17 @@ RENEW_BEFORE = timedelta(days=30)
 
 
 def ensure(place: Place) -> Path:
-    """The pooler's `server.crt` and `server.key`, in the servers' directory; path of the authority's certificate.
-
-    Those that are there are kept for as long as they are good.
-    """
+    """Create `server.crt` and `server.key` unless they are valid; return the path of the authority."""
     authority = place.secrets() / AUTHORITY
     directory = place.directory("certificates")
-    if not _is_good(authority) or not all(
+    if not _is_valid(authority) or not all(
         (directory / name).exists() for name in ("server.crt", "server.key")
     ):
         _make(place, directory, authority)
     return authority
 
 
-def _is_good(path: Path) -> bool:
+def _is_valid(path: Path) -> bool:
     if not path.exists():
         return False
     ends = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
@@ -60,8 +57,8 @@ def _certificate(
     names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(IPv4Address("127.0.0.1"))])
     builder = (
         x509.CertificateBuilder()
-        .subject_name(_named(name))
-        .issuer_name(_named(issuer))
+        .subject_name(_common_name(name))
+        .issuer_name(_common_name(issuer))
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
@@ -73,17 +70,17 @@ def _certificate(
         )
     )
     if root:
-        builder = builder.add_extension(_may_sign(), critical=True)
+        builder = builder.add_extension(_signing_usage(), critical=True)
     else:
         builder = builder.add_extension(names, critical=False)
     return builder.sign(signer, hashes.SHA256())
 
 
-def _named(name: str) -> x509.Name:
+def _common_name(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
 
 
-def _may_sign() -> x509.KeyUsage:
+def _signing_usage() -> x509.KeyUsage:
     return x509.KeyUsage(
         key_cert_sign=True, crl_sign=True, digital_signature=False, content_commitment=False,
         key_encipherment=False, data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,

@@ -1,4 +1,4 @@
-"""PostgreSQL as if it were further away: pgperf's own delay in front of its TCP port."""
+"""Delay relays in front of PostgreSQL's TCP port, which simulate distance."""
 
 import sys
 
@@ -8,7 +8,7 @@ from example.stack.place import Place
 from example.stack.state import State
 from example.stack.web import CHECKOUT
 
-#: Part, and route of the same name -> round trip in milliseconds: another zone of a region, another continent.
+#: Part and route -> round trip in milliseconds: another zone of a region, another continent.
 DISTANCES = {"distance_05ms": 0.5, "distance_45ms": 45.0}
 
 

@@ -1,4 +1,4 @@
-"""The variables by which settings, tests, benchmarks and people find the parts of a stack."""
+"""Environment variables with the addresses and passwords of a stack."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -13,7 +13,7 @@ ADMIN_USER = "admin"
 
 
 def environment(place: Place, state: State, parts: Collection[str]) -> dict[str, str]:
-    """Everything by name; what the stack does not run is left out. Holds passwords: for processes, not for logs."""
+    """The variables of the parts that the stack runs. They contain passwords: never log them."""
     installation = postgres.installation()
     env = {
         "DJANGO_SETTINGS_MODULE": "example.settings",

@@ -1,5 +1,5 @@
-"""What can go wrong with the stack, said so that a person knows what to do."""
+"""The stack's exception."""
 
 
 class StackError(Exception):
-    """A part did not start, or the stack is already running; the message names the part and its log."""
+    """A part did not start, or the stack is already running. The message names the part and its log."""

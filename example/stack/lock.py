@@ -1,4 +1,4 @@
-"""One stack per directory, and never two generations of it at once."""
+"""A lock that permits one stack per directory."""
 
 import fcntl
 import os
@@ -7,11 +7,11 @@ from pathlib import Path
 
 from example.stack.errors import StackError
 
-PATIENCE_S = 20
+TIMEOUT_S = 20
 
 
 class Lock:
-    """A file lock that every part inherits: it is free only when the last process of the earlier stack is gone."""
+    """A file lock that every part inherits: it is free once the last process of the stack has ended."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -22,15 +22,15 @@ class Lock:
         return self.fd >= 0
 
     def take(self) -> None:
-        """Raises StackError at once if the stack runs, or later if remains of an earlier one do not go away."""
+        """Raises StackError if the stack is running, or if processes of an earlier stack do not end in time."""
         fd = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not _try(fd):
             pid = owner(self.directory)
             if pid or time.monotonic() > deadline:
                 os.close(fd)
                 raise StackError(
-                    f"a stack is already running in {self.directory} (process {pid or 'unknown'})"
+                    f"a stack is already running in {self.directory} (process {pid or 'unknown'}); stop it first"
                 )
             time.sleep(0.05)
         self.fd = fd
@@ -43,7 +43,7 @@ class Lock:
 
 
 def owner(directory: Path) -> int:
-    """Process id of the one that runs the stack of this directory; 0 if none does."""
+    """Process ID of the stack's supervisor in this directory; 0 if it is not running."""
     try:
         fd = os.open(directory / "lock", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

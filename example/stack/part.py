@@ -1,4 +1,4 @@
-"""One process of the stack: how it is started, how it shows that it answers, how it is stopped."""
+"""One process of the stack: its start, its readiness check and its stop."""
 
 import signal
 import subprocess
@@ -11,12 +11,12 @@ from example.stack.errors import StackError
 from example.stack.place import Account
 from example.stack.process import spawn, stop, tail
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 @dataclass
 class Part:
-    """`death` is the signal it gets when we die, `polite` the one that asks it to stop."""
+    """A process of the stack. `death`: its signal if this process dies; `polite`: the signal to stop it."""
 
     name: str
     argv: Sequence[str]
@@ -33,14 +33,14 @@ class Part:
     _log_start: int = 0
 
     def start(self) -> None:
-        """Start it and return once it answers. Raises StackError with the end of its log if it does not."""
+        """Start the process and wait until it answers. Raises StackError with the end of its log."""
         self.started = time.monotonic()
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         self.process = spawn(
             self.argv, self.log, self.death, self.account, cwd=self.cwd, env=self.env, pass_fds=self.pass_fds
         )
         while not self.answers(self):
-            self._still_hopeful(self.process)
+            self._check_starting(self.process)
             time.sleep(0.02)
 
     def stop(self) -> None:
@@ -54,16 +54,16 @@ class Part:
         return time.monotonic() - self.started
 
     def log_since_start(self) -> str:
-        """What this start of it has logged so far."""
+        """The log since the last start."""
         with open(self.log, "rb") as file:
             file.seek(self._log_start)
             return file.read().decode(errors="replace")
 
-    def _still_hopeful(self, process: subprocess.Popen[bytes]) -> None:
+    def _check_starting(self, process: subprocess.Popen[bytes]) -> None:
         code = process.poll()
         if code is not None:
             raise StackError(f"{self.name} ended with code {code}; {self.log} ends:\n{tail(self.log)}")
-        if self.age_s() > PATIENCE_S:
+        if self.age_s() > TIMEOUT_S:
             raise StackError(
-                f"{self.name} did not answer in {PATIENCE_S} s; {self.log} ends:\n{tail(self.log)}"
+                f"{self.name} did not answer in {TIMEOUT_S} s; {self.log} ends:\n{tail(self.log)}"
             )

@@ -1,6 +1,6 @@
-"""PgBouncer, one process per way of pooling, so that each one's processor time can be told apart.
+"""PgBouncer: one process per pool mode, so that the CPU time of each can be measured.
 
-SCRAM from its clients and to the server, every database of the server, TLS for the clients that ask for it.
+It uses SCRAM with clients and server, serves every database, and offers TLS.
 """
 
 import os
@@ -22,23 +22,23 @@ MAX_CLIENTS = 500
 
 @dataclass(frozen=True)
 class Pooling:
-    """How one of them pools, and how many server connections it holds for a login at most."""
+    """A pool mode, with the maximum number of server connections per role."""
 
     title: str
     mode: str
     size: int
 
 
-#: A session holds its server connection for as long as it stands by, so there are as many as a big run has clients.
-#: PgBouncer's own default for the second; the third makes everybody wait for everybody.
+#: In session mode each client holds a server connection, so the pool is as large as a big run needs.
+#: The second has PgBouncer's default size. In the third, all clients wait for one connection.
 POOLINGS = {
     "pgbouncer": Pooling("PgBouncer", "session", 150),
     "pgbouncer_transaction": Pooling("PgBouncer by transaction", "transaction", 20),
     "pgbouncer_one": Pooling("PgBouncer with one connection", "transaction", 1),
 }
 
-# A server that restarts is back in seconds; by default every client would be refused for 15 s more.
-# psycopg and others send extra_float_digits when they connect; 1.18 refuses what it does not know.
+# server_login_retry: by default PgBouncer refuses clients for 15 s after a restart of the server.
+# extra_float_digits: some drivers send it, and PgBouncer 1.18 refuses unknown startup parameters.
 CONFIGURATION = """\
 [databases]
 * = host={socket} port={postgres_port}
@@ -64,7 +64,7 @@ log_disconnections = 0
 
 
 def part(place: Place, state: State, name: str = "pgbouncer") -> Part:
-    """A pooler. Its password file holds plain text: SCRAM to the server needs the password, not its verifier."""
+    """A pooler. Its password file is plain text: SCRAM to the server needs the password itself."""
     directory, port, pooling = place.directory(name), state.ports[name], POOLINGS[name]
     certificates.ensure(place)
     text = CONFIGURATION.format(
@@ -82,7 +82,7 @@ def part(place: Place, state: State, name: str = "pgbouncer") -> Part:
     configuration = place.secret_file(directory / "pgbouncer.ini", text)
     return Part(
         name=pooling.title,
-        argv=[*_enough_files(), _program(), str(configuration)],
+        argv=[*_raise_file_limit(), _program(), str(configuration)],
         log=place.own / f"{name}.log",
         answers=lambda _: accepts(port),
         polite=signal.SIGTERM,
@@ -93,7 +93,7 @@ def part(place: Place, state: State, name: str = "pgbouncer") -> Part:
 
 
 def accepts(port: int) -> bool:
-    """Does anyone accept connections on this loopback port?"""
+    """Whether a process accepts connections on this loopback port."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
     except OSError:
@@ -107,8 +107,8 @@ def _users(place: Place, state: State, name: str) -> str:
     return str(place.secret_file(place.directory(name) / "users", text))
 
 
-def _enough_files() -> list[str]:
-    """A descriptor for every client and every server connection; PgBouncer takes the limit that it finds."""
+def _raise_file_limit() -> list[str]:
+    """A prefix that raises the limit of open files to the number of connections."""
     most = max(pooling.size for pooling in POOLINGS.values())
     wanted = MAX_CLIENTS + 2 * most + 100
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

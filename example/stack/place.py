@@ -1,7 +1,8 @@
-"""Where a stack keeps its things, and as whom its servers run.
+"""The directories of a stack, and the user that runs its servers.
 
-PostgreSQL and PgBouncer refuse root, and the user `nobody` cannot look into a checkout below a mode-700 home. So the
-servers' files lie in a directory of the system's temporary directory, named by a hash of the stack's own directory.
+PostgreSQL and PgBouncer refuse to run as root, and the user `nobody` cannot read a checkout below a
+mode-700 home. The servers' files are therefore in the system's temporary directory, in a directory
+named by a hash of the stack's directory.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ SOCKET_PATH_BYTES = 107  # sun_path less its NUL
 
 @dataclass(frozen=True)
 class Account:
-    """The user the servers run as: `nobody` for root, otherwise ourselves."""
+    """The user that runs the servers: `nobody` if this process is root, otherwise the current user."""
 
     uid: int
     gid: int
@@ -35,14 +36,14 @@ class Account:
         return self.uid != os.geteuid()
 
     def setpriv(self) -> list[str]:
-        """Options of setpriv(1) that turn a command of ours into one of theirs."""
+        """Options of setpriv(1) that switch to this user."""
         if not self.is_other():
             return []
         return [f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups"]
 
 
 class Place:
-    """`own` (ours alone: environment, logs of our processes) and `servers` (what PostgreSQL and the others reach)."""
+    """`own`: environment and logs, private to the current user. `servers`: files of the servers."""
 
     def __init__(self, directory: Path) -> None:
         self.own = directory.resolve()
@@ -51,19 +52,19 @@ class Place:
         self.account = Account.unprivileged()
 
     def prepare(self) -> None:
-        """Make both directories. Raises StackError when someone else got to the shared one first."""
+        """Create both directories. Raises StackError if another user owns the shared one."""
         self.own.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.servers.mkdir(mode=0o711, exist_ok=True)
         if self.servers.is_symlink() or self.servers.stat().st_uid != os.geteuid():
-            raise StackError(f"{self.servers} belongs to someone else; remove it or set TMPDIR")
-        self.servers.chmod(0o711)  # whatever our umask made of it
+            raise StackError(f"{self.servers} belongs to another user; remove it or set TMPDIR")
+        self.servers.chmod(0o711)  # regardless of the umask
         if len(str(self.socket(65535))) > SOCKET_PATH_BYTES:
             raise StackError(
                 f"{self.servers} is too long a path for a Unix socket; set TMPDIR to a shorter one"
             )
 
     def directory(self, name: str) -> Path:
-        """A directory of the servers' user, which others cannot enter."""
+        """A directory that only the servers' user can enter."""
         path = self.servers / name
         path.mkdir(mode=0o700, exist_ok=True)
         os.chown(path, self.account.uid, self.account.gid)
@@ -76,19 +77,19 @@ class Place:
         return path
 
     def secrets(self) -> Path:
-        """What PGPERF['SECRETS_DIR'] names: passwords and certificates that our own processes read."""
+        """The directory of PGPERF['SECRETS_DIR']: passwords and certificates for the site and the worker."""
         path = self.own / "secrets"
         path.mkdir(mode=0o700, exist_ok=True)
         return path
 
     def own_file(self, path: Path, text: str) -> None:
-        """Write a file that only we can read."""
+        """Write a file that only the current user can read."""
         path.unlink(missing_ok=True)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(text)
 
     def socket_directory(self) -> Path:
-        """The Unix sockets' directory: the servers' user writes it, everybody may connect (and must log in)."""
+        """The directory of the Unix sockets: any user may connect, with a password."""
         path = self.directory("socket")
         path.chmod(0o755)
         return path

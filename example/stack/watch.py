@@ -1,4 +1,4 @@
-"""Keep the parts running: what dies is started again, unless it dies right after its start."""
+"""Restarts parts that end, unless they end right after their start."""
 
 import os
 import sys
@@ -13,16 +13,16 @@ STABLE_S = 5
 
 
 def watch(parts: Sequence[Part]) -> NoReturn:
-    """Returns only by an exception: StackError when a part does not stay up, or whatever a signal handler raises."""
+    """Watch forever. Raises StackError if a part ends right after its start."""
     while True:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
         for part in parts:
             if part.has_ended():
-                _start_again(part)
+                _restart(part)
 
 
-def _start_again(part: Part) -> None:
+def _restart(part: Part) -> None:
     if part.age_s() < STABLE_S:
         raise StackError(f"{part.name} ended right after its start; {part.log} ends:\n{tail(part.log)}")
-    print(f"{part.name} has ended and is started again", file=sys.stderr, flush=True)
+    print(f"{part.name} has ended; restarting it", file=sys.stderr, flush=True)
     part.start()

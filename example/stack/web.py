@@ -1,4 +1,4 @@
-"""The processes that run our own code: the Celery worker and the site."""
+"""The Celery worker and the site."""
 
 import http.client
 import signal
@@ -12,9 +12,10 @@ CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
 def worker(directory: Path, env: Mapping[str, str]) -> Part:
-    """A worker for pgperf's queue: one process, one benchmark at a time. Celery logs `ready.` last of all.
+    """A worker for pgperf's queue with one process, so that it runs one benchmark at a time.
 
-    It fetches no message before it can begin it: a broker that dies takes a worker with it that holds one.
+    It is ready when Celery logs `ready.`. It prefetches no messages, because a worker that holds one
+    ends when the broker does.
     """
     command = "-m celery -A example worker -Q pgperf -c 1 --disable-prefetch --loglevel INFO"
     return Part(
@@ -22,14 +23,14 @@ def worker(directory: Path, env: Mapping[str, str]) -> Part:
         argv=[sys.executable, *command.split(), "--without-gossip", "--without-mingle"],
         log=directory / "worker.log",
         answers=lambda part: " ready." in part.log_since_start(),
-        polite=signal.SIGQUIT,  # SIGTERM would wait for a benchmark to end
+        polite=signal.SIGQUIT,  # SIGTERM would wait for the end of a benchmark
         cwd=CHECKOUT,
         env=env,
     )
 
 
 def site(directory: Path, env: Mapping[str, str], port: int) -> Part:
-    """The site under Django's own server, enough for the few people of a demo; WhiteNoise serves the static files."""
+    """The site under Django's development server; WhiteNoise serves the static files."""
     command = f"manage.py runserver --noreload --nostatic 127.0.0.1:{port}"
     return Part(
         name="site",

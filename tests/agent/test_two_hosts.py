@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from example.stack import postgres, web
-from example.stack.part import PATIENCE_S, Part
+from example.stack.part import TIMEOUT_S, Part
 from example.stack.place import Place
 from example.stack.state import State
 from tests.hosts import Host, join, refusal
@@ -85,14 +85,14 @@ class Site:
         """By the process's number over there: what we started only entered that host."""
         assert agent.process
         self.db.run("kill", self.pid_of_agent())
-        agent.process.wait(PATIENCE_S)
+        agent.process.wait(TIMEOUT_S)
 
     def kill(self, agent: Part) -> None:
         """With the child that reads, at once."""
         assert agent.process
         pid = self.pid_of_agent()
         self.db.run("sh", "-c", f"kill -KILL {pid} $(pgrep -P {pid})")
-        agent.process.wait(PATIENCE_S)
+        agent.process.wait(TIMEOUT_S)
         (self.directory / "agent.pid").unlink()
 
     def pid_of_agent(self) -> str:

@@ -5,7 +5,7 @@ from django.test import Client
 from pytest_django.fixtures import DjangoAssertNumQueries
 
 from example.books.models import Book
-from example.books.shelves import fill_shelves
+from example.books.sample_data import create_books
 
 pytestmark = pytest.mark.django_db
 
@@ -19,7 +19,7 @@ def test_home_page_leads_to_benchmarks_and_runs(client: Client) -> None:
 def test_list_page_shows_books_with_two_queries(
     client: Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    fill_shelves()
+    create_books()
     with django_assert_num_queries(2):
         response = client.get("/books/")
     assert len(response.context["books"]) == 25
@@ -29,7 +29,7 @@ def test_list_page_shows_books_with_two_queries(
 
 
 def test_search_narrows_the_list(client: Client) -> None:
-    fill_shelves()
+    create_books()
     title = str(Book.objects.values_list("title", flat=True)[0])
     response = client.get("/books/", {"q": title})
     assert {book.title for book in response.context["books"]} == {title}
@@ -39,10 +39,10 @@ def test_search_that_finds_nothing_says_so(client: Client) -> None:
     assert "No book" in client.get("/books/", {"q": "no such title"}).content.decode()
 
 
-def test_filling_shelves_twice_adds_nothing() -> None:
-    fill_shelves()
+def test_creating_books_twice_adds_nothing() -> None:
+    create_books()
     count = Book.objects.count()
-    fill_shelves()
+    create_books()
     assert Book.objects.count() == count
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from django.contrib.auth import authenticate, get_user_model
 
-from example.books.management.commands.set_up_site import create_admin, register_targets
+from example.books.management.commands.set_up_site import create_admin, create_targets
 from example.stack.postgres import READER
 from pgperf.access import credentials
 from pgperf.models import Database, Target
@@ -24,7 +24,7 @@ def test_the_admin_can_log_in_with_the_latest_password() -> None:
 
 
 def test_the_demo_has_a_target_per_route_that_passes_its_own_checks(stack: dict[str, str]) -> None:
-    register_targets(stack)
+    create_targets(stack)
     database = Database.objects.get(name="demo")
     database.full_clean()
     for target in database.targets.all():
@@ -42,7 +42,7 @@ def test_the_demo_has_a_target_per_route_that_passes_its_own_checks(stack: dict[
 
 
 def test_every_route_of_the_demo_resolves(stack: dict[str, str]) -> None:
-    database = register_targets(stack)
+    database = create_targets(stack)
     routes = credentials.resolve(database, [target.route for target in database.targets.all()])
     users = {route.user for name, route in routes.items() if name != "pgbouncer_transaction"}
     assert (users, routes["pgbouncer_transaction"].user) == ({stack["PGPERF_DB_USER"]}, READER)
@@ -50,7 +50,7 @@ def test_every_route_of_the_demo_resolves(stack: dict[str, str]) -> None:
 
 
 def test_ports_that_moved_are_put_right(stack: dict[str, str]) -> None:
-    register_targets(stack)
-    register_targets({**stack, "PGPERF_DB_PORT": "5999"})
+    create_targets(stack)
+    create_targets({**stack, "PGPERF_DB_PORT": "5999"})
     assert Target.objects.get(route="tcp").port == 5999
     assert Target.objects.count() == 7

@@ -136,7 +136,7 @@ def test_exec_starts_servers_of_its_own_and_ends_them(supervisor: Supervisor) ->
 def test_exec_that_stays_serves_until_it_is_interrupted(supervisor: Supervisor) -> None:
     demo = supervisor.start("exec", "--all", "--stay", "--", "echo", "the ladder")
     assert demo.stdout is not None
-    lines = list(iter(demo.stdout.readline, "Ctrl-C ends it.\n"))
+    lines = list(iter(demo.stdout.readline, "Press Ctrl-C to stop.\n"))
     assert lines[0] == "the ladder\n"
     assert supervisor.env["PGPERF_URL"] in lines[1]
     demo.send_signal(signal.SIGINT)

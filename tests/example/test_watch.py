@@ -49,7 +49,7 @@ def test_a_part_that_ends_before_it_answers_is_told_with_its_log(tmp_path: Path)
 def test_a_part_that_ignores_the_polite_signal_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("example.stack.process.PATIENCE_S", 0.1)
+    monkeypatch.setattr("example.stack.process.TIMEOUT_S", 0.1)
     script = "trap '' TERM; echo deaf; sleep 600"
     part = Part(
         "deaf",

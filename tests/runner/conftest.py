@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 from django.db import connection
 
-from example.books.shelves import fill_shelves
+from example.books.sample_data import create_books
 from pgperf.core.records import Route
 
 
 @pytest.fixture
-def shelves(transactional_db: None, routes: dict[str, Route]) -> dict[str, Route]:
+def book_routes(transactional_db: None, routes: dict[str, Route]) -> dict[str, Route]:
     """Routes to the tests' own database, which has the example's books; read-only sessions, as rails give them."""
-    fill_shelves()
+    create_books()
     name = str(connection.settings_dict["NAME"])
     options = "-c default_transaction_read_only=on"
     return {

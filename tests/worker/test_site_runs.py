@@ -9,8 +9,8 @@ import pytest
 from django.core import serializers
 from django.db import connection
 
-from example.books.measured import BENCHMARKS, WORKLOADS, register_benchmarks
-from example.books.shelves import fill_shelves
+from example.books.benchmarks import BENCHMARKS, WORKLOADS, create_benchmarks
+from example.books.sample_data import create_books
 from pgperf import models
 from pgperf.models import Benchmark, Database, Run, Target, Workload
 from pgperf.reports import csv_results
@@ -45,12 +45,12 @@ def demo(
     """The example's rows and benchmarks, in the database that these tests commit to."""
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.site_settings")
     settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": c_client.parent}
-    fill_shelves()
+    create_books()
     name = str(connection.settings_dict["NAME"])
     database = Database.objects.create(name="demo", dbname=name, credential="alias:default")
     port = int(stack["PGPERF_DB_PORT"])
     Target.objects.create(database=database, route="tcp", host="127.0.0.1", port=port, sslmode="disable")
-    register_benchmarks(database)
+    create_benchmarks(database)
     return database
 
 
@@ -132,5 +132,5 @@ def test_what_writes_is_refused_by_the_server_and_the_run_says_so(demo: Database
 def test_everything_the_example_registers_is_valid(demo: Database) -> None:
     for row in [*Workload.objects.filter(name__in=WORKLOADS), *Benchmark.objects.filter(name__in=BENCHMARKS)]:
         row.full_clean()
-    register_benchmarks(demo)
+    create_benchmarks(demo)
     assert Benchmark.objects.filter(name__in=BENCHMARKS).count() == len(BENCHMARKS)

@@ -24,9 +24,9 @@ Routes = dict[str, Route]
 
 
 @pytest.fixture
-def site(shelves: Routes, c_client: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+def site(book_routes: Routes, c_client: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.site_settings")
-    return Site(shelves["tcp"], str(c_client.parent))
+    return Site(book_routes["tcp"], str(c_client.parent))
 
 
 def definition(work: Workload, **changes: Any) -> Definition:

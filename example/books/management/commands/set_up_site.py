@@ -1,4 +1,4 @@
-"""Make the example site ready: `manage.py set_up_site`. Doing it twice changes nothing."""
+"""`manage.py set_up_site` sets up the example site. A second call changes nothing."""
 
 import os
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from django.db import connection, transaction
 
-from example.books.measured import register_benchmarks
-from example.books.shelves import fill_shelves
+from example.books.benchmarks import create_benchmarks
+from example.books.sample_data import create_books
 from example.stack.certificates import AUTHORITY
 from example.stack.distance import DISTANCES
 from example.stack.postgres import READER
@@ -21,8 +21,8 @@ from pgperf.models import Database, Target
 
 class Command(BaseCommand):
     help = (
-        "Tables, static files, the admin's user, some books, pgperf's Database `demo` with a Target per route, and"
-        " benchmarks of the site's own queries."
+        "Sets up the site: tables, static files, an admin user, books, the pgperf database `demo` with a"
+        " target for each route, and benchmarks of the site's own queries."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -30,8 +30,8 @@ class Command(BaseCommand):
         call_command("migrate", interactive=False)
         call_command("collectstatic", verbosity=0, interactive=False)
         create_admin(os.environ["PGPERF_ADMIN_USER"], os.environ["PGPERF_ADMIN_PASSWORD"])
-        fill_shelves()
-        register_benchmarks(register_targets(os.environ))
+        create_books()
+        create_benchmarks(create_targets(os.environ))
 
 
 def remove_unreleased_tables() -> None:
@@ -43,7 +43,7 @@ def remove_unreleased_tables() -> None:
 
 
 def create_admin(name: str, password: str) -> None:
-    """The superuser with the stack's random password."""
+    """Create the superuser, or set its password to the stack's."""
     user, _ = get_user_model().objects.get_or_create(
         username=name, defaults={"is_staff": True, "is_superuser": True}
     )
@@ -52,8 +52,8 @@ def create_admin(name: str, password: str) -> None:
         user.save()
 
 
-def register_targets(env: Mapping[str, str]) -> Database:
-    """The database `demo`: this site's own PostgreSQL, over each of its routes. Ports may change between starts."""
+def create_targets(env: Mapping[str, str]) -> Database:
+    """Create the database `demo`, the site's own PostgreSQL, and update its targets: ports may change."""
     database, _ = Database.objects.get_or_create(
         name="demo",
         defaults={
@@ -70,8 +70,10 @@ def register_targets(env: Mapping[str, str]) -> Database:
 
 
 def routes(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Every route of the stack, with what its Target says. A login that can only read goes where a pooler hands its
-    server connections from transaction to transaction: what one client changed of a session, the next would find.
+    """The routes of the stack, with the fields of their targets.
+
+    The route with transaction pooling uses a read-only role: with such a pooler, session settings of
+    one client would leak to the next.
     """
     port, pooler = int(env["PGPERF_DB_PORT"]), int(env["PGPERF_PGBOUNCER_PORT"])
     session = {"port": pooler, "pooler": Target.Pooler.SESSION}

@@ -1,4 +1,4 @@
-"""Some books for the example site: enough for pages, joins and a search to have work to do."""
+"""Sample data of the example site: enough books for pagination, joins and search."""
 
 import itertools
 import random
@@ -27,8 +27,8 @@ THINGS = ("Index", "Harbour", "Ledger", "Garden", "Query", "Winter", "Join", "At
 TITLES = ("The {} {}", "One {} {}", "Towards {} {}", "{} {} Stories")
 
 
-def fill_shelves() -> None:
-    """Write the catalogue unless it is there: the same books everywhere, by a seeded generator."""
+def create_books() -> None:
+    """Create the catalogue if it is empty. A seeded generator gives the same books everywhere."""
     if Book.objects.exists():
         return
     choose = random.Random(2026)

@@ -1,4 +1,4 @@
-"""The benchmarks of this site's own queries, ready to run in the admin."""
+"""Benchmarks of the site's own queries, ready to run in the admin."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ WORKLOADS: dict[str, dict[str, Any]] = {
         "orm": "books.authors_prefetched",
     },
     "books-of-a-publisher": {
-        "title": "The latest books of a publisher, by a form",
+        "title": "The latest books of a publisher, without code",
         "model": "books.Book",
         "fetch": "list",
         "lookup": {"publisher__name": "Cobalt Press", "year__gte": 2000},
@@ -32,45 +32,45 @@ WORKLOADS: dict[str, dict[str, Any]] = {
 BENCHMARKS: dict[str, dict[str, Any]] = {
     "book-by-isbn": {
         "title": "One book by its ISBN",
-        "description": "Book.objects.get(isbn=...) as this site runs it, taken apart.",
+        "description": "Book.objects.get(isbn=...) of this site, layer by layer.",
         "workload": "book-by-isbn",
     },
     "books-page": {
         "title": "A page of the catalogue",
-        "description": "select_related, filter, ordering and a slice: what the list of books asks.",
+        "description": "select_related, filter, ordering and a slice: the query of the list of books.",
         "workload": "books-page",
     },
     "n-plus-one": {
-        "title": "N+1 and its cure",
-        "description": "Twenty authors and their books by 21 queries, and by two with prefetch_related.",
+        "title": "N+1 queries and prefetch_related",
+        "description": "Twenty authors and their books: 21 queries compared with two by prefetch_related.",
         "workload": "authors-one-by-one",
         "compared_with": "authors-prefetched",
         "routes": ["socket"],
     },
     "books-of-a-publisher": {
-        "title": "A query made by a form",
-        "description": "No code: model, lookup and fetch method are fields of the workload.",
+        "title": "A query without code",
+        "description": "The workload form gives the model, the lookup and the fetch method.",
         "workload": "books-of-a-publisher",
     },
 }
 _COMMON: dict[str, Any] = {
     "layers": ["libpq", "psycopg2", "psycopg", "django_cursor", "django_orm"],
-    # The site's own role can write, so its queries run in read-only sessions, which a pooler would not keep.
+    # The site's role can write, so pgperf uses read-only sessions, which a pooler would not keep.
     "routes": ["socket", "tcp"],
     "modes": ["simple"],
     "clients": [1],
 }
 
 
-def register_benchmarks(database: Database) -> None:
-    """Make the rows that are missing by name."""
-    works = {
+def create_benchmarks(database: Database) -> None:
+    """Create the workloads and benchmarks that do not exist."""
+    workloads = {
         name: Workload.objects.get_or_create(name=name, defaults=fields)[0]
         for name, fields in WORKLOADS.items()
     }
     for name, fields in BENCHMARKS.items():
         links: dict[str, Any] = {
-            key: works[fields[key]] for key in ("workload", "compared_with") if key in fields
+            key: workloads[fields[key]] for key in ("workload", "compared_with") if key in fields
         }
         values = {**_COMMON, **fields, **links, "database": database}
         Benchmark.objects.get_or_create(name=name, defaults=values)

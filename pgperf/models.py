@@ -166,12 +166,12 @@ class Workload(models.Model):
     """One operation: SQL, a registered callable, or a model query without code."""
 
     class Fetch(models.TextChoices):
-        GET = "get", _("get: the one object that matches")
-        LIST = "list", _("list: all objects that match")
-        FIRST = "first", _("first: one object, if any")
+        GET = "get", _("get: one object")
+        LIST = "list", _("list: all objects")
+        FIRST = "first", _("first: first object")
         COUNT = "count", _("count")
         EXISTS = "exists", _("exists")
-        VALUES_LIST = "values_list", _("values list: tuples of values, no objects")
+        VALUES_LIST = "values_list", _("values list: tuples")
 
     name = models.SlugField(_("name"), max_length=60, unique=True)
     title = models.CharField(_("title"), max_length=200)

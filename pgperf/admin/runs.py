@@ -172,7 +172,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         """The run and its database."""
         return _two_lines(str(run), run.database_name)
 
-    @admin.display(description=_("state"), ordering="status")
+    @admin.display(description=_("status"), ordering="status")
     def state(self, run: Run) -> SafeString:
         """The status, and the duration of an ended run."""
         status = Run.Status(run.effective)  # type: ignore[attr-defined]

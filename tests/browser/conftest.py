@@ -1,4 +1,4 @@
-"""A real Chromium on the live site; a page's console errors fail its test."""
+"""Chromium on the live site. A console error on a page fails its test."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, live_server: LiveServer, transactional_db: None) -> Iterator[Page]:
-    """A page 1280 px wide, logged in as a superuser. What the console calls an error, a blocked script too, fails."""
+    """A page 1280 px wide, logged in as a superuser. A console error, such as a blocked script, fails the test."""
     User.objects.create_superuser("boss", password="secret")
     context = browser.new_context(
         base_url=live_server.url, viewport={"width": 1280, "height": 900}, color_scheme="light"

@@ -1,4 +1,4 @@
-"""The comparison of two runs in a real browser, on stored results."""
+"""The page that compares two runs, in a browser, on stored results."""
 
 import re
 
@@ -20,14 +20,14 @@ SCALE = """() => {
 
 @pytest.fixture
 def runs(page: Page) -> tuple[Run, Run]:
-    """Two runs; the page of the second one over the first is open."""
+    """Two runs; the page that compares the second with the first is open."""
     first = factories.make_results(factories.make_run())
     second = factories.make_results(factories.make_run(), slower={"django_orm": 1.1, "psycopg2": 0.97})
     page.goto(f"/admin/pgperf/run/{second.pk}/compare/")
     return first, second
 
 
-def test_dots_are_the_ratios_of_the_table(page: Page, runs: tuple[Run, Run]) -> None:
+def test_dots_show_the_ratios_of_the_table(page: Page, runs: tuple[Run, Run]) -> None:
     canvases = page.locator("canvas[data-chart]")
     expect(canvases).to_have_count(2)
     assert all(canvas.evaluate(INK) > 1000 for canvas in canvases.all())
@@ -37,13 +37,13 @@ def test_dots_are_the_ratios_of_the_table(page: Page, runs: tuple[Run, Run]) -> 
         assert chart(page, f"chart-compare-{number}")["data"] == [values]
 
 
-def test_one_is_on_the_chart_and_told_by_a_line(page: Page, runs: tuple[Run, Run]) -> None:
+def test_a_line_marks_the_ratio_of_one(page: Page, runs: tuple[Run, Run]) -> None:
     scale = page.evaluate(SCALE)
     assert scale[0] < 0.97
     assert scale[1] > 1.1
 
 
-def test_no_ratio_is_below_nought(page: Page) -> None:
+def test_the_axis_has_no_negative_ratios(page: Page) -> None:
     first = factories.make_results(factories.make_run())
     second = factories.make_results(factories.make_run(), slower={"django_orm": 4.0})
     page.goto(f"/admin/pgperf/run/{second.pk}/compare/?with={first.pk}")
@@ -54,7 +54,7 @@ def test_no_ratio_is_below_nought(page: Page) -> None:
 
 @pytest.mark.parametrize("width", [1280, 800])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_is_cut_off(page: Page, runs: tuple[Run, Run], width: int, scheme: str) -> None:
+def test_no_content_is_cut_off(page: Page, runs: tuple[Run, Run], width: int, scheme: str) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     page.set_viewport_size({"width": width, "height": 900})
     page.reload()
@@ -64,7 +64,7 @@ def test_nothing_is_cut_off(page: Page, runs: tuple[Run, Run], width: int, schem
         assert area["right"] - area["left"] > 100
 
 
-def test_another_run_is_chosen_from_the_list(page: Page, runs: tuple[Run, Run]) -> None:
+def test_the_form_selects_another_run(page: Page, runs: tuple[Run, Run]) -> None:
     second = runs[1]
     third = factories.make_results(factories.make_run())
     page.reload()
@@ -75,7 +75,7 @@ def test_another_run_is_chosen_from_the_list(page: Page, runs: tuple[Run, Run]) 
     expect(page.locator(".pgperf-head dd").first).to_contain_text(str(second))
 
 
-def test_two_runs_are_chosen_from_the_changelist(page: Page, runs: tuple[Run, Run]) -> None:
+def test_the_action_compares_two_selected_runs(page: Page, runs: tuple[Run, Run]) -> None:
     page.goto("/admin/pgperf/run/")
     for run in runs:
         page.locator(f"input.action-select[value='{run.pk}']").check()

@@ -1,4 +1,4 @@
-"""From the button on a run's page to the run that puts the verdict to the test."""
+"""From the confirm button of a run page to the test run."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -15,7 +15,7 @@ VERDICT = {
 }  # fmt: skip
 
 
-def test_a_verdict_is_put_to_the_test(page: Page) -> None:
+def test_the_confirm_button_starts_a_test_run(page: Page) -> None:
     factories.make_worker()
     database = factories.make_database()
     frozen = freeze(factories.make_benchmark(), database)

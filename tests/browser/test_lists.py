@@ -1,4 +1,4 @@
-"""Lists and forms in a real browser: nothing of them is cut off."""
+"""The layout of lists and forms in a browser."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -18,7 +18,7 @@ BEYOND = """form => {
 
 
 @pytest.mark.parametrize("model", ["benchmark", "database", "run", "worker", "workload"])
-def test_no_column_is_cut_off_beside_the_filter(page: Page, model: str) -> None:
+def test_the_list_fits_beside_the_filter(page: Page, model: str) -> None:
     factories.make_worker()
     notes = "before the pooler was given a second processor"
     factories.make_run(quick=True, requested_by=User.objects.get(), notes=notes, pinned=True)
@@ -28,7 +28,7 @@ def test_no_column_is_cut_off_beside_the_filter(page: Page, model: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["benchmark", "database", "workload"])
-def test_a_narrow_form_holds_its_fields(page: Page, model: str) -> None:
+def test_a_narrow_form_contains_its_fields(page: Page, model: str) -> None:
     run = factories.make_run()
     assert run.benchmark is not None
     numbers = {"database": run.database_id, "workload": run.benchmark.workload_id}

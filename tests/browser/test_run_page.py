@@ -1,4 +1,4 @@
-"""The run page in a real browser, on stored results: no worker, nothing measured."""
+"""The run page in a browser, on stored results, without a worker."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def test_charts_are_drawn_from_the_stored_numbers(page: Page, run: Run) -> None:
     assert chart(page, "chart-throughput")["data"] == [[variant.ops_per_s for variant in measured]]
 
 
-def test_the_tables_show_what_is_stored(page: Page, run: Run) -> None:
+def test_the_tables_show_the_stored_numbers(page: Page, run: Run) -> None:
     values = (
         page.locator("table.ladder")
         .first.locator("tbody tr td:nth-child(2)")
@@ -61,7 +61,7 @@ def test_the_tables_show_what_is_stored(page: Page, run: Run) -> None:
     assert values == [rung["us"] for rung in (*ladder["steps"], *ladder["side"])]
 
 
-def test_charts_are_drawn_anew_when_the_theme_changes(page: Page, run: Run) -> None:
+def test_charts_are_redrawn_when_the_theme_changes(page: Page, run: Run) -> None:
     before = chart(page, "chart-throughput")["colours"]
     page.locator("button.theme-toggle").first.click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
@@ -72,7 +72,7 @@ def test_charts_are_drawn_anew_when_the_theme_changes(page: Page, run: Run) -> N
 
 
 @pytest.mark.parametrize("width", [1280, 800])
-def test_nothing_is_cut_off(page: Page, run: Run, width: int) -> None:
+def test_no_content_is_cut_off(page: Page, run: Run, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     page.reload()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -101,14 +101,14 @@ def test_wide_tables_scroll_with_the_keyboard(page: Page, run: Run) -> None:
     page.evaluate("() => window.scrolled.then(() => true)")
 
 
-def test_without_chart_js_the_page_says_what_is_missing(page: Page, run: Run) -> None:
+def test_without_chart_js_the_page_shows_a_hint(page: Page, run: Run) -> None:
     page.route("**/chart.umd.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
     page.reload()
     expect(page.locator(".pgperf-chart .missing").first).to_be_visible()
     expect(page.locator("table.ladder").first).to_be_visible()
 
 
-def test_progress_moves_and_the_result_follows(page: Page) -> None:
+def test_progress_updates_and_the_result_loads(page: Page) -> None:
     run = factories.make_run(Run.Status.RUNNING, progress=0.1, message="block 1 of 6")
     page.goto(f"/admin/pgperf/run/{run.pk}/change/")
     expect(page.locator("[data-part=percent]")).to_have_text("10 %")
@@ -120,7 +120,7 @@ def test_progress_moves_and_the_result_follows(page: Page) -> None:
     expect(page.locator("canvas[data-chart=chart-split]")).to_be_visible()
 
 
-def test_a_failure_of_the_network_is_not_taken_for_one_of_the_run(page: Page) -> None:
+def test_a_network_failure_does_not_look_like_a_failed_run(page: Page) -> None:
     run = factories.make_run(Run.Status.RUNNING)
     page.goto(f"/admin/pgperf/run/{run.pk}/change/")
     page.route("**/progress/", lambda route: route.fulfill(status=200, body="<html>a proxy's page</html>"))
@@ -130,7 +130,7 @@ def test_a_failure_of_the_network_is_not_taken_for_one_of_the_run(page: Page) ->
     expect(page.locator("[data-part=trouble]")).to_be_hidden()
 
 
-def test_a_hidden_page_asks_nothing(page: Page) -> None:
+def test_a_hidden_page_does_not_poll(page: Page) -> None:
     run = factories.make_run(Run.Status.RUNNING)
     page.clock.install()
     page.goto(f"/admin/pgperf/run/{run.pk}/change/")
@@ -145,7 +145,7 @@ def test_a_hidden_page_asks_nothing(page: Page) -> None:
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
 
 
-def test_cancel_is_one_click(page: Page) -> None:
+def test_one_click_cancels_the_run(page: Page) -> None:
     run = factories.make_run(Run.Status.QUEUED)
     page.goto(f"/admin/pgperf/run/{run.pk}/change/")
     page.get_by_role("button", name="Cancel run").click()

@@ -35,7 +35,7 @@ def run(page: Page) -> Run:
 
 
 def unfold(page: Page) -> None:
-    """Open all that is folded, and wait until its charts have their size."""
+    """Open all collapsed parts, and wait until their charts have a size."""
     page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
     page.wait_for_function(
         "[...document.querySelectorAll('canvas[data-chart]')].every(each => Chart.getChart(each).width > 100)"
@@ -56,7 +56,7 @@ def test_curves_are_drawn_from_the_stored_numbers(page: Page, run: Run) -> None:
     assert values(page, "chart-timeline")[0] == [100 * share for share in timeline["roles"]["clients"]]
 
 
-def test_doublings_of_the_clients_are_equally_far_apart(page: Page, run: Run) -> None:
+def test_the_client_axis_is_logarithmic(page: Page, run: Run) -> None:
     ticks = page.evaluate(TICKS, "chart-scaling-1")
     assert [label for _at, label in ticks] == [str(count) for count in CLIENTS]
     steps = [right[0] - left[0] for left, right in pairwise(ticks)]
@@ -64,7 +64,7 @@ def test_doublings_of_the_clients_are_equally_far_apart(page: Page, run: Run) ->
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_chart_has_ink_and_colours_that_differ(page: Page, run: Run, scheme: str) -> None:
+def test_every_chart_is_drawn_in_distinct_colours(page: Page, run: Run, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     unfold(page)
     canvases = page.locator("canvas[data-chart]")
@@ -75,7 +75,7 @@ def test_every_chart_has_ink_and_colours_that_differ(page: Page, run: Run, schem
 
 
 @pytest.mark.parametrize("width", [1280, 800])
-def test_nothing_is_wider_than_the_page(page: Page, run: Run, width: int) -> None:
+def test_no_content_is_wider_than_the_page(page: Page, run: Run, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     page.reload()
     unfold(page)
@@ -86,13 +86,13 @@ def test_nothing_is_wider_than_the_page(page: Page, run: Run, width: int) -> Non
         assert area["right"] - area["left"] > 150, name
 
 
-def test_the_contents_lead_to_their_section(page: Page, run: Run) -> None:
+def test_the_contents_link_to_their_section(page: Page, run: Run) -> None:
     page.get_by_role("navigation", name="On this page").get_by_role("link", name="The server").click()
     heading = page.get_by_role("heading", name="The server", exact=True)
     expect(heading).to_be_in_viewport()
 
 
-def test_folded_charts_are_drawn_once_they_are_seen(page: Page, run: Run) -> None:
+def test_collapsed_charts_are_drawn_when_opened(page: Page, run: Run) -> None:
     folded = page.locator("#run-ladder details").last
     canvas = folded.locator("canvas[data-chart=chart-ladder-6-1]")
     expect(canvas).to_be_hidden()
@@ -104,14 +104,14 @@ def test_folded_charts_are_drawn_once_they_are_seen(page: Page, run: Run) -> Non
     assert canvas.evaluate(INK) > 1000
 
 
-def test_confirm_leads_to_what_would_run(page: Page, run: Run) -> None:
+def test_the_confirm_button_opens_the_preview(page: Page, run: Run) -> None:
     page.get_by_text("All verdicts and their evidence").click()
     page.get_by_role("button", name="Confirm Django ORM · socket", exact=True).click()
     expect(page).to_have_url(f"{page.url.split('/admin')[0]}/admin/pgperf/run/{run.pk}/confirm/")
     expect(page.get_by_role("heading", name="Verdict to test")).to_be_visible()
 
 
-def test_without_chart_js_the_tables_stand_alone_and_the_page_says_why(page: Page, run: Run) -> None:
+def test_without_chart_js_the_sections_show_tables_and_a_hint(page: Page, run: Run) -> None:
     page.route("**/chart.umd.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
     page.reload()
     missing = page.locator("#run-scaling .missing").first

@@ -1,4 +1,4 @@
-"""From Benchmarks to a finished run and its CSV, through the real worker."""
+"""From the list of benchmarks to a finished run and its CSV, with a real worker."""
 
 import csv
 from pathlib import Path
@@ -21,7 +21,7 @@ RUN_MS = 120_000
 
 @pytest.fixture
 def database(stack: dict[str, str]) -> Database:
-    """The tests' own database over its Unix socket."""
+    """The test database over its Unix socket."""
     name = str(connection.settings_dict["NAME"])
     database = Database.objects.create(
         name="demo", dbname=name, credential="alias:default", allow_fixtures=True
@@ -35,7 +35,7 @@ def database(stack: dict[str, str]) -> Database:
 
 @pytest.fixture
 def benchmark() -> Benchmark:
-    """Two drivers over one route, as short as a run can be."""
+    """The shortest run: two drivers over one route."""
     copy_catalog(apps=apps, using=DEFAULT_DB_ALIAS)
     workload = Benchmark.objects.get(name="orm-overhead").workload
     return Benchmark.objects.create(
@@ -44,7 +44,7 @@ def benchmark() -> Benchmark:
     )  # fmt: skip
 
 
-def test_choosing_another_database_shows_what_runs_there(page: Page) -> None:
+def test_selecting_another_database_updates_the_preview(page: Page) -> None:
     factories.make_worker()
     benchmark = factories.make_benchmark()
     factories.make_database()
@@ -60,7 +60,7 @@ def test_choosing_another_database_shows_what_runs_there(page: Page) -> None:
     assert not Run.objects.exists()
 
 
-def test_one_click_takes_a_query_apart(
+def test_one_click_runs_a_benchmark(
     page: Page, worker: Part, database: Database, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     seen: list[float] = []

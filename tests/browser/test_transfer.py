@@ -1,4 +1,4 @@
-"""Definitions leave one site and enter another, and a run is kept, in a real browser."""
+"""Export and import, cloning, notes and pins in a browser."""
 
 import json
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_clone_a_benchmark(page: Page) -> None:
     assert Benchmark.objects.get(name="orm-overhead-copy").layers == benchmark.layers
 
 
-def test_keep_a_run(page: Page) -> None:
+def test_add_notes_and_pin_a_run(page: Page) -> None:
     factories.make_worker()
     run = factories.make_results(factories.make_run())
     page.goto(f"/admin/pgperf/run/{run.pk}/change/")

@@ -1,4 +1,4 @@
-"""`pgperf add`: a database with its own route, from an alias."""
+"""`pgperf add`: a database with one route from an alias."""
 
 import io
 from typing import Any
@@ -20,7 +20,7 @@ def add(*words: str) -> str:
 
 @pytest.fixture
 def shop(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """An alias, to be changed as the test likes."""
+    """An alias that a test may change."""
     alias = {"ENGINE": "django.db.backends.postgresql", "NAME": "shop", "USER": "u", "PASSWORD": "canary"}
     monkeypatch.setitem(connections.databases, "shop", alias)
     connections.configure_settings(connections.databases)
@@ -28,7 +28,7 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return alias
 
 
-def test_the_aliass_own_address_is_its_route(shop: dict[str, Any]) -> None:
+def test_the_route_has_the_address_of_the_alias(shop: dict[str, Any]) -> None:
     said = add("shop", "--allow-fixtures")
     assert said == "shop: shop, route tcp (db.internal:5433)\n"
     database = Database.objects.get()
@@ -37,7 +37,7 @@ def test_the_aliass_own_address_is_its_route(shop: dict[str, Any]) -> None:
     assert (target.route, target.host, target.port, target.sslmode) == ("tcp", "db.internal", 5433, "prefer")
 
 
-def test_a_directory_is_a_socket(shop: dict[str, Any]) -> None:
+def test_a_directory_is_a_unix_socket(shop: dict[str, Any]) -> None:
     shop.update(HOST="/run/postgresql", PORT="", OPTIONS={"sslmode": "disable"})
     add("shop", "--name", "live", "--production")
     target = Target.objects.get()
@@ -61,7 +61,7 @@ def test_a_directory_is_a_socket(shop: dict[str, Any]) -> None:
         ({"OPTIONS": {"sslmode": "perhaps"}}, ["shop"], "sslmode: "),
     ],
 )
-def test_refusals_make_nothing(
+def test_a_refusal_creates_nothing(
     shop: dict[str, Any], change: dict[str, Any], words: list[str], said: str
 ) -> None:
     shop.update(change)
@@ -72,7 +72,7 @@ def test_refusals_make_nothing(
     assert not Database.objects.exists()
 
 
-def test_twice_is_told(shop: dict[str, Any]) -> None:
+def test_a_second_call_gives_an_error(shop: dict[str, Any]) -> None:
     add("shop")
     with pytest.raises(CommandError, match=r"name: .*already exists"):
         add("shop")

@@ -1,4 +1,4 @@
-"""`pgperf confirm`: which verdict, and what is said of it afterwards."""
+"""`pgperf confirm`: the choice of a verdict, and the printed outcome."""
 
 import io
 import json
@@ -22,7 +22,7 @@ VERDICT = {
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """One that ended, of the fake layer, which needs no server."""
+    """An ended run of the fake layer, which needs no server."""
     database = make_database()
     Target.objects.filter(route="tcp").update(route="here")
     monkeypatch.setattr(confirmation_definition, "BLOCKS", 1)
@@ -41,7 +41,7 @@ def confirm(run: Run, *more: str) -> tuple[str, str]:
     return out.getvalue(), err.getvalue()
 
 
-def test_the_only_open_verdict_is_put_to_the_test_and_what_became_of_it_is_said(run: Run) -> None:
+def test_tests_the_only_open_verdict_and_prints_its_outcome(run: Run) -> None:
     text, _ = confirm(run)
     asked = Run.objects.get(confirms=run)
     assert asked.status == Run.Status.DONE
@@ -55,14 +55,14 @@ def test_the_only_open_verdict_is_put_to_the_test_and_what_became_of_it_is_said(
     assert verdict["certainty"] == {"undecided": "likely"}.get(outcome, outcome)
 
 
-def test_json_stays_json(run: Run) -> None:
+def test_json_output_is_only_json(run: Run) -> None:
     text, aside = confirm(run, "--json", "--variant", "fake · here")
     printed = json.loads(text)["run"]
     assert printed["status"] == "done"
     assert f"fake · here of run {run.pk}: network and waking up, " in aside
 
 
-def test_it_says_what_there_is_to_choose_from(run: Run) -> None:
+def test_lists_the_variants_to_choose_from(run: Run) -> None:
     with pytest.raises(CommandError, match="has no 'nobody'; it has fake · here"):
         confirm(run, "--variant", "nobody")
     row = run.variants.get(control=0)
@@ -83,12 +83,12 @@ def test_it_says_what_there_is_to_choose_from(run: Run) -> None:
         confirm(run)
 
 
-def test_a_production_database_asks_for_its_name(run: Run) -> None:
+def test_a_production_database_requires_its_name(run: Run) -> None:
     Database.objects.update(production=True)
     with pytest.raises(CommandError, match="repeat its name with --database-name demo"):
         confirm(run)
 
 
-def test_a_run_that_is_not_there(db: Any) -> None:
+def test_an_unknown_run_gives_an_error(db: Any) -> None:
     with pytest.raises(CommandError, match="no run 4711"):
         call_command("pgperf", "confirm", "4711")

@@ -1,4 +1,4 @@
-"""`pgperf distance`: a relay for as long as the command runs."""
+"""`pgperf distance`: a relay until Ctrl-C."""
 
 import os
 import re
@@ -21,7 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 @pytest.fixture
 def tcp(transactional_db: None, stack: dict[str, str]) -> Target:
-    """A row that another process sees."""
+    """A committed row, visible to another process."""
     row = make_database()
     row.targets.filter(route="tcp").update(host="127.0.0.1", port=int(stack["PGPERF_DB_PORT"]))
     return row.targets.get(route="tcp")
@@ -41,7 +41,7 @@ def running(tcp: Target) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_it_leads_to_the_database_until_ctrl_c(running: subprocess.Popen[str], stack: dict[str, str]) -> None:
+def test_relays_to_the_database_until_ctrl_c(running: subprocess.Popen[str], stack: dict[str, str]) -> None:
     assert running.stdout
     said = running.stdout.readline()
     assert "demo · tcp and adds 20 ms" in said
@@ -74,7 +74,7 @@ def test_it_leads_to_the_database_until_ctrl_c(running: subprocess.Popen[str], s
         ),
     ],
 )
-def test_what_cannot_be_is_said_in_a_line(words: list[str], said: str) -> None:
+def test_errors_are_one_line(words: list[str], said: str) -> None:
     make_database()
     make_database("other")
     with pytest.raises(CommandError, match=re.escape(said)):

@@ -30,7 +30,7 @@ def refusal(*words: str) -> str:
 
 @pytest.fixture
 def database(routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch) -> Database:
-    """The stack's own database with the fixture in it, and a password that the environment keeps."""
+    """The stack's database with the fixture, and a password in the environment."""
     tcp = routes["tcp"]
     monkeypatch.setenv("PGPERF_SECRET_STACK", tcp.password)
     database = Database.objects.create(
@@ -50,13 +50,13 @@ def schema(route: Route) -> list[Any]:
         return monitor.query("SELECT 1 FROM pg_namespace WHERE nspname = 'pgperf'")
 
 
-def test_what_pgperf_made_goes(database: Database, routes: dict[str, Route]) -> None:
+def test_drops_the_fixtures(database: Database, routes: dict[str, Route]) -> None:
     assert command("--yes") == "stack: dropped site, schema pgperf.\n"
     assert schema(routes["tcp"]) == []
     assert command("--yes") == "stack: has no tables of pgperf.\n"
 
 
-def test_what_is_not_ours_stays(database: Database, routes: dict[str, Route]) -> None:
+def test_keeps_tables_that_pgperf_did_not_create(database: Database, routes: dict[str, Route]) -> None:
     with Monitor(routes["tcp"]) as monitor:
         monitor.query("CREATE TABLE pgperf.theirs ()")
         try:
@@ -68,7 +68,9 @@ def test_what_is_not_ours_stays(database: Database, routes: dict[str, Route]) ->
             monitor.query("DROP SCHEMA pgperf CASCADE")
 
 
-def test_it_asks_first(database: Database, routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asks_for_confirmation(
+    database: Database, routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -83,27 +85,27 @@ def test_it_asks_first(database: Database, routes: dict[str, Route], monkeypatch
     assert "dropped site" in command()
 
 
-def test_only_where_fixtures_are_allowed(database: Database, routes: dict[str, Route]) -> None:
+def test_requires_a_database_that_allows_fixtures(database: Database, routes: dict[str, Route]) -> None:
     Database.objects.update(allow_fixtures=False)
     assert "No database allows fixtures" in refusal("--yes")
     assert "'stack' is not a database that allows fixtures" in refusal("--yes", "--database", "stack")
     assert fixtures.exists("site", routes["tcp"])
 
 
-def test_production_only_by_name(database: Database, routes: dict[str, Route]) -> None:
+def test_requires_the_name_of_a_production_database(database: Database, routes: dict[str, Route]) -> None:
     Database.objects.update(production=True)
     assert "Name a production database" in refusal("--yes")
     assert fixtures.exists("site", routes["tcp"])
     assert "dropped site" in command("--yes", "--database", "stack")
 
 
-def test_not_under_a_run(database: Database, routes: dict[str, Route]) -> None:
+def test_refuses_while_a_run_is_active(database: Database, routes: dict[str, Route]) -> None:
     factories.make_run(Run.Status.RUNNING, database=database)
     assert refusal("--yes") == "Not dropped in stack."
     assert fixtures.exists("site", routes["tcp"])
 
 
-def test_one_that_fails_keeps_no_other(database: Database, routes: dict[str, Route]) -> None:
+def test_a_failing_database_does_not_stop_the_others(database: Database, routes: dict[str, Route]) -> None:
     Database.objects.create(
         name="a-broken", dbname="x", credential="env:PGPERF_SECRET_NONE", allow_fixtures=True
     )

@@ -1,4 +1,4 @@
-"""The variables' file survives whatever a path or a password may hold, and the shell reads it as we do."""
+"""The env file keeps any path or password, and a shell reads the same values."""
 
 import stat
 import subprocess
@@ -14,12 +14,12 @@ VALUES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n
 
 @given(value=VALUES)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_what_is_written_is_read(tmp_path: Path, value: str) -> None:
+def test_a_value_is_written_and_read_unchanged(tmp_path: Path, value: str) -> None:
     write_env_file(tmp_path / "env", {"A": value, "B": "2"})
     assert read_env_file(tmp_path / "env") == {"A": value, "B": "2"}
 
 
-def test_a_shell_reads_it_too(tmp_path: Path) -> None:
+def test_a_shell_can_read_the_file(tmp_path: Path) -> None:
     path, value = tmp_path / "env", 'it\'s $HOME; `date` "x" \\ # é'
     write_env_file(path, {"A": value})
     shell = subprocess.run(
@@ -28,7 +28,7 @@ def test_a_shell_reads_it_too(tmp_path: Path) -> None:
     assert shell.stdout == value
 
 
-def test_only_we_can_read_it(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
     write_env_file(tmp_path / "env", {"A": "secret"})
     assert stat.S_IMODE((tmp_path / "env").stat().st_mode) == 0o600
 

@@ -10,7 +10,7 @@ from example.books.sample_data import create_books
 pytestmark = pytest.mark.django_db
 
 
-def test_home_page_leads_to_benchmarks_and_runs(client: Client) -> None:
+def test_the_home_page_links_to_benchmarks_and_runs(client: Client) -> None:
     page = client.get("/").content.decode()
     assert "/admin/pgperf/benchmark/" in page
     assert "/admin/pgperf/run/" in page
@@ -35,7 +35,7 @@ def test_search_narrows_the_list(client: Client) -> None:
     assert {book.title for book in response.context["books"]} == {title}
 
 
-def test_search_that_finds_nothing_says_so(client: Client) -> None:
+def test_an_empty_search_result_shows_a_message(client: Client) -> None:
     assert "No book" in client.get("/books/", {"q": "no such title"}).content.decode()
 
 

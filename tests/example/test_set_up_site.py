@@ -1,4 +1,4 @@
-"""Making the example site ready, once and again."""
+"""`set_up_site`, called once and twice."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def test_the_admin_can_log_in_with_the_latest_password() -> None:
     assert get_user_model().objects.count() == 1
 
 
-def test_the_demo_has_a_target_per_route_that_passes_its_own_checks(stack: dict[str, str]) -> None:
+def test_the_demo_has_a_valid_target_for_each_route(stack: dict[str, str]) -> None:
     create_targets(stack)
     database = Database.objects.get(name="demo")
     database.full_clean()
@@ -49,7 +49,7 @@ def test_every_route_of_the_demo_resolves(stack: dict[str, str]) -> None:
     assert Path(routes["pgbouncer_tls"].sslrootcert).exists()
 
 
-def test_ports_that_moved_are_put_right(stack: dict[str, str]) -> None:
+def test_changed_ports_are_updated(stack: dict[str, str]) -> None:
     create_targets(stack)
     create_targets({**stack, "PGPERF_DB_PORT": "5999"})
     assert Target.objects.get(route="tcp").port == 5999

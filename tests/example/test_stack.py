@@ -55,8 +55,8 @@ def test_one_pooler_serves_with_tls_and_without(stack: dict[str, str]) -> None:
             assert connection.pgconn.ssl_in_use == encrypted
 
 
-def test_the_poolers_certificate_is_its_own_authoritys(stack: dict[str, str], tmp_path: Path) -> None:
-    """Another stack's authority vouches for another stack's pooler."""
+def test_a_pooler_is_trusted_only_by_its_own_authority(stack: dict[str, str], tmp_path: Path) -> None:
+    """The authority of another stack does not verify this pooler."""
     place = Place(tmp_path / "other")
     place.prepare()
     try:
@@ -67,9 +67,7 @@ def test_the_poolers_certificate_is_its_own_authoritys(stack: dict[str, str], tm
         place.remove()
 
 
-def test_certificates_are_made_once_and_again_before_they_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_certificates_are_renewed_before_they_expire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(tmp_path / "own")
     place.prepare()
     try:
@@ -81,8 +79,8 @@ def test_certificates_are_made_once_and_again_before_they_end(
         place.remove()
 
 
-def test_the_pooler_by_transaction_gives_a_session_back(stack: dict[str, str]) -> None:
-    """A client that is in no transaction holds no server connection: two clients share the one there is."""
+def test_the_transaction_pooler_shares_a_connection(stack: dict[str, str]) -> None:
+    """A client outside a transaction holds no server connection, so two clients share one."""
     with (
         psycopg.connect(stack["PGPERF_DSN_PGBOUNCER_TRANSACTION"], autocommit=True) as first,
         psycopg.connect(stack["PGPERF_DSN_PGBOUNCER_TRANSACTION"], autocommit=True) as second,
@@ -91,7 +89,7 @@ def test_the_pooler_by_transaction_gives_a_session_back(stack: dict[str, str]) -
     assert pids[0] == pids[1]
 
 
-def test_the_reader_cannot_write_and_keeps_to_the_rails(stack: dict[str, str]) -> None:
+def test_the_readonly_role_has_the_guardrails(stack: dict[str, str]) -> None:
     password = (Path(stack["PGPERF_CREDENTIAL_DIR"]) / READER).read_text()
     port = int(stack["PGPERF_PGBOUNCER_TRANSACTION_PORT"])
     route = Route(
@@ -102,7 +100,7 @@ def test_the_reader_cannot_write_and_keeps_to_the_rails(stack: dict[str, str]) -
     assert not access.can_write
 
 
-def test_a_far_database_is_a_round_trip_further_away(stack: dict[str, str]) -> None:
+def test_a_delayed_route_adds_its_round_trip(stack: dict[str, str]) -> None:
     with psycopg.connect(stack["PGPERF_DSN_DISTANCE_45MS"], autocommit=True) as connection:
         began = time.monotonic()
         connection.execute("SELECT 1")
@@ -125,7 +123,7 @@ def test_two_stacks_run_side_by_side(stack: dict[str, str], tmp_path: Path) -> N
             assert other.env[port] != stack[port]
 
 
-def test_data_and_passwords_outlive_a_stack_until_it_is_removed(tmp_path: Path) -> None:
+def test_data_and_passwords_are_kept_until_removal(tmp_path: Path) -> None:
     first = Stack(tmp_path / "own", parts=["postgres"])
     with first, psycopg.connect(first.env["PGPERF_DSN_TCP"]) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
@@ -144,7 +142,7 @@ def test_a_directory_has_one_stack_at_a_time(tmp_path: Path) -> None:
         assert one(running.env["PGPERF_DSN_TCP"], "SELECT 1") == 1
 
 
-def test_passwords_lie_in_files_of_one_reader(tmp_path: Path) -> None:
+def test_password_files_have_one_reader(tmp_path: Path) -> None:
     with Stack(tmp_path / "own", keep=False) as running:
         password = running.env["PGPERF_DB_PASSWORD"].encode()
         holders = [path for top in (running.place.own, running.place.servers) for path in top.rglob("*")
@@ -163,7 +161,7 @@ def test_programs_are_copied_when_the_servers_user_cannot_reach_them(
         assert one(running.env["PGPERF_DSN_TCP"], "SELECT 1") == 1
 
 
-def test_a_strict_umask_does_not_shut_the_servers_out(
+def test_a_strict_umask_does_not_block_the_servers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "can_run", lambda place, program: False)
@@ -175,7 +173,7 @@ def test_a_strict_umask_does_not_shut_the_servers_out(
         os.umask(before)
 
 
-def test_data_of_another_version_is_refused_with_the_remedy(tmp_path: Path) -> None:
+def test_data_of_another_version_is_refused(tmp_path: Path) -> None:
     place = Place(tmp_path / "own")
     place.prepare()
     data = place.directory("postgres") / "data"

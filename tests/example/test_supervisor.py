@@ -1,4 +1,4 @@
-"""The whole stack as a program of its own: `up`, `down`, `exec`, and what is left after kill -9."""
+"""The stack as a program: `up`, `down`, `exec`, and no processes left after kill -9."""
 
 import os
 import signal
@@ -24,12 +24,12 @@ OWN = ("PGPERF_", "DJANGO_")
 
 @dataclass
 class Supervisor:
-    """A stack's directory and the command line that drives it, free of this test session's own stack."""
+    """A stack's directory and its command line, separate from the stack of the test session."""
 
     directory: Path
 
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run it to its end."""
+        """Run a command to its end."""
         process = self.start(*words)
         out, err = process.communicate(timeout=120)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
@@ -110,7 +110,7 @@ def test_no_password_is_in_any_log(running: Supervisor) -> None:
     assert not [password for password in passwords for log in logs if password in log]
 
 
-def test_the_variables_are_ours_alone_and_name_the_login(running: Supervisor) -> None:
+def test_the_variables_are_private_and_contain_the_login(running: Supervisor) -> None:
     assert stat.S_IMODE((running.directory / "env").stat().st_mode) == 0o600
     assert running.env["PGPERF_ADMIN_USER"] == ADMIN_USER
 
@@ -127,13 +127,13 @@ def test_exec_uses_the_running_stack(running: Supervisor) -> None:
     assert (done.stdout.strip(), done.returncode) == (running.env["PGPERF_DB_PORT"], 7)
 
 
-def test_exec_starts_servers_of_its_own_and_ends_them(supervisor: Supervisor) -> None:
+def test_exec_starts_and_stops_servers(supervisor: Supervisor) -> None:
     done = supervisor.command("exec", "--", "sh", "-c", "echo $PGPERF_DB_PORT")
     assert done.stdout.strip().isdigit()
     assert lock.owner(supervisor.directory) == 0
 
 
-def test_exec_that_stays_serves_until_it_is_interrupted(supervisor: Supervisor) -> None:
+def test_exec_with_stay_serves_until_interrupted(supervisor: Supervisor) -> None:
     demo = supervisor.start("exec", "--all", "--stay", "--", "echo", "the ladder")
     assert demo.stdout is not None
     lines = list(iter(demo.stdout.readline, "Press Ctrl-C to stop.\n"))
@@ -145,12 +145,12 @@ def test_exec_that_stays_serves_until_it_is_interrupted(supervisor: Supervisor) 
     assert lock.owner(supervisor.directory) == 0
 
 
-def test_exec_does_not_stay_when_the_command_fails(supervisor: Supervisor) -> None:
+def test_exec_with_stay_ends_if_the_command_fails(supervisor: Supervisor) -> None:
     assert supervisor.command("exec", "--stay", "--", "false").returncode == 1
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_nothing_is_left_when_the_supervisor_ends(supervisor: Supervisor, how: signal.Signals) -> None:
+def test_no_process_is_left_when_the_supervisor_ends(supervisor: Supervisor, how: signal.Signals) -> None:
     started = supervisor.command("up")
     assert started.returncode == 0, started.stderr
     processes = supervisor.processes()
@@ -171,7 +171,7 @@ def test_down_waits_and_up_finds_the_same_passwords(supervisor: Supervisor) -> N
     assert supervisor.env["PGPERF_ADMIN_PASSWORD"] == first["PGPERF_ADMIN_PASSWORD"]
 
 
-def test_a_stack_that_cannot_start_says_why(supervisor: Supervisor) -> None:
+def test_a_stack_that_cannot_start_shows_the_reason(supervisor: Supervisor) -> None:
     supervisor.directory.mkdir(parents=True)
     (supervisor.directory / "lock").mkdir()
     done = supervisor.command("up")

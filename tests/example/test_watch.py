@@ -1,4 +1,4 @@
-"""What happens to a part that dies."""
+"""Restarting parts that end."""
 
 import signal
 import sys
@@ -11,10 +11,10 @@ from example.stack.part import Part
 
 
 class Enough(Exception):
-    """Ends the watch from within, as a signal would."""
+    """Ends the watch as a signal would."""
 
 
-def test_a_part_that_dies_is_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_ends_is_restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "STABLE_S", 0)
     starts: list[Part] = []
 
@@ -40,7 +40,7 @@ def test_a_part_that_does_not_stay_up_ends_the_watch(tmp_path: Path) -> None:
         watch.watch([part])
 
 
-def test_a_part_that_ends_before_it_answers_is_told_with_its_log(tmp_path: Path) -> None:
+def test_a_part_that_ends_during_its_start_gives_an_error_with_its_log(tmp_path: Path) -> None:
     part = Part("refuser", ["sh", "-c", "echo no such thing; exit 3"], tmp_path / "log", lambda _: False)
     with pytest.raises(StackError, match=r"refuser ended with code 3(?s:.*)no such thing"):
         part.start()

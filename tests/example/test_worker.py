@@ -31,7 +31,7 @@ def test_the_worker_uses_the_tests_own_database(worker: Part) -> None:
     assert f"PGPERF_DB_NAME={name}" in _environment(worker.process.pid)
 
 
-def test_a_killed_worker_takes_its_pool_with_it(worker: Part) -> None:
+def test_the_pool_of_a_killed_worker_ends(worker: Part) -> None:
     assert worker.process is not None
     family = psutil.Process(worker.process.pid).children(recursive=True)
     assert family

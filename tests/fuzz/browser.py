@@ -1,4 +1,4 @@
-"""Forms as a browser has them: what a page offers to fill in, with the values that stand there."""
+"""The forms of a page with their fields and values, as a browser reads them."""
 
 from html.parser import HTMLParser
 
@@ -9,7 +9,7 @@ Fields = dict[str, list[str]]
 
 
 class _Reader(HTMLParser):
-    """Collects the fields of every form whose method is POST. Void of buttons and files."""
+    """Collects the fields of every POST form, without buttons and files."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class _Reader(HTMLParser):
 
 
 def form(page: str, holding: str) -> Fields:
-    """The POST form of the page that has a field of that name."""
+    """The POST form of the page that has a field with this name."""
     reader = _Reader()
     reader.feed(page)
     return next(fields for fields in reader.forms if holding in fields)

@@ -1,4 +1,4 @@
-"""An administrator on a site with a bit of everything, and every input in a transaction that is rolled back."""
+"""A superuser on a site with sample rows; each input runs in a transaction that is rolled back."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -18,7 +18,7 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture
 def site(db: None) -> Client:
-    """A superuser's browser; anything that the site answers with 500 is raised in the test."""
+    """A superuser's client; a response of 500 raises in the test."""
     factories.make_worker()
     factories.make_results(factories.make_run())
     client = Client()
@@ -28,7 +28,7 @@ def site(db: None) -> Client:
 
 @pytest.fixture
 def undone() -> Callable[[], AbstractContextManager[None]]:
-    """A block whose changes to the database are taken back."""
+    """A block whose database changes are rolled back."""
 
     @contextmanager
     def block() -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""What people, scripts and broken programs send: texts, numbers, JSON, bytes and query strings that nobody wants."""
+"""Hostile inputs: texts, numbers, JSON, bytes and query strings."""
 
 import json
 from typing import Any
@@ -32,7 +32,7 @@ VALUES = st.one_of(WORDS, NUMBERS, JSON_TEXTS)
 
 
 def query_strings(names: tuple[str, ...]) -> st.SearchStrategy[str]:
-    """Query strings of these names and of others, whole or with pieces that are no UTF-8."""
+    """Query strings of these and other names, some with invalid UTF-8."""
     pairs = st.lists(st.tuples(st.sampled_from(names) | WORDS, VALUES | _ORDERS), max_size=4)
     broken = st.sampled_from(
         ("%ff=%fe", "q=%00", "p=%c3%28", "&&&", "=", "q", "%", "o=%zz", "e=1", "_popup=1", "_to_field=x")
@@ -46,7 +46,7 @@ _ORDERS = st.lists(st.integers(-99, 99).map(str), min_size=1, max_size=4).map(".
 
 
 def path_segments() -> st.SearchStrategy[str]:
-    """One piece of an address: ids that are none, names that climb."""
+    """A path segment: invalid IDs, and names with ".."."""
     return (VALUES | st.integers(0, 2**70).map(str)).map(lambda text: quote(text[:300], safe="")).filter(bool)
 
 

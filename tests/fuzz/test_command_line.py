@@ -1,4 +1,4 @@
-"""`manage.py pgperf` with words that nobody should type: an exit code and one line, no traceback."""
+"""`manage.py pgperf` with hostile arguments: an exit code and one line, no traceback."""
 
 import io
 import os
@@ -30,13 +30,15 @@ WORDS = st.lists(
 
 @pytest.fixture
 def nothing_to_run(site: Client) -> None:
-    """No route is enabled, so that nothing that is asked for can start."""
+    """No route is enabled, so that no run can start."""
     Target.objects.update(enabled=False)
     Benchmark.objects.update(database=None)
 
 
 @fuzzed("command line", 6, command=st.sampled_from(COMMANDS), words=WORDS)
-def test_words_are_taken_or_refused_in_one_line(nothing_to_run: None, command: str, words: list[str]) -> None:
+def test_arguments_are_accepted_or_refused_in_one_line(
+    nothing_to_run: None, command: str, words: list[str]
+) -> None:
     out, err = io.StringIO(), io.StringIO()
     code: object = 0
     try:
@@ -64,7 +66,7 @@ BYTES = st.lists(VALUES.map(lambda text: text.encode()[:2000]) | st.binary(max_s
 def test_a_process_ends_with_an_exit_code(
     stack: dict[str, str], command: str, words: list[bytes], locale: str
 ) -> None:
-    """The whole program, with words that are no UTF-8; its site has an empty database."""
+    """A separate process, with arguments that are not UTF-8, on an empty database."""
     argv = [word.replace(b"\0", b"") for word in (command.encode(), *words)]
     done = subprocess.run(
         [sys.executable, "manage.py", "pgperf", *argv], cwd=CHECKOUT, capture_output=True, timeout=120, check=False,

@@ -1,4 +1,4 @@
-"""Forms of the admin, filled in by somebody who means harm: an answer with the reason, never a 500."""
+"""Admin forms with hostile input: an error message, never a 500."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -28,7 +28,7 @@ def changed(fields: Fields, changes: list[tuple[int, list[str]]]) -> Fields:
 
 
 def check(answer: HttpResponse, entries: int) -> None:
-    """Taken and logged, or refused with the reason at a field or above the form."""
+    """Saved and logged, or refused with an error on the form."""
     assert answer.status_code in ANSWERS
     page = answer.content.decode()
     if answer.status_code == 200:
@@ -59,7 +59,7 @@ def test_a_changed_row_is_saved_or_refused(
 def test_a_new_row_is_saved_or_refused(
     site: Client, undone: Undone, model: str, changes: list[tuple[int, list[str]]]
 ) -> None:
-    """From the filled-in form of a row that is there, as `save as new` has it."""
+    """From the form of an existing row, as with "Save as new"."""
     row = MODELS[model].objects.order_by("pk").first()  # type: ignore[attr-defined]
     fields = form(site.get(reverse(f"admin:pgperf_{model}_change", args=[row.pk])).content.decode(), "name")
     with undone():
@@ -98,7 +98,7 @@ def test_a_run_is_requested_or_refused(
         ]
     ),
 )
-def test_a_body_that_is_no_form_is_refused(
+def test_a_malformed_body_is_refused(
     site: Client, undone: Undone, model: str, body: bytes, kind: str
 ) -> None:
     with undone():
@@ -116,7 +116,7 @@ def test_a_body_that_is_no_form_is_refused(
     known=st.booleans(),
     number=st.integers(0, 99),
 )
-def test_actions_take_no_nonsense(
+def test_actions_refuse_invalid_input(
     site: Client, undone: Undone, action: str, chosen: list[str], model: str, known: bool, number: int
 ) -> None:
     page = reverse(f"admin:pgperf_{model}_changelist")

@@ -1,4 +1,4 @@
-"""Files of definitions that were cut, spliced, or filled by hand: imported as a whole, or refused as a whole."""
+"""Damaged files of definitions: imported completely or refused completely."""
 
 import json
 from collections.abc import Callable
@@ -45,7 +45,7 @@ CELLS = (
 
 @pytest.fixture
 def files(site: Client) -> dict[tuple[str, str], bytes]:
-    """What the site itself exports, of each model in each format."""
+    """The export of each model in each format."""
     return {
         (model, kind): site.post(reverse(f"admin:pgperf_{model}_export"), {"format": kind}).content
         for model in MODELS
@@ -61,7 +61,7 @@ def rows() -> list[Any]:
 
 
 def bring(site: Client, model: str, name: str, content: bytes) -> HttpResponse:
-    """Imports a file. One that is refused has changed nothing; after one that is taken, all pages still answer."""
+    """Imports a file. A refused file changes nothing; after an accepted file, all pages still work."""
     page = reverse(f"admin:pgperf_{model}_import")
     before, entries = rows(), LogEntry.objects.count()
     answer = site.post(page, {"import_file": SimpleUploadedFile(name, content)})
@@ -77,7 +77,7 @@ def bring(site: Client, model: str, name: str, content: bytes) -> HttpResponse:
 
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("model", MODELS)
-def test_what_was_exported_is_imported_as_it_was(
+def test_an_export_imports_unchanged(
     site: Client, files: dict[tuple[str, str], bytes], model: str, kind: str
 ) -> None:
     before = rows()
@@ -105,7 +105,7 @@ def test_a_cell_of_the_wrong_kind_is_all_or_nothing(
     site: Client, undone: Undone, files: dict[tuple[str, str], bytes], model: str, column: int | str, cell: Any,
     more: list[Any], name: str,
 ) -> None:  # fmt: skip
-    """One cell of the first row is replaced; other rows may be anything."""
+    """One cell of the first row is replaced."""
     found = json.loads(files[model, "json"])
     row = found[0]
     key = list(row)[column % len(row)] if isinstance(column, int) else column
@@ -118,7 +118,7 @@ def test_a_cell_of_the_wrong_kind_is_all_or_nothing(
 @fuzzed(
     "imports", 1, model=st.sampled_from(list(MODELS)), name=VALUES, content=st.binary(max_size=300) | BITS
 )
-def test_a_file_that_is_none_is_refused(
+def test_an_unreadable_file_is_refused(
     site: Client, undone: Undone, model: str, name: str, content: bytes
 ) -> None:
     with undone():
@@ -132,7 +132,7 @@ def test_a_file_that_is_none_is_refused(
     kind=st.sampled_from(list(FORMATS)) | VALUES,
     chosen=VALUES,
 )
-def test_an_export_of_nothing_sensible_is_refused(
+def test_an_invalid_export_request_is_refused(
     site: Client, undone: Undone, model: str, kind: str, chosen: str
 ) -> None:
     with undone():

@@ -1,4 +1,4 @@
-"""Addresses that nobody wrote on purpose: sorting, filtering, searching and paging by injection, ids that are none."""
+"""Hostile URLs: query strings of lists, and invalid IDs."""
 
 import pytest
 from django.db import transaction
@@ -21,7 +21,7 @@ NAMES = (
 
 
 def get(site: Client, address: str) -> None:
-    """A failed query would spoil the test's transaction, so each address has its own."""
+    """Each URL runs in its own transaction, because a failed query would abort the test's."""
     with transaction.atomic():
         assert site.get(address).status_code in ANSWERS
 
@@ -48,9 +48,7 @@ PLACES = (
 
 @pytest.mark.parametrize("model", MODELS)
 @fuzzed("queries", 1, place=st.sampled_from(PLACES), piece=path_segments(), query=query_strings(NAMES))
-def test_an_address_that_is_none_is_not_found(
-    site: Client, model: str, place: str, piece: str, query: str
-) -> None:
+def test_an_invalid_address_gives_404(site: Client, model: str, place: str, piece: str, query: str) -> None:
     get(site, reverse(f"admin:pgperf_{model}_changelist") + place.format(piece) + "?" + query)
 
 

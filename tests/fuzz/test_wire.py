@@ -1,4 +1,4 @@
-"""What comes out of a client, or goes into one: any bytes are a message or a ProtocolError, whatever the pieces."""
+"""The clients' protocol: any bytes are a message or a ProtocolError, in any chunks."""
 
 import io
 import json
@@ -29,7 +29,7 @@ _PLAIN[Any] = st.one_of(*_PLAIN.values())
 
 
 def of(kind: Any) -> st.SearchStrategy[Any]:
-    """Values of an annotation of the protocol."""
+    """Values of a type annotation of the protocol."""
     if kind in _PLAIN:
         return _PLAIN[kind]
     if isinstance(kind, UnionType):
@@ -64,7 +64,7 @@ def heard(line: bytes) -> protocol.Message | None:
 
 
 @fuzzed("wire", 4, message=MESSAGES)
-def test_a_message_survives_the_trip(message: protocol.Message) -> None:
+def test_a_message_is_encoded_and_decoded_unchanged(message: protocol.Message) -> None:
     line = protocol.encode(message)
     assert line.count(b"\n") == 1
     assert protocol.decode(line) == message
@@ -79,7 +79,7 @@ def test_a_line_is_a_message_or_a_protocol_error(line: bytes) -> None:
 
 
 @fuzzed("wire", 4, lines=st.lists(LINES, max_size=4), cut=st.integers(0, 200))
-def test_the_pieces_that_a_stream_comes_in_change_nothing(lines: list[bytes], cut: int) -> None:
+def test_chunk_boundaries_do_not_matter(lines: list[bytes], cut: int) -> None:
     data = b"\n".join(lines)
     data = data[: len(data) - cut % (len(data) + 1)]
     assert read_all(io.BytesIO(data)) == read_all(io.BufferedReader(Trickle(data), 1))
@@ -101,10 +101,10 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @fuzzed("wire", 0.5, line=LINES, wanted=st.sampled_from(KINDS), count=st.integers(0, 300))
-def test_a_client_that_talks_nonsense_is_a_failed_client(
+def test_a_client_with_invalid_output_has_failed(
     said: Path, line: bytes, wanted: type[protocol.Message], count: int
 ) -> None:
-    """Its output is forged or cut short, and then it is gone."""
+    """Its output is invalid or truncated, and then it ends."""
     said.write_bytes(line)
     with ClientProcess("forger", ["cat", str(said)]) as client, suppress(ClientFailed):
         assert isinstance(client.expect(wanted, 20), wanted)

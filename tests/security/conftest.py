@@ -1,4 +1,4 @@
-"""A database with something to lose, and logins of every kind for it."""
+"""A database with valuable data, and roles with different privileges."""
 
 import secrets
 from collections.abc import Callable, Iterator
@@ -62,7 +62,7 @@ _SET_UP = (
 
 @dataclass(frozen=True)
 class Harm:
-    """Where the precious table is, and how to log in there."""
+    """The database with the valuable table, and its roles."""
 
     host: str
     port: int
@@ -74,7 +74,7 @@ class Harm:
         return Route(**{"dbname": DATABASE, "user": role, **values})
 
     def state(self) -> tuple[Any, ...]:
-        """What must not change: rows, objects, settings and roles of the server."""
+        """The state that must not change: rows, objects, settings and roles."""
         row = self.superuser.execute(_STATE).fetchone()
         assert row
         return row
@@ -115,7 +115,7 @@ def _tear_down(admin: psycopg.Connection[Any]) -> None:
 
 @pytest.fixture(scope="session")
 def pooled(harm: Harm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., int]]:
-    """Starts a PgBouncer of its own with these settings; its port."""
+    """Starts a PgBouncer with these settings and returns its port."""
     started: list[Part] = []
 
     def start(**settings: str) -> int:

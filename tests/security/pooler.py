@@ -1,4 +1,4 @@
-"""A PgBouncer with users and settings of a test's choice, beside that of the stack."""
+"""A PgBouncer with the users and settings of a test."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ _DEFAULTS = {"pool_mode": "transaction", "ignore_startup_parameters": "extra_flo
 
 
 def part(server: tuple[str, int], users: Mapping[str, str], settings: Mapping[str, str]) -> tuple[int, Part]:
-    """Its port, and the process to start; its files go with the system's temporary ones."""
+    """The port, and the process to start; its files are temporary."""
     account, port = Account.unprivileged(), free_port(set())
     directory = Path(tempfile.mkdtemp(prefix="pgperf-pooler-"))
     lines = ['"{}" "{}"'.format(name, password.replace('"', '""')) for name, password in users.items()]

@@ -71,7 +71,7 @@ VARIANTS = {
 
 @pytest.fixture
 def secrets_dir(tmp_path: Path, superuser_login: dict[str, Any]) -> Iterator[Path]:
-    """Two files, one with the password of a role that there is."""
+    """Two secret files, one with the password of an existing role."""
     folder = tmp_path / "secrets"
     folder.mkdir(mode=0o700)
     (folder / "right").write_text(PASSWORD)
@@ -97,7 +97,7 @@ def secrets_dir(tmp_path: Path, superuser_login: dict[str, Any]) -> Iterator[Pat
 
 @pytest.fixture
 def pooler_port(secrets_dir: Path, superuser_login: dict[str, Any], tmp_path: Path) -> Iterator[int]:
-    """A PgBouncer that knows the role and shows it its console; its log lies where the others do."""
+    """A PgBouncer that grants the role its console; its log is beside the other logs."""
     server = superuser_login["host"], superuser_login["port"]
     settings = {"pool_mode": "session", "default_pool_size": "60", "stats_users": ROLE}
     port, part = pooler.part(server, {ROLE: PASSWORD}, settings)
@@ -131,7 +131,7 @@ def own_worker(secrets_dir: Path, tmp_path: Path, c_client: Path) -> Iterator[Pa
 
 @pytest.fixture
 def server_log(own_worker: Part, superuser_login: dict[str, Any]) -> Iterator[BinaryIO]:
-    """What PostgreSQL writes to its log from here on; it writes every statement of the role."""
+    """PostgreSQL's log from now on, with every statement of the role."""
     with psycopg.connect(**superuser_login, dbname="postgres") as admin:
         server = psutil.Process(admin.info.backend_pid).parent()
     assert server
@@ -141,7 +141,7 @@ def server_log(own_worker: Part, superuser_login: dict[str, Any]) -> Iterator[Bi
 
 
 class Watcher(threading.Thread):
-    """Looks at argv, environment and core limit of every process below the worker, again and again."""
+    """Polls argv, environment and core limit of every child process of the worker."""
 
     def __init__(self, worker: int) -> None:
         super().__init__(daemon=True)
@@ -175,7 +175,7 @@ class Watcher(threading.Thread):
 
 
 class Eavesdropper(threading.Thread):
-    """Every command that Redis is given."""
+    """Every command that Redis receives."""
 
     def __init__(self, url: str) -> None:
         super().__init__(daemon=True)
@@ -197,7 +197,7 @@ def ask(database: Database, name: str = "good", **overrides: Any) -> Run:
 
 
 def ask_far(database: Database) -> Run:
-    """A run over a relay too, as one that puts a verdict of latency to the test."""
+    """A run that includes a relay, as a test of a latency verdict has."""
     with transaction.atomic():
         run = ask(database, layers=["libpq", "asyncpg"], routes=["tcp"])
         longer = replace(Definition.from_json(run.definition), routes=("tcp", lengthened("tcp", 1)))
@@ -227,7 +227,7 @@ def database(name: str, credential: str, port: int, pooler_port: int, **fields: 
 
 
 @pytest.mark.browser
-def test_nobody_sees_it_again(
+def test_the_password_appears_nowhere(
     own_worker: Part,
     pooler_port: int,
     server_log: BinaryIO,
@@ -284,15 +284,15 @@ def test_nobody_sees_it_again(
     assert found == []
 
 
-def test_the_search_finds_what_it_should() -> None:
-    """A check that cannot fail would be worth nothing."""
+def test_the_search_finds_a_planted_password() -> None:
+    """The search must be able to fail."""
     for text in (CANARY, repr(PASSWORD), json.dumps(PASSWORD), PASSWORD.encode(), CANARY.encode().hex()):
         assert is_in(text)
     assert not is_in("a night of jars")
 
 
 def every_kind(port: int, pooler_port: int) -> dict[str, Run]:
-    """Good runs, and each way to fail that could put a password in a message."""
+    """Successful runs, and each failure that could put a password in a message."""
     right = database("right", "file:right", port, pooler_port)
     wrong = database("wrong", "file:wrong", port, pooler_port)
     Workload.objects.create(name="bad", title="Bad", sql="SELECT broken FROM nowhere")
@@ -314,7 +314,7 @@ def every_kind(port: int, pooler_port: int) -> dict[str, Run]:
 
 
 def check_all_took_part(run: Run) -> None:
-    """Or nothing would have been shown of those that were left out; the pooler's console is one of them."""
+    """The search must cover every sink, including the pooler's console."""
     rows = run.variants.filter(control=0)
     assert {(row.layer, row.mode, row.route) for row in rows} == VARIANTS
     assert all(row.ops for row in rows)
@@ -328,7 +328,7 @@ def logged_in() -> Client:
 
 
 def addresses(results: dict[str, Run]) -> dict[str, str]:
-    """Every page and file that could show something, by what it shows."""
+    """Every page and download by its name."""
     found = {f"list of {model}": of(f"{model}_changelist") for model in (*TRAVELLING, "run", "worker")}
     for model, action in product(TRAVELLING, ("import", "export")):
         found[f"{action} of {model}"] = of(f"{model}_{action}")
@@ -353,7 +353,7 @@ def of(name: str, *args: Any) -> str:
 
 
 def read(response: Any) -> bytes:
-    """What it says; of an archive, what its files say."""
+    """The content; for an archive, the content of its files."""
     assert response.status_code == 200, (response.request["PATH_INFO"], response.status_code)
     return unzipped(response.getvalue())
 
@@ -375,7 +375,7 @@ def texts(results: dict[str, Run], caplog: pytest.LogCaptureFixture) -> dict[str
 
 
 def files(tmp_path: Path, stack: dict[str, str]) -> dict[str, Any]:
-    """Logs, and whatever lies about in the directories of the worker and of its clients."""
+    """Logs, and all files in the directories of the worker and its clients."""
     found = {path.name: path.read_bytes() for path in tmp_path.glob("*.log")}
     cores = [
         path
@@ -387,7 +387,7 @@ def files(tmp_path: Path, stack: dict[str, str]) -> dict[str, Any]:
 
 
 def browser(site: str, addresses: list[str], profile: Path) -> dict[str, Any]:
-    """What Chromium keeps of a session that looks at the pages: storages of every kind, cookies, its files."""
+    """All that Chromium stores of a session: storage, cookies and files."""
     with sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
             profile, executable_path=shutil.which("chromium"), args=list(SWITCHES), base_url=site
@@ -422,7 +422,7 @@ STORAGES = """async () => {
 
 
 def tables() -> dict[str, Any]:
-    """Every column of every table of the site's database, LogEntry and sessions included."""
+    """Every column of every table of the site's database, including LogEntry and sessions."""
     with connection.cursor() as cursor:
         return {f"table {name}": rows(cursor, name) for name in connection.introspection.table_names(cursor)}
 
@@ -455,7 +455,7 @@ def unzipped(content: bytes) -> bytes:
 
 
 def is_in(content: str | bytes) -> bool:
-    """In clear, as hexadecimal, or in base64 at any of its three offsets; without regard to case."""
+    """In plain text, hexadecimal, or base64 at any offset; case is ignored."""
     data = content.encode() if isinstance(content, str) else content
     return bool(
         re.search(

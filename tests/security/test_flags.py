@@ -1,4 +1,4 @@
-"""A role that can write is named before a run, on its page, and in its environment."""
+"""The start page, the run page and the environment name a role that can write."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def confirm(admin_client: Client) -> Any:
     return page
 
 
-def test_the_confirm_page_says_what_is_asked_of_the_login(confirm: Any) -> None:
+def test_the_start_page_states_the_requirements_on_the_role(confirm: Any) -> None:
     database = factories.make_database()
     shipped = factories.make_benchmark(routes=["socket"])
     assert "can write" not in confirm(shipped)
@@ -49,8 +49,10 @@ def test_the_run_page_names_the_role(admin_client: Client, role: str, shown: boo
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_real_run_in_production_says_it(routes: dict[str, Any], c_client: Any, settings: Any) -> None:
-    """The tests' own role owns its database: the catalog runs with read-only sessions, SQL of one's own does not."""
+def test_a_run_on_a_production_database_names_the_role(
+    routes: dict[str, Any], c_client: Any, settings: Any
+) -> None:
+    """The test role owns its database: the catalog runs in read-only sessions, custom SQL is refused."""
     settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": c_client.parent}
     database = Database.objects.create(
         name="real", dbname=connection.settings_dict["NAME"], credential="alias:default", allow_fixtures=True,

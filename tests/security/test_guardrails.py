@@ -1,4 +1,4 @@
-"""Logins that can write are found out, those that cannot are proved, and sessions keep what was asked for."""
+"""Guardrails: detection of write privileges, read-only roles and session settings."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ REGISTERED = Workload("registered", "", orm="shop.open_orders")
 
 
 class Silent:
-    """Looks on and says nothing."""
+    """A watcher without output."""
 
     def block_done(self, blocks: Any) -> None:
         pass
@@ -94,7 +94,7 @@ class TestDemand:
         "harm_super": "is a superuser",
     }.items(),
 )
-def test_every_power_to_write_is_found_and_refused(harm: Harm, role: str, words: str) -> None:
+def test_every_write_privilege_is_found_and_refused(harm: Harm, role: str, words: str) -> None:
     access = guardrails.examine(harm.route(role))
     assert access.role == role
     assert words in access.powers
@@ -103,14 +103,14 @@ def test_every_power_to_write_is_found_and_refused(harm: Harm, role: str, words:
 
 
 @pytest.mark.parametrize("role", ["harm_bare", "harm_reader"])
-def test_a_login_that_cannot_write_is_proved(harm: Harm, role: str) -> None:
+def test_a_readonly_role_is_accepted(harm: Harm, role: str) -> None:
     before = harm.state()
     railed = guardrails.put_on(plan(FREE), {"tcp": harm.route(role)}, production=False)
     assert railed.facts() == {"access": {"tcp": f"{role}: cannot write, proved"}}
     assert harm.state() == before
 
 
-def test_a_power_that_the_catalogs_do_not_tell_is_found_by_trying(
+def test_a_privilege_missing_from_the_catalogs_is_found_by_a_trial_write(
     harm: Harm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guardrails, "POWERS", "SELECT 'x' WHERE false")
@@ -122,7 +122,7 @@ def test_a_power_that_the_catalogs_do_not_tell_is_found_by_trying(
             guardrails.put_on(plan(FREE), {"tcp": harm.route(role)}, production=False)
 
 
-def test_a_registered_workload_may_use_a_role_that_can_write_and_says_so(harm: Harm) -> None:
+def test_a_registered_workload_may_use_a_role_that_can_write_with_a_warning(harm: Harm) -> None:
     railed = guardrails.put_on(plan(REGISTERED), {"tcp": harm.route("harm_writer")}, production=True)
     assert railed.facts()["can_write"] == "harm_writer"
     assert "this role can write (may change 1 tables" in railed.access["tcp"]
@@ -131,13 +131,13 @@ def test_a_registered_workload_may_use_a_role_that_can_write_and_says_so(harm: H
         connection.execute("UPDATE precious SET note = ''")
 
 
-def test_the_catalog_outside_production_is_left_alone(harm: Harm) -> None:
+def test_the_catalog_needs_no_readonly_role_outside_production(harm: Harm) -> None:
     route = harm.route("harm_super")
     railed = guardrails.put_on(plan(SHIPPED), {"tcp": route}, production=False)
     assert (railed.routes["tcp"], railed.facts()) == (route, {})
 
 
-def test_stricter_limits_of_the_role_stay(harm: Harm) -> None:
+def test_stricter_limits_of_the_role_are_kept(harm: Harm) -> None:
     for role, timeout in (("harm_bare", "30s"), ("harm_reader", "2s")):
         route = guardrails.put_on(plan(FREE), {"tcp": harm.route(role)}, production=False).routes["tcp"]
         with connect(route) as connection:
@@ -147,8 +147,8 @@ def test_stricter_limits_of_the_role_stay(harm: Harm) -> None:
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_every_layer_has_the_same_session(harm: Harm, c_client: Path, layer: str) -> None:
-    """The statement fails where one of the settings is not as it should be."""
+def test_every_layer_has_the_same_session_settings(harm: Harm, c_client: Path, layer: str) -> None:
+    """The statement fails if a setting is wrong."""
     wanted = {"default_transaction_read_only": "on", "statement_timeout": "30s", "lock_timeout": "1s",
               "idle_in_transaction_session_timeout": "10s", "client_connection_check_interval": "1s"}  # fmt: skip
     holds = " AND ".join(f"current_setting('{name}') = '{value}'" for name, value in wanted.items())
@@ -178,7 +178,7 @@ class TestPooled:
                 plan(FREE, route="pgbouncer"), {"pgbouncer": superuser_over(good)}, production=False
             )
 
-    def test_a_pooler_that_nobody_told_of_drops_them_silently_and_is_noticed(
+    def test_an_undeclared_pooler_that_drops_the_settings_is_detected(
         self, harm: Harm, pooled: Callable[..., int]
     ) -> None:
         port = pooled(ignore_startup_parameters="extra_float_digits,options")
@@ -188,14 +188,16 @@ class TestPooled:
         ):
             guardrails.put_on(plan(REGISTERED), {"tcp": hidden}, production=False)
 
-    def test_one_that_refuses_them_is_an_error_in_words(self, harm: Harm, pooled: Callable[..., int]) -> None:
+    def test_a_pooler_that_refuses_the_settings_gives_an_error(
+        self, harm: Harm, pooled: Callable[..., int]
+    ) -> None:
         with pytest.raises(ClientFailed, match="options"):
             guardrails.put_on(
                 plan(REGISTERED), {"tcp": harm.route("harm_bare", port=pooled())}, production=False
             )
 
 
-def test_the_printed_script_makes_a_login_that_passes(
+def test_the_printed_script_creates_a_role_that_passes(
     harm: Harm, superuser_login: dict[str, Any], pooled: Callable[..., int]
 ) -> None:
     printed = readonly_role.script(harm.route("harm_bare"))

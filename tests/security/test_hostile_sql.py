@@ -1,4 +1,4 @@
-"""Hostile SQL: refused at its field; and sent past every check, with a login that cannot write, it changes nothing."""
+"""Hostile SQL is refused at its field. If it bypasses all checks, a read-only role blocks it."""
 
 import os
 import time
@@ -121,7 +121,7 @@ def nothing_changes(harm: Harm) -> Iterator[None]:
 
 @pytest.mark.parametrize("text", REFUSED, ids=lambda text: ascii(text[:50]))
 @pytest.mark.parametrize("field", ["sql", "other_sql"])
-def test_it_is_refused_at_its_field(field: str, text: str) -> None:
+def test_hostile_sql_is_refused_at_its_field(field: str, text: str) -> None:
     row = Workload(**{"name": "own", "title": "Own", "sql": "SELECT 1", field: text})
     with pytest.raises(ValidationError) as caught:
         row.full_clean(validate_unique=False, validate_constraints=False)
@@ -129,13 +129,15 @@ def test_it_is_refused_at_its_field(field: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", TAKEN, ids=lambda text: text[:50])
-def test_what_the_field_takes(text: str) -> None:
+def test_harmless_sql_is_accepted(text: str) -> None:
     Workload(name="own", title="Own", sql=text).full_clean(validate_unique=False, validate_constraints=False)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_past_every_check_the_role_holds_it(harm: Harm, c_client: Path, layer: str) -> None:
-    """As if nobody had looked: straight to a client. Large objects are left out, for any role may make its own."""
+def test_the_readonly_role_blocks_sql_that_bypasses_the_checks(
+    harm: Harm, c_client: Path, layer: str
+) -> None:
+    """Sent directly to a client. Large objects are excluded: any role may create its own."""
     route = on_rails(harm.route("harm_reader"))
     for text in [each for each in (*REFUSED, *TAKEN) if "lo_" not in each and "\x00" not in each]:
         send(layer, route, text, c_client.parent)
@@ -144,7 +146,7 @@ def test_past_every_check_the_role_holds_it(harm: Harm, c_client: Path, layer: s
 
 @pytest.mark.parametrize("text", SLEEPS)
 @pytest.mark.parametrize("layer", LAYERS)
-def test_a_statement_without_end_is_cut_by_the_timeout(
+def test_the_statement_timeout_ends_an_endless_statement(
     harm: Harm, c_client: Path, layer: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(guardrails.LIMITS, "statement_timeout", 200)
@@ -160,7 +162,7 @@ def on_rails(route: Route) -> Route:
 
 
 def send(layer: str, route: Route, text: str, build_dir: Path) -> str:
-    """Let a real client run it, as a cold one would, a dozen times; the server's code, "" without an error."""
+    """Run the statement a dozen times in a cold client; return the SQLSTATE, "" without an error."""
     try:
         statements = sql_parameters.statements(text.replace("%", "%%"), ())
     except InvalidDefinition:

@@ -1,4 +1,4 @@
-"""What no form would take does not come in by a file either, and a file needs the rights of the form."""
+"""The import refuses hostile values and requires the permissions of the form."""
 
 import io
 import json
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def bring() -> Callable[..., str]:
-    """Posts rows as a file, as a superuser or with the permissions of a role; the page that follows."""
+    """Imports rows as a superuser or with the permissions of a role; returns the page."""
 
     def post(model: str, rows: list[dict[str, Any]], role: str = "") -> str:
         user = User.objects.create_user(f"user{User.objects.count()}", is_staff=True, is_superuser=not role)
@@ -66,14 +66,14 @@ def row(**changes: Any) -> dict[str, Any]:
     ],
     ids=lambda value: ascii(value)[:40],
 )
-def test_hostile_targets_stay_outside(bring: Callable[..., str], field: str, value: Any) -> None:
+def test_hostile_targets_are_refused(bring: Callable[..., str], field: str, value: Any) -> None:
     page = bring("database", [row(name="good"), row(**{field: value})])
     assert not Database.objects.exists()
     assert not Target.objects.exists()
     assert "hunter2" not in page
 
 
-def test_a_plain_one_comes_in(bring: Callable[..., str]) -> None:
+def test_a_valid_target_is_imported(bring: Callable[..., str]) -> None:
     bring("database", [row()])
     assert Target.objects.get().host == "db.example"
 
@@ -82,16 +82,14 @@ def test_a_plain_one_comes_in(bring: Callable[..., str]) -> None:
     "sql", ["SELECT 1; COMMIT", "\\! id", "COPY t TO PROGRAM 'id'", "SELECT lo_creat(-1)"]
 )
 @pytest.mark.parametrize("field", ["sql", "other_sql"])
-def test_hostile_sql_stays_outside(bring: Callable[..., str], field: str, sql: str) -> None:
+def test_hostile_sql_is_refused(bring: Callable[..., str], field: str, sql: str) -> None:
     before = Workload.objects.count()
     bring("workload", [{"name": "new", "title": "New", "sql": "SELECT 1", field: sql}])
     assert Workload.objects.count() == before
 
 
 @pytest.mark.parametrize("role", ["viewer", "definer", "carrier", "database_editor"])
-def test_a_password_is_not_moved_by_a_file_without_the_permission(
-    bring: Callable[..., str], role: str
-) -> None:
+def test_an_address_change_by_import_requires_the_permission(bring: Callable[..., str], role: str) -> None:
     database = factories.make_database("demo")
     bring("database", [row(name="demo", host="evil.example")], role)
     assert not Target.objects.filter(database=database, host="evil.example").exists()

@@ -1,4 +1,4 @@
-"""What was allowed when a run was asked for is asked again when a worker takes it."""
+"""The worker repeats the checks of a request: group, production name and SQL."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def performed(database: Database, **fields: Any) -> Run:
 
 
 @pytest.mark.parametrize("kind", ["database", "benchmark"])
-def test_a_group_the_user_has_left(kind: str, database: Database, user: User) -> None:
+def test_a_user_who_left_the_group_is_refused(kind: str, database: Database, user: User) -> None:
     group = Group.objects.create(name="insiders")
     user.groups.add(group)
     benchmark = make_benchmark()
@@ -60,14 +60,16 @@ def test_a_superuser_is_in_every_group(database: Database, user: User) -> None:
 
 
 @pytest.mark.parametrize(("typed", "status"), [("", "failed"), ("other", "failed"), ("demo", "done")])
-def test_a_database_that_has_gone_into_production(database: Database, typed: str, status: str) -> None:
+def test_a_database_that_became_production_requires_its_name(
+    database: Database, typed: str, status: str
+) -> None:
     Database.objects.update(production=True)
     run = performed(database, confirmed_name=typed)
     assert run.status == status
     assert ("nobody typed its name" in run.error) == (status == "failed")
 
 
-def test_no_door_asks_for_a_run_in_production_without_its_name(database: Database) -> None:
+def test_a_production_run_requires_the_name_at_every_entry_point(database: Database) -> None:
     Database.objects.update(production=True)
     database.refresh_from_db()
     Benchmark.objects.update(routes=["here"], layers=["fake"])
@@ -78,7 +80,7 @@ def test_no_door_asks_for_a_run_in_production_without_its_name(database: Databas
     assert state.request(benchmark, database, confirmed="demo", foreground=True).confirmed_name == "demo"
 
 
-def test_the_command_line_asks_too(database: Database) -> None:
+def test_the_command_line_requires_the_name(database: Database) -> None:
     Database.objects.update(production=True)
     make_benchmark("spin", routes=["here"], layers=["fake"])
     with pytest.raises(CommandError, match="repeat its name with --database-name demo"):
@@ -88,7 +90,7 @@ def test_the_command_line_asks_too(database: Database) -> None:
     assert not Run.objects.exists()
 
 
-def test_sql_that_no_form_has_seen_is_refused_by_the_worker(database: Database) -> None:
+def test_the_worker_validates_sql_again(database: Database) -> None:
     frozen = definition(layers=("psycopg",)).to_json()
     frozen["workload"]["sql"] = "SELECT 1; COMMIT"
     run = make_run(Status.QUEUED, database=database, busy_key=None, definition=frozen)

@@ -1,4 +1,4 @@
-"""The wheel, once for all; a database of its own for each site."""
+"""The wheel, built once, and a separate database for each site."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def new_database(stack: dict[str, str]) -> Iterator[Callable[[str], str]]:
-    """Makes an empty database of that name for a site; gone with the module."""
+    """Creates an empty database for a site, dropped after the module."""
     made: list[str] = []
     with psycopg.connect(stack["PGPERF_DSN_TCP"], autocommit=True) as connection:
 

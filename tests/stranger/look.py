@@ -37,7 +37,7 @@ SHUT = {
 
 
 def names() -> Iterator[tuple[str, bool]]:
-    """Every name among the site's URLs of pgperf, and whether it is about one row."""
+    """Every URL name of pgperf, and whether it needs a primary key."""
     for resolver in site.urls[0]:
         if isinstance(resolver, URLResolver) and str(resolver.pattern).startswith("pgperf/"):
             for pattern in resolver.url_patterns:
@@ -46,7 +46,7 @@ def names() -> Iterator[tuple[str, bool]]:
 
 
 def pages(run: Run) -> Iterator[str]:
-    """What can be opened: the rows are those of the run."""
+    """The pages to open, with the rows of the run."""
     rows = {"run": run.pk, "worker": Worker.objects.latest("last_seen").pk, "benchmark": run.benchmark_id,
             "database": run.database_id, "workload": run.benchmark.workload_id}  # fmt: skip
     yield reverse("ops:index")
@@ -63,7 +63,7 @@ def pages(run: Run) -> Iterator[str]:
 
 
 def to_be_tested(run: Run) -> str:
-    """The label of a variant whose verdict can be put to the test, whatever this machine made of it."""
+    """The label of a variant; its verdict is set to one that a run can test."""
     row = run.variants.filter(layer="django_orm", control=0)[0]
     row.verdict = {**row.verdict, "word": "client_cpu", "certainty": "likely", "intervention": "lower_layer"}
     row.verdict.setdefault("evidence", "so it is")
@@ -72,7 +72,7 @@ def to_be_tested(run: Run) -> str:
 
 
 def look(method: str, address: str, **data: str) -> HttpResponseBase:
-    """200 is what it should be; reading all of it is what finds the rest."""
+    """The status must be 200, and the response must be readable to its end."""
     response = getattr(client, method)(address, data)
     if response.status_code != 200 or not response.getvalue():
         print(method, address, response.status_code)

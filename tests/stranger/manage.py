@@ -1,4 +1,4 @@
-"""The stranger's manage.py."""
+"""manage.py of the third-party site."""
 
 import os
 import sys

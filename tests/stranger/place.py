@@ -1,4 +1,4 @@
-"""Where a stranger lives: a wheel of pgperf, environments that do not know the checkout, and a site in one of them."""
+"""A wheel of pgperf, virtual environments without the checkout, and a site in one of them."""
 
 import json
 import os
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def build_distributions(folder: Path, *targets: str) -> list[Path]:
-    """What `hatchling build` makes of the checkout: "wheel", "sdist"."""
+    """The "wheel" or "sdist" that `hatchling build` makes of the checkout."""
     chosen = [word for target in targets for word in ("-t", target)]
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder), *chosen]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
@@ -35,7 +35,7 @@ def overlay(folder: Path, wheel: Path) -> Path:
 
 
 def bare_environment(**more: str) -> dict[str, str]:
-    """A shell that has never heard of this checkout or its stack."""
+    """Environment variables without those of the checkout and its stack."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -53,7 +53,7 @@ class Site:
     env: Mapping[str, str]
 
     def run(self, *words: str, code: int = 0) -> str:
-        """Run a Python program of the site; its stdout. Another exit code than expected shows what it printed."""
+        """Run a Python program of the site and return its stdout. An unexpected exit code fails with its output."""
         return run([str(self.python), *words], self.folder, self.env, code)
 
     def manage(self, *words: str, code: int = 0) -> str:

@@ -1,4 +1,4 @@
-"""docs/install.md as a script: its steps, word for word, in a project fresh from `django-admin startproject`."""
+"""Runs the steps of docs/install.md verbatim in a new `django-admin startproject` project."""
 
 import os
 import pty
@@ -23,7 +23,7 @@ PASSWORD = "a-long-enough-word"
 
 @dataclass(frozen=True)
 class Step:
-    """One command (`file` is empty), or one edit: `text` put at the end of a file that may not be there yet."""
+    """A command (`file` is empty), or an edit that appends `text` to a file."""
 
     number: int
     file: str
@@ -48,7 +48,7 @@ def _dedent(text: str) -> str:
     return "".join(f"{line[margin:]}\n" for line in lines)
 
 
-def test_ten_steps_and_no_more() -> None:
+def test_the_documentation_has_ten_steps() -> None:
     found = steps()
     assert [step.number for step in found] == list(range(1, 11))
     assert all(step.file or step.text.count("\n") == 1 for step in found), "one command each"
@@ -56,7 +56,7 @@ def test_ten_steps_and_no_more() -> None:
 
 @dataclass
 class Shell:
-    """A terminal in the new project's directory, with its environment activated."""
+    """A terminal in the project's directory with the virtual environment activated."""
 
     folder: Path
     env: dict[str, str]
@@ -89,7 +89,7 @@ class Shell:
         return ""
 
     def _answer(self, command: str, answers: list[str]) -> str:
-        """Run it on a terminal of its own and answer each question, which ends with a colon."""
+        """Run a command on a pseudo-terminal and answer each prompt that ends with a colon."""
         pid, terminal = pty.fork()
         if pid == 0:
             os.chdir(self.folder)
@@ -113,7 +113,7 @@ class Shell:
 def shell(
     wheel: Path, stack: dict[str, str], new_database: Callable[[str], str], tmp_path: Path
 ) -> Iterator[Shell]:
-    """An environment with Django alone, an empty project, and the addresses of PostgreSQL and Redis."""
+    """A virtual environment with Django only, an empty project, and the servers' addresses."""
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
     # pip is to take the wheel for the name: nothing else stands between these steps and a site's.
     constraints = tmp_path / "constraints.txt"

@@ -1,4 +1,4 @@
-"""A site on psycopg2 stays one: neither installing pgperf nor its own environment for drivers changes the driver."""
+"""pgperf does not change the driver of a site on psycopg2."""
 
 import json
 import subprocess
@@ -44,7 +44,7 @@ def driver(site: Site) -> str:
 
 
 def packages(site: Site) -> set[str]:
-    """What is installed, but for pgperf and what it brought."""
+    """The installed packages without pgperf and its dependencies."""
     return set(site.run("-m", "pip", "freeze").split("\n"))
 
 
@@ -52,7 +52,7 @@ def packages(site: Site) -> set[str]:
 def before(
     stack: dict[str, str], new_database: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
 ) -> Site:
-    """The site before anybody has heard of pgperf."""
+    """The site before the installation of pgperf."""
     folder = tmp_path_factory.mktemp("old")
     subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
     env = bare_environment(
@@ -68,7 +68,7 @@ def before(
     return site
 
 
-def test_nothing_changes_and_every_layer_runs(before: Site, wheel: Path) -> None:
+def test_the_driver_is_unchanged_and_every_layer_runs(before: Site, wheel: Path) -> None:
     assert driver(before) == "False psycopg2"
     installed = packages(before)
 
@@ -106,7 +106,7 @@ def test_nothing_changes_and_every_layer_runs(before: Site, wheel: Path) -> None
     assert driver(site) == "False psycopg2"
 
 
-def test_the_own_environment_is_not_the_sites(before: Site) -> None:
+def test_the_driver_environment_is_separate(before: Site) -> None:
     own = str(before.folder / "build" / "drivers" / "bin" / "python")
     find = (
         "import importlib.util as u; print([n for n in ('psycopg', 'psycopg2', 'django') if u.find_spec(n)])"

@@ -47,12 +47,12 @@ ZONE = ZoneInfo("Asia/Kathmandu")
 
 
 def local_now() -> datetime:
-    """The wall clock in the site's zone."""
+    """The local time in the site's time zone."""
     return datetime.now(ZONE).replace(tzinfo=None)
 
 
 def settle(folder: Path, python: Path, env: dict[str, str]) -> Site:
-    """The project in its directory, set up as its people would do it."""
+    """The project, copied and set up."""
     shutil.copytree(HERE / "harbour", folder / "harbour")
     for name in ("manage.py", "look.py", "change.py"):
         shutil.copy(HERE / name, folder)
@@ -71,7 +71,7 @@ def sites(
     new_database: Callable[[str], str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[Site, Site]:
-    """The site with USE_TZ, and the same without: a copy made before anything ran, with a broker of its own."""
+    """The site with USE_TZ, and a copy without USE_TZ that has its own broker."""
     folder, local = tmp_path_factory.mktemp("harbour"), tmp_path_factory.mktemp("local") / "harbour"
     warehouse = {**stack, "PGPERF_DB_NAME": new_database("harbour")}
     env = harbour_environment(warehouse, folder / "build")
@@ -116,7 +116,7 @@ def worker(site: Site) -> Iterator[Part]:
 
 
 def perform(site: Site, *words: str) -> dict[str, Any]:
-    """What a run through the worker printed."""
+    """The output of a run through the worker."""
     found: dict[str, Any] = json.loads(
         site.manage("pgperf", "run", "orm-overhead", "--queue", "--json", *SHORT, *words)
     )
@@ -126,16 +126,16 @@ def perform(site: Site, *words: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def finished(site: Site, worker: Part) -> dict[str, Any]:
-    """A run that took longer than the site's own limits allow a task."""
+    """A run longer than the site's time limit for tasks."""
     return perform(site, "--blocks", "6")
 
 
-def test_it_is_the_wheel_that_runs(site: Site) -> None:
+def test_the_site_uses_the_wheel(site: Site) -> None:
     where = site.run("-c", "import pgperf; print(pgperf.__file__)").strip()
     assert Path(where).is_relative_to(site.folder)
 
 
-def test_no_check_has_anything_to_say(site: Site, worker: Part) -> None:
+def test_system_checks_report_nothing(site: Site, worker: Part) -> None:
     every = [f"--database={alias}" for alias in ("default", "measurements", "warehouse")]
     assert "no issues" in site.manage("check", "--fail-level=WARNING", *every)
 
@@ -151,13 +151,13 @@ def test_a_run_through_the_worker_is_done(finished: dict[str, Any]) -> None:
     assert ended - began > timedelta(seconds=4), "shorter than the site's own time limit: it proves nothing"
 
 
-def test_times_have_the_sites_zone(finished: dict[str, Any]) -> None:
+def test_times_are_in_the_time_zone_of_the_site(finished: dict[str, Any]) -> None:
     for moment in moments(finished):
         assert moment.tzinfo
         assert abs(local_now() - moment.astimezone(ZONE).replace(tzinfo=None)) < timedelta(minutes=10)
 
 
-def test_without_use_tz_times_are_the_wall_clocks(sites: tuple[Site, Site]) -> None:
+def test_without_use_tz_times_are_naive_local_times(sites: tuple[Site, Site]) -> None:
     site = sites[1]
     with working(site):
         found = perform(site, "--blocks", "1")
@@ -169,7 +169,7 @@ def test_without_use_tz_times_are_the_wall_clocks(sites: tuple[Site, Site]) -> N
 
 
 def moments(found: dict[str, Any]) -> list[datetime]:
-    """When the run was asked for, started and ended."""
+    """The times of the request, the start and the end of the run."""
     told = [datetime.fromisoformat(found["run"][name]) for name in ("requested", "started", "finished")]
     assert told == sorted(told)
     return told
@@ -179,7 +179,7 @@ def test_every_page_opens(site: Site, finished: dict[str, Any]) -> None:
     assert site.run("look.py", str(finished["run"]["id"])) == ""
 
 
-def test_the_tables_are_where_the_router_sends_them(site: Site) -> None:
+def test_the_router_decides_the_database_of_the_tables(site: Site) -> None:
     code = (
         "from django.db import connections as c;"
         "print([a for a in c if any(t.startswith('pgperf') for t in c[a].introspection.table_names())])"
@@ -187,7 +187,7 @@ def test_the_tables_are_where_the_router_sends_them(site: Site) -> None:
     assert site.manage("shell", "--verbosity=0", "-c", code).strip() == "['measurements']"
 
 
-def test_users_and_groups_of_another_database(site: Site, finished: dict[str, Any]) -> None:
+def test_users_and_groups_in_another_database(site: Site, finished: dict[str, Any]) -> None:
     site.run("change.py")
 
 
@@ -211,7 +211,7 @@ def url(site: Site) -> Iterator[str]:
 
 
 @pytest.mark.browser
-def test_in_a_browser_under_the_strict_policy(site: Site, finished: dict[str, Any], url: str) -> None:
+def test_pages_load_under_a_strict_policy(site: Site, finished: dict[str, Any], url: str) -> None:
     run_id = finished["run"]["id"]
     with sync_playwright() as tools:
         chromium = tools.chromium.launch(executable_path=shutil.which("chromium"), args=list(SWITCHES))

@@ -1,4 +1,4 @@
-"""What a site downloads: everything pgperf needs at run time, and nothing of the checkout's own."""
+"""The content of the wheel: all files for run time, and no development files."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ def names(wheel: Path) -> set[str]:
         return set(archive.namelist())
 
 
-def test_it_is_named_for_every_python(wheel: Path) -> None:
+def test_the_wheel_is_for_every_python(wheel: Path) -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert wheel.name == f"pgperf-{version}-py3-none-any.whl"
 
@@ -37,17 +37,17 @@ def test_it_is_named_for_every_python(wheel: Path) -> None:
         ("", "py.typed"),
     ],
 )
-def test_everything_of_a_kind_is_inside(names: set[str], folder: str, pattern: str) -> None:
+def test_the_wheel_contains_all_files_of_a_kind(names: set[str], folder: str, pattern: str) -> None:
     wanted = {str(path.relative_to(ROOT)) for path in (ROOT / "pgperf" / folder).rglob(pattern)}
     assert wanted, "a pattern that nothing matches"
     assert wanted <= names
 
 
-def test_chart_js_comes_with_its_map_and_licences(names: set[str]) -> None:
+def test_the_wheel_contains_chart_js_with_map_and_licences(names: set[str]) -> None:
     assert {f"pgperf/static/pgperf/vendor/{name}" for name in FILES} <= names
 
 
-def test_nothing_else_is_inside(names: set[str]) -> None:
+def test_the_wheel_contains_no_other_files(names: set[str]) -> None:
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"pgperf"}
     assert not [name for name in names if name.endswith((".pyc", ".o")) or "node_modules" in name]
 
@@ -61,7 +61,7 @@ def test_no_driver_is_required(wheel: Path) -> None:
     assert not [line for line in required if "psycopg" in line or "asyncpg" in line]
 
 
-def test_a_wheel_made_from_the_sdist_is_the_same(names: set[str], tmp_path: Path) -> None:
+def test_a_wheel_from_the_sdist_is_identical(names: set[str], tmp_path: Path) -> None:
     (sdist,) = build_distributions(tmp_path / "sdist", "sdist")
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
@@ -73,7 +73,7 @@ def test_a_wheel_made_from_the_sdist_is_the_same(names: set[str], tmp_path: Path
         assert set(archive.namelist()) == names
 
 
-def test_without_chart_js_there_is_no_wheel(tmp_path: Path) -> None:
+def test_a_wheel_without_chart_js_is_refused(tmp_path: Path) -> None:
     (sdist,) = build_distributions(tmp_path / "sdist", "sdist")
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")

@@ -1,1 +1,1 @@
-"""An app that makes a worker fail in the middle of a run, with the password on everybody's lips."""
+"""An app that makes a run fail with the password in the exception."""

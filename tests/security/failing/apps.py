@@ -1,4 +1,4 @@
-"""Runs of a benchmark named `broken` raise where the password is at hand."""
+"""Runs of a benchmark named `broken` raise an exception that contains the password."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ class FailingConfig(AppConfig):
 
 
 def failing(execute: Any) -> Any:
-    """The same, but for that benchmark an exception that holds the password in every form, and a cause that does."""
+    """For that benchmark, raise an exception whose message and cause contain the password in each encoding."""
 
     def run(plan: Any, routes: Any, *args: Any) -> Any:
         if plan.definition.benchmark != "broken":

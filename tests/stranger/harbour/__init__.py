@@ -1,4 +1,4 @@
-"""A stranger's site: everything about it that a real site may have and the example site has not."""
+"""A third-party site with features that the example site lacks."""
 
 from harbour.celery import app as celery_app
 

@@ -1,4 +1,4 @@
-"""The strictest policy that still lets a page load anything."""
+"""A middleware with a strict Content-Security-Policy."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Each app in the database where it belongs."""
+"""A database router with one database per app."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One AdminSite, which is not Django's; the collected static files as a web server would give them out."""
+"""URLs of a custom AdminSite and of the collected static files."""
 
 from django.conf import settings
 from django.contrib.admin import AdminSite

@@ -1,4 +1,4 @@
-"""What the site is for lives in PostgreSQL."""
+"""The models of the site, stored in PostgreSQL."""
 
 from django.db import models
 

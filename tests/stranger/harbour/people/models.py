@@ -1,4 +1,4 @@
-"""People log in with their email address and have no number, but a UUID."""
+"""A user model with an email login and a UUID primary key."""
 
 import uuid
 from typing import Any

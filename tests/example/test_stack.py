@@ -161,9 +161,7 @@ def test_programs_are_copied_when_the_servers_user_cannot_reach_them(
         assert one(running.env["PGPERF_DSN_TCP"], "SELECT 1") == 1
 
 
-def test_a_strict_umask_does_not_block_the_servers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_strict_umask_does_not_block_the_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres, "can_run", lambda place, program: False)
     before = os.umask(0o077)
     try:

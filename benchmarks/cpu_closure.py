@@ -107,12 +107,16 @@ def _windows(reference: Reference, groups: list[Group], options: argparse.Namesp
 
 
 def _window(reference: Reference, groups: list[Group], group: Group, seconds: int) -> Window:
-    request = protocol.Slice(1, 0, 10, _LEAD_IN_NS, seconds * 1_000_000_000)
+    request = protocol.Slice(
+        seq=1, start_ns=0, lead_in_ops=10, lead_in_ns=_LEAD_IN_NS, window_ns=seconds * 1_000_000_000
+    )
     ours = {pid for each in groups for pid in each.processes().pids()}
     process_cpu = ProcessCpu(reference.host, ours, reference.pids)
     record = measure(group, request, 0, 0, reference.host)[0]
     counted = process_cpu.close()
-    account = Account.of([VariantBlock(group.variant, 0, 0, (record,), cpu_account=counted)])
+    account = Account.of(
+        [VariantBlock(variant=group.variant, cohort=0, block=0, slices=(record,), cpu_account=counted)]
+    )
     if account is None or not counted["host_ns"]:
         raise SystemExit(
             "verdict: cannot measure: a process of the clients or of the server could not be read"

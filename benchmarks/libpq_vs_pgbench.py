@@ -159,7 +159,13 @@ def _libpq(stack: Stack) -> Side:
         with ExitStack() as running:
             clients = [running.enter_context(_started(program)) for _ in range(case.clients)]
             _ask(clients, _spec(stack.env, case), protocol.Ready)
-            request = protocol.Slice(1, time.monotonic_ns() + ARM_NS, 0, 0, window_ns=slot_s * 1_000_000_000)
+            request = protocol.Slice(
+                seq=1,
+                start_ns=time.monotonic_ns() + ARM_NS,
+                lead_in_ops=0,
+                lead_in_ns=0,
+                window_ns=slot_s * 1_000_000_000,
+            )
             _ask(clients, request, protocol.Armed)
             replies = [client.hear(protocol.SliceReply) for client in clients]
             raw = [client.replies.read(reply.nbytes) for client, reply in zip(clients, replies, strict=True)]

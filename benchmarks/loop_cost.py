@@ -71,7 +71,7 @@ def _row(name: str, pairs: np.ndarray, quick: bool) -> bool:
 
 def _measure_python(pairs: int) -> np.ndarray:
     stamps = timed_loop.new_stamps()
-    request = Slice(1, lead_in_ops=0, lead_in_ns=0, count=PYTHON_OPERATIONS)
+    request = Slice(seq=1, lead_in_ops=0, lead_in_ns=0, count=PYTHON_OPERATIONS)
 
     def timed() -> float:
         measured = timed_loop.run_slice(_operation, request, stamps)

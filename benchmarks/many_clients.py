@@ -69,7 +69,13 @@ class _Crowd:
     def of(self, layer: str) -> Iterator[Group]:
         definition = Definition("many-clients", SITE_BY_DOMAIN, (layer,), (self._route.name,))
         variant = Variant(
-            SITE_BY_DOMAIN.name, layer, "simple", self._route.name, self._clients, "persistent", "scheduler"
+            workload=SITE_BY_DOMAIN.name,
+            layer=layer,
+            mode="simple",
+            route=self._route.name,
+            clients=self._clients,
+            connect="persistent",
+            placement="scheduler",
         )
         routes = {self._route.name: self._route}
         named = [(variant, "pgperf-many")]
@@ -83,7 +89,15 @@ def _memory_of_c(crowd: _Crowd) -> dict[str, list[float]]:
         found = {"standing by": _pss_mib(group)}
         for words, slice_ms in (("after a usual slice", _USUAL_MS), ("after the longest", _LONGEST_MS)):
             start = time.monotonic_ns() + _ARM_NS
-            group.run(protocol.Slice(1, start, 10, _LEAD_IN_MS * 1_000_000, slice_ms * 1_000_000))
+            group.run(
+                protocol.Slice(
+                    seq=1,
+                    start_ns=start,
+                    lead_in_ops=10,
+                    lead_in_ns=_LEAD_IN_MS * 1_000_000,
+                    window_ns=slice_ms * 1_000_000,
+                )
+            )
             found[f"{words}, {slice_ms} ms"] = _pss_mib(group)
     return found
 

@@ -150,9 +150,9 @@ def conversations() -> Iterator[bytes]:
     plain = Workload("site", "select %s::int, %s", (1, "ä'"), other_sql="select 1")
     bare = Workload("bare", "select 1")
     slices = [
-        protocol.Slice(1, 0, 2, 1000, 0, 3),
-        protocol.Slice(2, 2_000_000_000, 1, 1000, 5000),
-        protocol.Slice(3, 0, 0, 0, 9),
+        protocol.Slice(seq=1, start_ns=0, lead_in_ops=2, lead_in_ns=1000, window_ns=0, count=3),
+        protocol.Slice(seq=2, start_ns=2_000_000_000, lead_in_ops=1, lead_in_ns=1000, window_ns=5000),
+        protocol.Slice(seq=3, start_ns=0, lead_in_ops=0, lead_in_ns=0, window_ns=9),
     ]
     for work in (plain, bare):
         for mode in ("simple", "extended", "prepared"):
@@ -183,7 +183,15 @@ NEAR_MISSES = (
 
 
 def _spec(work: Workload, mode: str, cold: bool) -> protocol.Spec:
-    variant = Variant(work.name, "libpq", mode, "tcp", 1, "persistent", "apart")
+    variant = Variant(
+        workload=work.name,
+        layer="libpq",
+        mode=mode,
+        route="tcp",
+        clients=1,
+        connect="persistent",
+        placement="apart",
+    )
     route = Route("tcp", "127.0.0.1", 5432, "app", "app", CANARY)
     definition = Definition("fuzz", work, ("libpq",), ("tcp",), (mode,))
     return spec(definition, variant, route, "fuzz", cold, 1)._replace(runner_pid=2)
@@ -313,8 +321,8 @@ def _talk(mode: str) -> bytes:
     spec = _spec(work, mode, cold=True)._replace(runner_pid=0)
     return _said(
         spec,
-        protocol.Slice(1, 0, 2, 0, 0, 3),
-        protocol.Slice(2, 1, 0, 0, 0, 2),
+        protocol.Slice(seq=1, start_ns=0, lead_in_ops=2, lead_in_ns=0, window_ns=0, count=3),
+        protocol.Slice(seq=2, start_ns=1, lead_in_ops=0, lead_in_ns=0, window_ns=0, count=2),
         protocol.Query("select 1"),
         protocol.Bye(),
     )

@@ -165,7 +165,16 @@ def _us(layer: str, route: str, clients: int = 1) -> float:
 
 
 def _variant(layer: str, route: str, control: int = 0, clients: int = 1) -> Variant:
-    return Variant("site-by-domain", layer, "simple", route, clients, "persistent", "apart", control)
+    return Variant(
+        workload="site-by-domain",
+        layer=layer,
+        mode="simple",
+        route=route,
+        clients=clients,
+        connect="persistent",
+        placement="apart",
+        control=control,
+    )
 
 
 def _variant_result(run: Run, position: int, variant: Variant) -> VariantResult:
@@ -280,15 +289,16 @@ def store_block(run: Run, variants: list[VariantBlock]) -> None:
 
 def _block(layer: str, route: str, block: int, rounds: int) -> VariantBlock:
     slices = tuple(_slice(_us(layer, route), block, round_) for round_ in range(rounds))
-    return VariantBlock(_variant(layer, route), 0, block, slices, rows_per_op=1)
+    return VariantBlock(variant=_variant(layer, route), cohort=0, block=block, slices=slices, rows_per_op=1)
 
 
 def _slice(us: float, block: int, round_: int) -> SliceRecord:
     us *= 1 + 0.003 * math.sin(5 * block + 3 * round_)
     ops = round(50_000 / us)
     return SliceRecord(
-        round_, round_, ops, ops, 50, 50_000_000, us, ops / 50_000_000 * 1e9, 30_000_000, 9_000_000,
-        client_ns=41_000_017, started_ns=10**12 + 10**9 * (100 * block + round_),
+        round=round_, position=round_, ops=ops, rows=ops, lead_in_ops=50, window_ns=50_000_000, us_per_op=us,
+        ops_per_s=ops / 50_000_000 * 1e9, user_ns=30_000_000, sys_ns=9_000_000, client_ns=41_000_017,
+        started_ns=10**12 + 10**9 * (100 * block + round_),
     )  # fmt: skip
 
 

@@ -144,7 +144,7 @@ class Definition:
         return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Variant:
     """The thing that is compared. `control` > 0 marks a control: a duplicate measured as a variant of its own.
 
@@ -213,7 +213,7 @@ class Plan:
         return tuple(dict.fromkeys(variant for cohort in self.cohorts for variant in cohort.variants))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SliceRecord:
     """One slice of one variant, its clients merged. CPU times cover lead-in and window of all clients.
 
@@ -255,7 +255,7 @@ class SliceRecord:
     pooler_wait_ns: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class VariantBlock:
     """One variant in one block: its slices, its merged latency histogram, its cold phases (µs)."""
 
@@ -278,7 +278,7 @@ class VariantBlock:
     top: dict[str, Any] = field(default_factory=dict)  # processes in the same diagnostic slice
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Timings:
     """Where a run's wall time went, seconds. `wall` covers everything from first spawn to last bye."""
 

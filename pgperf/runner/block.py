@@ -23,7 +23,7 @@ from pgperf.runner.remote import server
 from pgperf.runner.remote.server import Agent, Seen
 from pgperf.runner.server.diagnostics import Findings, Instruments
 
-#: What the wall time of a run is spent on, in the order of records.Timings.
+#: The phases of a run, as records.Timings names them (without `_s`).
 PHASES = ("startup", "warm_up", "pilot", "slices", "diagnostics")
 
 _TRIAL = protocol.Slice(seq=0, lead_in_ops=1, lead_in_ns=0, count=2)
@@ -149,16 +149,20 @@ def _warm_up(bench: Bench, groups: list[Group]) -> None:
 def _warm_up_of(definition: Definition, group: Group) -> protocol.Slice:
     most = int(_WARM_UP_MOST_S / group.op_s) if group.op_s else definition.warm_up_ops
     ops = max(1, min(definition.warm_up_ops, most))
-    return protocol.Slice(0, 0, ops, definition.warm_up_ms * 1_000_000, 0, 1)
+    return protocol.Slice(
+        seq=0, start_ns=0, lead_in_ops=ops, lead_in_ns=definition.warm_up_ms * 1_000_000, window_ns=0, count=1
+    )
 
 
 def _pilot(bench: Bench, groups: list[Group]) -> protocol.Slice:
     """One slice for the cohort: as long as asked for, or what its most demanding member needs."""
     definition = bench.plan.definition
-    asked = protocol.Slice(0, 0, _LEAD_IN_OPS, definition.lead_in_ms * 1_000_000)
+    asked = protocol.Slice(
+        seq=0, start_ns=0, lead_in_ops=_LEAD_IN_OPS, lead_in_ns=definition.lead_in_ms * 1_000_000
+    )
     if definition.slice_ms:
         return asked._replace(window_ns=definition.slice_ms * 1_000_000)
-    probe = protocol.Slice(0, 0, 2, 0, 0, PILOT_OPS)
+    probe = protocol.Slice(seq=0, start_ns=0, lead_in_ops=2, lead_in_ns=0, window_ns=0, count=PILOT_OPS)
     return fitting(
         asked, [(g.variant.clients, measure(g, probe, -1, -1)[0].us_per_op * 1000) for g in groups]
     )

@@ -119,7 +119,16 @@ def _variants(definition: Definition) -> list[Variant]:
     counts = sorted(set(definition.clients))
     axes = product(definition.routes, definition.modes, counts, CONNECTS, order, works)
     return [
-        Variant(work, layer, mode, route, clients, connect, definition.placement, named=named)
+        Variant(
+            workload=work,
+            layer=layer,
+            mode=mode,
+            route=route,
+            clients=clients,
+            connect=connect,
+            placement=definition.placement,
+            named=named,
+        )
         for route, mode, clients, connect, layer, work in axes
     ]
 

@@ -81,7 +81,7 @@ def execute(
             bench.instruments = stack.enter_context(Instruments(routes, server.application))
         versions = _blocks(bench, observer)
     wall = time.monotonic() - begin
-    timings = Timings(wall, *(clock.spent[name] for name in PHASES))
+    timings = Timings(wall_s=wall, **{f"{name}_s": clock.spent[name] for name in PHASES})
     return Outcome(plan, {**facts, **environment.after(versions), **_far(agent)}, timings)
 
 

@@ -42,7 +42,15 @@ def _lacks(definition: Definition, layer: str, route: Route, site: Site, skipped
     if not layers.connects(layer) or not modes:
         return False
     work = definition.workload
-    variant = Variant(work.name, layer, modes[0], route.name, 1, "persistent", definition.placement)
+    variant = Variant(
+        workload=work.name,
+        layer=layer,
+        mode=modes[0],
+        route=route.name,
+        clients=1,
+        connect="persistent",
+        placement=definition.placement,
+    )
     argv = launch.command(layer, site.build_dir, site.interpreters)
     name, around = f"{layer} over {route.name}", client_group.surroundings(work, layer)
     try:

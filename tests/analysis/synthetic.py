@@ -15,7 +15,16 @@ Times = Callable[[Variant, int, int], float]
 def variant(
     layer: str = "libpq", route: str = "socket", control: int = 0, mode: str = "simple", clients: int = 1
 ) -> Variant:
-    return Variant("site-by-domain", layer, mode, route, clients, "persistent", "apart", control)
+    return Variant(
+        workload="site-by-domain",
+        layer=layer,
+        mode=mode,
+        route=route,
+        clients=clients,
+        connect="persistent",
+        placement="apart",
+        control=control,
+    )
 
 
 def definition(blocks: int = 6, rounds: int = 5, routes: tuple[str, ...] = ("socket",)) -> Definition:
@@ -27,25 +36,36 @@ def definition(blocks: int = 6, rounds: int = 5, routes: tuple[str, ...] = ("soc
 def piece(us: float, round_: int = 0, ops: int | None = None, **fields: object) -> SliceRecord:
     """A slice of one client, 200 ms long, one row per operation."""
     count = round(WINDOW_NS / us / 1000) if ops is None else ops
-    base = SliceRecord(round_, 0, count, count, 50, WINDOW_NS, us, count / (WINDOW_NS / 1e9), 0, 0)
+    base = SliceRecord(
+        round=round_,
+        position=0,
+        ops=count,
+        rows=count,
+        lead_in_ops=50,
+        window_ns=WINDOW_NS,
+        us_per_op=us,
+        ops_per_s=count / (WINDOW_NS / 1e9),
+        user_ns=0,
+        sys_ns=0,
+    )
     return SliceRecord(**{**base.__dict__, **fields})  # type: ignore[arg-type]
 
 
 def block(of: Variant, number: int, times: Iterable[float], cohort: int = 0) -> VariantBlock:
     """One block without latencies."""
     slices = tuple(piece(us, round_) for round_, us in enumerate(times))
-    return VariantBlock(of, cohort, number, slices)
+    return VariantBlock(variant=of, cohort=cohort, block=number, slices=slices)
 
 
 def timed_block(of: Variant, number: int, durations_ns: np.ndarray) -> VariantBlock:
     """One block of one slice with every operation's duration."""
     us = float(durations_ns.mean()) / 1000
     return VariantBlock(
-        of,
-        0,
-        number,
-        (piece(us, 0, len(durations_ns)),),
-        latency.fold(durations_ns),
+        variant=of,
+        cohort=0,
+        block=number,
+        slices=(piece(us, 0, len(durations_ns)),),
+        histogram=latency.fold(durations_ns),
         latency_sum_ns=int(durations_ns.sum()),
         latency_sum_sq=float(np.square(durations_ns.astype(np.float64)).sum()),
         latency_min_ns=int(durations_ns.min()),

@@ -18,7 +18,7 @@ def backends(*raws: dict[str, Any]) -> float | None:
         "calls_expected": 1,
     }
     blocks = [
-        VariantBlock(variant(), 0, number, (), diagnostics={**nothing, **raw})
+        VariantBlock(variant=variant(), cohort=0, block=number, slices=(), diagnostics={**nothing, **raw})
         for number, raw in enumerate(raws)
     ]
     found: float | None = diagnostics(blocks)["backends"]

@@ -34,7 +34,11 @@ CENSUS = {
 
 def block(census: dict[str, Any] | None = None, *slices: dict[str, Any]) -> list[VariantBlock]:
     pieces = tuple(piece(100, at, **{**SLICE, **fields}) for at, fields in enumerate(slices or ({},)))
-    return [VariantBlock(variant(), 0, 0, pieces, cpu_account={**CENSUS, **(census or {})})]
+    return [
+        VariantBlock(
+            variant=variant(), cohort=0, block=0, slices=pieces, cpu_account={**CENSUS, **(census or {})}
+        )
+    ]
 
 
 def test_every_part_has_its_share_and_they_sum_to_one() -> None:
@@ -118,8 +122,8 @@ def test_without_the_hosts_account_the_rest_is_unknown() -> None:
 
 def test_slices_without_books_have_none() -> None:
     assert cpu_account([]) == {}
-    assert cpu_account([VariantBlock(variant(), 0, 0, (piece(100),))]) == {}
-    assert cpu_account([VariantBlock(variant(), 0, 0, block()[0].slices)]) == {}
+    assert cpu_account([VariantBlock(variant=variant(), cohort=0, block=0, slices=(piece(100),))]) == {}
+    assert cpu_account([VariantBlock(variant=variant(), cohort=0, block=0, slices=block()[0].slices)]) == {}
 
 
 def test_the_role_cpus_are_those_of_the_last_block() -> None:

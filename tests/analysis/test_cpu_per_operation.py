@@ -5,7 +5,10 @@ from .synthetic import piece, variant
 
 
 def block(*slices: SliceRecord) -> list[VariantBlock]:
-    return [VariantBlock(variant(), 0, number, (one,)) for number, one in enumerate(slices)]
+    return [
+        VariantBlock(variant=variant(), cohort=0, block=number, slices=(one,))
+        for number, one in enumerate(slices)
+    ]
 
 
 def test_time_is_spread_over_all_operations_lead_in_included() -> None:

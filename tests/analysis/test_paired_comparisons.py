@@ -49,8 +49,8 @@ def test_swapping_the_two_inverts_the_ratio() -> None:
 def test_only_slices_of_the_same_round_are_pairs() -> None:
     measured = Measurements(
         [
-            VariantBlock(LIBPQ, 0, 0, (piece(10, 0), piece(20, 1), piece(30, 2))),
-            VariantBlock(ORM, 0, 0, (piece(60, 2), piece(40, 1))),
+            VariantBlock(variant=LIBPQ, cohort=0, block=0, slices=(piece(10, 0), piece(20, 1), piece(30, 2))),
+            VariantBlock(variant=ORM, cohort=0, block=0, slices=(piece(60, 2), piece(40, 1))),
             block(LIBPQ, 1, [10, 10]),
             block(ORM, 2, [99, 99]),
         ]
@@ -63,7 +63,12 @@ def test_only_slices_of_the_same_round_are_pairs() -> None:
 
 
 def test_slices_without_an_operation_are_left_out() -> None:
-    dead = VariantBlock(LIBPQ, 0, 0, (piece(1, 0, ops=0), piece(math.inf, 1, ops=1), piece(0.0, 2, ops=1)))
+    dead = VariantBlock(
+        variant=LIBPQ,
+        cohort=0,
+        block=0,
+        slices=(piece(1, 0, ops=0), piece(math.inf, 1, ops=1), piece(0.0, 2, ops=1)),
+    )
     measured = Measurements([dead, block(ORM, 0, [5, 5, 5])])
     assert LIBPQ not in measured
     assert measured.paired(ORM, LIBPQ) is None

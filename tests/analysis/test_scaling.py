@@ -27,7 +27,7 @@ def _block(of: Variant, number: int) -> VariantBlock:
         piece(of.clients / throughput * 1e6 / drift, round_, ops_per_s=throughput * drift)
         for round_, drift in enumerate(drifts)
     )
-    return VariantBlock(of, 0, number, slices)
+    return VariantBlock(variant=of, cohort=0, block=number, slices=slices)
 
 
 def curves(variants: list[Variant], found: list[VariantBlock]) -> list[scaling.Curve]:

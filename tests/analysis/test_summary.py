@@ -200,7 +200,11 @@ def test_cold_phases_are_medians_of_the_blocks_that_have_them() -> None:
     of = variant("libpq")
     cold = [{"startup": 3.0, "connect": None}, {"startup": 1.0}, {"startup": 8.0}]
     found = summary_of(
-        [of], [VariantBlock(of, 0, number, (), cold_us=row) for number, row in enumerate(cold)]
+        [of],
+        [
+            VariantBlock(variant=of, cohort=0, block=number, slices=(), cold_us=row)
+            for number, row in enumerate(cold)
+        ],
     )
     row = found["variants"][0]["cold_us"]
     assert tuple(row) == COLD_PHASES

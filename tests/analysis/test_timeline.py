@@ -31,7 +31,9 @@ def block(layer: str, *slices: tuple[int, int], number: int = 0) -> VariantBlock
         )
         for at, (start, client) in enumerate(slices)
     )
-    return VariantBlock(variant(layer), 0, number, pieces, cpu_account=dict(CENSUS))
+    return VariantBlock(
+        variant=variant(layer), cohort=0, block=number, slices=pieces, cpu_account=dict(CENSUS)
+    )
 
 
 def test_slices_of_all_variants_in_the_order_of_time() -> None:
@@ -67,4 +69,4 @@ def test_no_point_reaches_over_the_pause_between_two_blocks() -> None:
 
 def test_without_books_there_is_no_timeline() -> None:
     assert timeline([]) == {}
-    assert timeline([VariantBlock(variant(), 0, 0, (piece(100),))]) == {}
+    assert timeline([VariantBlock(variant=variant(), cohort=0, block=0, slices=(piece(100),))]) == {}

@@ -19,8 +19,22 @@ def row(low: float = 0.99, high: float = 1.01, outcome: str = INCONCLUSIVE) -> d
 
 
 def block(variant: Variant, number: int) -> VariantBlock:
-    slices = tuple(SliceRecord(r, 0, 10, 10, 1, 10**6, 100.0 + number + r, 1e4, 0, 0) for r in range(2))
-    return VariantBlock(variant, 0, number, slices)
+    slices = tuple(
+        SliceRecord(
+            round=r,
+            position=0,
+            ops=10,
+            rows=10,
+            lead_in_ops=1,
+            window_ns=10**6,
+            us_per_op=100.0 + number + r,
+            ops_per_s=1e4,
+            user_ns=0,
+            sys_ns=0,
+        )
+        for r in range(2)
+    )
+    return VariantBlock(variant=variant, cohort=0, block=number, slices=slices)
 
 
 def test_every_variant_is_there_twice_and_every_pair_is_judged_as_a_control() -> None:

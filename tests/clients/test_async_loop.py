@@ -11,13 +11,13 @@ from pgperf.core.protocol import Slice
 from tests.clients.test_timed_loop import BEGAN_NS, ROOM, Clock
 
 REQUESTS = [
-    Slice(1, 0, 0, 0, 250, 0),
-    Slice(2, 0, 0, 0, 0, 5),
-    Slice(3, 0, 10, 250, 300, 0),
-    Slice(4, BEGAN_NS + 5_000, 0, 250, 300, 0),
-    Slice(5, BEGAN_NS, 5, 0, 499, 0),
-    Slice(6, 0, 0, 0, 0, ROOM + 1),
-    Slice(7, 0, 0, 0, 100 * ROOM + 1, 0),
+    Slice(seq=1, start_ns=0, lead_in_ops=0, lead_in_ns=0, window_ns=250, count=0),
+    Slice(seq=2, start_ns=0, lead_in_ops=0, lead_in_ns=0, window_ns=0, count=5),
+    Slice(seq=3, start_ns=0, lead_in_ops=10, lead_in_ns=250, window_ns=300, count=0),
+    Slice(seq=4, start_ns=BEGAN_NS + 5_000, lead_in_ops=0, lead_in_ns=250, window_ns=300, count=0),
+    Slice(seq=5, start_ns=BEGAN_NS, lead_in_ops=5, lead_in_ns=0, window_ns=499, count=0),
+    Slice(seq=6, start_ns=0, lead_in_ops=0, lead_in_ns=0, window_ns=0, count=ROOM + 1),
+    Slice(seq=7, start_ns=0, lead_in_ops=0, lead_in_ns=0, window_ns=100 * ROOM + 1, count=0),
 ]
 
 
@@ -86,7 +86,14 @@ def test_all_slices_and_single_runs_share_one_loop(event_loop: EventLoop) -> Non
     operation = InLoop(event_loop, [run])
     assert operation() == 1
     for seq in (1, 2):
-        assert timed_loop.run_slice(operation, Slice(seq, 0, 2, 0, 0, 3), timed_loop.new_stamps()).rows == 3
+        assert (
+            timed_loop.run_slice(
+                operation,
+                Slice(seq=seq, start_ns=0, lead_in_ops=2, lead_in_ns=0, window_ns=0, count=3),
+                timed_loop.new_stamps(),
+            ).rows
+            == 3
+        )
     assert len(loops) == 1
 
 
@@ -95,4 +102,8 @@ def test_what_an_operation_raises_ends_the_slice(event_loop: EventLoop) -> None:
         raise LookupError
 
     with pytest.raises(LookupError):
-        timed_loop.run_slice(InLoop(event_loop, [run]), Slice(1, 0, 0, 0, 0, 1), timed_loop.new_stamps())
+        timed_loop.run_slice(
+            InLoop(event_loop, [run]),
+            Slice(seq=1, start_ns=0, lead_in_ops=0, lead_in_ns=0, window_ns=0, count=1),
+            timed_loop.new_stamps(),
+        )

@@ -48,7 +48,7 @@ ORM_LAYERS = [subject for subject in LAYERS if subject.calls_orm]
 LOGINS = list({(subject.layer, subject.module): subject for subject in reversed(LAYERS)}.values())
 
 SITE = BENCHMARKS["orm-overhead"].workload
-AT_ONCE = protocol.Slice(1, 0, 0, 0, 0, 1)
+AT_ONCE = protocol.Slice(seq=1, start_ns=0, lead_in_ops=0, lead_in_ns=0, window_ns=0, count=1)
 
 every_layer = pytest.mark.parametrize("subject", LAYERS, ids=str)
 every_login = pytest.mark.parametrize("subject", LOGINS, ids=str)
@@ -132,7 +132,9 @@ def test_the_password_is_not_where_others_can_read_it(session: Session, tcp: Rou
 def test_a_slice_by_time_ends_with_the_first_operation_past_its_window(session: Session) -> None:
     window = 30_000_000
     before = time.monotonic_ns()
-    reply, durations = session[0].slice(protocol.Slice(5, 0, 7, 10_000_000, window, 0))
+    reply, durations = session[0].slice(
+        protocol.Slice(seq=5, start_ns=0, lead_in_ops=7, lead_in_ns=10_000_000, window_ns=window, count=0)
+    )
     after = time.monotonic_ns()
     assert reply.lead_in_ops >= 7
     assert before + 10_000_000 <= reply.first_ns <= after
@@ -143,14 +145,18 @@ def test_a_slice_by_time_ends_with_the_first_operation_past_its_window(session: 
 
 
 def test_a_slice_by_count_is_exact(session: Session) -> None:
-    reply, durations = session[0].slice(protocol.Slice(6, 0, 3, 0, 0, 17))
+    reply, durations = session[0].slice(
+        protocol.Slice(seq=6, start_ns=0, lead_in_ops=3, lead_in_ns=0, window_ns=0, count=17)
+    )
     assert (reply.ops, len(durations), reply.rows, reply.lead_in_ops, reply.capped) == (17, 17, 17, 3, False)
     assert all(durations)
 
 
 def test_an_armed_slice_keeps_to_its_window(session: Session) -> None:
     start, lead_in, window = time.monotonic_ns() + 60_000_000, 10_000_000, 30_000_000
-    session[0].send(protocol.Slice(7, start, 1, lead_in, window, 0))
+    session[0].send(
+        protocol.Slice(seq=7, start_ns=start, lead_in_ops=1, lead_in_ns=lead_in, window_ns=window, count=0)
+    )
     assert session[0].read(protocol.Armed) == protocol.Armed(7)
     reply = session[0].read(protocol.SliceReply)
     durations = session[0].samples(reply)
@@ -162,13 +168,17 @@ def test_an_armed_slice_keeps_to_its_window(session: Session) -> None:
 
 def test_an_armed_slice_by_count_waits_for_its_start(session: Session) -> None:
     start = time.monotonic_ns() + 30_000_000
-    reply, durations = session[0].slice(protocol.Slice(8, start, 0, 0, 0, 3))
+    reply, durations = session[0].slice(
+        protocol.Slice(seq=8, start_ns=start, lead_in_ops=0, lead_in_ns=0, window_ns=0, count=3)
+    )
     assert reply.first_ns >= start
     assert len(durations) == 3
 
 
 def test_a_window_that_is_over_before_the_lead_in_stays_empty(session: Session) -> None:
-    reply, durations = session[0].slice(protocol.Slice(9, 1, 4, 0, 1, 0))
+    reply, durations = session[0].slice(
+        protocol.Slice(seq=9, start_ns=1, lead_in_ops=4, lead_in_ns=0, window_ns=1, count=0)
+    )
     assert (reply.ops, reply.rows, reply.lead_in_ops, len(durations)) == (0, 0, 4, 0)
 
 
@@ -176,7 +186,9 @@ def test_each_operation_runs_the_statement_once_and_reads_its_rows(
     session: Session, admin: psycopg.Connection
 ) -> None:
     assert admin.execute("SELECT count(*) FROM pgperf.site").fetchone() == (4,)
-    reply, _ = session[0].slice(protocol.Slice(10, 0, 0, 0, 0, 5))
+    reply, _ = session[0].slice(
+        protocol.Slice(seq=10, start_ns=0, lead_in_ops=0, lead_in_ns=0, window_ns=0, count=5)
+    )
     assert reply.rows == 5
 
 
@@ -200,7 +212,7 @@ def test_every_layer_sends_the_same_messages(subject: Subject, start: Start, tcp
         client.send(told)
         client.read(protocol.Ready)
         proxy.forget()
-        client.slice(protocol.Slice(1, 0, 0, 0, 0, 3))
+        client.slice(protocol.Slice(seq=1, start_ns=0, lead_in_ops=0, lead_in_ns=0, window_ns=0, count=3))
         sent = proxy.messages()
     if subject.binds_on_client:
         assert sent == [("Q", told.statements[0].literal.encode() + b"\x00")] * 3
@@ -410,7 +422,16 @@ def test_a_backend_terminated_mid_slice(
 ) -> None:
     client = started(start, subject, tcp, cold=False)
     ready = client.read(protocol.Ready)
-    client.send(protocol.Slice(1, time.monotonic_ns(), 0, 0, 3_600_000_000_000, 0))
+    client.send(
+        protocol.Slice(
+            seq=1,
+            start_ns=time.monotonic_ns(),
+            lead_in_ops=0,
+            lead_in_ns=0,
+            window_ns=3_600_000_000_000,
+            count=0,
+        )
+    )
     client.read(protocol.Armed)
     assert admin.execute("SELECT pg_terminate_backend(%s)", [ready.backend_pid]).fetchone() == (True,)
     error = client.read(protocol.Error)
@@ -426,7 +447,16 @@ def test_the_connection_cut_mid_slice(subject: Subject, start: Start, tcp: Route
     with Proxy(tcp.port) as proxy:
         client = started(start, subject, tcp, host="127.0.0.1", port=proxy.port, cold=False)
         client.read(protocol.Ready)
-        client.send(protocol.Slice(1, time.monotonic_ns(), 0, 0, 3_600_000_000_000, 0))
+        client.send(
+            protocol.Slice(
+                seq=1,
+                start_ns=time.monotonic_ns(),
+                lead_in_ops=0,
+                lead_in_ns=0,
+                window_ns=3_600_000_000_000,
+                count=0,
+            )
+        )
         client.read(protocol.Armed)
         proxy.cut()
         error = client.read(protocol.Error)
@@ -478,7 +508,16 @@ def test_end_of_input_ends_it_at_every_step(subject: Subject, start: Start, tcp:
         client.send(spec(subject, tcp, SITE))
         client.read(protocol.Ready)
     if step == "slice":
-        client.send(protocol.Slice(1, time.monotonic_ns() + 20_000_000, 0, 0, 0, 3))
+        client.send(
+            protocol.Slice(
+                seq=1,
+                start_ns=time.monotonic_ns() + 20_000_000,
+                lead_in_ops=0,
+                lead_in_ns=0,
+                window_ns=0,
+                count=3,
+            )
+        )
     client.close_stdin()
     assert client.wait() == protocol.EXIT_OK
 
@@ -498,7 +537,7 @@ def test_nobody_reading_its_replies_ends_it(subject: Subject, start: Start, tcp:
     client.send(spec(subject, tcp, SITE))
     client.read(protocol.Ready)
     client.close_stdout()
-    client.send(protocol.Slice(1, 0, 0, 0, 0, 1))
+    client.send(protocol.Slice(seq=1, start_ns=0, lead_in_ops=0, lead_in_ns=0, window_ns=0, count=1))
     assert client.wait() == protocol.EXIT_OK
 
 

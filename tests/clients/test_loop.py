@@ -70,8 +70,8 @@ def test_a_conversation_from_spec_to_bye() -> None:
         Scripted(),
         protocol.Spec(),
         protocol.Query("q"),
-        protocol.Slice(1, 0, 0, 0, 0, 2),
-        protocol.Slice(2, 1, 0, 0, 0, 1),
+        protocol.Slice(seq=1, start_ns=0, lead_in_ops=0, lead_in_ns=0, window_ns=0, count=2),
+        protocol.Slice(seq=2, start_ns=1, lead_in_ops=0, lead_in_ns=0, window_ns=0, count=1),
         protocol.Bye(),
     )
     assert code == protocol.EXIT_OK

@@ -15,7 +15,18 @@ from tests import factories
 
 pytestmark = pytest.mark.django_db
 
-SLICE = SliceRecord(0, 0, 100, 100, 10, 50_000_000, 20.0, 2_000.0, 5, 6)
+SLICE = SliceRecord(
+    round=0,
+    position=0,
+    ops=100,
+    rows=100,
+    lead_in_ops=10,
+    window_ns=50_000_000,
+    us_per_op=20.0,
+    ops_per_s=2_000.0,
+    user_ns=5,
+    sys_ns=6,
+)
 
 
 def rows(run: Run) -> list[dict[str, str]]:
@@ -62,8 +73,16 @@ def test_only_this_run_s_slices() -> None:
 
 def test_formulas_are_quoted() -> None:
     run = factories.make_run(benchmark_name="=cmd()", database_name="@x")
-    variant = Variant("w", "+1", "simple", "socket", 1, "persistent", "apart")
-    factories.store_block(run, [VariantBlock(variant, 0, 0, (SLICE,))])
+    variant = Variant(
+        workload="w",
+        layer="+1",
+        mode="simple",
+        route="socket",
+        clients=1,
+        connect="persistent",
+        placement="apart",
+    )
+    factories.store_block(run, [VariantBlock(variant=variant, cohort=0, block=0, slices=(SLICE,))])
     (first,) = rows(run)
     assert (first["benchmark"], first["database"], first["label"]) == ("'=cmd()", "'@x", "'+1 · socket")
 

@@ -6,7 +6,7 @@ from pgperf.core import protocol
 from pgperf.runner.block import fitting
 
 MS = 1_000_000
-ASKED = protocol.Slice(0, 0, 10, 50 * MS)
+ASKED = protocol.Slice(seq=0, start_ns=0, lead_in_ops=10, lead_in_ns=50 * MS)
 
 
 @pytest.mark.parametrize(

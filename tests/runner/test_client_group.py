@@ -30,17 +30,27 @@ MS = 1_000_000
 
 
 def reply(first_ns: int, count: int, capped: bool = False) -> protocol.SliceReply:
-    return protocol.SliceReply(1, count, count, 10, first_ns, 0, 0, capped, 8 * count)
+    return protocol.SliceReply(
+        seq=1,
+        ops=count,
+        rows=count,
+        lead_in_ops=10,
+        first_ns=first_ns,
+        user_ns=0,
+        sys_ns=0,
+        capped=capped,
+        nbytes=8 * count,
+    )
 
 
 def test_one_client_counts_all_it_recorded() -> None:
     durations = np.array([3, 4, 5], dtype=np.uint64)
-    window = Window.of(protocol.Slice(1, window_ns=10), [reply(100, 3)], [durations])
+    window = Window.of(protocol.Slice(seq=1, window_ns=10), [reply(100, 3)], [durations])
     assert (window.ops, window.length_ns) == (3, 12)
 
 
 def test_several_clients_count_what_ended_inside_the_common_window() -> None:
-    request = protocol.Slice(1, start_ns=1000 * MS, lead_in_ns=50 * MS, window_ns=10 * MS)
+    request = protocol.Slice(seq=1, start_ns=1000 * MS, lead_in_ns=50 * MS, window_ns=10 * MS)
     opens = 1050 * MS
     early = np.full(12, MS, dtype=np.uint64)  # from the opening: ten end inside, two after
     late = np.full(6, 2 * MS, dtype=np.uint64)  # from 1 ms after it: ends at 3, 5, 7, 9 | 11, 13
@@ -51,7 +61,7 @@ def test_several_clients_count_what_ended_inside_the_common_window() -> None:
 
 def test_what_was_under_way_when_the_window_opened_counts_whole() -> None:
     """So a client that never rests is busy for just as long as the window, however few operations end in it."""
-    request = protocol.Slice(1, start_ns=1000 * MS, lead_in_ns=50 * MS, window_ns=40 * MS, lead_in_ops=1)
+    request = protocol.Slice(seq=1, start_ns=1000 * MS, lead_in_ns=50 * MS, window_ns=40 * MS, lead_in_ops=1)
     sent = _recorded_from_the_start(request)
     assert (sent.lead_in_ns, sent.window_ns, sent.lead_in_ops) == (0, 90 * MS, 1)
     lasting = [np.full(40, length, dtype=np.uint64) for length in (4 * MS, 10 * MS)]
@@ -61,14 +71,14 @@ def test_what_was_under_way_when_the_window_opened_counts_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    "request_", [protocol.Slice(1, start_ns=1, count=5), protocol.Slice(1, lead_in_ns=7, window_ns=9)]
+    "request_", [protocol.Slice(seq=1, start_ns=1, count=5), protocol.Slice(seq=1, lead_in_ns=7, window_ns=9)]
 )
 def test_one_client_and_a_number_of_operations_have_a_lead_in(request_: protocol.Slice) -> None:
     assert _recorded_from_the_start(request_) is request_
 
 
 def test_a_client_that_began_late_is_said_so() -> None:
-    request = protocol.Slice(1, start_ns=1000 * MS, lead_in_ns=50 * MS, window_ns=10 * MS)
+    request = protocol.Slice(seq=1, start_ns=1000 * MS, lead_in_ns=50 * MS, window_ns=10 * MS)
     durations = np.full(3, MS, dtype=np.uint64)
     window = Window.of(request, [reply(1050 * MS, 3), reply(1055 * MS, 3)], [durations, durations])
     assert "began after" in window.disturbed
@@ -76,7 +86,7 @@ def test_a_client_that_began_late_is_said_so() -> None:
 
 def test_a_full_recording_is_said_so() -> None:
     window = Window.of(
-        protocol.Slice(1, window_ns=10), [reply(0, 1, capped=True)], [np.ones(1, dtype=np.uint64)]
+        protocol.Slice(seq=1, window_ns=10), [reply(0, 1, capped=True)], [np.ones(1, dtype=np.uint64)]
     )
     assert "full" in window.disturbed
 
@@ -103,7 +113,7 @@ def test_time_per_op_lies_between_the_shortest_and_the_plain_mean(lengths: list[
 
 @given(st.lists(st.integers(1, 5 * MS), min_size=1, max_size=60), st.integers(0, 4 * MS))
 def test_an_operation_is_inside_iff_it_ended_inside(lengths: list[int], offset: int) -> None:
-    request = protocol.Slice(1, start_ns=MS, lead_in_ns=MS, window_ns=20 * MS)
+    request = protocol.Slice(seq=1, start_ns=MS, lead_in_ns=MS, window_ns=20 * MS)
     first = 2 * MS + offset
     expected, end = 0, first
     for length in lengths:
@@ -141,7 +151,7 @@ class TestSharedClients:
 
     def test_a_slice_drives_its_own_clients_and_no_other(self) -> None:
         with groups_of(1, 3) as (one, three, _control):
-            request = protocol.Slice(1, lead_in_ops=1, count=5)
+            request = protocol.Slice(seq=1, lead_in_ops=1, count=5)
             for group, clients in ((one, 1), (three, 3), (one, 1)):
                 replies, _durations = group.run(request)
                 assert len(replies) == clients
@@ -154,7 +164,9 @@ class TestSharedClients:
             os.kill(stopped.pid, signal.SIGSTOP)
             os.waitpid(stopped.pid, os.WUNTRACED)
             one.server_pids = [stopped.pid]
-            record, _durations = measure(one, protocol.Slice(1, lead_in_ops=1, count=5), 0, 0, Host.here())
+            record, _durations = measure(
+                one, protocol.Slice(seq=1, lead_in_ops=1, count=5), 0, 0, Host.here()
+            )
             stopped.kill()
         assert record.ops == 5
         assert (record.server_ns, record.server_wait_ns, record.server_busiest_ns) == (None, None, None)

@@ -33,11 +33,14 @@ from pgperf.models import Benchmark, Database, Run, Target  # noqa: E402
 from pgperf.reports.raw_slices import slices_csv  # noqa: E402
 from pgperf.runs import state, store  # noqa: E402
 
-BLOCK = VariantBlock(
-    Variant("spin", "fake", "simple", "tcp", 1, "persistent", "scheduler"), 0, 0,
-    (SliceRecord(0, 1, 100, 100, 10, 200_000_000, 20.0, 50_000.0, 5, 6, client_ns=7, server_ns=None),),
-    histogram=b"\x00\xffpacked",
+VARIANT = Variant(
+    workload="spin", layer="fake", mode="simple", route="tcp", clients=1, connect="persistent", placement="scheduler",
 )  # fmt: skip
+SLICE = SliceRecord(
+    round=0, position=1, ops=100, rows=100, lead_in_ops=10, window_ns=200_000_000, us_per_op=20.0, ops_per_s=50_000.0,
+    user_ns=5, sys_ns=6, client_ns=7, server_ns=None,
+)  # fmt: skip
+BLOCK = VariantBlock(variant=VARIANT, cohort=0, block=0, slices=(SLICE,), histogram=b"\x00\xffpacked")
 
 
 def main() -> None:

@@ -13,7 +13,15 @@ from pgperf.core.exceptions import UnreadableBlock
 from pgperf.core.records import SliceRecord, Variant, VariantBlock
 from pgperf.runs import block_codec, store
 
-VARIANT = Variant("site-by-domain", "psycopg", "simple", "pgbouncer", 1, "persistent", "apart")
+VARIANT = Variant(
+    workload="site-by-domain",
+    layer="psycopg",
+    mode="simple",
+    route="pgbouncer",
+    clients=1,
+    connect="persistent",
+    placement="apart",
+)
 COLD = {"startup": 118_000.123, "connect": 3912.456, "first": 700.1, "second": None}
 
 BOOKS = {
@@ -44,11 +52,13 @@ def measured(rounds: int = 10) -> VariantBlock:
 
     def one(round_: int) -> SliceRecord:
         window, ops = rng.randint(50_000_000, 50_200_000), rng.randint(480, 620)
+        client_ns, server_ns = rng.randint(60_000_000, 90_000_000), rng.randint(30_000_000, 50_000_000)
         return SliceRecord(
-            round_, rng.randint(0, 16), ops, ops, rng.randint(450, 560), window, rng.uniform(80, 100),
-            ops / window * 1e9, rng.randint(30, 60) * 1_000_000, rng.randint(10, 30) * 1_000_000,
-            client_ns := rng.randint(60_000_000, 90_000_000), server_ns := rng.randint(30_000_000, 50_000_000), 0,
-            98_765_432_101_234 + round_ * 1_900_000_000 + rng.randint(0, 10**8),
+            round=round_, position=rng.randint(0, 16), ops=ops, rows=ops,
+            lead_in_ops=rng.randint(450, 560), window_ns=window, us_per_op=rng.uniform(80, 100),
+            ops_per_s=ops / window * 1e9, user_ns=rng.randint(30, 60) * 1_000_000,
+            sys_ns=rng.randint(10, 30) * 1_000_000, client_ns=client_ns, server_ns=server_ns, pooler_ns=0,
+            started_ns=98_765_432_101_234 + round_ * 1_900_000_000 + rng.randint(0, 10**8),
             elapsed_ns=rng.randint(101_000, 102_000) * 1000, host_ns=rng.randint(110_000, 150_000) * 1000,
             iowait_ns=0, steal_ns=rng.choice((0, 10_000_000)), runner_ns=rng.randint(500, 700) * 1000,
             auxiliary_ns=rng.choice((0, 0, rng.randint(20, 90) * 1000)), client_wait_ns=rng.randint(10, 90) * 1000,
@@ -58,7 +68,20 @@ def measured(rounds: int = 10) -> VariantBlock:
 
     made = tuple(one(round_) for round_ in range(rounds))
     versions = {"psycopg": "3.3.9", "libpq": "18.6", "client": "0.1.0"}
-    block = VariantBlock(VARIANT, 0, 3, made, b"h", COLD, versions, 1, 478_123_456, 1.5e15, 60_123, 4_012_345)
+    block = VariantBlock(
+        variant=VARIANT,
+        cohort=0,
+        block=3,
+        slices=made,
+        histogram=b"h",
+        cold_us=COLD,
+        versions=versions,
+        rows_per_op=1,
+        latency_sum_ns=478_123_456,
+        latency_sum_sq=1.5e15,
+        latency_min_ns=60_123,
+        latency_max_ns=4_012_345,
+    )
     return replace(block, cpu_account=BOOKS)
 
 

@@ -15,8 +15,29 @@ from tests.factories import make_run
 
 pytestmark = pytest.mark.django_db
 
-VARIANT = Variant("spin", "fake", "simple", "here", 1, "persistent", "scheduler")
-SLICE = SliceRecord(0, 1, 100, 100, 10, 200_000_000, 20.0, 50_000.0, 5, 6, client_ns=7, server_ns=None)
+VARIANT = Variant(
+    workload="spin",
+    layer="fake",
+    mode="simple",
+    route="here",
+    clients=1,
+    connect="persistent",
+    placement="scheduler",
+)
+SLICE = SliceRecord(
+    round=0,
+    position=1,
+    ops=100,
+    rows=100,
+    lead_in_ops=10,
+    window_ns=200_000_000,
+    us_per_op=20.0,
+    ops_per_s=50_000.0,
+    user_ns=5,
+    sys_ns=6,
+    client_ns=7,
+    server_ns=None,
+)
 BLOCK = VariantBlock(
     variant=VARIANT,
     cohort=0,
@@ -54,7 +75,11 @@ def test_blocks_of_an_attempt_that_lost_the_run_are_refused(run: Run) -> None:
 
 
 def test_facts(run: Run) -> None:
-    store.save_facts(run, {"server": {"version": "18", "load": math.nan}}, Timings(5, 1, 1, 0.5, 2))
+    store.save_facts(
+        run,
+        {"server": {"version": "18", "load": math.nan}},
+        Timings(wall_s=5, startup_s=1, warm_up_s=1, pilot_s=0.5, slices_s=2),
+    )
     run.refresh_from_db()
     assert run.environment == {"server": {"version": "18", "load": None}}
     assert run.timings == {

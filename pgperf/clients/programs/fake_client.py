@@ -95,7 +95,20 @@ class FakeClient:
 
     def _send_cut(self) -> None:
         self._replies.write(
-            protocol.encode(protocol.SliceReply(1, 1000, 1000, 10, 1, 0, 0, False, 8000)) + bytes(80)
+            protocol.encode(
+                protocol.SliceReply(
+                    seq=1,
+                    ops=1000,
+                    rows=1000,
+                    lead_in_ops=10,
+                    first_ns=1,
+                    user_ns=0,
+                    sys_ns=0,
+                    capped=False,
+                    nbytes=8000,
+                )
+            )
+            + bytes(80)
         )
         self._replies.flush()
         os._exit(0)

@@ -286,7 +286,15 @@ def _behind_tap(
     definition: Definition, work: Workload, layer: str, mode: str, site: Site
 ) -> Iterator[tuple[client_process.ClientProcess, Tap]]:
     """A client of the layer, ready, whose connection is followed."""
-    variant = Variant(work.name, layer, mode, site.route.name, 1, "persistent", definition.placement)
+    variant = Variant(
+        workload=work.name,
+        layer=layer,
+        mode=mode,
+        route=site.route.name,
+        clients=1,
+        connect="persistent",
+        placement=definition.placement,
+    )
     alone = replace(definition, workload=work, compared_with=None)
     argv = launch.command(layer, site.build_dir, site.interpreters)
     with Tap(site.route) as tap:

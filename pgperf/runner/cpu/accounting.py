@@ -39,7 +39,7 @@ class VariantProcesses:
         return {pid for role in (*ROLES, "auxiliary", "relay") for pid in self.of(role) or ()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SliceAccount:
     """The CPU time used during one slice, by role. Times in ns; None is unknown."""
 
@@ -92,11 +92,13 @@ class SliceAccounting:
         own = [used["server"], used["auxiliary"]]
         short_lived_ns = cgroups.short_lived_ns(self._cgroup_ns, cgroup_ns, own, others)
         return SliceAccount(
-            self._machine.between(self._host, host),
-            runner_ns - self._runner_ns + (relay.run_ns if relay else 0),
-            {**used, "auxiliary": _increased(used["auxiliary"], short_lived_ns)},
-            {role: schedstat.ticks_and_switches_between(self._counts[role], counts[role]) for role in ROLES},
-            short_lived_ns,
+            host=self._machine.between(self._host, host),
+            runner_ns=runner_ns - self._runner_ns + (relay.run_ns if relay else 0),
+            cpu_time={**used, "auxiliary": _increased(used["auxiliary"], short_lived_ns)},
+            ticks_and_switches={
+                role: schedstat.ticks_and_switches_between(self._counts[role], counts[role]) for role in ROLES
+            },
+            short_lived_ns=short_lived_ns,
         )
 
     def _read_counts(self) -> dict[str, TicksAndSwitches | None]:

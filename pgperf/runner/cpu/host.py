@@ -23,7 +23,7 @@ _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _IDLE, _IOWAIT, _STEAL = 3, 4, 7  # fields of /proc/stat's first line
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HostCounters:
     """A machine's counters at one moment, ns. `busy_ns` is None if the source is `idle`."""
 
@@ -34,7 +34,7 @@ class HostCounters:
     steal_ns: int | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HostInterval:
     """A machine between two readings, ns summed over its CPUs; None is unknown."""
 
@@ -67,7 +67,9 @@ class Host:
         """The counters now. Takes some 30 microseconds."""
         busy = self.read_busy_ns() if self.read_busy_ns else None
         idle, iowait, steal = _stat(self.stat)
-        return HostCounters(time.monotonic_ns(), busy, idle, iowait, steal)
+        return HostCounters(
+            moment_ns=time.monotonic_ns(), busy_ns=busy, idle_ns=idle, iowait_ns=iowait, steal_ns=steal
+        )
 
     def between(self, before: HostCounters, after: HostCounters) -> HostInterval:
         """The increase from one reading to the other."""
@@ -76,10 +78,15 @@ class Host:
         iowait = _increase(before.iowait_ns, after.iowait_ns)
         steal = _increase(before.steal_ns, after.steal_ns)
         if self.read_busy_ns:
-            return HostInterval(elapsed, _increase(before.busy_ns, after.busy_ns), iowait, steal)
+            return HostInterval(
+                elapsed_ns=elapsed,
+                busy_ns=_increase(before.busy_ns, after.busy_ns),
+                iowait_ns=iowait,
+                steal_ns=steal,
+            )
         unused = _total(idle, iowait, steal)
         busy = None if unused is None else self.cpus * elapsed - unused  # ticks may make it negative
-        return HostInterval(elapsed, busy, iowait, steal)
+        return HostInterval(elapsed_ns=elapsed, busy_ns=busy, iowait_ns=iowait, steal_ns=steal)
 
 
 def _cgroup_v1(mounts: Path, _proc: Path) -> ReadNs | None:

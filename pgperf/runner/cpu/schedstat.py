@@ -98,7 +98,12 @@ def process_stat(pid: int, proc: str = _PROC) -> ProcessStat | None:
         fields = read_text(f"{proc}/{pid}/stat").rpartition(")")[2].split()
         ticks, reaped = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
         now_ns = sum(task.run_ns for task in (thread_times(pid, proc) or {}).values())
-        return ProcessStat(int(fields[19]), int(fields[1]), max(ticks * _TICK_NS, now_ns), reaped * _TICK_NS)
+        return ProcessStat(
+            start_ticks=int(fields[19]),
+            parent=int(fields[1]),
+            run_ns=max(ticks * _TICK_NS, now_ns),
+            reaped_ns=reaped * _TICK_NS,
+        )
     except (OSError, ValueError, IndexError):
         return None
 

@@ -82,7 +82,9 @@ def test_it_leaves_quietly_when_nobody_speaks_or_its_runner_is_another(
 @pytest.mark.parametrize("cold", [True, False])
 def test_it_speaks_and_leaves(client: Path, routes: dict[str, Route], mode: str, cold: bool) -> None:
     first = spec(routes["socket"], mode=mode, cold=cold, spawned_ns=1, runner_pid=os.getpid())
-    code, said, stderr = talk(client, say(first, protocol.Slice(7, lead_in_ns=0, count=5), protocol.Bye()))
+    code, said, stderr = talk(
+        client, say(first, protocol.Slice(seq=7, lead_in_ns=0, count=5), protocol.Bye())
+    )
     ready, reply = said
     assert (code, stderr) == (protocol.EXIT_OK, "")
     assert isinstance(ready, protocol.Ready)
@@ -136,7 +138,7 @@ def test_an_operation_that_fails_in_a_slice_ends_it(client: Path, routes: dict[s
     sql = "select nextval('pg_temp.few')"
     create = "create temp sequence if not exists few maxvalue 5"
     first = spec(routes["socket"], cold=False, statements=[same(f"{create}; {sql}")])
-    code, said, _ = talk(client, say(first, protocol.Slice(1, count=10)))
+    code, said, _ = talk(client, say(first, protocol.Slice(seq=1, count=10)))
     assert code == protocol.EXIT_FAILED
     assert isinstance(said[1], protocol.Error)
     assert (said[1].stage, said[1].sqlstate) == ("slice", "2200H")

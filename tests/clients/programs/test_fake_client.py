@@ -10,7 +10,7 @@ from pgperf.core import protocol, sql_parameters
 from pgperf.core.exceptions import ProtocolError
 from tests.clients.driving import Driven
 
-SLICE = protocol.Slice(1, 0, PATIENCE, 0, 0, PATIENCE)
+SLICE = protocol.Slice(seq=1, start_ns=0, lead_in_ops=PATIENCE, lead_in_ns=0, window_ns=0, count=PATIENCE)
 
 
 def fake(text: str, nominal_us: float = 0.0) -> protocol.Spec:
@@ -27,7 +27,9 @@ def test_an_operation_lasts_what_it_was_told_and_reads_one_row(client: Driven) -
     client.send(fake("SELECT 1", nominal_us=50))
     ready = client.read(protocol.Ready)
     assert (ready.rows_per_op, ready.backend_pid, ready.server_version) == (1, 0, "fake")
-    reply, durations = client.slice(protocol.Slice(1, 0, 2, 0, 0, 20))
+    reply, durations = client.slice(
+        protocol.Slice(seq=1, start_ns=0, lead_in_ops=2, lead_in_ns=0, window_ns=0, count=20)
+    )
     assert reply.rows == 20
     assert min(durations) >= 50_000
 

@@ -39,10 +39,10 @@ def worker() -> Iterator[subprocess.Popen[bytes]]:
 
 def account(**ticks_and_switches: TicksAndSwitches | None) -> SliceAccount:
     return SliceAccount(
-        HostInterval(10, 9, 0, 0),
-        1,
-        {},
-        {"client": None, "server": None, "pooler": None} | ticks_and_switches,
+        host=HostInterval(elapsed_ns=10, busy_ns=9, iowait_ns=0, steal_ns=0),
+        runner_ns=1,
+        cpu_time={},
+        ticks_and_switches={"client": None, "server": None, "pooler": None} | ticks_and_switches,
     )
 
 
@@ -107,12 +107,17 @@ def test_block_totals_add_up_and_a_missed_role_stays_unknown() -> None:
     totals = BlockTotals()
     totals.add(
         account(
-            client=TicksAndSwitches(1, 2, 3, 4),
-            pooler=TicksAndSwitches(0, 0, 0, 0),
-            server=TicksAndSwitches(1, 1, 1, 1),
+            client=TicksAndSwitches(user=1, system=2, voluntary=3, involuntary=4),
+            pooler=TicksAndSwitches(user=0, system=0, voluntary=0, involuntary=0),
+            server=TicksAndSwitches(user=1, system=1, voluntary=1, involuntary=1),
         )
     )
-    totals.add(account(client=TicksAndSwitches(10, 20, 30, 40), pooler=TicksAndSwitches(0, 0, 0, 0)))
+    totals.add(
+        account(
+            client=TicksAndSwitches(user=10, system=20, voluntary=30, involuntary=40),
+            pooler=TicksAndSwitches(user=0, system=0, voluntary=0, involuntary=0),
+        )
+    )
     nothing = {"user": 0, "system": 0, "voluntary": 0, "involuntary": 0}
     assert totals.to_json()["ticks_and_switches"] == {
         "client": {"user": 11, "system": 22, "voluntary": 33, "involuntary": 44},

@@ -36,7 +36,10 @@ def test_own_processes_are_separate_from_others() -> None:
         with python(f"{WORK}; {WAIT}") as other:
             found = process_cpu.close()
             own_ns = time.process_time_ns() - began_ns
-            other_ns = (schedstat.process_stat(other.pid) or ProcessStat(0, 0, 0, 0)).run_ns
+            other_ns = (
+                schedstat.process_stat(other.pid)
+                or ProcessStat(start_ticks=0, parent=0, run_ns=0, reaped_ns=0)
+            ).run_ns
     assert found["others_ns"] >= other_ns > 10_000_000
     assert found["ours_ns"] < own_ns + other_ns // 2
     assert (found["cpus"], found["source"]) == (host.cpus, host.source)
@@ -54,20 +57,34 @@ def test_the_time_of_an_ended_process_is_its_parents() -> None:
         parent.stdin.flush()
         parent.stdout.readline()
         found = process_cpu.close()
-        reaped_ns = (schedstat.process_stat(parent.pid) or ProcessStat(0, 0, 0, 0)).reaped_ns
+        reaped_ns = (
+            schedstat.process_stat(parent.pid) or ProcessStat(start_ticks=0, parent=0, run_ns=0, reaped_ns=0)
+        ).reaped_ns
     assert reaped_ns > 10_000_000
     assert found["others_ns"] >= reaped_ns
 
 
 def test_a_process_that_started_in_between_counts_from_zero() -> None:
-    before = {1: ProcessStat(1, 0, 100, 0), 2: ProcessStat(2, 0, 50, 0), 3: ProcessStat(3, 0, 9, 0)}
-    after = {1: ProcessStat(1, 0, 130, 0), 2: ProcessStat(7, 0, 20, 0), 4: ProcessStat(8, 0, 1000, 0)}
+    before = {
+        1: ProcessStat(start_ticks=1, parent=0, run_ns=100, reaped_ns=0),
+        2: ProcessStat(start_ticks=2, parent=0, run_ns=50, reaped_ns=0),
+        3: ProcessStat(start_ticks=3, parent=0, run_ns=9, reaped_ns=0),
+    }
+    after = {
+        1: ProcessStat(start_ticks=1, parent=0, run_ns=130, reaped_ns=0),
+        2: ProcessStat(start_ticks=7, parent=0, run_ns=20, reaped_ns=0),
+        4: ProcessStat(start_ticks=8, parent=0, run_ns=1000, reaped_ns=0),
+    }
     assert _run_ns(before, after, {1, 2, 3, 4}) == 30 + 20 + 1000
     assert _run_ns(before, after, {3}) == 0  # it is gone: its parent has its time
 
 
 def test_an_ended_process_counts_less_its_earlier_time() -> None:
-    shell, job, maker = ProcessStat(1, 0, 10, 500), ProcessStat(2, 10, 70, 30), ProcessStat(3, 0, 1, 0)
+    shell, job, maker = (
+        ProcessStat(start_ticks=1, parent=0, run_ns=10, reaped_ns=500),
+        ProcessStat(start_ticks=2, parent=10, run_ns=70, reaped_ns=30),
+        ProcessStat(start_ticks=3, parent=0, run_ns=1, reaped_ns=0),
+    )
     before = {10: shell, 20: job, 30: maker}
     after = {10: shell._replace(reaped_ns=500 + 100 + 25), 30: maker._replace(reaped_ns=8)}
     assert _ended(before, after, ours=set()) == 25 + 8

@@ -111,10 +111,15 @@ def test_ticks_and_switches_are_summed_over_processes_and_threads(tmp_path: Path
     process(tmp_path, 9, {9: "1 1 1"}, user=1)
     found = schedstat.ticks_and_switches([7, 9], str(tmp_path))
     assert found == TicksAndSwitches(user=6, system=7, voluntary=6, involuntary=3)
-    assert schedstat.ticks_and_switches_between(found, TicksAndSwitches(16, 8, 9, 3)) == TicksAndSwitches(
-        10, 1, 3, 0
+    assert schedstat.ticks_and_switches_between(
+        found, TicksAndSwitches(user=16, system=8, voluntary=9, involuntary=3)
+    ) == TicksAndSwitches(user=10, system=1, voluntary=3, involuntary=0)
+    assert (
+        schedstat.ticks_and_switches_between(
+            found, TicksAndSwitches(user=0, system=8, voluntary=9, involuntary=3)
+        )
+        is None
     )
-    assert schedstat.ticks_and_switches_between(found, TicksAndSwitches(0, 8, 9, 3)) is None
     assert schedstat.ticks_and_switches_between(found, None) is None
     assert schedstat.ticks_and_switches([7, 11], str(tmp_path)) is None
 

@@ -28,7 +28,20 @@ ONE, TWO = RemoteProcesses((11,)), RemoteProcesses((21, 22), POOLER)
 
 
 def record(begin_ms: int, **fields: Any) -> SliceRecord:
-    return SliceRecord(0, 0, 1, 1, 0, 1, 1.0, 1.0, 0, 0, started_ns=begin_ms * MS, **fields)
+    return SliceRecord(
+        round=0,
+        position=0,
+        ops=1,
+        rows=1,
+        lead_in_ops=0,
+        window_ns=1,
+        us_per_op=1.0,
+        ops_per_s=1.0,
+        user_ns=0,
+        sys_ns=0,
+        started_ns=begin_ms * MS,
+        **fields,
+    )
 
 
 def sheet(processes: RemoteProcesses, *begins_ms: int, **fields: Any) -> Sheet:

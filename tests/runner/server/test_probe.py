@@ -60,7 +60,18 @@ class Agent:
 
 def found(over: Route, monitor: Monitor, agent: Agent | None = None) -> Group:
     """The one group of a run over that route, with whoever works for it."""
-    group = Group(Variant("w", "psycopg", "simple", over.name, 1, "persistent", "scheduler"), NAME)
+    group = Group(
+        Variant(
+            workload="w",
+            layer="psycopg",
+            mode="simple",
+            route=over.name,
+            clients=1,
+            connect="persistent",
+            placement="scheduler",
+        ),
+        NAME,
+    )
     Server([over], monitor, "lent", False, agent).finder(CpuPlacement("scheduler"))([group])
     return group
 

@@ -30,7 +30,7 @@ from example.stack import Stack
 from pgperf.analysis.cpu_accounting import Account
 from pgperf.core import protocol
 from pgperf.core.records import Definition, VariantBlock, Workload
-from pgperf.runner.client_group import Group, measure
+from pgperf.runner.client_group import ClientGroup, measure
 from pgperf.runner.cpu.cgroups import group_ns, groups_of, members
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.cpu.process_cpu import ProcessCpu
@@ -96,7 +96,9 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _windows(reference: Reference, groups: list[Group], options: argparse.Namespace) -> Iterator[Window]:
+def _windows(
+    reference: Reference, groups: list[ClientGroup], options: argparse.Namespace
+) -> Iterator[Window]:
     for load, group, _ in product(LOADS, groups, range(options.windows)):
         with _spinning(reference.host.cpus // 2 or 1 if load != "quiet" else 0):
             window = _window(reference, groups, group, options.window_s)
@@ -106,7 +108,7 @@ def _windows(reference: Reference, groups: list[Group], options: argparse.Namesp
         yield window
 
 
-def _window(reference: Reference, groups: list[Group], group: Group, seconds: int) -> Window:
+def _window(reference: Reference, groups: list[ClientGroup], group: ClientGroup, seconds: int) -> Window:
     request = protocol.Slice(
         seq=1, start_ns=0, lead_in_ops=10, lead_in_ns=_LEAD_IN_NS, window_ns=seconds * 1_000_000_000
     )

@@ -31,8 +31,8 @@ from pgperf.core.records import Cohort, Definition, Plan, Route, Variant, Varian
 from pgperf.install.c_client import build
 from pgperf.install.launch import django_driver
 from pgperf.runner.plan import make_plan
-from pgperf.runner.run import Machine, execute
-from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.run import RunSettings, execute
+from pgperf.runner.server.control_connection import ControlConnection
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("libpq", "psycopg", "django_orm")
@@ -127,7 +127,7 @@ def _definition(options: argparse.Namespace, seed: int) -> Definition:
     )  # fmt: skip
 
 
-def _compared(definition: Definition, routes: dict[str, Route], machine: Machine) -> list[dict[str, Any]]:
+def _compared(definition: Definition, routes: dict[str, Route], machine: RunSettings) -> list[dict[str, Any]]:
     """One run's comparisons of each variant with its duplicate, as the run's own summary has them."""
     watcher = Watcher()
     outcome = execute(
@@ -171,13 +171,13 @@ def _routes(env: dict[str, str]) -> dict[str, Route]:
     }
 
 
-def _machine(stack: Stack) -> Machine:
+def _machine(stack: Stack) -> RunSettings:
     folder = build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent
-    return Machine(str(folder), "false-alarms", connection_share=0.9)
+    return RunSettings(str(folder), "false-alarms", connection_share=0.9)
 
 
 def _make_fixture(route: Route) -> None:
-    with Monitor(route, "pgperf-fixture") as monitor:
+    with ControlConnection(route, "pgperf-fixture") as monitor:
         for statement in FIXTURES[SITE_BY_DOMAIN.fixture].create:
             monitor.query(statement)
 

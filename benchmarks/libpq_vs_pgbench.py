@@ -31,7 +31,7 @@ from example.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
 from pgperf.core import protocol
 from pgperf.install.c_client import build
-from pgperf.runner.client_group import Window
+from pgperf.runner.client_group import SliceWindow
 from pgperf.runner.cpu import placement
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -169,7 +169,7 @@ def _libpq(stack: Stack) -> Side:
             _ask(clients, request, protocol.Armed)
             replies = [client.hear(protocol.SliceReply) for client in clients]
             raw = [client.replies.read(reply.nbytes) for client, reply in zip(clients, replies, strict=True)]
-            window = Window.of(request, replies, [np.frombuffer(data, "<u8") for data in raw])
+            window = SliceWindow.of(request, replies, [np.frombuffer(data, "<u8") for data in raw])
         return window.ops / window.length_ns * 1e9
 
     return measure

@@ -28,8 +28,8 @@ from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 from pgperf.core import protocol
 from pgperf.core.records import Definition, Route, Variant
 from pgperf.install.c_client import build
-from pgperf.runner.client_group import Group, started
-from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.client_group import ClientGroup, started
+from pgperf.runner.server.control_connection import ControlConnection
 
 PROCESSORS = 2
 MOST_MIB, MOST_START_S = 4.0, 20.0
@@ -61,12 +61,12 @@ class _Crowd:
 
     def __init__(self, route: Route, build_dir: str, clients: int) -> None:
         self._route, self._build_dir, self._clients = route, build_dir, clients
-        with Monitor(route, "pgperf-fixture") as monitor:
+        with ControlConnection(route, "pgperf-fixture") as monitor:
             for statement in FIXTURES[SITE_BY_DOMAIN.fixture].create:
                 monitor.query(statement)
 
     @contextmanager
-    def of(self, layer: str) -> Iterator[Group]:
+    def of(self, layer: str) -> Iterator[ClientGroup]:
         definition = Definition("many-clients", SITE_BY_DOMAIN, (layer,), (self._route.name,))
         variant = Variant(
             workload=SITE_BY_DOMAIN.name,
@@ -119,7 +119,7 @@ def _cpu_s() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _pss_mib(group: Group) -> list[float]:
+def _pss_mib(group: ClientGroup) -> list[float]:
     """Of each client, its pages that others hold as well counted in part."""
     rolled = [Path(f"/proc/{client.pid}/smaps_rollup").read_text() for client in group.clients]
     lines = (line for text in rolled for line in text.splitlines() if line.startswith("Pss:"))

@@ -25,7 +25,7 @@ from example.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
 from pgperf.core import protocol
 from pgperf.core.records import Definition, Workload
-from pgperf.runner.client_group import Group, measure
+from pgperf.runner.client_group import ClientGroup, measure
 from pgperf.runner.cpu.host import Host
 
 WORK = Workload("pg_class", "select relname, relkind from pg_class where oid = 1259")
@@ -67,7 +67,7 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _measure(groups: list[Group], rounds: int) -> Slices:
+def _measure(groups: list[ClientGroup], rounds: int) -> Slices:
     host = Host.here()
     slices: Slices = defaultdict(list)
     request = protocol.Slice(seq=1, lead_in_ops=10, lead_in_ns=LEAD_IN_NS, window_ns=WINDOW_NS)

@@ -8,10 +8,10 @@ from example.stack import Stack
 from pgperf.core import protocol
 from pgperf.core.records import Definition, Route
 from pgperf.install.c_client import build
-from pgperf.runner.client_group import Group, find_server_cgroup, started
+from pgperf.runner.client_group import ClientGroup, find_server_cgroup, started
 from pgperf.runner.cpu import idle, placement
 from pgperf.runner.plan import make_plan
-from pgperf.runner.server.probe import Server
+from pgperf.runner.server.probe import ServerProbe
 
 _WARM_UP = protocol.Slice(seq=0, lead_in_ops=300, lead_in_ns=500_000_000, count=1)
 
@@ -28,14 +28,14 @@ def routes_of(stack: Stack) -> dict[str, Route]:
 
 
 @contextmanager
-def resident(stack: Stack, definition: Definition, name: str) -> Iterator[list[Group]]:
+def resident(stack: Stack, definition: Definition, name: str) -> Iterator[list[ClientGroup]]:
     """The definition's variants without controls: connected, placed, warm, their processes on the server found.
 
     Ends the script where they cannot be placed as the definition wishes.
     """
     plan, routes = make_plan(definition), routes_of(stack)
     build_dir = str(build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent)
-    with Server.open(plan, routes, name, may_pin=True) as server, idle.keep_awake(definition.idle):
+    with ServerProbe.open(plan, routes, name, may_pin=True) as server, idle.keep_awake(definition.idle):
         cpu_placement = placement.place(definition.placement, os.sched_getaffinity(0), server.pin_refusal())
         if cpu_placement.note:
             raise SystemExit(f"verdict: cannot measure: {cpu_placement.note}")

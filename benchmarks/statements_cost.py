@@ -26,7 +26,7 @@ from example.stack import Stack, postgres
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
 from pgperf.core import protocol
 from pgperf.core.records import Definition, Workload
-from pgperf.runner.client_group import Group, measure
+from pgperf.runner.client_group import ClientGroup, measure
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.server.pg_stat_statements import switch_on
 
@@ -64,7 +64,7 @@ def _options() -> argparse.Namespace:
 
 
 @contextmanager
-def _groups() -> Iterator[dict[str, Group]]:
+def _groups() -> Iterator[dict[str, ClientGroup]]:
     """One client for each of the three, connected and standing by."""
     definition = Definition("statements-cost", WORK, layers=("libpq",), routes=("socket",))
     with ExitStack() as stack:
@@ -83,7 +83,7 @@ def _stack(name: str) -> Stack:
     return Stack(ROOT / ".stack" / f"statements-{name}", parts=["postgres"], keep=False)
 
 
-def _measure(groups: Mapping[str, Group], rounds: int) -> Slices:
+def _measure(groups: Mapping[str, ClientGroup], rounds: int) -> Slices:
     host, slices = Host.here(), {name: list[tuple[float, float]]() for name in groups}
     for round_ in range(rounds):
         for name in random.sample(list(groups), len(groups)):

@@ -34,8 +34,8 @@ from pgperf.delay.routes import longer
 from pgperf.install.c_client import build
 from pgperf.install.launch import django_driver
 from pgperf.runner.plan import make_plan
-from pgperf.runner.run import Machine, execute
-from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.run import RunSettings, execute
+from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runs.confirmation_definition import paired, told_apart
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -139,7 +139,7 @@ class Place:
     """Where all cases are measured."""
 
     routes: Mapping[str, Route]
-    machine: Machine
+    machine: RunSettings
     folder: Path
 
 
@@ -193,7 +193,7 @@ def _definition(seed: int) -> Definition:
     )  # fmt: skip
 
 
-def _measured(definition: Definition, place: Place, machine: Machine) -> list[dict[str, Any]]:
+def _measured(definition: Definition, place: Place, machine: RunSettings) -> list[dict[str, Any]]:
     """The rows of a run's summary, without controls, which nobody asks here."""
     watcher = Watcher()
     with longer(place.routes, definition.routes) as routes:
@@ -233,10 +233,10 @@ def _place() -> Iterator[Place]:
     ):
         built = build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent
         routes = _routes(stack.env)
-        with Monitor(routes["tcp"], "pgperf-fixture") as monitor:
+        with ControlConnection(routes["tcp"], "pgperf-fixture") as monitor:
             for statement in FIXTURES[SITE_BY_DOMAIN.fixture].create:
                 monitor.query(statement)
-        yield Place(routes, Machine(str(built), "verdict-matrix", connection_share=0.9), Path(folder))
+        yield Place(routes, RunSettings(str(built), "verdict-matrix", connection_share=0.9), Path(folder))
 
 
 def _routes(env: Mapping[str, str]) -> dict[str, Route]:

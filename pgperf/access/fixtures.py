@@ -6,7 +6,7 @@ from pgperf.catalog import FIXTURES, Fixture
 from pgperf.core.exceptions import ClientFailed, FixtureMissing
 from pgperf.core.records import Route
 from pgperf.models import Database
-from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.server.control_connection import ControlConnection
 
 logger = logging.getLogger(__name__)
 
@@ -19,14 +19,14 @@ def ensure(name: str, database: Database, route: Route) -> bool:
     if not name:
         return False
     fixture = _known(name)
-    with Monitor(route, "pgperf-fixture") as monitor:
-        return _ensure(fixture, database, route, monitor)
+    with ControlConnection(route, "pgperf-fixture") as connection:
+        return _ensure(fixture, database, route, connection)
 
 
 def exists(name: str, route: Route) -> bool:
     """Is the fixture there? Raises FixtureMissing for an unknown name, ClientFailed when the server cannot be asked."""
-    with Monitor(route, "pgperf-fixture") as monitor:
-        return _is_there(_known(name), monitor)
+    with ControlConnection(route, "pgperf-fixture") as connection:
+        return _is_there(_known(name), connection)
 
 
 def drop(database: Database, route: Route) -> list[str]:
@@ -39,13 +39,13 @@ def drop(database: Database, route: Route) -> list[str]:
         raise FixtureMissing(
             f"fixture: database {database} does not allow fixtures, so pgperf touches none there"
         )
-    with Monitor(route, "pgperf-fixture") as monitor:
-        there = [fixture for fixture in FIXTURES.values() if _is_there(fixture, monitor)]
+    with ControlConnection(route, "pgperf-fixture") as connection:
+        there = [fixture for fixture in FIXTURES.values() if _is_there(fixture, connection)]
         for statement in (statement for fixture in there for statement in fixture.drop):
-            monitor.query(statement)
+            connection.query(statement)
         gone = [fixture.name for fixture in there]
-        if there and _yes(monitor, _OWN_EMPTY_SCHEMA):
-            monitor.query("DROP SCHEMA pgperf")
+        if there and _yes(connection, _OWN_EMPTY_SCHEMA):
+            connection.query("DROP SCHEMA pgperf")
             gone.append("schema pgperf")
     if gone:
         logger.info("dropped %s in database %s", ", ".join(gone), database)
@@ -69,8 +69,8 @@ def _known(name: str) -> Fixture:
     return FIXTURES[name]
 
 
-def _ensure(fixture: Fixture, database: Database, route: Route, monitor: Monitor) -> bool:
-    if _is_there(fixture, monitor):
+def _ensure(fixture: Fixture, database: Database, route: Route, connection: ControlConnection) -> bool:
+    if _is_there(fixture, connection):
         return False
     if not database.allow_fixtures:
         raise FixtureMissing(
@@ -79,20 +79,20 @@ def _ensure(fixture: Fixture, database: Database, route: Route, monitor: Monitor
         )
     try:
         for statement in fixture.create:
-            monitor.query(statement)
+            connection.query(statement)
     except ClientFailed as error:
         raise FixtureMissing(_denied(fixture, route, error)) from None
-    if not _is_there(fixture, monitor):
+    if not _is_there(fixture, connection):
         raise FixtureMissing(f"fixture: {fixture.name!r} was made, but is not there as it should be")
     return True
 
 
-def _is_there(fixture: Fixture, monitor: Monitor) -> bool:
-    return _yes(monitor, fixture.probe)
+def _is_there(fixture: Fixture, connection: ControlConnection) -> bool:
+    return _yes(connection, fixture.probe)
 
 
-def _yes(monitor: Monitor, question: str) -> bool:
-    return monitor.query(question) in ([["t"]], [["true"]], [["True"]])
+def _yes(connection: ControlConnection, question: str) -> bool:
+    return connection.query(question) in ([["t"]], [["true"]], [["True"]])
 
 
 def _denied(fixture: Fixture, route: Route, error: ClientFailed) -> str:

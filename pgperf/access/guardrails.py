@@ -18,7 +18,7 @@ from pgperf.core import sql_read_only
 from pgperf.core.exceptions import ClientFailed, PreflightRefused
 from pgperf.core.layers import connects
 from pgperf.core.records import Definition, Plan, Route, Workload
-from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.server.control_connection import ControlConnection
 
 APPLICATION = "pgperf-rails"
 #: Settings of every session on rails, as pg_settings.setting has them (ms). A role's own, stricter ones stay.
@@ -144,16 +144,16 @@ def _on_rails(route: Route, wanted: Demand) -> tuple[Route, Access]:
 
 def examine(route: Route) -> Access:
     """What the login of a route may do. Raises ClientFailed when the server cannot be asked."""
-    with Monitor(route, APPLICATION) as monitor:
-        role, standby, table = monitor.query(_WHO)[0]
-        powers = tuple(str(row[0]) for row in monitor.query(POWERS))
-        settings = _read(monitor.query(_SETTINGS))
+    with ControlConnection(route, APPLICATION) as connection:
+        role, standby, table = connection.query(_WHO)[0]
+        powers = tuple(str(row[0]) for row in connection.query(POWERS))
+        settings = _read(connection.query(_SETTINGS))
     return Access(str(role), powers, settings, standby in ("t", "true", "True"), table or "")
 
 
 def _settings(route: Route) -> dict[str, str]:
-    with Monitor(route, APPLICATION) as monitor:
-        return _read(monitor.query(_SETTINGS))
+    with ControlConnection(route, APPLICATION) as connection:
+        return _read(connection.query(_SETTINGS))
 
 
 def _read(rows: Iterable[list[str | None]]) -> dict[str, str]:
@@ -207,9 +207,9 @@ def _prove(route: Route, access: Access) -> None:
 
 def _refusal(route: Route, attempt: str) -> str:
     """The code with which the server refuses it, "" if it does not; rolled back either way."""
-    with Monitor(route, APPLICATION) as monitor:
+    with ControlConnection(route, APPLICATION) as connection:
         try:
-            monitor.query(f"BEGIN READ WRITE; {attempt}; ROLLBACK")
+            connection.query(f"BEGIN READ WRITE; {attempt}; ROLLBACK")
         except ClientFailed as error:
             if error.sqlstate:
                 return error.sqlstate

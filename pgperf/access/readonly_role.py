@@ -2,18 +2,18 @@
 
 from pgperf.access.guardrails import LIMITS, READ_ONLY
 from pgperf.core.records import Route
-from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.server.control_connection import ControlConnection
 
 ROLE = "pgperf_reader"
 
 
 def script(route: Route) -> str:
     """Ready to paste into psql; the password is asked for by its last line. Raises ClientFailed without an answer."""
-    with Monitor(route, "pgperf-doctor") as monitor:
-        ((dbname,),) = monitor.query("SELECT quote_ident(current_database())")
-        schemas = [str(row[0]) for row in monitor.query(_SCHEMAS)]
-        owners = [(str(schema), str(owner)) for schema, owner in monitor.query(_OWNERS)]
-        open_schemas = [str(row[0]) for row in monitor.query(_OPEN_SCHEMAS)]
+    with ControlConnection(route, "pgperf-doctor") as connection:
+        ((dbname,),) = connection.query("SELECT quote_ident(current_database())")
+        schemas = [str(row[0]) for row in connection.query(_SCHEMAS)]
+        owners = [(str(schema), str(owner)) for schema, owner in connection.query(_OWNERS)]
+        open_schemas = [str(row[0]) for row in connection.query(_OPEN_SCHEMAS)]
     lines = [
         f"-- A login that can read {dbname} and change nothing. Paste into psql, connected to {dbname} as a superuser.",
         f"CREATE ROLE {ROLE} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;",

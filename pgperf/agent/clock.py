@@ -7,7 +7,7 @@ from django.db import router
 
 from pgperf.db.now import Now
 from pgperf.models import Sampling
-from pgperf.runner.remote.clock_offset import Offset, Ping
+from pgperf.runner.remote.clock_offset import ClockOffset, Ping
 
 #: It asks so often; and then, for a second, until an answer was this quick: on a busy machine few are.
 _QUESTIONS, _LONGEST_S = 12, 1.0
@@ -15,13 +15,13 @@ _QUICK_NS = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def offset(row_id: int) -> Offset:
+def offset(row_id: int) -> ClockOffset:
     """What to add to our monotonic clock to have the database's. Raises Error when it cannot be asked."""
     deadline = time.monotonic() + _LONGEST_S
     pings = [_ask(row_id) for _ in range(_QUESTIONS)]
     while min(ping.after_ns - ping.before_ns for ping in pings) > _QUICK_NS and time.monotonic() < deadline:
         pings.append(_ask(row_id))
-    return Offset.best_of(pings)
+    return ClockOffset.best_of(pings)
 
 
 def _ask(row_id: int) -> Ping:

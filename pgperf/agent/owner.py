@@ -13,9 +13,9 @@ from django.db import Error
 from pgperf.agent import clock, rows
 from pgperf.core.exceptions import AgentFailed, BrokerUnreachable
 from pgperf.models import Run
-from pgperf.runner.remote.clock_offset import Offset
-from pgperf.runner.remote.counters import Readings
-from pgperf.runner.remote.server import Address, Order, Pooler, Process, Seen
+from pgperf.runner.remote.clock_offset import ClockOffset
+from pgperf.runner.remote.counters import CounterSamples
+from pgperf.runner.remote.server import Address, AgentSamples, RemotePooler, RemoteProcess, WatchRequest
 from pgperf.runs import broker, state
 from pgperf.runs.db_retry import renew
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 #: How long an agent may take for an answer, the first one included: it is there, or the run goes on without it.
 ANSWER_S = 5.0
-_LOOK_S = 0.05
+_ON_WAIT_S = 0.05
 
 
 class Owner:
@@ -34,18 +34,18 @@ class Owner:
         self._name = run.database.agent if run.database else ""
         self._row_id = 0
         self._why = ""  # why there is nothing to be had of it
-        self._clocks: Offset | None = None  # of the last "watch"
-        self._poolers: dict[Address, Pooler] = {}
+        self._clocks: ClockOffset | None = None  # of the last "watch"
+        self._poolers: dict[Address, RemotePooler] = {}
         self._facts: dict[str, Any] = {}
 
     def ask(self) -> None:
         self._guarded(self._ask)
 
-    def watch(self, order: Order) -> None:
+    def watch(self, order: WatchRequest) -> None:
         if self._row_id and not self._why:
             self._guarded(lambda: self._watch(order))
 
-    def hand_over(self) -> Seen | None:
+    def hand_over(self) -> AgentSamples | None:
         if not self._clocks or self._why:
             return None
         return self._guarded(self._hand_over)
@@ -71,7 +71,7 @@ class Owner:
         self._row_id = rows.open_for(self._run, queue)
         broker.send_watch(self._row_id, queue)
 
-    def _watch(self, order: Order) -> None:
+    def _watch(self, order: WatchRequest) -> None:
         self._clocks = None
         answer = self._ordered({"watch": order.to_json()})
         missing = answer.data["missing"]
@@ -82,27 +82,29 @@ class Owner:
             )
         self._clocks = self._clock(answer)
         there = answer.data["poolers"]
-        self._poolers = {(host, port): Pooler(pid, backends) for host, port, pid, backends in there}
+        self._poolers = {(host, port): RemotePooler(pid, backends) for host, port, pid, backends in there}
         self._facts |= {"agent": answer.agent, **answer.data["host"]}
 
-    def _hand_over(self) -> Seen:
+    def _hand_over(self) -> AgentSamples:
         first, self._clocks = self._clocks, None
         assert first
         answer = self._ordered({"hand_over": True})
-        between = Offset.over(first, self._clock(answer))
-        readings = Readings.unpack(answer.readings).on_clock(between)
+        between = ClockOffset.over(first, self._clock(answer))
+        readings = CounterSamples.unpack(answer.readings).on_clock(between)
         self._remember(between, float(answer.data["share"]))
-        processes = {pid: Process(name, rss_bytes) for pid, name, rss_bytes in answer.data["processes"]}
-        return Seen(readings, between.error_ns, self._poolers, int(self._facts["processors"]), processes)
+        processes = {pid: RemoteProcess(name, rss_bytes) for pid, name, rss_bytes in answer.data["processes"]}
+        return AgentSamples(
+            readings, between.error_ns, self._poolers, int(self._facts["processors"]), processes
+        )
 
-    def _remember(self, between: Offset, share: float) -> None:
+    def _remember(self, between: ClockOffset, share: float) -> None:
         """The worst of all blocks."""
         for name, value in (("clock_error_us", between.error_ns / 1000), ("agent_cpu_percent", 100 * share)):
             self._facts[name] = max(self._facts.get(name, 0.0), value)
 
-    def _clock(self, answer: rows.Answer) -> Offset:
+    def _clock(self, answer: rows.Answer) -> ClockOffset:
         """From the agent's clock to ours, by way of the database's."""
-        return Offset.from_json(answer.data["clock"]).then_back(clock.offset(self._row_id))
+        return ClockOffset.from_json(answer.data["clock"]).then_back(clock.offset(self._row_id))
 
     def _ordered(self, what: dict[str, Any]) -> rows.Answer:
         number = rows.order(self._row_id, what)
@@ -113,7 +115,7 @@ class Owner:
                 raise AgentFailed(f"agent {found.agent}: {found.refusal}")
             if found:
                 return found
-            time.sleep(_LOOK_S)
+            time.sleep(_ON_WAIT_S)
         raise AgentFailed(self._silence())
 
     def _silence(self) -> str:

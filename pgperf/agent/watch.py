@@ -16,9 +16,9 @@ from pgperf.runner.cpu import top
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.processes.backends import Sessions
-from pgperf.runner.remote.counters import run_of
+from pgperf.runner.remote.counters import run_column
 from pgperf.runner.remote.sampler import Sampler, meters
-from pgperf.runner.remote.server import Address, Order, Pooler
+from pgperf.runner.remote.server import Address, RemotePooler, WatchRequest
 from pgperf.runs.db_retry import patiently
 
 logger = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class _Watch:
     def _watch(self, wanted: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         """Begin to read; what was found."""
         self._stop()
-        order = Order.from_json(wanted)
+        order = WatchRequest.from_json(wanted)
         sessions = Sessions.of(order.sessions)
         there = _poolers(order, sessions)
         backends = {*order.backends, *(pid for pooler in there.values() for pid in pooler.backends)}
@@ -86,9 +86,9 @@ class _Watch:
         self._sampler, self._began_s = Sampler(chosen), time.monotonic()
         self._sampler.start()
         here = {name for meter in chosen for name in meter.names}
-        self._pids = [pid for pid in (*backends, *pooler_pids) if run_of(pid) in here]
+        self._pids = [pid for pid in (*backends, *pooler_pids) if run_column(pid) in here]
         return {
-            "missing": [pid for pid in order.backends if run_of(pid) not in here],
+            "missing": [pid for pid in order.backends if run_column(pid) not in here],
             "poolers": [[*address, pooler.pid, pooler.backends] for address, pooler in there.items()],
             "host": {"kernel": platform.release(), "processors": Host.here().cpus},
         }, b""
@@ -116,8 +116,8 @@ class _Watch:
         return patiently(step, seconds, f"the agent's row {self._row_id}")
 
 
-def _poolers(order: Order, sessions: Sessions) -> dict[Address, Pooler]:
+def _poolers(order: WatchRequest, sessions: Sessions) -> dict[Address, RemotePooler]:
     """Of the addresses of poolers those that are this host's, with who listens there and what it is connected to."""
     own = [(host, port) for host, port in order.poolers if pooler_process.is_own(host, from_elsewhere=True)]
     found = {(host, port): pooler_process.process(port) for host, port in own}
-    return {address: Pooler(pid, sessions.from_process(pid)) for address, pid in found.items() if pid}
+    return {address: RemotePooler(pid, sessions.from_process(pid)) for address, pid in found.items() if pid}

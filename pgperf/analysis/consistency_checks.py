@@ -60,7 +60,7 @@ def utilisation(own: Iterable[VariantBlock], row: Mapping[str, Any]) -> dict[str
     books, cpu = row.get("cpu_account") or {}, row.get("cpu_us_per_op") or {}
     ops, seconds = operations(booked(own)), books.get("elapsed_s")
     per_s = ops / seconds if seconds else None
-    return {role: _check(role, per_s, cpu, _booked(books, role)) for role in _ROLES}
+    return {role: _check(role, per_s, cpu, _account_fields(books, role)) for role in _ROLES}
 
 
 def _check(
@@ -76,7 +76,7 @@ def _busy(ops_per_s: float | None, parts_us: Sequence[float | None]) -> float | 
     return ops_per_s * sum(known) / 1e6 if ops_per_s is not None and len(known) == len(parts_us) else None
 
 
-def _booked(books: Mapping[str, Any], role: str) -> float | None:
+def _account_fields(books: Mapping[str, Any], role: str) -> float | None:
     share, cpus = (books.get("share") or {}).get(role), books.get("cpus")
     return None if share is None or cpus is None else float(share * cpus)
 

@@ -19,7 +19,7 @@ from pgperf.install import launch
 from pgperf.models import Benchmark, Database, Run
 from pgperf.reports.run_json import live_workers, worker_command
 from pgperf.runner.cpu import idle
-from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runs import broker, state
 
 _AWAKE_HINT = (
@@ -184,7 +184,7 @@ def _agent(database: Database) -> Finding:
 
 def _server(route: Route) -> str:
     """The server's version, the role, and the number of free connection slots."""
-    with Monitor(route, "pgperf-doctor") as monitor:
+    with ControlConnection(route, "pgperf-doctor") as monitor:
         version, user, free = monitor.query(_SERVER_SQL)[0]
     return f"PostgreSQL {version}, as {user}, {free} free connection slots"
 

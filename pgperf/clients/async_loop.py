@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from time import monotonic_ns
 from typing import Any, TypeVar
 
-from pgperf.clients.timed_loop import Stretch, Timing
+from pgperf.clients.timed_loop import TimedWindow, Timing
 from pgperf.core.protocol import Slice
 
 T = TypeVar("T")
@@ -63,11 +63,11 @@ def in_order(steps: Sequence[Inside]) -> Inside:
 
 async def run_slice(operation: Inside, request: Slice, stamps: "array[int]") -> Timing:
     """As timing.run_slice."""
-    stretch = Stretch(request, stamps)
-    lead_in_ops, first_ns = await _lead_in(operation, request.lead_in_ops, stretch.lead_in_until_ns)
-    close_ns = stretch.close_ns(first_ns)
-    ops, rows = await record(operation, stamps, stretch.limit, close_ns) if first_ns < close_ns else (0, 0)
-    return stretch.timing(lead_in_ops, first_ns, ops, rows)
+    window = TimedWindow(request, stamps)
+    lead_in_ops, first_ns = await _lead_in(operation, request.lead_in_ops, window.lead_in_until_ns)
+    close_ns = window.close_ns(first_ns)
+    ops, rows = await record(operation, stamps, window.limit, close_ns) if first_ns < close_ns else (0, 0)
+    return window.timing(lead_in_ops, first_ns, ops, rows)
 
 
 async def record(operation: Inside, stamps: "array[int]", limit: int, close_ns: int) -> tuple[int, int]:

@@ -64,14 +64,14 @@ def run_slice(operation: Operation, request: Slice, stamps: "array[int]") -> Tim
     """Waits for the start, leads in, records until the window closes or the count is reached."""
     if isinstance(operation, TimesItself):
         return operation.run_slice(request, stamps)
-    stretch = Stretch(request, stamps)
-    lead_in_ops, first_ns = _lead_in(operation, request.lead_in_ops, stretch.lead_in_until_ns)
-    close_ns = stretch.close_ns(first_ns)
-    ops, rows = record(operation, stamps, stretch.limit, close_ns) if first_ns < close_ns else (0, 0)
-    return stretch.timing(lead_in_ops, first_ns, ops, rows)
+    window = TimedWindow(request, stamps)
+    lead_in_ops, first_ns = _lead_in(operation, request.lead_in_ops, window.lead_in_until_ns)
+    close_ns = window.close_ns(first_ns)
+    ops, rows = record(operation, stamps, window.limit, close_ns) if first_ns < close_ns else (0, 0)
+    return window.timing(lead_in_ops, first_ns, ops, rows)
 
 
-class Stretch:
+class TimedWindow:
     """One slice around its loops: waits for the start, knows when they end, works out what they recorded."""
 
     def __init__(self, request: Slice, stamps: "array[int]") -> None:

@@ -13,15 +13,15 @@ from pgperf.analysis import latency
 from pgperf.core import protocol
 from pgperf.core.limits import PILOT_MAX_MS, PILOT_MIN_MS
 from pgperf.core.records import Definition, Plan, Route, SliceRecord, VariantBlock, Workload
-from pgperf.runner.client_group import Durations, Group, find_server_cgroup, measure, started
+from pgperf.runner.client_group import ClientGroup, Durations, find_server_cgroup, measure, started
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.cpu.process_cpu import ProcessCpu
 from pgperf.runner.plan import round_order
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.remote import server
-from pgperf.runner.remote.server import Agent, Seen
-from pgperf.runner.server.diagnostics import Findings, Instruments
+from pgperf.runner.remote.server import Agent, AgentSamples
+from pgperf.runner.server.diagnostics import DiagnosticConnections, DiagnosticResult
 
 #: The phases of a run, as records.Timings names them (without `_s`).
 PHASES = ("startup", "warm_up", "pilot", "slices", "diagnostics")
@@ -39,7 +39,7 @@ _LEAD_IN_OPS_EACH = 3  # of several clients, who lead in until they all begin
 
 
 @dataclass
-class Clock:
+class PhaseClock:
     """Where the wall time goes, in seconds per phase."""
 
     spent: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
@@ -54,7 +54,7 @@ class Clock:
 
 
 @dataclass
-class Bench:
+class RunContext:
     """What all blocks of a run share."""
 
     plan: Plan
@@ -62,82 +62,84 @@ class Bench:
     build_dir: str
     cpu_placement: CpuPlacement
     application: str  # prefix of every connection's application_name
-    clock: Clock
+    clock: PhaseClock
     #: Fills in each group's server and pooler processes once all are connected.
-    find_servers: Callable[[list[Group]], None]
+    find_servers: Callable[[list[ClientGroup]], None]
     #: Called with the number of slices timed and of diagnostic slices so far, between rounds and between the latter.
-    breathe: Callable[[int, int], None]
+    between_rounds: Callable[[int, int], None]
     windows: dict[int, protocol.Slice] = field(default_factory=dict)  # per cohort: what the pilot decided
     slices_done: int = 0
     diagnosed: int = 0
-    instruments: Instruments | None = None  # None: no diagnostic slices
+    diagnostic_connections: DiagnosticConnections | None = None  # None: no diagnostic slices
     host: Host = field(default_factory=Host.here)
     relays: Mapping[str, int] = field(default_factory=dict)  # route -> the relay that makes it longer
     agent: Agent | None = None  # on the server's host; it has been called if that is another one
     interpreters: Mapping[str, str] = field(default_factory=dict)  # layer -> Python, where the site named one
 
 
-def run_block(bench: Bench, cohort: int, block: int, done: Callable[[list[VariantBlock]], None]) -> None:
+def run_block(
+    context: RunContext, cohort: int, block: int, done: Callable[[list[VariantBlock]], None]
+) -> None:
     """Measure every variant of the cohort in one block; `done` gets the results, in the cohort's order.
 
     The last block ends with the diagnostic slices. However they end, what was timed before them is handed out.
     """
-    with _resident(bench, cohort, block) as groups:
-        with bench.clock.phase("warm_up"):
-            _warm_up(bench, groups)
-        _find_others(bench, groups)
-        if cohort not in bench.windows:
-            with bench.clock.phase("pilot"):
-                bench.windows[cohort] = _pilot(bench, groups)
-        process_cpu = ProcessCpu(bench.host, {pid for group in groups for pid in group.processes().pids()})
-        sheets = _rounds(bench, groups, cohort, block)
-        counted = {**_counted(process_cpu, groups), "role_cpus": bench.cpu_placement.role_cpus()}
+    with _resident(context, cohort, block) as groups:
+        with context.clock.phase("warm_up"):
+            _warm_up(context, groups)
+        _find_processes(context, groups)
+        if cohort not in context.windows:
+            with context.clock.phase("pilot"):
+                context.windows[cohort] = _pilot(context, groups)
+        process_cpu = ProcessCpu(context.host, {pid for group in groups for pid in group.processes().pids()})
+        measured = _rounds(context, groups, cohort, block)
+        counted = {**_close_process_cpu(process_cpu, groups), "role_cpus": context.cpu_placement.role_cpus()}
         try:
-            if bench.instruments and block == bench.plan.definition.blocks - 1:
-                with bench.clock.phase("diagnostics"):
-                    _diagnose(bench, bench.instruments, groups, cohort, sheets)
+            if context.diagnostic_connections and block == context.plan.definition.blocks - 1:
+                with context.clock.phase("diagnostics"):
+                    _diagnose(context, context.diagnostic_connections, groups, cohort, measured)
         finally:
-            _lay(bench.agent, groups, sheets)
-            pairs = zip(groups, sheets, strict=True)
-            done([_fold(group, cohort, block, sheet, counted) for group, sheet in pairs])
+            _complete_remote(context.agent, groups, measured)
+            pairs = zip(groups, measured, strict=True)
+            done([_fold(group, cohort, block, measurements, counted) for group, measurements in pairs])
 
 
 @dataclass
-class Sheet:
+class VariantMeasurements:
     """What one variant collects during a block."""
 
     records: list[SliceRecord] = field(default_factory=list)
     durations: list[Durations] = field(default_factory=list)
     ends_ns: list[int] = field(default_factory=list)
     remote_account: dict[str, Any] = field(default_factory=dict)  # the server's host's, if that is another
-    findings: Findings = field(default_factory=Findings)
-    looked_ns: tuple[int, int] | None = None  # begin and end of its diagnostic slice
+    findings: DiagnosticResult = field(default_factory=DiagnosticResult)
+    diagnosed_ns: tuple[int, int] | None = None  # begin and end of its diagnostic slice
 
 
 @contextmanager
-def _resident(bench: Bench, cohort: int, block: int) -> Iterator[list[Group]]:
-    plan = bench.plan
+def _resident(context: RunContext, cohort: int, block: int) -> Iterator[list[ClientGroup]]:
+    plan = context.plan
     everyone = plan.variants
-    named = [(v, f"{bench.application}-{everyone.index(v)}") for v in plan.cohorts[cohort].variants]
+    named = [(v, f"{context.application}-{everyone.index(v)}") for v in plan.cohorts[cohort].variants]
     cold = block < plan.definition.cold_blocks
     start = partial(
-        started, plan.definition, named, bench.routes, bench.build_dir, cold, bench.cpu_placement.clients,
-        interpreters=bench.interpreters,
+        started, plan.definition, named, context.routes, context.build_dir, cold, context.cpu_placement.clients,
+        interpreters=context.interpreters,
     )  # fmt: skip
     begin = time.monotonic()
     with start() as groups:
-        bench.clock.spent["startup"] += time.monotonic() - begin
+        context.clock.spent["startup"] += time.monotonic() - begin
         yield groups
 
 
-def _warm_up(bench: Bench, groups: list[Group]) -> None:
+def _warm_up(context: RunContext, groups: list[ClientGroup]) -> None:
     """All clients at once: nothing is recorded, and the wall clock is spared. Slow work gets fewer operations."""
     owners = [group for group in groups if not group.owner]
     for group in owners:
         group.begin(_TRIAL)
     for group in owners:
-        group.learn(_TRIAL)
-    requests = [_warm_up_of(bench.plan.definition, group) for group in owners]
+        group.calibrate(_TRIAL)
+    requests = [_warm_up_of(context.plan.definition, group) for group in owners]
     for group, request in zip(owners, requests, strict=True):
         group.begin(request)
     for group, request in zip(owners, requests, strict=True):
@@ -146,7 +148,7 @@ def _warm_up(bench: Bench, groups: list[Group]) -> None:
         group.op_s = group.owner.op_s if group.owner else group.op_s
 
 
-def _warm_up_of(definition: Definition, group: Group) -> protocol.Slice:
+def _warm_up_of(definition: Definition, group: ClientGroup) -> protocol.Slice:
     most = int(_WARM_UP_MOST_S / group.op_s) if group.op_s else definition.warm_up_ops
     ops = max(1, min(definition.warm_up_ops, most))
     return protocol.Slice(
@@ -154,9 +156,9 @@ def _warm_up_of(definition: Definition, group: Group) -> protocol.Slice:
     )
 
 
-def _pilot(bench: Bench, groups: list[Group]) -> protocol.Slice:
+def _pilot(context: RunContext, groups: list[ClientGroup]) -> protocol.Slice:
     """One slice for the cohort: as long as asked for, or what its most demanding member needs."""
-    definition = bench.plan.definition
+    definition = context.plan.definition
     asked = protocol.Slice(
         seq=0, start_ns=0, lead_in_ops=_LEAD_IN_OPS, lead_in_ns=definition.lead_in_ms * 1_000_000
     )
@@ -183,86 +185,106 @@ def fitting(asked: protocol.Slice, needs: Sequence[tuple[int, float]]) -> protoc
     )
 
 
-def _request(bench: Bench, cohort: int, group: Group) -> protocol.Slice:
+def _request(context: RunContext, cohort: int, group: ClientGroup) -> protocol.Slice:
     """The group's next slice. Several clients share one window: an operation more would only make them late for it."""
-    request = bench.windows[cohort]._replace(seq=bench.slices_done + bench.diagnosed + 1)
+    request = context.windows[cohort]._replace(seq=context.slices_done + context.diagnosed + 1)
     return request._replace(lead_in_ops=1) if group.variant.clients > 1 else request
 
 
-def _find_others(bench: Bench, groups: list[Group]) -> None:
+def _find_processes(context: RunContext, groups: list[ClientGroup]) -> None:
     """Who works for the groups beside their clients."""
-    bench.find_servers(groups)
+    context.find_servers(groups)
     find_server_cgroup(groups)
     for group in groups:
-        group.relay_pid = bench.relays.get(group.variant.route)
-        group.astray = False
+        group.relay_pid = context.relays.get(group.variant.route)
+        group.served_by_others = False
 
 
-def _counted(process_cpu: ProcessCpu, groups: list[Group]) -> dict[str, Any]:
+def _close_process_cpu(process_cpu: ProcessCpu, groups: list[ClientGroup]) -> dict[str, Any]:
     """The census; who came and went is among those whose time pages account for."""
     counted = process_cpu.close()
     return {**counted, "ours_ns": counted["ours_ns"] + sum(group.totals.short_lived_ns for group in groups)}
 
 
-def _rounds(bench: Bench, groups: list[Group], cohort: int, block: int) -> list[Sheet]:
-    sheets = [Sheet() for _ in groups]
-    for round_ in range(bench.plan.definition.rounds):
-        for position, index in enumerate(round_order(bench.plan, cohort, block, round_)):
-            request = _request(bench, cohort, groups[index])
-            record, durations = measure(groups[index], request, round_, position, bench.host)
-            sheets[index].ends_ns.append(time.monotonic_ns())
-            bench.clock.spent["slices"] += (request.lead_in_ns + record.window_ns) / 1e9
-            sheets[index].records.append(record)
-            sheets[index].durations.append(durations)
-            bench.slices_done += 1
-        if any(group.astray for group in groups):
-            _find_others(bench, groups)
-        bench.breathe(bench.slices_done, bench.diagnosed)
-    return sheets
+def _rounds(
+    context: RunContext, groups: list[ClientGroup], cohort: int, block: int
+) -> list[VariantMeasurements]:
+    measured = [VariantMeasurements() for _ in groups]
+    for round_ in range(context.plan.definition.rounds):
+        for position, index in enumerate(round_order(context.plan, cohort, block, round_)):
+            request = _request(context, cohort, groups[index])
+            record, durations = measure(groups[index], request, round_, position, context.host)
+            measured[index].ends_ns.append(time.monotonic_ns())
+            context.clock.spent["slices"] += (request.lead_in_ns + record.window_ns) / 1e9
+            measured[index].records.append(record)
+            measured[index].durations.append(durations)
+            context.slices_done += 1
+        if any(group.served_by_others for group in groups):
+            _find_processes(context, groups)
+        context.between_rounds(context.slices_done, context.diagnosed)
+    return measured
 
 
-def _lay(agent: Agent | None, groups: list[Group], sheets: list[Sheet]) -> None:
+def _complete_remote(
+    agent: Agent | None, groups: list[ClientGroup], measured: list[VariantMeasurements]
+) -> None:
     """Complete the records with what the agent on the server's host saw, if there is one."""
     seen = agent.hand_over() if agent else None
     if not seen:
         return
-    pairs = zip(groups, sheets, strict=True)
-    found = server.laid(
-        [server.Sheet(g.remote_processes, sheet.records, sheet.ends_ns) for g, sheet in pairs], seen
+    pairs = zip(groups, measured, strict=True)
+    found = server.complete_slices(
+        [
+            server.VariantSlices(g.remote_processes, measurements.records, measurements.ends_ns)
+            for g, measurements in pairs
+        ],
+        seen,
     )
-    for sheet, one in zip(sheets, found, strict=True):
-        sheet.records, sheet.remote_account = one.records, one.account
-    _show(groups, sheets, seen)
+    for measurements, one in zip(measured, found, strict=True):
+        measurements.records, measurements.remote_account = one.records, one.account
+    _complete_remote_top(groups, measured, seen)
 
 
-def _show(groups: list[Group], sheets: list[Sheet], seen: Seen) -> None:
+def _complete_remote_top(
+    groups: list[ClientGroup], measured: list[VariantMeasurements], seen: AgentSamples
+) -> None:
     """Complete what top showed in the diagnostic slices: the server's host, and its processes among the others."""
-    both = zip(groups, sheets, strict=True)
-    shown = sorted((sheet.looked_ns, at) for at, (_group, sheet) in enumerate(both) if sheet.looked_ns)
+    both = zip(groups, measured, strict=True)
+    shown = sorted(
+        (measurements.diagnosed_ns, at)
+        for at, (_group, measurements) in enumerate(both)
+        if measurements.diagnosed_ns
+    )
     looks = [
-        server.Look(groups[at].remote_processes, begin_ns, end_ns, sheets[at].findings.top["seconds"])
+        server.DiagnosticInterval(
+            groups[at].remote_processes, begin_ns, end_ns, measured[at].findings.top["seconds"]
+        )
         for (begin_ns, end_ns), at in shown
     ]
-    for (_span, at), found in zip(shown, server.looked(looks, seen), strict=True):
-        told = sheets[at].findings.top
+    for (_span, at), found in zip(shown, server.complete_top(looks, seen), strict=True):
+        told = measured[at].findings.top
         told["processes"] = [*told["processes"], *found["processes"]]
         told["server_host"] = {"host": found["host"]}
 
 
 def _diagnose(
-    bench: Bench, instruments: Instruments, groups: list[Group], cohort: int, sheets: list[Sheet]
+    context: RunContext,
+    diagnostic_connections: DiagnosticConnections,
+    groups: list[ClientGroup],
+    cohort: int,
+    measured: list[VariantMeasurements],
 ) -> None:
     """One slice of each variant in an order of its own, while its server is asked."""
-    definition = bench.plan.definition
+    definition = context.plan.definition
     window_ns = definition.diagnostic_ms * 1_000_000
-    for index in round_order(bench.plan, cohort, definition.blocks - 1, definition.rounds):
-        request = _request(bench, cohort, groups[index])._replace(window_ns=window_ns, count=0)
+    for index in round_order(context.plan, cohort, definition.blocks - 1, definition.rounds):
+        request = _request(context, cohort, groups[index])._replace(window_ns=window_ns, count=0)
         calls = _statements_of(definition.work(groups[index].variant.workload))
         begin_ns = time.monotonic_ns()
-        sheets[index].findings = instruments.examine(groups[index], request, calls)
-        sheets[index].looked_ns = (begin_ns, time.monotonic_ns())
-        bench.diagnosed += 1
-        bench.breathe(bench.slices_done, bench.diagnosed)
+        measured[index].findings = diagnostic_connections.examine(groups[index], request, calls)
+        measured[index].diagnosed_ns = (begin_ns, time.monotonic_ns())
+        context.diagnosed += 1
+        context.between_rounds(context.slices_done, context.diagnosed)
 
 
 def _statements_of(work: Workload) -> int | None:
@@ -270,14 +292,18 @@ def _statements_of(work: Workload) -> int | None:
     return len(work.statements) or (1 if work.sql else None)
 
 
-def _fold(group: Group, cohort: int, block: int, sheet: Sheet, counted: dict[str, Any]) -> VariantBlock:
-    durations = np.concatenate(sheet.durations) if sheet.durations else np.zeros(0, dtype=np.uint64)
+def _fold(
+    group: ClientGroup, cohort: int, block: int, measurements: VariantMeasurements, counted: dict[str, Any]
+) -> VariantBlock:
+    durations = (
+        np.concatenate(measurements.durations) if measurements.durations else np.zeros(0, dtype=np.uint64)
+    )
     first = group.ready[0]
     return VariantBlock(
         variant=group.variant,
         cohort=cohort,
         block=block,
-        slices=tuple(sheet.records),
+        slices=tuple(measurements.records),
         histogram=latency.fold(durations),
         cold_us={} if group.owner else _cold(first),
         versions=dict(first.versions),
@@ -286,18 +312,23 @@ def _fold(group: Group, cohort: int, block: int, sheet: Sheet, counted: dict[str
         latency_sum_sq=float(np.square(durations.astype(np.float64)).sum()),
         latency_min_ns=int(durations.min()) if len(durations) else 0,
         latency_max_ns=int(durations.max()) if len(durations) else 0,
-        diagnostics=sheet.findings.diagnostics,
-        top=sheet.findings.top,
-        cpu_account={**counted, **group.totals.to_json(), **_seats(counted, group), **_elsewhere(sheet)},
+        diagnostics=measurements.findings.diagnostics,
+        top=measurements.findings.top,
+        cpu_account={
+            **counted,
+            **group.totals.to_json(),
+            **_role_cpus(counted, group),
+            **_remote_account(measurements),
+        },
     )
 
 
-def _seats(counted: dict[str, Any], group: Group) -> dict[str, Any]:
+def _role_cpus(counted: dict[str, Any], group: ClientGroup) -> dict[str, Any]:
     return {"role_cpus": {**counted["role_cpus"], "pooler": pooler_process.processors(group.pooler_pid)}}
 
 
-def _elsewhere(sheet: Sheet) -> dict[str, Any]:
-    return {"server_host": sheet.remote_account} if sheet.remote_account else {}
+def _remote_account(measurements: VariantMeasurements) -> dict[str, Any]:
+    return {"server_host": measurements.remote_account} if measurements.remote_account else {}
 
 
 def _cold(ready: protocol.Ready) -> dict[str, float | None]:

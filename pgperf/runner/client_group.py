@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.records import Definition, Route, SliceRecord, Variant, Workload
 from pgperf.install import launch
-from pgperf.runner.client_process import ClientProcess, Surroundings, login, surroundings_of_site
+from pgperf.runner.client_process import ClientProcess, ProcessEnvironment, login, site_environment
 from pgperf.runner.cpu import placement
 from pgperf.runner.cpu.accounting import BlockTotals, SliceAccount, SliceAccounting, VariantProcesses
 from pgperf.runner.cpu.cgroups import ServerCgroup
@@ -26,7 +26,7 @@ Durations = NDArray[np.uint64]
 _START_TIMEOUT_S = 60.0
 SLICE_GRACE_S = 15.0
 #: How many times longer than when it was tried an operation may take before its client is given up.
-_PATIENCE = 4
+_TIMEOUT_FACTOR = 4
 #: Clients that start up at the same time: more would only wait for each other, and run into their deadlines.
 _STARTING = 16
 #: Between arming several clients and their common start, and what each of them adds.
@@ -36,7 +36,7 @@ _READ_NS, _READ_EACH_NS = 2_000_000, 150_000
 
 
 @dataclass
-class Group:
+class ClientGroup:
     """All clients of a variant, connected and standing by. The `*_pids`: what works for them, if seen.
 
     A group that shares has the first of the clients that belong to its `owner`.
@@ -46,7 +46,7 @@ class Group:
     application: str  # application_name of its first connection
     clients: list[ClientProcess] = field(default_factory=list)
     ready: list[protocol.Ready] = field(default_factory=list)
-    owner: "Group | None" = None  # whose clients it drives; None: its own
+    owner: "ClientGroup | None" = None  # whose clients it drives; None: its own
     server_pids: list[int] = field(default_factory=list)
     pooled: bool = False  # is there a pooler on its route?
     pooler_pid: int | None = None
@@ -57,7 +57,9 @@ class Group:
         default_factory=RemoteProcesses
     )  # who works for it where the server is on another host
     totals: BlockTotals = field(default_factory=BlockTotals)
-    astray: bool = False  # did others than its server_pids serve it? A pooler may connect anew at any time
+    served_by_others: bool = (
+        False  # did others than its server_pids serve it? A pooler may connect anew at any time
+    )
     op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
 
     @property
@@ -65,7 +67,7 @@ class Group:
         """application_name of each connection that it drives."""
         return [application_of(self.application, at) for at in range(self.variant.clients)]
 
-    def share(self, owner: "Group") -> None:
+    def share(self, owner: "ClientGroup") -> None:
         """Take the first of another's clients for one's own; they are connected by now."""
         self.owner, self.application = owner, owner.application
         self.clients = owner.clients[: self.variant.clients]
@@ -84,14 +86,14 @@ class Group:
             for client in self.clients:
                 client.expect(protocol.Armed, SLICE_GRACE_S)
 
-    def learn(self, request: protocol.Slice) -> None:
+    def calibrate(self, request: protocol.Slice) -> None:
         """Collect a slice of a few operations and remember how long one takes, so that slow work gets its time."""
-        _replies, durations = self._collect(request, _PATIENCE * SLICE_GRACE_S)
+        _replies, durations = self._collect(request, _TIMEOUT_FACTOR * SLICE_GRACE_S)
         self.op_s = max(float(each.mean()) for each in durations) / 1e9
 
     def collect(self, request: protocol.Slice) -> tuple[list[protocol.SliceReply], list[Durations]]:
         expected_s = (request.lead_in_ns + request.window_ns) / 1e9
-        expected_s += _PATIENCE * self.op_s * (request.lead_in_ops + request.count)
+        expected_s += _TIMEOUT_FACTOR * self.op_s * (request.lead_in_ops + request.count)
         return self._collect(request, SLICE_GRACE_S + expected_s)
 
     def _collect(
@@ -114,7 +116,7 @@ class Group:
         )
 
 
-def find_server_cgroup(groups: Sequence[Group]) -> None:
+def find_server_cgroup(groups: Sequence[ClientGroup]) -> None:
     """Once the server's processes are known: the control group that is theirs alone, where there is one."""
     found = ServerCgroup.of(pid for group in groups for pid in (*group.server_pids, *group.auxiliary_pids))
     for group in groups:
@@ -122,16 +124,16 @@ def find_server_cgroup(groups: Sequence[Group]) -> None:
 
 
 def measure(
-    group: Group, request: protocol.Slice, round_: int, position: int, host: Host | None = None
+    group: ClientGroup, request: protocol.Slice, round_: int, position: int, host: Host | None = None
 ) -> tuple[SliceRecord, Durations]:
     """One slice of a variant: its record, and the durations (ns) that count. Without a host no books are kept."""
     started_ns = time.monotonic_ns()
-    request, accounting = _begun(group, request, host)
+    request, accounting = _begin(group, request, host)
     replies, durations = group.collect(request)
     account = accounting.close() if accounting else None
     if account:
         group.totals.add(account)
-    window = Window.of(request, replies, durations)
+    window = SliceWindow.of(request, replies, durations)
     record = SliceRecord(
         round=round_,
         position=position,
@@ -145,17 +147,17 @@ def measure(
         sys_ns=sum(r.sys_ns for r in replies),
         started_ns=started_ns,
         disturbed=window.disturbed,
-        **(_booked(group, account, window.ops) if account else {}),
+        **(_account_fields(group, account, window.ops) if account else {}),
     )
     return record, window.durations
 
 
-def _booked(group: Group, account: SliceAccount, ops: int) -> dict[str, int | None]:
+def _account_fields(group: ClientGroup, account: SliceAccount, ops: int) -> dict[str, int | None]:
     """The books of a slice. Somebody served its operations: a server that did nothing is the wrong one, and unknown."""
     fields = account.fields()
     if not (ops and group.server_pids and fields["server_ns"] == 0):
         return fields
-    group.astray = True
+    group.served_by_others = True
     return fields | dict.fromkeys(("server_ns", "server_wait_ns", "server_busiest_ns"))
 
 
@@ -172,7 +174,7 @@ def time_per_op_us(durations: Durations) -> float:
 
 
 @dataclass(frozen=True)
-class Window:
+class SliceWindow:
     """What counts of a slice: a client's own stretch, or for several clients what ended inside the common window."""
 
     ops: int
@@ -183,7 +185,7 @@ class Window:
     @classmethod
     def of(
         cls, request: protocol.Slice, replies: list[protocol.SliceReply], durations: list[Durations]
-    ) -> "Window":
+    ) -> "SliceWindow":
         disturbed = "recording was full before the window closed" if any(r.capped for r in replies) else ""
         if len(replies) == 1 or not request.window_ns:
             together = np.concatenate(durations)
@@ -223,17 +225,17 @@ def started(
     cold: bool,
     cpus: frozenset[int] | None,
     interpreters: Mapping[str, str] = launch.NO_INTERPRETERS,
-) -> Iterator[list[Group]]:
+) -> Iterator[list[ClientGroup]]:
     """Groups of the variants (each with its application name), connected; gone when the context ends.
 
     `cold`: the first client of each group that has its own alone, pinned from the start, with its cold phases; then,
     and without `cold` from the beginning, all the others together, pinned when ready.
     """
-    groups = {variant: Group(variant, name) for variant, name in variants}
+    groups = {variant: ClientGroup(variant, name) for variant, name in variants}
     families = sharing(groups)
     clean = False
 
-    def spawn(group: Group, cold: bool) -> None:
+    def spawn(group: ClientGroup, cold: bool) -> None:
         argv = launch.command(group.variant.layer, build_dir, interpreters)
         _spawn(group, definition, routes[group.variant.route], argv, cold)
 
@@ -255,7 +257,9 @@ def started(
             client.goodbye() if clean else client.kill()
 
 
-def _start_coldly(groups: list[Group], spawn: Callable[[Group], None], cpus: frozenset[int] | None) -> None:
+def _start_coldly(
+    groups: list[ClientGroup], spawn: Callable[[ClientGroup], None], cpus: frozenset[int] | None
+) -> None:
     """The first client of each group, one after the other, so that nothing disturbs its cold phases."""
     for group in groups:
         spawn(group)
@@ -263,9 +267,9 @@ def _start_coldly(groups: list[Group], spawn: Callable[[Group], None], cpus: fro
         _await(group)
 
 
-def _start_together(groups: list[Group], spawn: Callable[[Group], None]) -> None:
+def _start_together(groups: list[ClientGroup], spawn: Callable[[ClientGroup], None]) -> None:
     """All clients that the groups still lack, some at a time."""
-    starting: deque[Group] = deque()
+    starting: deque[ClientGroup] = deque()
     for group in groups:
         for _ in range(group.variant.clients - len(group.clients)):
             if len(starting) == _STARTING:
@@ -276,16 +280,16 @@ def _start_together(groups: list[Group], spawn: Callable[[Group], None]) -> None
         _await(group)
 
 
-def _spawn(group: Group, definition: Definition, route: Route, argv: list[str], cold: bool) -> None:
+def _spawn(group: ClientGroup, definition: Definition, route: Route, argv: list[str], cold: bool) -> None:
     variant = group.variant
-    around = surroundings(definition.work(variant.workload), variant.layer)
+    around = process_environment(definition.work(variant.workload), variant.layer)
     name = application_of(group.application, len(group.clients))
     client = ClientProcess(variant.label, argv, route.password, around)
     group.clients.append(client)
     client.send(spec(definition, variant, route, name, cold, client.spawned_ns))
 
 
-def _await(group: Group) -> None:
+def _await(group: ClientGroup) -> None:
     """The next of its clients is ready."""
     group.ready.append(group.clients[len(group.ready)].expect(protocol.Ready, _START_TIMEOUT_S))
 
@@ -295,8 +299,8 @@ def application_of(group: str, at: int) -> str:
     return f"{group}.{at}" if at else group
 
 
-def _begun(
-    group: Group, request: protocol.Slice, host: Host | None
+def _begin(
+    group: ClientGroup, request: protocol.Slice, host: Host | None
 ) -> tuple[protocol.Slice, SliceAccounting | None]:
     """The slice is under way, or about to be: what was sent, and its books.
 
@@ -313,20 +317,20 @@ def _begun(
     return request, accounting
 
 
-def armed(group: Group, request: protocol.Slice) -> protocol.Slice:
+def armed(group: ClientGroup, request: protocol.Slice) -> protocol.Slice:
     """The slice with a common start, where several clients need one."""
     if len(group.clients) == 1:
         return request
     return request._replace(start_ns=time.monotonic_ns() + _arm_ns(group))
 
 
-def _arm_ns(group: Group) -> int:
+def _arm_ns(group: ClientGroup) -> int:
     return _ARM_NS + _ARM_EACH_NS * len(group.clients)
 
 
-def surroundings(work: Workload, layer: str) -> Surroundings | None:
+def process_environment(work: Workload, layer: str) -> ProcessEnvironment | None:
     """The site's for Django's layers of the site's own workloads, else none: a clean environment."""
-    return surroundings_of_site() if work.is_site and layers.LAYERS[layer].needs_site else None
+    return site_environment() if work.is_site and layers.LAYERS[layer].needs_site else None
 
 
 def spec(

@@ -29,21 +29,21 @@ POLL_S = 1.0
 M = TypeVar("M", bound=protocol.Message)
 
 
-_look: ContextVar[Callable[[], None]] = ContextVar("look", default=lambda: None)
+_on_wait: ContextVar[Callable[[], None]] = ContextVar("look", default=lambda: None)
 
 
 @contextmanager
-def looking(look: Callable[[], None]) -> Iterator[None]:
+def while_waiting(look: Callable[[], None]) -> Iterator[None]:
     """While waiting for clients, call `look` at least once a second; what it raises ends the waiting."""
-    token = _look.set(look)
+    token = _on_wait.set(look)
     try:
         yield
     finally:
-        _look.reset(token)
+        _on_wait.reset(token)
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ProcessEnvironment:
     """What a client's process is started with: its environment and its working directory."""
 
     environment: dict[str, str] = field(repr=False)
@@ -57,13 +57,17 @@ class ClientProcess:
     """
 
     def __init__(
-        self, name: str, argv: Sequence[str], secret: str = "", surroundings: "Surroundings | None" = None
+        self,
+        name: str,
+        argv: Sequence[str],
+        secret: str = "",
+        process_environment: "ProcessEnvironment | None" = None,
     ) -> None:
         self.name = name
         self._secret = secret
         self._buffer = bytearray()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the client)
-        around = surroundings or Surroundings(_clean_environment(), "/")
+        around = process_environment or ProcessEnvironment(_clean_environment(), "/")
         self.spawned_ns = time.monotonic_ns()
         self._process = subprocess.Popen(
             [*_die_with_parent(), *argv],
@@ -155,11 +159,11 @@ class ClientProcess:
     def _fill(self, deadline: float) -> None:
         poll = select.poll()
         poll.register(self._stdout, select.POLLIN)
-        _look.get()()
+        _on_wait.get()()
         while not poll.poll(min(POLL_S, max(0.0, deadline - time.monotonic())) * 1000):
             if time.monotonic() >= deadline:
                 raise ClientFailed(f"{self.name}: no answer within its deadline")
-            _look.get()()
+            _on_wait.get()()
         chunk = os.read(self._stdout, 1 << 20)
         if not chunk:
             raise self._gone()
@@ -172,9 +176,9 @@ class ClientProcess:
         except subprocess.TimeoutExpired:
             return ClientFailed(f"{self.name}: closed its pipe but goes on running")
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return ClientFailed(f"{self.name}: ended unasked ({how}){self._last_words()}")
+        return ClientFailed(f"{self.name}: ended unasked ({how}){self._last_stderr_line()}")
 
-    def _last_words(self) -> str:
+    def _last_stderr_line(self) -> str:
         size = self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, size - _STDERR_TAIL_BYTES))
         lines = self._stderr.read().decode(errors="replace").strip().splitlines()
@@ -187,13 +191,13 @@ def login(route: Route) -> dict[str, Any]:
     return {name: getattr(route, name) for name in names}
 
 
-def surroundings_of_site() -> Surroundings:
+def site_environment() -> ProcessEnvironment:
     """Those of this process, where the site is at home: its environment without libpq's variables, its import path,
     its directory.
     """
     environment = {name: value for name, value in os.environ.items() if not protocol.is_libpqs(name)}
     path = [entry or os.getcwd() for entry in sys.path]
-    return Surroundings(
+    return ProcessEnvironment(
         {
             **environment,
             "PYTHONPATH": os.pathsep.join(dict.fromkeys([*path, _PACKAGE_ROOT])),

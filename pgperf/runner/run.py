@@ -10,15 +10,15 @@ from typing import Any, Protocol
 from pgperf.core.exceptions import ClientFailed, RunCancelled
 from pgperf.core.records import Plan, Route, Timings, VariantBlock
 from pgperf.runner import environment, preflight
-from pgperf.runner.block import PHASES, Bench, Clock, run_block
+from pgperf.runner.block import PHASES, PhaseClock, RunContext, run_block
 from pgperf.runner.cpu import idle, placement
 from pgperf.runner.processes import relay_process
 from pgperf.runner.remote.server import Agent
-from pgperf.runner.server.diagnostics import Instruments
-from pgperf.runner.server.probe import Server
+from pgperf.runner.server.diagnostics import DiagnosticConnections
+from pgperf.runner.server.probe import ServerProbe
 
 
-class Observer(Protocol):
+class RunObserver(Protocol):
     """Who watches a run. Called in the runner's thread, never inside a slice."""
 
     def block_done(self, blocks: list[VariantBlock]) -> None:
@@ -32,7 +32,7 @@ class Observer(Protocol):
 
 
 @dataclass(frozen=True)
-class Machine:
+class RunSettings:
     """What a run may use of this machine, and what it is called."""
 
     build_dir: str
@@ -44,7 +44,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunResult:
     """What a finished run knows beside its blocks. `plan` has the placement that was possible."""
 
     plan: Plan
@@ -53,44 +53,52 @@ class Outcome:
 
 
 def execute(
-    plan: Plan, routes: dict[str, Route], machine: Machine, observer: Observer, agent: Agent | None = None
-) -> Outcome:
+    plan: Plan,
+    routes: dict[str, Route],
+    settings: RunSettings,
+    observer: RunObserver,
+    agent: Agent | None = None,
+) -> RunResult:
     """Run the plan, handing out each block as it ends. `agent`: whoever reads the server's host if that is another one.
 
     Raises a PgperfError with the reason when the run cannot start or finish.
     """
     begin = time.monotonic()
     with ExitStack() as stack:
-        server = stack.enter_context(Server.open(plan, routes, machine.run_id, machine.pin_server, agent))
+        server = stack.enter_context(
+            ServerProbe.open(plan, routes, settings.run_id, settings.pin_server, agent)
+        )
         server.call_agent()
-        preflight.check(plan, server.headroom(), machine.connection_share, machine.max_run_seconds)
+        preflight.check(plan, server.headroom(), settings.connection_share, settings.max_run_seconds)
         cpu_placement = placement.place(
             plan.definition.placement, os.sched_getaffinity(0), server.pin_refusal()
         )
         plan = _placed(plan, cpu_placement.placement)
-        clock = Clock()
+        clock = PhaseClock()
         awake = stack.enter_context(idle.keep_awake(plan.definition.idle))
         facts = environment.before(server.query, server.pooler_pid, cpu_placement, awake)
-        breathe = _Breath(plan, machine, observer, begin, server.can_be_asked)
-        bench = Bench(
-            plan, routes, machine.build_dir, cpu_placement, server.application, clock, server.finder(cpu_placement),
-            breathe,
-            agent=agent, interpreters=machine.interpreters, relays=relay_process.find(routes.values()),
+        between_rounds = _RunGuard(plan, settings, observer, begin, server.can_be_asked)
+        context = RunContext(
+            plan, routes, settings.build_dir, cpu_placement, server.application, clock, server.finder(cpu_placement),
+            between_rounds,
+            agent=agent, interpreters=settings.interpreters, relays=relay_process.find(routes.values()),
         )  # fmt: skip
         if plan.definition.diagnostic_ms and server.can_be_asked:
-            bench.instruments = stack.enter_context(Instruments(routes, server.application))
-        versions = _blocks(bench, observer)
+            context.diagnostic_connections = stack.enter_context(
+                DiagnosticConnections(routes, server.application)
+            )
+        versions = _blocks(context, observer)
     wall = time.monotonic() - begin
     timings = Timings(wall_s=wall, **{f"{name}_s": clock.spent[name] for name in PHASES})
-    return Outcome(plan, {**facts, **environment.after(versions), **_far(agent)}, timings)
+    return RunResult(plan, {**facts, **environment.after(versions), **_server_host(agent)}, timings)
 
 
-def _far(agent: Agent | None) -> dict[str, Any]:
+def _server_host(agent: Agent | None) -> dict[str, Any]:
     facts = agent.facts() if agent else {}
     return {"server_host": facts} if facts else {}
 
 
-def _blocks(bench: Bench, observer: Observer) -> dict[str, dict[str, str]]:
+def _blocks(context: RunContext, observer: RunObserver) -> dict[str, dict[str, str]]:
     """Measure all blocks, handing each out as it ends; the versions each layer reported."""
     versions: dict[str, dict[str, str]] = {}
 
@@ -98,9 +106,9 @@ def _blocks(bench: Bench, observer: Observer) -> dict[str, dict[str, str]]:
         observer.block_done(results)
         versions.update({result.variant.layer: result.versions for result in results})
 
-    for block in range(bench.plan.definition.blocks):
-        for cohort in range(len(bench.plan.cohorts)):
-            run_block(bench, cohort, block, done)
+    for block in range(context.plan.definition.blocks):
+        for cohort in range(len(context.plan.cohorts)):
+            run_block(context, cohort, block, done)
     return versions
 
 
@@ -112,18 +120,20 @@ def _placed(plan: Plan, name: str) -> Plan:
     return replace(plan, cohorts=cohorts)
 
 
-class _Breath:
+class _RunGuard:
     """What happens between rounds: progress out, cancellation and time limit in."""
 
-    def __init__(self, plan: Plan, machine: Machine, observer: Observer, begin: float, asked: bool) -> None:
+    def __init__(
+        self, plan: Plan, settings: RunSettings, observer: RunObserver, begin: float, asked: bool
+    ) -> None:
         definition, resident = plan.definition, sum(len(cohort.variants) for cohort in plan.cohorts)
         self._total = definition.blocks * definition.rounds * resident
         self._diagnostic = resident if definition.diagnostic_ms and asked else 0
         #: A diagnostic slice lasts as long as so many timed ones.
         self._weight = max(1.0, preflight.diagnostic_s(definition) / preflight.slice_s(definition))
         self._observer = observer
-        self._deadline = begin + machine.max_run_seconds
-        self._limit = machine.max_run_seconds
+        self._deadline = begin + settings.max_run_seconds
+        self._limit = settings.max_run_seconds
 
     def __call__(self, done: int, diagnosed: int) -> None:
         share = (done + self._weight * diagnosed) / (self._total + self._weight * self._diagnostic)

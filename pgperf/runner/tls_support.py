@@ -8,7 +8,7 @@ from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Definition, Route, Variant
 from pgperf.install import launch
 from pgperf.runner import client_group
-from pgperf.runner.capture.statements import Site
+from pgperf.runner.capture.statements import CaptureSettings
 from pgperf.runner.client_process import ClientProcess
 from pgperf.runner.plan import over_route
 
@@ -23,13 +23,15 @@ _REASON = (
 
 
 def refusals(
-    definition: Definition, routes: Mapping[str, Route], site: Site, skipped: Mapping[str, str]
+    definition: Definition, routes: Mapping[str, Route], settings: CaptureSettings, skipped: Mapping[str, str]
 ) -> dict[str, str]:
     """What of the definition needs TLS and has none, as a plan's `skipped` names it. Any other trouble is the run's."""
     demanding = [route for name, route in routes.items() if route.sslmode in _DEMANDS]
     if not demanding:
         return {}
-    lacking = [layer for layer in definition.layers if _lacks(definition, layer, demanding[0], site, skipped)]
+    lacking = [
+        layer for layer in definition.layers if _lacks(definition, layer, demanding[0], settings, skipped)
+    ]
     return {
         over_route(layer, route.name): _REASON.format(route=route.name)
         for layer in lacking
@@ -37,7 +39,9 @@ def refusals(
     }
 
 
-def _lacks(definition: Definition, layer: str, route: Route, site: Site, skipped: Mapping[str, str]) -> bool:
+def _lacks(
+    definition: Definition, layer: str, route: Route, settings: CaptureSettings, skipped: Mapping[str, str]
+) -> bool:
     modes = [mode for mode in definition.modes if not {layer, f"{layer}/{mode}"} & set(skipped)]
     if not layers.connects(layer) or not modes:
         return False
@@ -51,8 +55,8 @@ def _lacks(definition: Definition, layer: str, route: Route, site: Site, skipped
         connect="persistent",
         placement=definition.placement,
     )
-    argv = launch.command(layer, site.build_dir, site.interpreters)
-    name, around = f"{layer} over {route.name}", client_group.surroundings(work, layer)
+    argv = launch.command(layer, settings.build_dir, settings.interpreters)
+    name, around = f"{layer} over {route.name}", client_group.process_environment(work, layer)
     try:
         with ClientProcess(name, argv, route.password, around) as client:
             spec = client_group.spec(definition, variant, route, "pgperf-tls", False, client.spawned_ns)

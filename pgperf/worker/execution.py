@@ -32,9 +32,9 @@ from pgperf.install import launch
 from pgperf.models import Run
 from pgperf.runner import tls_support
 from pgperf.runner.capture import statements
-from pgperf.runner.client_process import looking
+from pgperf.runner.client_process import while_waiting
 from pgperf.runner.plan import make_plan
-from pgperf.runner.run import Machine, Outcome, execute
+from pgperf.runner.run import RunResult, RunSettings, execute
 from pgperf.runs import confirmation, state, store
 from pgperf.runs.db_retry import AWAY, patiently, renew
 
@@ -116,7 +116,7 @@ class _Job:
         default_factory=dict
     )  # what logins may do, what was captured: facts to keep
 
-    def measure(self) -> Outcome:
+    def measure(self) -> RunResult:
         settings, run = get_settings(), self.run
         _check_permission(run)
         definition = Definition.from_json(run.definition)
@@ -124,7 +124,7 @@ class _Job:
         plan = make_plan(definition, self.skipped)
         near = self._routes(plan)
         observer = _Recorder(run, self.watch, settings.HEARTBEAT_SECONDS, _patience_s())
-        machine = Machine(
+        machine = RunSettings(
             build_dir=settings.BUILD_DIR,
             run_id=str(run.pk),
             pin_server=settings.PIN_SERVER,
@@ -134,7 +134,7 @@ class _Job:
         )
         with (
             observer.pulse(settings.STALE_SECONDS / 3),
-            looking(observer.look),
+            while_waiting(observer.look),
             longer(near, definition.routes) as routes,
         ):
             plan = self._encrypted(plan, routes)
@@ -143,7 +143,7 @@ class _Job:
             with closing(Owner(run)) as agent:
                 return execute(self._captured(plan, railed), railed, machine, observer, agent)
 
-    def done(self, outcome: Outcome) -> None:
+    def done(self, outcome: RunResult) -> None:
         """The summary and the end in one transaction, under the fence."""
         run, plan = self.run, outcome.plan
         blocks = patiently(lambda: store.load_blocks(run), _patience_s(), f"reading the blocks of {run}")
@@ -191,7 +191,9 @@ class _Job:
     def _encrypted(self, plan: Plan, routes: Mapping[str, Route]) -> Plan:
         """The plan without the layers that cannot speak TLS, on the routes that demand it."""
         settings, definition = get_settings(), plan.definition
-        site = statements.Site(most_direct(routes.values()), settings.BUILD_DIR, settings.INTERPRETERS)
+        site = statements.CaptureSettings(
+            most_direct(routes.values()), settings.BUILD_DIR, settings.INTERPRETERS
+        )
         lacking = tls_support.refusals(definition, routes, site, self.skipped)
         self.skipped |= lacking
         return make_plan(definition, self.skipped) if lacking else plan
@@ -208,7 +210,9 @@ class _Job:
         settings = get_settings()
         if not any(work.is_site for work in plan.definition.workloads):
             return plan
-        site = statements.Site(most_direct(routes.values()), settings.BUILD_DIR, settings.INTERPRETERS)
+        site = statements.CaptureSettings(
+            most_direct(routes.values()), settings.BUILD_DIR, settings.INTERPRETERS
+        )
         captures = statements.of_definition(plan.definition, site, self.skipped)
         for each in captures:
             self.skipped |= each.skipped()

@@ -9,24 +9,24 @@ from pgperf.catalog import FIXTURES
 from pgperf.core.exceptions import ClientFailed, FixtureMissing
 from pgperf.core.records import Route
 from pgperf.models import Database
-from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.server.control_connection import ControlConnection
 
 ALLOWED, FORBIDDEN = Database(name="demo", allow_fixtures=True), Database(name="demo", allow_fixtures=False)
 
 
 @pytest.fixture(scope="module")
-def monitor(routes: dict[str, Route]) -> Iterator[Monitor]:
-    with Monitor(routes["socket"]) as connection:
+def monitor(routes: dict[str, Route]) -> Iterator[ControlConnection]:
+    with ControlConnection(routes["socket"]) as connection:
         yield connection
 
 
 @pytest.fixture
-def missing(monitor: Monitor) -> None:
+def missing(monitor: ControlConnection) -> None:
     for statement in FIXTURES["site"].drop:
         monitor.query(statement)
 
 
-def test_made_once(missing: None, routes: dict[str, Route], monitor: Monitor) -> None:
+def test_made_once(missing: None, routes: dict[str, Route], monitor: ControlConnection) -> None:
     assert not fixtures.exists("site", routes["tcp"])
     assert fixtures.ensure("site", ALLOWED, routes["tcp"])
     assert not fixtures.ensure("site", ALLOWED, routes["tcp"])
@@ -45,7 +45,7 @@ def test_not_permitted(missing: None, routes: dict[str, Route]) -> None:
     assert fixtures.statements("site") in str(caught.value)
 
 
-def test_a_user_who_may_not(missing: None, routes: dict[str, Route], monitor: Monitor) -> None:
+def test_a_user_who_may_not(missing: None, routes: dict[str, Route], monitor: ControlConnection) -> None:
     """The refusal is the server's: every connection of this one is read-only."""
     user = routes["tcp"].user
     monitor.query(f'ALTER ROLE "{user}" SET default_transaction_read_only = on')

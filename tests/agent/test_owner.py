@@ -19,9 +19,9 @@ from pgperf.core.exceptions import BrokerUnreachable
 from pgperf.core.records import Route
 from pgperf.models import Database, Run, Sampling, Worker
 from pgperf.runner.processes.backends import QUERY
-from pgperf.runner.remote.counters import AUXILIARIES, run_of
-from pgperf.runner.remote.server import Order, Pooler, Seen
-from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.remote.counters import AUXILIARIES, run_column
+from pgperf.runner.remote.server import AgentSamples, RemotePooler, WatchRequest
+from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runs import broker
 from tests.factories import make_database, make_run, make_worker
 
@@ -89,15 +89,17 @@ def why(owner: Owner) -> str:
 @threads
 class TestSeen:
     @pytest.fixture
-    def monitor(self, routes: dict[str, Route]) -> Iterator[Monitor]:
-        with Monitor(routes["tcp"], "pgperf-test-agent") as found:
+    def monitor(self, routes: dict[str, Route]) -> Iterator[ControlConnection]:
+        with ControlConnection(routes["tcp"], "pgperf-test-agent") as found:
             yield found
 
     @pytest.fixture
-    def order(self, monitor: Monitor) -> Order:
-        return Order(monitor.query(QUERY), [int(monitor.query("SELECT pg_backend_pid()")[0][0] or 0)])
+    def order(self, monitor: ControlConnection) -> WatchRequest:
+        return WatchRequest(monitor.query(QUERY), [int(monitor.query("SELECT pg_backend_pid()")[0][0] or 0)])
 
-    def watched(self, run: Run, order: Order, monitor: Monitor) -> tuple[Owner, Seen, int, int]:
+    def watched(
+        self, run: Run, order: WatchRequest, monitor: ControlConnection
+    ) -> tuple[Owner, AgentSamples, int, int]:
         """The backend works for some milliseconds while it is watched."""
         owner = owner_of(run)
         owner.watch(order)
@@ -109,10 +111,10 @@ class TestSeen:
         return owner, seen, begin_ns, end_ns
 
     def test_a_backend_s_work_lies_where_it_was_done(
-        self, run: Run, delivered: Any, order: Order, monitor: Monitor
+        self, run: Run, delivered: Any, order: WatchRequest, monitor: ControlConnection
     ) -> None:
         owner, seen, begin_ns, end_ns = self.watched(run, order, monitor)
-        times, worked = seen.readings.times_ns, seen.readings.columns[run_of(order.backends[0])]
+        times, worked = seen.readings.times_ns, seen.readings.columns[run_column(order.backends[0])]
         error_ns = seen.error_ns
         before = worked[times < begin_ns - error_ns]
         after = worked[times > end_ns + error_ns]
@@ -123,7 +125,7 @@ class TestSeen:
         owner.close()
 
     def test_both_clocks_are_this_machine_s_here_and_found_to_be(
-        self, run: Run, delivered: Any, order: Order, monitor: Monitor
+        self, run: Run, delivered: Any, order: WatchRequest, monitor: ControlConnection
     ) -> None:
         _owner, seen, begin_ns, _end_ns = self.watched(run, order, monitor)
         now_ns = time.monotonic_ns()
@@ -132,7 +134,7 @@ class TestSeen:
         assert seen.error_ns < 50_000_000
 
     def test_the_environment_says_who_read_and_how_exactly(
-        self, run: Run, delivered: Any, order: Order, monitor: Monitor
+        self, run: Run, delivered: Any, order: WatchRequest, monitor: ControlConnection
     ) -> None:
         owner, seen, *_ = self.watched(run, order, monitor)
         facts = owner.facts()
@@ -144,7 +146,7 @@ class TestSeen:
         assert 0 <= facts["agent_cpu_percent"] < 100
 
     def test_one_block_after_the_other(
-        self, run: Run, delivered: Any, order: Order, monitor: Monitor
+        self, run: Run, delivered: Any, order: WatchRequest, monitor: ControlConnection
     ) -> None:
         owner, first, *_ = self.watched(run, order, monitor)
         owner.watch(order)
@@ -157,7 +159,7 @@ class TestSeen:
         assert len(delivered) == 1
 
     def test_a_pooler_is_found_if_its_address_is_the_agent_s_own(
-        self, run: Run, delivered: Any, order: Order, monkeypatch: pytest.MonkeyPatch
+        self, run: Run, delivered: Any, order: WatchRequest, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         listening = {6432: 4711}
         monkeypatch.setattr(watches.pooler_process, "is_own", lambda host, from_elsewhere: host == "db1")
@@ -168,7 +170,7 @@ class TestSeen:
         owner.watch(replace(order, backends=[], poolers=[("db1", 6432), ("db1", 1), ("elsewhere", 6432)]))
         seen = owner.hand_over()
         assert seen
-        assert seen.poolers == {("db1", 6432): Pooler(4711, [])}
+        assert seen.poolers == {("db1", 6432): RemotePooler(4711, [])}
 
     def test_the_agent_leaves_when_the_run_is_over(self, run: Run, delivered: list[threading.Thread]) -> None:
         owner = owner_of(run)
@@ -187,7 +189,7 @@ class TestSeen:
 class TestUnknown:
     """Whatever is wrong, nothing is raised, the reason is told, and nothing more is asked."""
 
-    ORDER = Order([["1", "", "", "0"]], [1])
+    ORDER = WatchRequest([["1", "", "", "0"]], [1])
 
     def test_not_needed(self, run: Run) -> None:
         assert Owner(run).facts() == {}

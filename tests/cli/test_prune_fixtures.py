@@ -10,7 +10,7 @@ from pgperf.access import fixtures
 from pgperf.cli import prune
 from pgperf.core.records import Route
 from pgperf.models import Database, Run, Target
-from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.server.control_connection import ControlConnection
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -46,7 +46,7 @@ def database(routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch) -> Datab
 
 
 def schema(route: Route) -> list[Any]:
-    with Monitor(route) as monitor:
+    with ControlConnection(route) as monitor:
         return monitor.query("SELECT 1 FROM pg_namespace WHERE nspname = 'pgperf'")
 
 
@@ -57,7 +57,7 @@ def test_drops_the_fixtures(database: Database, routes: dict[str, Route]) -> Non
 
 
 def test_keeps_tables_that_pgperf_did_not_create(database: Database, routes: dict[str, Route]) -> None:
-    with Monitor(routes["tcp"]) as monitor:
+    with ControlConnection(routes["tcp"]) as monitor:
         monitor.query("CREATE TABLE pgperf.theirs ()")
         try:
             assert command("--yes") == "stack: dropped site.\n"

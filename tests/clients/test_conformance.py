@@ -236,12 +236,12 @@ def test_the_environment_changes_nothing(
         "SELECT 1 / (current_setting('TimeZone') = 'UTC' AND current_setting('application_name') = 'conformance'"
         " AND current_setting('statement_timeout') = '0')::int AS id, 'd' AS domain, 'n' AS name"
     )
-    astray = {
+    served_by_others = {
         "PGHOST": "192.0.2.1", "PGHOSTADDR": "192.0.2.1", "PGPORT": "1", "PGUSER": "nobody", "PGDATABASE": "none",
         "PGPASSWORD": "wrong", "PGOPTIONS": "-c statement_timeout=1", "PGTZ": "Asia/Tokyo", "PGSERVICE": "none",
         "PGSSLMODE": "verify-full", "PGAPPNAME": "other", "PGCLIENTENCODING": "LATIN1", "PGSYSCONFDIR": "/nonexistent",
     }  # fmt: skip
-    client = started(lambda subject: start(subject, **astray), subject, tcp, work)
+    client = started(lambda subject: start(subject, **served_by_others), subject, tcp, work)
     assert client.read(protocol.Ready).rows_per_op == 1
 
 

@@ -4,7 +4,7 @@ import time
 
 from pgperf.core.records import Route
 from pgperf.delay.routes import longer
-from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.server.control_connection import ControlConnection
 
 
 def test_a_longer_route_takes_longer_and_the_others_stay_as_they_are(routes: dict[str, Route]) -> None:
@@ -13,7 +13,7 @@ def test_a_longer_route_takes_longer_and_the_others_stay_as_they_are(routes: dic
         assert found["tcp"] == near["tcp"]
         far = found["tcp+40ms"]
         assert (far.name, far.host, far.dbname) == ("tcp+40ms", "127.0.0.1", near["tcp"].dbname)
-        with Monitor(far) as monitor:
+        with ControlConnection(far) as monitor:
             begin = time.monotonic()
             assert monitor.query("SELECT 1") == [["1"]]
             assert time.monotonic() - begin >= 0.04

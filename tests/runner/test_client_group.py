@@ -15,8 +15,8 @@ from pgperf.core import protocol
 from pgperf.core.records import Route
 from pgperf.runner.client_group import (
     _STARTING,
-    Group,
-    Window,
+    ClientGroup,
+    SliceWindow,
     _recorded_from_the_start,
     measure,
     started,
@@ -45,7 +45,7 @@ def reply(first_ns: int, count: int, capped: bool = False) -> protocol.SliceRepl
 
 def test_one_client_counts_all_it_recorded() -> None:
     durations = np.array([3, 4, 5], dtype=np.uint64)
-    window = Window.of(protocol.Slice(seq=1, window_ns=10), [reply(100, 3)], [durations])
+    window = SliceWindow.of(protocol.Slice(seq=1, window_ns=10), [reply(100, 3)], [durations])
     assert (window.ops, window.length_ns) == (3, 12)
 
 
@@ -54,7 +54,7 @@ def test_several_clients_count_what_ended_inside_the_common_window() -> None:
     opens = 1050 * MS
     early = np.full(12, MS, dtype=np.uint64)  # from the opening: ten end inside, two after
     late = np.full(6, 2 * MS, dtype=np.uint64)  # from 1 ms after it: ends at 3, 5, 7, 9 | 11, 13
-    window = Window.of(request, [reply(opens, 12), reply(opens + MS, 6)], [early, late])
+    window = SliceWindow.of(request, [reply(opens, 12), reply(opens + MS, 6)], [early, late])
     assert (window.ops, window.length_ns) == (14, 10 * MS)
     assert window.disturbed == ""
 
@@ -65,7 +65,7 @@ def test_what_was_under_way_when_the_window_opened_counts_whole() -> None:
     sent = _recorded_from_the_start(request)
     assert (sent.lead_in_ns, sent.window_ns, sent.lead_in_ops) == (0, 90 * MS, 1)
     lasting = [np.full(40, length, dtype=np.uint64) for length in (4 * MS, 10 * MS)]
-    window = Window.of(request, [reply(1001 * MS, 40), reply(1001 * MS, 40)], lasting)
+    window = SliceWindow.of(request, [reply(1001 * MS, 40), reply(1001 * MS, 40)], lasting)
     assert window.ops == 40 // 4 + 40 // 10
     assert window.durations.sum() == 2 * window.length_ns
 
@@ -80,12 +80,12 @@ def test_one_client_and_a_number_of_operations_have_a_lead_in(request_: protocol
 def test_a_client_that_began_late_is_said_so() -> None:
     request = protocol.Slice(seq=1, start_ns=1000 * MS, lead_in_ns=50 * MS, window_ns=10 * MS)
     durations = np.full(3, MS, dtype=np.uint64)
-    window = Window.of(request, [reply(1050 * MS, 3), reply(1055 * MS, 3)], [durations, durations])
+    window = SliceWindow.of(request, [reply(1050 * MS, 3), reply(1055 * MS, 3)], [durations, durations])
     assert "began after" in window.disturbed
 
 
 def test_a_full_recording_is_said_so() -> None:
-    window = Window.of(
+    window = SliceWindow.of(
         protocol.Slice(seq=1, window_ns=10), [reply(0, 1, capped=True)], [np.ones(1, dtype=np.uint64)]
     )
     assert "full" in window.disturbed
@@ -120,12 +120,12 @@ def test_an_operation_is_inside_iff_it_ended_inside(lengths: list[int], offset: 
         end += length
         expected += 2 * MS < end <= 22 * MS
     durations = np.array(lengths, dtype=np.uint64)
-    window = Window.of(request, [reply(first, len(lengths))] * 2, [durations] * 2)
+    window = SliceWindow.of(request, [reply(first, len(lengths))] * 2, [durations] * 2)
     assert window.ops == 2 * expected
 
 
 @contextmanager
-def groups_of(*clients: int, cold: bool = False) -> Iterator[list[Group]]:
+def groups_of(*clients: int, cold: bool = False) -> Iterator[list[ClientGroup]]:
     what = definition(clients=clients)
     named = [(variant, f"run-{at}") for at, variant in enumerate(make_plan(what).variants)]
     route = Route("here", "localhost", 1, "none", "nobody", "")
@@ -170,7 +170,7 @@ class TestSharedClients:
             stopped.kill()
         assert record.ops == 5
         assert (record.server_ns, record.server_wait_ns, record.server_busiest_ns) == (None, None, None)
-        assert one.astray
+        assert one.served_by_others
 
     def test_only_the_first_client_of_the_largest_starts_coldly(self) -> None:
         with groups_of(1, 3, cold=True) as (_one, three, control):

@@ -10,7 +10,7 @@ import pytest
 from pgperf.core import protocol
 from pgperf.core.exceptions import ClientFailed, ProtocolError, RunCancelled
 from pgperf.runner import client_process
-from pgperf.runner.client_process import ClientProcess, looking
+from pgperf.runner.client_process import ClientProcess, while_waiting
 
 
 def script(code: str, secret: str = "") -> ClientProcess:
@@ -49,7 +49,7 @@ def test_whoever_waits_looks_up_and_may_stop(monkeypatch: pytest.MonkeyPatch) ->
         if error := next(looks):
             raise error
 
-    with looking(look), script("input()") as client, pytest.raises(RunCancelled, match="enough"):
+    with while_waiting(look), script("input()") as client, pytest.raises(RunCancelled, match="enough"):
         client.expect(protocol.Ready, 10)
 
 

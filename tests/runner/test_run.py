@@ -8,11 +8,11 @@ import pytest
 from pgperf.core.exceptions import ClientFailed, PreflightRefused, RunCancelled
 from pgperf.core.records import Definition, Route, VariantBlock
 from pgperf.runner.plan import make_plan
-from pgperf.runner.run import Machine, Outcome, execute
+from pgperf.runner.run import RunResult, RunSettings, execute
 from tests.runner.builders import definition
 
 ROUTES = {"here": Route("here", "localhost", 1, "none", "nobody", "")}
-MACHINE = Machine(build_dir="", run_id="test")
+MACHINE = RunSettings(build_dir="", run_id="test")
 
 
 class Watcher:
@@ -30,7 +30,7 @@ class Watcher:
         self.shares.append(share)
 
 
-def run(what: Definition, watcher: Watcher, machine: Machine = MACHINE) -> Outcome:
+def run(what: Definition, watcher: Watcher, machine: RunSettings = MACHINE) -> RunResult:
     return execute(make_plan(what), ROUTES, machine, watcher)
 
 

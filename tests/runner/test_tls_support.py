@@ -16,8 +16,8 @@ from pgperf.core.records import Definition, Route, Workload
 from pgperf.delay.relay import Relay
 from pgperf.install import launch
 from pgperf.runner import tls_support
-from pgperf.runner.capture.statements import Site
-from pgperf.runner.client_process import ClientProcess, Surroundings, login
+from pgperf.runner.capture.statements import CaptureSettings
+from pgperf.runner.client_process import ClientProcess, ProcessEnvironment, login
 from pgperf.runner.plan import make_plan
 
 WORK = Workload("one", "SELECT 1")
@@ -33,15 +33,17 @@ def tls(routes: dict[str, Route], stack: dict[str, str]) -> Route:
 
 
 @pytest.fixture
-def site(tls: Route, c_client: Path) -> Site:
-    return Site(tls, str(c_client.parent))
+def site(tls: Route, c_client: Path) -> CaptureSettings:
+    return CaptureSettings(tls, str(c_client.parent))
 
 
 def definition(*names: str, modes: tuple[str, ...] = ("simple",)) -> Definition:
     return Definition("b", WORK, names, ("tcp", "tls"), modes=modes)
 
 
-def test_those_without_are_found_and_left_out(tls: Route, routes: dict[str, Route], site: Site) -> None:
+def test_those_without_are_found_and_left_out(
+    tls: Route, routes: dict[str, Route], site: CaptureSettings
+) -> None:
     """The embedded PostgreSQL's libpq is built without OpenSSL, and the C client and psycopg2 stand on it."""
     wanted = definition("libpq", "psycopg2", "psycopg")
     both = {"tcp": routes["tcp"], "tls": tls}
@@ -54,18 +56,18 @@ def test_those_without_are_found_and_left_out(tls: Route, routes: dict[str, Rout
 
 
 def test_nobody_is_asked_where_no_route_demands_it(routes: dict[str, Route]) -> None:
-    nothing = Site(routes["tcp"], "/nonexistent")
+    nothing = CaptureSettings(routes["tcp"], "/nonexistent")
     for sslmode in ("disable", "prefer"):
         route = replace(routes["tcp"], sslmode=sslmode)
         assert tls_support.refusals(definition("libpq"), {"tcp": route}, nothing, {}) == {}
 
 
 def test_what_is_left_out_already_is_not_asked(tls: Route) -> None:
-    nothing = Site(tls, "/nonexistent")
+    nothing = CaptureSettings(tls, "/nonexistent")
     assert tls_support.refusals(definition("libpq", "fake"), {"tls": tls}, nothing, {"libpq": "why"}) == {}
 
 
-def test_another_trouble_is_the_runs_to_tell(tls: Route, site: Site) -> None:
+def test_another_trouble_is_the_runs_to_tell(tls: Route, site: CaptureSettings) -> None:
     gone = replace(tls, port=1)
     assert tls_support.refusals(definition("psycopg"), {"tls": gone}, site, {}) == {}
 
@@ -88,7 +90,7 @@ def connect(route: Route, layer: str, mode: str, build_dir: Path) -> None:
         runner_pid=os.getpid(),
     )  # fmt: skip
     argv = launch.command(layer, str(build_dir))
-    with ClientProcess(layer, argv, route.password, Surroundings(environment, "/")) as client:
+    with ClientProcess(layer, argv, route.password, ProcessEnvironment(environment, "/")) as client:
         client.send(spec)
         client.expect(protocol.Ready, 60)
 

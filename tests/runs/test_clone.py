@@ -21,7 +21,7 @@ def values(benchmark: Benchmark) -> dict[str, Any]:
     return {field.name: getattr(benchmark, field.name) for field in Benchmark._meta.concrete_fields} | several
 
 
-def run_of(benchmark: Benchmark, **fields: Any) -> Run:
+def run_column(benchmark: Benchmark, **fields: Any) -> Run:
     database = factories.make_database()
     definition = freeze(benchmark, database)
     run = factories.make_run(
@@ -57,7 +57,7 @@ def test_a_run_s_definition_becomes_a_benchmark_that_asks_for_the_same() -> None
         clients=[1, 4], slice_ms=250, placement="together", compared_with=second
     )
     benchmark.groups.add(Group.objects.create(name="readers"))
-    run = run_of(benchmark)
+    run = run_column(benchmark)
     before = values(benchmark)
     Benchmark.objects.filter(pk=benchmark.pk).update(clients=[1], blocks=99, layers=["libpq"])
     assert not clone.needs_workload(run)
@@ -76,7 +76,7 @@ def test_a_run_s_definition_becomes_a_benchmark_that_asks_for_the_same() -> None
 
 
 def test_a_workload_that_changed_or_went_comes_back_beside() -> None:
-    run = run_of(factories.make_benchmark())
+    run = run_column(factories.make_benchmark())
     workload = Workload.objects.get(name="site-by-domain")
     sql = workload.sql
     Workload.objects.filter(pk=workload.pk).update(sql="SELECT 1 AS changed", orm="")
@@ -103,7 +103,7 @@ def test_a_query_without_code_comes_back_too() -> None:
         limit=5,
         lookup={"pk__gte": 1},
     )
-    run = run_of(factories.make_benchmark(workload=workload, layers=["django_orm"]))
+    run = run_column(factories.make_benchmark(workload=workload, layers=["django_orm"]))
     assert not clone.needs_workload(run)
     Workload.objects.filter(pk=workload.pk).update(limit=6)
     assert clone.needs_workload(run)

@@ -16,7 +16,7 @@ from pgperf.access.guardrails import Demand
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition, PreflightRefused
 from pgperf.core.records import Plan, Route, Workload
 from pgperf.runner.plan import make_plan
-from pgperf.runner.run import Machine, execute
+from pgperf.runner.run import RunSettings, execute
 from tests.runner.builders import definition
 from tests.security.conftest import DATABASE, Harm
 
@@ -155,7 +155,7 @@ def test_every_layer_has_the_same_session_settings(harm: Harm, c_client: Path, l
     work = Workload("session", f"SELECT 1 / (CASE WHEN {holds} THEN 1 ELSE 0 END)")
     planned = plan(work, layers=(layer,))
     railed = guardrails.put_on(planned, {"tcp": harm.route("harm_bare")}, production=False)
-    machine = Machine(build_dir=str(c_client.parent), run_id="rails")
+    machine = RunSettings(build_dir=str(c_client.parent), run_id="rails")
     outcome = execute(planned, railed.routes, machine, Silent())
     assert outcome.plan.variants
     with pytest.raises(ClientFailed, match="division by zero"):

@@ -22,7 +22,7 @@ from pgperf.core.records import Definition, Route
 from pgperf.install import launch
 from pgperf.models import Benchmark, Database, Run, Target
 from pgperf.runner.plan import make_plan
-from pgperf.runner.run import Machine, execute
+from pgperf.runner.run import RunSettings, execute
 from pgperf.runs import state, store
 from pgperf.runs.definitions import Overrides
 from pgperf.worker import execution
@@ -416,7 +416,7 @@ def measure_without_end(run: Run) -> None:
     """What a worker that is killed after its blocks leaves behind."""
     plan = make_plan(definition(blocks=2))
     nowhere = {"here": Route("here", "", 0, "", "", "")}
-    execute(plan, nowhere, Machine("", str(run.pk)), execution._Recorder(run, None, 5.0))
+    execute(plan, nowhere, RunSettings("", str(run.pk)), execution._Recorder(run, None, 5.0))
 
 
 def _raise_after(share: float, error: BaseException) -> Callable[[float], None]:

@@ -25,7 +25,7 @@ from pgperf.clients.timed_loop import Operation
 from pgperf.core import protocol
 
 #: Operations before it misbehaves in a slice; the cold phases have fewer.
-PATIENCE = 50
+OPERATIONS_BEFORE = 50
 
 
 class FakeFailure(Exception):
@@ -68,7 +68,7 @@ class FakeClient:
         def run() -> int:
             begin = monotonic_ns()
             self._operations += 1
-            if self._operations > PATIENCE:
+            if self._operations > OPERATIONS_BEFORE:
                 self._reach("slice")
             while monotonic_ns() - begin < lasts_ns:
                 pass

@@ -15,7 +15,7 @@ _LONGEST = 1 << 30
 _SASL = 10
 
 
-class Frame(NamedTuple):
+class PgMessage(NamedTuple):
     """One message. `kind` is its letter; "" for those that begin a connection and have none."""
 
     kind: str
@@ -35,20 +35,20 @@ class Frame(NamedTuple):
 _ENCRYPTION = (struct.pack("!i", _SSL_REQUEST), struct.pack("!i", _GSS_REQUEST))
 
 
-class Framer:
+class MessageSplitter:
     """Cuts a stream of bytes into frames. `starting`: it begins as a client's does, with messages without a letter."""
 
     def __init__(self, *, starting: bool) -> None:
         self._buffer = bytearray()
         self._starting = starting
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
+    def feed(self, data: bytes) -> Iterator[PgMessage]:
         """The frames that `data` completes. Raises ProtocolError for a length that cannot be."""
         self._buffer += data
-        while (frame := self._next()) is not None:
-            yield frame
+        while (message := self._next()) is not None:
+            yield message
 
-    def _next(self) -> Frame | None:
+    def _next(self) -> PgMessage | None:
         letters = 0 if self._starting else 1
         if len(self._buffer) < letters + 4:
             return None
@@ -60,12 +60,12 @@ class Framer:
             return None
         raw = bytes(self._buffer[:end])
         del self._buffer[:end]
-        frame = Frame(raw[:letters].decode("latin-1"), raw[letters + 4 :], raw)
-        self._starting = self._starting and frame.asks_for_encryption
-        return frame
+        message = PgMessage(raw[:letters].decode("latin-1"), raw[letters + 4 :], raw)
+        self._starting = self._starting and message.asks_for_encryption
+        return message
 
 
-class Executed(NamedTuple):
+class ExecutedStatement(NamedTuple):
     """One execution that a client asked for. Parameters as on the wire; `formats`: 0 text, 1 binary, one each."""
 
     text: str
@@ -75,25 +75,25 @@ class Executed(NamedTuple):
     oids: tuple[int, ...] = ()
 
 
-class Frontend:
+class FrontendParser:
     """Follows what a client sends. `executed` grows; clear it when it should begin anew."""
 
     def __init__(self) -> None:
-        self.executed: list[Executed] = []
+        self.executed: list[ExecutedStatement] = []
         self._prepared: dict[bytes, tuple[str, tuple[int, ...]]] = {}
-        self._portals: dict[bytes, Executed] = {}
+        self._portals: dict[bytes, ExecutedStatement] = {}
 
-    def take(self, frame: Frame) -> None:
+    def take(self, message: PgMessage) -> None:
         """Follow one frame. Raises ProtocolError for one that does not hold together."""
         follow = {"Q": self._query, "P": self._parse, "B": self._bind, "E": self._execute, "F": self._call}
         try:
-            if frame.kind in follow:
-                follow[frame.kind](_Reader(frame.body))
+            if message.kind in follow:
+                follow[message.kind](_Reader(message.body))
         except (struct.error, ValueError, KeyError, IndexError) as error:
-            raise ProtocolError(f"message {frame.kind} cannot be read: {type(error).__name__}") from None
+            raise ProtocolError(f"message {message.kind} cannot be read: {type(error).__name__}") from None
 
     def _query(self, body: "_Reader") -> None:
-        self.executed.append(Executed(body.text(), simple=True))
+        self.executed.append(ExecutedStatement(body.text(), simple=True))
 
     def _parse(self, body: "_Reader") -> None:
         name, text = body.name(), body.text()
@@ -106,39 +106,39 @@ class Frontend:
         params = tuple(body.value() for _ in range(body.number("!h")))
         each = formats if len(formats) == len(params) else (formats or (0,)) * len(params)
         known = (*oids, *(0 for _ in params))[: len(params)]
-        self._portals[portal] = Executed(text, False, params, each, known)
+        self._portals[portal] = ExecutedStatement(text, False, params, each, known)
 
     def _execute(self, body: "_Reader") -> None:
         self.executed.append(self._portals[body.name()])
 
     def _call(self, body: "_Reader") -> None:
-        self.executed.append(Executed("CALL of a function by its number", simple=True))
+        self.executed.append(ExecutedStatement("CALL of a function by its number", simple=True))
 
 
-class Backend:
+class BackendParser:
     """Follows what the server answers: `rows` has the data rows of each execution that ended."""
 
     def __init__(self) -> None:
         self.rows: list[int] = []
         self._rows = 0
 
-    def take(self, frame: Frame) -> None:
-        if frame.kind == "D":
+    def take(self, message: PgMessage) -> None:
+        if message.kind == "D":
             self._rows += 1
-        elif frame.kind in "CIs":  # complete, empty query, suspended
+        elif message.kind in "CIs":  # complete, empty query, suspended
             self.rows.append(self._rows)
             self._rows = 0
-        elif frame.kind == "E":
+        elif message.kind == "E":
             self._rows = 0
 
 
-def without_channel_binding(frame: Frame) -> Frame:
+def without_channel_binding(message: PgMessage) -> PgMessage:
     """A server's offer of SASL mechanisms without those bound to its TLS, which a client behind a tap does not see."""
-    if frame.kind != "R" or frame.body[:4] != struct.pack("!i", _SASL):
-        return frame
-    offered = [name for name in frame.body[4:].split(b"\0") if name and not name.endswith(b"-PLUS")]
-    body = frame.body[:4] + b"".join(name + b"\0" for name in offered) + b"\0"
-    return Frame("R", body, b"R" + struct.pack("!i", len(body) + 4) + body)
+    if message.kind != "R" or message.body[:4] != struct.pack("!i", _SASL):
+        return message
+    offered = [name for name in message.body[4:].split(b"\0") if name and not name.endswith(b"-PLUS")]
+    body = message.body[:4] + b"".join(name + b"\0" for name in offered) + b"\0"
+    return PgMessage("R", body, b"R" + struct.pack("!i", len(body) + 4) + body)
 
 
 class _Reader:

@@ -22,8 +22,8 @@ from pgperf.core.records import Definition, Route, Variant, Workload
 from pgperf.core.sql_masking import Effect, effect, masked
 from pgperf.install import launch
 from pgperf.runner import client_group, client_process
-from pgperf.runner.capture.pg_messages import Executed
-from pgperf.runner.capture.wire_proxy import Overheard, Tap
+from pgperf.runner.capture.pg_messages import ExecutedStatement
+from pgperf.runner.capture.wire_proxy import RecordedOperation, WireProxy
 from pgperf.runner.plan import below_orm, of_workload
 
 _TIMEOUT_S = 60.0
@@ -33,13 +33,13 @@ _MOST_STATEMENTS = 1000
 
 
 @dataclass(frozen=True)
-class Work:
+class OperationWork:
     """What a layer did in one operation: its statements, masked, and the rows of each."""
 
     texts: tuple[str, ...]
     rows: tuple[int, ...]
 
-    def difference(self, other: "Work") -> str:
+    def difference(self, other: "OperationWork") -> str:
         """How the other's work differs, in one sentence; "" if it sent as many statements and got as many rows."""
         if len(self.texts) != len(other.texts):
             return f"{len(other.texts)} statements instead of {len(self.texts)}"
@@ -58,25 +58,30 @@ class Capture:
     """What was found out about one workload. `refusal`: why lower layers cannot do the same; "" if they can."""
 
     workload: Workload
-    work: Work
+    work: OperationWork
     refusal: str = ""
     bound: bool = True  # do drivers bind the values as Django does (else they send the bytes as they are)
-    unlike: dict[str, str] = field(default_factory=dict)  # "layer" or "layer/mode" -> the difference
+    differences: dict[str, str] = field(default_factory=dict)  # "layer" or "layer/mode" -> the difference
 
     def to_json(self) -> dict[str, Any]:
         """Free of values."""
-        return {**self.work.to_json(), "refusal": self.refusal, "bound": self.bound, "unlike": self.unlike}
+        return {
+            **self.work.to_json(),
+            "refusal": self.refusal,
+            "bound": self.bound,
+            "unlike": self.differences,
+        }
 
     def skipped(self) -> dict[str, str]:
         """Which variants of the workload cannot be measured, as a plan's `skipped` names them."""
         name = self.workload.name
         if self.refusal:
             return {below_orm(name): self.refusal}
-        return {of_workload(name, layer): why for layer, why in self.unlike.items()}
+        return {of_workload(name, layer): why for layer, why in self.differences.items()}
 
 
 @dataclass(frozen=True)
-class Site:
+class CaptureSettings:
     """What capturing needs beside the definition."""
 
     route: Route
@@ -84,9 +89,11 @@ class Site:
     interpreters: Mapping[str, str] = field(default_factory=dict)
 
 
-def of_definition(definition: Definition, site: Site, skipped: Mapping[str, str]) -> list[Capture]:
+def of_definition(
+    definition: Definition, settings: CaptureSettings, skipped: Mapping[str, str]
+) -> list[Capture]:
     """A capture of each of the definition's workloads that are the site's own. Raises as `captured` does."""
-    return [captured(definition, work, site, skipped) for work in definition.workloads if work.is_site]
+    return [captured(definition, work, settings, skipped) for work in definition.workloads if work.is_site]
 
 
 def filled(definition: Definition, captures: Sequence[Capture]) -> Definition:
@@ -100,31 +107,33 @@ def filled(definition: Definition, captures: Sequence[Capture]) -> Definition:
     )
 
 
-def captured(definition: Definition, work: Workload, site: Site, skipped: Mapping[str, str]) -> Capture:
+def captured(
+    definition: Definition, work: Workload, settings: CaptureSettings, skipped: Mapping[str, str]
+) -> Capture:
     """Capture a workload of the site's own, and try it on every lower layer of the definition that is not `skipped`.
 
     Raises a PgperfError when the operation itself fails.
     """
-    found = capture(definition, work, site)
+    found = capture(definition, work, settings)
     if found.refusal:
         return found
-    unlike = {}
+    differences = {}
     for layer, mode in _lower(definition, skipped):
-        if why := _unlike(definition, found, layer, mode, site):
-            unlike[f"{layer}/{mode}" if len(definition.modes) > 1 else layer] = why
-    return replace(found, unlike=unlike)
+        if why := _difference_of(definition, found, layer, mode, settings):
+            differences[f"{layer}/{mode}" if len(definition.modes) > 1 else layer] = why
+    return replace(found, differences=differences)
 
 
-def capture(definition: Definition, work: Workload, site: Site) -> Capture:
+def capture(definition: Definition, work: Workload, settings: CaptureSettings) -> Capture:
     """Run the operation warm, twice, in simple mode, and in an extended one if the definition has any."""
     extended = next((mode for mode in definition.modes if mode != "simple"), "")
-    simple, traced = _twice(definition, work, "simple", site)
+    simple, traced = _twice(definition, work, "simple", settings)
     work_done = _work_of(simple[0])
     refusal = refusal_of(simple)
     if refusal or not extended:
         statements, bound = merged(simple[0], (), traced) if not refusal else ((), False)
         return Capture(replace(work, statements=statements), work_done, refusal, bound)
-    other, _ = _twice(definition, work, extended, site)
+    other, _ = _twice(definition, work, extended, settings)
     refusal = refusal_of(other) or _counts_differ(simple[0], other[0])
     if not refusal:
         try:
@@ -135,9 +144,9 @@ def capture(definition: Definition, work: Workload, site: Site) -> Capture:
     return Capture(work, work_done, refusal, False)
 
 
-def refusal_of(twice: Sequence[Overheard]) -> str:
+def refusal_of(twice: Sequence[RecordedOperation]) -> str:
     """Why what was overheard in two operations cannot be replayed; "" if it can."""
-    first, second = (overheard.executed for overheard in twice)
+    first, second = (recorded.executed for recorded in twice)
     if not first and not second:
         return "the operation sends no statement once it is warm"
     if len(first) > _MOST_STATEMENTS:
@@ -148,7 +157,7 @@ def refusal_of(twice: Sequence[Overheard]) -> str:
     return difference(first, second)
 
 
-def difference(first: Sequence[Executed], second: Sequence[Executed]) -> str:
+def difference(first: Sequence[ExecutedStatement], second: Sequence[ExecutedStatement]) -> str:
     """How two captures of one operation differ, values masked; "" if they are the same byte for byte."""
     for number, (one, other) in enumerate(zip_longest(first, second), 1):
         if one == other:
@@ -164,7 +173,7 @@ def difference(first: Sequence[Executed], second: Sequence[Executed]) -> str:
 
 
 def merged(
-    simple: Overheard, extended: Sequence[Executed], traced: Sequence[protocol.Statement]
+    simple: RecordedOperation, extended: Sequence[ExecutedStatement], traced: Sequence[protocol.Statement]
 ) -> tuple[tuple[protocol.Statement, ...], bool]:
     """The statements in every form, and whether drivers can bind all of their values themselves.
 
@@ -181,9 +190,11 @@ def merged(
     return tuple(statements), all(statement.args is not None for statement in statements)
 
 
-def _merged(one: Executed, other: Executed | None, cursor: protocol.Statement) -> protocol.Statement:
+def _merged(
+    one: ExecutedStatement, other: ExecutedStatement | None, cursor: protocol.Statement
+) -> protocol.Statement:
     bound = cursor if cursor.args is not None and _makes(cursor, one.text) else protocol.Statement(args=None)
-    extended = other or Executed(one.text, simple=False)
+    extended = other or ExecutedStatement(one.text, simple=False)
     return protocol.Statement(
         sql=bound.sql,
         args=bound.args,
@@ -249,16 +260,18 @@ def _lower(definition: Definition, skipped: Mapping[str, str]) -> Iterator[tuple
                 yield layer, mode
 
 
-def _unlike(definition: Definition, found: Capture, layer: str, mode: str, site: Site) -> str:
+def _difference_of(
+    definition: Definition, found: Capture, layer: str, mode: str, settings: CaptureSettings
+) -> str:
     """How the layer's work differs from the ORM's; "" if it does not."""
     try:
-        with _behind_tap(definition, found.workload, layer, mode, site) as (client, tap):
+        with _behind_proxy(definition, found.workload, layer, mode, settings) as (client, proxy):
             client.send(_ONCE)
             client.read_bytes(client.expect(protocol.SliceReply, _TIMEOUT_S).nbytes, _TIMEOUT_S)
-            tap.forget()
+            proxy.reset()
             client.send(_ONCE)
             client.read_bytes(client.expect(protocol.SliceReply, _TIMEOUT_S).nbytes, _TIMEOUT_S)
-            done = _work_of(tap.overheard())
+            done = _work_of(proxy.recorded())
     except ClientFailed as error:
         return f"it cannot run the captured statements: {error}"
     told = found.work.difference(done)
@@ -266,52 +279,52 @@ def _unlike(definition: Definition, found: Capture, layer: str, mode: str, site:
 
 
 def _twice(
-    definition: Definition, work: Workload, mode: str, site: Site
-) -> tuple[list[Overheard], list[protocol.Statement]]:
+    definition: Definition, work: Workload, mode: str, settings: CaptureSettings
+) -> tuple[list[RecordedOperation], list[protocol.Statement]]:
     """Two warm operations of the ORM as the wire had them, and what the cursor was given in the second."""
-    with _behind_tap(definition, work, "django_orm", mode, site) as (client, tap):
+    with _behind_proxy(definition, work, "django_orm", mode, settings) as (client, proxy):
         client.send(_WARM_UP)
         client.read_bytes(client.expect(protocol.SliceReply, _TIMEOUT_S).nbytes, _TIMEOUT_S)
         heard, traced = [], protocol.Traced([])
         for _ in range(2):
-            tap.forget()
+            proxy.reset()
             client.send(protocol.Trace())
             traced = client.expect(protocol.Traced, _TIMEOUT_S)
-            heard.append(tap.overheard())
+            heard.append(proxy.recorded())
     return heard, traced.statements
 
 
 @contextmanager
-def _behind_tap(
-    definition: Definition, work: Workload, layer: str, mode: str, site: Site
-) -> Iterator[tuple[client_process.ClientProcess, Tap]]:
+def _behind_proxy(
+    definition: Definition, work: Workload, layer: str, mode: str, settings: CaptureSettings
+) -> Iterator[tuple[client_process.ClientProcess, WireProxy]]:
     """A client of the layer, ready, whose connection is followed."""
     variant = Variant(
         workload=work.name,
         layer=layer,
         mode=mode,
-        route=site.route.name,
+        route=settings.route.name,
         clients=1,
         connect="persistent",
         placement=definition.placement,
     )
     alone = replace(definition, workload=work, compared_with=None)
-    argv = launch.command(layer, site.build_dir, site.interpreters)
-    with Tap(site.route) as tap:
+    argv = launch.command(layer, settings.build_dir, settings.interpreters)
+    with WireProxy(settings.route) as proxy:
         name = f"{layer} of {work.name}, captured"
-        surroundings = client_group.surroundings(work, layer)
-        with client_process.ClientProcess(name, argv, site.route.password, surroundings) as client:
-            spec = client_group.spec(alone, variant, tap.route, "pgperf-capture", False, client.spawned_ns)
+        process_environment = client_group.process_environment(work, layer)
+        with client_process.ClientProcess(name, argv, settings.route.password, process_environment) as client:
+            spec = client_group.spec(alone, variant, proxy.route, "pgperf-capture", False, client.spawned_ns)
             client.send(spec)
             client.expect(protocol.Ready, _TIMEOUT_S)
-            yield client, tap
+            yield client, proxy
 
 
-def _work_of(overheard: Overheard) -> Work:
-    return Work(tuple(masked(each.text) for each in overheard.executed), overheard.rows)
+def _work_of(recorded: RecordedOperation) -> OperationWork:
+    return OperationWork(tuple(masked(each.text) for each in recorded.executed), recorded.rows)
 
 
-def _counts_differ(simple: Overheard, extended: Overheard) -> str:
+def _counts_differ(simple: RecordedOperation, extended: RecordedOperation) -> str:
     if len(simple.executed) == len(extended.executed):
         return ""
     return (

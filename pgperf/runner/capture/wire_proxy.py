@@ -19,11 +19,11 @@ from typing import Self
 from pgperf.core.exceptions import ClientFailed, PgperfError, ProtocolError
 from pgperf.core.records import Route
 from pgperf.runner.capture.pg_messages import (
-    Backend,
-    Executed,
-    Frame,
-    Framer,
-    Frontend,
+    BackendParser,
+    ExecutedStatement,
+    FrontendParser,
+    MessageSplitter,
+    PgMessage,
     without_channel_binding,
 )
 
@@ -33,14 +33,14 @@ _SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 
 
 @dataclass(frozen=True)
-class Overheard:
+class RecordedOperation:
     """What one operation sent, in order, and the rows that the server answered to each."""
 
-    executed: tuple[Executed, ...]
+    executed: tuple[ExecutedStatement, ...]
     rows: tuple[int, ...]
 
 
-class Tap:
+class WireProxy:
     """Listens for one client at a time. Use as a context manager; then `route` leads through it."""
 
     def __init__(self, route: Route) -> None:
@@ -48,23 +48,23 @@ class Tap:
         self._directory = tempfile.TemporaryDirectory(prefix="pgperf-tap-")
         self._listener = socket.socket(socket.AF_UNIX)
         self._sockets: list[socket.socket] = []
-        self._frontend, self._backend = Frontend(), Backend()
+        self._frontend, self._backend = FrontendParser(), BackendParser()
         self._trouble = ""
         self.route = replace(route, host=self._directory.name, port=_PORT, sslmode="disable")
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Begin a new record."""
         self._frontend.executed.clear()
         self._backend.rows.clear()
 
-    def overheard(self) -> Overheard:
+    def recorded(self) -> RecordedOperation:
         """The record since `forget`. Raises ClientFailed when it could not be followed.
 
         Call it when the client has its answers: what it sent and got is then in the record.
         """
         if self._trouble:
             raise ClientFailed(f"the connection could not be followed: {self._trouble}")
-        return Overheard(tuple(self._frontend.executed), tuple(self._backend.rows))
+        return RecordedOperation(tuple(self._frontend.executed), tuple(self._backend.rows))
 
     def __enter__(self) -> Self:
         self._listener.bind(str(Path(self._directory.name) / f".s.PGSQL.{_PORT}"))
@@ -99,44 +99,44 @@ class Tap:
             client.close()
             return
         self._sockets.append(server)
-        self._frontend, self._backend = Frontend(), Backend()
+        self._frontend, self._backend = FrontendParser(), BackendParser()
         back = threading.Thread(target=self._answers, args=(server, client), name="pgperf-tap", daemon=True)
         back.start()
         self._requests(client, server)
 
     def _requests(self, client: socket.socket, server: socket.socket) -> None:
         """Client to server; noted before it is passed on, so that the record is complete when the answer is."""
-        framer, follow = Framer(starting=True), self._frontend
+        splitter, follow = MessageSplitter(starting=True), self._frontend
         with suppress(OSError):
             while data := client.recv(1 << 16):
-                for frame in self._frames(framer, data):
-                    if frame.asks_for_encryption:
+                for message in self._messages(splitter, data):
+                    if message.asks_for_encryption:
                         client.sendall(b"N")
                         continue
-                    self._note(follow, frame)
-                    server.sendall(frame.raw)
+                    self._note(follow, message)
+                    server.sendall(message.raw)
         _end(server)
 
     def _answers(self, server: socket.socket, client: socket.socket) -> None:
-        framer, follow = Framer(starting=False), self._backend
+        splitter, follow = MessageSplitter(starting=False), self._backend
         with suppress(OSError):
             while data := server.recv(1 << 16):
-                frames = [without_channel_binding(frame) for frame in self._frames(framer, data)]
-                for frame in frames:
-                    self._note(follow, frame)
-                client.sendall(b"".join(frame.raw for frame in frames))
+                messages = [without_channel_binding(message) for message in self._messages(splitter, data)]
+                for message in messages:
+                    self._note(follow, message)
+                client.sendall(b"".join(message.raw for message in messages))
         _end(client)
 
-    def _frames(self, framer: Framer, data: bytes) -> list[Frame]:
+    def _messages(self, splitter: MessageSplitter, data: bytes) -> list[PgMessage]:
         try:
-            return list(framer.feed(data))
+            return list(splitter.feed(data))
         except ProtocolError as error:
             self._trouble = str(error)
             raise ConnectionError from None
 
-    def _note(self, follow: Frontend | Backend, frame: Frame) -> None:
+    def _note(self, follow: FrontendParser | BackendParser, message: PgMessage) -> None:
         try:
-            follow.take(frame)
+            follow.take(message)
         except ProtocolError as error:
             self._trouble = str(error)
 

@@ -26,8 +26,8 @@ _MOST_BYTES = 1 << 16
 def connected(pid: int, others: Collection[int], proc: str = "/proc") -> list[int]:
     """Those of the other processes at the far end of a Unix socket that `pid` holds."""
     own = held(pid, proc)
-    far = {peer for inode, peer in unix_peers() if inode in own}
-    return [other for other in others if not far.isdisjoint(held(other, proc))] if far else []
+    peers = {peer for inode, peer in unix_peers() if inode in own}
+    return [other for other in others if not peers.isdisjoint(held(other, proc))] if peers else []
 
 
 def held(pid: int, proc: str = "/proc") -> set[int]:

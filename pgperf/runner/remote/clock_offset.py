@@ -19,7 +19,7 @@ class Ping:
 
 
 @dataclass(frozen=True)
-class Offset:
+class ClockOffset:
     """What to add to one clock's time to have the other's, right to within `error_ns`."""
 
     ns: int

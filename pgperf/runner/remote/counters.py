@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgperf.core.exceptions import AgentFailed
-from pgperf.runner.remote.clock_offset import Offset
+from pgperf.runner.remote.clock_offset import ClockOffset
 
 Counts = NDArray[np.int64]
 
@@ -32,18 +32,18 @@ AUXILIARIES, HOST, TOP = "auxiliaries", "host", "top"
 LOAD_PARTS = 100
 
 
-def run_of(pid: int) -> str:
+def run_column(pid: int) -> str:
     """The column with a process's time on a processor, ns."""
     return f"{pid}.run"
 
 
-def wait_of(pid: int) -> str:
+def wait_column(pid: int) -> str:
     """The column with a process's time ready but waiting for a processor, ns."""
     return f"{pid}.wait"
 
 
 @dataclass(frozen=True)
-class Readings:
+class CounterSamples:
     """Counters that only grow, a column each, and when they were read (ns of a monotonic clock, increasing)."""
 
     times_ns: Counts
@@ -83,9 +83,9 @@ class Readings:
             return None
         return int(values[found])
 
-    def on_clock(self, offset: Offset) -> "Readings":
+    def on_clock(self, offset: ClockOffset) -> "CounterSamples":
         """The same by another clock."""
-        return Readings(self.times_ns + offset.ns, self.columns)
+        return CounterSamples(self.times_ns + offset.ns, self.columns)
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ class CounterInterval:
         return self.end_ns - self.begin_ns
 
 
-def spent(
-    readings: Readings, stretches: Sequence[CounterInterval], error_ns: int, *, steady: bool = False
+def growth(
+    readings: CounterSamples, stretches: Sequence[CounterInterval], error_ns: int, *, steady: bool = False
 ) -> list[int | None]:
     """By how much the sum of its columns grew in each stretch, in their order, which is that of time.
 
@@ -157,7 +157,7 @@ def _between(times: Counts, values: Counts, moment_ns: int, gap_ns: int) -> floa
     return float(pair[0]) + share * float(pair[1] - pair[0])
 
 
-def _sum(readings: Readings, names: frozenset[str]) -> Counts | None:
+def _sum(readings: CounterSamples, names: frozenset[str]) -> Counts | None:
     """The columns' sum; None without them. It is unknown where one of them is."""
     columns = [readings.columns.get(name) for name in names]
     known = [column for column in columns if column is not None]

@@ -20,9 +20,9 @@ from pgperf.runner.remote.counters import (
     LOAD_PARTS,
     TOP,
     UNKNOWN,
-    Readings,
-    run_of,
-    wait_of,
+    CounterSamples,
+    run_column,
+    wait_column,
 )
 
 #: Of one processor, at most; and how long to wait between two readings at least, however little one takes.
@@ -53,7 +53,7 @@ class ProcessMeter:
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
-        self.names = (run_of(pid), wait_of(pid))
+        self.names = (run_column(pid), wait_column(pid))
         self._files = open_schedstats(pid)
 
     def read(self) -> Sequence[int]:
@@ -73,7 +73,7 @@ class TickMeter:
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
-        self.names = (run_of(pid), wait_of(pid))
+        self.names = (run_column(pid), wait_column(pid))
 
     def read(self) -> Sequence[int]:
         tasks = schedstat.thread_times(self._pid)
@@ -104,7 +104,7 @@ def open_schedstats(pid: int) -> list[int]:
     return files
 
 
-class CrowdMeter:
+class ProcessGroupMeter:
     """Processes that count together, each up to its end: of one that is gone, what it had when it was last seen."""
 
     def __init__(self, name: str, pids: Iterable[int]) -> None:
@@ -165,7 +165,7 @@ def meters(sessions: Sessions, backends: Iterable[int], poolers: Iterable[int] =
     here = {session.pid for session in sessions.here}.intersection(backends)
     found: list[Meter] = [HostMeter(), TopMeter(), *map(process_meter, (*sorted(here), *poolers))]
     if sessions.here:
-        found.append(CrowdMeter(AUXILIARIES, sessions.auxiliaries()))
+        found.append(ProcessGroupMeter(AUXILIARIES, sessions.auxiliaries()))
     return found
 
 
@@ -187,14 +187,14 @@ class Sampler:
         self._take()
         self._thread.start()
 
-    def stop(self) -> Readings:
+    def stop(self) -> CounterSamples:
         """All readings, the last one taken now."""
         self._over.set()
         self._thread.join()
         self._take()
         for meter in self._meters:
             meter.close()
-        return Readings.of(self._times, self._columns)
+        return CounterSamples.of(self._times, self._columns)
 
     def _run(self) -> None:
         while not self._over.wait(self.pause_s):

@@ -16,10 +16,10 @@ from pgperf.runner.remote.counters import (
     LOAD_PARTS,
     TOP,
     CounterInterval,
-    Readings,
-    run_of,
-    spent,
-    wait_of,
+    CounterSamples,
+    growth,
+    run_column,
+    wait_column,
 )
 
 Address = tuple[str, int]
@@ -27,11 +27,11 @@ Row = Sequence[str | None]
 
 
 @dataclass(frozen=True)
-class Order:
+class WatchRequest:
     """What to read until further notice.
 
     `sessions`: all connections of the server, rows of `processes.backends` without names. `backends`: the processes of
-    ours among them. `poolers`: addresses of the poolers on our routes; the agent looks whether they are its own.
+    ours among them. `poolers`: addresses of the poolers on our routes; the agent intervals whether they are its own.
     """
 
     sessions: Sequence[Row]
@@ -66,7 +66,7 @@ def _row(row: Sequence[str | None]) -> Row:
 
 
 @dataclass(frozen=True)
-class Pooler:
+class RemotePooler:
     """A pooler on the server's host: its process, and those backends whose connections are its own."""
 
     pid: int
@@ -74,7 +74,7 @@ class Pooler:
 
 
 @dataclass(frozen=True)
-class Process:
+class RemoteProcess:
     """What a process is called, and the memory that it had in the end."""
 
     name: str
@@ -82,14 +82,14 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Seen:
+class AgentSamples:
     """What an agent saw since it was ordered to watch. Its times are this machine's, to within `error_ns`."""
 
-    readings: Readings
+    readings: CounterSamples
     error_ns: int
-    poolers: Mapping[Address, Pooler] = field(default_factory=dict)  # those that are there
+    poolers: Mapping[Address, RemotePooler] = field(default_factory=dict)  # those that are there
     cpus: int = 0
-    processes: Mapping[int, Process] = field(default_factory=dict)
+    processes: Mapping[int, RemoteProcess] = field(default_factory=dict)
 
 
 class Agent(Protocol):
@@ -98,10 +98,10 @@ class Agent(Protocol):
     def ask(self) -> None:
         """The server is not on this machine: have the agent come. Returns at once."""
 
-    def watch(self, order: Order) -> None:
+    def watch(self, order: WatchRequest) -> None:
         """Returns when it reads, or when it is clear that it will not."""
 
-    def hand_over(self) -> Seen | None:
+    def hand_over(self) -> AgentSamples | None:
         """What it has seen since; None when there is nothing to be had. It reads no more until it is told to."""
 
     def facts(self) -> dict[str, Any]:
@@ -117,18 +117,18 @@ class RemoteProcesses:
 
     backends: Sequence[int] = ()
     pooler: Address | None = None
-    lent: bool = False
+    shared: bool = False
 
-    def seen_backends(self, seen: Seen) -> list[int]:
+    def seen_backends(self, seen: AgentSamples) -> list[int]:
         """None where they are not known."""
-        if not self.lent:
+        if not self.shared:
             return list(self.backends)
         pooler = seen.poolers.get(self.pooler) if self.pooler else None
         return sorted({*self.backends, *pooler.backends}) if pooler else []
 
 
 @dataclass(frozen=True)
-class Sheet:
+class VariantSlices:
     """The slices of one variant in one block, and when each of them was over by this machine's clock."""
 
     processes: RemoteProcesses
@@ -137,7 +137,7 @@ class Sheet:
 
 
 @dataclass(frozen=True)
-class Laid:
+class CompletedSlices:
     """The same with what the agent saw; `account`: how the server's host spent those slices that it saw whole, ns.
 
     `roles` has what each role spent whose processes are on that host.
@@ -147,30 +147,30 @@ class Laid:
     account: dict[str, Any]
 
 
-def laid(sheets: Sequence[Sheet], seen: Seen) -> list[Laid]:
-    """What each slice took of the server and, if it is there, its pooler. The sheets are those of one whole block."""
+def complete_slices(variants: Sequence[VariantSlices], seen: AgentSamples) -> list[CompletedSlices]:
+    """What each slice took of the server and, if it is there, its pooler. The variants are those of one whole block."""
     pieces = [
-        _Piece(at, sheet.processes, record, end_ns)
-        for at, sheet in enumerate(sheets)
-        for record, end_ns in zip(sheet.records, sheet.ends_ns, strict=True)
+        _TimedSlice(at, slices.processes, record, end_ns)
+        for at, slices in enumerate(variants)
+        for record, end_ns in zip(slices.records, slices.ends_ns, strict=True)
     ]
     pieces.sort(key=lambda piece: piece.record.started_ns)
     columns, host = dict(_columns(pieces, seen)), dict(_host_columns(pieces, seen))
-    found = [Laid([], {}) for _ in sheets]
+    found = [CompletedSlices([], {}) for _ in variants]
     for at, piece in enumerate(pieces):
-        found[piece.sheet].records.append(replace(piece.record, **_told(piece, columns, at, seen)))
+        found[piece.slices].records.append(replace(piece.record, **_told(piece, columns, at, seen)))
     for number, one in enumerate(found):
-        own = [at for at, piece in enumerate(pieces) if piece.sheet == number]
-        spent = [{name: host[name][at] for name in _ACCOUNT} for at in own]
-        one.account.update(_account([pieces[at] for at in own], one.records, spent, seen))
+        own = [at for at, piece in enumerate(pieces) if piece.slices == number]
+        used = [{name: host[name][at] for name in _ACCOUNT} for at in own]
+        one.account.update(_account([pieces[at] for at in own], one.records, used, seen))
     return found
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _TimedSlice:
     """A slice, and which sheet it is from."""
 
-    sheet: int
+    slices: int
     processes: RemoteProcesses
     record: SliceRecord
     end_ns: int
@@ -184,13 +184,13 @@ HostRows = Sequence[Mapping[str, int | None]]
 _ACCOUNT = ("busy", "iowait", "steal")
 
 
-def _told(piece: _Piece, columns: Columns, at: int, seen: Seen) -> dict[str, Any]:
+def _told(piece: _TimedSlice, columns: Columns, at: int, seen: AgentSamples) -> dict[str, Any]:
     there = piece.processes.pooler in seen.poolers
     return {name: values[at] for name, values in columns.items() if there or not name.startswith("pooler")}
 
 
 def _account(
-    own: Sequence[_Piece], records: Sequence[SliceRecord], host: HostRows, seen: Seen
+    own: Sequence[_TimedSlice], records: Sequence[SliceRecord], host: HostRows, seen: AgentSamples
 ) -> dict[str, Any]:
     pooled = any(piece.processes.pooler in seen.poolers for piece in own)
     roles = {
@@ -199,8 +199,8 @@ def _account(
         **({"pooler": "pooler_ns"} if pooled else {}),
     }
     rows = [
-        {**spent, **{role: getattr(record, name) for role, name in roles.items()}}
-        for record, spent in zip(records, host, strict=True)
+        {**used, **{role: getattr(record, name) for role, name in roles.items()}}
+        for record, used in zip(records, host, strict=True)
     ]
     whole = [at for at, row in enumerate(rows) if None not in row.values()]
     return {
@@ -211,55 +211,61 @@ def _account(
     }
 
 
-def _host_columns(inside: Sequence[_Piece], seen: Seen) -> Iterator[tuple[str, list[int | None]]]:
+def _host_columns(
+    pieces: Sequence[_TimedSlice], seen: AgentSamples
+) -> Iterator[tuple[str, list[int | None]]]:
     """How the machine spent each piece. Where it keeps no account of busy time, that is what is left of all."""
-    found = {name: _passed(inside, seen, f"{HOST}.{name}") for name in ("busy", "idle", "iowait", "steal")}
+    found = {name: _passed(pieces, seen, f"{HOST}.{name}") for name in ("busy", "idle", "iowait", "steal")}
     if set(found["busy"]) == {None}:
         away = zip(found["idle"], found["iowait"], found["steal"], strict=True)
-        found["busy"] = [_left(piece, seen, each) for piece, each in zip(inside, away, strict=True)]
+        found["busy"] = [_left(piece, seen, each) for piece, each in zip(pieces, away, strict=True)]
     yield from ((name, found[name]) for name in _ACCOUNT)
 
 
-def _left(piece: _Piece, seen: Seen, away: Iterable[int | None]) -> int | None:
+def _left(piece: _TimedSlice, seen: AgentSamples, away: Iterable[int | None]) -> int | None:
     gone = _total(away)
     return None if gone is None else seen.cpus * (piece.end_ns - piece.record.started_ns) - gone
 
 
-def _columns(inside: Sequence[_Piece], seen: Seen) -> Iterator[tuple[str, list[int | None]]]:
+def _columns(pieces: Sequence[_TimedSlice], seen: AgentSamples) -> Iterator[tuple[str, list[int | None]]]:
     """Fields of a record, with the values of each piece."""
-    backends = [piece.processes.seen_backends(seen) for piece in inside]
-    there = [seen.poolers.get(piece.processes.pooler or ("", 0)) for piece in inside]
+    backends = [piece.processes.seen_backends(seen) for piece in pieces]
+    there = [seen.poolers.get(piece.processes.pooler or ("", 0)) for piece in pieces]
     poolers = [[pooler.pid] if pooler else [] for pooler in there]
-    yield "server_ns", _grown(inside, seen, [map(run_of, pids) for pids in backends])
-    yield "server_wait_ns", _grown(inside, seen, [map(wait_of, pids) for pids in backends])
-    yield "server_busiest_ns", _most(inside, backends, seen)
-    yield "auxiliary_ns", _passed(inside, seen, AUXILIARIES)
-    yield "pooler_ns", _grown(inside, seen, [map(run_of, pids) for pids in poolers])
-    yield "pooler_wait_ns", _grown(inside, seen, [map(wait_of, pids) for pids in poolers])
+    yield "server_ns", _grown(pieces, seen, [map(run_column, pids) for pids in backends])
+    yield "server_wait_ns", _grown(pieces, seen, [map(wait_column, pids) for pids in backends])
+    yield "server_busiest_ns", _most(pieces, backends, seen)
+    yield "auxiliary_ns", _passed(pieces, seen, AUXILIARIES)
+    yield "pooler_ns", _grown(pieces, seen, [map(run_column, pids) for pids in poolers])
+    yield "pooler_wait_ns", _grown(pieces, seen, [map(wait_column, pids) for pids in poolers])
 
 
-def _most(inside: Sequence[_Piece], backends: Sequence[Sequence[int]], seen: Seen) -> list[int | None]:
+def _most(
+    pieces: Sequence[_TimedSlice], backends: Sequence[Sequence[int]], seen: AgentSamples
+) -> list[int | None]:
     """What the busiest backend of each piece took; unknown when one of them is."""
     by_backend: dict[int, list[int]] = {}
     for at, pids in enumerate(backends):
         for pid in pids:
             by_backend.setdefault(pid, []).append(at)
-    each: list[list[int | None]] = [[] for _ in inside]
+    each: list[list[int | None]] = [[] for _ in pieces]
     for pid, places in by_backend.items():
-        own = [inside[at] for at in places]
-        for at, ns in zip(places, _grown(own, seen, [[run_of(pid)]] * len(own)), strict=True):
+        own = [pieces[at] for at in places]
+        for at, ns in zip(places, _grown(own, seen, [[run_column(pid)]] * len(own)), strict=True):
             each[at].append(ns)
     return [_max(row) for row in each]
 
 
-def _grown(inside: Sequence[_Piece], seen: Seen, names: Sequence[Iterable[str]]) -> list[int | None]:
-    stretches = [piece.over(own) for piece, own in zip(inside, names, strict=True)]
-    return spent(seen.readings, stretches, seen.error_ns)
+def _grown(
+    pieces: Sequence[_TimedSlice], seen: AgentSamples, names: Sequence[Iterable[str]]
+) -> list[int | None]:
+    stretches = [piece.over(own) for piece, own in zip(pieces, names, strict=True)]
+    return growth(seen.readings, stretches, seen.error_ns)
 
 
-def _passed(inside: Sequence[_Piece], seen: Seen, name: str) -> list[int | None]:
+def _passed(pieces: Sequence[_TimedSlice], seen: AgentSamples, name: str) -> list[int | None]:
     """The same of a column that nobody's standing by keeps from growing."""
-    return spent(seen.readings, [piece.over([name]) for piece in inside], seen.error_ns, steady=True)
+    return growth(seen.readings, [piece.over([name]) for piece in pieces], seen.error_ns, steady=True)
 
 
 def _total(values: Iterable[int | None]) -> int | None:
@@ -273,7 +279,7 @@ def _max(values: Sequence[int | None]) -> int | None:
 
 
 @dataclass(frozen=True)
-class Look:
+class DiagnosticInterval:
     """A diagnostic slice: who worked for it over there, between which moments of this machine's clock, and how long."""
 
     processes: RemoteProcesses
@@ -282,42 +288,49 @@ class Look:
     seconds: float
 
 
-def looked(looks: Sequence[Look], seen: Seen) -> list[dict[str, Any]]:
-    """What `top` would have shown over there in each: `host`, its line, and `processes`. The looks are in order."""
-    lines = [_line(looks, at, seen) for at in range(len(looks))]
-    return [{"host": line, "processes": _rows(look, seen)} for look, line in zip(looks, lines, strict=True)]
+def complete_top(intervals: Sequence[DiagnosticInterval], seen: AgentSamples) -> list[dict[str, Any]]:
+    """What `top` would have shown over there in each: `host`, its line, and `processes`. The intervals are in order."""
+    lines = [_line(intervals, at, seen) for at in range(len(intervals))]
+    return [
+        {"host": line, "processes": _rows(interval, seen)}
+        for interval, line in zip(intervals, lines, strict=True)
+    ]
 
 
-def _line(looks: Sequence[Look], at: int, seen: Seen) -> dict[str, float | None]:
-    ticks = {name: _during(looks, f"{TOP}.{name}", seen)[at] for name in top.HOST}
+def _line(intervals: Sequence[DiagnosticInterval], at: int, seen: AgentSamples) -> dict[str, float | None]:
+    ticks = {name: _during(intervals, f"{TOP}.{name}", seen)[at] for name in top.HOST}
     whole = _total(ticks.values())
     shares = {name: 100 * (each or 0) / whole if whole else None for name, each in ticks.items()}
-    loads = {name: seen.readings.at(f"{TOP}.{name}", looks[at].end_ns) for name in top.LOADS}
+    loads = {name: seen.readings.at(f"{TOP}.{name}", intervals[at].end_ns) for name in top.LOADS}
     return shares | {name: None if load is None else load / LOAD_PARTS for name, load in loads.items()}
 
 
-def _during(looks: Sequence[Look], name: str, seen: Seen) -> list[int | None]:
-    stretches = [CounterInterval(look.begin_ns, look.end_ns, frozenset({name})) for look in looks]
-    return spent(seen.readings, stretches, seen.error_ns, steady=True)
+def _during(intervals: Sequence[DiagnosticInterval], name: str, seen: AgentSamples) -> list[int | None]:
+    stretches = [
+        CounterInterval(interval.begin_ns, interval.end_ns, frozenset({name})) for interval in intervals
+    ]
+    return growth(seen.readings, stretches, seen.error_ns, steady=True)
 
 
-def _rows(look: Look, seen: Seen) -> list[dict[str, Any]]:
-    pooler = seen.poolers.get(look.processes.pooler) if look.processes.pooler else None
+def _rows(interval: DiagnosticInterval, seen: AgentSamples) -> list[dict[str, Any]]:
+    pooler = seen.poolers.get(interval.processes.pooler) if interval.processes.pooler else None
     roles = [("pooler", pooler.pid)] if pooler else []
-    roles += [("server", pid) for pid in look.processes.seen_backends(seen)]
-    return [_process(role, pid, look, seen) for role, pid in roles if run_of(pid) in seen.readings.columns]
+    roles += [("server", pid) for pid in interval.processes.seen_backends(seen)]
+    return [
+        _process(role, pid, interval, seen) for role, pid in roles if run_column(pid) in seen.readings.columns
+    ]
 
 
-def _process(role: str, pid: int, look: Look, seen: Seen) -> dict[str, Any]:
+def _process(role: str, pid: int, interval: DiagnosticInterval, seen: AgentSamples) -> dict[str, Any]:
     """As runner.top has it; what is not known is null."""
-    (used_ns,) = _during([look], run_of(pid), seen)
-    so_far_ns, told = seen.readings.at(run_of(pid), look.end_ns), seen.processes.get(pid)
-    known = used_ns is not None and look.seconds > 0
+    (used_ns,) = _during([interval], run_column(pid), seen)
+    so_far_ns, told = seen.readings.at(run_column(pid), interval.end_ns), seen.processes.get(pid)
+    known = used_ns is not None and interval.seconds > 0
     return {
         "role": role,
         "pid": pid,
         "name": told.name if told else None,
-        "cpu_percent": 100 * (used_ns or 0) / 1e9 / look.seconds if known else None,
+        "cpu_percent": 100 * (used_ns or 0) / 1e9 / interval.seconds if known else None,
         "rss_bytes": told.rss_bytes if told else None,
         "cpu_s": None if so_far_ns is None else so_far_ns / 1e9,
     }

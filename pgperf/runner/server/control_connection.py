@@ -14,7 +14,7 @@ from pgperf.runner.client_process import ClientProcess, login
 _TIMEOUT_S = 30.0
 
 
-class Monitor:
+class ControlConnection:
     """A connection over one route that answers SQL with rows of text. Use as a context manager.
 
     `first` is run on connecting. Raises LayerUnavailable without a driver, ClientFailed when the server refuses, fails

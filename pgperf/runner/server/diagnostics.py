@@ -15,13 +15,13 @@ from typing import Any, Self, TypeVar
 from pgperf.core import protocol
 from pgperf.core.exceptions import ClientFailed, LayerUnavailable, ProtocolError
 from pgperf.core.records import Route, most_direct
-from pgperf.runner.client_group import Group, armed
+from pgperf.runner.client_group import ClientGroup, armed
 from pgperf.runner.cpu import top
 from pgperf.runner.server import pg_stat_activity, pg_stat_statements
-from pgperf.runner.server.control_connection import Monitor
-from pgperf.runner.server.pg_stat_activity import Sight
-from pgperf.runner.server.pg_stat_statements import Counted, Statements
-from pgperf.runner.server.pgbouncer_console import Console
+from pgperf.runner.server.control_connection import ControlConnection
+from pgperf.runner.server.pg_stat_activity import SessionState
+from pgperf.runner.server.pg_stat_statements import PgStatStatements, StatementCounts
+from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ IN_THE_WAY = (
 
 
 @dataclass(frozen=True)
-class Findings:
+class DiagnosticResult:
     """Of one diagnostic slice: what was seen and counted (see analysis.diagnostics), and the processes."""
 
     diagnostics: dict[str, Any] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Findings:
 
 
 @dataclass
-class Instruments:
+class DiagnosticConnections:
     """The connections that ask, each opened when it is first needed. Use as a context manager.
 
     `routes` are the run's; `application` is what the names of all its connections begin with.
@@ -59,15 +59,15 @@ class Instruments:
     routes: Mapping[str, Route]
     application: str
     notes: dict[str, str] = field(default_factory=dict)  # instrument -> why it is asked no more
-    _open: dict[str, Monitor | Console] = field(default_factory=dict)
-    _statements: Statements | None = None
+    _open: dict[str, ControlConnection | PgBouncerConsole] = field(default_factory=dict)
+    _statements: PgStatStatements | None = None
 
-    def examine(self, group: Group, request: protocol.Slice, calls: int | None) -> Findings:
+    def examine(self, group: ClientGroup, request: protocol.Slice, calls: int | None) -> DiagnosticResult:
         """Run the slice and look on. `calls`: statements of one operation, None where nobody knows.
 
         Raises ClientFailed when the variant's own clients do.
         """
-        found = _Examination(self, group, self.routes[group.variant.route]).run(request)
+        found = _DiagnosticSlice(self, group, self.routes[group.variant.route]).run(request)
         return replace(found, diagnostics={**found.diagnostics, "calls_expected": calls})
 
     @property
@@ -88,32 +88,34 @@ class Instruments:
         self._close(instrument)
         return None
 
-    def monitor(self, instrument: str) -> Monitor:
+    def monitor(self, instrument: str) -> ControlConnection:
         """A connection for that alone, over that route: what it must not do takes down nothing else."""
         if instrument not in self._open:
-            self._open[instrument] = Monitor(self.direct, f"{self.application}-{instrument}").__enter__()
+            self._open[instrument] = ControlConnection(
+                self.direct, f"{self.application}-{instrument}"
+            ).__enter__()
         found = self._open[instrument]
-        assert isinstance(found, Monitor)
+        assert isinstance(found, ControlConnection)
         return found
 
-    def activity(self) -> Monitor:
+    def activity(self) -> ControlConnection:
         """Raises ClientFailed where looking would disturb what is looked at."""
         if self.direct.pooler:
             raise ClientFailed(IN_THE_WAY)
         return self.monitor("activity")
 
-    def console(self, route: Route) -> Console:
+    def console(self, route: Route) -> PgBouncerConsole:
         name = pooler_of(route)
         if name not in self._open:
-            self._open[name] = Console(route, f"{self.application}-console").__enter__()
+            self._open[name] = PgBouncerConsole(route, f"{self.application}-console").__enter__()
         found = self._open[name]
-        assert isinstance(found, Console)
+        assert isinstance(found, PgBouncerConsole)
         return found
 
-    def statements(self) -> Statements:
+    def statements(self) -> PgStatStatements:
         """Raises ClientFailed with the reason where there is nothing to be read."""
         if self._statements is None:
-            found = Statements.find(self.monitor("statements"))
+            found = PgStatStatements.find(self.monitor("statements"))
             if isinstance(found, str):
                 raise ClientFailed(found)
             self._statements = found
@@ -142,27 +144,27 @@ def pooler_of(route: Route) -> str:
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Poll:
     """What was seen, and when that was over."""
 
     ended_ns: int
-    ticks: int
-    sights: Counter[Sight]
+    samples: int
+    states: Counter[SessionState]
     pool: dict[str, str] | None
 
 
-class _Examination:
+class _DiagnosticSlice:
     """One variant's diagnostic slice."""
 
-    def __init__(self, instruments: Instruments, group: Group, route: Route) -> None:
+    def __init__(self, instruments: DiagnosticConnections, group: ClientGroup, route: Route) -> None:
         self._instruments, self._group, self._route = instruments, group, route
         self._notes: dict[str, str] = {}
-        self._sights: Counter[Sight] = Counter()
-        self._ticks = 0
+        self._states: Counter[SessionState] = Counter()
+        self._samples = 0
         self._pools: list[dict[str, str]] = []
         self._late = False
 
-    def run(self, request: protocol.Slice) -> Findings:
+    def run(self, request: protocol.Slice) -> DiagnosticResult:
         counted = self._count() if self._counting() else None
         totals = self._totals()
         self._get_ready()
@@ -174,12 +176,12 @@ class _Examination:
         found = {
             "seconds": seconds,
             "ops": ops,
-            "samples": self._ticks,
-            "sessions": [[*sight, times] for sight, times in sorted(self._sights.items())],
+            "samples": self._samples,
+            "sessions": [[*sight, times] for sight, times in sorted(self._states.items())],
             "pooler": self._pooler(totals),
             "statements": self._statements(counted),
         }
-        return Findings({**found, "notes": self._all_notes(found)}, used)
+        return DiagnosticResult({**found, "notes": self._all_notes(found)}, used)
 
     def _get_ready(self) -> None:
         """Connecting takes longer than a short slice lasts."""
@@ -190,35 +192,35 @@ class _Examination:
         group = self._group
         group.begin(request)
         began_ns = request.start_ns or time.monotonic_ns()
-        looks = self._look_on(began_ns, began_ns + request.lead_in_ns + request.window_ns)
+        polls = self._poll_until(began_ns, began_ns + request.lead_in_ns + request.window_ns)
         replies, durations = group.collect(request)
         ended_ns = min(reply.first_ns + int(own.sum()) for reply, own in zip(replies, durations, strict=True))
-        kept = [look for look in looks if look.ended_ns <= ended_ns]
-        for look in kept:
-            self._sights.update(look.sights)
-            self._ticks += look.ticks
-            self._pools += [look.pool] if look.pool else []
+        kept = [poll for poll in polls if poll.ended_ns <= ended_ns]
+        for poll in kept:
+            self._states.update(poll.states)
+            self._samples += poll.samples
+            self._pools += [poll.pool] if poll.pool else []
         self._late = not kept
         return sum(reply.lead_in_ops + reply.ops for reply in replies)
 
-    def _look_on(self, from_ns: int, until_ns: int) -> list[_Look]:
+    def _poll_until(self, from_ns: int, until_ns: int) -> list[_Poll]:
         """Look at backends and pool until then. On a busy machine the last looks may come too late."""
-        look_ms = min(pg_stat_activity.LOOK_MS, (until_ns - from_ns) // 4_000_000)
-        looks: list[_Look] = []
+        look_ms = min(pg_stat_activity.POLL_MS, (until_ns - from_ns) // 4_000_000)
+        polls: list[_Poll] = []
         time.sleep(max(0, from_ns - time.monotonic_ns()) / 1e9)
         while time.monotonic_ns() + look_ms * 1_000_000 < until_ns:
-            sights, pool = self._look(look_ms), self._pool()
-            if sights is None and pool is None:
+            states, pool = self._poll(look_ms), self._pool()
+            if states is None and pool is None:
                 break
-            if sights is None:
+            if states is None:
                 time.sleep(look_ms / 1000)
-            ticks = pg_stat_activity.ticks(look_ms) if sights is not None else 0
-            looks.append(_Look(time.monotonic_ns(), ticks, sights or Counter(), pool))
-        return looks
+            samples = pg_stat_activity.samples(look_ms) if states is not None else 0
+            polls.append(_Poll(time.monotonic_ns(), samples, states or Counter(), pool))
+        return polls
 
-    def _look(self, milliseconds: int) -> Counter[Sight] | None:
+    def _poll(self, milliseconds: int) -> Counter[SessionState] | None:
         names, ask = self._group.applications, self._instruments
-        return ask.ask("activity", lambda: pg_stat_activity.look(ask.activity(), names, milliseconds))
+        return ask.ask("activity", lambda: pg_stat_activity.poll(ask.activity(), names, milliseconds))
 
     def _pool(self) -> dict[str, str] | None:
         return self._of_pooler(lambda console: console.pool())
@@ -226,7 +228,7 @@ class _Examination:
     def _totals(self) -> dict[str, int] | None:
         return self._of_pooler(lambda console: console.totals())
 
-    def _of_pooler(self, question: Callable[[Console], T]) -> T | None:
+    def _of_pooler(self, question: Callable[[PgBouncerConsole], T]) -> T | None:
         if not self._route.pooler:
             return None
         ask, route = self._instruments, self._route
@@ -247,7 +249,7 @@ class _Examination:
             return False
         return True
 
-    def _shown(self, found: Statements) -> bool:
+    def _shown(self, found: PgStatStatements) -> bool:
         ask, user = self._instruments, self._route.user
         shown = ask.ask("statements", lambda: found.shows(ask.monitor("statements"), user))
         if shown is False:
@@ -258,14 +260,14 @@ class _Examination:
         login = self._instruments.direct.user
         return _HIDDEN.format(login, what, login)
 
-    def _count(self, since: str = "") -> Counted | None:
+    def _count(self, since: str = "") -> StatementCounts | None:
         ask, user = self._instruments, self._route.user
         return ask.ask(
             "statements",
             lambda: ask.statements().count(ask.monitor("statements"), user, ask.application, since),
         )
 
-    def _statements(self, before: Counted | None) -> dict[str, int] | None:
+    def _statements(self, before: StatementCounts | None) -> dict[str, int] | None:
         after = self._count(before.moment) if before else None
         if before is None or after is None:
             return None
@@ -303,9 +305,9 @@ class _Examination:
 
     def _unseen(self) -> str:
         """Why the variant's sessions were not seen; "" if they were."""
-        if any(not state for state, _, _ in self._sights):
+        if any(not state for state, _, _ in self._states):
             return self._hidden(f"what sessions of {self._route.user} do")
-        if self._sights:
+        if self._states:
             return ""
         if self._late:
             return "the machine was too busy: no look at the server's sessions ended within the slice"

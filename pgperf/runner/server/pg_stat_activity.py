@@ -7,39 +7,43 @@ Everybody sees that a session is there; what it does, its own login, that one's 
 from collections import Counter
 from collections.abc import Sequence
 
-from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.server.control_connection import ControlConnection
 
 #: Between two looks, and how long a query looks before it answers.
-TICK_MS = 5
-LOOK_MS = 50
+SAMPLE_MS = 5
+POLL_MS = 50
 
 #: state, wait_event_type, wait_event; "" where the server has none. A session without a state may not be seen.
-Sight = tuple[str, str, str]
+SessionState = tuple[str, str, str]
 
 
-def look(monitor: Monitor, applications: Sequence[str], milliseconds: int) -> Counter[Sight]:
+def poll(
+    connection: ControlConnection, applications: Sequence[str], milliseconds: int
+) -> Counter[SessionState]:
     """So often each backend of these connections was seen like that; takes `milliseconds`.
 
     Raises ClientFailed when the server cannot be asked.
     """
     names = ", ".join(f"'{name}'" for name in applications)
-    rows = monitor.query(_LOOK.format(ticks=ticks(milliseconds), seconds=TICK_MS / 1000, names=names))
+    rows = connection.query(
+        _POLL.format(samples=samples(milliseconds), seconds=SAMPLE_MS / 1000, names=names)
+    )
     return Counter(
         {(state or "", kind or "", event or ""): int(count or 0) for state, kind, event, count in rows}
     )
 
 
-def ticks(milliseconds: int) -> int:
+def samples(milliseconds: int) -> int:
     """How often a look of that length looks."""
-    return max(1, milliseconds // TICK_MS)
+    return max(1, milliseconds // SAMPLE_MS)
 
 
 # A volatile subquery is not pulled up, so each tick sleeps, forgets what it saw, and only then looks again; the
 # argument (always null: everybody) is what makes the function run for each tick. A parallel worker has a name before it
 # has a state; of who may not be seen even the start is hidden.
-_LOOK = """
+_POLL = """
 SELECT /* pgperf diagnosis */ a.state, a.wait_event_type, a.wait_event, count(*)
-FROM generate_series(1, {ticks}) n
+FROM generate_series(1, {samples}) n
 CROSS JOIN LATERAL
     (SELECT pg_sleep({seconds})::text, pg_stat_clear_snapshot()::text, n OFFSET 0) AS tick (slept, fresh, at)
 CROSS JOIN LATERAL pg_stat_get_activity(CASE WHEN tick.at < 0 THEN 0 END) a

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pgperf.core import protocol, sql_parameters
 from pgperf.runner.client_process import ClientProcess
-from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.server.control_connection import ControlConnection
 
 _TIMEOUT_S = 15.0
 #: The first version that lets a login set a superuser's parameter, if it was granted that.
@@ -17,7 +17,7 @@ _GRANTS_SINCE = 15
 
 
 @dataclass(frozen=True)
-class Counted:
+class StatementCounts:
     """So many statements of a login in this database, ours for asking left out, up to the server's `moment`."""
 
     calls: int
@@ -27,7 +27,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Statements:
+class PgStatStatements:
     """The extension as a monitor finds it."""
 
     schema: str  # quoted
@@ -35,12 +35,12 @@ class Statements:
     top_level: bool  # does it tell statements from those that they call?
 
     @classmethod
-    def find(cls, monitor: Monitor) -> "Statements | str":
+    def find(cls, connection: ControlConnection) -> "PgStatStatements | str":
         """Or why there is nothing to be read. Raises ClientFailed when the server cannot be asked."""
-        track = monitor.query(_TRACK)[0][0]
+        track = connection.query(_TRACK)[0][0]
         if not track:
             return "pg_stat_statements is not in the server's shared_preload_libraries"
-        found = monitor.query(_EXTENSION)
+        found = connection.query(_EXTENSION)
         if not found:
             return "this database lacks the extension: CREATE EXTENSION pg_stat_statements"
         schema, readable, top_level = found[0]
@@ -48,16 +48,18 @@ class Statements:
             return f"the login may not read {schema}.pg_stat_statements"
         return cls(str(schema), track, _yes(top_level))
 
-    def shows(self, monitor: Monitor, user: str) -> bool:
+    def shows(self, connection: ControlConnection, user: str) -> bool:
         """Does it show the texts of that login's statements? Without them our own cannot be left out of the counts."""
-        return _yes(monitor.query(sql_parameters.literal(_SHOWS, (user,)))[0][0])
+        return _yes(connection.query(sql_parameters.literal(_SHOWS, (user,)))[0][0])
 
-    def count(self, monitor: Monitor, user: str, application: str, since: str = "") -> Counted:
+    def count(
+        self, connection: ControlConnection, user: str, application: str, since: str = ""
+    ) -> StatementCounts:
         """As of now, for that login. `application`: what the names of our own connections begin with."""
         text = _COUNT.format(schema=self.schema, where="AND s.toplevel" if self.top_level else "")
         text = sql_parameters.literal(text, (user, f"{application}%", since or None, user))
-        ((calls, rows, moment, others),) = monitor.query(text)
-        return Counted(int(calls or 0), int(rows or 0), str(moment), int(others or 0))
+        ((calls, rows, moment, others),) = connection.query(text)
+        return StatementCounts(int(calls or 0), int(rows or 0), str(moment), int(others or 0))
 
 
 def switch_on(clients: Iterable[ClientProcess], server_version: str) -> bool:

@@ -5,13 +5,13 @@ from types import TracebackType
 from typing import Self
 
 from pgperf.core.records import Route
-from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.server.control_connection import ControlConnection
 
 DATABASE = "pgbouncer"
 _TOTAL = "total_"
 
 
-class Console:
+class PgBouncerConsole:
     """The console behind a pooled route, on its own port, with its login. Use as a context manager.
 
     PgBouncer lets in whom its `stats_users` or `admin_users` name. Raises ClientFailed when it does not.
@@ -19,7 +19,7 @@ class Console:
 
     def __init__(self, route: Route, application_name: str) -> None:
         self._route = route
-        self._monitor = Monitor(
+        self._connection = ControlConnection(
             replace(route, dbname=DATABASE, options=""), application_name, first="SHOW VERSION"
         )
 
@@ -38,14 +38,14 @@ class Console:
         return next(pools, {})
 
     def _show(self, what: str) -> list[dict[str, str]]:
-        answer = self._monitor.ask(f"SHOW {what}")
+        answer = self._connection.ask(f"SHOW {what}")
         return [dict(zip(answer.columns, (value or "" for value in row), strict=True)) for row in answer.rows]
 
     def __enter__(self) -> Self:
-        self._monitor.__enter__()
+        self._connection.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None:
-        self._monitor.__exit__(kind, error, tb)
+        self._connection.__exit__(kind, error, tb)

@@ -9,27 +9,27 @@ from pgperf.core import layers
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Plan, Route, most_direct
 from pgperf.runner import preflight
-from pgperf.runner.client_group import Group
-from pgperf.runner.client_process import looking
+from pgperf.runner.client_group import ClientGroup
+from pgperf.runner.client_process import while_waiting
 from pgperf.runner.cpu import placement, schedstat
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.processes.backends import QUERY, Sessions
-from pgperf.runner.remote.server import Agent, Order, RemoteProcesses
-from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.remote.server import Agent, RemoteProcesses, WatchRequest
+from pgperf.runner.server.control_connection import ControlConnection
 
 
-class Server:
+class ServerProbe:
     """A run's view of its server, through a monitor connection on the most direct route. The fake layer has none."""
 
     def __init__(
         self,
         routes: list[Route],
-        monitor: Monitor | None,
+        connection: ControlConnection | None,
         run_id: str,
         may_pin: bool,
         agent: Agent | None = None,
     ) -> None:
-        self._monitor = monitor
+        self._connection = connection
         self._may_pin = may_pin
         self._agent = agent
         pooled = [route for route in routes if route.pooler]
@@ -47,52 +47,54 @@ class Server:
     @classmethod
     def open(
         cls, plan: Plan, routes: dict[str, Route], run_id: str, may_pin: bool, agent: Agent | None = None
-    ) -> "Server":
+    ) -> "ServerProbe":
         used = [routes[name] for name in plan.definition.routes]
         if not any(layers.connects(variant.layer) for variant in plan.variants):
             return cls([], None, run_id, may_pin)
-        return cls(used, Monitor(most_direct(used), f"pgperf-{run_id}-monitor"), run_id, may_pin, agent)
+        return cls(
+            used, ControlConnection(most_direct(used), f"pgperf-{run_id}-monitor"), run_id, may_pin, agent
+        )
 
-    def __enter__(self) -> "Server":
-        if self._monitor:
-            self._monitor.__enter__()
+    def __enter__(self) -> "ServerProbe":
+        if self._connection:
+            self._connection.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
         self._pinning.restore()
-        if self._monitor and error[0]:
-            self._end_statements(self._monitor)
-        if self._monitor:
-            self._monitor.__exit__(*error)
+        if self._connection and error[0]:
+            self._end_statements(self._connection)
+        if self._connection:
+            self._connection.__exit__(*error)
 
-    def _end_statements(self, monitor: Monitor) -> None:
+    def _end_statements(self, connection: ControlConnection) -> None:
         """A server notices only after a statement that whoever asked is gone: end those of clients that were killed."""
         try:
-            with looking(lambda: None):
-                monitor.query(_END_STATEMENTS.format(self.application), _CLEAN_UP_S)
+            with while_waiting(lambda: None):
+                connection.query(_END_STATEMENTS.format(self.application), _CLEAN_UP_S)
         except ClientFailed:
             pass  # the server is gone as well, or does not answer
 
     def call_agent(self) -> None:
         """Have the agent come if none of the server's processes is here."""
-        if self._agent and self._monitor and not Sessions.of(self.query(QUERY)).here:
+        if self._agent and self._connection and not Sessions.of(self.query(QUERY)).here:
             self._agent.ask()
 
     @property
     def can_be_asked(self) -> bool:
         """Is there a server at all? The fake layer has none."""
-        return self._monitor is not None
+        return self._connection is not None
 
     def query(self, sql: str) -> list[list[str | None]]:
-        return self._monitor.query(sql) if self._monitor else []
+        return self._connection.query(sql) if self._connection else []
 
     def headroom(self) -> preflight.Headroom:
         memory = int(psutil.virtual_memory().available)
-        return preflight.Headroom(free_slots(self.query) if self._monitor else 1_000_000, memory)
+        return preflight.Headroom(free_slots(self.query) if self._connection else 1_000_000, memory)
 
     def pin_refusal(self) -> str:
         """Why the server's backends may not be pinned; "" if they may."""
-        if not self._monitor:
+        if not self._connection:
             return ""
         if not self._may_pin:
             return "PGPERF['PIN_SERVER'] is off"
@@ -101,10 +103,10 @@ class Server:
             return "the server is not on this machine"
         return "" if placement.may_pin(pid) else "the system does not let us bind the server's processes"
 
-    def finder(self, cpu_placement: placement.CpuPlacement) -> Callable[[list[Group]], None]:
+    def finder(self, cpu_placement: placement.CpuPlacement) -> Callable[[list[ClientGroup]], None]:
         """Fills in and pins the server processes of each group, found by application name."""
 
-        def find(groups: list[Group]) -> None:
+        def find(groups: list[ClientGroup]) -> None:
             rows = self.query(QUERY)
             sessions = Sessions.of(rows)
             auxiliaries = sessions.auxiliaries()
@@ -123,22 +125,22 @@ class Server:
 
         return find
 
-    def _have_watched(self, agent: Agent, rows: list[list[str | None]], groups: list[Group]) -> None:
+    def _have_watched(self, agent: Agent, rows: list[list[str | None]], groups: list[ClientGroup]) -> None:
         """The server is on another host: have its agent read the processes of each group."""
         reported = Sessions.reported(rows)
         for group in groups:
             route = group.variant.route
             address = self._addresses.get(route)
-            lent = bool(address) and route in self._lending
-            known = lent or self._sees_all(reported, group, groups)
+            shared = bool(address) and route in self._lending
+            known = shared or self._sees_all(reported, group, groups)
             group.remote_processes = RemoteProcesses(
-                self._backends(reported, group, groups) if known else [], address, lent
+                self._backends(reported, group, groups) if known else [], address, shared
             )
         backends = sorted({pid for group in groups for pid in group.remote_processes.backends})
         nameless = [[pid, "", port, born] for pid, _name, port, born in rows]
-        agent.watch(Order(nameless, backends, sorted(set(self._addresses.values()))))
+        agent.watch(WatchRequest(nameless, backends, sorted(set(self._addresses.values()))))
 
-    def _backends(self, sessions: Sessions, group: Group, groups: list[Group]) -> list[int]:
+    def _backends(self, sessions: Sessions, group: ClientGroup, groups: list[ClientGroup]) -> list[int]:
         """Those that serve a group, as far as they can be found. A pooler that lends a connection for a transaction may
         use any that it has: all of its route's are meant, and while the other variants stand by, what they do is the
         group's.
@@ -148,13 +150,13 @@ class Server:
         connected = sessions.from_process(pooler) if pooler else []
         return list(dict.fromkeys(sessions.named(self._names(group, groups)) + connected))
 
-    def _sees_all(self, sessions: Sessions, group: Group, groups: list[Group]) -> bool:
+    def _sees_all(self, sessions: Sessions, group: ClientGroup, groups: list[ClientGroup]) -> bool:
         """Are those all? Of connections that are lent only the pooler knows; and none of them may be hidden."""
         route = group.variant.route
         lent_unseen = route in self._lending and self._poolers[route] is None
         return not lent_unseen and sessions.hidden.isdisjoint(self._names(group, groups))
 
-    def _names(self, group: Group, groups: list[Group]) -> list[str]:
+    def _names(self, group: ClientGroup, groups: list[ClientGroup]) -> list[str]:
         """What the connections that may serve a group are called."""
         route = group.variant.route
         if route not in self._lending:

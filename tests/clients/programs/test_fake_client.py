@@ -5,12 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from pgperf.clients.programs.fake_client import PATIENCE
+from pgperf.clients.programs.fake_client import OPERATIONS_BEFORE
 from pgperf.core import protocol, sql_parameters
 from pgperf.core.exceptions import ProtocolError
 from tests.clients.driving import Driven
 
-SLICE = protocol.Slice(seq=1, start_ns=0, lead_in_ops=PATIENCE, lead_in_ns=0, window_ns=0, count=PATIENCE)
+SLICE = protocol.Slice(
+    seq=1, start_ns=0, lead_in_ops=OPERATIONS_BEFORE, lead_in_ns=0, window_ns=0, count=OPERATIONS_BEFORE
+)
 
 
 def fake(text: str, nominal_us: float = 0.0) -> protocol.Spec:
@@ -88,7 +90,7 @@ def test_its_noise_does_not_reach_the_replies(client: Driven) -> None:
     client.send(fake("noise"), SLICE, protocol.Bye())
     client.read(protocol.Ready)
     reply = client.read(protocol.SliceReply)
-    assert len(client.samples(reply)) == PATIENCE
+    assert len(client.samples(reply)) == OPERATIONS_BEFORE
     assert client.wait() == protocol.EXIT_OK
     assert client.at_end()
-    assert client.last_words().count("more noise") >= PATIENCE
+    assert client.last_words().count("more noise") >= OPERATIONS_BEFORE

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from pgperf.core.exceptions import ProtocolError
 from pgperf.runner.capture.pg_messages import (
-    Backend,
-    Executed,
-    Frame,
-    Framer,
-    Frontend,
+    BackendParser,
+    ExecutedStatement,
+    FrontendParser,
+    MessageSplitter,
+    PgMessage,
     without_channel_binding,
 )
 
@@ -49,8 +49,8 @@ frames = st.lists(
 )
 
 
-def framed(data: bytes, *, starting: bool, cuts: list[int] | None = None) -> list[Frame]:
-    framer = Framer(starting=starting)
+def framed(data: bytes, *, starting: bool, cuts: list[int] | None = None) -> list[PgMessage]:
+    framer = MessageSplitter(starting=starting)
     edges = [0, *sorted(cuts or []), len(data)]
     return [frame for a, b in pairwise(edges) for frame in framer.feed(data[a:b])]
 
@@ -69,7 +69,7 @@ def test_any_split_of_the_stream_gives_the_same_messages(
 
 @given(st.binary(max_size=300), st.booleans())
 def test_bytes_that_are_no_messages_are_refused_or_waited_for(data: bytes, starting: bool) -> None:
-    frontend, backend = Frontend(), Backend()
+    frontend, backend = FrontendParser(), BackendParser()
     with suppress(ProtocolError):
         found = framed(data, starting=starting)
         assert data.startswith(b"".join(frame.raw for frame in found))
@@ -81,28 +81,28 @@ def test_bytes_that_are_no_messages_are_refused_or_waited_for(data: bytes, start
 
 @given(frames)
 def test_following_a_client_never_fails_otherwise(pieces: list[bytes]) -> None:
-    frontend = Frontend()
+    frontend = FrontendParser()
     for frame in framed(b"".join(pieces), starting=False):
         with suppress(ProtocolError):
             frontend.take(frame)
 
 
-def followed(*pieces: bytes) -> list[Executed]:
-    frontend = Frontend()
+def followed(*pieces: bytes) -> list[ExecutedStatement]:
+    frontend = FrontendParser()
     for frame in framed(STARTUP + b"".join(pieces), starting=True):
         frontend.take(frame)
     return frontend.executed
 
 
 def test_a_query_is_its_text() -> None:
-    assert followed(message("Q", "SELECT 'ä'\0".encode())) == [Executed("SELECT 'ä'", simple=True)]
+    assert followed(message("Q", "SELECT 'ä'\0".encode())) == [ExecutedStatement("SELECT 'ä'", simple=True)]
 
 
 def test_an_execution_is_the_statement_with_what_was_bound() -> None:
     found = followed(
         parse(b"", b"SELECT $1, $2", 23, 25), bind(b"", b"\0\0\0\7", None, formats=(1, 0)), EXECUTE, SYNC
     )
-    assert found == [Executed("SELECT $1, $2", False, (b"\0\0\0\7", None), (1, 0), (23, 25))]
+    assert found == [ExecutedStatement("SELECT $1, $2", False, (b"\0\0\0\7", None), (1, 0), (23, 25))]
 
 
 def test_a_prepared_statement_is_known_by_its_name_from_then_on() -> None:
@@ -140,7 +140,7 @@ def test_a_length_that_cannot_be_is_refused(length: int) -> None:
 
 
 def test_rows_are_counted_for_each_execution() -> None:
-    backend = Backend()
+    backend = BackendParser()
     row, done = message("D", b"\0\0"), message("C", b"SELECT 2\0")
     for frame in framed(
         row + row + done + message("Z", b"I") + done + row + message("E", b"S\0\0"), starting=False

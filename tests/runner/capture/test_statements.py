@@ -13,10 +13,10 @@ from pgperf.core.exceptions import ClientFailed, InvalidDefinition
 from pgperf.core.protocol import SliceReply, Statement
 from pgperf.core.records import Definition, Route, Workload
 from pgperf.runner.capture import statements as module
-from pgperf.runner.capture.pg_messages import Executed
-from pgperf.runner.capture.statements import Site
-from pgperf.runner.capture.wire_proxy import Overheard
-from pgperf.runner.client_group import surroundings
+from pgperf.runner.capture.pg_messages import ExecutedStatement
+from pgperf.runner.capture.statements import CaptureSettings
+from pgperf.runner.capture.wire_proxy import RecordedOperation
+from pgperf.runner.client_group import process_environment
 from pgperf.runner.plan import make_plan
 
 LAYERS = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
@@ -24,9 +24,9 @@ Routes = dict[str, Route]
 
 
 @pytest.fixture
-def site(book_routes: Routes, c_client: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+def site(book_routes: Routes, c_client: Path, monkeypatch: pytest.MonkeyPatch) -> CaptureSettings:
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.site_settings")
-    return Site(book_routes["tcp"], str(c_client.parent))
+    return CaptureSettings(book_routes["tcp"], str(c_client.parent))
 
 
 def definition(work: Workload, **changes: Any) -> Definition:
@@ -37,14 +37,14 @@ def of(name: str, *args: Any) -> Workload:
     return Workload(name.replace(".", "-"), "", args, orm=name)
 
 
-def captured(work: Workload, site: Site, **changes: Any) -> module.Capture:
+def captured(work: Workload, site: CaptureSettings, **changes: Any) -> module.Capture:
     return module.captured(definition(work, **changes), work, site, {})
 
 
-def test_a_get_by_key_is_one_statement_that_every_layer_repeats(site: Site) -> None:
+def test_a_get_by_key_is_one_statement_that_every_layer_repeats(site: CaptureSettings) -> None:
     found = captured(of("books.by_isbn", "9790000000042"), site)
     assert found.refusal == ""
-    assert found.unlike == {}
+    assert found.differences == {}
     assert found.bound
     (statement,) = found.workload.statements
     assert statement.args == ["9790000000042"]
@@ -53,7 +53,7 @@ def test_a_get_by_key_is_one_statement_that_every_layer_repeats(site: Site) -> N
     assert found.work.texts[0].endswith('WHERE "books_book"."isbn" = ? LIMIT ?')
 
 
-def test_what_is_told_holds_no_value(site: Site) -> None:
+def test_what_is_told_holds_no_value(site: CaptureSettings) -> None:
     found = captured(of("books.page", "the", 1990), site)
     assert found.work.rows == (25,)
     assert "1990" in found.workload.statements[0].literal
@@ -63,18 +63,18 @@ def test_what_is_told_holds_no_value(site: Site) -> None:
     assert "1990" not in repr(found.to_json())
 
 
-def test_a_loop_and_its_cure_read_the_same_rows_in_fewer_statements(site: Site) -> None:
+def test_a_loop_and_its_cure_read_the_same_rows_in_fewer_statements(site: CaptureSettings) -> None:
     loop = captured(of("books.authors_one_by_one"), site)
     cure = captured(of("books.authors_prefetched"), site)
     assert len(loop.work.texts) == 21
     assert len(cure.work.texts) == 2
     assert sum(loop.work.rows) == sum(cure.work.rows) > 40
     assert loop.refusal == cure.refusal == ""
-    assert loop.unlike == cure.unlike == {}
+    assert loop.differences == cure.differences == {}
     assert [len(s.args or []) for s in cure.workload.statements] == [0, 20]
 
 
-def test_a_query_without_code_is_captured_too(site: Site) -> None:
+def test_a_query_without_code_is_captured_too(site: CaptureSettings) -> None:
     query = {
         "model": "books.Book",
         "fetch": "list",
@@ -87,48 +87,48 @@ def test_a_query_without_code_is_captured_too(site: Site) -> None:
     assert found.work.rows == (7,)
 
 
-def test_arguments_apart_are_captured_as_the_extended_protocol_has_them(site: Site) -> None:
+def test_arguments_apart_are_captured_as_the_extended_protocol_has_them(site: CaptureSettings) -> None:
     work = of("books.by_isbn", "9790000000042")
     found = captured(work, site, modes=("simple", "prepared"))
     assert found.refusal == ""
-    assert set(found.unlike) == {"psycopg2/prepared"}
+    assert set(found.differences) == {"psycopg2/prepared"}
     (statement,) = found.workload.statements
     assert statement.numbered.endswith('"isbn" = $1 LIMIT 21')
     assert statement.args_text == ["9790000000042"]
 
 
-def test_values_without_a_json_form_go_as_the_bytes_that_were_sent(site: Site) -> None:
+def test_values_without_a_json_form_go_as_the_bytes_that_were_sent(site: CaptureSettings) -> None:
     found = captured(of("tests.dated"), site)
     assert found.refusal == ""
     assert not found.bound
     (statement,) = found.workload.statements
     assert statement.args is None
     assert "2026-11-21" in statement.literal
-    assert found.unlike == {}
+    assert found.differences == {}
 
 
-def test_values_without_a_json_form_are_left_to_libpq_where_values_go_apart(site: Site) -> None:
+def test_values_without_a_json_form_are_left_to_libpq_where_values_go_apart(site: CaptureSettings) -> None:
     """A driver that was given the text with its values would send a simple query, or one without arguments."""
     drivers = ("psycopg", "psycopg_async", "asyncpg", "django_cursor")
     found = captured(of("tests.dated"), site, layers=("libpq", *drivers), modes=("extended",))
     assert found.refusal == ""
     assert found.workload.statements[0].args_text == ["2026-11-21"]
-    assert set(found.unlike) == set(drivers)
-    assert all("args: mode extended" in why and "2026" not in why for why in found.unlike.values())
+    assert set(found.differences) == set(drivers)
+    assert all("args: mode extended" in why and "2026" not in why for why in found.differences.values())
 
 
 @pytest.mark.parametrize("layer", ["libpq", "psycopg", "psycopg_async", "asyncpg", "django_cursor"])
 @pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
-def test_each_mode_is_on_the_wire_what_it_is_called(site: Site, layer: str, mode: str) -> None:
+def test_each_mode_is_on_the_wire_what_it_is_called(site: CaptureSettings, layer: str, mode: str) -> None:
     if (layer, mode) == ("asyncpg", "simple"):
         pytest.skip("asyncpg has no mode simple")
     work = Workload("plain", "SELECT %s::text", ("a value",))
     plain = definition(replace(work, statements=tuple(sql_parameters.statements(work.sql, work.args))))
-    with module._behind_tap(plain, plain.workload, layer, mode, site) as (client, tap):
-        tap.forget()
+    with module._behind_proxy(plain, plain.workload, layer, mode, site) as (client, proxy):
+        proxy.reset()
         client.send(module._ONCE)
         client.read_bytes(client.expect(SliceReply, 10).nbytes, 10)
-        (executed,) = tap.overheard().executed
+        (executed,) = proxy.recorded().executed
     assert executed.simple == (mode == "simple")
     assert executed.params == (() if mode == "simple" else (b"a value",))
 
@@ -146,7 +146,9 @@ def test_each_mode_is_on_the_wire_what_it_is_called(site: Site, layer: str, mode
         ("tests.several", "statement 1 of 1 holds several statements: SELECT ?; SELECT ?"),
     ],
 )
-def test_what_cannot_be_repeated_leaves_the_orm_alone_and_says_why(site: Site, name: str, words: str) -> None:
+def test_what_cannot_be_repeated_leaves_the_orm_alone_and_says_why(
+    site: CaptureSettings, name: str, words: str
+) -> None:
     found = captured(of(name), site)
     assert words in found.refusal
     assert "4711" not in found.refusal
@@ -168,53 +170,57 @@ def test_what_cannot_be_repeated_leaves_the_orm_alone_and_says_why(site: Site, n
         ("tests.missing", "registered are: books.authors_one_by_one"),
     ],
 )
-def test_an_operation_that_fails_says_so_without_its_values(site: Site, name: str, words: str) -> None:
+def test_an_operation_that_fails_says_so_without_its_values(
+    site: CaptureSettings, name: str, words: str
+) -> None:
     with pytest.raises(ClientFailed) as failure:
         captured(of(name), site)
     assert words in str(failure.value)
     assert "4711" not in str(failure.value)
 
 
-def test_without_settings_the_site_cannot_be_set_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_settings_the_site_cannot_be_set_up(
+    site: CaptureSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("DJANGO_SETTINGS_MODULE")
     with pytest.raises(ClientFailed, match="no DJANGO_SETTINGS_MODULE"):
         captured(of("books.by_isbn", "1"), site)
 
 
-def test_a_layer_that_does_other_work_is_left_out_with_the_difference(site: Site) -> None:
+def test_a_layer_that_does_other_work_is_left_out_with_the_difference(site: CaptureSettings) -> None:
     work = of("books.by_isbn", "9790000000042")
     found = module.capture(definition(work), work, site)
-    more = replace(found, work=module.Work(found.work.texts * 2, (1, 1)))
-    other_rows = replace(found, work=module.Work(found.work.texts, (3,)))
+    more = replace(found, work=module.OperationWork(found.work.texts * 2, (1, 1)))
+    other_rows = replace(found, work=module.OperationWork(found.work.texts, (3,)))
     for wrong, words in ((more, "1 statements instead of 2"), (other_rows, "1 rows instead of 3")):
-        why = module._unlike(definition(work), wrong, "libpq", "simple", site)
+        why = module._difference_of(definition(work), wrong, "libpq", "simple", site)
         assert why == f"it does not do the same work: {words}"
     broken = replace(found.workload, statements=(Statement(sql="SELECT no", args=[], literal="SELECT no"),))
-    why = module._unlike(definition(work), replace(found, workload=broken), "psycopg", "simple", site)
+    why = module._difference_of(definition(work), replace(found, workload=broken), "psycopg", "simple", site)
     assert why.startswith("it cannot run the captured statements: ")
 
 
 def test_one_layer_of_one_workload_can_be_left_out() -> None:
     work, other = Workload("a", "", orm="x.a"), Workload("b", "", orm="x.b")
-    found = module.Capture(work, module.Work((), ()), unlike={"libpq": "why"})
+    found = module.Capture(work, module.OperationWork((), ()), differences={"libpq": "why"})
     plan = make_plan(definition(work, compared_with=other), found.skipped())
     assert ("a", "libpq") not in {(v.workload, v.layer) for v in plan.variants}
     assert ("b", "libpq") in {(v.workload, v.layer) for v in plan.variants}
 
 
-def test_the_sites_surroundings_reach_only_its_own_layers(site: Site) -> None:
+def test_the_sites_surroundings_reach_only_its_own_layers(site: CaptureSettings) -> None:
     work = of("books.by_isbn", "1")
-    assert surroundings(work, "libpq") is None
-    assert surroundings(Workload("plain", "SELECT 1"), "django_orm") is None
-    around = surroundings(work, "django_cursor")
+    assert process_environment(work, "libpq") is None
+    assert process_environment(Workload("plain", "SELECT 1"), "django_orm") is None
+    around = process_environment(work, "django_cursor")
     assert around
     assert around.directory == os.getcwd()
     assert "DJANGO_SETTINGS_MODULE" in around.environment
     assert not {"PGHOST", "PGPASSWORD"} & set(around.environment)
 
 
-def query(text: str) -> Executed:
-    return Executed(text, simple=True)
+def query(text: str) -> ExecutedStatement:
+    return ExecutedStatement(text, simple=True)
 
 
 def test_a_difference_is_shown_with_its_values_masked() -> None:
@@ -262,7 +268,7 @@ def test_a_binary_parameter_that_is_not_known_is_not_guessed(value: bytes, oid: 
 
 
 def test_a_cursor_that_was_given_something_else_is_not_believed() -> None:
-    heard = Overheard((query("SELECT 1"),), (1,))
+    heard = RecordedOperation((query("SELECT 1"),), (1,))
     statements, bound = module.merged(heard, (), [Statement(sql="SELECT %s", args=[2])])
     assert not bound
     assert statements[0].literal == "SELECT 1"
@@ -271,7 +277,7 @@ def test_a_cursor_that_was_given_something_else_is_not_believed() -> None:
     assert statements[0].args == [1]
 
 
-def test_layers_beside_the_ladder_repeat_it_too(site: Site) -> None:
+def test_layers_beside_the_ladder_repeat_it_too(site: CaptureSettings) -> None:
     work = of("books.authors_prefetched")
     others = ("asyncpg", "psycopg_async", "django_cursor_psycopg2", "django_orm_psycopg2")
     lacking = {"asyncpg/simple": "no mode simple", **{f"{name}/extended": "no" for name in others[2:]}}
@@ -279,5 +285,5 @@ def test_layers_beside_the_ladder_repeat_it_too(site: Site) -> None:
         definition(work, layers=others, modes=("simple", "extended")), work, site, lacking
     )
     assert found.refusal == ""
-    assert found.unlike == {}
+    assert found.differences == {}
     assert found.workload.statements[1].arg_oids

@@ -10,7 +10,7 @@ import pytest
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Route
 from pgperf.runner.capture import wire_proxy
-from pgperf.runner.capture.wire_proxy import Tap
+from pgperf.runner.capture.wire_proxy import WireProxy
 
 
 def connected(route: Route) -> psycopg.Connection:
@@ -22,13 +22,13 @@ def connected(route: Route) -> psycopg.Connection:
 
 @pytest.mark.parametrize("name", ["socket", "tcp", "pgbouncer"])
 def test_what_a_client_does_is_followed_over_every_route(routes: dict[str, Route], name: str) -> None:
-    with Tap(routes[name]) as wire, connected(wire.route) as client:
-        wire.forget()
+    with WireProxy(routes[name]) as wire, connected(wire.route) as client:
+        wire.reset()
         assert client.execute("SELECT generate_series(1, %s), %s", [3, "ä"]).fetchall() == [
             (n, "ä") for n in (1, 2, 3)
         ]
         psycopg.ClientCursor(client).execute("SELECT 1 WHERE %s", [False])
-        heard = wire.overheard()
+        heard = wire.recorded()
     assert [each.text for each in heard.executed] == [
         "SELECT generate_series(1, $1), $2",
         "SELECT 1 WHERE false",
@@ -38,32 +38,32 @@ def test_what_a_client_does_is_followed_over_every_route(routes: dict[str, Route
 
 
 def test_a_big_answer_passes_whole(routes: dict[str, Route]) -> None:
-    with Tap(routes["tcp"]) as wire, connected(wire.route) as client:
+    with WireProxy(routes["tcp"]) as wire, connected(wire.route) as client:
         (row,) = client.execute("SELECT repeat('x', 3000000)").fetchall()
         assert len(row[0]) == 3_000_000
 
 
 def test_each_connection_begins_a_record_of_its_own(routes: dict[str, Route]) -> None:
-    with Tap(routes["tcp"]) as wire:
+    with WireProxy(routes["tcp"]) as wire:
         for number in (1, 2):
             with connected(wire.route) as client:
                 client.execute(f"SELECT {number}")
-                assert [each.text for each in wire.overheard().executed] == [f"SELECT {number}"]
+                assert [each.text for each in wire.recorded().executed] == [f"SELECT {number}"]
 
 
 def test_nobody_else_can_reach_it_and_nothing_stays(routes: dict[str, Route]) -> None:
-    with Tap(routes["tcp"]) as wire:
+    with WireProxy(routes["tcp"]) as wire:
         directory = Path(wire.route.host)
         assert directory.stat().st_mode & 0o777 == 0o700
     assert not directory.exists()
 
 
 def test_a_server_that_is_not_there_ends_the_connection(routes: dict[str, Route]) -> None:
-    with Tap(replace(routes["tcp"], port=1)) as wire:
+    with WireProxy(replace(routes["tcp"], port=1)) as wire:
         with pytest.raises(psycopg.OperationalError):
             connected(wire.route)
         with pytest.raises(ClientFailed, match="the server cannot be reached"):
-            wire.overheard()
+            wire.recorded()
 
 
 def test_tls_is_required_where_the_route_says_so(routes: dict[str, Route]) -> None:

@@ -19,7 +19,7 @@ from pgperf.runner.cpu.host import Host, HostInterval
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.cpu.schedstat import CpuTime, TicksAndSwitches
 from pgperf.runner.plan import make_plan
-from pgperf.runner.run import Machine, execute
+from pgperf.runner.run import RunSettings, execute
 from tests.runner.builders import definition
 
 WORK = "import sys; sum(range(200_000)); print(flush=True); sys.stdin.read()"
@@ -158,7 +158,7 @@ class Keeper:
 
 def measured(what: Definition, routes: dict[str, Route]) -> list[VariantBlock]:
     keeper = Keeper()
-    execute(make_plan(what), routes, Machine(build_dir="", run_id="cpu-account"), keeper)
+    execute(make_plan(what), routes, RunSettings(build_dir="", run_id="cpu-account"), keeper)
     return keeper.blocks
 
 

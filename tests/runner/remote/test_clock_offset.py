@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from pgperf.runner.remote.clock_offset import Offset, Ping
+from pgperf.runner.remote.clock_offset import ClockOffset, Ping
 
 
 def ask(offset_ns: int, at_ns: int, there_ns: int, back_ns: int) -> Ping:
@@ -13,12 +13,12 @@ def ask(offset_ns: int, at_ns: int, there_ns: int, back_ns: int) -> Ping:
 
 
 def test_a_way_that_is_as_long_there_as_back_gives_the_offset_exactly() -> None:
-    assert Offset.best_of([ask(1_000_000, 50, 300, 300)]) == Offset(1_000_000, 300)
+    assert ClockOffset.best_of([ask(1_000_000, 50, 300, 300)]) == ClockOffset(1_000_000, 300)
 
 
 def test_the_quickest_answer_counts() -> None:
     slow, quick = ask(5_000, 0, 90_000, 10_000), ask(5_000, 10**9, 120, 80)
-    assert Offset.best_of([slow, quick, slow]).error_ns == 100
+    assert ClockOffset.best_of([slow, quick, slow]).error_ns == 100
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -28,28 +28,28 @@ def test_the_truth_is_inside_the_error(seed: int) -> None:
     pings = [
         ask(truth, at * 10**6, chance.randrange(1, 10**6), chance.randrange(1, 10**6)) for at in range(8)
     ]
-    offset = Offset.best_of(pings)
+    offset = ClockOffset.best_of(pings)
     assert abs(offset.ns - truth) <= offset.error_ns
 
 
 def test_nobody_answered() -> None:
     with pytest.raises(ValueError):
-        Offset.best_of([])
+        ClockOffset.best_of([])
 
 
 def test_clocks_that_drift_apart_are_less_certain() -> None:
-    assert Offset.over(Offset(1_000, 10), Offset(1_000, 30)) == Offset(1_000, 30)
-    assert Offset.over(Offset(1_000, 10), Offset(2_000, 30)) == Offset(1_500, 530)
+    assert ClockOffset.over(ClockOffset(1_000, 10), ClockOffset(1_000, 30)) == ClockOffset(1_000, 30)
+    assert ClockOffset.over(ClockOffset(1_000, 10), ClockOffset(2_000, 30)) == ClockOffset(1_500, 530)
 
 
 def test_from_one_clock_to_another_by_way_of_the_third() -> None:
-    ours, theirs = Offset(7_000, 10), Offset(-2_000, 5)
-    assert ours.then_back(theirs) == Offset(9_000, 15)
+    ours, theirs = ClockOffset(7_000, 10), ClockOffset(-2_000, 5)
+    assert ours.then_back(theirs) == ClockOffset(9_000, 15)
 
 
 def test_it_travels_as_json() -> None:
-    offset = Offset(-7, 3)
-    assert Offset.from_json(offset.to_json()) == offset
+    offset = ClockOffset(-7, 3)
+    assert ClockOffset.from_json(offset.to_json()) == offset
 
 
 @pytest.mark.parametrize(
@@ -57,4 +57,4 @@ def test_it_travels_as_json() -> None:
 )
 def test_what_is_no_offset_is_refused(data: object) -> None:
     with pytest.raises(ValueError):
-        Offset.from_json(data)
+        ClockOffset.from_json(data)

@@ -12,9 +12,9 @@ import pytest
 from pgperf.core.records import Route
 from pgperf.runner.processes.backends import QUERY, Sessions
 from pgperf.runner.remote import sampler as module
-from pgperf.runner.remote.counters import AUXILIARIES, UNKNOWN, run_of, wait_of
-from pgperf.runner.remote.sampler import CrowdMeter, HostMeter, ProcessMeter, Sampler, TopMeter, meters
-from pgperf.runner.server.control_connection import Monitor
+from pgperf.runner.remote.counters import AUXILIARIES, UNKNOWN, run_column, wait_column
+from pgperf.runner.remote.sampler import HostMeter, ProcessGroupMeter, ProcessMeter, Sampler, TopMeter, meters
+from pgperf.runner.server.control_connection import ControlConnection
 
 SPIN = "import sys\nfor line in sys.stdin:\n  sum(range(int(line)))\n  print(flush=True)"
 
@@ -73,10 +73,10 @@ def test_a_process_s_time_is_that_of_its_own_books(spinner: Spinner) -> None:
     before = sum(psutil.Process(pid).cpu_times()[:2])
     spinner.work()
     readings = sampler.stop()
-    grown_s = (readings.columns[run_of(pid)][-1] - readings.columns[run_of(pid)][0]) / 1e9
+    grown_s = (readings.columns[run_column(pid)][-1] - readings.columns[run_column(pid)][0]) / 1e9
     assert grown_s == pytest.approx(sum(psutil.Process(pid).cpu_times()[:2]) - before, abs=0.021)  # two ticks
     assert grown_s > 0.01
-    assert readings.columns[wait_of(pid)][-1] >= readings.columns[wait_of(pid)][0] >= 0
+    assert readings.columns[wait_column(pid)][-1] >= readings.columns[wait_column(pid)][0] >= 0
 
 
 def test_a_process_that_ends_is_unknown_from_then_on(spinner: Spinner) -> None:
@@ -99,7 +99,7 @@ def test_without_exact_books_it_has_clock_ticks(spinner: Spinner, monkeypatch: p
 
 def test_no_file_is_left_open() -> None:
     before = psutil.Process().num_fds()
-    sampler = Sampler([ProcessMeter(os.getpid()), CrowdMeter(AUXILIARIES, [os.getpid()]), HostMeter()])
+    sampler = Sampler([ProcessMeter(os.getpid()), ProcessGroupMeter(AUXILIARIES, [os.getpid()]), HostMeter()])
     assert psutil.Process().num_fds() > before
     sampler.start()
     sampler.stop()
@@ -108,7 +108,7 @@ def test_no_file_is_left_open() -> None:
 
 
 def test_of_a_crowd_whoever_ends_keeps_what_it_had(spinner: Spinner) -> None:
-    meter = CrowdMeter(AUXILIARIES, [spinner.process.pid, os.getpid()])
+    meter = ProcessGroupMeter(AUXILIARIES, [spinner.process.pid, os.getpid()])
     (before,) = meter.read()
     spinner.end()
     (after,) = meter.read()
@@ -174,7 +174,7 @@ class TestMeters:
 
     @pytest.fixture
     def rows(self, routes: dict[str, Route]) -> Iterator[list[list[str | None]]]:
-        with Monitor(routes["tcp"], "pgperf-test-sampling") as monitor:
+        with ControlConnection(routes["tcp"], "pgperf-test-sampling") as monitor:
             self.own = int(monitor.query("SELECT pg_backend_pid()")[0][0] or 0)
             yield monitor.query(QUERY)
 
@@ -183,22 +183,27 @@ class TestMeters:
 
     def test_our_backends_and_the_server_s_own_processes(self, rows: list[list[str | None]]) -> None:
         found = meters(Sessions.of(rows), [self.own])
-        assert [meter.names[0] for meter in found] == ["host.busy", "top.us", run_of(self.own), AUXILIARIES]
+        assert [meter.names[0] for meter in found] == [
+            "host.busy",
+            "top.us",
+            run_column(self.own),
+            AUXILIARIES,
+        ]
         assert min(found[2].read()) >= 0
         assert found[3].read()[0] > 0
 
     def test_a_backend_of_another_age_is_a_namesake(self, rows: list[list[str | None]]) -> None:
         older = [[pid, name, port, str(float(born or 0) - 3600)] for pid, name, port, born in rows]
-        assert run_of(self.own) not in self.names(older, self.own)
+        assert run_column(self.own) not in self.names(older, self.own)
 
     def test_a_process_that_is_no_backend_is_never_read(self, rows: list[list[str | None]]) -> None:
         own = os.getpid()
         ours = [str(own), "", "", str(psutil.Process().create_time())]
-        assert run_of(own) not in self.names([*rows, ours], own)
+        assert run_column(own) not in self.names([*rows, ours], own)
 
     def test_a_backend_that_was_not_told_of_is_never_read(self, rows: list[list[str | None]]) -> None:
         others = [row for row in rows if row[0] != str(self.own)]
-        assert run_of(self.own) not in self.names(others, self.own)
+        assert run_column(self.own) not in self.names(others, self.own)
 
     def test_another_host_s_server(self) -> None:
         assert self.names([["1", "", "", "0"]], 1) == ["host.busy", "top.us"]

@@ -8,17 +8,25 @@ import pytest
 
 from pgperf.core.records import SliceRecord
 from pgperf.runner.cpu.top import HOST as HOST_LINE
-from pgperf.runner.remote.counters import AUXILIARIES, HOST, TOP, UNKNOWN, Readings, run_of, wait_of
+from pgperf.runner.remote.counters import (
+    AUXILIARIES,
+    HOST,
+    TOP,
+    UNKNOWN,
+    CounterSamples,
+    run_column,
+    wait_column,
+)
 from pgperf.runner.remote.server import (
-    Look,
-    Order,
-    Pooler,
-    Process,
+    AgentSamples,
+    DiagnosticInterval,
+    RemotePooler,
+    RemoteProcess,
     RemoteProcesses,
-    Seen,
-    Sheet,
-    laid,
-    looked,
+    VariantSlices,
+    WatchRequest,
+    complete_slices,
+    complete_top,
 )
 
 MS = 1_000_000
@@ -44,37 +52,41 @@ def record(begin_ms: int, **fields: Any) -> SliceRecord:
     )
 
 
-def sheet(processes: RemoteProcesses, *begins_ms: int, **fields: Any) -> Sheet:
-    return Sheet(processes, [record(at, **fields) for at in begins_ms], [(at + 100) * MS for at in begins_ms])
+def sheet(processes: RemoteProcesses, *begins_ms: int, **fields: Any) -> VariantSlices:
+    return VariantSlices(
+        processes, [record(at, **fields) for at in begins_ms], [(at + 100) * MS for at in begins_ms]
+    )
 
 
 SHEETS = [sheet(ONE, 100, 400, pooler_ns=0), sheet(TWO, 250, 550)]
 TIMES = [at * MS for at in (50, 225, 375, 525, 700)]
 
 
-def seen(**columns: list[int]) -> Seen:
+def seen(**columns: list[int]) -> AgentSamples:
     """Read before, between and after the slices, so that every figure is exact."""
     values = {
-        run_of(11): [100, 110, 110, 130, 130],
-        wait_of(11): [0, 1, 1, 3, 3],
-        run_of(21): [0, 0, 5, 5, 25],
-        run_of(22): [0, 0, 7, 7, 17],
-        wait_of(21): [0, 0, 2, 2, 4],
-        wait_of(22): [0, 0, 2, 2, 4],
+        run_column(11): [100, 110, 110, 130, 130],
+        wait_column(11): [0, 1, 1, 3, 3],
+        run_column(21): [0, 0, 5, 5, 25],
+        run_column(22): [0, 0, 7, 7, 17],
+        wait_column(21): [0, 0, 2, 2, 4],
+        wait_column(22): [0, 0, 2, 2, 4],
         AUXILIARIES: [1000, 1001, 1003, 1006, 1010],
-        run_of(31): [0, 0, 40, 40, 90],
-        wait_of(31): [0, 0, 4, 4, 9],
+        run_column(31): [0, 0, 40, 40, 90],
+        wait_column(31): [0, 0, 4, 4, 9],
         f"{HOST}.busy": [0, 100, 200, 300, 400],
         f"{HOST}.idle": [0, 10, 20, 30, 40],
         f"{HOST}.iowait": [0, 0, 0, 0, 0],
         f"{HOST}.steal": [5, 5, 5, 5, 6],
         **columns,
     }
-    return Seen(Readings.of(TIMES, values), 2 * MS, {POOLER: Pooler(31, (21, 22))}, 4)
+    return AgentSamples(CounterSamples.of(TIMES, values), 2 * MS, {POOLER: RemotePooler(31, (21, 22))}, 4)
 
 
-def told(name: str, sheets: Sequence[Sheet] = SHEETS, **columns: list[int]) -> list[list[int | None]]:
-    return [[getattr(one, name) for one in found.records] for found in laid(sheets, seen(**columns))]
+def told(name: str, sheets: Sequence[VariantSlices] = SHEETS, **columns: list[int]) -> list[list[int | None]]:
+    return [
+        [getattr(one, name) for one in found.records] for found in complete_slices(sheets, seen(**columns))
+    ]
 
 
 def test_each_slice_has_what_its_own_backends_took() -> None:
@@ -100,18 +112,18 @@ def test_a_pooler_over_here_stays_as_it_was_read() -> None:
 
 
 def test_an_unseen_backend_makes_its_variant_unknown_and_no_other() -> None:
-    unseen = {run_of(22): [UNKNOWN] * 5}
+    unseen = {run_column(22): [UNKNOWN] * 5}
     assert told("server_ns", **unseen) == [[10, 20], [None, None]]
     assert told("server_busiest_ns", **unseen) == [[10, 20], [None, None]]
 
 
 def test_connections_that_a_pooler_lends_are_all_its_own() -> None:
-    lent = [
-        sheet(RemoteProcesses((22,), POOLER, lent=True), 250),
-        sheet(RemoteProcesses((), POOLER, lent=True), 550),
+    shared = [
+        sheet(RemoteProcesses((22,), POOLER, shared=True), 250),
+        sheet(RemoteProcesses((), POOLER, shared=True), 550),
     ]
-    assert told("server_ns", lent) == [[12], [30]]
-    assert told("server_ns", [sheet(RemoteProcesses((22,), ("db9", 6432), lent=True), 250)]) == [[None]]
+    assert told("server_ns", shared) == [[12], [30]]
+    assert told("server_ns", [sheet(RemoteProcesses((22,), ("db9", 6432), shared=True), 250)]) == [[None]]
 
 
 def test_without_backends_the_server_is_unknown() -> None:
@@ -119,7 +131,7 @@ def test_without_backends_the_server_is_unknown() -> None:
 
 
 def test_the_host_s_account_of_each_variant() -> None:
-    one, two = laid(SHEETS, seen())
+    one, two = complete_slices(SHEETS, seen())
     assert one.account == {
         "cpus": 4, "roles": {"server": 30, "auxiliaries": 4}, "elapsed_ns": 200 * MS, "busy_ns": 200, "iowait_ns": 0,
         "steal_ns": 0,
@@ -130,28 +142,33 @@ def test_the_host_s_account_of_each_variant() -> None:
 
 def test_a_slice_that_was_not_seen_whole_is_not_in_the_account() -> None:
     late = [100, 110, 110, UNKNOWN, UNKNOWN]
-    one, _two = laid(SHEETS, seen(**{run_of(11): late}))
+    one, _two = complete_slices(SHEETS, seen(**{run_column(11): late}))
     assert [record.server_ns for record in one.records] == [10, None]
     assert one.account["roles"] == {"server": 10, "auxiliaries": 1}
     assert (one.account["elapsed_ns"], one.account["busy_ns"]) == (100 * MS, 100)
 
 
 def test_an_account_without_busy_time_is_what_is_left() -> None:
-    (one,) = laid(SHEETS[:1], seen(**{f"{HOST}.busy": [UNKNOWN] * 5}))
+    (one,) = complete_slices(SHEETS[:1], seen(**{f"{HOST}.busy": [UNKNOWN] * 5}))
     assert one.account["busy_ns"] == 4 * 200 * MS - 20  # idle while its slices lasted
-    (one,) = laid(SHEETS[:1], seen(**{f"{HOST}.{name}": [UNKNOWN] * 5 for name in ("busy", "idle")}))
+    (one,) = complete_slices(
+        SHEETS[:1], seen(**{f"{HOST}.{name}": [UNKNOWN] * 5 for name in ("busy", "idle")})
+    )
     assert (one.account["busy_ns"], one.account["elapsed_ns"]) == (0, 0)
 
 
 def test_nothing_measured() -> None:
-    (one,) = laid([Sheet(ONE, [], [])], seen())
+    (one,) = complete_slices([VariantSlices(ONE, [], [])], seen())
     assert (one.records, one.account["elapsed_ns"], one.account["busy_ns"]) == ([], 0, 0)
 
 
 class TestTop:
     """The diagnostic slices of both variants: 100 ms of looking, of which 80 ms were the slice."""
 
-    LOOKS = (Look(ONE, 100 * MS, 200 * MS, 0.08), Look(TWO, 250 * MS, 350 * MS, 0.08))
+    LOOKS = (
+        DiagnosticInterval(ONE, 100 * MS, 200 * MS, 0.08),
+        DiagnosticInterval(TWO, 250 * MS, 350 * MS, 0.08),
+    )
     TICKS = {f"{TOP}.{name}": [0, 0, 0, 0, 0] for name in HOST_LINE} | {
         f"{TOP}.us": [0, 3, 4, 4, 4],
         f"{TOP}.id": [0, 1, 4, 4, 4],
@@ -160,8 +177,8 @@ class TestTop:
     }
 
     def show(self, **columns: list[int]) -> list[dict[str, Any]]:
-        told = replace(seen(**{**self.TICKS, **columns}), processes={21: Process("postgres", 4096)})
-        return looked(self.LOOKS, told)
+        told = replace(seen(**{**self.TICKS, **columns}), processes={21: RemoteProcess("postgres", 4096)})
+        return complete_top(self.LOOKS, told)
 
     def test_the_host_s_line(self) -> None:
         one, two = (found["host"] for found in self.show())
@@ -175,7 +192,7 @@ class TestTop:
 
     def test_a_row_for_each_process_that_worked_for_it(self) -> None:
         one, two = (
-            found["processes"] for found in self.show(**{run_of(21): [0, 0, 40 * MS, 40 * MS, 40 * MS]})
+            found["processes"] for found in self.show(**{run_column(21): [0, 0, 40 * MS, 40 * MS, 40 * MS]})
         )
         assert [(row["role"], row["pid"]) for row in one] == [("server", 11)]
         assert [(row["role"], row["pid"]) for row in two] == [("pooler", 31), ("server", 21), ("server", 22)]
@@ -185,18 +202,18 @@ class TestTop:
         assert (two[2]["name"], two[2]["rss_bytes"]) == (None, None)
 
     def test_a_process_that_nobody_read_has_none(self) -> None:
-        told = replace(seen(), readings=Readings.of(TIMES, self.TICKS))
-        assert [found["processes"] for found in looked(self.LOOKS, told)] == [[], []]
+        told = replace(seen(), readings=CounterSamples.of(TIMES, self.TICKS))
+        assert [found["processes"] for found in complete_top(self.LOOKS, told)] == [[], []]
 
     def test_one_that_could_not_be_read_is_unknown(self) -> None:
-        one, _two = (found["processes"] for found in self.show(**{run_of(11): [UNKNOWN] * 5}))
+        one, _two = (found["processes"] for found in self.show(**{run_column(11): [UNKNOWN] * 5}))
         assert (one[0]["cpu_percent"], one[0]["cpu_s"]) == (None, None)
 
 
 class TestOrder:
     def test_it_travels_as_json(self) -> None:
-        order = Order([["11", "name", "40000", "1.5"], ["12", None, None, None]], [11], [POOLER])
-        assert Order.from_json(order.to_json()) == order
+        order = WatchRequest([["11", "name", "40000", "1.5"], ["12", None, None, None]], [11], [POOLER])
+        assert WatchRequest.from_json(order.to_json()) == order
 
     @pytest.mark.parametrize(
         "data", [{}, {"sessions": [], "backends": []}, {"sessions": [["1"]], "backends": [], "poolers": []},
@@ -206,4 +223,4 @@ class TestOrder:
     )  # fmt: skip
     def test_anything_else_is_refused(self, data: dict[str, Any]) -> None:
         with pytest.raises(ValueError):
-            Order.from_json(data)
+            WatchRequest.from_json(data)

@@ -17,12 +17,12 @@ from pgperf.core.exceptions import ClientFailed, RunCancelled
 from pgperf.core.records import Definition, Route, VariantBlock, Workload
 from pgperf.runner.plan import make_plan
 from pgperf.runner.preflight import estimate
-from pgperf.runner.run import Machine, execute
+from pgperf.runner.run import RunSettings, execute
 from pgperf.runner.server import pg_stat_activity
-from pgperf.runner.server.control_connection import Monitor
-from pgperf.runner.server.diagnostics import Instruments
-from pgperf.runner.server.pg_stat_statements import Statements
-from pgperf.runner.server.pgbouncer_console import Console
+from pgperf.runner.server.control_connection import ControlConnection
+from pgperf.runner.server.diagnostics import DiagnosticConnections
+from pgperf.runner.server.pg_stat_statements import PgStatStatements
+from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
 from tests.runner.builders import definition
 
 ONE_ROW = Workload("one-row", "SELECT relname FROM pg_class WHERE oid = %s", (1259,))
@@ -60,7 +60,7 @@ def run(
 ) -> list[dict[str, Any]]:
     """The diagnoses of the variants, in their order, and the seconds that they took."""
     plan = make_plan(what)
-    outcome = execute(plan, routes, Machine(build_dir, "diagnosed"), watcher)
+    outcome = execute(plan, routes, RunSettings(build_dir, "diagnosed"), watcher)
     assert outcome.timings.diagnostics_s > len(plan.variants) * what.diagnostic_ms / 1000
     return [diagnostics([each], rows=1) for each in watcher.blocks if each.diagnostics]
 
@@ -123,13 +123,13 @@ def test_cancelled_in_a_diagnostic_slice_the_times_stay(routes: dict[str, Route]
 def test_failing_in_a_diagnostic_slice_the_times_stay(
     routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Instruments.examine
+    real = DiagnosticConnections.examine
 
-    def cut_off(self: Instruments, group: Any, *rest: Any) -> Any:
+    def cut_off(self: DiagnosticConnections, group: Any, *rest: Any) -> Any:
         os.kill(group.clients[0].pid, signal.SIGKILL)
         return real(self, group, *rest)
 
-    monkeypatch.setattr(Instruments, "examine", cut_off)
+    monkeypatch.setattr(DiagnosticConnections, "examine", cut_off)
     watcher = Watcher()
     with pytest.raises(ClientFailed, match="SIGKILL"):
         run(asked(ONE_ROW, "socket"), routes, watcher)
@@ -139,7 +139,9 @@ def test_failing_in_a_diagnostic_slice_the_times_stay(
 
 def test_none_asked_for_none_made(routes: dict[str, Route]) -> None:
     watcher = Watcher()
-    outcome = execute(make_plan(asked(ONE_ROW, "socket", diagnostic_ms=0)), routes, Machine("", "t"), watcher)
+    outcome = execute(
+        make_plan(asked(ONE_ROW, "socket", diagnostic_ms=0)), routes, RunSettings("", "t"), watcher
+    )
     assert outcome.timings.diagnostics_s == 0
     assert not any(block.diagnostics or block.top for block in watcher.blocks)
     assert watcher.said == [(1.0, "slice 2 of 2")]
@@ -148,7 +150,7 @@ def test_none_asked_for_none_made(routes: dict[str, Route]) -> None:
 def test_the_fake_layer_has_no_server_to_ask() -> None:
     watcher = Watcher()
     nowhere = {"here": Route("here", "localhost", 1, "none", "nobody", "")}
-    execute(make_plan(definition(diagnostic_ms=100)), nowhere, Machine("", "t"), watcher)
+    execute(make_plan(definition(diagnostic_ms=100)), nowhere, RunSettings("", "t"), watcher)
     assert not any(block.diagnostics for block in watcher.blocks)
     assert watcher.said == [(1.0, "slice 2 of 2")]
 
@@ -170,7 +172,7 @@ def test_a_database_without_the_extension(routes: dict[str, Route]) -> None:
 def test_a_server_that_always_counts(routes: dict[str, Route]) -> None:
     """What pgperf itself asks is not in the counts; the C client's and the monitors' sessions begin with it on."""
     parameters = {"pg_stat_statements.track": "top", "compute_query_id": "on"}
-    with Monitor(routes["socket"], "pgperf-t-owner") as monitor:
+    with ControlConnection(routes["socket"], "pgperf-t-owner") as monitor:
         for name, value in parameters.items():
             monitor.query(f"ALTER ROLE CURRENT_USER SET {name} = '{value}'")
         try:
@@ -225,7 +227,7 @@ def test_a_login_that_may_not_have_its_statements_counted(
 def test_a_console_that_refuses_the_login(routes: dict[str, Route]) -> None:
     """It is asked once; the rest is found all the same."""
     refused = replace(routes["pgbouncer"], user="somebody-else")
-    with Instruments({"socket": routes["socket"], "pgbouncer": refused}, "pgperf-t") as instruments:
+    with DiagnosticConnections({"socket": routes["socket"], "pgbouncer": refused}, "pgperf-t") as instruments:
         for _ in range(2):
             assert instruments.ask("pooler", lambda: instruments.console(refused).totals()) is None
         assert list(instruments.notes) == ["pooler"]
@@ -237,7 +239,7 @@ def test_a_console_that_refuses_the_login(routes: dict[str, Route]) -> None:
 
 
 def test_an_instrument_that_fails_is_asked_no_more(routes: dict[str, Route]) -> None:
-    with Instruments(routes, "pgperf-t") as instruments:
+    with DiagnosticConnections(routes, "pgperf-t") as instruments:
         assert (
             instruments.ask("activity", lambda: instruments.monitor("activity").query("SELECT 1/0")) is None
         )
@@ -253,18 +255,18 @@ def test_backends_are_seen_doing_what_they_do(routes: dict[str, Route]) -> None:
     with (
         psycopg.connect(**keywords(own), application_name="pgperf-seen", autocommit=True) as sleeper,
         psycopg.connect(**keywords(own), application_name="pgperf-seen.1") as idle,
-        Monitor(own, "pgperf-looks") as monitor,
+        ControlConnection(own, "pgperf-looks") as monitor,
     ):
         idle.execute("SELECT 1")
         thread = threading.Thread(target=_until_cancelled, args=(sleeper,))
         thread.start()
         try:
-            await_true(lambda: ("active", "Timeout", "PgSleep") in look(monitor))
-            found = look(monitor)
+            await_true(lambda: ("active", "Timeout", "PgSleep") in poll(monitor))
+            found = poll(monitor)
             assert found == Counter(
                 {("active", "Timeout", "PgSleep"): 4, ("idle in transaction", "Client", "ClientRead"): 4}
             )
-            assert pg_stat_activity.look(monitor, ["pgperf-seen.7"], 5) == Counter()
+            assert pg_stat_activity.poll(monitor, ["pgperf-seen.7"], 5) == Counter()
         finally:
             sleeper.cancel()
             thread.join()
@@ -274,8 +276,8 @@ def keywords(route: Route) -> dict[str, Any]:
     return {name: getattr(route, name) for name in ("host", "port", "dbname", "user", "password")}
 
 
-def look(monitor: Monitor) -> Counter[pg_stat_activity.Sight]:
-    return pg_stat_activity.look(monitor, ["pgperf-seen", "pgperf-seen.1"], 4 * pg_stat_activity.TICK_MS)
+def poll(monitor: ControlConnection) -> Counter[pg_stat_activity.SessionState]:
+    return pg_stat_activity.poll(monitor, ["pgperf-seen", "pgperf-seen.1"], 4 * pg_stat_activity.SAMPLE_MS)
 
 
 def await_true(condition: Callable[[], bool], tries: int = 1000) -> None:
@@ -291,7 +293,7 @@ def test_the_console_counts_and_shows_the_pool(routes: dict[str, Route]) -> None
     own = routes["pgbouncer"]
     with (
         psycopg.connect(**keywords(own), autocommit=True) as client,
-        Console(own, "pgperf-console") as console,
+        PgBouncerConsole(own, "pgperf-console") as console,
     ):
         client.execute("SELECT 1")
         before = console.totals()
@@ -303,14 +305,14 @@ def test_the_console_counts_and_shows_the_pool(routes: dict[str, Route]) -> None
         pool = console.pool()
         assert pool["pool_mode"] == "session"
         assert int(pool["cl_active"]) >= 1
-    with Console(replace(own, dbname="elsewhere"), "pgperf-console") as console:
+    with PgBouncerConsole(replace(own, dbname="elsewhere"), "pgperf-console") as console:
         assert (console.totals(), console.pool()) == ({}, {})
 
 
 def test_statements_are_those_of_one_login(routes: dict[str, Route]) -> None:
-    with Monitor(routes["socket"], "pgperf-t-statements") as monitor:
-        found = Statements.find(monitor)
-        assert isinstance(found, Statements)
+    with ControlConnection(routes["socket"], "pgperf-t-statements") as monitor:
+        found = PgStatStatements.find(monitor)
+        assert isinstance(found, PgStatStatements)
         assert found.top_level
         first = found.count(monitor, "it's nobody", "pgperf-t")
         assert (first.calls, first.rows, first.others) == (0, 0, 0)

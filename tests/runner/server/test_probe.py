@@ -8,21 +8,21 @@ import psycopg
 import pytest
 
 from pgperf.core.records import Route, Variant
-from pgperf.runner.client_group import Group
+from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.processes.backends import QUERY
-from pgperf.runner.remote.server import Order, Seen
+from pgperf.runner.remote.server import AgentSamples, WatchRequest
 from pgperf.runner.server import probe
-from pgperf.runner.server.control_connection import Monitor
-from pgperf.runner.server.probe import Server
+from pgperf.runner.server.control_connection import ControlConnection
+from pgperf.runner.server.probe import ServerProbe
 
 NAME = "pgperf-lent-0"
 HIDDEN = [["17", NAME, None, None]]
 
 
 @pytest.fixture
-def lent(stack: dict[str, str], routes: dict[str, Route]) -> Iterator[Route]:
+def shared(stack: dict[str, str], routes: dict[str, Route]) -> Iterator[Route]:
     """A route by transaction, and a client on it, whose name its last server connection has."""
     port = int(stack["PGPERF_PGBOUNCER_TRANSACTION_PORT"])
     route = replace(routes["pgbouncer"], name="lent", port=port, pooler="transaction")
@@ -33,34 +33,34 @@ def lent(stack: dict[str, str], routes: dict[str, Route]) -> Iterator[Route]:
 
 
 @pytest.fixture
-def monitor(routes: dict[str, Route]) -> Iterator[Monitor]:
-    with Monitor(routes["tcp"], "pgperf-lent-monitor") as monitor:
+def monitor(routes: dict[str, Route]) -> Iterator[ControlConnection]:
+    with ControlConnection(routes["tcp"], "pgperf-lent-monitor") as monitor:
         yield monitor
 
 
 class Agent:
     """What it was told to watch."""
 
-    orders: list[Order]
+    orders: list[WatchRequest]
 
     def __init__(self) -> None:
         self.orders = []
 
     def ask(self) -> None: ...
 
-    def watch(self, order: Order) -> None:
+    def watch(self, order: WatchRequest) -> None:
         self.orders.append(order)
 
-    def hand_over(self) -> Seen | None:
+    def hand_over(self) -> AgentSamples | None:
         return None
 
     def facts(self) -> dict[str, Any]:
         return {}
 
 
-def found(over: Route, monitor: Monitor, agent: Agent | None = None) -> Group:
+def found(over: Route, monitor: ControlConnection, agent: Agent | None = None) -> ClientGroup:
     """The one group of a run over that route, with whoever works for it."""
-    group = Group(
+    group = ClientGroup(
         Variant(
             workload="w",
             layer="psycopg",
@@ -72,54 +72,56 @@ def found(over: Route, monitor: Monitor, agent: Agent | None = None) -> Group:
         ),
         NAME,
     )
-    Server([over], monitor, "lent", False, agent).finder(CpuPlacement("scheduler"))([group])
+    ServerProbe([over], monitor, "lent", False, agent).finder(CpuPlacement("scheduler"))([group])
     return group
 
 
-def test_what_a_pooler_lends_is_known_by_the_pooler(lent: Route, monitor: Monitor) -> None:
-    group = found(lent, monitor)
-    assert group.pooler_pid == pooler_process.process(lent.port)
+def test_what_a_pooler_lends_is_known_by_the_pooler(shared: Route, monitor: ControlConnection) -> None:
+    group = found(shared, monitor)
+    assert group.pooler_pid == pooler_process.process(shared.port)
     assert group.server_pids
     assert group.processes().server == group.server_pids
 
 
 def test_what_an_unseen_pooler_lends_is_not_known(
-    lent: Route, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+    shared: Route, monitor: ControlConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those with the variant's name are a part of them."""
     monkeypatch.setattr(pooler_process, "process", lambda port: None)
-    assert found(replace(lent, pooler="session"), monitor).server_pids
-    group = found(lent, monitor)
+    assert found(replace(shared, pooler="session"), monitor).server_pids
+    group = found(shared, monitor)
     assert (group.pooled, group.server_pids) == (True, [])
     assert group.processes().server is group.processes().pooler is None
 
 
 def test_a_session_that_may_not_be_seen_is_not_known(
-    lent: Route, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+    shared: Route, monitor: ControlConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pooler's connections for other logins are not those that are meant."""
-    real = Server.query
-    monkeypatch.setattr(Server, "query", lambda self, sql: real(self, sql) + (HIDDEN if sql == QUERY else []))
-    assert found(lent, monitor).processes().server is None
+    real = ServerProbe.query
+    monkeypatch.setattr(
+        ServerProbe, "query", lambda self, sql: real(self, sql) + (HIDDEN if sql == QUERY else [])
+    )
+    assert found(shared, monitor).processes().server is None
 
 
 def test_lent_by_an_unseen_pooler_for_a_server_on_another_host(
-    lent: Route, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+    shared: Route, monitor: ControlConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the pooler is over there too, the agent tells what it lends; where it is not, nobody does."""
     monkeypatch.setattr("pgperf.runner.processes.backends.is_backend", lambda pid, born_s: False)
     monkeypatch.setattr(pooler_process, "process", lambda port: None)
     agent = Agent()
-    assert found(lent, monitor, agent).remote_processes.backends == []
+    assert found(shared, monitor, agent).remote_processes.backends == []
     monkeypatch.setattr(pooler_process, "is_own", lambda host: False)
-    there = found(lent, monitor, agent).remote_processes
+    there = found(shared, monitor, agent).remote_processes
     assert there.backends
-    assert (there.pooler, there.lent) == ((lent.host, lent.port), True)
-    assert [order.poolers for order in agent.orders] == [[], [(lent.host, lent.port)]]
+    assert (there.pooler, there.shared) == ((shared.host, shared.port), True)
+    assert [order.poolers for order in agent.orders] == [[], [(shared.host, shared.port)]]
 
 
 def test_free_slots_are_those_that_the_login_may_take(
-    monitor: Monitor, superuser_login: dict[str, Any]
+    monitor: ControlConnection, superuser_login: dict[str, Any]
 ) -> None:
     """What is reserved is not free, and a limit of the login's own comes first."""
     most = 400 - 3  # the stack's, and what PostgreSQL reserves for a superuser

@@ -60,6 +60,13 @@ class Ladder:
     steps: tuple[Step, ...]
     side: tuple[Step, ...] = ()
 
+    def has(self, variant: Variant) -> bool:
+        """Is the variant one of its rungs, or beside them?"""
+        shared = "workload", "route", "mode", "clients", "placement"
+        return all(getattr(self, name) == getattr(variant, name) for name in shared) and any(
+            step.layer == variant.layer for step in (*self.steps, *self.side)
+        )
+
     def to_json(self) -> dict[str, Any]:
         steps, side = ([asdict(step) for step in each] for each in (self.steps, self.side))
         return {**asdict(self), "steps": steps, "side": side}

@@ -2,17 +2,17 @@
 
 import json
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from pgperf.analysis.run_comparison import OVER, TIME, Change
+from pgperf.analysis.run_comparison import Change
+from pgperf.cli import text_table
 from pgperf.cli.export import find
-from pgperf.cli.text_table import interval, number, signed, table, times
+from pgperf.reports import number_format
 from pgperf.reports.run_comparison import RunComparison, compare_runs, run_comparison_json
-
-_MEASURES = {OVER: "Times its own run's base", TIME: "µs per operation"}
+from pgperf.reports.table import Table
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -54,42 +54,18 @@ def percentage(text: str) -> float:
 
 
 def report(found: RunComparison) -> str:
-    """Everything a reader of a terminal needs, part by part."""
-    return "\n\n".join(part for part in _parts(found) if part)
+    """What else differs, the tables of the page, and the variants of one run only."""
+    return text_table.report(_parts(found))
 
 
-def _parts(found: RunComparison) -> Iterator[str]:
-    yield f"{found.after} over {found.before}: time per operation, 95 % intervals"
-    yield "\n".join(
-        f"Differs: {difference.what}: {difference.before or 'none'} -> {difference.after or 'none'}"
-        for difference in (*found.definition, *found.environment)
-    )
-    for measure, title in _MEASURES.items():
-        yield _table(title, found.of(measure))
+def _parts(found: RunComparison) -> Iterator[str | Table]:
+    yield f"{found.after} over {found.before}"
+    yield from filter(None, [found.warnings])
+    yield from found.tables
     for labels, run_ in ((found.only_before, found.before), (found.only_after, found.after)):
         yield f"Only in {run_}: {', '.join(labels)}" if labels else ""
 
 
-def _table(title: str, changes: Sequence[Change]) -> str:
-    head = (title, "first", "second", "second/first", "", "change, µs", "", "outcome")
-    return table(head, [_row(change) for change in changes]) if changes else ""
-
-
-def _row(change: Change) -> tuple[str, ...]:
-    own = times if change.measure == OVER else number
-    ratio, delta = change.ratio, change.delta
-    return (
-        change.variant.label,
-        own(change.before),
-        own(change.after),
-        times(ratio.centre),
-        interval(times(ratio.low), times(ratio.high)),
-        signed(delta.centre),
-        interval(signed(delta.low), signed(delta.high)),
-        change.outcome,
-    )
-
-
 def _named(change: Change) -> str:
     over = f" over {change.base.label}" if change.base else ""
-    return f"{change.variant.label}{over} {times(change.ratio.centre)}"
+    return f"{change.variant.label}{over} {number_format.ratio(change.ratio.centre)}"

@@ -13,6 +13,7 @@ from pgperf.reports.csv_results import comparisons_csv, variants_csv
 from pgperf.reports.csv_tables import scaling_csv, timeline_csv, top_csv
 from pgperf.reports.raw_slices import slices_csv
 from pgperf.reports.run_json import run_json
+from pgperf.reports.run_rows import read
 
 #: What `--table` can name -> what makes its CSV.
 TABLES: dict[str, Callable[[Run], str]] = {
@@ -45,7 +46,7 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
     elif options["format"] == "json":
         out.write(json.dumps(run_json(row), indent=2))
     elif options["format"] == "md":
-        out.write(markdown(run_json(row)))
+        out.write(markdown(read(row)))
     else:
         name = options["table"] or ("comparisons" if options["comparisons"] else "variants")
         out.write(TABLES[name](row), ending="")

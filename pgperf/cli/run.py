@@ -18,7 +18,8 @@ from pgperf.core import limits
 from pgperf.core.exceptions import RunConflict, RunWaits
 from pgperf.core.records import IDLES, PLACEMENTS
 from pgperf.models import Benchmark, Database, Run
-from pgperf.reports.run_json import TERMINAL, progress_json, run_json
+from pgperf.reports.run_json import TERMINAL, progress_json, rows_json
+from pgperf.reports.run_rows import read
 from pgperf.runs import state
 from pgperf.runs.definitions import Overrides
 from pgperf.worker.execution import perform
@@ -178,11 +179,11 @@ def _cancel(asked: Run) -> None:
 
 
 def _print(ended: Run, out: OutputWrapper, *, as_json: bool) -> None:
-    result = run_json(ended)
+    rows = read(ended)
     if as_json:
-        out.write(json.dumps(result, indent=2))
-    elif ended.status in TERMINAL and (result["variants"] or ended.status == Run.Status.DONE):
-        out.write(report(result))
+        out.write(json.dumps(rows_json(rows), indent=2))
+    elif ended.status in TERMINAL and (rows.variants or ended.status == Run.Status.DONE):
+        out.write(report(rows))
 
 
 def _overrides(options: dict[str, Any]) -> Overrides:

@@ -6,7 +6,6 @@ of secrets, `Route` excepted, which is resolved in the worker and never stored.
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, Self, TypeVar
@@ -19,7 +18,6 @@ MODES = protocol.MODES
 CONNECTS = ("persistent",)
 #: Where a run's environment keeps what was captured of the site's own workloads, values masked.
 CAPTURES = "captures"
-_CLIENTS = re.compile(r"\d+ clients")
 
 
 class Way(Protocol):
@@ -181,14 +179,6 @@ class Variant:
         """The names of the fields in which the two differ."""
         own, others = asdict(self), asdict(other)
         return {name for name in own if own[name] != others[name]}
-
-
-def crowds_apart(variant: str, baseline: str) -> bool:
-    """Do these two labels differ in their number of clients, and in nothing else?"""
-    bare, other = (
-        [part for part in each.split(" · ") if not _CLIENTS.fullmatch(part)] for each in (variant, baseline)
-    )
-    return variant != baseline and bare == other
 
 
 @dataclass(frozen=True)

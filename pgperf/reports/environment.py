@@ -47,6 +47,23 @@ def environment_tables(environment: dict[str, Any]) -> list[Table]:
     ]
 
 
+def environment_line(environment: dict[str, Any]) -> str:
+    """Versions and CPUs in one line, without what is unknown."""
+    packages, machine, server = (environment.get(key) or {} for key in ("packages", "machine", "server"))
+    pooler = environment.get("pooler") or {}
+    facts = (
+        ("pgperf", environment.get("pgperf")),
+        ("Python", environment.get("python")),
+        *((name, packages.get(name)) for name in ("Django", "psycopg", "psycopg2")),
+        ("PostgreSQL", server.get("server_version")),
+        ("", pooler.get("version") or pooler.get("name")),
+        ("kernel", machine.get("kernel")),
+        ("CPUs:", machine.get("processors")),
+        ("", machine.get("processor")),
+    )
+    return " · ".join(f"{name} {value}".strip() for name, value in facts if value)
+
+
 def capture_tables(environment: dict[str, Any]) -> list[Table]:
     """What one operation of each of the site's own workloads sent, values masked, with the rows of each statement."""
     columns = (

@@ -92,7 +92,17 @@ def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
         )
         for index, rung in enumerate([*ladder.steps, *ladder.side])
     ]
-    return Table(_("The ladder of %s") % ladder_title(ladder, ladders), columns, rows, "ladder")
+    return Table(_caption(ladder, ladders), columns, rows, "ladder")
+
+
+def _caption(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
+    return _("Ladder over %(title)s: Django on %(driver)s, %(mode)s, %(clients)s, %(placement)s") % {
+        "title": ladder_title(ladder, ladders),
+        "driver": layer_title(ladder.driver),
+        "mode": ladder.mode,
+        "clients": clients_title(ladder.clients),
+        "placement": ladder.placement,
+    }
 
 
 def headlines(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> list[str]:

@@ -23,6 +23,16 @@ class RunRows:
         found = map(Ladder.from_json, self.run.summary.get("ladders", []))
         return [ladder for ladder in found if ladder.steps]
 
+    @property
+    def originals(self) -> list[VariantResult]:
+        """The variants without the controls."""
+        return [row for row in self.variants if not row.control]
+
+    @property
+    def off_ladders(self) -> list[VariantResult]:
+        """Those of them that are on no ladder and beside none."""
+        return [row for row in self.originals if not any(ladder.has(row.identity) for ladder in self.ladders)]
+
     @cached_property
     def scaling(self) -> list[Curve]:
         """The curves over the number of clients, each point with the shares of its variant's CPU account."""

@@ -10,6 +10,7 @@ from pgperf.analysis.verdict import LIKELY, WORDS
 from pgperf.models import VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.labels import clients_title, measured, role_names, variant_title
+from pgperf.reports.table import Cell, Table, text_column, words
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,24 @@ def headlines(variants: Sequence[VariantResult]) -> list[Verdict]:
         if row.verdict.get("word") and (known is None or row.clients >= known.clients):
             last[row.route] = row
     return [_verdict(row) for row in last.values()]
+
+
+def verdict_table(variants: Sequence[VariantResult]) -> Table:
+    """What bounds each variant, with the evidence and what it does not tell."""
+    columns = text_column(_("Variant")), text_column(_("bound by")), text_column(_("evidence"))
+    rows = [
+        (
+            words(each.title),
+            Cell(_claim(each), (each.word,), each.mark),
+            words(". ".join((each.evidence, *each.cautions))),
+        )
+        for each in verdicts(variants)
+    ]
+    return Table(_("What bounds each variant"), columns, rows, "verdicts")
+
+
+def _claim(verdict: Verdict) -> str:
+    return f"{verdict.word}, {verdict.certainty}" if verdict.mark else verdict.word
 
 
 def broken_laws(variants: Sequence[VariantResult]) -> list[str]:

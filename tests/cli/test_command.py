@@ -23,6 +23,7 @@ from pgperf.cli import run as run_command
 from pgperf.core.layers import LAYERS
 from pgperf.install.launch import C_CLIENT
 from pgperf.models import Benchmark, Database, Run, Target, Worker, Workload
+from pgperf.reports.labels import layer_title
 from pgperf.runs import state
 from pgperf.worker.execution import perform
 from tests.factories import make_benchmark, make_database, make_results, make_run, make_worker
@@ -94,7 +95,7 @@ class TestRun:
     def test_prints_what_was_measured(self, spin: Benchmark) -> None:
         text = pgperf("run", "spin")
         assert f"spin #{Run.objects.get().pk} on demo: done" in text
-        assert "fake · tcp" in text
+        assert f"{layer_title('fake')} · tcp" in text
         assert "Controls" in text
         assert "Cold phases" in text
 
@@ -353,7 +354,7 @@ class TestErrors:
         def away(*_: Any) -> None:
             raise DatabaseError("connection refused\nmore lines")
 
-        monkeypatch.setattr("pgperf.cli.list.benchmarks", away)
+        monkeypatch.setattr("pgperf.reports.listing.benchmarks", away)
         assert refusal("list").startswith("The site's database reports: connection refused. ")
 
     def test_settings_are_wrong(self, settings: Any) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,7 +33,7 @@ def failure(*words: object) -> CommandError:
 
 def test_the_same_again_fails_nothing() -> None:
     text = compare(ended().pk, ended().pk, "--fail-on", "1%")
-    assert "django_orm · socket" in text
+    assert "Django ORM · socket" in text
     assert "equivalent" in text
     assert "differs" not in text
 
@@ -41,8 +42,8 @@ def test_a_slower_layer_fails_beyond_the_limit_only() -> None:
     before, after = ended(), ended({"django_orm": 1.1})
     error = failure(before.pk, after.pk, "--fail-on", "5%")
     assert error.returncode == 1
-    assert str(error).startswith("Worse by more than 5 %: django_orm · socket 1.100; ")
-    assert "; django_orm · socket over libpq · socket 1.100" in str(error)
+    assert str(error).startswith("Worse by more than 5 %: django_orm · socket ×1.100; ")
+    assert "; django_orm · socket over libpq · socket ×1.100" in str(error)
     assert "psycopg ·" not in str(error)
     assert "differs" in compare(before.pk, after.pk, "--fail-on", "15%")
     assert "differs" in compare(before.pk, after.pk)
@@ -56,8 +57,8 @@ def test_faster_fails_nothing() -> None:
 def test_a_slower_machine_fails_unless_only_ratios_are_judged() -> None:
     everything = dict.fromkeys(("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm"), 1.2)
     before, after = ended(), ended(everything)
-    assert "libpq · socket 1.200" in str(failure(before.pk, after.pk, "--fail-on", "5%"))
-    assert "µs per operation" not in compare(before.pk, after.pk, "--fail-on", "5%", "--relative")
+    assert "libpq · socket ×1.200" in str(failure(before.pk, after.pk, "--fail-on", "5%"))
+    assert "Time per operation" not in compare(before.pk, after.pk, "--fail-on", "5%", "--relative")
 
 
 def test_json_has_it_all_and_is_printed_before_it_fails() -> None:
@@ -97,9 +98,10 @@ def test_what_else_differs_is_said_first() -> None:
     after.environment = {**after.environment, "django": "6.0"}
     after.save()
     text = compare(before.pk, after.pk)
-    assert "Differs: routes: socket, tcp, pgbouncer -> tcp" in text
-    assert "Differs: django: 5.2.19 -> 6.0" in text
-    assert text.index("Differs:") < text.index("django_orm")
+    lines = [re.split(" {2,}", line) for line in text.splitlines()]
+    assert ["routes", "socket, tcp, pgbouncer", "tcp"] in lines
+    assert ["django", "5.2.19", "6.0"] in lines
+    assert text.index("What else differs") < text.index("Django ORM")
 
 
 def test_variants_of_one_run_only() -> None:

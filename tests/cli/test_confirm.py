@@ -8,6 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from pgperf.models import Database, Run, Target, VariantResult
+from pgperf.reports.labels import layer_title
 from pgperf.runs import confirmation_definition
 from pgperf.worker import execution
 from tests.factories import make_database, make_run
@@ -45,7 +46,7 @@ def test_tests_the_only_open_verdict_and_prints_its_outcome(run: Run) -> None:
     text, _ = confirm(run)
     asked = Run.objects.get(confirms=run)
     assert asked.status == Run.Status.DONE
-    assert "fake · here · 2 clients" in text
+    assert f"{layer_title('fake')} · here · 2 clients" in text
     verdict = run.variants.get(control=0).verdict
     outcome = verdict["confirmation"]["outcome"]
     last = text.strip().splitlines()[-2:]

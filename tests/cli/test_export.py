@@ -12,6 +12,10 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from pgperf.models import Run
+from pgperf.reports.cpu_accounting import spent_table
+from pgperf.reports.number_format import interval, number
+from pgperf.reports.run_rows import read
+from pgperf.reports.scaling import scaling_table
 from tests.cpu_accounts import add_cpu_accounts, checks
 from tests.factories import make_blocks, make_results, make_run
 
@@ -45,10 +49,17 @@ def test_each_table(run: Run, name: str) -> None:
 def test_markdown_is_a_table_of_each_part(run: Run) -> None:
     text = export(run.pk, "--format", "md")
     assert text.startswith(f"### orm-overhead #{run.pk} on demo: done\n")
-    for title in ("Ladder over socket", "Ladder over pgbouncer", "Comparisons", "Controls", "Environment"):
+    for title in (
+        "Ladder over socket",
+        "Ladder over pgbouncer",
+        "One layer against another",
+        "Controls",
+        "Environment",
+    ):
         assert f"**{title}" in text
     orm = run.summary["ladders"][0]["steps"][-1]
-    assert f"| Django ORM | {orm['us']:.1f} | [{orm['low']:.1f}, {orm['high']:.1f}] |" in text
+    time, ends = number(orm["us"]), interval(orm["low"], orm["high"])
+    assert f"| Django ORM | {time} | {ends} |" in text
     assert "pgperf 0.1.0 · Python 3.11.2" in text
 
 
@@ -58,14 +69,15 @@ def test_markdown_says_what_bounds_it_and_where_the_time_is_spent(db: None) -> N
     )
     text = export(run.pk, "--format", "md")
     orm = run.variants.get(label="django_orm · socket")
-    assert f"| django_orm · socket | client CPU, likely | {orm.verdict['evidence']} |" in text
-    spent = "| variant | µs per operation | client | server | run queue | waiting |\n| --- |"
-    assert f"**Where the time is spent**, µs\n\n{spent}" in text
-    assert f"| django_orm · socket | {orm.us_per_op:.1f} |" in text.partition("**Where the time")[2]
-    point = run.summary["scaling"][1]["points"][1]
-    assert f"| Django ORM · socket | 8 | {point['ops_per_s']:,.0f} | [" in text
-    assert f"| {point['efficiency']:.0%} |" in text
-    assert "control 1" not in text.partition("**Comparisons**")[0]
+    assert f"| Django ORM · socket | client CPU, likely | {orm.verdict['evidence']} |" in text
+    shared = read(run)
+    for table in (spent_table(shared.originals), scaling_table(shared.scaling)):
+        printed = text.partition(f"**{table.caption}**\n\n")[2].splitlines()
+        assert printed[0] == f"| {' | '.join(table.heads)} |"
+        assert printed[2 : 2 + len(table.rows)] == [
+            f"| {' | '.join(cell.text for cell in row)} |" for row in table.rows
+        ]
+    assert "control 1" not in text.partition("**Controls")[0]
 
 
 def test_markdown_says_what_the_figures_do_not_tell(run: Run) -> None:
@@ -81,17 +93,17 @@ def test_markdown_names_the_laws_that_do_not_hold(run: Run) -> None:
     row.verdict["checks"] |= checks(row, holds=False)
     row.save()
     text = export(run.pk, "--format", "md")
-    assert "libpq · tcp: Little's law does not hold" in text
-    assert "libpq · tcp: the utilisation law (server) does not hold" in text
+    assert "libpq (C) · tcp: Little's law: " in text
+    assert "libpq (C) · tcp: utilisation law, server: " in text
 
 
 def test_every_row_of_a_table_has_its_columns(run: Run) -> None:
-    run.variants.filter(label="libpq · tcp").update(label="a | b")
-    run.variants.filter(label="libpq · socket").update(label="[x](javascript:alert)")
+    run.variants.filter(label="libpq · tcp").update(route="a | b")
+    run.variants.filter(label="libpq · socket").update(route="[x](javascript:alert)")
     lines = export(run.pk, "--format", "md").splitlines()
     tables = [line for line in lines if line.startswith("|")]
     for line in tables:
-        assert line.replace("\\|", "").count("|") == 8
+        assert line.replace("\\|", "").count("|") in (8, 10)
     assert not any("](" in line.replace("]\\(", "") for line in lines)
 
 

@@ -1,41 +1,25 @@
-"""Figures and tables of the terminal."""
-
-import pytest
+"""Tables of the terminal."""
 
 from pgperf.cli import text_table
+from pgperf.reports.table import Cell, Column, Table, text_column
+
+COLUMNS = text_column("name"), Column("time", "µs"), text_column("outcome")
 
 
-def test_columns_are_aligned() -> None:
-    lines = text_table.table(("name", "µs"), [("a", "1.0"), ("longer", "100.0")]).split("\n")
-    assert lines == ["name       µs", "a         1.0", "longer  100.0"]
+def test_columns_are_aligned_words_to_the_left_numbers_to_the_right() -> None:
+    rows = [(Cell("a"), Cell("1.0"), Cell("differs")), (Cell("longer"), Cell("10,000.0"), Cell("equal"))]
+    assert text_table.text(Table("Times", COLUMNS, rows)).split("\n") == [
+        "Times",
+        "name    time, µs  outcome",
+        "a            1.0  differs",
+        "longer  10,000.0  equal",
+    ]
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (None, "?"),
-        (0.0, "0.00"),
-        (1.234, "1.23"),
-        (12.34, "12.3"),
-        (123.4, "123.4"),
-        (1234.5, "1,234"),
-        (-2.5, "-2.50"),
-    ],
-)
-def test_number(value: float | None, shown: str) -> None:
-    assert text_table.number(value) == shown
+def test_a_table_without_rows_is_not_shown() -> None:
+    assert text_table.text(Table("Times", COLUMNS, [])) == ""
+    assert text_table.report(["one", Table("Times", COLUMNS, []), "", "two"]) == "one\n\ntwo"
 
 
-@pytest.mark.parametrize(("value", "shown"), [(None, "?"), (2.5, "+2.50"), (-2.5, "-2.50"), (0.0, "0.00")])
-def test_signed(value: float | None, shown: str) -> None:
-    assert text_table.signed(value) == shown
-
-
-@pytest.mark.parametrize(("value", "shown"), [(None, "?"), (1.0, "1.000"), (12.345, "12.35")])
-def test_times(value: float | None, shown: str) -> None:
-    assert text_table.times(value) == shown
-
-
-def test_interval() -> None:
-    assert text_table.interval("1", "2") == "[1, 2]"
-    assert text_table.interval("?", "2") == "?"
+def test_names() -> None:
+    assert (text_table.names([]), text_table.names([1, "b"])) == ("none", "1, b")

@@ -34,7 +34,7 @@ _SERVER = (
 REASONS: dict[str, tuple[str, str]] = {
     "worker": (Run.Status.LOST, _LOST),
     "pool child": (Run.Status.LOST, rf"process that measured is gone \(signal 9|{_LOST}"),
-    "client": (Run.Status.FAILED, r"ended unasked \(signal SIGKILL\)"),
+    "client": (Run.Status.FAILED, r"ended unexpectedly \(signal SIGKILL\)"),
     "backend": (Run.Status.FAILED, _SERVER),
     "postmaster": (Run.Status.FAILED, _SERVER),
     "PgBouncer": (Run.Status.FAILED, rf"pgbouncer.*({_SERVER})"),

@@ -35,12 +35,12 @@ WINDOW_MAX_NS = PILOT_MAX_MS * 1_000_000
 _WINDOW_OPS = 50  # of a variant, and of each of its clients:
 _WINDOW_OPS_EACH = 10
 _LEAD_IN_OPS = 10
-_LEAD_IN_OPS_EACH = 3  # of several clients, who lead in until they all begin
+_LEAD_IN_OPS_EACH = 3  # with several clients, whose lead-in lasts until all have started
 
 
 @dataclass
 class PhaseClock:
-    """Where the wall time goes, in seconds per phase."""
+    """Wall time by phase, seconds."""
 
     spent: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
 
@@ -55,7 +55,7 @@ class PhaseClock:
 
 @dataclass
 class RunContext:
-    """What all blocks of a run share."""
+    """Everything that the blocks of a run share."""
 
     plan: Plan
     routes: dict[str, Route]
@@ -65,16 +65,18 @@ class RunContext:
     clock: PhaseClock
     #: Fills in each group's server and pooler processes once all are connected.
     find_servers: Callable[[list[ClientGroup]], None]
-    #: Called with the number of slices timed and of diagnostic slices so far, between rounds and between the latter.
+    #: Called after each round and each diagnostic slice, with the numbers of timed and diagnostic slices so far.
     between_rounds: Callable[[int, int], None]
-    windows: dict[int, protocol.Slice] = field(default_factory=dict)  # per cohort: what the pilot decided
+    windows: dict[int, protocol.Slice] = field(
+        default_factory=dict
+    )  # by cohort: the slice that the pilot chose
     slices_done: int = 0
     diagnosed: int = 0
     diagnostic_connections: DiagnosticConnections | None = None  # None: no diagnostic slices
     host: Host = field(default_factory=Host.here)
-    relays: Mapping[str, int] = field(default_factory=dict)  # route -> the relay that makes it longer
-    agent: Agent | None = None  # on the server's host; it has been called if that is another one
-    interpreters: Mapping[str, str] = field(default_factory=dict)  # layer -> Python, where the site named one
+    relays: Mapping[str, int] = field(default_factory=dict)  # delayed route -> pid of its relay
+    agent: Agent | None = None  # on the server's host, if that is another machine
+    interpreters: Mapping[str, str] = field(default_factory=dict)  # layer -> Python, if the site named one
 
 
 def run_block(
@@ -82,7 +84,7 @@ def run_block(
 ) -> None:
     """Measure every variant of the cohort in one block; `done` gets the results, in the cohort's order.
 
-    The last block ends with the diagnostic slices. However they end, what was timed before them is handed out.
+    The last block ends with the diagnostic slices. If one of them fails, `done` still gets the timed slices.
     """
     with _resident(context, cohort, block) as groups:
         with context.clock.phase("warm_up"):
@@ -106,7 +108,7 @@ def run_block(
 
 @dataclass
 class VariantMeasurements:
-    """What one variant collects during a block."""
+    """The measurements of one variant in one block."""
 
     records: list[SliceRecord] = field(default_factory=list)
     durations: list[Durations] = field(default_factory=list)
@@ -133,7 +135,7 @@ def _resident(context: RunContext, cohort: int, block: int) -> Iterator[list[Cli
 
 
 def _warm_up(context: RunContext, groups: list[ClientGroup]) -> None:
-    """All clients at once: nothing is recorded, and the wall clock is spared. Slow work gets fewer operations."""
+    """Warm up all clients at the same time, to save wall time. Slow operations get a smaller count."""
     owners = [group for group in groups if not group.owner]
     for group in owners:
         group.begin(_TRIAL)
@@ -157,7 +159,7 @@ def _warm_up_of(definition: Definition, group: ClientGroup) -> protocol.Slice:
 
 
 def _pilot(context: RunContext, groups: list[ClientGroup]) -> protocol.Slice:
-    """One slice for the cohort: as long as asked for, or what its most demanding member needs."""
+    """The slice of all the cohort's variants: as long as defined, or as long as its slowest variant needs."""
     definition = context.plan.definition
     asked = protocol.Slice(
         seq=0, start_ns=0, lead_in_ops=_LEAD_IN_OPS, lead_in_ns=definition.lead_in_ms * 1_000_000
@@ -171,9 +173,10 @@ def _pilot(context: RunContext, groups: list[ClientGroup]) -> protocol.Slice:
 
 
 def fitting(asked: protocol.Slice, needs: Sequence[tuple[int, float]]) -> protocol.Slice:
-    """A slice that suits variants of so many clients each, whose operations take so many nanoseconds each.
+    """A slice long enough for all variants; `needs`: number of clients and ns per operation of each.
 
-    The window has 50 operations of each variant and 10 of each of its clients, 50 ms to 5 s; slower work goes by count.
+    The window holds 50 operations of each variant and 10 of each client, within 50 ms to 5 s. If
+    operations are too slow for that, the slice has a fixed number of them instead.
     """
     window_ns = int(max(ns * max(_WINDOW_OPS / clients, _WINDOW_OPS_EACH) for clients, ns in needs))
     if window_ns > WINDOW_MAX_NS:
@@ -186,13 +189,13 @@ def fitting(asked: protocol.Slice, needs: Sequence[tuple[int, float]]) -> protoc
 
 
 def _request(context: RunContext, cohort: int, group: ClientGroup) -> protocol.Slice:
-    """The group's next slice. Several clients share one window: an operation more would only make them late for it."""
+    """The group's next slice. Clients that share a window lead in with one operation, so as not to start late."""
     request = context.windows[cohort]._replace(seq=context.slices_done + context.diagnosed + 1)
     return request._replace(lead_in_ops=1) if group.variant.clients > 1 else request
 
 
 def _find_processes(context: RunContext, groups: list[ClientGroup]) -> None:
-    """Who works for the groups beside their clients."""
+    """Find the server, pooler and relay processes of the groups."""
     context.find_servers(groups)
     find_server_cgroup(groups)
     for group in groups:
@@ -201,7 +204,7 @@ def _find_processes(context: RunContext, groups: list[ClientGroup]) -> None:
 
 
 def _close_process_cpu(process_cpu: ProcessCpu, groups: list[ClientGroup]) -> dict[str, Any]:
-    """The census; who came and went is among those whose time pages account for."""
+    """The CPU time of all processes in the block; short-lived processes of the server count as ours."""
     counted = process_cpu.close()
     return {**counted, "ours_ns": counted["ours_ns"] + sum(group.totals.short_lived_ns for group in groups)}
 
@@ -228,7 +231,7 @@ def _rounds(
 def _complete_remote(
     agent: Agent | None, groups: list[ClientGroup], measured: list[VariantMeasurements]
 ) -> None:
-    """Complete the records with what the agent on the server's host saw, if there is one."""
+    """Complete the records with the samples of the agent on the server's host, if there is one."""
     seen = agent.hand_over() if agent else None
     if not seen:
         return
@@ -248,7 +251,7 @@ def _complete_remote(
 def _complete_remote_top(
     groups: list[ClientGroup], measured: list[VariantMeasurements], seen: AgentSamples
 ) -> None:
-    """Complete what top showed in the diagnostic slices: the server's host, and its processes among the others."""
+    """Complete the diagnostic slices' top with the server's host and its processes."""
     both = zip(groups, measured, strict=True)
     shown = sorted(
         (measurements.diagnosed_ns, at)
@@ -274,7 +277,7 @@ def _diagnose(
     cohort: int,
     measured: list[VariantMeasurements],
 ) -> None:
-    """One slice of each variant in an order of its own, while its server is asked."""
+    """Run one diagnostic slice of each variant, in random order."""
     definition = context.plan.definition
     window_ns = definition.diagnostic_ms * 1_000_000
     for index in round_order(context.plan, cohort, definition.blocks - 1, definition.rounds):
@@ -288,7 +291,7 @@ def _diagnose(
 
 
 def _statements_of(work: Workload) -> int | None:
-    """How many statements one operation is; None where what the site's own code sends was not captured."""
+    """The number of statements of one operation; None for a workload of the site that was not captured."""
     return len(work.statements) or (1 if work.sql else None)
 
 

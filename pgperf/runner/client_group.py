@@ -1,4 +1,4 @@
-"""The client processes of one variant: started, pinned, and driven through a slice together."""
+"""The client processes of one variant: pgperf starts them, pins them and runs each slice on all of them."""
 
 import os
 import time
@@ -25,56 +25,54 @@ Durations = NDArray[np.uint64]
 
 _START_TIMEOUT_S = 60.0
 SLICE_GRACE_S = 15.0
-#: How many times longer than when it was tried an operation may take before its client is given up.
+#: A client times out when an operation takes this many times as long as in its calibration.
 _TIMEOUT_FACTOR = 4
-#: Clients that start up at the same time: more would only wait for each other, and run into their deadlines.
+#: How many clients start at the same time. More would slow each other down and exceed their deadlines.
 _STARTING = 16
-#: Between arming several clients and their common start, and what each of them adds.
+#: Time between arming several clients and their common start, plus the time that each client adds.
 _ARM_NS, _ARM_EACH_NS = 20_000_000, 500_000
-#: What opening the books of armed clients may take, and what each of them adds.
+#: Time to read the CPU counters of armed clients, plus the time that each client adds.
 _READ_NS, _READ_EACH_NS = 2_000_000, 150_000
 
 
 @dataclass
 class ClientGroup:
-    """All clients of a variant, connected and standing by. The `*_pids`: what works for them, if seen.
+    """All clients of a variant, connected and idle. `*_pids`: the other processes of the variant, if visible.
 
-    A group that shares has the first of the clients that belong to its `owner`.
+    A group with an `owner` has no clients of its own: it uses the owner's first ones.
     """
 
     variant: Variant
     application: str  # application_name of its first connection
     clients: list[ClientProcess] = field(default_factory=list)
     ready: list[protocol.Ready] = field(default_factory=list)
-    owner: "ClientGroup | None" = None  # whose clients it drives; None: its own
+    owner: "ClientGroup | None" = None  # the group whose clients it uses; None: it has its own
     server_pids: list[int] = field(default_factory=list)
     pooled: bool = False  # is there a pooler on its route?
     pooler_pid: int | None = None
     auxiliary_pids: list[int] = field(default_factory=list)  # the server's own processes
-    relay_pid: int | None = None  # what makes its route longer
+    relay_pid: int | None = None  # the relay of a delayed route
     server_cgroup: ServerCgroup | None = None  # None: the server shares its control group with others
     remote_processes: RemoteProcesses = field(
         default_factory=RemoteProcesses
     )  # who works for it where the server is on another host
     totals: BlockTotals = field(default_factory=BlockTotals)
-    served_by_others: bool = (
-        False  # did others than its server_pids serve it? A pooler may connect anew at any time
-    )
+    served_by_others: bool = False  # did other backends than `server_pids` serve it?
     op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
 
     @property
     def applications(self) -> list[str]:
-        """application_name of each connection that it drives."""
+        """application_name of each of its connections."""
         return [application_of(self.application, at) for at in range(self.variant.clients)]
 
     def share(self, owner: "ClientGroup") -> None:
-        """Take the first of another's clients for one's own; they are connected by now."""
+        """Use the first clients of another group, which are connected already."""
         self.owner, self.application = owner, owner.application
         self.clients = owner.clients[: self.variant.clients]
         self.ready = owner.ready[: self.variant.clients]
 
     def run(self, request: protocol.Slice) -> tuple[list[protocol.SliceReply], list[Durations]]:
-        """Drive every client through one slice; replies and durations (ns) in client order."""
+        """Run one slice on every client; replies and durations (ns) in client order."""
         self.begin(request)
         return self.collect(request)
 
@@ -87,7 +85,7 @@ class ClientGroup:
                 client.expect(protocol.Armed, SLICE_GRACE_S)
 
     def calibrate(self, request: protocol.Slice) -> None:
-        """Collect a slice of a few operations and remember how long one takes, so that slow work gets its time."""
+        """Collect a slice of a few operations and store the time of one, from which later timeouts derive."""
         _replies, durations = self._collect(request, _TIMEOUT_FACTOR * SLICE_GRACE_S)
         self.op_s = max(float(each.mean()) for each in durations) / 1e9
 
@@ -104,7 +102,7 @@ class ClientGroup:
         return replies, [np.frombuffer(data, dtype="<u8") for data in raw]
 
     def processes(self) -> VariantProcesses:
-        """Who works for it. A direct route has no pooler."""
+        """The processes that work for the variant. A direct route has no pooler."""
         pooler = [self.pooler_pid] if self.pooler_pid else None
         return VariantProcesses(
             client=[client.pid for client in self.clients],
@@ -117,7 +115,7 @@ class ClientGroup:
 
 
 def find_server_cgroup(groups: Sequence[ClientGroup]) -> None:
-    """Once the server's processes are known: the control group that is theirs alone, where there is one."""
+    """Find the server's own control group, if it has one. The groups' server processes must be known."""
     found = ServerCgroup.of(pid for group in groups for pid in (*group.server_pids, *group.auxiliary_pids))
     for group in groups:
         group.server_cgroup = found
@@ -126,7 +124,7 @@ def find_server_cgroup(groups: Sequence[ClientGroup]) -> None:
 def measure(
     group: ClientGroup, request: protocol.Slice, round_: int, position: int, host: Host | None = None
 ) -> tuple[SliceRecord, Durations]:
-    """One slice of a variant: its record, and the durations (ns) that count. Without a host no books are kept."""
+    """One slice of a variant: its record, and the durations (ns) in its window. Without a host, no CPU account."""
     started_ns = time.monotonic_ns()
     request, accounting = _begin(group, request, host)
     replies, durations = group.collect(request)
@@ -153,7 +151,7 @@ def measure(
 
 
 def _account_fields(group: ClientGroup, account: SliceAccount, ops: int) -> dict[str, int | None]:
-    """The books of a slice. Somebody served its operations: a server that did nothing is the wrong one, and unknown."""
+    """The CPU fields of a slice. If the known backends used no CPU time, others served it: the server is unknown."""
     fields = account.fields()
     if not (ops and group.server_pids and fields["server_ns"] == 0):
         return fields
@@ -162,10 +160,10 @@ def _account_fields(group: ClientGroup, account: SliceAccount, ops: int) -> dict
 
 
 def time_per_op_us(durations: Durations) -> float:
-    """Mean of the durations (ns) in µs, none counted as more than their 99th percentile; 0 if there are none.
+    """Mean of the durations (ns) in µs, each limited to their 99th percentile; 0 if there are none.
 
-    An interruption of 4 ms, which no layer has caused, weighs as much as all else in a window of a few dozen
-    milliseconds. Throughput and latencies leave nothing out.
+    An interruption of 4 ms that no layer caused would dominate a window of 50 ms. Throughput and
+    latencies include every operation in full.
     """
     if not len(durations):
         return 0.0
@@ -175,7 +173,7 @@ def time_per_op_us(durations: Durations) -> float:
 
 @dataclass(frozen=True)
 class SliceWindow:
-    """What counts of a slice: a client's own stretch, or for several clients what ended inside the common window."""
+    """The operations that count: one client's own window, or those of several that ended in the common window."""
 
     ops: int
     length_ns: int
@@ -203,8 +201,9 @@ class SliceWindow:
 
 
 def _recorded_from_the_start(request: protocol.Slice) -> protocol.Slice:
-    """A common window begins in the middle of operations, which end inside it and count: their beginnings are recorded
-    in the lead-in. Without them a window of ten operations of each client would miss one of them.
+    """Record the lead-in too: operations that begin in it and end in the common window count.
+
+    Without them, a window of ten operations of each client would miss one of the ten.
     """
     if request.count or not (request.start_ns and request.window_ns):
         return request
@@ -226,10 +225,10 @@ def started(
     cpus: frozenset[int] | None,
     interpreters: Mapping[str, str] = launch.NO_INTERPRETERS,
 ) -> Iterator[list[ClientGroup]]:
-    """Groups of the variants (each with its application name), connected; gone when the context ends.
+    """Groups of the variants (each with its application name), connected; ended when the context ends.
 
-    `cold`: the first client of each group that has its own alone, pinned from the start, with its cold phases; then,
-    and without `cold` from the beginning, all the others together, pinned when ready.
+    With `cold`, the first client of each owner starts alone, pinned from the start, and measures
+    its cold phases. All other clients start together and are pinned when they are ready.
     """
     groups = {variant: ClientGroup(variant, name) for variant, name in variants}
     families = sharing(groups)
@@ -260,7 +259,7 @@ def started(
 def _start_coldly(
     groups: list[ClientGroup], spawn: Callable[[ClientGroup], None], cpus: frozenset[int] | None
 ) -> None:
-    """The first client of each group, one after the other, so that nothing disturbs its cold phases."""
+    """Start the first client of each group, one after the other, so that nothing disturbs its cold phases."""
     for group in groups:
         spawn(group)
         placement.pin(group.clients[0].pid, cpus)
@@ -268,7 +267,7 @@ def _start_coldly(
 
 
 def _start_together(groups: list[ClientGroup], spawn: Callable[[ClientGroup], None]) -> None:
-    """All clients that the groups still lack, some at a time."""
+    """Start all clients that the groups still lack, some at a time."""
     starting: deque[ClientGroup] = deque()
     for group in groups:
         for _ in range(group.variant.clients - len(group.clients)):
@@ -290,21 +289,22 @@ def _spawn(group: ClientGroup, definition: Definition, route: Route, argv: list[
 
 
 def _await(group: ClientGroup) -> None:
-    """The next of its clients is ready."""
+    """Wait until the next of its clients is ready."""
     group.ready.append(group.clients[len(group.ready)].expect(protocol.Ready, _START_TIMEOUT_S))
 
 
 def application_of(group: str, at: int) -> str:
-    """application_name of one of a group's connections, so that the server's process of each client can be found."""
+    """application_name of one of a group's connections, by which its backend is found."""
     return f"{group}.{at}" if at else group
 
 
 def _begin(
     group: ClientGroup, request: protocol.Slice, host: Host | None
 ) -> tuple[protocol.Slice, SliceAccounting | None]:
-    """The slice is under way, or about to be: what was sent, and its books.
+    """Start a slice: the request that was sent, and its open CPU accounting.
 
-    Armed clients sleep until their start, so their books are opened anew right before it, if there is the time.
+    Armed clients sleep until their start, so the accounting is opened again right before it, if
+    there is time.
     """
     accounting = SliceAccounting(host, group.processes()) if host else None
     request = armed(group, request)
@@ -318,7 +318,7 @@ def _begin(
 
 
 def armed(group: ClientGroup, request: protocol.Slice) -> protocol.Slice:
-    """The slice with a common start, where several clients need one."""
+    """The slice with a common start, if the group has several clients."""
     if len(group.clients) == 1:
         return request
     return request._replace(start_ns=time.monotonic_ns() + _arm_ns(group))
@@ -336,7 +336,7 @@ def process_environment(work: Workload, layer: str) -> ProcessEnvironment | None
 def spec(
     definition: Definition, variant: Variant, route: Route, name: str, cold: bool, spawned_ns: int
 ) -> protocol.Spec:
-    """What a client of that variant is told."""
+    """The spec for a client of that variant."""
     work = definition.work(variant.workload)
     return protocol.Spec(
         layer=variant.layer,

@@ -1,4 +1,4 @@
-"""One client process: spawn it, talk to it within deadlines, end its whole process group."""
+"""One client process: start it, exchange messages within deadlines, end its whole process group."""
 
 import os
 import resource
@@ -33,9 +33,9 @@ _on_wait: ContextVar[Callable[[], None]] = ContextVar("look", default=lambda: No
 
 
 @contextmanager
-def while_waiting(look: Callable[[], None]) -> Iterator[None]:
-    """While waiting for clients, call `look` at least once a second; what it raises ends the waiting."""
-    token = _on_wait.set(look)
+def while_waiting(callback: Callable[[], None]) -> Iterator[None]:
+    """While waiting for clients, call `callback` at least once a second. An exception that it raises ends the wait."""
+    token = _on_wait.set(callback)
     try:
         yield
     finally:
@@ -44,16 +44,16 @@ def while_waiting(look: Callable[[], None]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class ProcessEnvironment:
-    """What a client's process is started with: its environment and its working directory."""
+    """The environment variables and the working directory of a client process."""
 
     environment: dict[str, str] = field(repr=False)
     directory: str
 
 
 class ClientProcess:
-    """A running client. Every wait has a deadline in seconds; past it ClientFailed names the client.
+    """A running client. Every wait has a deadline in seconds; after it, ClientFailed names the client.
 
-    Spawn it from a thread that lives as long as the client should: the kernel kills it when that thread ends.
+    The kernel kills the client when the thread that created it ends.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class ClientProcess:
             env=around.environment,
             cwd=around.directory,
         )
-        _leave_no_core(self.pid)  # before it hears any secret
+        _leave_no_core(self.pid)  # before it receives any secret
         assert self._process.stdin
         assert self._process.stdout
         self._stdin, self._stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -88,7 +88,7 @@ class ClientProcess:
         return self._process.pid
 
     def send(self, message: protocol.Message) -> None:
-        """Write one message. Raises ClientFailed when the client is gone."""
+        """Write one message. Raises ClientFailed if the client has ended."""
         data = protocol.encode(message)
         try:
             while data:
@@ -118,7 +118,7 @@ class ClientProcess:
         return data
 
     def goodbye(self) -> None:
-        """Ask it to leave; whatever is left of its process group after 2 s is killed."""
+        """Ask the client to end; kill the rest of its process group after 2 s."""
         try:
             self.send(protocol.Bye())
             self._process.wait(_GOODBYE_S)
@@ -170,13 +170,13 @@ class ClientProcess:
         self._buffer += chunk
 
     def _gone(self) -> ClientFailed:
-        """The error for a client that ended unasked, with the last it wrote to stderr."""
+        """The error for a client that ended unexpectedly, with its last line on stderr."""
         try:
             code = self._process.wait(_GOODBYE_S)
         except subprocess.TimeoutExpired:
-            return ClientFailed(f"{self.name}: closed its pipe but goes on running")
+            return ClientFailed(f"{self.name}: closed its pipe but is still running")
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return ClientFailed(f"{self.name}: ended unasked ({how}){self._last_stderr_line()}")
+        return ClientFailed(f"{self.name}: ended unexpectedly ({how}){self._last_stderr_line()}")
 
     def _last_stderr_line(self) -> str:
         size = self._stderr.seek(0, os.SEEK_END)
@@ -186,15 +186,13 @@ class ClientProcess:
 
 
 def login(route: Route) -> dict[str, Any]:
-    """The fields of a Spec that say where to connect, and as whom."""
+    """The fields of a Spec for the address and the login."""
     names = ("host", "port", "dbname", "user", "password", "sslmode", "sslrootcert", "options")
     return {name: getattr(route, name) for name in names}
 
 
 def site_environment() -> ProcessEnvironment:
-    """Those of this process, where the site is at home: its environment without libpq's variables, its import path,
-    its directory.
-    """
+    """The environment of this process without libpq's variables, its import path and its directory."""
     environment = {name: value for name, value in os.environ.items() if not protocol.is_libpqs(name)}
     path = [entry or os.getcwd() for entry in sys.path]
     return ProcessEnvironment(
@@ -209,21 +207,21 @@ def site_environment() -> ProcessEnvironment:
 
 
 def _die_with_parent() -> list[str]:
-    """The kernel kills the client when the thread that spawned it ends; its stdin closing is the second net."""
+    """The kernel kills the client when the thread that started it ends. It also ends when its stdin closes."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
 
 
 def _leave_no_core(pid: int) -> None:
-    """A client's memory holds the password: it leaves no core file, whatever its language."""
+    """Disable core files: the client's memory holds the password."""
     try:
         resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
-    except ProcessLookupError:  # it has ended; whoever waits for its answer finds out
+    except ProcessLookupError:  # it has ended; the next wait for an answer reports that
         pass
 
 
 def _clean_environment() -> dict[str, str]:
-    """Nothing of the site's: no PG*, no HOME with its .pgpass, no proxies. pgperf itself stays importable."""
+    """An environment without the site's PG*, HOME (.pgpass) and proxies, in which pgperf is importable."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "LANG": "C.UTF-8",

@@ -1,4 +1,4 @@
-"""A whole run: probe the server, check the rails, measure block by block, hand out what each block gave."""
+"""A whole run: probe the server, check the guardrails, measure block by block, pass on each block's results."""
 
 import os
 import time
@@ -45,7 +45,7 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a finished run knows beside its blocks. `plan` has the placement that was possible."""
+    """A finished run without its blocks. `plan` has the placement that was possible."""
 
     plan: Plan
     environment: dict[str, Any]
@@ -59,9 +59,9 @@ def execute(
     observer: RunObserver,
     agent: Agent | None = None,
 ) -> RunResult:
-    """Run the plan, handing out each block as it ends. `agent`: whoever reads the server's host if that is another one.
+    """Run the plan and pass each block to the observer as it ends. `agent` reads the server's host if it is remote.
 
-    Raises a PgperfError with the reason when the run cannot start or finish.
+    Raises a PgperfError with the reason if the run cannot start or finish.
     """
     begin = time.monotonic()
     with ExitStack() as stack:
@@ -99,7 +99,7 @@ def _server_host(agent: Agent | None) -> dict[str, Any]:
 
 
 def _blocks(context: RunContext, observer: RunObserver) -> dict[str, dict[str, str]]:
-    """Measure all blocks, handing each out as it ends; the versions each layer reported."""
+    """Measure all blocks and pass each to the observer; returns the versions that each layer reported."""
     versions: dict[str, dict[str, str]] = {}
 
     def done(results: list[VariantBlock]) -> None:
@@ -121,7 +121,7 @@ def _placed(plan: Plan, name: str) -> Plan:
 
 
 class _RunGuard:
-    """What happens between rounds: progress out, cancellation and time limit in."""
+    """Called between rounds: reports progress, and ends the run on cancellation or at its time limit."""
 
     def __init__(
         self, plan: Plan, settings: RunSettings, observer: RunObserver, begin: float, asked: bool
@@ -129,7 +129,7 @@ class _RunGuard:
         definition, resident = plan.definition, sum(len(cohort.variants) for cohort in plan.cohorts)
         self._total = definition.blocks * definition.rounds * resident
         self._diagnostic = resident if definition.diagnostic_ms and asked else 0
-        #: A diagnostic slice lasts as long as so many timed ones.
+        #: The length of a diagnostic slice in timed slices.
         self._weight = max(1.0, preflight.diagnostic_s(definition) / preflight.slice_s(definition))
         self._observer = observer
         self._deadline = begin + settings.max_run_seconds

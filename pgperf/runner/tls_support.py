@@ -1,4 +1,4 @@
-"""Which layers cannot speak TLS here: a libpq may be built without it. Found out by letting their clients connect."""
+"""Layers that have no TLS because their libpq is built without it: found by letting their clients connect."""
 
 import os
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _REASON = (
 def refusals(
     definition: Definition, routes: Mapping[str, Route], settings: CaptureSettings, skipped: Mapping[str, str]
 ) -> dict[str, str]:
-    """What of the definition needs TLS and has none, as a plan's `skipped` names it. Any other trouble is the run's."""
+    """The layers without TLS for routes that require it, as a plan's `skipped`. Other errors surface in the run."""
     demanding = [route for name, route in routes.items() if route.sslmode in _DEMANDS]
     if not demanding:
         return {}

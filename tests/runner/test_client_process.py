@@ -56,7 +56,9 @@ def test_whoever_waits_looks_up_and_may_stop(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_client_that_ends_unasked_is_quoted_without_its_secret() -> None:
     with (
         script("raise SystemExit('cannot log in with hunter2')", secret="hunter2") as client,
-        pytest.raises(ClientFailed, match=r"ended unasked \(exit code 1\): cannot log in with <password>"),
+        pytest.raises(
+            ClientFailed, match=r"ended unexpectedly \(exit code 1\): cannot log in with <password>"
+        ),
     ):
         client.expect(protocol.Ready, 10)
 

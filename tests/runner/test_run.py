@@ -112,7 +112,7 @@ def test_the_time_limit_ends_the_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("misbehaviour", "words"), [("die", "ended unasked"), ("garbage", "not a message"), ("fail", "fake")]
+    ("misbehaviour", "words"), [("die", "ended unexpectedly"), ("garbage", "not a message"), ("fail", "fake")]
 )
 def test_a_client_that_fails_fails_the_run_with_its_name(misbehaviour: str, words: str) -> None:
     what = definition()

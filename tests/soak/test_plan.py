@@ -13,7 +13,7 @@ from soak.kill_case import REASONS, Seen, judge
 
 ALL_BLOCKS = [(f"variant {n}", block) for n in range(6) for block in range(3)]
 FINE = Seen(
-    victim="client", status="failed", error="psycopg · tcp: ended unasked (signal SIGKILL)", moment="running",
+    victim="client", status="failed", error="psycopg · tcp: ended unexpectedly (signal SIGKILL)", moment="running",
     terminal_s=0.4, attempt=1, runs=1, before=ALL_BLOCKS[:6], after=ALL_BLOCKS[:6], orphans=0, backends=0,
     next_status="done",
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
     python -m tests.matrix [--only 3.12/6.0] [-- PYTEST WORDS]
 
-A row of the table: the tests that ran there (units, commands, admin pages, and a stranger's site with a finished run
+A row of the table: the tests that ran there (units, commands, admin pages, and a third-party site with a finished run
 through a worker and its pages in Chromium), with our own deprecated calls as errors. What a pair lacks is said, not
 passed over in silence. Exit 0 only if every pair that exists is green.
 """
@@ -26,8 +26,8 @@ DJANGOS = ("5.2", "6.0", "6.1")
 OLDEST_PYTHON = {"5.2": "3.10", "6.0": "3.12", "6.1": "3.12"}
 SUBSET = (
     "tests/admin", "tests/analysis", "tests/catalog", "tests/cli", "tests/reports", "tests/runner", "tests/clients",
-    "tests/transfer",
-    "tests/stranger/test_site.py", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("test_*.py")),
+    "tests/transfer", "tests/installation/test_site.py",
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("test_*.py")),
 )  # fmt: skip
 #: To a worker per processor, each with a stack of its own; a file's tests stay together.
 SHARED_OUT = ("-n", "logical", "--dist", "loadfile")

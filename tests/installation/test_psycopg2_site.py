@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stranger.place import Site, address, bare_environment, run
+from tests.installation.environments import Site, address, bare_environment, run
 
 pytestmark = pytest.mark.registry
 

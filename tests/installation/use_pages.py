@@ -1,6 +1,6 @@
-"""Uses pgperf's pages as people do whose users and groups live in another database than pgperf's rows.
+"""Uses pgperf's pages while users and groups are in another database than pgperf's rows.
 
-Run by the site's own Python in its directory; every assertion is a page that works.
+Run it by the site's Python in the site's directory.
 """
 
 import json

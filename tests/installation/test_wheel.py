@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hatch_build import FILES
-from tests.stranger.place import ROOT, build_distributions
+from tests.installation.environments import ROOT, build_distributions
 
 
 @pytest.fixture(scope="module")

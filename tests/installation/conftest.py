@@ -6,7 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.stranger.place import build_distributions
+from tests.installation.environments import build_distributions
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,8 @@
-"""pgperf in a stranger's site: a user model of its own, three databases and a router, SQLite beneath pgperf, an
-AdminSite of its own, a strict policy, hashed static files, local times, a Celery that hurries and acknowledges late.
+"""pgperf in a third-party site that differs from the example site.
+
+It has a custom user model, three databases with a router, SQLite for pgperf's tables, a custom
+AdminSite, a strict policy, hashed static files, local times, and a Celery with task limits and late
+acknowledgement.
 """
 
 import json
@@ -17,7 +20,7 @@ from playwright.sync_api import sync_playwright
 
 from example.stack.part import Part
 from tests.browser.conftest import SWITCHES
-from tests.stranger.place import Site, harbour_environment, overlay
+from tests.installation.environments import Site, harbour_environment, overlay
 
 HERE = Path(__file__).parent
 EMAIL, PASSWORD = "boss@harbour.example", "secret"
@@ -54,7 +57,7 @@ def local_now() -> datetime:
 def settle(folder: Path, python: Path, env: dict[str, str]) -> Site:
     """The project, copied and set up."""
     shutil.copytree(HERE / "harbour", folder / "harbour")
-    for name in ("manage.py", "look.py", "change.py"):
+    for name in ("manage.py", "open_pages.py", "use_pages.py"):
         shutil.copy(HERE / name, folder)
     site = Site(folder, python, env)
     site.manage("makemigrations", "people", "freight", "--verbosity=0")
@@ -161,7 +164,7 @@ def test_without_use_tz_times_are_naive_local_times(sites: tuple[Site, Site]) ->
     site = sites[1]
     with working(site):
         found = perform(site, "--blocks", "1")
-        assert site.run("look.py", str(found["run"]["id"])) == ""
+        assert site.run("open_pages.py", str(found["run"]["id"])) == ""
     for moment in moments(found):
         assert moment.tzinfo is None
         assert abs(local_now() - moment) < timedelta(minutes=10)
@@ -176,7 +179,7 @@ def moments(found: dict[str, Any]) -> list[datetime]:
 
 
 def test_every_page_opens(site: Site, finished: dict[str, Any]) -> None:
-    assert site.run("look.py", str(finished["run"]["id"])) == ""
+    assert site.run("open_pages.py", str(finished["run"]["id"])) == ""
 
 
 def test_the_router_decides_the_database_of_the_tables(site: Site) -> None:
@@ -188,7 +191,7 @@ def test_the_router_decides_the_database_of_the_tables(site: Site) -> None:
 
 
 def test_users_and_groups_in_another_database(site: Site, finished: dict[str, Any]) -> None:
-    site.run("change.py")
+    site.run("use_pages.py")
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
-"""Opens every page of pgperf as a superuser of the site, with deprecations of ours as errors; prints what was wrong.
+"""Opens every page of pgperf as a superuser, with pgperf's deprecation warnings as errors.
 
-Every page is what its URLs name: one that nobody has heard of here is printed too. Files are taken to the last byte.
-Run by the site's own Python in its directory: `python look.py RUN_ID`.
+It prints each problem, and each URL that it does not know. It reads downloads to their end. Run it by
+the site's Python in its directory: `python open_pages.py RUN_ID`.
 """
 
 import os
@@ -71,7 +71,7 @@ def to_be_tested(run: Run) -> str:
     return row.label
 
 
-def look(method: str, address: str, **data: str) -> HttpResponseBase:
+def open_page(method: str, address: str, **data: str) -> HttpResponseBase:
     """The status must be 200, and the response must be readable to its end."""
     response = getattr(client, method)(address, data)
     if response.status_code != 200 or not response.getvalue():
@@ -83,8 +83,8 @@ run = Run.objects.get(pk=int(sys.argv[1]))
 client = Client(raise_request_exception=True)
 client.force_login(get_user_model()._default_manager.get())
 for address in pages(run):
-    look("get", address)
+    open_page("get", address)
 for model, kind in product(("benchmark", "database", "workload"), FORMATS):
     address = reverse(f"ops:pgperf_{model}_export")
-    if "Content-Disposition" not in look("post", address, format=kind, chosen=""):
-        print(address, "gives no file as", kind)
+    if "Content-Disposition" not in open_page("post", address, format=kind, chosen=""):
+        print(address, "returns no file as", kind)

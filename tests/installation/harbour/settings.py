@@ -1,5 +1,7 @@
-"""A user model of its own, three databases and a router, an AdminSite of its own, a strict policy, a Celery that
-acknowledges late, hurries every task and routes it elsewhere. What varies comes from HARBOUR_* variables.
+"""Settings: a custom user model, three databases with a router, a custom AdminSite, a strict policy.
+
+Celery acknowledges late, limits the time of tasks and routes them to its own queue. Environment
+variables HARBOUR_* give the addresses.
 """
 
 import json
@@ -8,7 +10,7 @@ from pathlib import Path
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DEBUG = False
-SECRET_KEY = "a stranger's"
+SECRET_KEY = "third-party-site"
 ALLOWED_HOSTS = ["127.0.0.1", "testserver"]
 ROOT_URLCONF = "harbour.urls"
 

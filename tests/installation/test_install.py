@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from example.stack.part import Part
-from tests.stranger.place import ROOT, bare_environment, run
+from tests.installation.environments import ROOT, bare_environment, run
 
 PAGE = ROOT / "docs" / "install.md"
 PASSWORD = "a-long-enough-word"

@@ -80,7 +80,7 @@ def address(stack: Mapping[str, str], dbname: str = "") -> dict[str, str]:
 
 
 def harbour_environment(stack: Mapping[str, str], build_dir: Path) -> dict[str, str]:
-    """The variables that tests/stranger/harbour/settings.py reads."""
+    """The variables that tests/installation/harbour/settings.py reads."""
     return bare_environment(
         HARBOUR_WAREHOUSE=json.dumps(address(stack)),
         HARBOUR_REDIS=stack["PGPERF_REDIS_URL"],

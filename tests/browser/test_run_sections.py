@@ -115,5 +115,5 @@ def test_without_chart_js_the_sections_show_tables_and_a_hint(page: Page, run: R
     page.route("**/chart.umd.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
     page.reload()
     missing = page.locator("#run-scaling .missing").first
-    expect(missing).to_contain_text("A wheel of pgperf brings it")
+    expect(missing).to_contain_text("Install pgperf from a wheel")
     expect(page.locator("table.scaling")).to_be_visible()

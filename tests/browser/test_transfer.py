@@ -27,7 +27,7 @@ def test_export_edit_import(page: Page, tmp_path: Path) -> None:
     page.goto("/admin/pgperf/database/")
     page.get_by_role("link", name="Import").click()
     page.get_by_label("File", exact=True).set_input_files(file)
-    page.get_by_role("button", name="Import").click()
+    page.get_by_role("button", name="Import", exact=True).click()
     wrong = page.locator("table.problems tbody tr")
     expect(wrong).to_have_count(2)
     expect(wrong.first).to_contain_text("dbname")
@@ -39,7 +39,7 @@ def test_export_edit_import(page: Page, tmp_path: Path) -> None:
     page.get_by_role("button", name="Check without importing").click()
     expect(page.get_by_text("demo changes: notes")).to_be_visible()
     page.get_by_label("File", exact=True).set_input_files(file)
-    page.get_by_role("button", name="Import").click()
+    page.get_by_role("button", name="Import", exact=True).click()
     expect(page.get_by_text("0 new, 1 changed, 0 unchanged")).to_be_visible()
     assert Database.objects.get().notes == "From the other site."
 

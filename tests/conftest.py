@@ -1,4 +1,4 @@
-"""What every test may ask for: the stack, routes to its PostgreSQL, the built C client, a Celery worker."""
+"""Fixtures for all tests: the stack, routes to its PostgreSQL, the built C client, a Celery worker."""
 
 import json
 import os

@@ -20,7 +20,7 @@ from example.stack import postgres, web
 from example.stack.part import TIMEOUT_S, Part
 from example.stack.place import Place
 from example.stack.state import State
-from tests.hosts import Host, join, refusal
+from tests.agent.network_hosts import Host, join, refusal
 
 REFUSAL = refusal()
 pytestmark = pytest.mark.skipif(bool(REFUSAL), reason=REFUSAL)

@@ -8,8 +8,9 @@ import pytest
 from benchmarks.false_alarms import FULL, WIDER, _definition, _judged, count, twice
 from pgperf.analysis.outcome import DIFFERS, INCONCLUSIVE
 from pgperf.analysis.summary import summarise
-from pgperf.core.records import SliceRecord, Variant, VariantBlock
+from pgperf.core.records import Variant, VariantBlock
 from pgperf.runner.plan import make_plan, round_order
+from tests.core.builders import slice_record
 
 PLAN = twice(make_plan(_definition(Namespace(quick=False, rounds=2), 1)))
 
@@ -19,21 +20,7 @@ def row(low: float = 0.99, high: float = 1.01, outcome: str = INCONCLUSIVE) -> d
 
 
 def block(variant: Variant, number: int) -> VariantBlock:
-    slices = tuple(
-        SliceRecord(
-            round=r,
-            position=0,
-            ops=10,
-            rows=10,
-            lead_in_ops=1,
-            window_ns=10**6,
-            us_per_op=100.0 + number + r,
-            ops_per_s=1e4,
-            user_ns=0,
-            sys_ns=0,
-        )
-        for r in range(2)
-    )
+    slices = tuple(slice_record(round=at, us_per_op=100.0 + number + at) for at in range(2))
     return VariantBlock(variant=variant, cohort=0, block=number, slices=slices)
 
 

@@ -56,6 +56,14 @@ every_reader = pytest.mark.parametrize("subject", READERS, ids=str)
 every_program = pytest.mark.parametrize("subject", PROGRAMS, ids=str)
 
 
+def one_hour_slice() -> protocol.Slice:
+    """A slice that begins now and does not end within a test."""
+    start_ns = time.monotonic_ns()
+    return protocol.Slice(
+        seq=1, start_ns=start_ns, lead_in_ops=0, lead_in_ns=0, window_ns=3_600 * 10**9, count=0
+    )
+
+
 def select(sql: str, *args: object) -> Workload:
     """A workload of any SELECT with the columns id, domain, name: the ORM reads it as rows of its model."""
     return Workload("select", sql, args, orm="tests.raw")
@@ -422,16 +430,7 @@ def test_a_backend_terminated_mid_slice(
 ) -> None:
     client = started(start, subject, tcp, cold=False)
     ready = client.read(protocol.Ready)
-    client.send(
-        protocol.Slice(
-            seq=1,
-            start_ns=time.monotonic_ns(),
-            lead_in_ops=0,
-            lead_in_ns=0,
-            window_ns=3_600_000_000_000,
-            count=0,
-        )
-    )
+    client.send(one_hour_slice())
     client.read(protocol.Armed)
     assert admin.execute("SELECT pg_terminate_backend(%s)", [ready.backend_pid]).fetchone() == (True,)
     error = client.read(protocol.Error)
@@ -447,16 +446,7 @@ def test_the_connection_cut_mid_slice(subject: Subject, start: Start, tcp: Route
     with Proxy(tcp.port) as proxy:
         client = started(start, subject, tcp, host="127.0.0.1", port=proxy.port, cold=False)
         client.read(protocol.Ready)
-        client.send(
-            protocol.Slice(
-                seq=1,
-                start_ns=time.monotonic_ns(),
-                lead_in_ops=0,
-                lead_in_ns=0,
-                window_ns=3_600_000_000_000,
-                count=0,
-            )
-        )
+        client.send(one_hour_slice())
         client.read(protocol.Armed)
         proxy.cut()
         error = client.read(protocol.Error)

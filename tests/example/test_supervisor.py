@@ -17,7 +17,7 @@ from example.env_file import read_env_file
 from example.stack import lock
 from example.stack.environment import ADMIN_USER
 from example.stack.web import CHECKOUT
-from tests.processes import await_ends
+from tests.process_ends import await_ends
 
 OWN = ("PGPERF_", "DJANGO_")
 

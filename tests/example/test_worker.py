@@ -9,7 +9,7 @@ from django.db import connection
 
 from example.celery import app
 from example.stack.part import Part
-from tests.processes import await_ends
+from tests.process_ends import await_ends
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

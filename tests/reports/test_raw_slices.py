@@ -7,26 +7,16 @@ import tracemalloc
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from pgperf.core.records import SliceRecord, Variant, VariantBlock
+from pgperf.core.records import VariantBlock
 from pgperf.models import BlockResult, Run
 from pgperf.reports.raw_slices import HEAD, slices_csv
 from pgperf.runs import block_codec
 from tests import factories
+from tests.core.builders import slice_record, variant
 
 pytestmark = pytest.mark.django_db
 
-SLICE = SliceRecord(
-    round=0,
-    position=0,
-    ops=100,
-    rows=100,
-    lead_in_ops=10,
-    window_ns=50_000_000,
-    us_per_op=20.0,
-    ops_per_s=2_000.0,
-    user_ns=5,
-    sys_ns=6,
-)
+SLICE = slice_record(us_per_op=20.0)
 
 
 def rows(run: Run) -> list[dict[str, str]]:
@@ -73,16 +63,9 @@ def test_only_this_run_s_slices() -> None:
 
 def test_formulas_are_quoted() -> None:
     run = factories.make_run(benchmark_name="=cmd()", database_name="@x")
-    variant = Variant(
-        workload="w",
-        layer="+1",
-        mode="simple",
-        route="socket",
-        clients=1,
-        connect="persistent",
-        placement="apart",
+    factories.store_block(
+        run, [VariantBlock(variant=variant(workload="w", layer="+1"), cohort=0, block=0, slices=(SLICE,))]
     )
-    factories.store_block(run, [VariantBlock(variant=variant, cohort=0, block=0, slices=(SLICE,))])
     (first,) = rows(run)
     assert (first["benchmark"], first["database"], first["label"]) == ("'=cmd()", "'@x", "'+1 · socket")
 

@@ -28,18 +28,14 @@ from django.db import connection  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from pgperf.core.exceptions import RunConflict, RunWaits  # noqa: E402
-from pgperf.core.records import SliceRecord, Variant, VariantBlock  # noqa: E402
+from pgperf.core.records import VariantBlock  # noqa: E402
 from pgperf.models import Benchmark, Database, Run, Target  # noqa: E402
 from pgperf.reports.raw_slices import slices_csv  # noqa: E402
 from pgperf.runs import state, store  # noqa: E402
+from tests.core.builders import slice_record, variant  # noqa: E402
 
-VARIANT = Variant(
-    workload="spin", layer="fake", mode="simple", route="tcp", clients=1, connect="persistent", placement="scheduler",
-)  # fmt: skip
-SLICE = SliceRecord(
-    round=0, position=1, ops=100, rows=100, lead_in_ops=10, window_ns=200_000_000, us_per_op=20.0, ops_per_s=50_000.0,
-    user_ns=5, sys_ns=6, client_ns=7, server_ns=None,
-)  # fmt: skip
+VARIANT = variant(workload="spin", layer="fake", route="tcp", placement="scheduler")
+SLICE = slice_record(position=1, window_ns=200_000_000, us_per_op=20.0, ops_per_s=50_000.0, client_ns=7)
 BLOCK = VariantBlock(variant=VARIANT, cohort=0, block=0, slices=(SLICE,), histogram=b"\x00\xffpacked")
 
 

@@ -10,18 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.core.exceptions import UnreadableBlock
-from pgperf.core.records import SliceRecord, Variant, VariantBlock
+from pgperf.core.records import SliceRecord, VariantBlock
 from pgperf.runs import block_codec, store
+from tests.core.builders import variant
 
-VARIANT = Variant(
-    workload="site-by-domain",
-    layer="psycopg",
-    mode="simple",
-    route="pgbouncer",
-    clients=1,
-    connect="persistent",
-    placement="apart",
-)
+VARIANT = variant(route="pgbouncer")
 COLD = {"startup": 118_000.123, "connect": 3912.456, "first": 700.1, "second": None}
 
 BOOKS = {

@@ -8,7 +8,7 @@ from django.db import OperationalError, connection, transaction
 
 from pgperf.runs import db_retry
 from pgperf.runs.db_retry import patiently
-from tests.databases import terminate_own_backend
+from tests.database_outage import terminate_own_backend
 
 
 @pytest.fixture(autouse=True)

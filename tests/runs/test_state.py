@@ -14,8 +14,8 @@ from pgperf import signals
 from pgperf.core.exceptions import BrokerUnreachable, FenceLost, InvalidDefinition, RunConflict, RunWaits
 from pgperf.models import Run, Sampling, Worker
 from pgperf.runs import state
+from tests.concurrency import at_once
 from tests.factories import make_benchmark, make_database, make_run, make_worker
-from tests.threads import at_once
 
 Status = Run.Status
 pytestmark = pytest.mark.django_db

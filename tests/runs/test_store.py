@@ -8,36 +8,16 @@ import pytest
 
 from pgperf.analysis.variant_comparisons import VariantComparison
 from pgperf.core.exceptions import FenceLost
-from pgperf.core.records import SliceRecord, Timings, Variant, VariantBlock
+from pgperf.core.records import Timings, VariantBlock
 from pgperf.models import BlockResult, Run
 from pgperf.runs import state, store
+from tests.core.builders import slice_record, variant
 from tests.factories import make_run
 
 pytestmark = pytest.mark.django_db
 
-VARIANT = Variant(
-    workload="spin",
-    layer="fake",
-    mode="simple",
-    route="here",
-    clients=1,
-    connect="persistent",
-    placement="scheduler",
-)
-SLICE = SliceRecord(
-    round=0,
-    position=1,
-    ops=100,
-    rows=100,
-    lead_in_ops=10,
-    window_ns=200_000_000,
-    us_per_op=20.0,
-    ops_per_s=50_000.0,
-    user_ns=5,
-    sys_ns=6,
-    client_ns=7,
-    server_ns=None,
-)
+VARIANT = variant(workload="spin", layer="fake", route="here", placement="scheduler")
+SLICE = slice_record(position=1, window_ns=200_000_000, us_per_op=20.0, ops_per_s=50_000.0, client_ns=7)
 BLOCK = VariantBlock(
     variant=VARIANT,
     cohort=0,

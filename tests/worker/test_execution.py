@@ -26,7 +26,7 @@ from pgperf.runner.run import RunSettings, execute
 from pgperf.runs import state, store
 from pgperf.runs.definitions import Overrides
 from pgperf.worker import execution
-from tests.databases import terminate_own_backend
+from tests.database_outage import terminate_own_backend
 from tests.factories import make_database, make_run
 from tests.runner.builders import definition
 

@@ -18,7 +18,7 @@ from pgperf.reports.run_json import progress_json, run_json
 from pgperf.runs import state, store
 from pgperf.runs.definitions import Overrides
 from tests import settings_impatient
-from tests.processes import await_ends
+from tests.process_ends import await_ends
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LAYERS = ["psycopg2", "psycopg"]

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgperf.core.records import Route, Variant
+from pgperf.core.records import Route
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.processes import pooler_process
@@ -16,6 +16,7 @@ from pgperf.runner.remote.server import AgentSamples, WatchRequest
 from pgperf.runner.server import probe
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runner.server.probe import ServerProbe
+from tests.core.builders import variant
 
 NAME = "pgperf-lent-0"
 HIDDEN = [["17", NAME, None, None]]
@@ -61,15 +62,7 @@ class Agent:
 def found(over: Route, monitor: ControlConnection, agent: Agent | None = None) -> ClientGroup:
     """The one group of a run over that route, with whoever works for it."""
     group = ClientGroup(
-        Variant(
-            workload="w",
-            layer="psycopg",
-            mode="simple",
-            route=over.name,
-            clients=1,
-            connect="persistent",
-            placement="scheduler",
-        ),
+        variant(workload="w", route=over.name, placement="scheduler"),
         NAME,
     )
     ServerProbe([over], monitor, "lent", False, agent).finder(CpuPlacement("scheduler"))([group])

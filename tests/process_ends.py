@@ -1,4 +1,4 @@
-"""Waiting for the ends of processes."""
+"""Waits until processes have ended."""
 
 import select
 import time
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def await_ends(pidfds: Sequence[int], seconds: float) -> int:
-    """How many of the processes are still there when all have ended or the time is over."""
+    """Wait up to `seconds`; the number of processes that are still running."""
     deadline, waiting = time.monotonic() + seconds, set(pidfds)
     while waiting:
         poll = select.poll()

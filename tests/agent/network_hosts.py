@@ -1,7 +1,8 @@
-"""Two hosts on one machine: each has its own network and its own process ids, and a cable joins them.
+"""Simulates two hosts on one machine: Linux namespaces with their own network and process ids.
 
-A host is the first process of its namespaces. When it is killed everything in it is gone, the cable too; and it is
-killed when whoever made it ends, whatever happens. So nothing has to be cleaned up.
+A virtual Ethernet pair joins them. A host is the first process of its namespaces: when that process
+is killed, the kernel ends everything in it and removes the pair. The process dies with the test
+process, so nothing is left to clean up.
 """
 
 import os
@@ -15,7 +16,7 @@ from typing import Self
 import psutil
 
 PROGRAMS = ("unshare", "nsenter", "ip", "setpriv")
-_PATIENCE_S = 300
+_TIMEOUT_S = 300
 _INIT = ["sh", "-c", "echo ready; exec sleep infinity"]
 
 
@@ -33,7 +34,7 @@ def refusal() -> str:
 
 
 class Host:
-    """A host of its own while the context lasts. Commands are run in it by `inside`."""
+    """A simulated host for as long as the context lasts. Run commands in it with `inside` or `run`."""
 
     def __enter__(self) -> Self:
         spaces = ["unshare", "--net", "--pid", "--mount-proc", "--fork", "--kill-child=SIGKILL"]
@@ -56,25 +57,25 @@ class Host:
         os.close(pidfd)
 
     def inside(self, *argv: str, cwd: Path = Path("/"), as_user: Sequence[str] = ()) -> list[str]:
-        """The command that runs `argv` in this host. `as_user`: options of setpriv."""
+        """The command line that runs `argv` in this host. `as_user`: options of setpriv."""
         enter = ["nsenter", f"--target={self.init}", "--net", "--pid", "--mount", "env", f"--chdir={cwd}"]
         return [*enter, *(["setpriv", *as_user] if as_user else []), *argv]
 
     def run(self, *argv: str, cwd: Path = Path("/"), env: Mapping[str, str] | None = None) -> str:
-        """Run it to its end; what it printed. Raises CalledProcessError, its words on our stderr."""
+        """Run the command and return its output. Raises CalledProcessError; its errors go to our stderr."""
         done = subprocess.run(
             self.inside(*argv, cwd=cwd),
             stdout=subprocess.PIPE,
             text=True,
             check=True,
             env=env,
-            timeout=_PATIENCE_S,
+            timeout=_TIMEOUT_S,
         )
         return done.stdout
 
 
 def join(one: Host, other: Host, network: str) -> tuple[str, str]:
-    """Lay a cable between them; their addresses, NETWORK.1 and NETWORK.2."""
+    """Join both hosts with a virtual Ethernet pair; their addresses, NETWORK.1 and NETWORK.2."""
     cable = ["ip", "link", "add", "cable", "netns", str(one.init), "type", "veth", "peer", "name", "cable"]
     subprocess.run([*cable, "netns", str(other.init)], check=True)
     addresses = (f"{network}.1", f"{network}.2")

@@ -1,4 +1,4 @@
-"""Doing the same many times at once."""
+"""Runs the same call in many threads at once."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from pgperf.core.exceptions import RunConflict
 
 
 def at_once(count: int, act: Callable[[], Any]) -> list[Any]:
-    """What `act` gave, or the conflict it raised, in `count` threads that start together."""
+    """The results of `act` in `count` threads that start together; a RunConflict counts as a result."""
     barrier, got = threading.Barrier(count), []
 
     def one() -> None:

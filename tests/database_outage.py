@@ -1,4 +1,4 @@
-"""Trouble with the tests' own database, made on purpose."""
+"""Breaks the connection to the tests' own database on purpose."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from django.db import connection
 
 
 def terminate_own_backend() -> None:
-    """Cut Django's connection from the server's side, as a restart does."""
+    """Terminate the server process of Django's connection, as a restart of the server does."""
     settings: dict[str, Any] = connection.settings_dict
     connection.ensure_connection()
     with psycopg.connect(

@@ -11,7 +11,7 @@ from tests import factories
 
 VIEW = ("view_benchmark", "view_database", "view_workload", "view_run", "view_worker")
 
-#: Role -> permissions; None is nobody, "all" a superuser.
+#: Role -> permissions.
 ROLES: dict[str, tuple[str, ...]] = {
     "staff": (),
     "viewer": VIEW,
@@ -25,11 +25,11 @@ ROLES: dict[str, tuple[str, ...]] = {
 
 @pytest.fixture
 def client_of(db: None) -> Callable[[str], Client]:
-    """A client logged in as a role: one of ROLES, "superuser", "customer" (not staff) or "nobody"."""
+    """A client logged in as a role: one of ROLES, "superuser", "customer" (not staff) or "anonymous"."""
 
     def log_in(role: str) -> Client:
         client = Client()
-        if role != "nobody":
+        if role != "anonymous":
             staff = role != "customer"
             user = User.objects.create_user(role, is_staff=staff, is_superuser=role == "superuser")
             codenames = ROLES.get(role, ())

@@ -113,5 +113,5 @@ def test_the_number_of_queries_is_constant(
         text(admin_page, narrow, run)
 
 
-#: Session, user, the run, the other, the choices.
+#: Queries: session, user, the run, the other run, the choices.
 QUERIES = 5

@@ -17,7 +17,7 @@ from pgperf.admin import pages
 from pgperf.models import Run
 from tests import factories
 
-#: What the pages ask, however much there is to show.
+#: Number of queries of each page, for any amount of data.
 PAGE_QUERIES, LIST_QUERIES = 7, 13
 
 

@@ -14,7 +14,7 @@ from pgperf.models import ComparisonResult, Run, VariantResult
 from tests import factories
 from tests.cpu_accounts import add_cpu_accounts
 
-#: Counted, asked, or only there if measured (ladders and the levels of blocks): these are always known.
+#: Figures that are always known: counts, settings, and parts that exist only if measured.
 KNOWN = {"clients", "pid", "seconds", "block", "levels", "ladders"}
 STORED = {
     VariantResult: ("latency_us", "cold_us", "cpu_us_per_op", "cpu_account", "top", "diagnostics", "verdict"),

@@ -17,7 +17,7 @@ SWITCHES = (
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    # Playwright's own event loop runs in this thread, where Django would take it for ours.
+    # Playwright runs an event loop in this thread, in which Django refuses synchronous queries.
     before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     with sync_playwright() as playwright:

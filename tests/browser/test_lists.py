@@ -9,7 +9,7 @@ from tests import factories
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 FITS = "each => each.scrollWidth <= each.clientWidth"
-#: The fields that reach beyond their form's right edge.
+#: The fields that exceed the right edge of their form.
 BEYOND = """form => {
     const edge = form.getBoundingClientRect().right;
     const shown = [...form.querySelectorAll("input, select, textarea, .help")];

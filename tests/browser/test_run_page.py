@@ -10,7 +10,7 @@ from tests import factories
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-#: What a chart holds, read from Chart.js itself.
+#: The data of a chart, read from Chart.js.
 CHART = """id => {
     const chart = Chart.getChart(document.querySelector(`canvas[data-chart="${id}"]`));
     return {
@@ -21,7 +21,7 @@ CHART = """id => {
         width: chart.width,
     };
 }"""
-#: How many pixels of a canvas are not empty.
+#: The number of non-empty pixels of a canvas.
 INK = """canvas => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data
     .filter((value, index) => index % 4 === 3 && value > 0).length"""
 

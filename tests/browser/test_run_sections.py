@@ -14,7 +14,7 @@ from tests.cpu_accounts import CLIENTS, add_cpu_accounts
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-#: Where Chart.js put the ticks of a chart's horizontal axis, and what it wrote there.
+#: Positions and labels of the ticks on a chart's horizontal axis.
 TICKS = """id => {
     const scale = Chart.getChart(document.querySelector(`canvas[data-chart="${id}"]`)).scales.x;
     return scale.ticks.map((tick, at) => [scale.getPixelForTick(at), tick.label]);

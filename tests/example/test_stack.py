@@ -109,9 +109,9 @@ def test_a_delayed_route_adds_its_round_trip(stack: dict[str, str]) -> None:
 
 def test_redis_answers_only_with_its_password(stack: dict[str, str]) -> None:
     assert Redis.from_url(stack["PGPERF_REDIS_URL"]).ping()
-    with socket.create_connection(("127.0.0.1", int(stack["PGPERF_REDIS_PORT"])), timeout=10) as stranger:
-        stranger.sendall(b"PING\r\n")
-        assert stranger.recv(100).startswith(b"-NOAUTH")
+    with socket.create_connection(("127.0.0.1", int(stack["PGPERF_REDIS_PORT"])), timeout=10) as connection:
+        connection.sendall(b"PING\r\n")
+        assert connection.recv(100).startswith(b"-NOAUTH")
 
 
 def test_two_stacks_run_side_by_side(stack: dict[str, str], tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-#: What a page may answer to whatever it is sent; anything else is a finding.
+#: The permitted status codes for any input; any other is a finding.
 ANSWERS = {200, 301, 302, 400, 403, 404, 405}
 
 Fields = dict[str, list[str]]

@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 
 from hypothesis import strategies as st
 
-#: No lone surrogates: they have no form in UTF-8, so that no browser can send them.
+#: Without lone surrogates, which UTF-8 cannot encode and no browser can send.
 CHARACTERS = st.characters(exclude_categories=["Cs"])
 CLASSICS = (
     "", " ", "\x00", "a\x00b", "\r\n", "\t", "0", "-1", "-0", "1e400", "NaN", "Infinity", "9" * 30, "9" * 5000, "²",

@@ -17,7 +17,7 @@ from tests.fuzz.cases import fuzzed
 from tests.fuzz.hostile import VALUES
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-#: Not `build`, which compiles, nor `doctor`, which takes no words.
+#: Without `build`, which compiles, and `doctor`, which has no arguments.
 COMMANDS = ("list", "run", "export", "compare", "confirm", "reconcile", "prune", "nonsense", "")
 OPTIONS = (
     "--database", "--layers", "--routes", "--clients", "--placement", "--slice-ms", "--rounds", "--blocks", "--quick",

@@ -18,7 +18,7 @@ from tests.fuzz.hostile import VALUES, pick
 
 Undone = Callable[[], AbstractContextManager[None]]
 MODELS = {"benchmark": Benchmark, "database": Database, "workload": Workload}
-#: (which field, by number; its new values; none at all leaves it out)
+#: (index of the field, its new values; an empty list omits the field)
 CHANGES = st.lists(st.tuples(st.integers(0, 99), st.lists(VALUES, max_size=2)), min_size=1, max_size=4)
 
 

@@ -29,7 +29,7 @@ from pgperf.admin.downloads import RAW, TABLES  # noqa: E402
 from pgperf.models import Run, Worker  # noqa: E402
 from pgperf.transfer.files import FORMATS  # noqa: E402
 
-#: They only take a POST, or nobody may add such a row.
+#: URLs that answer no GET: they accept only POST, or no user may add such a row.
 SHUT = {
     "pgperf_benchmark_clone", "pgperf_run_add", "pgperf_run_benchmark", "pgperf_run_cancel", "pgperf_run_notes",
     "pgperf_run_pin", "pgperf_worker_add",

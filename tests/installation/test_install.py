@@ -115,7 +115,7 @@ def shell(
 ) -> Iterator[Shell]:
     """A virtual environment with Django only, an empty project, and the servers' addresses."""
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
-    # pip is to take the wheel for the name: nothing else stands between these steps and a site's.
+    # pip resolves the name to the local wheel: the only difference to an installation by a user.
     constraints = tmp_path / "constraints.txt"
     constraints.write_text(f"pgperf @ {wheel.as_uri()}\n")
     tools = Path(stack["PGPERF_PG_CONFIG"]).parent

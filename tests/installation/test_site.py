@@ -24,7 +24,7 @@ from tests.installation.environments import Site, harbour_environment, overlay
 
 HERE = Path(__file__).parent
 EMAIL, PASSWORD = "boss@harbour.example", "secret"
-#: A ladder in seconds: little of everything, but through every step.
+#: A benchmark of a few seconds that executes every step.
 SHORT = (
     "--rounds",
     "2",
@@ -35,7 +35,7 @@ SHORT = (
     "--layers",
     "libpq,psycopg,django_orm",
 )
-#: What would be six commands, in one process.
+#: Six management commands in one process.
 SET_UP = f"""
 import os, django
 from django.core.management import call_command

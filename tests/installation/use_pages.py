@@ -44,7 +44,7 @@ assert client.post(address, {**form, **targets}).status_code == 302, client.post
 assert group_ids(database) == [group.pk]
 assert "pilots" in client.get(address).content.decode()
 
-# What left in a file comes back from it, its groups by their names; who did it is noted.
+# An export can be imported, with its groups by name, and the history names the user.
 exported = client.post(reverse("ops:pgperf_database_export"), {"format": "json", "chosen": ""}).content
 (definition,) = json.loads(exported)
 assert definition["groups"] == ["pilots"]
@@ -57,7 +57,7 @@ for groups in ([], ["pilots"]):
     assert (noted.user, noted.object_id) == (boss, str(database.pk))
     assert "Imported from 'databases.json': changed groups." in noted.get_change_message()
 
-# Who asked for a run is seen, and forgotten with the person.
+# The page names the user who requested a run, until that user is deleted.
 clerk = people.create_superuser(email="clerk@harbour.example", password="x")
 run = Run.objects.first()
 Run.objects.filter(pk=run.pk).update(requested_by=clerk.pk)
@@ -68,7 +68,7 @@ assert not people.filter(pk=clerk.pk).exists()
 run.refresh_from_db()
 assert run.requested_by_id is None
 
-# A verdict is put to the test, and that run cancelled, in the name of who asked.
+# A user tests a verdict and cancels the test run; both are logged with the user.
 variant = run.variants.filter(layer="django_orm", control=0)[0]
 variant.verdict = {
     "word": "client_cpu", "certainty": "likely", "evidence": "so it is", "intervention": "lower_layer",
@@ -82,6 +82,6 @@ assert client.post(reverse("ops:pgperf_run_cancel", args=[test.pk])).status_code
 test.refresh_from_db()
 assert test.cancel_requested
 
-# A group that goes leaves nothing behind.
+# A deleted group leaves no rows behind.
 assert client.post(reverse("ops:auth_group_delete", args=[group.pk]), {"post": "yes"}).status_code == 302
 assert group_ids(database) == []

@@ -14,7 +14,7 @@ from pgperf.core.records import Route
 from tests.security import pooler
 
 DATABASE = "pgperf_harm"
-#: Role -> what its login may do there.
+#: Role -> its privileges.
 LOGINS = {
     "harm_bare": (),
     "harm_writer": ("GRANT UPDATE ON precious TO harm_writer",),

@@ -1,6 +1,4 @@
-"""A password nobody should ever see again: real runs through the real worker, good ones and failing ones, and then
-every place is searched where something could have kept it.
-"""
+"""Passwords do not leak: successful and failing runs on a real worker, then a search of every sink."""
 
 import io
 import json
@@ -49,7 +47,7 @@ from tests.security import pooler
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-#: Its middle is searched for; around it is what is quoted in connection strings, JSON, URLs, and SQL.
+#: The search is for its middle part; the rest needs quoting in connection strings, JSON, URLs and SQL.
 CANARY = "nightjar7Q4x9Zk"
 PASSWORD = f"a'b\\ {CANARY} \"%27=&ü"
 WRONG = f"wrong-{CANARY}-password"
@@ -61,7 +59,7 @@ MODES = ["simple", "extended"]
 ROUTES = ["tcp", "pgbouncer"]
 #: Models whose rows are exported and imported.
 TRAVELLING = ("benchmark", "database", "workload")
-#: What every layer that there is does over every route, in the modes that it knows.
+#: All layers over all routes, in the modes of each layer.
 VARIANTS = {
     (layer, mode, route)
     for layer, mode, route in product(LAYERS, MODES, ROUTES)

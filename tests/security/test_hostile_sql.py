@@ -18,7 +18,7 @@ from pgperf.runner.client_process import ClientProcess, login
 from tests.security.conftest import Harm
 
 MARK = Path("/tmp/pgperf-hostile-sql-was-here")
-#: What must be refused where it is typed: two statements, commands, things other than reading.
+#: SQL that the field must refuse: two statements, commands, and writes.
 REFUSED = [
     "SELECT 1;COMMIT",
     "SELECT 1; UPDATE precious SET note = ''",
@@ -89,7 +89,7 @@ REFUSED = [
     ";",
     "-- ",
 ]
-#: What the field takes, because it reads as one statement: the role, or a timeout, has to hold it.
+#: SQL that the field accepts as one statement; the read-only role or a timeout must stop it.
 TAKEN = [
     "WITH gone AS (DELETE FROM precious RETURNING 1) SELECT * FROM gone",
     "WITH x AS (UPDATE precious SET note = '' RETURNING 1) SELECT count(*) FROM x",

@@ -28,7 +28,7 @@ def page(run: Run, name: str = "change", *args: str) -> str:
 def test_a_finished_run_shows_all_results(admin_page: Client, run: Run) -> None:
     text = admin_page.get(page(run)).content.decode()
     for expected in (
-        "Where a query&#x27;s time goes", "The ladder", "How to read this", "Throughput and processor time", "Latency",
+        "Where a query&#x27;s time goes", "The ladder", "How to read this", "Throughput and CPU time", "Latency",
         "Cold phases", "Comparisons", "Controls", "Environment", "shared_buffers", "chart-split", "chart-ladder-3",
         "pgperf/charts.js",
     ):  # fmt: skip

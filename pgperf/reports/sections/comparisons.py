@@ -1,0 +1,14 @@
+"""Each variant against its baseline, and the controls."""
+
+from pgperf.reports import comparisons
+from pgperf.reports.run_rows import RunRows
+from pgperf.reports.sections.section import Part
+
+
+def part(rows: RunRows) -> Part:
+    controls = comparisons.control_table(rows.comparisons)
+    part = {
+        "tables": comparisons.comparison_tables(rows.comparisons),
+        "controls": controls if controls.rows else None,
+    }
+    return part if any(part.values()) else {}

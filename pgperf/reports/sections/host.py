@@ -1,0 +1,19 @@
+"""The CPUs of the host over the run, and its processes."""
+
+from pgperf.reports import host
+from pgperf.reports.run_rows import RunRows
+from pgperf.reports.sections.section import Part
+
+
+def part(rows: RunRows) -> Part:
+    line = rows.run.summary.get("timeline") or {}
+    chart = host.timeline(line, rows.variants)
+    topped = any(variant.top for variant in rows.variants)
+    if not chart and not topped:
+        return {}
+    return {
+        "timeline": chart,
+        "timeline_table": host.timeline_table(line) if chart else None,
+        "tops": [host.host_table(rows.variants), host.role_table(rows.variants)] if topped else [],
+        "processes": host.process_tables(rows.variants),
+    }

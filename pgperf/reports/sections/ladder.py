@@ -1,0 +1,38 @@
+"""The ladders as charts and tables."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgperf.analysis.ladder import Ladder
+from pgperf.reports import ladders
+from pgperf.reports.chart import Chart
+from pgperf.reports.run_rows import RunRows
+from pgperf.reports.sections.section import Part
+from pgperf.reports.table import Table
+
+
+@dataclass(frozen=True)
+class Rungs:
+    """One ladder: its title, its chart, its table."""
+
+    title: str
+    chart: Chart
+    table: Table
+
+
+def part(rows: RunRows) -> Part:
+    """The ladders by number of clients, each number with a scale of its own."""
+    counts = dict.fromkeys(ladder.clients for ladder in rows.ladders)
+    alike = {count: [ladder for ladder in rows.ladders if ladder.clients == count] for count in counts}
+    return {"groups": [(count, _rungs(own, rows.ladders)) for count, own in alike.items()]} if counts else {}
+
+
+def _rungs(alike: Sequence[Ladder], among: Sequence[Ladder]) -> list[Rungs]:
+    return [
+        Rungs(
+            ladders.ladder_title(ladder, among),
+            ladders.ladder_chart(ladder, alike, among),
+            ladders.ladder_table(ladder, among),
+        )
+        for ladder in alike
+    ]

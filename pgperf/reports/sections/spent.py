@@ -1,0 +1,10 @@
+"""The time breakdown of one operation."""
+
+from pgperf.reports import cpu_accounting
+from pgperf.reports.run_rows import RunRows
+from pgperf.reports.sections.section import Part
+
+
+def part(rows: RunRows) -> Part:
+    charts = cpu_accounting.spent(rows.variants)
+    return {"charts": charts, "table": cpu_accounting.spent_table(rows.variants)} if charts else {}

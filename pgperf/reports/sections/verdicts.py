@@ -1,0 +1,16 @@
+"""What bounds each variant."""
+
+from pgperf.reports import verdicts
+from pgperf.reports.run_rows import RunRows
+from pgperf.reports.sections.section import Part
+
+
+def part(rows: RunRows) -> Part:
+    found = verdicts.verdicts(rows.variants)
+    if not found:
+        return {}
+    return {
+        "headlines": verdicts.headlines(rows.variants),
+        "verdicts": found,
+        "broken": verdicts.broken_laws(rows.variants),
+    }

@@ -23,7 +23,7 @@ from psycopg.conninfo import make_conninfo
 from benchmarks.example_site import ROOT
 from example.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate, signed_rank_interval
-from pgperf.delay.relay import HOST, Distance
+from pgperf.delay.relay import HOST, DelayRelay
 from pgperf.runner.cpu import idle, schedstat
 
 RTTS_MS = (0.5, 5.0, 45.0)
@@ -108,7 +108,7 @@ def _row(env: dict[str, str], rtt_ms: float, rounds: int, bar: Bar) -> bool:
 def _measure(env: dict[str, str], rtt_ms: float, rounds: int) -> Measured:
     found, port = Measured(), int(env["PGPERF_DB_PORT"])
     with (
-        Distance("127.0.0.1", port, rtt_ms) as relay,
+        DelayRelay("127.0.0.1", port, rtt_ms) as relay,
         psycopg.connect(env["PGPERF_DSN_TCP"], autocommit=True) as near,
         psycopg.connect(
             make_conninfo(env["PGPERF_DSN_TCP"], host=HOST, port=relay.port), autocommit=True

@@ -22,7 +22,7 @@ OWN_PREFIX = "pgperf."
 _NAME = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)+")
 
 
-class Registered(NamedTuple):
+class RegisteredWorkload(NamedTuple):
     """A callable and the alias of DATABASES that its queries go to."""
 
     function: Callable[..., Any]
@@ -30,7 +30,7 @@ class Registered(NamedTuple):
 
 
 #: Name -> what `workload` registered under it.
-WORKLOADS: dict[str, Registered] = {}
+WORKLOADS: dict[str, RegisteredWorkload] = {}
 
 
 def workload(name: str, using: str = "default") -> Callable[[F], F]:
@@ -48,12 +48,12 @@ def workload(name: str, using: str = "default") -> Callable[[F], F]:
             raise InvalidDefinition(
                 f"workload {name!r}: names that begin with {OWN_PREFIX} are pgperf's own; rename it"
             )
-        known = WORKLOADS.setdefault(name, Registered(function, using))
+        known = WORKLOADS.setdefault(name, RegisteredWorkload(function, using))
         if _origin(known.function) != _origin(function):
             raise InvalidDefinition(
                 f"workload {name!r}: already registered by {'.'.join(_origin(known.function))}; rename one"
             )
-        WORKLOADS[name] = Registered(function, using)
+        WORKLOADS[name] = RegisteredWorkload(function, using)
         return function
 
     return register
@@ -64,7 +64,7 @@ def get(name: str) -> Callable[..., Any]:
     return find(name).function
 
 
-def find(name: str) -> Registered:
+def find(name: str) -> RegisteredWorkload:
     """What is registered under that name. Raises InvalidDefinition naming those there are."""
     try:
         return WORKLOADS[name]

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import CommandError, OutputWrapper
 
 from pgperf.core.exceptions import ClientFailed
-from pgperf.delay.relay import HOST, Distance
+from pgperf.delay.relay import HOST, DelayRelay
 from pgperf.models import Database, Target
 
 
@@ -32,7 +32,7 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
     relay ends by itself.
     """
     target = _target(options["database"], options["to"])
-    with Distance(target.host, target.port, options["rtt_ms"], options["port"]) as relay:
+    with DelayRelay(target.host, target.port, options["rtt_ms"], options["port"]) as relay:
         out.write(
             f"{HOST}:{relay.port} relays to {target} and adds {relay.rtt_ms:g} ms per round trip. Press Ctrl-C to stop."
         )

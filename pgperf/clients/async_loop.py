@@ -16,7 +16,7 @@ from pgperf.core.protocol import Slice
 T = TypeVar("T")
 
 #: Does its work once and returns the rows it read.
-Inside = Callable[[], Awaitable[int]]
+AsyncOperation = Callable[[], Awaitable[int]]
 
 
 class EventLoop:
@@ -34,10 +34,10 @@ class EventLoop:
         self._loop.close()
 
 
-class InLoop:
+class LoopOperation:
     """An operation inside a loop. Called by itself it enters the loop for one run, which adds to a cold phase."""
 
-    def __init__(self, loop: EventLoop, steps: Sequence[Inside]) -> None:
+    def __init__(self, loop: EventLoop, steps: Sequence[AsyncOperation]) -> None:
         self._loop, self._run = loop, in_order(steps)
 
     def __call__(self) -> int:
@@ -47,7 +47,7 @@ class InLoop:
         return self._loop.run(run_slice(self._run, request, stamps))
 
 
-def in_order(steps: Sequence[Inside]) -> Inside:
+def in_order(steps: Sequence[AsyncOperation]) -> AsyncOperation:
     """As timing.in_order: of a single step, itself."""
     if len(steps) == 1:
         return steps[0]
@@ -61,7 +61,7 @@ def in_order(steps: Sequence[Inside]) -> Inside:
     return run
 
 
-async def run_slice(operation: Inside, request: Slice, stamps: "array[int]") -> Timing:
+async def run_slice(operation: AsyncOperation, request: Slice, stamps: "array[int]") -> Timing:
     """As timing.run_slice."""
     window = TimedWindow(request, stamps)
     lead_in_ops, first_ns = await _lead_in(operation, request.lead_in_ops, window.lead_in_until_ns)
@@ -70,7 +70,9 @@ async def run_slice(operation: Inside, request: Slice, stamps: "array[int]") -> 
     return window.timing(lead_in_ops, first_ns, ops, rows)
 
 
-async def record(operation: Inside, stamps: "array[int]", limit: int, close_ns: int) -> tuple[int, int]:
+async def record(
+    operation: AsyncOperation, stamps: "array[int]", limit: int, close_ns: int
+) -> tuple[int, int]:
     """As timing.record."""
     clock = monotonic_ns
     rows = 0
@@ -83,7 +85,7 @@ async def record(operation: Inside, stamps: "array[int]", limit: int, close_ns: 
     return index + 1, rows
 
 
-async def _lead_in(operation: Inside, least_ops: int, until_ns: int) -> tuple[int, int]:
+async def _lead_in(operation: AsyncOperation, least_ops: int, until_ns: int) -> tuple[int, int]:
     ops, now = 0, monotonic_ns()
     while ops < least_ops or now < until_ns:
         await operation()
@@ -92,5 +94,5 @@ async def _lead_in(operation: Inside, least_ops: int, until_ns: int) -> tuple[in
     return ops, now
 
 
-async def _once(operation: Inside) -> int:
+async def _once(operation: AsyncOperation) -> int:
     return await operation()

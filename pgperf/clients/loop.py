@@ -50,7 +50,7 @@ class Client(Protocol):
         """Close the connection."""
 
 
-class _Leave(Exception):
+class _EndConversation(Exception):
     """The conversation is over."""
 
     def __init__(self, exit_code: int) -> None:
@@ -76,7 +76,7 @@ def serve(client: Client, requests: BinaryIO, replies: BinaryIO) -> int:
     conversation = _Conversation(client, requests, replies)
     try:
         conversation.hold()
-    except _Leave as leave:
+    except _EndConversation as leave:
         return leave.exit_code
     finally:
         _quietly(client.close)
@@ -146,14 +146,14 @@ class _Conversation:
             spec = self._take_spec()
             operation = self._connect(spec)
             self._serve_requests(operation)
-        except _Leave:
+        except _EndConversation:
             raise
         except ProtocolError as error:
             self._report(error)
-            raise _Leave(protocol.EXIT_PROTOCOL) from None
+            raise _EndConversation(protocol.EXIT_PROTOCOL) from None
         except Exception as error:
             self._report(error)
-            raise _Leave(protocol.EXIT_FAILED) from None
+            raise _EndConversation(protocol.EXIT_FAILED) from None
 
     def _take_spec(self) -> protocol.Spec:
         spec = self._next()
@@ -165,7 +165,7 @@ class _Conversation:
         if spec.mode not in protocol.MODES:
             raise PgperfError("mode: choose simple, extended or prepared")
         if spec.runner_pid and os.getppid() != spec.runner_pid:
-            raise _Leave(protocol.EXIT_OK)
+            raise _EndConversation(protocol.EXIT_OK)
         return spec
 
     def _connect(self, spec: protocol.Spec) -> Operation:
@@ -221,7 +221,7 @@ class _Conversation:
                     self._stage = "trace"
                     self._send(protocol.Traced(self._trace(operation)))
                 case protocol.Bye():
-                    raise _Leave(protocol.EXIT_OK)
+                    raise _EndConversation(protocol.EXIT_OK)
                 case _:
                     raise ProtocolError(f"a client takes no {type(request).__name__} here")
 
@@ -243,7 +243,7 @@ class _Conversation:
     def _next(self) -> protocol.Message:
         message = protocol.read_message(self._requests)
         if message is None:
-            raise _Leave(protocol.EXIT_OK)
+            raise _EndConversation(protocol.EXIT_OK)
         return message
 
     def _send(self, message: protocol.Message, payload: bytes = b"") -> None:
@@ -251,7 +251,7 @@ class _Conversation:
             self._replies.write(protocol.encode(message) + payload)
             self._replies.flush()
         except BrokenPipeError:
-            raise _Leave(protocol.EXIT_OK) from None
+            raise _EndConversation(protocol.EXIT_OK) from None
 
     def _report(self, error: Exception) -> None:
         told: Callable[[Exception], str] = getattr(self._client, "describe", describe)

@@ -53,7 +53,7 @@ def new_stamps() -> "array[int]":
 
 
 @runtime_checkable
-class TimesItself(Protocol):
+class SelfTimedOperation(Protocol):
     """An operation with a timed loop of its own, such as one that runs inside an event loop."""
 
     def run_slice(self, request: Slice, stamps: "array[int]") -> Timing:
@@ -62,7 +62,7 @@ class TimesItself(Protocol):
 
 def run_slice(operation: Operation, request: Slice, stamps: "array[int]") -> Timing:
     """Waits for the start, leads in, records until the window closes or the count is reached."""
-    if isinstance(operation, TimesItself):
+    if isinstance(operation, SelfTimedOperation):
         return operation.run_slice(request, stamps)
     window = TimedWindow(request, stamps)
     lead_in_ops, first_ns = _lead_in(operation, request.lead_in_ops, window.lead_in_until_ns)

@@ -54,7 +54,7 @@ _USED_UP = (errno.EMFILE, errno.ENFILE)
 _MOST_LEAD_NS, _MOST_STEP_NS = 500_000, 20_000
 
 
-class Distance:
+class DelayRelay:
     """A relay process of our own. Use as a context manager; then `port` on `HOST` leads to the database."""
 
     def __init__(self, host: str, port: int, rtt_ms: float, listen: int = 0) -> None:
@@ -174,7 +174,7 @@ class _End:
         return reads | (select.EPOLLOUT if self.connecting or self.outbox else 0)
 
 
-class Relay:
+class RelayLoop:
     """One thread, one epoll, one timer of nanoseconds: epoll's own timeouts are milliseconds."""
 
     def __init__(self, listener: socket.socket, upstream: tuple[str, int], rtt_ms: float) -> None:
@@ -398,7 +398,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         listener = socket.create_server((HOST, options.port), backlog=512)
-        relay = Relay(listener, (host, int(port)), _checked(options.rtt_ms))
+        relay = RelayLoop(listener, (host, int(port)), _checked(options.rtt_ms))
     except (OSError, ValueError, InvalidDefinition) as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return 1

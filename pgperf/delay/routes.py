@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pgperf.core.delayed_routes import apart
 from pgperf.core.records import Route
-from pgperf.delay.relay import Distance
+from pgperf.delay.relay import DelayRelay
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def longer(near: Mapping[str, Route], names: Iterable[str]) -> Iterator[dict[str
             base, ms = apart(name)
             route = near[base]
             if ms:
-                relay = relays.enter_context(Distance(route.host, route.port, ms))
+                relay = relays.enter_context(DelayRelay(route.host, route.port, ms))
                 route = replace(relay.over(route), name=name)
             found[name] = route
         yield found

@@ -16,7 +16,7 @@ MODULE = "pgperf_workloads"
 
 
 @dataclass(frozen=True)
-class Failure:
+class ImportFailure:
     """A module that cannot be imported: its dotted name, and the error as one line."""
 
     module: str
@@ -27,7 +27,7 @@ class Failure:
 
 
 @cache
-def discover() -> list[Failure]:
+def discover() -> list[ImportFailure]:
     """Import the modules once; those that fail, in the order of INSTALLED_APPS."""
     return [failure for config in apps.get_app_configs() if (failure := _load(config.name))]
 
@@ -38,7 +38,7 @@ def names() -> list[str]:
     return [name for name in registry.names() if not registry.is_own(name)]
 
 
-def _load(app: str) -> Failure | None:
+def _load(app: str) -> ImportFailure | None:
     """Import one app's module; why that failed, None if it did not or there is no such module."""
     module = f"{app}.{MODULE}"
     try:
@@ -46,7 +46,7 @@ def _load(app: str) -> Failure | None:
             return None
         import_module(module)
     except Exception as error:
-        return Failure(module, _one_line(error))
+        return ImportFailure(module, _one_line(error))
     return None
 
 

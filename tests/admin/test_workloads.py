@@ -34,7 +34,7 @@ def test_the_form_offers_what_is_registered_and_every_model(admin_client: Client
 def test_the_form_names_a_module_that_failed_to_import(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failure = discovery.Failure("shop.pgperf_workloads", "ImportError: no shop")
+    failure = discovery.ImportFailure("shop.pgperf_workloads", "ImportError: no shop")
     monkeypatch.setattr(discovery, "discover", lambda: [failure])
     assert (
         "shop.pgperf_workloads cannot be imported: ImportError: no shop."

@@ -114,7 +114,7 @@ class TestSeen:
         self, run: Run, delivered: Any, order: WatchRequest, monitor: ControlConnection
     ) -> None:
         owner, seen, begin_ns, end_ns = self.watched(run, order, monitor)
-        times, worked = seen.readings.times_ns, seen.readings.columns[run_column(order.backends[0])]
+        times, worked = seen.samples.times_ns, seen.samples.columns[run_column(order.backends[0])]
         error_ns = seen.error_ns
         before = worked[times < begin_ns - error_ns]
         after = worked[times > end_ns + error_ns]
@@ -129,8 +129,8 @@ class TestSeen:
     ) -> None:
         _owner, seen, begin_ns, _end_ns = self.watched(run, order, monitor)
         now_ns = time.monotonic_ns()
-        assert begin_ns - 10**9 < seen.readings.times_ns[0] < begin_ns + seen.error_ns
-        assert begin_ns < seen.readings.times_ns[-1] < now_ns + seen.error_ns
+        assert begin_ns - 10**9 < seen.samples.times_ns[0] < begin_ns + seen.error_ns
+        assert begin_ns < seen.samples.times_ns[-1] < now_ns + seen.error_ns
         assert seen.error_ns < 50_000_000
 
     def test_the_environment_says_who_read_and_how_exactly(
@@ -152,8 +152,8 @@ class TestSeen:
         owner.watch(order)
         second = owner.hand_over()
         assert second
-        assert second.readings.times_ns[0] > first.readings.times_ns[-1]
-        assert AUXILIARIES in second.readings.columns
+        assert second.samples.times_ns[0] > first.samples.times_ns[-1]
+        assert AUXILIARIES in second.samples.columns
         assert second.processes[order.backends[0]].name == "postgres"
         assert second.processes[order.backends[0]].rss_bytes > 10**6
         assert len(delivered) == 1

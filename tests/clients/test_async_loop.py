@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 
 from pgperf.clients import async_loop, timed_loop
-from pgperf.clients.async_loop import EventLoop, InLoop
+from pgperf.clients.async_loop import EventLoop, LoopOperation
 from pgperf.core.protocol import Slice
 from tests.clients.test_timed_loop import BEGAN_NS, ROOM, Clock
 
@@ -45,7 +45,7 @@ def both(
 
     return [
         measured(lambda clock: clock.operation),
-        measured(lambda clock: InLoop(event_loop, [awaited(clock.operation)])),
+        measured(lambda clock: LoopOperation(event_loop, [awaited(clock.operation)])),
     ]
 
 
@@ -72,7 +72,7 @@ def test_steps_run_in_order_and_their_rows_add_up(event_loop: EventLoop) -> None
 
         return run
 
-    assert InLoop(event_loop, [step(5), step(0), step(2)])() == 7
+    assert LoopOperation(event_loop, [step(5), step(0), step(2)])() == 7
     assert ran == [5, 0, 2]
 
 
@@ -83,7 +83,7 @@ def test_all_slices_and_single_runs_share_one_loop(event_loop: EventLoop) -> Non
         loops.add(id(asyncio.get_running_loop()))
         return 1
 
-    operation = InLoop(event_loop, [run])
+    operation = LoopOperation(event_loop, [run])
     assert operation() == 1
     for seq in (1, 2):
         assert (
@@ -103,7 +103,7 @@ def test_what_an_operation_raises_ends_the_slice(event_loop: EventLoop) -> None:
 
     with pytest.raises(LookupError):
         timed_loop.run_slice(
-            InLoop(event_loop, [run]),
+            LoopOperation(event_loop, [run]),
             Slice(seq=1, start_ns=0, lead_in_ops=0, lead_in_ns=0, window_ns=0, count=1),
             timed_loop.new_stamps(),
         )

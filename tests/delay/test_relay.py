@@ -20,7 +20,7 @@ import pytest
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition
 from pgperf.core.records import Route
 from pgperf.delay import relay as module
-from pgperf.delay.relay import Distance
+from pgperf.delay.relay import DelayRelay
 from pgperf.runner.processes import pooler_process
 
 RTT_S = 0.02
@@ -79,7 +79,7 @@ def test_each_answer_takes_a_round_trip_and_the_first_another_one() -> None:
     """The second is the handshake's. What is early is so by what waking up usually takes; how late is the machine's."""
     with (
         serving(echo) as port,
-        Distance("127.0.0.1", port, RTT_S * 1000) as far,
+        DelayRelay("127.0.0.1", port, RTT_S * 1000) as far,
         connected(far.port) as client,
     ):
         assert asked(client, b"first") >= 2 * RTT_S * EARLY
@@ -97,7 +97,7 @@ def test_order_and_bytes_are_kept() -> None:
     sent = os.urandom(1 << 20) * 40
     with (
         serving(heard_whole) as port,
-        Distance("127.0.0.1", port, RTT_S * 1000) as far,
+        DelayRelay("127.0.0.1", port, RTT_S * 1000) as far,
         connected(far.port) as client,
     ):
         client.sendall(sent)
@@ -109,7 +109,7 @@ def test_what_is_under_way_does_not_wait_for_what_went_before() -> None:
     """20 words, one after the other: if each waited for the one before, they would take 10 s and the answer 0.5 s."""
     with (
         serving(heard_whole) as port,
-        Distance("127.0.0.1", port, 1000) as far,
+        DelayRelay("127.0.0.1", port, 1000) as far,
         connected(far.port) as client,
     ):
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -134,7 +134,7 @@ def test_either_side_may_close_first_and_still_hear_the_other(first: str) -> Non
         if first == "client":
             connection.sendall(b"the server's last words")
 
-    with serving(answer) as port, Distance("127.0.0.1", port, 1) as far, connected(far.port) as client:
+    with serving(answer) as port, DelayRelay("127.0.0.1", port, 1) as far, connected(far.port) as client:
         if first == "client":
             client.sendall(b"the client's last words")
             client.shutdown(socket.SHUT_WR)
@@ -155,7 +155,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def test_a_connection_that_is_over_leaves_nothing_behind() -> None:
-    with serving(echo) as port, Distance("127.0.0.1", port, 1) as far:
+    with serving(echo) as port, DelayRelay("127.0.0.1", port, 1) as far:
         relay = psutil.Process(far.pid)
         asked_once(far.port)
         before = relay.num_fds()
@@ -179,7 +179,7 @@ def asked_once(port: int) -> None:
 @pytest.mark.parametrize("left", [2, 3])
 def test_who_comes_when_no_descriptors_are_left_is_turned_away(left: int) -> None:
     """A connection takes two. Those that are there go on, and there is room again when they end."""
-    with serving(echo) as port, Distance("127.0.0.1", port, 1) as far:
+    with serving(echo) as port, DelayRelay("127.0.0.1", port, 1) as far:
         relay = psutil.Process(far.pid)
         before = relay.num_fds()
         resource.prlimit(far.pid, resource.RLIMIT_NOFILE, (before + left, before + left))
@@ -196,7 +196,7 @@ def test_who_comes_when_no_descriptors_are_left_is_turned_away(left: int) -> Non
 def test_a_database_that_is_not_there_ends_the_connection() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        with Distance("127.0.0.1", taken.getsockname()[1], 1) as far, connected(far.port) as client:
+        with DelayRelay("127.0.0.1", taken.getsockname()[1], 1) as far, connected(far.port) as client:
             try:
                 assert client.recv(1) == b""
             except ConnectionResetError:
@@ -206,7 +206,7 @@ def test_a_database_that_is_not_there_ends_the_connection() -> None:
 @pytest.mark.parametrize("name", ["tcp", "pgbouncer"])
 def test_a_database_over_it(routes: dict[str, Route], name: str) -> None:
     near = routes[name]
-    with Distance(near.host, near.port, RTT_S * 1000) as far:
+    with DelayRelay(near.host, near.port, RTT_S * 1000) as far:
         route = far.over(near)
         assert (route.host, route.port) == (module.HOST, far.port)
         with psycopg.connect(
@@ -219,13 +219,13 @@ def test_a_database_over_it(routes: dict[str, Route], name: str) -> None:
 
 
 def test_the_name_in_a_certificate_is_not_the_relays(routes: dict[str, Route]) -> None:
-    far = Distance("db.example", 5432, 1)
+    far = DelayRelay("db.example", 5432, 1)
     assert far.over(replace(routes["tcp"], sslmode="verify-full")).sslmode == "verify-ca"
     assert far.over(replace(routes["tcp"], sslmode="require")).sslmode == "require"
 
 
 def test_it_listens_on_loopback_only_and_is_nobodys_pooler() -> None:
-    with serving(echo) as port, Distance("127.0.0.1", port, 1) as far:
+    with serving(echo) as port, DelayRelay("127.0.0.1", port, 1) as far:
         listens = [
             c.laddr for c in psutil.Process(far.pid).net_connections() if c.status == psutil.CONN_LISTEN
         ]
@@ -239,8 +239,8 @@ def test_it_listens_on_loopback_only_and_is_nobodys_pooler() -> None:
 def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     """A parent that is killed cannot say goodbye."""
     program = (
-        "import sys, time; from pgperf.delay.relay import Distance\n"
-        "with Distance('127.0.0.1', 1, 1) as far:\n    print(far.pid, flush=True); time.sleep(600)"
+        "import sys, time; from pgperf.delay.relay import DelayRelay\n"
+        "with DelayRelay('127.0.0.1', 1, 1) as far:\n    print(far.pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
         assert parent.stdout
@@ -252,18 +252,18 @@ def test_it_ends_with_its_parent(tmp_path: Path) -> None:
 def test_it_leads_to_no_unix_socket() -> None:
     """The server would take whoever connects for the relay's user."""
     with pytest.raises(InvalidDefinition, match=r"^host: /run/postgresql is .*; name a route to .* TCP port"):
-        Distance("/run/postgresql", 5432, 1)
+        DelayRelay("/run/postgresql", 5432, 1)
 
 
 @pytest.mark.parametrize("rtt_ms", [-1, 1e9, float("nan"), float("inf")])
 def test_round_trips_that_are_none(rtt_ms: float) -> None:
     with pytest.raises(InvalidDefinition, match=r"^rtt_ms: "):
-        Distance("127.0.0.1", 5432, rtt_ms)
+        DelayRelay("127.0.0.1", 5432, rtt_ms)
 
 
 def test_a_relay_that_cannot_start_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PROGRAM", "pgperf.no_such_program")
-    with pytest.raises(ClientFailed, match=r"^distance: "), Distance("127.0.0.1", 5432, 1):
+    with pytest.raises(ClientFailed, match=r"^distance: "), DelayRelay("127.0.0.1", 5432, 1):
         pass
 
 

@@ -13,7 +13,7 @@ import pytest
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Definition, Route, Workload
-from pgperf.delay.relay import Relay
+from pgperf.delay.relay import RelayLoop
 from pgperf.install import launch
 from pgperf.runner import tls_support
 from pgperf.runner.capture.statements import CaptureSettings
@@ -76,7 +76,7 @@ def test_another_trouble_is_the_runs_to_tell(tls: Route, site: CaptureSettings) 
 def elsewhere(tls: Route) -> Iterator[Route]:
     """The same pooler under an address that its certificate does not have."""
     with socket.create_server(("127.0.0.2", 0)) as listener:
-        threading.Thread(target=Relay(listener, (tls.host, tls.port), 0).serve, daemon=True).start()
+        threading.Thread(target=RelayLoop(listener, (tls.host, tls.port), 0).serve, daemon=True).start()
         yield replace(tls, host="127.0.0.2", port=listener.getsockname()[1])
 
 

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import asyncpg
 
-from pgperf.clients.async_loop import EventLoop, InLoop, Inside
+from pgperf.clients.async_loop import AsyncOperation, EventLoop, LoopOperation
 from pgperf.clients.loop import describe, given, login, main
 from pgperf.clients.timed_loop import Operation
 from pgperf.core import protocol
@@ -42,9 +42,9 @@ class AsyncpgClient:
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
         kind = self._prepared if spec.mode == "prepared" else self._extended
-        return InLoop(self._loop, [kind(*numbered(each)) for each in given(spec, other)])
+        return LoopOperation(self._loop, [kind(*numbered(each)) for each in given(spec, other)])
 
-    def _extended(self, sql: str, args: list[Any]) -> Inside:
+    def _extended(self, sql: str, args: list[Any]) -> AsyncOperation:
         fetch = self._connection.fetch
 
         async def run() -> int:
@@ -52,7 +52,7 @@ class AsyncpgClient:
 
         return run
 
-    def _prepared(self, sql: str, args: list[Any]) -> Inside:
+    def _prepared(self, sql: str, args: list[Any]) -> AsyncOperation:
         prepare, statement = self._connection.prepare, None
 
         async def run() -> int:

@@ -5,7 +5,7 @@ from typing import Any, BinaryIO
 import psycopg
 
 from pgperf.clients import psycopg_driver as driver
-from pgperf.clients.async_loop import EventLoop, InLoop, Inside
+from pgperf.clients.async_loop import AsyncOperation, EventLoop, LoopOperation
 from pgperf.clients.loop import login, main, statements
 from pgperf.clients.timed_loop import Operation
 from pgperf.core import protocol
@@ -26,9 +26,9 @@ class PsycopgAsyncClient:
         self._connection = self._loop.run(connect(**login(spec), autocommit=True, cursor_factory=factory))
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
-        return InLoop(self._loop, [self._run(spec.mode, *each) for each in statements(spec, other)])
+        return LoopOperation(self._loop, [self._run(spec.mode, *each) for each in statements(spec, other)])
 
-    def _run(self, mode: str, sql: str, args: list[Any] | None) -> Inside:
+    def _run(self, mode: str, sql: str, args: list[Any] | None) -> AsyncOperation:
         prepare = mode == "prepared"
         cursor, no_rows = self._connection.cursor, psycopg.ProgrammingError
 

@@ -1,4 +1,4 @@
-"""Which processes of this machine are the server's, and which of them work for whom."""
+"""The server's processes on this machine, and the connections that they serve."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -8,20 +8,20 @@ import psutil
 from pgperf.runner.cpu import schedstat
 from pgperf.runner.processes import unix_sockets
 
-#: Every connection of the server; those of other roles without port and start, unless we may see them. Walsenders serve
-#: one.
+#: Every connection of the server, walsenders included. Those of other roles have no port and start time unless the
+#: login may see them.
 QUERY = """
 SELECT pid, application_name, client_port, extract(epoch FROM backend_start)
 FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL
 UNION ALL SELECT pid, NULL, NULL, NULL FROM pg_stat_replication
 """
-#: A pid of another machine may be somebody else's here: a process is taken for a backend if it is as old as that.
+#: A pid of another machine may be an unrelated process here, so the start times must agree.
 _START_TOLERANCE_S = 10.0
 
 
 @dataclass(frozen=True)
 class Session:
-    """A connection, as the server tells of it. `port`: the other end's, -1 over a Unix socket."""
+    """A connection as the server reports it. `port`: the client's, -1 over a Unix socket."""
 
     pid: int
     application: str
@@ -30,9 +30,10 @@ class Session:
 
 @dataclass(frozen=True)
 class Sessions:
-    """The connections of a server whose processes are here.
+    """The connections of a server whose processes are on this machine.
 
-    `others`: the pids that all the rest are said to have; `hidden`: the names of those that we may not see.
+    `others`: the reported pids of all other connections; `hidden`: the application names of those
+    that the login may not see.
     """
 
     here: Sequence[Session] = ()
@@ -54,20 +55,20 @@ class Sessions:
 
     @classmethod
     def reported(cls, rows: Iterable[Sequence[str | None]]) -> "Sessions":
-        """The same of a server that is on another machine: its processes are taken for what it says that they are.
+        """The connections of a server on another machine, as it reports them.
 
-        Who connects over its Unix sockets is on that machine, so nobody looks for the other end on this one.
+        Clients of its Unix sockets are on that machine, so they are not looked up on this one.
         """
         return cls(
             [Session(int(pid or 0), name or "", max(0, int(port or 0))) for pid, name, port, _born in rows]
         )
 
     def named(self, applications: Iterable[str]) -> list[int]:
-        """Those of connections with these names, in the order of the names."""
+        """The pids of connections with these application names, in the order of the names."""
         return [session.pid for name in applications for session in self.here if session.application == name]
 
     def from_process(self, pid: int) -> list[int]:
-        """Those whose other end a process of this machine has, over TCP or a Unix socket; none if that is not seen."""
+        """The pids of backends that a process of this machine is connected to; none if that is not visible."""
         ports = set(own_ports(pid))
         local = [session.pid for session in self.here if session.port < 0]
         return [session.pid for session in self.here if session.port in ports] + unix_sockets.connected(
@@ -75,7 +76,7 @@ class Sessions:
         )
 
     def auxiliaries(self) -> list[int]:
-        """The server's processes that serve no connection; none if no connection's process is here."""
+        """The server's processes that serve no connection; none if the server is not here."""
         if not self.here:
             return []
         serving = self.others | {session.pid for session in self.here}
@@ -83,7 +84,7 @@ class Sessions:
 
 
 def is_backend(pid: int, born_s: float) -> bool:
-    """Is this pid, as a server reports it with the start of its connection (seconds since 1970), a backend of here?"""
+    """Is this pid, as a server reports it with its start time (seconds since 1970), a backend on this machine?"""
     if not schedstat.backend_is_here(pid):
         return False
     try:
@@ -93,7 +94,7 @@ def is_backend(pid: int, born_s: float) -> bool:
 
 
 def own_ports(pid: int) -> list[int]:
-    """The TCP ports from which a process is connected to others; none if they cannot be seen."""
+    """The local TCP ports of a process's connections; none if they are not visible."""
     try:
         connections = psutil.net_connections(kind="tcp")
     except psutil.AccessDenied:

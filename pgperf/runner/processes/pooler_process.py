@@ -1,4 +1,4 @@
-"""Which process of this machine is the pooler behind an address."""
+"""The pooler process behind an address of this machine."""
 
 import ipaddress
 import socket
@@ -31,8 +31,8 @@ def is_own(host: str, *, from_elsewhere: bool = False) -> bool:
 def process(port: int) -> int | None:
     """The pooler that listens on a TCP port of this machine.
 
-    None where it cannot be seen, where several processes listen there and share the connections, and where whoever
-    listens is none that we know for a pooler.
+    None if it is not visible, if several processes share the port, or if the process is not a known
+    pooler.
     """
     try:
         connections = psutil.net_connections(kind="tcp")
@@ -48,9 +48,9 @@ def process(port: int) -> int | None:
 
 
 def processors(pid: int | None) -> int | None:
-    """How many a pooler can use at once: PgBouncer has one thread, of others nobody knows.
+    """How many CPUs a pooler can use at once: 1 for PgBouncer, which has one thread; None (unknown) for others.
 
-    One that is not on this machine is taken for PgBouncer.
+    A pooler on another machine is assumed to be PgBouncer.
     """
     return 1 if pid is None or _name(pid) == NAMES[0] else None
 

@@ -1,4 +1,4 @@
-"""Which process of this machine makes a route longer: a relay of pgperf's own."""
+"""The pgperf relay process of a delayed route."""
 
 from collections.abc import Iterable
 
@@ -7,12 +7,12 @@ import psutil
 from pgperf.core.records import Route
 from pgperf.delay import relay
 
-#: Where relays listen, and nowhere else.
+#: The only addresses on which relays listen.
 _HOSTS = (relay.HOST, "localhost")
 
 
 def find(routes: Iterable[Route]) -> dict[str, int]:
-    """Route -> its relay, of those routes that lead to one that can be seen."""
+    """Route -> the pid of its relay, for the routes with a visible relay."""
     near = {route.name: route.port for route in routes if route.host in _HOSTS}
     listening = _listening() if near else {}
     found = {name: listening[port] for name, port in near.items() if port in listening}

@@ -1,7 +1,7 @@
-"""Who of this machine is connected with whom over Unix sockets.
+"""Unix socket connections between processes of this machine.
 
-/proc tells which sockets a process holds, and the kernel's socket diagnosis (sock_diag(7), unix_diag(7)) which two
-belong together. What may not be seen is left out.
+/proc lists the sockets of a process; the kernel's socket diagnostics (sock_diag(7), unix_diag(7))
+report which two sockets are connected. Sockets that are not visible are left out.
 """
 
 import os
@@ -24,14 +24,14 @@ _MOST_BYTES = 1 << 16
 
 
 def connected(pid: int, others: Collection[int], proc: str = "/proc") -> list[int]:
-    """Those of the other processes at the far end of a Unix socket that `pid` holds."""
+    """Those of the `others` that are connected to `pid` over a Unix socket."""
     own = held(pid, proc)
     peers = {peer for inode, peer in unix_peers() if inode in own}
     return [other for other in others if not peers.isdisjoint(held(other, proc))] if peers else []
 
 
 def held(pid: int, proc: str = "/proc") -> set[int]:
-    """The inodes of a process's sockets; none if they cannot be seen."""
+    """The inodes of a process's sockets; none if they are not visible."""
     folder = f"{proc}/{pid}/fd"
     found = set()
     try:
@@ -45,7 +45,7 @@ def held(pid: int, proc: str = "/proc") -> set[int]:
 
 
 def unix_peers() -> list[tuple[int, int]]:
-    """Every connected Unix socket of this network namespace with the one at its other end, as inodes."""
+    """The inodes of all connected pairs of Unix sockets in this network namespace."""
     question = _QUESTION.pack(socket.AF_UNIX, 0, 0, _ALL_STATES, 0, _SHOW_PEER, 0, 0)
     header = _HEADER.pack(_HEADER.size + len(question), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0)
     try:
@@ -57,7 +57,7 @@ def unix_peers() -> list[tuple[int, int]]:
 
 
 def _messages(kernel: socket.socket) -> Iterator[bytes]:
-    """The bodies of the answers, until the kernel says that it is done or cannot tell."""
+    """The bodies of the answers, until the kernel's last message or an error."""
     while True:
         data = kernel.recv(_MOST_BYTES)
         while data:

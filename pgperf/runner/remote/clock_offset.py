@@ -1,7 +1,8 @@
-"""Two machines' monotonic clocks, put together by a third clock that both may ask. Pure.
+"""The offset between two machines' monotonic clocks, from a third clock that both can read. Pure.
 
-Each side notes its own clock before and after it asked the third one. The third clock was read somewhere in between, so
-the middle is right to within half the round trip; the quickest of several answers says most.
+Each side reads its own clock before and after it asks the third one. The third clock was read in
+between, so the midpoint is right to within half the round trip. The quickest of several answers is
+the most precise.
 """
 
 from collections.abc import Iterable
@@ -11,7 +12,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Ping:
-    """One question to the third clock, ns: our clock before and after, and what it said."""
+    """One reading of the third clock, ns: our clock before and after, and its value."""
 
     before_ns: int
     theirs_ns: int
@@ -20,26 +21,26 @@ class Ping:
 
 @dataclass(frozen=True)
 class ClockOffset:
-    """What to add to one clock's time to have the other's, right to within `error_ns`."""
+    """The value to add to one clock's time to get the other's, right to within `error_ns`."""
 
     ns: int
     error_ns: int
 
     @classmethod
     def best_of(cls, pings: Iterable[Ping]) -> Self:
-        """From the quickest answer. Raises ValueError when there is none."""
+        """From the quickest answer. Raises ValueError if there is none."""
         best = min(pings, key=lambda ping: ping.after_ns - ping.before_ns)
         middle = (best.before_ns + best.after_ns) // 2
         return cls(best.theirs_ns - middle, (best.after_ns - best.before_ns + 1) // 2)
 
     @classmethod
     def over(cls, first: Self, last: Self) -> Self:
-        """For all the time between two measurements: clocks that drift apart meanwhile make it less certain."""
+        """The offset for the time between two measurements. The drift in between adds to the error."""
         drift = abs(last.ns - first.ns)
         return cls((first.ns + last.ns) // 2, max(first.error_ns, last.error_ns) + (drift + 1) // 2)
 
     def then_back(self, other: Self) -> Self:
-        """From our clock to the third one, and from there to the clock that is `other` away from it."""
+        """The offset from our clock to another one, whose own offset to the third clock is `other`."""
         return type(self)(self.ns - other.ns, self.error_ns + other.error_ns)
 
     def to_json(self) -> dict[str, int]:

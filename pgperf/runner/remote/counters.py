@@ -1,7 +1,9 @@
-"""Counters of another machine over time, and what a slice timed on this one took of them. Pure.
+"""Counters of another machine over time, and their growth in slices timed on this one. Pure.
 
-Whoever stands by uses nothing. So a counter is read where it stands still: at any moment between two slices that use
-it. Where no reading falls between them, the middle of that time is interpolated, if the readings round it are close.
+The counters of an idle process stand still. So a counter's value at the edge of a slice is any
+sample between that slice and the next one that uses the same process. If there is no sample in
+between, the value in the middle of the gap is interpolated from the samples around it, if those are
+close enough.
 """
 
 import json
@@ -20,31 +22,30 @@ Counts = NDArray[np.int64]
 
 #: A counter that could not be read; counters themselves are never negative.
 UNKNOWN = -1
-#: Clocks that may be further apart than this part of a slice tell nothing about it.
+#: If the clock error exceeds this fraction (1/n) of a slice, its growth is unknown.
 _CLOCK_SHARE = 10
-#: Two readings further apart than this part of a slice are not interpolated.
+#: Samples further apart than this fraction (1/n) of a slice are not interpolated.
 _GAP_SHARE = 4
 _FOREVER = 1 << 62
-#: The columns of PostgreSQL's own processes together; what those of the machine as a whole, and of its line in top,
-#: begin with.
+#: The column of PostgreSQL's auxiliary processes; the prefixes of the machine's columns and of those of its top line.
 AUXILIARIES, HOST, TOP = "auxiliaries", "host", "top"
-#: Load averages are no counters: kept in hundredths, and read by `Readings.at`.
+#: Load averages are no counters: kept in hundredths, and read by `CounterSamples.at`.
 LOAD_PARTS = 100
 
 
 def run_column(pid: int) -> str:
-    """The column with a process's time on a processor, ns."""
+    """The column with a process's run time, ns."""
     return f"{pid}.run"
 
 
 def wait_column(pid: int) -> str:
-    """The column with a process's time ready but waiting for a processor, ns."""
+    """The column with a process's wait time in the run queue, ns."""
     return f"{pid}.wait"
 
 
 @dataclass(frozen=True)
 class CounterSamples:
-    """Counters that only grow, a column each, and when they were read (ns of a monotonic clock, increasing)."""
+    """Counters that only grow, one column each, and the times of the samples (ns, monotonic clock, increasing)."""
 
     times_ns: Counts
     columns: Mapping[str, Counts]
@@ -55,11 +56,11 @@ class CounterSamples:
         times = np.fromiter(times_ns, np.int64)
         arrays = {name: np.fromiter(values, np.int64) for name, values in columns.items()}
         if any(len(values) != len(times) for values in arrays.values()) or (np.diff(times) <= 0).any():
-            raise ValueError("readings: a value for every time, and times that increase")
+            raise ValueError("samples: a value for every time, and times that increase")
         return cls(times, arrays)
 
     def pack(self) -> bytes:
-        """What each reading adds to the one before, as JSON, deflated: of those who stand by next to nothing."""
+        """The differences between samples as JSON, compressed with zlib. Idle processes need almost no space."""
         steps = {
             "times_ns": _steps(self.times_ns),
             "columns": {k: _steps(v) for k, v in self.columns.items()},
@@ -74,23 +75,23 @@ class CounterSamples:
             columns = {str(name): np.cumsum(values) for name, values in steps["columns"].items()}
             return cls.of(np.cumsum(steps["times_ns"]), columns)
         except (zlib.error, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-            raise AgentFailed("readings: what the agent handed over is broken; run it again") from error
+            raise AgentFailed("samples: the bytes from the agent are broken; repeat the run") from error
 
     def at(self, name: str, moment_ns: int) -> int | None:
-        """What a column had when it was first read after that moment; None if it was not."""
+        """A column's value in the first sample after that moment; None if there is none."""
         values, found = self.columns.get(name), int(np.searchsorted(self.times_ns, moment_ns))
         if values is None or found == len(values) or values[found] == UNKNOWN:
             return None
         return int(values[found])
 
     def on_clock(self, offset: ClockOffset) -> "CounterSamples":
-        """The same by another clock."""
+        """The same samples with the times of another clock."""
         return CounterSamples(self.times_ns + offset.ns, self.columns)
 
 
 @dataclass(frozen=True)
 class CounterInterval:
-    """A time in which the processes of some columns worked, on the clock of the readings."""
+    """An interval in which the processes of some columns worked, in the time of the samples' clock."""
 
     begin_ns: int
     end_ns: int
@@ -102,28 +103,28 @@ class CounterInterval:
 
 
 def growth(
-    readings: CounterSamples, stretches: Sequence[CounterInterval], error_ns: int, *, steady: bool = False
+    samples: CounterSamples, intervals: Sequence[CounterInterval], error_ns: int, *, steady: bool = False
 ) -> list[int | None]:
-    """By how much the sum of its columns grew in each stretch, in their order, which is that of time.
+    """The growth of the sum of its columns in each interval. The intervals are in order of time.
 
-    `error_ns`: by so much may the clock of the stretches differ from that of the readings. None for what cannot be
-    told: a column that is missing or was not readable, clocks too uncertain, readings too far apart. `steady`: the
-    columns grow all the time, so readings may be a whole stretch apart.
+    `error_ns`: the possible error of the intervals' clock. The growth is None if a column is missing
+    or unreadable, the clock error too large, or the samples too far apart. `steady`: the columns
+    grow all the time, so samples may be a whole interval apart.
     """
     sums: dict[frozenset[str], Counts | None] = {}
     found: list[int | None] = []
-    for stretch, before, after in zip(
-        stretches, _quiet_before(stretches), _quiet_after(stretches), strict=True
+    for interval, before, after in zip(
+        intervals, _quiet_before(intervals), _quiet_after(intervals), strict=True
     ):
-        if stretch.columns not in sums:
-            sums[stretch.columns] = _sum(readings, stretch.columns)
-        values = sums[stretch.columns]
-        if values is None or error_ns * _CLOCK_SHARE > stretch.length_ns:
+        if interval.columns not in sums:
+            sums[interval.columns] = _sum(samples, interval.columns)
+        values = sums[interval.columns]
+        if values is None or error_ns * _CLOCK_SHARE > interval.length_ns:
             found.append(None)
             continue
-        gap_ns = stretch.length_ns // (1 if steady else _GAP_SHARE)
-        first = _at(readings.times_ns, values, before, error_ns, gap_ns, last=True)
-        last = _at(readings.times_ns, values, after, error_ns, gap_ns, last=False)
+        gap_ns = interval.length_ns // (1 if steady else _GAP_SHARE)
+        first = _at(samples.times_ns, values, before, error_ns, gap_ns, last=True)
+        last = _at(samples.times_ns, values, after, error_ns, gap_ns, last=False)
         found.append(None if first is None or last is None or last < first else round(last - first))
     return found
 
@@ -131,7 +132,7 @@ def growth(
 def _at(
     times: Counts, values: Counts, quiet: tuple[int, int], error_ns: int, gap_ns: int, *, last: bool
 ) -> float | None:
-    """The value in a time when it stands still; None if nothing tells."""
+    """The value during a quiet interval; None if no sample gives it."""
     inside = _inside(times, quiet[0] + error_ns, quiet[1] - error_ns)
     if len(inside):
         value = values[inside[-1 if last else 0]]
@@ -157,9 +158,9 @@ def _between(times: Counts, values: Counts, moment_ns: int, gap_ns: int) -> floa
     return float(pair[0]) + share * float(pair[1] - pair[0])
 
 
-def _sum(readings: CounterSamples, names: frozenset[str]) -> Counts | None:
-    """The columns' sum; None without them. It is unknown where one of them is."""
-    columns = [readings.columns.get(name) for name in names]
+def _sum(samples: CounterSamples, names: frozenset[str]) -> Counts | None:
+    """The sum of the columns; None if one is missing. A sample is UNKNOWN if one of its values is."""
+    columns = [samples.columns.get(name) for name in names]
     known = [column for column in columns if column is not None]
     if not known or len(known) < len(columns):
         return None
@@ -168,25 +169,25 @@ def _sum(readings: CounterSamples, names: frozenset[str]) -> Counts | None:
     return total
 
 
-def _quiet_before(stretches: Sequence[CounterInterval]) -> list[tuple[int, int]]:
-    """For each, the time since any of its columns was used."""
+def _quiet_before(intervals: Sequence[CounterInterval]) -> list[tuple[int, int]]:
+    """For each interval, the quiet time before it: since any of its columns was last in use."""
     used: dict[str, int] = {}
     found = []
-    for stretch in stretches:
-        since = max((used.get(name, -_FOREVER) for name in stretch.columns), default=-_FOREVER)
-        found.append((since, stretch.begin_ns))
-        used |= dict.fromkeys(stretch.columns, stretch.end_ns)
+    for interval in intervals:
+        since = max((used.get(name, -_FOREVER) for name in interval.columns), default=-_FOREVER)
+        found.append((since, interval.begin_ns))
+        used |= dict.fromkeys(interval.columns, interval.end_ns)
     return found
 
 
-def _quiet_after(stretches: Sequence[CounterInterval]) -> list[tuple[int, int]]:
-    """For each, the time until any of its columns is used again."""
+def _quiet_after(intervals: Sequence[CounterInterval]) -> list[tuple[int, int]]:
+    """For each interval, the quiet time after it: until any of its columns is in use again."""
     used: dict[str, int] = {}
     found = []
-    for stretch in reversed(stretches):
-        until = min((used.get(name, _FOREVER) for name in stretch.columns), default=_FOREVER)
-        found.append((stretch.end_ns, until))
-        used |= dict.fromkeys(stretch.columns, stretch.begin_ns)
+    for interval in reversed(intervals):
+        until = min((used.get(name, _FOREVER) for name in interval.columns), default=_FOREVER)
+        found.append((interval.end_ns, until))
+        used |= dict.fromkeys(interval.columns, interval.begin_ns)
     return found[::-1]
 
 

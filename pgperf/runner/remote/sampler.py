@@ -1,7 +1,7 @@
-"""Reads counters of this machine again and again, in a thread of its own and into memory only.
+"""Samples counters of this machine in a thread of its own, into memory only.
 
-It takes at most a hundredth of one processor: the more there is to read, the less often it is read. Nothing is written
-or sent while it runs.
+The sampler uses at most 1 % of one CPU: the more counters there are, the less often it reads them.
+It writes and sends nothing while it runs.
 """
 
 import os
@@ -25,17 +25,17 @@ from pgperf.runner.remote.counters import (
     wait_column,
 )
 
-#: Of one processor, at most; and how long to wait between two readings at least, however little one takes.
+#: The highest share of one CPU, and the shortest pause between two samples.
 _SHARE = 0.01
 SHORTEST_S = 0.005
-#: So many readings are kept; then every second one goes, and it is read half as often.
+#: The number of samples kept. When it is reached, every second one is dropped and the pause doubles.
 MOST_READINGS = 20_000
 _LINE_BYTES = 128
 _TOP_S = 0.03
 
 
 class Meter(Protocol):
-    """Reads some counters at once, UNKNOWN for what cannot be read. Never raises."""
+    """Reads some counters at once; UNKNOWN for those that cannot be read. Never raises."""
 
     @property
     def names(self) -> Sequence[str]: ...
@@ -46,9 +46,10 @@ class Meter(Protocol):
 
 
 class ProcessMeter:
-    """One process: its time on a processor, and its time waiting for one.
+    """One process: its run time, and its wait time in the run queue.
 
-    The kernel's files are held open: that makes a reading ten times cheaper, and keeps it from being another process's.
+    The schedstat files stay open. That makes a sample ten times cheaper, and a later process with the
+    same pid cannot be read by mistake.
     """
 
     def __init__(self, pid: int) -> None:
@@ -69,7 +70,7 @@ class ProcessMeter:
 
 
 class TickMeter:
-    """One process where the kernel keeps no exact books: its time in clock ticks."""
+    """One process on a kernel without schedstat: its CPU time in clock ticks."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -84,7 +85,7 @@ class TickMeter:
 
 
 def process_meter(pid: int) -> Meter:
-    """The better one of the two."""
+    """A ProcessMeter, or a TickMeter if the kernel has no schedstat."""
     meter = ProcessMeter(pid)
     if meter.read()[0] > 0:
         return meter
@@ -93,7 +94,7 @@ def process_meter(pid: int) -> Meter:
 
 
 def open_schedstats(pid: int) -> list[int]:
-    """The books of all threads that a process has; none if one cannot be seen."""
+    """The open schedstat files of all threads of a process; none if one is not visible."""
     tasks = f"/proc/{pid}/task"
     files: list[int] = []
     try:
@@ -105,7 +106,7 @@ def open_schedstats(pid: int) -> list[int]:
 
 
 class ProcessGroupMeter:
-    """Processes that count together, each up to its end: of one that is gone, what it had when it was last seen."""
+    """The sum over several processes. An ended process counts with its last sample."""
 
     def __init__(self, name: str, pids: Iterable[int]) -> None:
         self.names = (name,)
@@ -122,7 +123,7 @@ class ProcessGroupMeter:
 
 
 class HostMeter:
-    """The machine: busy, idle, waiting for devices, stolen; ns, summed over its processors."""
+    """The machine: busy, idle, iowait and steal time; ns, summed over its CPUs."""
 
     names = tuple(f"{HOST}.{name}" for name in ("busy", "idle", "iowait", "steal"))
 
@@ -161,7 +162,7 @@ class TopMeter:
 
 
 def meters(sessions: Sessions, backends: Iterable[int], poolers: Iterable[int] = ()) -> list[Meter]:
-    """The machine, each of the backends that is here, the server's processes that serve nobody, the poolers."""
+    """Meters of the machine, of the backends that are here, of the auxiliary processes and of the poolers."""
     here = {session.pid for session in sessions.here}.intersection(backends)
     found: list[Meter] = [HostMeter(), TopMeter(), *map(process_meter, (*sorted(here), *poolers))]
     if sessions.here:
@@ -170,7 +171,7 @@ def meters(sessions: Sessions, backends: Iterable[int], poolers: Iterable[int] =
 
 
 class Sampler:
-    """From `start` to `stop` it reads the meters as often as its share of a processor allows."""
+    """Reads the meters from `start` to `stop`, as often as its share of a CPU permits."""
 
     def __init__(self, meters: Sequence[Meter], most: int = MOST_READINGS) -> None:
         self._meters = meters
@@ -188,7 +189,7 @@ class Sampler:
         self._thread.start()
 
     def stop(self) -> CounterSamples:
-        """All readings, the last one taken now."""
+        """All samples, the last one taken now."""
         self._over.set()
         self._thread.join()
         self._take()
@@ -209,7 +210,7 @@ class Sampler:
         return max(each_s / _SHARE, self._shortest_s)
 
     def _take(self) -> None:
-        """Times increase even where the clock is coarse: Readings insist on it."""
+        """Take one sample. Times must increase, even if the clock is coarse."""
         now = time.monotonic_ns()
         if self._times and now <= self._times[-1]:
             now = self._times[-1] + 1

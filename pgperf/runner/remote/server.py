@@ -1,7 +1,7 @@
-"""A server on another host, as a run sees it: what its agent is asked to watch, and what slices took of it.
+"""A server on another host: the request to its agent, and the CPU time of slices from the agent's samples.
 
-The agent itself is for the caller to bring (`Agent`). Without one, or when it fails, what it would have seen is unknown
-and the run goes on.
+The caller provides the agent (`Agent`). Without one, or if it fails, the CPU time of the server is
+unknown and the run continues.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ def _row(row: Sequence[str | None]) -> Row:
 
 @dataclass(frozen=True)
 class RemotePooler:
-    """A pooler on the server's host: its process, and those backends whose connections are its own."""
+    """A pooler on the server's host: its pid, and the backends that it is connected to."""
 
     pid: int
     backends: Sequence[int] = ()
@@ -75,7 +75,7 @@ class RemotePooler:
 
 @dataclass(frozen=True)
 class RemoteProcess:
-    """What a process is called, and the memory that it had in the end."""
+    """A process's name, and its memory at the end."""
 
     name: str
     rss_bytes: int
@@ -83,9 +83,9 @@ class RemoteProcess:
 
 @dataclass(frozen=True)
 class AgentSamples:
-    """What an agent saw since it was ordered to watch. Its times are this machine's, to within `error_ns`."""
+    """An agent's samples since the request. Their times are of this machine's clock, to within `error_ns`."""
 
-    readings: CounterSamples
+    samples: CounterSamples
     error_ns: int
     poolers: Mapping[Address, RemotePooler] = field(default_factory=dict)  # those that are there
     cpus: int = 0
@@ -93,26 +93,26 @@ class AgentSamples:
 
 
 class Agent(Protocol):
-    """Raises nothing: when it fails, it says so in `facts` and has seen nothing."""
+    """Raises nothing. If the agent fails, `facts` says why and there are no samples."""
 
     def ask(self) -> None:
-        """The server is not on this machine: have the agent come. Returns at once."""
+        """Call the agent, because the server is not on this machine. Returns at once."""
 
     def watch(self, order: WatchRequest) -> None:
-        """Returns when it reads, or when it is clear that it will not."""
+        """Returns when the agent samples, or when it is clear that it will not."""
 
     def hand_over(self) -> AgentSamples | None:
-        """What it has seen since; None when there is nothing to be had. It reads no more until it is told to."""
+        """The samples since the request; None if there are none. The agent stops until the next request."""
 
     def facts(self) -> dict[str, Any]:
-        """What the run's environment says about the server's host."""
+        """The facts about the server's host for the run's environment."""
 
 
 @dataclass(frozen=True)
 class RemoteProcesses:
-    """Who works for a variant on the server's host: backends, and where its pooler listens if it has one.
+    """The processes of a variant on the server's host: its backends, and the address of its pooler if it has one.
 
-    `lent`: they are whichever the pooler takes, so they are known only where the pooler is seen.
+    `shared`: the pooler may use any of its backends, so they are known only if the pooler is visible.
     """
 
     backends: Sequence[int] = ()
@@ -120,7 +120,7 @@ class RemoteProcesses:
     shared: bool = False
 
     def seen_backends(self, seen: AgentSamples) -> list[int]:
-        """None where they are not known."""
+        """The backends; none if they are not known."""
         if not self.shared:
             return list(self.backends)
         pooler = seen.poolers.get(self.pooler) if self.pooler else None
@@ -129,7 +129,7 @@ class RemoteProcesses:
 
 @dataclass(frozen=True)
 class VariantSlices:
-    """The slices of one variant in one block, and when each of them was over by this machine's clock."""
+    """The slices of one variant in one block, and the end of each by this machine's clock."""
 
     processes: RemoteProcesses
     records: Sequence[SliceRecord]
@@ -138,9 +138,10 @@ class VariantSlices:
 
 @dataclass(frozen=True)
 class CompletedSlices:
-    """The same with what the agent saw; `account`: how the server's host spent those slices that it saw whole, ns.
+    """The slices with the CPU times from the agent.
 
-    `roles` has what each role spent whose processes are on that host.
+    `account`: the CPU time of the server's host, ns, over the slices that it covers in full; its
+    `roles` has the time of each role whose processes are on that host.
     """
 
     records: list[SliceRecord]
@@ -168,7 +169,7 @@ def complete_slices(variants: Sequence[VariantSlices], seen: AgentSamples) -> li
 
 @dataclass(frozen=True)
 class _TimedSlice:
-    """A slice, and which sheet it is from."""
+    """A slice, and the index of its variant."""
 
     slices: int
     processes: RemoteProcesses
@@ -214,7 +215,7 @@ def _account(
 def _host_columns(
     pieces: Sequence[_TimedSlice], seen: AgentSamples
 ) -> Iterator[tuple[str, list[int | None]]]:
-    """How the machine spent each piece. Where it keeps no account of busy time, that is what is left of all."""
+    """The machine's CPU time in each slice. Without a counter of busy time, it is elapsed less unused time."""
     found = {name: _passed(pieces, seen, f"{HOST}.{name}") for name in ("busy", "idle", "iowait", "steal")}
     if set(found["busy"]) == {None}:
         away = zip(found["idle"], found["iowait"], found["steal"], strict=True)
@@ -228,7 +229,7 @@ def _left(piece: _TimedSlice, seen: AgentSamples, away: Iterable[int | None]) ->
 
 
 def _columns(pieces: Sequence[_TimedSlice], seen: AgentSamples) -> Iterator[tuple[str, list[int | None]]]:
-    """Fields of a record, with the values of each piece."""
+    """Fields of a record, with the value of each slice."""
     backends = [piece.processes.seen_backends(seen) for piece in pieces]
     there = [seen.poolers.get(piece.processes.pooler or ("", 0)) for piece in pieces]
     poolers = [[pooler.pid] if pooler else [] for pooler in there]
@@ -243,7 +244,7 @@ def _columns(pieces: Sequence[_TimedSlice], seen: AgentSamples) -> Iterator[tupl
 def _most(
     pieces: Sequence[_TimedSlice], backends: Sequence[Sequence[int]], seen: AgentSamples
 ) -> list[int | None]:
-    """What the busiest backend of each piece took; unknown when one of them is."""
+    """The CPU time of the busiest backend in each slice; unknown if that of any backend is."""
     by_backend: dict[int, list[int]] = {}
     for at, pids in enumerate(backends):
         for pid in pids:
@@ -259,13 +260,13 @@ def _most(
 def _grown(
     pieces: Sequence[_TimedSlice], seen: AgentSamples, names: Sequence[Iterable[str]]
 ) -> list[int | None]:
-    stretches = [piece.over(own) for piece, own in zip(pieces, names, strict=True)]
-    return growth(seen.readings, stretches, seen.error_ns)
+    intervals = [piece.over(own) for piece, own in zip(pieces, names, strict=True)]
+    return growth(seen.samples, intervals, seen.error_ns)
 
 
 def _passed(pieces: Sequence[_TimedSlice], seen: AgentSamples, name: str) -> list[int | None]:
-    """The same of a column that nobody's standing by keeps from growing."""
-    return growth(seen.readings, [piece.over([name]) for piece in pieces], seen.error_ns, steady=True)
+    """The growth of a column that grows between slices, too."""
+    return growth(seen.samples, [piece.over([name]) for piece in pieces], seen.error_ns, steady=True)
 
 
 def _total(values: Iterable[int | None]) -> int | None:
@@ -280,7 +281,7 @@ def _max(values: Sequence[int | None]) -> int | None:
 
 @dataclass(frozen=True)
 class DiagnosticInterval:
-    """A diagnostic slice: who worked for it over there, between which moments of this machine's clock, and how long."""
+    """A diagnostic slice: its processes on the server's host, its edges by this machine's clock, its length."""
 
     processes: RemoteProcesses
     begin_ns: int
@@ -301,15 +302,14 @@ def _line(intervals: Sequence[DiagnosticInterval], at: int, seen: AgentSamples) 
     ticks = {name: _during(intervals, f"{TOP}.{name}", seen)[at] for name in top.HOST}
     whole = _total(ticks.values())
     shares = {name: 100 * (each or 0) / whole if whole else None for name, each in ticks.items()}
-    loads = {name: seen.readings.at(f"{TOP}.{name}", intervals[at].end_ns) for name in top.LOADS}
+    loads = {name: seen.samples.at(f"{TOP}.{name}", intervals[at].end_ns) for name in top.LOADS}
     return shares | {name: None if load is None else load / LOAD_PARTS for name, load in loads.items()}
 
 
 def _during(intervals: Sequence[DiagnosticInterval], name: str, seen: AgentSamples) -> list[int | None]:
-    stretches = [
-        CounterInterval(interval.begin_ns, interval.end_ns, frozenset({name})) for interval in intervals
-    ]
-    return growth(seen.readings, stretches, seen.error_ns, steady=True)
+    columns = frozenset({name})
+    counted = [CounterInterval(each.begin_ns, each.end_ns, columns) for each in intervals]
+    return growth(seen.samples, counted, seen.error_ns, steady=True)
 
 
 def _rows(interval: DiagnosticInterval, seen: AgentSamples) -> list[dict[str, Any]]:
@@ -317,14 +317,14 @@ def _rows(interval: DiagnosticInterval, seen: AgentSamples) -> list[dict[str, An
     roles = [("pooler", pooler.pid)] if pooler else []
     roles += [("server", pid) for pid in interval.processes.seen_backends(seen)]
     return [
-        _process(role, pid, interval, seen) for role, pid in roles if run_column(pid) in seen.readings.columns
+        _process(role, pid, interval, seen) for role, pid in roles if run_column(pid) in seen.samples.columns
     ]
 
 
 def _process(role: str, pid: int, interval: DiagnosticInterval, seen: AgentSamples) -> dict[str, Any]:
-    """As runner.top has it; what is not known is null."""
+    """A row as in `cpu.top`; unknown values are null."""
     (used_ns,) = _during([interval], run_column(pid), seen)
-    so_far_ns, told = seen.readings.at(run_column(pid), interval.end_ns), seen.processes.get(pid)
+    so_far_ns, told = seen.samples.at(run_column(pid), interval.end_ns), seen.processes.get(pid)
     known = used_ns is not None and interval.seconds > 0
     return {
         "role": role,

@@ -7,14 +7,14 @@ import psutil
 import pytest
 
 from pgperf.core.records import Route
-from pgperf.delay.relay import Distance
+from pgperf.delay.relay import DelayRelay
 from pgperf.runner.processes import relay_process
 
 NEAR = Route("near", "127.0.0.1", 1, "none", "nobody", "")
 
 
 def test_a_route_s_relay_is_found_and_no_other_listener() -> None:
-    with Distance("127.0.0.1", 1, 5) as far, socket.create_server(("127.0.0.1", 0)) as server:
+    with DelayRelay("127.0.0.1", 1, 5) as far, socket.create_server(("127.0.0.1", 0)) as server:
         longer = replace(far.over(NEAR), name="longer")
         own = replace(NEAR, name="own", port=server.getsockname()[1])
         elsewhere = replace(longer, name="elsewhere", host="db.example")
@@ -26,6 +26,6 @@ def test_where_the_system_tells_nothing_there_is_none(monkeypatch: pytest.Monkey
     def refused(kind: str) -> list[object]:
         raise psutil.AccessDenied
 
-    with Distance("127.0.0.1", 1, 5) as far:
+    with DelayRelay("127.0.0.1", 1, 5) as far:
         monkeypatch.setattr(psutil, "net_connections", refused)
         assert relay_process.find([far.over(NEAR)]) == {}

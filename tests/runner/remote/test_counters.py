@@ -180,5 +180,5 @@ class TestPacked:
            b'{"times_ns":[1,0],"columns":{}}', b'{"times_ns":["x"],"columns":{}}', b'{"times_ns":[1],"columns":[1]}')],
     )  # fmt: skip
     def test_broken_bytes_are_refused_in_words(self, packed: bytes) -> None:
-        with pytest.raises(AgentFailed, match="readings"):
+        with pytest.raises(AgentFailed, match="samples"):
             CounterSamples.unpack(packed)

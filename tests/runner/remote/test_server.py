@@ -202,7 +202,7 @@ class TestTop:
         assert (two[2]["name"], two[2]["rss_bytes"]) == (None, None)
 
     def test_a_process_that_nobody_read_has_none(self) -> None:
-        told = replace(seen(), readings=CounterSamples.of(TIMES, self.TICKS))
+        told = replace(seen(), samples=CounterSamples.of(TIMES, self.TICKS))
         assert [found["processes"] for found in complete_top(self.LOOKS, told)] == [[], []]
 
     def test_one_that_could_not_be_read_is_unknown(self) -> None:

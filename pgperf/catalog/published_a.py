@@ -24,7 +24,7 @@ EIGHT_CLIENTS = CatalogBenchmark(
     rank=5,
     title="4 to 32 clients, as published in 2010",
     description=(
-        "The cases with several clients that Erik LaBianca published in 2010, with the processor time of each role and"
+        "The cases with several clients that Erik LaBianca published in 2010, with the CPU time of each role and"
         " a table as top has it: 8 and 16 clients in C directly and through PgBouncer, 4 to 32 on the database's host,"
         " and 8 of the ORM; and what lies between them. PostgreSQL needs about 300 free connection slots."
     ),

@@ -24,7 +24,7 @@ from pgperf.runs import state
 from pgperf.runs.definitions import Overrides
 from pgperf.worker.execution import perform
 
-#: As the run page does: polling must not disturb what it watches.
+#: The same interval as the run page: frequent polling would disturb the run.
 _POLL_SECONDS = 2.0
 _TURN_SECONDS = 1.0
 
@@ -35,13 +35,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--database", default="", metavar="DB", help="default: the benchmark's, or the only one"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    parser.add_argument("--queue", action="store_true", help="through a Celery worker, waiting for it")
-    parser.add_argument("--quick", action="store_true", help="a first look, with wider intervals")
-    parser.add_argument("--layers", type=_names, metavar="A,B")
-    parser.add_argument("--routes", type=_names, metavar="A,B")
+    parser.add_argument("--queue", action="store_true", help="run in a Celery worker and wait for it")
+    parser.add_argument("--quick", action="store_true", help="a short run with wider intervals")
+    parser.add_argument(
+        "--layers", type=_names, metavar="A,B", help="layers to run, as `pgperf list` names them"
+    )
+    parser.add_argument("--routes", type=_names, metavar="A,B", help="routes of the database to use")
     parser.add_argument("--clients", type=_numbers, metavar="1,8", help=limits.CLIENTS.help_text)
     parser.add_argument("--placement", choices=PLACEMENTS)
-    parser.add_argument("--idle", choices=IDLES, help="may processors sleep while a run measures?")
+    parser.add_argument("--idle", choices=IDLES, help="awake keeps the CPUs from sleeping during the run")
     for limit in limits.BY_NAME.values():
         parser.add_argument(f"--{limit.name.replace('_', '-')}", type=int, metavar="N", help=limit.help_text)
     parser.add_argument(
@@ -53,7 +55,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any], out: OutputWrapper, err: OutputWrapper) -> None:
-    """Run, print, and succeed only if the run is done."""
+    """Run the benchmark and print the result. Raises CommandError unless the run is done."""
     benchmark = find_benchmark(options["name"])
     database = find_database(options["database"], benchmark)
     asked = state.request(
@@ -67,7 +69,7 @@ def run(options: dict[str, Any], out: OutputWrapper, err: OutputWrapper) -> None
 
 
 def carry_out(asked: Run, options: dict[str, Any], out: OutputWrapper, err: OutputWrapper) -> None:
-    """See the run through (`queue`: in a worker), print it (`json`). Raises CommandError unless it is done."""
+    """Wait for the run's end and print it. Raises CommandError unless the run is done."""
     bar = Bar(err)
     try:
         ended = _through_celery(asked, bar) if options["queue"] else _here(asked, bar)
@@ -88,7 +90,7 @@ def find_benchmark(name: str) -> Benchmark:
 
 
 def find_database(name: str, benchmark: Benchmark) -> Database:
-    """The one that is named, else the benchmark's usual one, else the only one."""
+    """The database with that name, else the benchmark's usual one, else the only one."""
     everyone = list(Database.objects.all())
     there = _listed([database.name for database in everyone], "none: add one in the admin, with its targets")
     if name:
@@ -141,7 +143,7 @@ def _take_turn(asked: Run, bar: Bar) -> None:
             bar.say(str(reason))
             state.stay_queued(asked)
             sleep(_TURN_SECONDS)
-        except RunConflict:  # cancelled or taken away by somebody else; the row says so
+        except RunConflict:  # cancelled, or taken by another process; the row has the state
             return
         else:
             return

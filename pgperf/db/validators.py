@@ -1,4 +1,4 @@
-"""What a field of a definition may hold. Each refusal names the remedy."""
+"""Validators of definition fields. Each error message names the remedy."""
 
 import math
 import re
@@ -19,10 +19,10 @@ _CREDENTIAL = re.compile(r"alias:\w[\w-]*|env:PGPERF_SECRET_[A-Z0-9_]+|file:\w[\
 _FILE = re.compile(r"\w[\w.-]*")
 _PLAIN = re.compile(r"\w[\w.@$+-]*")
 _SOCKET = re.compile(r"/[A-Za-z0-9_./+-]+")
-#: Directories in which anybody may make a socket, as systems have them.
+#: Directories in which every user may create a socket.
 _SHARED = ("/tmp", "/var/tmp", "/dev/shm")
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
-#: What the resolver would read as an address in disguise: 2130706433, 127.1, 0x7f000001.
+#: Names that the resolver reads as an address: 2130706433, 127.1, 0x7f000001.
 _NUMBER = re.compile(r"\d+|0[xX][0-9A-Fa-f]*")
 _NAME_BYTES, _HOST_BYTES, _SOCKET_BYTES = 63, 253, 100
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,29}")
@@ -55,7 +55,7 @@ def file_name(value: str) -> None:
 
 
 def certificates(sslrootcert: str, sslmode: str) -> None:
-    """Where nothing is verified, drivers differ in what certificates do: some then verify, some do not."""
+    """Without a verifying sslmode, some drivers use the certificates and some ignore them."""
     if sslrootcert and sslmode not in VERIFYING:
         raise ValidationError(
             {"sslrootcert": _("Choose sslmode verify-ca or verify-full, or leave this empty.")}
@@ -63,7 +63,7 @@ def certificates(sslrootcert: str, sslmode: str) -> None:
 
 
 def own_login(user: str, credential: str) -> None:
-    """A user without a password of its own would be tried with another's."""
+    """Without its own credential, this user would log in with another user's password."""
     if user and not credential:
         raise ValidationError({"user": _("A user of this route's own needs a credential of its own.")})
 
@@ -80,7 +80,7 @@ def host(value: str) -> None:
     if _is_shared(value) and not _is_named_by_settings(value):
         raise ValidationError(
             _(
-                "Everybody may open a socket in %(host)s, so a password could go to whoever only waits there. "
+                "Every user can create a socket in %(host)s and receive the password there. "
                 "Choose a route by TCP, or another of the server's unix_socket_directories; "
                 "or allow this one in PGPERF['ALLOWED_HOSTS']."
             )
@@ -89,14 +89,14 @@ def host(value: str) -> None:
 
 
 def _is_shared(value: str) -> bool:
-    """By its name: the worker, which may be another machine, also looks at the directory itself."""
+    """Check the name only. The worker also checks the directory, on its own machine."""
     return (
         value.startswith("/") and "/" + "/".join(p for p in value.split("/") if p not in ("", ".")) in _SHARED
     )
 
 
 def _is_named_by_settings(value: str) -> bool:
-    """Whoever wrote the settings trusts it: it is allowed, or the site's own logins go there."""
+    """Is the directory in ALLOWED_HOSTS, or does a DATABASES alias of the site use it?"""
     own = [str(alias.get("HOST") or "") for alias in connections.databases.values()]
     return value in get_settings().ALLOWED_HOSTS or value in own
 
@@ -127,7 +127,7 @@ def scalar_list(value: Any) -> None:
 
 
 def _is_scalar(item: Any) -> bool:
-    """Anything that JSON can carry to a client in any language, which NaN and infinity are not."""
+    """JSON scalars only: JSON has no NaN and no infinity."""
     return math.isfinite(item) if isinstance(item, float) else not isinstance(item, list | dict)
 
 

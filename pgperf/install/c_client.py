@@ -1,4 +1,4 @@
-"""Compiles the C client with the compiler and the libpq at hand (standard library only)."""
+"""Compiles the C client with the installed compiler and libpq (standard library only)."""
 
 import os
 import re
@@ -19,7 +19,7 @@ COMPILE_SECONDS = 120
 
 @dataclass(frozen=True)
 class BuildResult:
-    """A compiled client: where it is, the libpq it loads (e.g. "18.6"), and what was run and printed on the way."""
+    """A compiled client: its path, the libpq it loads (e.g. "18.6"), and the output of the build."""
 
     path: Path
     libpq_version: str

@@ -1,5 +1,7 @@
-"""pgperf's own virtual environment: the drivers the site lacks, where they cannot change the site (standard library
-only). psycopg beside psycopg2 would become Django's driver without a word; here nobody but our clients sees it.
+"""pgperf's own virtual environment for drivers that the site lacks (standard library only).
+
+psycopg installed beside psycopg2 would become the site's Django driver. In this environment only
+pgperf's clients see it.
 """
 
 import subprocess
@@ -17,14 +19,14 @@ _INSTALL_SECONDS = 600
 
 @dataclass(frozen=True)
 class DriversResult:
-    """The environment's Python and the requirements that went into it; nothing where the site has every driver."""
+    """The environment's Python and the installed requirements; empty if the site has every driver."""
 
     python: str
     requirements: tuple[str, ...]
 
 
 def build_drivers(build_dir: str | Path) -> DriversResult:
-    """Make or refresh the environment below `build_dir`. Raises LayerUnavailable saying what is in the way."""
+    """Make or refresh the environment below `build_dir`. Raises LayerUnavailable with the cause."""
     wanted = missing()
     if not wanted:
         return DriversResult("", ())
@@ -48,7 +50,7 @@ def build_drivers(build_dir: str | Path) -> DriversResult:
 
 
 def missing() -> tuple[str, ...]:
-    """The requirements of the layers without a driver here, except drivers that have to be compiled."""
+    """The requirements of layers that have no driver here, except drivers that must be compiled."""
     lacking = (
         layer.requirement
         for name, layer in LAYERS.items()

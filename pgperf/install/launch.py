@@ -1,4 +1,4 @@
-"""How the client of a layer starts on this machine, or why it cannot (standard library only)."""
+"""The command that starts a layer's client here, or why none can (standard library only)."""
 
 import ctypes.util
 import importlib.util
@@ -14,7 +14,7 @@ from pgperf.core.layers import DJANGO_DRIVERS, LAYERS, Layer, place_of
 C_CLIENT = "pgperf-libpq"
 #: Below BUILD_DIR: the virtual environment that `pgperf build --drivers` makes.
 DRIVERS = "drivers"
-#: Layer -> Python that runs its client, where the site named none.
+#: Layer -> Python that runs its client; the default, with no setting of the site.
 NO_INTERPRETERS: Mapping[str, str] = MappingProxyType({})
 _ALONE = str(Path(__file__).parent.parent / "clients" / "isolated.py")
 
@@ -52,7 +52,7 @@ def unavailable_in_all(layer: str, build_dir: str, interpreters: Mapping[str, st
 
 @cache
 def _system_libpq() -> str:
-    """Found as ctypes finds it, by asking other programs; hence once."""
+    """The library that ctypes finds. It starts other programs, so the result is cached."""
     return ctypes.util.find_library("pq") or ""
 
 
@@ -63,8 +63,9 @@ def in_site(layer: str) -> bool:
 
 
 def interpreter(layer: str, build_dir: str, interpreters: Mapping[str, str] = NO_INTERPRETERS) -> str:
-    """The Python that runs the layer's client: the one named for it, else this one if it has the driver, else the one
-    of pgperf's own environment if that has it; "" if none has.
+    """The Python that runs the layer's client; "" if none has the driver.
+
+    The site's setting comes first, then this Python, then pgperf's own environment for drivers.
     """
     if layer in interpreters and LAYERS[layer].may_run_elsewhere:
         return shutil.which(interpreters[layer]) or ""

@@ -1,4 +1,4 @@
-"""The environment of a run: what must be known to read its figures later. Facts only, nothing secret."""
+"""The environment of a run: the facts that its figures depend on, without secrets."""
 
 import os
 import platform
@@ -44,7 +44,7 @@ def before(
 
 
 def after(versions: dict[str, dict[str, str]]) -> dict[str, Any]:
-    """What the clients said about themselves: per layer its driver and the libpq it really loaded."""
+    """The clients' own report: the driver of each layer and the libpq that it loaded."""
     return {"layers": versions}
 
 
@@ -85,7 +85,7 @@ def _server(query: Query) -> dict[str, str | None]:
 
 
 def _pooler(pid: int | None) -> dict[str, str] | None:
-    """Name and version of a pooler on this machine, asked of its own executable."""
+    """Name and version of a pooler on this machine, from its own executable."""
     if not pid:
         return None
     try:

@@ -1,4 +1,4 @@
-"""From a definition to what will be done: variants, controls, cohorts, the order of each round. Pure."""
+"""The plan of a definition (pure): variants, controls, cohorts and the order of each round."""
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,9 +10,9 @@ from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.layers import LAYERS, calls_orm
 from pgperf.core.records import CONNECTS, Cohort, Definition, Plan, Variant
 
-#: Variants that stand by together. The whole of `orm-overhead` fits, so that all of it is compared directly.
+#: Most variants in one cohort. All of `orm-overhead` fits, so all of it is compared directly.
 COHORT_SIZE = 18
-#: Client processes that stand by together; those of the reference and of controls come on top.
+#: Most client processes in one cohort, without those of the reference and of controls.
 COHORT_PROCESSES = 64
 _SHUFFLES = 24
 
@@ -55,23 +55,23 @@ def _names_of(variant: Variant) -> set[str]:
 
 
 def sharing(variants: Iterable[Variant]) -> dict[Variant, list[Variant]]:
-    """Whose client processes are driven by whom: the variant that has them -> all that drive some of them, itself too.
+    """Variant that owns client processes -> all variants that use some of them, itself included.
 
-    Variants share that differ in nothing but their number of clients: one of 8 drives the first 8 of the 32 that the
-    largest has, and the others stand by. A copy has processes of its own.
+    Variants share processes if they differ only in their number of clients. A variant of 8 clients
+    uses the first 8 processes of the largest variant, and the others wait. A control has its own.
     """
-    kin: dict[Variant, list[Variant]] = {}
+    alike: dict[Variant, list[Variant]] = {}
     for variant in variants:
-        kin.setdefault(replace(variant, clients=0), []).append(variant)
-    return {max(members, key=lambda v: v.clients): members for members in kin.values()}
+        alike.setdefault(replace(variant, clients=0), []).append(variant)
+    return {max(members, key=lambda v: v.clients): members for members in alike.values()}
 
 
 def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
-    """Indices into the cohort's variants, freshly shuffled; what is compared stays near each other.
+    """Indices into the cohort's variants, shuffled; variants that are compared stay close together.
 
-    Routes in random order, and within each the shuffle, out of 24, that keeps rungs nearest to the rung below, controls
-    nearest to their originals and two workloads of one layer nearest to each other: slices in a row share some of the
-    machine's noise.
+    The routes come in random order. Within a route this is the best of 24 shuffles: it keeps each
+    rung close to the rung below, controls close to their originals and the two workloads of a layer
+    close together, because consecutive slices share some of the machine's noise.
     """
     rng = random.Random(f"{plan.definition.seed}/{cohort}/{block}/{round_}")
     variants = plan.cohorts[cohort].variants
@@ -81,19 +81,19 @@ def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
     shuffled = list(groups.values())
     rng.shuffle(shuffled)
     nearest = [
-        min((rng.sample(group, len(group)) for _ in range(_SHUFFLES)), key=partial(_strain, variants))
+        min((rng.sample(group, len(group)) for _ in range(_SHUFFLES)), key=partial(_distance, variants))
         for group in shuffled
     ]
     return [index for group in nearest for index in group]
 
 
-def _strain(variants: Sequence[Variant], order: Sequence[int]) -> int:
-    """How far apart an order puts what is compared."""
+def _distance(variants: Sequence[Variant], order: Sequence[int]) -> int:
+    """The sum of the distances between compared variants in this order."""
     return sum(abs(order.index(a) - order.index(b)) for a, b in _compared(variants, order))
 
 
 def _compared(variants: Sequence[Variant], order: Sequence[int]) -> list[tuple[int, int]]:
-    """Indices of neighbouring rungs, of the two workloads of each rung, of copies and their originals."""
+    """Index pairs: adjacent rungs, the two workloads of a rung, and controls with their originals."""
     rungs: dict[str, list[int]] = {}
     for index in sorted(index for index in order if not variants[index].control):
         rungs.setdefault(variants[index].workload, []).append(index)
@@ -110,7 +110,7 @@ def _compared(variants: Sequence[Variant], order: Sequence[int]) -> list[tuple[i
 
 
 def _variants(definition: Definition) -> list[Variant]:
-    """Every combination, in ladder order within each route, two workloads next to each other on each rung."""
+    """Every combination, in ladder order within each route; the two workloads of a rung are adjacent."""
     order = [layer for layer in LAYERS if layer in definition.layers]
     unknown = sorted(set(definition.layers) - set(LAYERS))
     if unknown:
@@ -152,30 +152,30 @@ def _cohorts(variants: list[Variant]) -> list[Cohort]:
     if _fit(variants, COHORT_SIZE):
         return [Cohort(tuple(variants))]
     reference = variants[0]
-    parts = [set(part) | {reference} for street in _streets(variants) for part in _parts(street)]
+    parts = [set(part) | {reference} for groups in _groups_by_route(variants) for part in _parts(groups)]
     return [Cohort(tuple(v for v in variants if v in part)) for part in parts if len(part) > 1]
 
 
 def _fit(variants: Sequence[Variant], most: int) -> bool:
-    """May they all stand by together?"""
+    """Do they fit into one cohort?"""
     own = sharing(variant for variant in variants if not variant.control)
     return len(variants) <= most and sum(variant.clients for variant in own) <= COHORT_PROCESSES
 
 
-def _streets(variants: Iterable[Variant]) -> list[list[list[Variant]]]:
-    """By route and mode, what stays together: variants that share processes, and their controls."""
-    streets: dict[tuple[str, str], dict[Variant, list[Variant]]] = {}
+def _groups_by_route(variants: Iterable[Variant]) -> list[list[list[Variant]]]:
+    """By route and mode, groups of variants that share processes, with their controls."""
+    by_route: dict[tuple[str, str], dict[Variant, list[Variant]]] = {}
     for variant in variants:
-        street = streets.setdefault((variant.route, variant.mode), {})
-        street.setdefault(replace(variant, clients=0, control=0), []).append(variant)
-    return [list(street.values()) for street in streets.values()]
+        groups = by_route.setdefault((variant.route, variant.mode), {})
+        groups.setdefault(replace(variant, clients=0, control=0), []).append(variant)
+    return [list(groups.values()) for groups in by_route.values()]
 
 
-def _parts(street: Iterable[list[Variant]]) -> list[list[Variant]]:
-    """As few cohorts' worth of variants as hold the whole street; a household too big for one has one of its own."""
+def _parts(groups: Iterable[list[Variant]]) -> list[list[Variant]]:
+    """Split the groups into as few cohorts as possible; a group too big for one gets its own."""
     parts: list[list[Variant]] = [[]]
-    for household in street:
-        if parts[-1] and not _fit([*parts[-1], *household], COHORT_SIZE - 1):
+    for group in groups:
+        if parts[-1] and not _fit([*parts[-1], *group], COHORT_SIZE - 1):
             parts.append([])
-        parts[-1] += household
+        parts[-1] += group
     return parts

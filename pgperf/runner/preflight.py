@@ -1,4 +1,4 @@
-"""What a plan will take, and whether it may: connections, memory, time. Refused before anything starts."""
+"""The connections, memory and time that a plan needs, checked before a run starts anything."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -9,16 +9,16 @@ from pgperf.core.layers import LAYERS
 from pgperf.core.records import Cohort, Definition, Plan, Variant
 from pgperf.runner.plan import make_plan, sharing
 
-_ARMING_S, _ARMING_EACH_S = 0.025, 0.001  # several clients that begin together, and each of them
-#: Of the memory that is free, what the clients may take.
+_ARMING_S, _ARMING_EACH_S = 0.025, 0.001  # to start several clients together: once, and per client
+#: The share of the free memory that the clients may take.
 MEMORY_SHARE = 0.5
 _FIXED_SECONDS = 2.0
-_ASKING_S = 0.15  # beside a diagnostic slice itself: counters before and after it
+_QUERIES_S = 0.15  # to read the counters before and after a diagnostic slice
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a plan will take: wall time in seconds, connections held at once, resident memory in bytes."""
+    """The needs of a plan: wall time in seconds, simultaneous connections, resident memory in bytes."""
 
     seconds: float
     connections: int
@@ -27,14 +27,14 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Headroom:
-    """What there is: free connection slots of the server and free memory of this machine."""
+    """Free connection slots of the server and free memory of this machine in bytes."""
 
     free_connections: int
     memory_bytes: int
 
 
 def estimate(plan: Plan) -> Estimate:
-    """Predict from the plan alone; one more connection is the monitor's, two those of diagnostic slices."""
+    """Predict from the plan alone. The run needs one control connection, and two more for diagnostics."""
     clients = [sum(v.clients for v in _owners(cohort)) for cohort in plan.cohorts]
     memory = [sum(v.clients * LAYERS[v.layer].megabytes for v in _owners(cohort)) for cohort in plan.cohorts]
     own = 3 if plan.definition.diagnostic_ms else 1
@@ -42,7 +42,7 @@ def estimate(plan: Plan) -> Estimate:
 
 
 def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: float) -> Estimate:
-    """The estimate. Raises PreflightRefused with the numbers, the remedy, and what would fit."""
+    """The estimate. Raises PreflightRefused with the numbers, the remedy and a smaller plan that fits."""
     need = estimate(plan)
     problem = _problem(need, headroom, connection_share, max_seconds)
     if not problem:
@@ -56,7 +56,7 @@ def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: 
 
 
 def offers(plan: Plan, fits: Callable[[Plan], bool]) -> list[str]:
-    """The nearest smaller plans that fit, in words: the same with fewer clients, the same over fewer routes."""
+    """The nearest smaller plans that fit, as text: one with fewer clients, one with fewer routes."""
     definition = plan.definition
     fewer_clients = (replace(definition, clients=clients) for clients in _fewer_clients(plan))
     fewer_routes = (replace(definition, routes=routes) for routes in _fewer_routes(plan))
@@ -73,7 +73,7 @@ def offers(plan: Plan, fits: Callable[[Plan], bool]) -> list[str]:
 
 
 def _fewer_clients(plan: Plan) -> Iterator[tuple[int, ...]]:
-    """The smaller ones of those asked for, then half as many again and again."""
+    """The list without its largest numbers, then half the smallest number, repeatedly."""
     asked = sorted(plan.definition.clients)
     yield from (tuple(asked[:count]) for count in range(len(asked) - 1, 0, -1))
     fewest = asked[0] // 2
@@ -88,7 +88,7 @@ def _fewer_routes(plan: Plan) -> Iterator[tuple[str, ...]]:
 
 
 def _problem(need: Estimate, headroom: Headroom, connection_share: float, max_seconds: float) -> str:
-    """Which rail is in the way, with its numbers; "" if none is."""
+    """The guardrail that refuses the plan, with its numbers; "" if none does."""
     allowed = int(headroom.free_connections * connection_share)
     if need.connections > allowed:
         return (
@@ -115,9 +115,8 @@ def _seconds(plan: Plan) -> float:
     cold = min(definition.cold_blocks, definition.blocks)
     for cohort in plan.cohorts:
         together = sum(v.clients * LAYERS[v.layer].start_seconds for v in _owners(cohort)) / 2
-        alone = (
-            sum(LAYERS[v.layer].start_seconds for v in _owners(cohort)) / 2
-        )  # on top, for the first of each
+        # the first client of each variant starts alone in a cold block
+        alone = sum(LAYERS[v.layer].start_seconds for v in _owners(cohort)) / 2
         total += definition.blocks * (together + definition.warm_up_ms / 1000) + cold * alone
         total += definition.blocks * definition.rounds * _round_s(definition, cohort)
         total += len(cohort.variants) * diagnostic_s(definition)
@@ -131,14 +130,14 @@ def _round_s(definition: Definition, cohort: Cohort) -> float:
 
 
 def slice_s(definition: Definition) -> float:
-    """What a timed slice of one client takes, seconds."""
+    """Duration of a timed slice of one client in seconds."""
     return ((definition.slice_ms or limits.PILOT_MIN_MS) + definition.lead_in_ms) / 1000 + 0.003
 
 
 def diagnostic_s(definition: Definition) -> float:
-    """What a diagnostic slice takes, seconds; 0 where there are none."""
+    """Duration of a diagnostic slice in seconds; 0 without diagnostics."""
     return (
-        (definition.diagnostic_ms + definition.lead_in_ms) / 1000 + _ASKING_S
+        (definition.diagnostic_ms + definition.lead_in_ms) / 1000 + _QUERIES_S
         if definition.diagnostic_ms
         else 0.0
     )

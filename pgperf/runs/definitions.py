@@ -1,4 +1,4 @@
-"""From a Benchmark row and what the user changed to the frozen Definition of one run."""
+"""The frozen Definition of a run, made from its Benchmark and the user's overrides."""
 
 import secrets
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from pgperf.db import validators
 
 @dataclass(frozen=True)
 class Overrides:
-    """What one run changes of its benchmark; None keeps the benchmark's value."""
+    """Values that replace the benchmark's in one run; None keeps the benchmark's."""
 
     layers: Sequence[str] | None = None
     routes: Sequence[str] | None = None
@@ -38,7 +38,7 @@ AS_SAVED = Overrides()
 def freeze(
     benchmark: models.Benchmark, database: models.Database, overrides: Overrides = AS_SAVED
 ) -> records.Definition:
-    """The definition with every default filled in. Raises InvalidDefinition naming the field that is wrong."""
+    """The definition with every default filled in. Raises InvalidDefinition, which names the wrong field."""
     preset = _Preset(benchmark, overrides)
     definition = records.Definition(
         benchmark=benchmark.name,
@@ -63,7 +63,7 @@ def freeze(
 
 
 def workload(row: models.Workload) -> records.Workload:
-    """The record of a Workload row. Raises InvalidDefinition naming the field that is wrong."""
+    """The record of a Workload row. Raises InvalidDefinition, which names the wrong field."""
     return records.Workload(
         name=row.name,
         sql=row.sql,
@@ -117,7 +117,7 @@ def _checked(field: str, value: Any, validate: Any) -> tuple[Any, ...]:
 def _routes(
     benchmark: models.Benchmark, database: models.Database, wanted: Iterable[str] | None
 ) -> tuple[str, ...]:
-    """What the user asked for must be there; of the benchmark's own routes, those that the database has."""
+    """The user's routes, which must all exist; else the benchmark's routes that the database has."""
     there = _enabled(database)
     asked = _checked("routes", benchmark.routes if wanted is None else list(wanted), validators.name_list)
     lacking = [route for route in asked if route not in there]

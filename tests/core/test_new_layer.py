@@ -14,12 +14,12 @@ import pgperf
 from pgperf.admin.forms import BenchmarkForm
 from pgperf.analysis.ladder import ladders
 from pgperf.analysis.paired_comparisons import Measurements
-from pgperf.cli.list import abilities
 from pgperf.core.layers import LAYERS, OTHER, Family, Layer, Rung, place_of
 from pgperf.db import validators
 from pgperf.install import drivers, launch
 from pgperf.reports import labels
 from pgperf.reports.ladders import ladder_chart
+from pgperf.reports.listing import abilities
 from pgperf.runner import environment, preflight
 from pgperf.runner.plan import make_plan
 from pgperf.worker import heartbeat
@@ -112,6 +112,11 @@ def test_it_runs() -> None:
     outcome = run(definition(layers=("copycat", "fake"), nominal_us={"fake": 20.0, "copycat": 40.0}), watcher)
     assert outcome.environment["layers"]["copycat"]["driver"] == "fake"
     assert {block.variant.layer for block in watcher.blocks} == {"copycat", "fake"}
+
+
+def test_the_reference_describes_every_layer_that_ships() -> None:
+    reference = (Path(pgperf.__file__).parents[1] / "docs/reference.md").read_text()
+    assert [name for name in LAYERS if name != ENTRY.name and f"`{name}`" not in reference] == []
 
 
 def rgb(colour: str) -> tuple[int, int, int]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.forms.models import model_to_dict
 
+import pgperf
 from pgperf.admin.forms import BenchmarkForm
 from pgperf.cli import run as cli_run
 from pgperf.core import limits
@@ -18,11 +20,11 @@ from pgperf.core.limits import Limit
 from pgperf.db.validators import client_limit
 from pgperf.models import Benchmark
 from pgperf.runs.definitions import Overrides, freeze
-from pgperf.transfer.importing import bring_in
+from pgperf.transfer.importing import import_table
 from pgperf.transfer.resources import BenchmarkResource
 from pgperf.transfer.table import Table
 from tests.factories import make_benchmark, make_database
-from tests.transfer.rights import ALL
+from tests.transfer.permissions import ALL
 
 pytestmark = pytest.mark.django_db
 
@@ -67,7 +69,7 @@ def by_form(field: str, number: int) -> str:
 def by_file(field: str, number: int) -> str:
     benchmark = make_benchmark()
     table = Table(flat=False, rows=[{"name": benchmark.name, field: value_of(field, number)}], numbers=[1])
-    outcome = bring_in(BenchmarkResource(rights=ALL), table)
+    outcome = import_table(BenchmarkResource(permissions=ALL), table)
     return " ".join(f"{problem.field}: {problem.message}" for problem in outcome.problems)
 
 
@@ -165,6 +167,13 @@ def test_a_site_lowers_the_number_of_clients_everywhere(settings: Any) -> None:
         Benchmark.objects.all().delete()
         refusal = entrance("clients", 5)
         assert "1 to 4 (PGPERF['MAX_CLIENTS'])" in refusal
+
+
+def test_the_reference_states_the_bounds() -> None:
+    lines = (Path(pgperf.__file__).parents[1] / "docs/reference.md").read_text().splitlines()
+    for limit in (*limits.BY_NAME.values(), limits.CLIENTS):
+        row = next(line for line in lines if line.startswith(f"| `{limit.name}` |"))
+        assert f"| {limit.bounds} | {limit.default} |" in row
 
 
 @pytest.mark.parametrize("value", [True, 6.0, "6", None])

@@ -1,4 +1,4 @@
-"""The catalog: well-formed benchmarks, fixtures that can be made twice, SQL that is what Django sends."""
+"""The catalog: valid benchmarks, repeatable fixtures, and SQL equal to Django's."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -32,7 +32,7 @@ def connection(stack: dict[str, str]) -> Iterator[psycopg.Connection]:
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS.values(), ids=list(BENCHMARKS))
-def test_a_benchmark_names_only_what_there_is(benchmark: CatalogBenchmark) -> None:
+def test_a_benchmark_has_known_layers_modes_and_fixtures(benchmark: CatalogBenchmark) -> None:
     assert set(benchmark.layers) <= set(LAYERS)
     assert set(benchmark.modes) <= set(MODES)
     assert benchmark.placement in PLACEMENTS
@@ -55,7 +55,7 @@ def test_a_fixture_is_made_twice_probed_and_dropped(fixture: Fixture, connection
     assert rows(connection, fixture.probe) == [(False,)]
 
 
-def test_a_half_made_fixture_is_not_taken_for_one(connection: psycopg.Connection) -> None:
+def test_an_incomplete_fixture_is_not_recognised(connection: psycopg.Connection) -> None:
     site = FIXTURES["site"]
     for statement in (*site.drop, *site.create[:-1]):
         connection.execute(statement)

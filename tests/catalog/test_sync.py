@@ -1,4 +1,4 @@
-"""The catalog's benchmarks as rows: made when missing, never changed."""
+"""The catalog's benchmarks as rows: missing rows are created, existing ones stay."""
 
 import sys
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_migrate_copies_them() -> None:
     assert set(Benchmark.objects.values_list("name", flat=True)) == set(BENCHMARKS)
 
 
-def test_they_are_valid_and_what_the_catalog_says() -> None:
+def test_the_rows_are_valid_and_equal_the_catalog() -> None:
     copy()
     database = make_database()
     for row in Benchmark.objects.all():
@@ -45,7 +45,7 @@ def test_they_are_valid_and_what_the_catalog_says() -> None:
         assert freeze(row, database).workload == BENCHMARKS[row.name].workload
 
 
-def test_what_a_site_changed_stays() -> None:
+def test_a_row_that_the_site_changed_stays() -> None:
     copy()
     Benchmark.objects.update(title="ours", rounds=1)
     Workload.objects.update(sql="SELECT 1")
@@ -54,13 +54,13 @@ def test_what_a_site_changed_stays() -> None:
     assert Workload.objects.filter(sql="SELECT 1").exists()
 
 
-def test_a_database_that_does_not_hold_our_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_without_pgperfs_tables_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("django.db.router.allow_migrate_model", lambda alias, model: False)
     copy()
     assert not Benchmark.objects.exists()
 
 
-def test_migrated_backwards() -> None:
+def test_migrating_backwards_creates_no_rows() -> None:
     copy_catalog(apps=Apps(), using=DEFAULT_DB_ALIAS)
     assert not Benchmark.objects.exists()
 

@@ -1,4 +1,4 @@
-"""What a machine can run of the layers, and what it says where it cannot."""
+"""The layers that a machine can run, and the reasons for the others."""
 
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def test_modes_where_every_driver_is_installed(installed: set[str], tmp_path: Pa
     }
 
 
-def test_a_layer_without_a_mode_is_still_able(installed: set[str], tmp_path: Path) -> None:
+def test_a_layer_that_lacks_a_mode_can_still_run(installed: set[str], tmp_path: Path) -> None:
     assert "extended protocol only" in unavailable("asyncpg", "simple", str(tmp_path))
     assert unavailable_in_all("asyncpg", str(tmp_path)) == ""
 
@@ -61,12 +61,12 @@ def test_a_site_on_psycopg2_alone(installed: set[str], tmp_path: Path) -> None:
     )
 
 
-def test_what_has_to_be_compiled_names_the_remedy(installed: set[str], tmp_path: Path) -> None:
+def test_a_driver_that_must_be_compiled_names_the_remedy(installed: set[str], tmp_path: Path) -> None:
     assert "pip install 'psycopg[c]'" in unavailable("psycopg_c", "simple", str(tmp_path))
 
 
 @pytest.mark.parametrize(("found", "reason"), [("libpq.so.5", ""), (None, "apt install libpq5")])
-def test_psycopg_in_python_needs_the_systems_libpq(
+def test_psycopg_python_needs_the_systems_libpq(
     installed: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str | None, reason: str
 ) -> None:
     monkeypatch.setattr(launch.ctypes.util, "find_library", lambda name: found)
@@ -77,10 +77,10 @@ def test_psycopg_in_python_needs_the_systems_libpq(
     assert bool(said) == bool(reason)
 
 
-def test_the_c_client_is_to_be_built(tmp_path: Path) -> None:
+def test_libpq_needs_the_built_c_client(tmp_path: Path) -> None:
     assert "pgperf build" in unavailable("libpq", "simple", str(tmp_path))
 
 
 @pytest.mark.parametrize("layer", LAYERS.values(), ids=list(LAYERS))
-def test_a_layer_that_lacks_a_mode_says_why(layer: layers.Layer) -> None:
+def test_a_layer_that_lacks_a_mode_has_a_reason(layer: layers.Layer) -> None:
     assert bool(layer.mode_reason) == (set(layer.modes) != set(MODES))

@@ -1,4 +1,4 @@
-"""Which Python runs a layer, and the environment for the drivers that a site lacks."""
+"""The Python that runs a layer, and the environment for drivers that a site lacks."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ def own_environment(build_dir: Path, module: str) -> str:
     return str(python)
 
 
-def test_a_driver_of_the_site_runs_in_the_site(tmp_path: Path) -> None:
+def test_a_driver_installed_in_the_site_runs_in_the_site(tmp_path: Path) -> None:
     own_environment(tmp_path, "psycopg")
     assert launch.interpreter("psycopg", str(tmp_path)) == sys.executable
     assert launch.command("psycopg", str(tmp_path)) == [
@@ -45,13 +45,13 @@ def test_a_driver_of_the_site_runs_in_the_site(tmp_path: Path) -> None:
     ]
 
 
-def test_a_driver_that_is_nowhere(no_psycopg: None, tmp_path: Path) -> None:
+def test_a_driver_that_is_not_installed(no_psycopg: None, tmp_path: Path) -> None:
     own_environment(tmp_path, "asyncpg")
     assert launch.interpreter("psycopg", str(tmp_path)) == ""
     assert "pgperf build --drivers" in launch.unavailable("psycopg", "simple", str(tmp_path))
 
 
-def test_the_own_environment_is_found_by_itself(no_psycopg: None, tmp_path: Path) -> None:
+def test_pgperfs_own_environment_needs_no_setting(no_psycopg: None, tmp_path: Path) -> None:
     python = own_environment(tmp_path, "psycopg")
     assert launch.interpreter("psycopg", str(tmp_path)) == python
     assert launch.unavailable("psycopg", "simple", str(tmp_path)) == ""
@@ -70,12 +70,12 @@ def test_a_named_interpreter_comes_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layer", ["django_cursor", "django_orm", "fake"])
-def test_what_is_the_sites_own_stays_there(layer: str, tmp_path: Path) -> None:
+def test_a_layer_of_the_site_ignores_a_named_interpreter(layer: str, tmp_path: Path) -> None:
     assert not layers.LAYERS[layer].may_run_elsewhere
     assert launch.interpreter(layer, str(tmp_path), {layer: "/bin/sh"}) == sys.executable
 
 
-def test_only_what_is_missing_is_wanted(no_psycopg: None) -> None:
+def test_only_missing_drivers_are_required(no_psycopg: None) -> None:
     wanted = drivers.missing()
     assert layers.LAYERS["psycopg"].requirement in wanted
     assert layers.LAYERS["psycopg2"].requirement not in wanted
@@ -86,25 +86,29 @@ def test_every_driver_of_a_layer_can_be_installed() -> None:
         assert bool(layer.requirement or layer.remedy) == layer.may_run_elsewhere
 
 
-def test_nothing_is_made_when_nothing_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_environment_is_created_if_no_driver_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(drivers, "missing", tuple)
     assert drivers.build_drivers(tmp_path).requirements == ()
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_cannot_be_made_is_told(no_psycopg: None, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(no_psycopg: None, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(LayerUnavailable, match="choose another PGPERF"):
         drivers.build_drivers(tmp_path / "file")
 
 
-def test_what_pip_says_is_kept(no_psycopg: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_error_contains_the_output_of_pip(
+    no_psycopg: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(drivers, "missing", lambda: ("no such requirement",))
     with pytest.raises(LayerUnavailable, match=r"(?s)pip cannot install the drivers.*no such requirement"):
         drivers.build_drivers(tmp_path)
 
 
-def test_a_lent_package_brings_no_neighbours(tmp_path: Path) -> None:
+def test_the_isolated_python_imports_pgperf_only(tmp_path: Path) -> None:
     """A fake client that talks under another Python sees pgperf and nothing else of this environment."""
     code = (
         "import sys, runpy; sys.argv = ['isolated.py', 'pgperf.clients.programs.__init__'];"

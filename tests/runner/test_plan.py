@@ -1,4 +1,4 @@
-"""The plan: which variants, which controls, which cohorts, in which order."""
+"""The plan: its variants, controls and cohorts, and their order."""
 
 import itertools
 from dataclasses import replace
@@ -41,7 +41,7 @@ def test_skipped_layers_keep_their_reason() -> None:
     assert plan.skipped == {"libpq": "not built"}
 
 
-def test_nothing_left_is_refused_with_the_reasons() -> None:
+def test_a_plan_without_variants_is_refused_with_the_reasons() -> None:
     with pytest.raises(InvalidDefinition, match="libpq: not built"):
         make_plan(definition(layers=("libpq",)), {"libpq": "not built"})
 
@@ -75,7 +75,7 @@ class TestManyClients:
             *self.counts
         ] * 3
 
-    def test_at_most_64_clients_stand_by_beside_the_reference_and_the_controls(self) -> None:
+    def test_a_cohort_has_at_most_64_clients_beside_reference_and_controls(self) -> None:
         for cohort in self.plan.cohorts:
             beside = {self.plan.variants[0]} if cohort.variants[1].route != "socket" else set()
             own = [v for v in cohort.variants if not v.control and v not in beside]
@@ -95,7 +95,7 @@ class TestManyClients:
             "django_orm · pgbouncer · control 1",
         ]
 
-    def test_the_order_in_which_counts_were_given_changes_nothing(self) -> None:
+    def test_the_order_of_client_counts_does_not_matter(self) -> None:
         turned = replace(self.plan.definition, clients=(32, 1, 8, 2, 16, 4))
         assert make_plan(turned).cohorts == self.plan.cohorts
 
@@ -105,7 +105,7 @@ class TestManyClients:
         st.sets(st.sampled_from(("simple", "extended")), min_size=1),
         st.sets(st.integers(1, 64), min_size=1, max_size=25),
     )
-    def test_however_much_is_asked_for(
+    def test_every_plan_has_valid_cohorts(
         self, layers: set[str], routes: set[str], modes: set[str], counts: set[int]
     ) -> None:
         plan = make_plan(
@@ -132,7 +132,7 @@ def test_a_round_has_every_variant_once_and_keeps_routes_together(seed: int, blo
     assert sum(a != b for a, b in itertools.pairwise(routes)) == len(ROUTES) - 1
 
 
-def test_what_is_compared_stays_nearer_than_in_a_plain_shuffle() -> None:
+def test_compared_variants_are_closer_than_in_a_plain_shuffle() -> None:
     plan = make_plan(definition(layers=LADDER, routes=("socket",)))
     orders = [round_order(plan, 0, 0, round_) for round_ in range(200)]
     control = next(index for index, v in enumerate(plan.variants) if v.control and v.layer == "libpq")
@@ -156,7 +156,7 @@ class TestTwoWorkloads:
         layers=("libpq", "psycopg", "django_orm"), routes=("socket",),
     )  # fmt: skip
 
-    def test_every_rung_has_both(self) -> None:
+    def test_every_rung_has_both_workloads(self) -> None:
         plan = make_plan(self.what)
         assert len(plan.cohorts) == 1
         assert [(v.layer, v.workload) for v in plan.variants if not v.control] == [
@@ -168,7 +168,7 @@ class TestTwoWorkloads:
         (first, *_rest) = make_plan(replace(self.what, compared_with=None)).variants
         assert first.label == "libpq · socket"
 
-    def test_what_is_compared_stands_near_each_other(self) -> None:
+    def test_compared_variants_are_close_together(self) -> None:
         plan = make_plan(self.what)
         apart = []
         for round_ in range(40):

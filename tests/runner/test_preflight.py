@@ -1,4 +1,4 @@
-"""The rails: refused before anything starts, with the numbers."""
+"""Preflight refuses a run that exceeds a guardrail, with the numbers."""
 
 import pytest
 
@@ -11,12 +11,12 @@ from tests.runner.builders import definition
 PLENTY = preflight.Headroom(free_connections=1000, memory_bytes=64 << 30)
 
 
-def test_estimate_counts_clients_controls_and_the_monitor() -> None:
+def test_estimate_counts_clients_controls_and_the_control_connection() -> None:
     plan = make_plan(definition(clients=(8,)))
     assert preflight.estimate(plan).connections == 8 * 2 + 1
 
 
-def test_clients_that_are_shared_are_counted_once() -> None:
+def test_shared_clients_are_counted_once() -> None:
     shared = preflight.estimate(make_plan(definition(clients=(1, 2, 4, 8))))
     assert shared.connections == 8 + 1 + 1  # one control of one client, and the monitor
     assert shared.memory_bytes == 9 * 20 << 20
@@ -27,13 +27,13 @@ def test_more_rounds_take_longer() -> None:
     assert long - short == pytest.approx(99 * 2 * 0.009)
 
 
-def test_several_clients_take_a_moment_to_arm() -> None:
+def test_several_clients_take_time_to_start_together() -> None:
     plans = [make_plan(definition(clients=(8,), rounds=n)) for n in (1, 100)]
     short, long = (preflight.estimate(plan).seconds for plan in plans)
     assert long - short == pytest.approx(99 * 2 * (0.009 + 0.025 + 0.008))
 
 
-def test_one_client_of_each_starts_alone_in_a_cold_block_and_the_others_together() -> None:
+def test_in_a_cold_block_one_client_of_each_variant_starts_alone() -> None:
     cold, warm = (
         preflight.estimate(make_plan(definition(clients=(1, 8), cold_blocks=n))).seconds for n in (1, 0)
     )
@@ -42,7 +42,7 @@ def test_one_client_of_each_starts_alone_in_a_cold_block_and_the_others_together
     )  # the largest's first and the control, rather than side by side
 
 
-def test_within_the_rails_passes() -> None:
+def test_a_plan_within_the_guardrails_passes() -> None:
     plan = make_plan(definition())
     assert preflight.check(plan, PLENTY, 0.25, 1800) == preflight.estimate(plan)
 
@@ -59,19 +59,21 @@ def test_within_the_rails_passes() -> None:
         (PLENTY, 1, "time: the run would take about"),
     ],
 )
-def test_each_rail_refuses_with_its_numbers(headroom: preflight.Headroom, seconds: float, words: str) -> None:
+def test_each_guardrail_refuses_with_its_numbers(
+    headroom: preflight.Headroom, seconds: float, words: str
+) -> None:
     with pytest.raises(PreflightRefused, match=words):
         preflight.check(make_plan(definition()), headroom, 0.25, seconds)
 
 
-def test_a_refusal_offers_what_fits() -> None:
+def test_a_refusal_offers_a_plan_that_fits() -> None:
     plan = make_plan(definition(clients=(1, 8, 64), routes=("socket", "tcp")))
     room = preflight.Headroom(free_connections=200, memory_bytes=64 << 30)
     with pytest.raises(PreflightRefused, match=r"choose fewer .*\. It fits with clients 1, 8$"):
         preflight.check(plan, room, 0.25, 1800)
 
 
-def test_many_clients_over_the_free_slots_are_refused_with_the_numbers() -> None:
+def test_more_clients_than_free_slots_are_refused_with_the_numbers() -> None:
     """32 of two layers on one route, the reference on another, a control, the monitor, and two that ask the server."""
     what = definition(
         layers=CLIENT_SCALING.layers,
@@ -86,7 +88,7 @@ def test_many_clients_over_the_free_slots_are_refused_with_the_numbers() -> None
     assert str(no.value).endswith("It fits with clients 1, 2, 4, 8")
 
 
-def test_half_as_many_clients_and_one_route_are_offered() -> None:
+def test_a_refusal_offers_half_the_clients_or_one_route() -> None:
     plan = make_plan(definition(clients=(8,), routes=("socket", "tcp")))
     need = preflight.estimate(plan).connections
     assert preflight.offers(plan, lambda smaller: preflight.estimate(smaller).connections < need) == [
@@ -95,6 +97,6 @@ def test_half_as_many_clients_and_one_route_are_offered() -> None:
     ]
 
 
-def test_where_nothing_fits_nothing_is_offered() -> None:
+def test_a_refusal_offers_no_plan_if_none_fits() -> None:
     with pytest.raises(PreflightRefused, match=r"layers or clients$"):
         preflight.check(make_plan(definition()), preflight.Headroom(0, 64 << 30), 0.25, 1800)

@@ -1,4 +1,4 @@
-"""What a run freezes, and what is refused by field."""
+"""The frozen definition of a run, and the refusal of each wrong field."""
 
 from typing import Any
 
@@ -16,19 +16,19 @@ from tests.factories import LAYER_NAMES, ROUTES, make_benchmark, make_database
 pytestmark = pytest.mark.django_db
 
 
-def test_the_benchmark_as_it_is_saved() -> None:
+def test_a_definition_has_the_saved_values() -> None:
     definition = freeze(make_benchmark(blocks=7, rounds=3, slice_ms=250), make_database())
     assert (definition.layers, definition.routes) == (LAYER_NAMES, ROUTES)
     assert (definition.blocks, definition.rounds, definition.slice_ms) == (7, 3, 250)
     assert (definition.workload.name, definition.workload.args) == ("site-by-domain", ("example.com",))
 
 
-def test_it_survives_being_stored() -> None:
+def test_a_stored_definition_is_equal() -> None:
     definition = freeze(make_benchmark(), make_database())
     assert Definition.from_json(definition.to_json()) == definition
 
 
-def test_the_order_is_new_each_time_and_the_hash_is_not() -> None:
+def test_two_definitions_differ_in_the_seed_but_not_in_the_hash() -> None:
     benchmark, database = make_benchmark(), make_database()
     first, second = freeze(benchmark, database), freeze(benchmark, database)
     assert first.seed != second.seed
@@ -55,12 +55,12 @@ def test_quick_keeps_layers_and_routes() -> None:
         (2000, Overrides(diagnostic_ms=0), 0),
     ],
 )
-def test_how_long_the_server_is_asked(saved: int, overrides: Overrides, expected: int) -> None:
+def test_the_length_of_diagnostic_slices(saved: int, overrides: Overrides, expected: int) -> None:
     definition = freeze(make_benchmark(diagnostic_ms=saved), make_database(), overrides)
     assert definition.diagnostic_ms == expected
 
 
-def test_asking_the_server_does_not_change_what_is_measured() -> None:
+def test_diagnostics_do_not_change_the_hash() -> None:
     benchmark, database = make_benchmark(), make_database()
     silent = freeze(benchmark, database, Overrides(diagnostic_ms=0))
     assert freeze(benchmark, database, Overrides(diagnostic_ms=900)).digest() == silent.digest()
@@ -87,7 +87,7 @@ def test_routes_that_the_database_lacks_are_left_out() -> None:
     assert missing_routes(benchmark, database) == ["pgbouncer"]
 
 
-def test_unless_they_were_asked_for_by_name() -> None:
+def test_routes_given_by_name_must_exist() -> None:
     database = make_database()
     with pytest.raises(
         InvalidDefinition, match=r"routes: .*no enabled target for vpn; it has socket, tcp, pgbouncer"
@@ -95,7 +95,7 @@ def test_unless_they_were_asked_for_by_name() -> None:
         freeze(make_benchmark(), database, Overrides(routes=["tcp", "vpn"]))
 
 
-def test_a_database_without_any_of_them() -> None:
+def test_a_database_without_any_of_the_routes() -> None:
     database = make_database()
     database.targets.all().delete()
     with pytest.raises(InvalidDefinition, match=r"routes: .*add a target"):
@@ -139,7 +139,7 @@ def test_a_refusal_names_the_field(field: str, overrides: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     ("field", "value"), [("layers", "libpq"), ("modes", ["turbo"]), ("routes", None), ("clients", {"a": 1})]
 )
-def test_a_broken_row_is_refused_too(field: str, value: Any) -> None:
+def test_a_wrong_value_in_a_row_is_refused(field: str, value: Any) -> None:
     benchmark = make_benchmark()
     setattr(benchmark, field, value)
     with pytest.raises(InvalidDefinition, match=f"^{field}: "):
@@ -166,7 +166,7 @@ def test_the_sites_limit_on_clients(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("args", [[float("nan")], [float("inf")], [[1]], [{}], "text"])
-def test_arguments_that_no_client_could_be_sent_are_refused(args: object) -> None:
+def test_arguments_that_json_cannot_carry_are_refused(args: object) -> None:
     with pytest.raises(ValidationError):
         validators.scalar_list(args)
 

@@ -19,5 +19,5 @@ class PgperfConfig(AppConfig):
 
         post_migrate.connect(sync.copy_catalog, sender=self, dispatch_uid="pgperf.copy_catalog")
         for model in (models.Database, models.Benchmark):
-            uid = f"pgperf.remember_groups.{model.__name__}"
-            pre_delete.connect(permissions.remember_groups, sender=model, dispatch_uid=uid)
+            uid = f"pgperf.restrict_runs.{model.__name__}"
+            pre_delete.connect(permissions.restrict_runs, sender=model, dispatch_uid=uid)

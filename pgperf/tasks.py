@@ -5,7 +5,7 @@ from typing import Any
 
 from celery import shared_task
 
-from pgperf.agent.watch import watch
+from pgperf.agent.service import serve
 from pgperf.core.exceptions import RunConflict
 from pgperf.runs import broker, retention, state
 from pgperf.worker import heartbeat
@@ -30,7 +30,7 @@ def run_benchmark(self: Any, run_id: int, schema: int) -> None:
 @shared_task(name=broker.WATCH, bind=True, acks_late=False, ignore_result=True, max_retries=0)
 def watch_host(self: Any, row_id: int, schema: int) -> None:
     """Serve a run as the agent on its database's host, until the run is over."""
-    watch(row_id, str(self.request.hostname or ""), _refusal(schema))
+    serve(row_id, str(self.request.hostname or ""), _refusal(schema))
 
 
 @shared_task(name="pgperf.prune", acks_late=False, ignore_result=True)

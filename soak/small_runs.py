@@ -8,7 +8,7 @@ from django.db import connection
 from pgperf.models import Benchmark, Database, Run
 from pgperf.reports.run_json import TERMINAL, progress_json
 from pgperf.runs import state, store
-from pgperf.runs.db_retry import patiently
+from pgperf.runs.db_retry import retry_while_down
 from pgperf.runs.definitions import Overrides
 from soak.site import Site, await_true
 
@@ -41,7 +41,7 @@ def smallest(benchmark: Benchmark, database: Database) -> Run:
 
 def look(step: Any) -> Any:
     """What the step finds in the database, which may be restarting."""
-    return patiently(step, PATIENCE_S, "looking")
+    return retry_while_down(step, PATIENCE_S, "looking")
 
 
 def fresh(run: Run) -> Run:

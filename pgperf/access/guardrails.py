@@ -20,7 +20,7 @@ from pgperf.core.layers import connects
 from pgperf.core.records import Definition, Plan, Route, Workload
 from pgperf.runner.server.control_connection import ControlConnection
 
-APPLICATION = "pgperf-rails"
+APPLICATION = "pgperf-guardrails"
 #: Settings of every session on rails, as pg_settings.setting has them (ms). A role's own, stricter ones stay.
 LIMITS = {
     "statement_timeout": 30_000,
@@ -58,7 +58,7 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Railed:
+class GuardedRoutes:
     """The routes to measure over, and what the environment of the run says about them."""
 
     routes: dict[str, Route]
@@ -70,7 +70,7 @@ class Railed:
         return {**found, "can_write": self.can_write} if self.can_write else found
 
 
-def is_free(work: Workload) -> bool:
+def is_custom_sql(work: Workload) -> bool:
     """Did somebody write its SQL? What the catalog ships, unchanged, is nobody's; nor are captured statements."""
     return bool(work.sql or work.other_sql) and not is_catalog(work)
 
@@ -85,21 +85,21 @@ def demand(work: Workload, pooler: str, production: bool, connect: str = "persis
     """What a run of that workload needs of a route with that pooler ("" for none)."""
     if is_catalog(work) and not production:
         return Demand.NONE
-    if is_free(work) or pooler or connect != "persistent":
+    if is_custom_sql(work) or pooler or connect != "persistent":
         return Demand.PROOF
     return Demand.SESSION
 
 
 def check_statements(work: Workload) -> None:
     """The form's rules again, in the worker. Raises InvalidDefinition naming the field."""
-    if not is_free(work):
+    if not is_custom_sql(work):
         return
     for field, sql in (("sql", work.sql), ("other_sql", work.other_sql)):
         if sql:
             sql_read_only.check(field, sql)
 
 
-def put_on(plan: Plan, routes: Mapping[str, Route], production: bool) -> Railed:
+def apply(plan: Plan, routes: Mapping[str, Route], production: bool) -> GuardedRoutes:
     """Routes whose sessions are on rails, each tried and proved.
 
     Raises PreflightRefused with what was found and the remedy, ClientFailed when a server cannot be asked.
@@ -109,12 +109,12 @@ def put_on(plan: Plan, routes: Mapping[str, Route], production: bool) -> Railed:
     for work in definition.workloads:
         if work.name in sent:
             check_statements(work)
-    railed, access, writers = dict(routes), {}, []
+    guarded, access, writers = dict(routes), {}, []
     for name, wanted in _demands(plan, routes, production).items():
-        railed[name], found = _on_rails(routes[name], wanted)
+        guarded[name], found = _guard(routes[name], wanted)
         access[name] = _in_words(found, wanted)
         writers += [found.role] if found.can_write else []
-    return Railed(railed, access, ", ".join(dict.fromkeys(writers)))
+    return GuardedRoutes(guarded, access, ", ".join(dict.fromkeys(writers)))
 
 
 def _demands(plan: Plan, routes: Mapping[str, Route], production: bool) -> dict[str, Demand]:
@@ -131,7 +131,7 @@ def _demands(plan: Plan, routes: Mapping[str, Route], production: bool) -> dict[
     return found
 
 
-def _on_rails(route: Route, wanted: Demand) -> tuple[Route, Access]:
+def _guard(route: Route, wanted: Demand) -> tuple[Route, Access]:
     access = examine(route)
     if wanted == Demand.PROOF:
         _prove(route, access)

@@ -50,7 +50,7 @@ def refusal(run: Run) -> str:
     return ""
 
 
-def remember_groups(sender: type[Model], instance: Database | Benchmark, using: str, **_: Any) -> None:
+def restrict_runs(sender: type[Model], instance: Database | Benchmark, using: str, **_: Any) -> None:
     """pre_delete handler: runs of a row that had groups do not become everybody's when it goes."""
     name = "database" if isinstance(instance, Database) else "benchmark"
     if group_ids(instance):

@@ -7,7 +7,7 @@ from pgperf.runner.server.control_connection import ControlConnection
 ROLE = "pgperf_reader"
 
 
-def script(route: Route) -> str:
+def create_script(route: Route) -> str:
     """Ready to paste into psql; the password is asked for by its last line. Raises ClientFailed without an answer."""
     with ControlConnection(route, "pgperf-doctor") as connection:
         ((dbname,),) = connection.query("SELECT quote_ident(current_database())")

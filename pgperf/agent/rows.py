@@ -49,7 +49,7 @@ def order(row_id: int, what: dict[str, Any]) -> int:
     return int(_rows().values_list("order_number", flat=True).get(pk=row_id))
 
 
-def look(row_id: int, agent: str) -> tuple[int, dict[str, Any]] | None:
+def poll(row_id: int, agent: str) -> tuple[int, dict[str, Any]] | None:
     """The newest order and its number; None when the run is over, another attempt's, or gives no sign of life."""
     found = _live().filter(pk=row_id, agent=agent).values_list("order_number", "order").first()
     return (found[0], found[1]) if found else None

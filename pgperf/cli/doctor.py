@@ -226,7 +226,7 @@ def _login(database: Database, route: Route) -> Iterator[Finding]:
             yield Finding("ok", subject, f"{access.role} cannot write")
             return
         text = f"{access.role} can write ({'; '.join(access.powers)})"
-        hint = readonly_role.script(route).replace("\n", "\n         ")
+        hint = readonly_role.create_script(route).replace("\n", "\n         ")
         yield Finding(
             "note",
             subject,

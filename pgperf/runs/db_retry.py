@@ -12,13 +12,13 @@ from pgperf.models import Run
 logger = logging.getLogger(__name__)
 
 #: What a connection raises when its server goes away, refuses, or is starting up.
-AWAY = (OperationalError, InterfaceError)
+CONNECTION_ERRORS = (OperationalError, InterfaceError)
 PAUSE_S = 0.25
 
 T = TypeVar("T")
 
 
-def patiently(step: Callable[[], T], seconds: float, what: str) -> T:
+def retry_while_down(step: Callable[[], T], seconds: float, what: str) -> T:
     """What `step` returns. While the database is away it is done again, for so many seconds; then the error is raised.
 
     The step must bear being done twice: of a COMMIT that was under way, nobody knows whether it happened.
@@ -27,14 +27,14 @@ def patiently(step: Callable[[], T], seconds: float, what: str) -> T:
     while True:
         try:
             return step()
-        except AWAY as error:
-            if time.monotonic() >= deadline or not renew():
+        except CONNECTION_ERRORS as error:
+            if time.monotonic() >= deadline or not drop_broken_connection():
                 raise
             logger.warning("pgperf: the database is away, trying again: %s (%s)", what, type(error).__name__)
             time.sleep(PAUSE_S)
 
 
-def renew() -> bool:
+def drop_broken_connection() -> bool:
     """Let go of a connection that is broken, so that the next query opens another. False inside a transaction."""
     connection = connections[router.db_for_write(Run)]
     if connection.in_atomic_block:

@@ -67,13 +67,13 @@ def request(
     """
     if token and (known := _runs().filter(request_token=token).first()):
         return known
-    _check_typed(database, confirmed)
+    _check_confirmed(database, confirmed)
     definition = freeze(benchmark, database, replace(overrides, quick=overrides.quick or quick))
     fields = {
         "benchmark": benchmark,
         "benchmark_name": benchmark.name,
         "quick": overrides.quick or quick,
-        **_asked_fields(database, definition, user, confirmed, foreground),
+        **_request_fields(database, definition, user, confirmed, foreground),
     }
     return _create(token or None, fields, note)
 
@@ -95,7 +95,7 @@ def request_confirmation(
         return known
     if origin.database is None:
         raise InvalidDefinition(f"database: {origin.database_name} was deleted")
-    _check_typed(origin.database, confirmed)
+    _check_confirmed(origin.database, confirmed)
     fields = {
         "benchmark_id": origin.benchmark_id,
         "benchmark_name": origin.benchmark_name,
@@ -104,17 +104,17 @@ def request_confirmation(
         "confirms": origin,
         "confirms_variant": variant,
         "intervention": intervention,
-        **_asked_fields(origin.database, definition, user, confirmed, foreground),
+        **_request_fields(origin.database, definition, user, confirmed, foreground),
     }
     return _create(token or None, fields, note)
 
 
-def _check_typed(database: Database, confirmed: str) -> None:
+def _check_confirmed(database: Database, confirmed: str) -> None:
     if database.production and confirmed != database.name:
         raise InvalidDefinition(f"database: {database} is in production: type its name to confirm")
 
 
-def _asked_fields(
+def _request_fields(
     database: Database,
     definition: Definition,
     user: AbstractBaseUser | None,
@@ -205,7 +205,7 @@ def _claim(run_id: int, worker: str, host: str) -> Run:
         )
         run = _runs().filter(pk=run_id).first()
         if run is None or not taken:
-            raise RunConflict(f"{_standing(run_id, run)}, not queued")
+            raise RunConflict(f"{_status_text(run_id, run)}, not queued")
         _announce(signals.run_started, run)
     return run
 
@@ -230,7 +230,7 @@ def heartbeat(run: Run, progress: float, message: str) -> None:
     _fenced(run, heartbeat_at=Now(), progress=min(max(progress, 0.0), 1.0), message=message[:300])
 
 
-def hold(run: Run) -> None:
+def lock_attempt(run: Run) -> None:
     """Keep the run's row to this attempt until the transaction ends. Raises FenceLost when it is another's."""
     _fenced(run, heartbeat_at=Now())
 
@@ -288,13 +288,13 @@ def request_cancel(run: Run) -> None:
         mark_lost()
         asked = _runs().filter(pk=run.pk, status=Status.RUNNING).update(cancel_requested=True)
         if not asked:  # what it was a moment ago is no reason
-            raise RunConflict(_standing(run.pk, _runs().filter(pk=run.pk).first())) from None
+            raise RunConflict(_status_text(run.pk, _runs().filter(pk=run.pk).first())) from None
     run.refresh_from_db(using=_using())
 
 
 def _end(run: Run, status: str, **fields: Any) -> None:
     try:
-        _move(_own(run), run.pk, status, **fields)
+        _move(_of_attempt(run), run.pk, status, **fields)
     except RunConflict as error:
         raise FenceLost(f"{error}: attempt {run.attempt} must stop writing") from None
     run.refresh_from_db(using=_using())
@@ -307,23 +307,23 @@ def _move(candidates: QuerySet[Run], run_id: int, status: str, **fields: Any) ->
         moved = candidates.update(status=status, finished_at=Now(), message="", **_FREE, **fields)
         run = _runs().filter(pk=run_id).first()
         if run is None or not moved:
-            raise RunConflict(_standing(run_id, run))
+            raise RunConflict(_status_text(run_id, run))
         _announce(signals.run_finished, run)
         if status in (Status.FAILED, Status.LOST):
             _announce(signals.run_failed, run)
         transaction.on_commit(send_waiting, using=using, robust=True)
 
 
-def _standing(run_id: int, run: Run | None) -> str:
+def _status_text(run_id: int, run: Run | None) -> str:
     return f"run {run_id} is {run.get_status_display() if run else 'gone'}"
 
 
 def _fenced(run: Run, **fields: Any) -> None:
-    if not _own(run).update(**fields):
+    if not _of_attempt(run).update(**fields):
         raise FenceLost(f"run {run.pk} is no longer attempt {run.attempt}'s: it must stop writing")
 
 
-def _own(run: Run) -> QuerySet[Run]:
+def _of_attempt(run: Run) -> QuerySet[Run]:
     return _runs().filter(pk=run.pk, attempt=run.attempt, status=Status.RUNNING)
 
 

@@ -19,7 +19,7 @@ def save_blocks(run: Run, blocks: Iterable[VariantBlock]) -> None:
     rows = [_block_row(run, list(variants)) for _key, variants in groupby(blocks, _cohort_and_block)]
     using = router.db_for_write(Run)
     with transaction.atomic(using=using):
-        state.hold(run)
+        state.lock_attempt(run)
         BlockResult.objects.using(using).bulk_create(rows, ignore_conflicts=True)
 
 

@@ -19,7 +19,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db import Error, connections, router, transaction
 
 from pgperf.access import credentials, fixtures, guardrails, permissions
-from pgperf.agent.owner import Owner
+from pgperf.agent.controller import AgentController
 from pgperf.analysis.summary import summarise
 from pgperf.conf import get_settings
 from pgperf.core import layers
@@ -36,31 +36,31 @@ from pgperf.runner.client_process import while_waiting
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunResult, RunSettings, execute
 from pgperf.runs import confirmation, state, store
-from pgperf.runs.db_retry import AWAY, patiently, renew
+from pgperf.runs.db_retry import CONNECTION_ERRORS, drop_broken_connection, retry_while_down
 
 logger = logging.getLogger(__name__)
 
 _REASON_CHARACTERS = 500
 #: Of the time after which a silent run counts as lost: so long it goes on without the site's database, then it stops.
-_PATIENCE_SHARE = 2 / 3
+_RETRY_SHARE = 2 / 3
 #: Within shorter rounds nobody asks the database anything.
 LONG_ROUND_S = 3.0
 
 
-class Watch(Protocol):
+class ProgressListener(Protocol):
     """Who looks on in this process, such as a progress bar."""
 
     def progress(self, share: float, message: str) -> None: ...
 
 
-def perform(run_id: int, worker: str, watch: Watch | None = None) -> Run:
+def perform(run_id: int, worker: str, listener: ProgressListener | None = None) -> Run:
     """Claim the run, measure, store; the run in its final state.
 
     Raises RunWaits or RunConflict when it cannot be claimed, FenceLost when it was taken away on the way. What
     stops the process itself (KeyboardInterrupt, SystemExit) is passed on after the run has ended.
     """
-    run = patiently(lambda: state.claim(run_id, worker), _patience_s(), f"claiming run {run_id}")
-    job = _Job(run, watch)
+    run = retry_while_down(lambda: state.claim(run_id, worker), _retry_s(), f"claiming run {run_id}")
+    job = _ClaimedRun(run, listener)
     try:
         outcome = job.measure()
         job.done(outcome)
@@ -105,11 +105,11 @@ def _summarise_lost(run: Run) -> bool:
 
 
 @dataclass
-class _Job:
+class _ClaimedRun:
     """A claimed run on its way."""
 
     run: Run
-    watch: Watch | None
+    listener: ProgressListener | None
     skipped: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
     access: dict[str, Any] = field(
@@ -123,7 +123,7 @@ class _Job:
         self.skipped = skipped_layers(definition, settings.BUILD_DIR, settings.INTERPRETERS)
         plan = make_plan(definition, self.skipped)
         near = self._routes(plan)
-        observer = _Recorder(run, self.watch, settings.HEARTBEAT_SECONDS, _patience_s())
+        observer = _Recorder(run, self.listener, settings.HEARTBEAT_SECONDS, _retry_s())
         machine = RunSettings(
             build_dir=settings.BUILD_DIR,
             run_id=str(run.pk),
@@ -133,20 +133,20 @@ class _Job:
             interpreters=settings.INTERPRETERS,
         )
         with (
-            observer.pulse(settings.STALE_SECONDS / 3),
-            while_waiting(observer.look),
+            observer.background_heartbeat(settings.STALE_SECONDS / 3),
+            while_waiting(observer.poll_cancel),
             longer(near, definition.routes) as routes,
         ):
             plan = self._encrypted(plan, routes)
             self._prepare(plan, routes)
-            railed = self._on_rails(plan, routes)
-            with closing(Owner(run)) as agent:
-                return execute(self._captured(plan, railed), railed, machine, observer, agent)
+            guarded = self._guarded_routes(plan, routes)
+            with closing(AgentController(run)) as agent:
+                return execute(self._captured(plan, guarded), guarded, machine, observer, agent)
 
     def done(self, outcome: RunResult) -> None:
         """The summary and the end in one transaction, under the fence."""
         run, plan = self.run, outcome.plan
-        blocks = patiently(lambda: store.load_blocks(run), _patience_s(), f"reading the blocks of {run}")
+        blocks = retry_while_down(lambda: store.load_blocks(run), _retry_s(), f"reading the blocks of {run}")
         summary = summarise(plan.definition, plan.variants, blocks, launch.django_driver())
 
         def store_all() -> None:
@@ -173,7 +173,7 @@ class _Job:
                 _end_once(self.run, Run.Status.FAILED, lambda: state.fail(self.run, reason))
             definition = Definition.from_json(self.run.definition)
             part = partial(_summarise_part, self.run, definition, self.skipped)
-            patiently(part, _patience_s(), f"summarising {self.run}")
+            retry_while_down(part, _retry_s(), f"summarising {self.run}")
         except (FenceLost, Error) as trouble:
             logger.error("run %s could not be ended: %s", self.run.pk, type(trouble).__name__)
 
@@ -198,12 +198,12 @@ class _Job:
         self.skipped |= lacking
         return make_plan(definition, self.skipped) if lacking else plan
 
-    def _on_rails(self, plan: Plan, routes: dict[str, Route]) -> dict[str, Route]:
+    def _guarded_routes(self, plan: Plan, routes: dict[str, Route]) -> dict[str, Route]:
         """Read-only sessions and proofs, as the workload and the Database demand them."""
         assert self.run.database
-        railed = guardrails.put_on(plan, routes, self.run.database.production)
-        self.access = railed.facts()
-        return railed.routes
+        guarded = guardrails.apply(plan, routes, self.run.database.production)
+        self.access = guarded.facts()
+        return guarded.routes
 
     def _captured(self, plan: Plan, routes: Mapping[str, Route]) -> Plan:
         """The plan with what the site's own workloads send, in memory only, and without what cannot do the same."""
@@ -239,11 +239,11 @@ def _end_once(run: Run, status: str, end: Callable[[], None]) -> None:
             if not (again and state.has_ended_as(run, status)):
                 raise
 
-    patiently(step, _patience_s(), f"ending {run}")
+    retry_while_down(step, _retry_s(), f"ending {run}")
 
 
-def _patience_s() -> float:
-    return get_settings().STALE_SECONDS * _PATIENCE_SHARE
+def _retry_s() -> float:
+    return get_settings().STALE_SECONDS * _RETRY_SHARE
 
 
 def _drop_connection() -> None:
@@ -256,50 +256,52 @@ def _drop_connection() -> None:
 class _Recorder:
     """The engine's Observer: blocks into the store, progress into the heartbeat, the cancel flag out of the row."""
 
-    def __init__(self, run: Run, watch: Watch | None, every_s: float, patience_s: float = 0.0) -> None:
+    def __init__(
+        self, run: Run, listener: ProgressListener | None, every_s: float, retry_s: float = 0.0
+    ) -> None:
         self._run = run
-        self._watch = watch
+        self._listener = listener
         self._every_s = every_s
-        self._patience_s = patience_s
-        self._beaten = self._heard = self._breathed = time.monotonic()
-        self._looked = 0.0
+        self._retry_s = retry_s
+        self._tried_at = self._written_at = self._progress_at = time.monotonic()
+        self._polled_at = 0.0
         self._share, self._message = 0.0, "Connecting."
         self._lock = threading.Lock()
 
     def block_done(self, blocks: list[VariantBlock]) -> None:
         save = partial(store.save_blocks, self._run, blocks)
-        patiently(save, self._patience_s, f"storing a block of {self._run}")
+        retry_while_down(save, self._retry_s, f"storing a block of {self._run}")
         self._beat_or_wait()
 
     def progress(self, share: float, message: str) -> None:
         self._share, self._message = share, message
-        self._breathed = time.monotonic()
-        if self._watch:
-            self._watch.progress(share, message)
-        if time.monotonic() - self._beaten >= self._every_s:
+        self._progress_at = time.monotonic()
+        if self._listener:
+            self._listener.progress(share, message)
+        if time.monotonic() - self._tried_at >= self._every_s:
             self._beat_or_wait()
 
     def cancelled(self) -> bool:
         """Asks the database as rarely as the heartbeat is written."""
-        if time.monotonic() - self._looked < self._every_s:
+        if time.monotonic() - self._polled_at < self._every_s:
             return False
-        self._looked = time.monotonic()
+        self._polled_at = time.monotonic()
         try:
             return state.is_cancelling(self._run)
-        except AWAY:
-            renew()
+        except CONNECTION_ERRORS:
+            drop_broken_connection()
             return False  # the heartbeat decides how long to go on without an answer
 
-    def look(self) -> None:
+    def poll_cancel(self) -> None:
         """Asked while waiting for clients: neither a slow start nor a long round may hold up a cancel."""
-        if time.monotonic() - self._breathed >= LONG_ROUND_S and self.cancelled():
+        if time.monotonic() - self._progress_at >= LONG_ROUND_S and self.cancelled():
             raise RunCancelled("cancelled on request")
 
     @contextmanager
-    def pulse(self, longest_s: float) -> Iterator[None]:
+    def background_heartbeat(self, longest_s: float) -> Iterator[None]:
         """A second net: when no round has ended for so long (slow queries, many clients), a thread beats instead."""
         over = threading.Event()
-        thread = threading.Thread(target=self._watch_over, args=(over, longest_s), daemon=True)
+        thread = threading.Thread(target=self._beat_when_late, args=(over, longest_s), daemon=True)
         thread.start()
         try:
             yield
@@ -307,9 +309,9 @@ class _Recorder:
             over.set()
             thread.join()
 
-    def _watch_over(self, over: threading.Event, longest_s: float) -> None:
-        while not over.wait(max(0.05, self._beaten + longest_s - time.monotonic())):
-            if time.monotonic() - self._beaten < longest_s:
+    def _beat_when_late(self, over: threading.Event, longest_s: float) -> None:
+        while not over.wait(max(0.05, self._tried_at + longest_s - time.monotonic())):
+            if time.monotonic() - self._tried_at < longest_s:
                 continue
             try:
                 with closing(connections[router.db_for_write(Run)]):
@@ -318,21 +320,21 @@ class _Recorder:
                 return  # the runner finds out by itself
             except Error:
                 logger.warning("run %s: its heartbeat could not be written", self._run.pk)
-                self._beaten = time.monotonic()
+                self._tried_at = time.monotonic()
 
     def _beat_or_wait(self) -> None:
         """A database that is away for a moment stops no run; one that stays away does, before others call it lost."""
         try:
             self._beat()
-        except AWAY:
-            if time.monotonic() - self._heard >= self._patience_s or not renew():
+        except CONNECTION_ERRORS:
+            if time.monotonic() - self._written_at >= self._retry_s or not drop_broken_connection():
                 raise
-            self._beaten = time.monotonic()
+            self._tried_at = time.monotonic()
 
     def _beat(self) -> None:
         with self._lock:
             state.heartbeat(self._run, self._share, self._message)
-            self._beaten = self._heard = time.monotonic()
+            self._tried_at = self._written_at = time.monotonic()
 
 
 def _check_permission(run: Run) -> None:
@@ -385,7 +387,7 @@ def _reason(error: BaseException, secrets: Mapping[str, str]) -> str:
     text = scrub(str(error), secrets)
     if isinstance(error, SystemExit):
         text = "The worker was shut down."
-    elif isinstance(error, AWAY):
+    elif isinstance(error, CONNECTION_ERRORS):
         text = f"The site's own database, which holds the runs, failed or did not answer: {text}"
     elif not isinstance(error, PgperfError):
         text = f"Unexpected {type(error).__name__}: {text} (the worker's log has more)"

@@ -43,7 +43,7 @@ BEAT_SECONDS = 10.0
 pool_refusal = ""
 
 
-class Beat(threading.Thread):
+class Heartbeat(threading.Thread):
     """Writes the Worker row at once and then every BEAT_SECONDS, until stopped."""
 
     def __init__(self, hostname: str, queue: str) -> None:
@@ -60,7 +60,7 @@ class Beat(threading.Thread):
             self._wake.wait(BEAT_SECONDS)
             self._wake.clear()
             while self.losses:
-                self.guarded(partial(self._lose, *self.losses.popleft()))
+                self.guarded(partial(self._mark_lost, *self.losses.popleft()))
             if not (self._over or is_measuring()):
                 self.guarded(self.refresh)
         self.guarded(self.unregister)
@@ -75,7 +75,7 @@ class Beat(threading.Thread):
         self.losses.append((run_id, reason))
         self._wake.set()
 
-    def _lose(self, run_id: int, reason: str) -> None:
+    def _mark_lost(self, run_id: int, reason: str) -> None:
         try:
             run_state.lose(run_id, self.hostname, reason)
         except RunConflict:  # it had ended before its process did
@@ -84,22 +84,22 @@ class Beat(threading.Thread):
     def register(self) -> None:
         facts = {
             "queue": self.queue,
-            "layers": self._abilities(),
+            "layers": self._available_layers(),
             "versions": versions(),
             "last_seen": Now(),
         }
         _workers().update_or_create(hostname=self.hostname, defaults=facts)
-        self._put_right(arriving=True)
+        self._reconcile(arriving=True)
 
-    def _abilities(self) -> dict[str, str]:
-        return abilities()
+    def _available_layers(self) -> dict[str, str]:
+        return available_layers()
 
     def refresh(self) -> None:
         if not _workers().filter(hostname=self.hostname).update(last_seen=Now()):
             self.register()
-        self._put_right()
+        self._reconcile()
 
-    def _put_right(self, *, arriving: bool = False) -> None:
+    def _reconcile(self, *, arriving: bool = False) -> None:
         run_state.reconcile(arriving=arriving)
         summarise_lost_runs()
 
@@ -117,17 +117,17 @@ class Beat(threading.Thread):
             connections.close_all()
 
 
-class AgentBeat(Beat):
+class AgentHeartbeat(Heartbeat):
     """An agent's. Performing runs, and putting them right, is for others."""
 
-    def _abilities(self) -> dict[str, str]:
+    def _available_layers(self) -> dict[str, str]:
         return {}
 
-    def _put_right(self, *, arriving: bool = False) -> None:
+    def _reconcile(self, *, arriving: bool = False) -> None:
         return
 
 
-def abilities() -> dict[str, str]:
+def available_layers() -> dict[str, str]:
     """Layer -> why this machine cannot run it; "" if it can."""
     settings = get_settings()
     known = settings.BUILD_DIR, settings.INTERPRETERS
@@ -159,32 +159,32 @@ def is_measuring() -> bool:
 
 
 #: The beat of this worker; None in a process that is no worker of ours.
-current: Beat | None = None
+current: Heartbeat | None = None
 
 
 @signals.worker_ready.connect(dispatch_uid="pgperf.arrive")
-def arrive(sender: Any, **_: Any) -> None:
+def on_worker_ready(sender: Any, **_: Any) -> None:
     """Start the beat of a worker that takes pgperf's queue, or an agent's; `sender` is its consumer."""
     global current, pool_refusal
     pool_refusal = refusal_of(type(sender.pool).__module__)
-    beat = _beat_of(str(sender.hostname), sender.app.amqp.queues.consume_from)
+    beat = _heartbeat_of(str(sender.hostname), sender.app.amqp.queues.consume_from)
     if beat:
         current = beat
         current.start()
-        atexit.register(gone)
+        atexit.register(at_exit)
 
 
-def _beat_of(hostname: str, queues: Iterable[str]) -> Beat | None:
+def _heartbeat_of(hostname: str, queues: Iterable[str]) -> Heartbeat | None:
     """None for a worker that has nothing to do with pgperf. One that performs runs is no agent."""
     known = list(queues)
     if get_settings().QUEUE in known:
-        return Beat(hostname, get_settings().QUEUE)
+        return Heartbeat(hostname, get_settings().QUEUE)
     own = next((name for name in known if name.startswith(broker.agent_queue(""))), "")
-    return AgentBeat(hostname, own) if own else None
+    return AgentHeartbeat(hostname, own) if own else None
 
 
 @signals.task_failure.connect(dispatch_uid="pgperf.lose")
-def lose(sender: Any, exception: BaseException, args: Any, **_: Any) -> None:
+def on_task_failure(sender: Any, exception: BaseException, args: Any, **_: Any) -> None:
     """A process of the pool was killed under a run, maybe for want of memory: say so now, not when it is stale."""
     killed = isinstance(exception, WorkerLostError | TimeLimitExceeded)
     if current and killed and sender.name == broker.TASK and args:
@@ -201,13 +201,13 @@ def reason_of(exception: BaseException) -> str:
 
 
 @signals.worker_shutting_down.connect(dispatch_uid="pgperf.leave")
-def leave(**_: Any) -> None:
+def on_shutdown(**_: Any) -> None:
     """A worker that takes no more runs is not shown as one that does."""
     if current:
         current.stop()
 
 
-def gone() -> None:
+def at_exit() -> None:
     """At exit, as a cold shutdown sends no signal: give the thread the time to say goodbye."""
     if current:
         current.stop()

@@ -78,9 +78,9 @@ class TestOpen:
 
 class TestOrders:
     def test_an_order_and_its_answer(self, taken: int) -> None:
-        assert rows.look(taken, "a@db") == (0, {})
+        assert rows.poll(taken, "a@db") == (0, {})
         number = rows.order(taken, {"watch": 1})
-        assert rows.look(taken, "a@db") == (number, {"watch": 1})
+        assert rows.poll(taken, "a@db") == (number, {"watch": 1})
         assert rows.answered(taken, number) is None
         rows.answer(taken, "a@db", number, {"said": 1}, b"bytes")
         assert rows.answered(taken, number) == rows.Answer({"said": 1}, b"bytes", "a@db", "")
@@ -95,7 +95,7 @@ class TestOrders:
         number = rows.order(taken, {})
         rows.answer(taken, "b@db", number, {"stranger": True})
         assert rows.answered(taken, number) is None
-        assert rows.look(taken, "b@db") is None
+        assert rows.poll(taken, "b@db") is None
 
     def test_a_new_order_forgets_what_was_handed_over(self, taken: int) -> None:
         rows.answer(taken, "a@db", rows.order(taken, {}), {}, b"bytes")
@@ -111,14 +111,14 @@ class TestOrders:
     @pytest.mark.parametrize("status", [Run.Status.DONE, Run.Status.CANCELLED, Run.Status.LOST])
     def test_the_agent_is_told_that_the_run_is_over(self, taken: int, status: str) -> None:
         Run.objects.update(status=status)
-        assert rows.look(taken, "a@db") is None
+        assert rows.poll(taken, "a@db") is None
 
     def test_and_that_the_run_gives_no_sign_of_life(self, taken: int) -> None:
         Run.objects.update(heartbeat_at=timezone.now() - timedelta(seconds=31))
-        assert rows.look(taken, "a@db") is None
+        assert rows.poll(taken, "a@db") is None
 
     def test_and_that_the_row_is_gone(self, taken: int) -> None:
         rows.close(taken)
-        assert rows.look(taken, "a@db") is None
+        assert rows.poll(taken, "a@db") is None
         with pytest.raises(AgentFailed, match="cleared away"):
             rows.order(taken, {})

@@ -70,7 +70,7 @@ def test_the_list_has_it_with_its_modes(settings: Any) -> None:
 
 
 def test_a_worker_reports_it() -> None:
-    assert heartbeat.abilities()["copycat"] == ""
+    assert heartbeat.available_layers()["copycat"] == ""
     assert heartbeat.versions()["pytest"] == metadata.version("pytest")
 
 

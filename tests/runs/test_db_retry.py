@@ -7,7 +7,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from pgperf.runs import db_retry
-from pgperf.runs.db_retry import patiently
+from pgperf.runs.db_retry import retry_while_down
 from tests.database_outage import terminate_own_backend
 
 
@@ -29,13 +29,13 @@ def failing(times: int) -> Callable[[], str]:
 
 @pytest.mark.django_db(transaction=True)
 def test_it_tries_until_the_database_is_back() -> None:
-    assert patiently(failing(3), 60, "testing") == "done"
+    assert retry_while_down(failing(3), 60, "testing") == "done"
 
 
 @pytest.mark.django_db(transaction=True)
 def test_it_gives_up_when_the_time_is_over() -> None:
     with pytest.raises(OperationalError):
-        patiently(failing(1), 0, "testing")
+        retry_while_down(failing(1), 0, "testing")
 
 
 @pytest.mark.django_db(transaction=True)
@@ -47,14 +47,14 @@ def test_other_errors_are_raised_at_once() -> None:
         raise ValueError
 
     with pytest.raises(ValueError):
-        patiently(step, 60, "testing")
+        retry_while_down(step, 60, "testing")
     assert len(calls) == 1
 
 
 @pytest.mark.django_db(transaction=True)
 def test_half_a_transaction_is_not_done_again() -> None:
     with transaction.atomic(), pytest.raises(OperationalError):
-        patiently(failing(1), 60, "testing")
+        retry_while_down(failing(1), 60, "testing")
 
 
 @pytest.mark.django_db(transaction=True)
@@ -71,4 +71,4 @@ def test_a_connection_that_was_cut(inside: bool) -> None:
 
     step()
     terminate_own_backend()
-    assert patiently(in_a_transaction if inside else step, 60, "testing") == 42
+    assert retry_while_down(in_a_transaction if inside else step, 60, "testing") == 42

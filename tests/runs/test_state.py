@@ -246,7 +246,7 @@ class TestRunning:
         "write",
         [
             lambda run: state.heartbeat(run, 0.5, ""),
-            state.hold,
+            state.lock_attempt,
             state.finish,
             lambda run: state.fail(run, "reason"),
             state.cancelled,

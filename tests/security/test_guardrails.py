@@ -99,14 +99,14 @@ def test_every_write_privilege_is_found_and_refused(harm: Harm, role: str, words
     assert access.role == role
     assert words in access.powers
     with pytest.raises(PreflightRefused, match=rf"^access: .*{role} .*doctor"):
-        guardrails.put_on(plan(FREE), {"tcp": harm.route(role)}, production=False)
+        guardrails.apply(plan(FREE), {"tcp": harm.route(role)}, production=False)
 
 
 @pytest.mark.parametrize("role", ["harm_bare", "harm_reader"])
 def test_a_readonly_role_is_accepted(harm: Harm, role: str) -> None:
     before = harm.state()
-    railed = guardrails.put_on(plan(FREE), {"tcp": harm.route(role)}, production=False)
-    assert railed.facts() == {"access": {"tcp": f"{role}: cannot write, proved"}}
+    guarded = guardrails.apply(plan(FREE), {"tcp": harm.route(role)}, production=False)
+    assert guarded.facts() == {"access": {"tcp": f"{role}: cannot write, proved"}}
     assert harm.state() == before
 
 
@@ -119,27 +119,27 @@ def test_a_privilege_missing_from_the_catalogs_is_found_by_a_trial_write(
         ("harm_write_all", "DELETE FROM public.precious"),
     ):
         with pytest.raises(PreflightRefused, match=f"as {role}, '{attempt}.*was not refused"):
-            guardrails.put_on(plan(FREE), {"tcp": harm.route(role)}, production=False)
+            guardrails.apply(plan(FREE), {"tcp": harm.route(role)}, production=False)
 
 
 def test_a_registered_workload_may_use_a_role_that_can_write_with_a_warning(harm: Harm) -> None:
-    railed = guardrails.put_on(plan(REGISTERED), {"tcp": harm.route("harm_writer")}, production=True)
-    assert railed.facts()["can_write"] == "harm_writer"
-    assert "this role can write (may change 1 tables" in railed.access["tcp"]
-    route = railed.routes["tcp"]
+    guarded = guardrails.apply(plan(REGISTERED), {"tcp": harm.route("harm_writer")}, production=True)
+    assert guarded.facts()["can_write"] == "harm_writer"
+    assert "this role can write (may change 1 tables" in guarded.access["tcp"]
+    route = guarded.routes["tcp"]
     with connect(route) as connection, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         connection.execute("UPDATE precious SET note = ''")
 
 
 def test_the_catalog_needs_no_readonly_role_outside_production(harm: Harm) -> None:
     route = harm.route("harm_super")
-    railed = guardrails.put_on(plan(SHIPPED), {"tcp": route}, production=False)
-    assert (railed.routes["tcp"], railed.facts()) == (route, {})
+    guarded = guardrails.apply(plan(SHIPPED), {"tcp": route}, production=False)
+    assert (guarded.routes["tcp"], guarded.facts()) == (route, {})
 
 
 def test_stricter_limits_of_the_role_are_kept(harm: Harm) -> None:
     for role, timeout in (("harm_bare", "30s"), ("harm_reader", "2s")):
-        route = guardrails.put_on(plan(FREE), {"tcp": harm.route(role)}, production=False).routes["tcp"]
+        route = guardrails.apply(plan(FREE), {"tcp": harm.route(role)}, production=False).routes["tcp"]
         with connect(route) as connection:
             assert shown(connection, "statement_timeout") == timeout
             assert shown(connection, "default_transaction_read_only") == "on"
@@ -154,9 +154,9 @@ def test_every_layer_has_the_same_session_settings(harm: Harm, c_client: Path, l
     holds = " AND ".join(f"current_setting('{name}') = '{value}'" for name, value in wanted.items())
     work = Workload("session", f"SELECT 1 / (CASE WHEN {holds} THEN 1 ELSE 0 END)")
     planned = plan(work, layers=(layer,))
-    railed = guardrails.put_on(planned, {"tcp": harm.route("harm_bare")}, production=False)
+    guarded = guardrails.apply(planned, {"tcp": harm.route("harm_bare")}, production=False)
     machine = RunSettings(build_dir=str(c_client.parent), run_id="rails")
-    outcome = execute(planned, railed.routes, machine, Silent())
+    outcome = execute(planned, guarded.routes, machine, Silent())
     assert outcome.plan.variants
     with pytest.raises(ClientFailed, match="division by zero"):
         execute(planned, {"tcp": harm.route("harm_bare")}, machine, Silent())
@@ -169,12 +169,12 @@ class TestPooled:
         with pytest.raises(
             PreflightRefused, match=r'ALTER ROLE "harm_bare" SET default_transaction_read_only = on;'
         ):
-            guardrails.put_on(plan(FREE, route="pgbouncer"), {"pgbouncer": route}, production=False)
+            guardrails.apply(plan(FREE, route="pgbouncer"), {"pgbouncer": route}, production=False)
         good = replace(route, user="harm_reader")
-        railed = guardrails.put_on(plan(FREE, route="pgbouncer"), {"pgbouncer": good}, production=False)
-        assert railed.routes["pgbouncer"].options == ""
+        guarded = guardrails.apply(plan(FREE, route="pgbouncer"), {"pgbouncer": good}, production=False)
+        assert guarded.routes["pgbouncer"].options == ""
         with pytest.raises(PreflightRefused, match="harm_super is a superuser"):
-            guardrails.put_on(
+            guardrails.apply(
                 plan(FREE, route="pgbouncer"), {"pgbouncer": superuser_over(good)}, production=False
             )
 
@@ -186,13 +186,13 @@ class TestPooled:
         with pytest.raises(
             PreflightRefused, match="do not keep default_transaction_read_only, statement_timeout"
         ):
-            guardrails.put_on(plan(REGISTERED), {"tcp": hidden}, production=False)
+            guardrails.apply(plan(REGISTERED), {"tcp": hidden}, production=False)
 
     def test_a_pooler_that_refuses_the_settings_gives_an_error(
         self, harm: Harm, pooled: Callable[..., int]
     ) -> None:
         with pytest.raises(ClientFailed, match="options"):
-            guardrails.put_on(
+            guardrails.apply(
                 plan(REGISTERED), {"tcp": harm.route("harm_bare", port=pooled())}, production=False
             )
 
@@ -200,7 +200,7 @@ class TestPooled:
 def test_the_printed_script_creates_a_role_that_passes(
     harm: Harm, superuser_login: dict[str, Any], pooled: Callable[..., int]
 ) -> None:
-    printed = readonly_role.script(harm.route("harm_bare"))
+    printed = readonly_role.create_script(harm.route("harm_bare"))
     assert harm.password not in printed
     *statements, last = printed.splitlines()
     assert last == "\\password pgperf_reader"
@@ -214,8 +214,8 @@ def test_the_printed_script_creates_a_role_that_passes(
     harm.superuser.execute(f"ALTER ROLE pgperf_reader PASSWORD '{harm.password}'")
     direct, route = harm.route("pgperf_reader"), {"port": pooled(), "pooler": "transaction"}
     for each in (direct, replace(direct, **route)):  # type: ignore[arg-type]
-        railed = guardrails.put_on(plan(FREE), {"tcp": each}, production=True)
-        assert railed.access == {"tcp": "pgperf_reader: cannot write, proved"}
+        guarded = guardrails.apply(plan(FREE), {"tcp": each}, production=True)
+        assert guarded.access == {"tcp": "pgperf_reader: cannot write, proved"}
     with connect(direct) as connection:
         assert connection.execute("SELECT count(*) FROM precious").fetchone() == (100,)
 

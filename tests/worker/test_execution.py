@@ -272,7 +272,7 @@ class TestHeartbeat:
             beaten.set()
 
         monkeypatch.setattr(state, "heartbeat", heartbeat)
-        with recorder.pulse(0.05):
+        with recorder.background_heartbeat(0.05):
             assert beaten.wait(10)
         assert state.effective_status(run) == Status.RUNNING
 
@@ -288,7 +288,7 @@ class TestHeartbeat:
             raise DatabaseError
 
         monkeypatch.setattr(state, "heartbeat", away)
-        with execution._Recorder(run, None, 5.0).pulse(0.05):
+        with execution._Recorder(run, None, 5.0).background_heartbeat(0.05):
             assert tried.acquire(timeout=10)
             assert tried.acquire(timeout=10)
 

@@ -21,7 +21,7 @@ from tests.factories import make_run
 pytestmark = pytest.mark.django_db
 
 
-class Beat(heartbeat.Beat):
+class Heartbeat(heartbeat.Heartbeat):
     """Its steps, one at a time and in the test's own thread and connection."""
 
     def guarded(self, step: Any) -> None:
@@ -29,11 +29,11 @@ class Beat(heartbeat.Beat):
 
 
 @pytest.fixture
-def beat() -> Beat:
-    return Beat("w@h", "pgperf")
+def beat() -> Heartbeat:
+    return Heartbeat("w@h", "pgperf")
 
 
-def test_arrives_with_what_it_can_do(beat: Beat) -> None:
+def test_arrives_with_what_it_can_do(beat: Heartbeat) -> None:
     beat.register()
     row = Worker.objects.get()
     assert (row.hostname, row.queue, set(row.layers)) == ("w@h", "pgperf", set(LAYERS))
@@ -42,13 +42,13 @@ def test_arrives_with_what_it_can_do(beat: Beat) -> None:
     assert list(run_state.live_workers()) == [row]
 
 
-def test_arriving_again_keeps_one_row(beat: Beat) -> None:
+def test_arriving_again_keeps_one_row(beat: Heartbeat) -> None:
     beat.register()
     beat.register()
     assert Worker.objects.count() == 1
 
 
-def test_stays(beat: Beat) -> None:
+def test_stays(beat: Heartbeat) -> None:
     beat.register()
     Worker.objects.update(last_seen=timezone.now() - timedelta(hours=1))
     assert not run_state.live_workers()
@@ -56,12 +56,12 @@ def test_stays(beat: Beat) -> None:
     assert run_state.live_workers().count() == 1
 
 
-def test_comes_back_when_its_row_was_deleted(beat: Beat) -> None:
+def test_comes_back_when_its_row_was_deleted(beat: Heartbeat) -> None:
     beat.refresh()
     assert Worker.objects.count() == 1
 
 
-def test_leaves(beat: Beat) -> None:
+def test_leaves(beat: Heartbeat) -> None:
     beat.register()
     beat.unregister()
     assert not Worker.objects.exists()
@@ -70,7 +70,7 @@ def test_leaves(beat: Beat) -> None:
 def test_an_agent_performs_no_runs_and_puts_none_right() -> None:
     run = make_run(Run.Status.RUNNING)
     Run.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
-    agent = heartbeat.AgentBeat("a@db", "pgperf-agent-db1")
+    agent = heartbeat.AgentHeartbeat("a@db", "pgperf-agent-db1")
     agent.register()
     agent.refresh()
     run.refresh_from_db()
@@ -79,7 +79,7 @@ def test_an_agent_performs_no_runs_and_puts_none_right() -> None:
     assert [row.layers for row in run_state.live_agents("db1")] == [{}]
 
 
-def test_puts_right_what_others_left(beat: Beat) -> None:
+def test_puts_right_what_others_left(beat: Heartbeat) -> None:
     run = make_run(Run.Status.RUNNING)
     Run.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
     beat.register()
@@ -91,7 +91,7 @@ def test_puts_right_what_others_left(beat: Beat) -> None:
 def test_the_thread_arrives_stays_and_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.02)
     stayed = threading.Event()
-    thread = heartbeat.Beat("w@h", "pgperf")
+    thread = heartbeat.Heartbeat("w@h", "pgperf")
     monkeypatch.setattr(thread, "refresh", stayed.set)
     thread.start()
     assert stayed.wait(10)
@@ -110,7 +110,7 @@ def test_the_thread_outlives_a_database_that_is_away(monkeypatch: pytest.MonkeyP
         tried.release()
         raise DatabaseError
 
-    thread = heartbeat.Beat("w@h", "pgperf")
+    thread = heartbeat.Heartbeat("w@h", "pgperf")
     monkeypatch.setattr(thread, "refresh", away)
     thread.start()
     assert tried.acquire(timeout=10)
@@ -122,14 +122,14 @@ def test_the_thread_outlives_a_database_that_is_away(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.django_db(transaction=True)
 def test_a_run_whose_process_was_killed_is_lost_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    thread, said = heartbeat.Beat("w@h", "pgperf"), threading.Event()
+    thread, said = heartbeat.Heartbeat("w@h", "pgperf"), threading.Event()
     monkeypatch.setattr(thread, "refresh", said.set)
     monkeypatch.setattr(heartbeat, "current", thread)
     run, others = make_run(Run.Status.RUNNING, worker="w@h"), make_run(Run.Status.DONE, worker="w@h")
     thread.start()
     for one in (run, others):
         killed = WorkerLostError("Worker exited prematurely: signal 9 (SIGKILL) Job: 3.")
-        heartbeat.lose(SimpleNamespace(name=broker.TASK), exception=killed, args=(one.pk, 1))
+        heartbeat.on_task_failure(SimpleNamespace(name=broker.TASK), exception=killed, args=(one.pk, 1))
     assert said.wait(10)
     thread.stop()
     thread.join(10)
@@ -143,10 +143,10 @@ def test_a_run_whose_process_was_killed_is_lost_at_once(monkeypatch: pytest.Monk
     ("task", "error"), [("site.tasks.mail", WorkerLostError("gone")), (broker.TASK, ValueError("ours"))]
 )
 def test_only_killed_processes_lose_runs(
-    beat: Beat, monkeypatch: pytest.MonkeyPatch, task: str, error: Exception
+    beat: Heartbeat, monkeypatch: pytest.MonkeyPatch, task: str, error: Exception
 ) -> None:
     monkeypatch.setattr(heartbeat, "current", beat)
-    heartbeat.lose(SimpleNamespace(name=task), exception=error, args=(1, 1))
+    heartbeat.on_task_failure(SimpleNamespace(name=task), exception=error, args=(1, 1))
     assert not beat.losses
 
 
@@ -174,7 +174,7 @@ def test_a_pool_that_cannot_measure() -> None:
     assert heartbeat.refusal_of("celery.concurrency.prefork") == ""
 
 
-def test_is_shown_with_the_reason(beat: Beat, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_is_shown_with_the_reason(beat: Heartbeat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "pool_refusal", "no green threads")
     beat.register()
     assert set(Worker.objects.get().layers.values()) == {"no green threads"}
@@ -183,10 +183,10 @@ def test_is_shown_with_the_reason(beat: Beat, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("queues", "starts"),
     [
-        (["celery", "pgperf"], ["Beat pgperf"]),
+        (["celery", "pgperf"], ["Heartbeat pgperf"]),
         (["celery"], []),
-        (["pgperf-agent-db1"], ["AgentBeat pgperf-agent-db1"]),
-        (["pgperf-agent-db1", "pgperf"], ["Beat pgperf"]),
+        (["pgperf-agent-db1"], ["AgentHeartbeat pgperf-agent-db1"]),
+        (["pgperf-agent-db1", "pgperf"], ["Heartbeat pgperf"]),
         (["pgperf-mail"], []),
     ],
 )
@@ -195,9 +195,9 @@ def test_only_a_worker_of_a_queue_of_ours_shows_itself(
 ) -> None:
     started: list[str] = []
     note = lambda self: started.append(f"{type(self).__name__} {self.queue}")  # noqa: E731
-    monkeypatch.setattr(heartbeat.Beat, "start", note)
+    monkeypatch.setattr(heartbeat.Heartbeat, "start", note)
     monkeypatch.setattr(heartbeat, "current", None)
     monkeypatch.setattr(heartbeat.atexit, "register", lambda act: None)
     amqp = SimpleNamespace(queues=SimpleNamespace(consume_from=dict.fromkeys(queues)))
-    heartbeat.arrive(SimpleNamespace(hostname="w@h", pool=object(), app=SimpleNamespace(amqp=amqp)))
+    heartbeat.on_worker_ready(SimpleNamespace(hostname="w@h", pool=object(), app=SimpleNamespace(amqp=amqp)))
     assert started == starts

@@ -19,7 +19,7 @@ from pgperf.runner.processes.backends import Sessions
 from pgperf.runner.remote.counters import run_column
 from pgperf.runner.remote.sampler import Sampler, meters
 from pgperf.runner.remote.server import Address, RemotePooler, WatchRequest
-from pgperf.runs.db_retry import patiently
+from pgperf.runs.db_retry import retry_while_down
 
 logger = logging.getLogger(__name__)
 
@@ -28,14 +28,14 @@ logger = logging.getLogger(__name__)
 IDLE_S, _BUSY_S = 0.1, 1.0
 _BUSY_SHARE = 0.1
 #: Of the time after which a run counts as dead: so long it waits for the site's own database.
-_PATIENCE_SHARE = 2 / 3
+_RETRY_SHARE = 2 / 3
 
 
-def watch(row_id: int, agent: str, refusal: str = "") -> None:
+def serve(row_id: int, agent: str, refusal: str = "") -> None:
     """Serve the run of that row until it is over. Without effect when somebody else has it, or it is gone."""
     if rows.claim(row_id, agent, refusal) and not refusal:
         logger.info("pgperf agent: watching for row %s", row_id)
-        _Watch(row_id, agent).serve()
+        _Service(row_id, agent).run()
 
 
 def pause_s(since_s: float | None) -> float:
@@ -43,7 +43,7 @@ def pause_s(since_s: float | None) -> float:
     return IDLE_S if since_s is None else min(_BUSY_S, max(IDLE_S, since_s * _BUSY_SHARE))
 
 
-class _Watch:
+class _Service:
     """One run's orders."""
 
     def __init__(self, row_id: int, agent: str) -> None:
@@ -54,10 +54,10 @@ class _Watch:
         self._began_s = 0.0
         self._pids: list[int] = []
 
-    def serve(self) -> None:
+    def run(self) -> None:
         """Returns when the run is over or silent; the reading ends with it, whatever happens."""
         try:
-            while found := self._patiently(partial(rows.look, self._row_id, self._agent)):
+            while found := self._retry(partial(rows.poll, self._row_id, self._agent)):
                 number, order = found
                 if number > self._done:
                     self._carry_out(number, order)
@@ -72,7 +72,7 @@ class _Watch:
         data, readings = self._watch(order["watch"]) if "watch" in order else self._hand_over()
         data["clock"] = clock.offset(self._row_id).to_json()
         answer = partial(rows.answer, self._row_id, self._agent, number, data, readings)
-        self._patiently(answer)
+        self._retry(answer)
 
     def _watch(self, wanted: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         """Begin to read; what was found."""
@@ -111,9 +111,9 @@ class _Watch:
             self._sampler.stop()
             self._sampler = None
 
-    def _patiently(self, step: Any) -> Any:
-        seconds = get_settings().STALE_SECONDS * _PATIENCE_SHARE
-        return patiently(step, seconds, f"the agent's row {self._row_id}")
+    def _retry(self, step: Any) -> Any:
+        seconds = get_settings().STALE_SECONDS * _RETRY_SHARE
+        return retry_while_down(step, seconds, f"the agent's row {self._row_id}")
 
 
 def _poolers(order: WatchRequest, sessions: Sessions) -> dict[Address, RemotePooler]:

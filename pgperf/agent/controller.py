@@ -17,7 +17,7 @@ from pgperf.runner.remote.clock_offset import ClockOffset
 from pgperf.runner.remote.counters import CounterSamples
 from pgperf.runner.remote.server import Address, AgentSamples, RemotePooler, RemoteProcess, WatchRequest
 from pgperf.runs import broker, state
-from pgperf.runs.db_retry import renew
+from pgperf.runs.db_retry import drop_broken_connection
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ ANSWER_S = 5.0
 _ON_WAIT_S = 0.05
 
 
-class Owner:
+class AgentController:
     """A run's view of the agent on its database's host; a `runner.remote.Agent`. Close it when the run is over."""
 
     def __init__(self, run: Run) -> None:
@@ -60,7 +60,7 @@ class Owner:
             try:
                 rows.close(self._row_id)
             except Error:
-                renew()
+                drop_broken_connection()
 
     def _ask(self) -> None:
         if not self._name:
@@ -131,7 +131,7 @@ class Owner:
         except (AgentFailed, BrokerUnreachable) as error:
             self._why = str(error)
         except Error as error:
-            renew()
+            drop_broken_connection()
             self._why = f"the site's own database did not answer ({type(error).__name__})"
         except (KeyError, TypeError, ValueError) as error:
             self._why = (

@@ -1,4 +1,4 @@
-"""Owner and agent together, each in a thread of its own: what was seen, and every way to see nothing and go on."""
+"""Controller and agent together, each in a thread: what was sampled, and each failure that a run survives."""
 
 import threading
 import time
@@ -11,10 +11,8 @@ import pytest
 from django.db import DatabaseError, connections
 from django.utils import timezone
 
-from pgperf.agent import clock, rows
-from pgperf.agent import owner as owners
-from pgperf.agent import watch as watches
-from pgperf.agent.owner import Owner
+from pgperf.agent import clock, controller, rows, service
+from pgperf.agent.controller import AgentController
 from pgperf.core.exceptions import BrokerUnreachable
 from pgperf.core.records import Route
 from pgperf.models import Database, Run, Sampling, Worker
@@ -50,12 +48,12 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
 @pytest.fixture
 def delivered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[threading.Thread]]:
     """Messages reach an agent, which is a thread here; it has gone when the test ends."""
-    monkeypatch.setattr(owners, "ANSWER_S", 60.0)  # a busy machine is no reason to fail
+    monkeypatch.setattr(controller, "ANSWER_S", 60.0)  # a busy machine is no reason to fail
     started: list[threading.Thread] = []
 
     def serve(row_id: int) -> None:
         try:
-            watches.watch(row_id, AGENT)
+            service.serve(row_id, AGENT)
         finally:
             connections.close_all()
 
@@ -73,17 +71,17 @@ def delivered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[threading.Thread
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owners, "ANSWER_S", 0.1)
+    monkeypatch.setattr(controller, "ANSWER_S", 0.1)
 
 
-def owner_of(run: Run) -> Owner:
-    owner = Owner(run)
-    owner.ask()
-    return owner
+def controller_of(run: Run) -> AgentController:
+    agent = AgentController(run)
+    agent.ask()
+    return agent
 
 
-def why(owner: Owner) -> str:
-    return str(owner.facts()["unknown"])
+def why(agent: AgentController) -> str:
+    return str(agent.facts()["unknown"])
 
 
 @threads
@@ -99,21 +97,21 @@ class TestSeen:
 
     def watched(
         self, run: Run, order: WatchRequest, monitor: ControlConnection
-    ) -> tuple[Owner, AgentSamples, int, int]:
+    ) -> tuple[AgentController, AgentSamples, int, int]:
         """The backend works for some milliseconds while it is watched."""
-        owner = owner_of(run)
-        owner.watch(order)
+        agent = controller_of(run)
+        agent.watch(order)
         begin_ns = time.monotonic_ns()
         monitor.query("SELECT count(*) FROM generate_series(1, 300000)")
         end_ns = time.monotonic_ns()
-        seen = owner.hand_over()
-        assert seen, owner.facts()
-        return owner, seen, begin_ns, end_ns
+        seen = agent.hand_over()
+        assert seen, agent.facts()
+        return agent, seen, begin_ns, end_ns
 
     def test_a_backend_s_work_lies_where_it_was_done(
         self, run: Run, delivered: Any, order: WatchRequest, monitor: ControlConnection
     ) -> None:
-        owner, seen, begin_ns, end_ns = self.watched(run, order, monitor)
+        agent, seen, begin_ns, end_ns = self.watched(run, order, monitor)
         times, worked = seen.samples.times_ns, seen.samples.columns[run_column(order.backends[0])]
         error_ns = seen.error_ns
         before = worked[times < begin_ns - error_ns]
@@ -122,12 +120,12 @@ class TestSeen:
         assert before[-1] == before[0]
         assert after[-1] == after[0]
         assert 1_000_000 < after[0] - before[-1] <= end_ns - begin_ns
-        owner.close()
+        agent.close()
 
     def test_both_clocks_are_this_machine_s_here_and_found_to_be(
         self, run: Run, delivered: Any, order: WatchRequest, monitor: ControlConnection
     ) -> None:
-        _owner, seen, begin_ns, _end_ns = self.watched(run, order, monitor)
+        _agent, seen, begin_ns, _end_ns = self.watched(run, order, monitor)
         now_ns = time.monotonic_ns()
         assert begin_ns - 10**9 < seen.samples.times_ns[0] < begin_ns + seen.error_ns
         assert begin_ns < seen.samples.times_ns[-1] < now_ns + seen.error_ns
@@ -136,8 +134,8 @@ class TestSeen:
     def test_the_environment_says_who_read_and_how_exactly(
         self, run: Run, delivered: Any, order: WatchRequest, monitor: ControlConnection
     ) -> None:
-        owner, seen, *_ = self.watched(run, order, monitor)
-        facts = owner.facts()
+        agent, seen, *_ = self.watched(run, order, monitor)
+        facts = agent.facts()
         assert facts["agent"] == AGENT
         assert "unknown" not in facts
         assert facts["clock_error_us"] == pytest.approx(seen.error_ns / 1000)
@@ -148,9 +146,9 @@ class TestSeen:
     def test_one_block_after_the_other(
         self, run: Run, delivered: Any, order: WatchRequest, monitor: ControlConnection
     ) -> None:
-        owner, first, *_ = self.watched(run, order, monitor)
-        owner.watch(order)
-        second = owner.hand_over()
+        agent, first, *_ = self.watched(run, order, monitor)
+        agent.watch(order)
+        second = agent.hand_over()
         assert second
         assert second.samples.times_ns[0] > first.samples.times_ns[-1]
         assert AUXILIARIES in second.samples.columns
@@ -162,25 +160,25 @@ class TestSeen:
         self, run: Run, delivered: Any, order: WatchRequest, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         listening = {6432: 4711}
-        monkeypatch.setattr(watches.pooler_process, "is_own", lambda host, from_elsewhere: host == "db1")
-        monkeypatch.setattr(watches.pooler_process, "process", listening.get)
-        monkeypatch.setattr(watches.Sessions, "from_process", lambda self, pid: [])
-        monkeypatch.setattr(watches, "meters", lambda sessions, backends, poolers: [])
-        owner = owner_of(run)
-        owner.watch(replace(order, backends=[], poolers=[("db1", 6432), ("db1", 1), ("elsewhere", 6432)]))
-        seen = owner.hand_over()
+        monkeypatch.setattr(service.pooler_process, "is_own", lambda host, from_elsewhere: host == "db1")
+        monkeypatch.setattr(service.pooler_process, "process", listening.get)
+        monkeypatch.setattr(service.Sessions, "from_process", lambda self, pid: [])
+        monkeypatch.setattr(service, "meters", lambda sessions, backends, poolers: [])
+        agent = controller_of(run)
+        agent.watch(replace(order, backends=[], poolers=[("db1", 6432), ("db1", 1), ("elsewhere", 6432)]))
+        seen = agent.hand_over()
         assert seen
         assert seen.poolers == {("db1", 6432): RemotePooler(4711, [])}
 
     def test_the_agent_leaves_when_the_run_is_over(self, run: Run, delivered: list[threading.Thread]) -> None:
-        owner = owner_of(run)
-        owner.close()
+        agent = controller_of(run)
+        agent.close()
         delivered[0].join(10)
         assert not delivered[0].is_alive()
         assert not Sampling.objects.exists()
 
     def test_it_leaves_by_itself_when_the_run_dies(self, run: Run, delivered: list[threading.Thread]) -> None:
-        owner_of(run)
+        controller_of(run)
         Run.objects.update(heartbeat_at=timezone.now() - timedelta(hours=1))
         delivered[0].join(10)
         assert not delivered[0].is_alive()
@@ -192,26 +190,26 @@ class TestUnknown:
     ORDER = WatchRequest([["1", "", "", "0"]], [1])
 
     def test_not_needed(self, run: Run) -> None:
-        assert Owner(run).facts() == {}
-        assert Owner(run).hand_over() is None
+        assert AgentController(run).facts() == {}
+        assert AgentController(run).hand_over() is None
 
     def test_the_database_names_no_agent(self, run: Run, sent: list[Any]) -> None:
         Database.objects.update(agent="")
         run.refresh_from_db()
-        assert "field agent" in why(owner_of(run))
+        assert "field agent" in why(controller_of(run))
         assert sent == []
 
     def test_the_database_is_gone(self, run: Run, sent: list[Any]) -> None:
         run.database = None
-        assert "field agent" in why(owner_of(run))
+        assert "field agent" in why(controller_of(run))
 
     def test_no_agent_is_there(self, run: Run, sent: list[Any]) -> None:
         Worker.objects.all().delete()
-        assert QUEUE in why(owner_of(run))
+        assert QUEUE in why(controller_of(run))
         assert (sent, Sampling.objects.count()) == ([], 0)
 
     def test_the_message_names_the_row(self, run: Run, sent: list[Any]) -> None:
-        owner_of(run)
+        controller_of(run)
         assert sent == [(Sampling.objects.get().pk, QUEUE)]
 
     def test_the_broker_is_away(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,38 +217,38 @@ class TestUnknown:
             raise BrokerUnreachable("Celery's broker does not answer")
 
         monkeypatch.setattr(broker, "send_watch", away)
-        assert "broker" in why(owner_of(run))
+        assert "broker" in why(controller_of(run))
 
     def test_nobody_takes_the_message(self, run: Run, sent: list[Any], impatient: None) -> None:
-        owner = owner_of(run)
-        owner.watch(self.ORDER)
-        assert "did not come" in why(owner)
-        assert owner.hand_over() is None
+        agent = controller_of(run)
+        agent.watch(self.ORDER)
+        assert "did not come" in why(agent)
+        assert agent.hand_over() is None
 
     def test_it_falls_silent(self, run: Run, sent: list[Any], impatient: None) -> None:
-        owner = owner_of(run)
+        agent = controller_of(run)
         rows.claim(Sampling.objects.get().pk, AGENT)
-        owner.watch(self.ORDER)
-        assert why(owner) == f"agent {AGENT} did not answer within 0.1 s"
+        agent.watch(self.ORDER)
+        assert why(agent) == f"agent {AGENT} did not answer within 0.1 s"
 
     def test_it_refuses(self, run: Run, sent: list[Any]) -> None:
-        owner = owner_of(run)
-        watches.watch(Sampling.objects.get().pk, AGENT, "another version")
-        owner.watch(self.ORDER)
-        assert why(owner) == f"agent {AGENT}: another version"
+        agent = controller_of(run)
+        service.serve(Sampling.objects.get().pk, AGENT, "another version")
+        agent.watch(self.ORDER)
+        assert why(agent) == f"agent {AGENT}: another version"
 
     @threads
     def test_it_is_on_another_host(self, run: Run, delivered: Any) -> None:
-        owner = owner_of(run)
-        owner.watch(self.ORDER)
-        assert "does not see the server's processes" in why(owner)
+        agent = controller_of(run)
+        agent.watch(self.ORDER)
+        assert "does not see the server's processes" in why(agent)
 
     def test_nothing_is_asked_after_a_failure(self, run: Run, sent: list[Any], impatient: None) -> None:
-        owner = owner_of(run)
-        owner.watch(self.ORDER)
+        agent = controller_of(run)
+        agent.watch(self.ORDER)
         before = Sampling.objects.get().order_number
-        owner.watch(self.ORDER)
-        assert owner.hand_over() is None
+        agent.watch(self.ORDER)
+        assert agent.hand_over() is None
         assert Sampling.objects.get().order_number == before
 
     @pytest.mark.parametrize(
@@ -277,16 +275,16 @@ class TestUnknown:
         )
         answer: Callable[..., rows.Answer] = lambda *_: rows.Answer(next(answers), readings, AGENT, "")  # noqa: E731
         monkeypatch.setattr(rows, "answered", answer)
-        owner = owner_of(run)
-        owner.watch(self.ORDER)
-        assert owner.hand_over() is None
-        assert why(owner)
+        agent = controller_of(run)
+        agent.watch(self.ORDER)
+        assert agent.hand_over() is None
+        assert why(agent)
 
     def test_the_row_was_cleared_away(self, run: Run, sent: list[Any]) -> None:
-        owner = owner_of(run)
+        agent = controller_of(run)
         Sampling.objects.all().delete()
-        owner.watch(self.ORDER)
-        assert "cleared away" in why(owner)
+        agent.watch(self.ORDER)
+        assert "cleared away" in why(agent)
 
     def test_the_site_s_database_is_away(
         self, run: Run, sent: list[Any], monkeypatch: pytest.MonkeyPatch
@@ -294,28 +292,28 @@ class TestUnknown:
         def away(*_: Any) -> None:
             raise DatabaseError("password=canary")
 
-        owner = owner_of(run)
+        agent = controller_of(run)
         monkeypatch.setattr(rows, "order", away)
-        owner.watch(self.ORDER)
-        assert "the site's own database" in why(owner)
-        assert "canary" not in why(owner)
+        agent.watch(self.ORDER)
+        assert "the site's own database" in why(agent)
+        assert "canary" not in why(agent)
         monkeypatch.setattr(rows, "close", away)
-        owner.close()
+        agent.close()
 
 
 class TestWatch:
     def test_a_message_that_comes_twice_or_late_does_nothing(self, run: Run, sent: list[Any]) -> None:
-        owner_of(run)
+        controller_of(run)
         row = Sampling.objects.get()
         rows.claim(row.pk, "quicker@db")
-        watches.watch(row.pk, AGENT)
-        watches.watch(row.pk + 1000, AGENT)
+        service.serve(row.pk, AGENT)
+        service.serve(row.pk + 1000, AGENT)
         row.refresh_from_db()
         assert row.agent == "quicker@db"
 
     @pytest.mark.parametrize(("since_s", "pause_s"), [(None, 0.1), (0.0, 0.1), (5.0, 0.5), (3600.0, 1.0)])
     def test_it_polls_rarely_while_it_samples(self, since_s: float | None, pause_s: float) -> None:
-        assert watches.pause_s(since_s) == pytest.approx(pause_s)
+        assert service.pause_s(since_s) == pytest.approx(pause_s)
 
 
 def test_the_clock_s_error_is_its_round_trip(run: Run) -> None:

@@ -23,6 +23,7 @@ def table(made: Table) -> str:
     """The caption in bold and a pipe table: words to the left, numbers to the right. Cells are escaped."""
     if not made.rows:
         return ""
+    made = made.shown()
     rule = ["---:" if column.numeric and at else "---" for at, column in enumerate(made.columns)]
     rows = (_cells(cell.text for cell in row) for row in made.rows)
     lines = (f"| {' | '.join(cells)} |" for cells in (_cells(made.heads), rule, *rows))

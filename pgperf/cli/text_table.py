@@ -9,6 +9,7 @@ def text(table: Table) -> str:
     """The caption and the rows with their heads; "" for a table without rows."""
     if not table.rows:
         return ""
+    table = table.shown()
     lines = [table.heads, *([cell.text for cell in row] for row in table.rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     left = [at == 0 or not column.numeric for at, column in enumerate(table.columns)]

@@ -12,6 +12,7 @@ from pgperf.core.records import Variant
 from pgperf.models import ComparisonResult
 from pgperf.reports import number_format
 from pgperf.reports.labels import field_title, layer_title, variant_title
+from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import (
     Cell,
     Column,
@@ -59,6 +60,11 @@ def comparison_tables(comparisons: Iterable[ComparisonResult]) -> list[Table]:
     }
     made = (_table(title, [row for row in rows if kind(row) == each]) for each, title in titles.items())
     return [table for table in made if table.rows]
+
+
+def all_comparisons(rows: RunRows) -> Table:
+    """Every comparison of a run, the controls too, as files have them."""
+    return _table(_("Comparisons"), rows.comparisons)
 
 
 def workload_rows(comparisons: Iterable[ComparisonResult]) -> list[ComparisonResult]:
@@ -125,30 +131,30 @@ def _changes(rows: Sequence[ComparisonResult], names: dict[str, str]) -> str:
 
 def _table(caption: str, rows: Iterable[ComparisonResult], name: str = "comparisons") -> Table:
     columns = (
-        text_column(_("Variant")),
-        text_column(_("against")),
-        text_column(_("outcome")),
-        Column(_("time ratio")),
-        interval_column(),
-        Column(_("difference"), "µs"),
-        interval_column(),
-        Column(_("visible from")),
-        Column(_("pairs")),
+        text_column(_("Variant"), "variant"),
+        text_column(_("against"), "baseline", "aa"),
+        text_column(_("outcome"), "outcome"),
+        Column(_("time ratio"), keys=("ratio",)),
+        interval_column("low", "high"),
+        Column(_("difference"), "µs", keys=("delta_us",)),
+        interval_column("delta_low_us", "delta_high_us"),
+        Column(_("visible from"), keys=("mde",)),
+        Column(_("pairs"), keys=("pairs", "sample")),
     )
     return Table(caption, columns, [_comparison(row) for row in rows], name)
 
 
 def _comparison(row: ComparisonResult) -> tuple[Cell, ...]:
     return (
-        words(variant_title(row.variant)),
-        words(baseline_text(row)),
+        words(variant_title(row.variant), row.variant.label),
+        words(baseline_text(row), row.baseline.label, row.aa),
         Cell(outcome_text(row.outcome), (row.outcome,), row.outcome),
         ratio(row.ratio),
         ratio_interval(row.low, row.high),
         signed(row.delta_us),
         interval(row.delta_low_us, row.delta_high_us),
-        Cell("–") if row.mde is None else percent(row.mde),
-        Cell(_sample(row), (row.pairs,)),
+        Cell("–", (None,)) if row.mde is None else percent(row.mde),
+        Cell(_sample(row), (row.pairs, row.sample)),
     )
 
 

@@ -12,9 +12,10 @@ from import_export import fields, resources
 from import_export.formats.base_formats import CSV, XLSX
 
 from pgperf.analysis.scheduler_states import PARTS
-from pgperf.core.formula_injection import harmless, printable
-from pgperf.models import ComparisonResult, Run, VariantResult
-from pgperf.reports import result_keys
+from pgperf.models import Run, VariantResult
+from pgperf.reports import csv_files, result_keys
+from pgperf.reports.comparisons import all_comparisons
+from pgperf.reports.csv_files import cell_text
 from pgperf.reports.run_json import time_us_per_op
 
 CSV_TYPE = f"{CSV.CONTENT_TYPE}; charset=utf-8"
@@ -35,10 +36,6 @@ _HEAVY = ("run__definition", "run__environment", "run__summary", "run__timings")
 _VARIANT = (
     "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "control", "slices",
     "ops", "rows", "errors", "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
-)  # fmt: skip
-_COMPARISON = (
-    "ratio", "low", "high", "delta_us", "delta_low_us", "delta_high_us",
-    "outcome", "aa", "pairs", "sample", "mde",
 )  # fmt: skip
 
 
@@ -61,11 +58,6 @@ class TimePart(Column):
 
     def get_value(self, instance: VariantResult) -> float | None:
         return time_us_per_op(instance)[self._part]
-
-
-def cell_text(text: str) -> str:
-    """The text as a cell may hold it: no formula, and no control character, which no sheet can hold."""
-    return harmless(printable(text))
 
 
 def _columns(attributes: dict[str, str]) -> dict[str, Column]:
@@ -110,15 +102,6 @@ class VariantResource(resources.Resource):
         )
 
 
-class ComparisonResource(resources.Resource):
-    """One row per comparison of each run."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        named = {"variant": "variant__label", "baseline": "baseline__label"}
-        self.fields = _columns(_RUN | named | {name: name for name in _COMPARISON})
-
-
 def variants_csv(*runs: Run) -> str:
     """CSV with a header line, one row per variant, in the runs' order."""
     return str(_variants(runs).export("csv"))
@@ -126,7 +109,7 @@ def variants_csv(*runs: Run) -> str:
 
 def comparisons_csv(*runs: Run) -> str:
     """CSV with a header line, one row per comparison, in the runs' order."""
-    return str(_comparisons(runs).export("csv"))
+    return csv_files.csv(_newest_first(runs), all_comparisons, csv_files.long_lead)
 
 
 def variants_xlsx(*runs: Run) -> bytes:
@@ -136,17 +119,15 @@ def variants_xlsx(*runs: Run) -> bytes:
 
 def comparisons_xlsx(*runs: Run) -> bytes:
     """A workbook with one sheet: the rows of `comparisons_csv`."""
-    return bytes(XLSX().export_data(_comparisons(runs)))
+    return csv_files.xlsx(_newest_first(runs), all_comparisons, csv_files.long_lead)
 
 
 def _variants(runs: Iterable[Run]) -> tablib.Dataset:
     return VariantResource().export(_rows(VariantResult.objects.all(), runs))
 
 
-def _comparisons(runs: Iterable[Run]) -> tablib.Dataset:
-    return ComparisonResource().export(
-        _rows(ComparisonResult.objects.select_related("variant", "baseline"), runs)
-    )
+def _newest_first(runs: Iterable[Run]) -> list[Run]:
+    return sorted(runs, key=lambda run: -run.pk)
 
 
 def _rows(queryset: QuerySet[Any], runs: Iterable[Run]) -> QuerySet[Any]:

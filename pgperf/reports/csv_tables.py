@@ -6,16 +6,11 @@ from typing import Any
 import tablib
 
 from pgperf.models import Run, VariantResult
-from pgperf.reports import result_keys
-from pgperf.reports.csv_results import cell_text
-from pgperf.reports.run_rows import read
+from pgperf.reports import csv_files, result_keys
+from pgperf.reports.csv_files import cell_text
+from pgperf.reports.scaling import scaling_table
 
-SERIES = ("workload", "layer", "mode", "route")
 _LEAD = ("run_id", "benchmark", "database")
-_POINT = (
-    "clients", "ops_per_s", "low", "high", "p50_us", "p99_us", "efficiency", "efficiency_low", "efficiency_high",
-)  # fmt: skip
-_SCALING = (*SERIES, *_POINT, *(f"share_{role}" for role in result_keys.SHARE))
 _TIMELINE = ("seconds", "variant", *result_keys.SHARE)
 _TOP = (
     "label", "seconds", *(f"host_{key}" for key in result_keys.HOST), *result_keys.PROCESS,
@@ -27,7 +22,7 @@ Row = tuple[Any, ...]
 
 def scaling_csv(*runs: Run) -> str:
     """One row per number of clients of each layer over each route, with whose the host's processors were."""
-    return _csv(_SCALING, _of_each(runs, _scaling))
+    return csv_files.csv(runs, lambda rows: scaling_table(rows.scaling), csv_files.short_lead)
 
 
 def timeline_csv(*runs: Run) -> str:
@@ -38,17 +33,6 @@ def timeline_csv(*runs: Run) -> str:
 def top_csv(*runs: Run) -> str:
     """One row per process in each variant's diagnostic slice, with the lines of the load host and of the server's."""
     return _csv(_TOP, _of_each(runs, _top))
-
-
-def _scaling(run: Run) -> Iterator[Row]:
-    for curve in read(run).scaling:
-        for point in curve.points:
-            shares = point.share or {}
-            yield (
-                *(getattr(curve, key) for key in SERIES),
-                *(getattr(point, key) for key in _POINT),
-                *(shares.get(role) for role in result_keys.SHARE),
-            )
 
 
 def _timeline(run: Run) -> Iterator[Row]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pgperf.core.records import SliceRecord, Variant, VariantBlock
 from pgperf.models import BlockResult, Run
-from pgperf.reports.csv_results import cell_text
+from pgperf.reports.csv_files import cell_text
 from pgperf.runs import block_codec
 
 _VARIANT = tuple(field.name for field in fields(Variant))

@@ -52,23 +52,27 @@ def scaling_table(scaling: Sequence[Curve]) -> Table:
     """The numbers of the curves. Efficiency is throughput per client over that of the fewest clients."""
     names = role_names()
     shares = [point.share or {} for series in scaling for point in series.points]
-    roles = [role for role in _COLUMNS if any(share.get(role) for share in shares)]
+    shown = [role for role in _COLUMNS if any(share.get(role) for share in shares)]
     columns = (
-        text_column(_("Layer and route")),
-        Column(_("clients")),
-        Column(_("operations/s")),
-        interval_column(),
-        Column(_("efficiency")),
-        Column("p50", "µs"),
-        Column("p99", "µs"),
-        *(Column(_("%s, of the host") % names[role]) for role in roles),
+        text_column(_("Layer and route"), "workload", "layer", "mode", "route"),
+        Column(_("clients"), keys=("clients",)),
+        Column(_("operations/s"), keys=("ops_per_s",)),
+        interval_column("low", "high"),
+        Column(_("efficiency"), keys=("efficiency",)),
+        Column(_("95 % interval"), keys=("efficiency_low", "efficiency_high"), file_only=True),
+        Column("p50", "µs", keys=("p50_us",)),
+        Column("p99", "µs", keys=("p99_us",)),
+        *(
+            Column(_("%s, of the host") % names[role], keys=(f"share_{role}",), file_only=role not in shown)
+            for role in result_keys.SHARE
+        ),
     )
     rows = [
-        (words(series_title(series, scaling)), *_cells(point), *_roles(point.share, roles))
+        (_series_cell(series, scaling), *_cells(point), *_roles(point.share))
         for series in scaling
         for point in series.points
     ]
-    return Table(_("Throughput, time and processors by clients"), columns, rows, "scaling")
+    return Table(_("Throughput, time and CPUs by clients"), columns, rows, "scaling")
 
 
 def series_title(series: Curve, scaling: Sequence[Curve]) -> str:
@@ -153,10 +157,16 @@ def _cells(point: Point) -> tuple[Cell, ...]:
         number(point.ops_per_s),
         interval(point.low, point.high),
         percent(point.efficiency),
+        interval(point.efficiency_low, point.efficiency_high),
         number(point.p50_us),
         number(point.p99_us),
     )
 
 
-def _roles(share: Shares | None, roles: Sequence[str]) -> tuple[Cell, ...]:
-    return tuple(percent((share or {}).get(role)) for role in roles)
+def _roles(share: Shares | None) -> tuple[Cell, ...]:
+    return tuple(percent((share or {}).get(role)) for role in result_keys.SHARE)
+
+
+def _series_cell(series: Curve, scaling: Sequence[Curve]) -> Cell:
+    named = series.workload, series.layer, series.mode, series.route
+    return words(series_title(series, scaling), *named)

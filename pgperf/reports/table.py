@@ -5,7 +5,7 @@ Pages (templates/pgperf/table.html), the terminal (cli/text_table.py), Markdown 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext as _
 
@@ -16,12 +16,16 @@ Value = str | float | None
 
 @dataclass(frozen=True)
 class Column:
-    """`keys` name the values of its cells in files: two for an interval, none if files leave the column out."""
+    """`keys` name the values of its cells in files: two for an interval, none if files leave the column out.
+
+    `file_only`: only files have the column.
+    """
 
     title: str
     unit: str = ""
     keys: tuple[str, ...] = ()
     numeric: bool = True
+    file_only: bool = False
 
     @property
     def head(self) -> str:
@@ -39,8 +43,10 @@ class Cell:
     @property
     def value(self) -> float | None:
         """The exact number behind the text; None for words, intervals and unknown numbers."""
-        number_ = self.values[0] if len(self.values) == 1 else None
-        return None if isinstance(number_, str) else number_
+        numbers = [
+            each for each in self.values if isinstance(each, float | int) and not isinstance(each, bool)
+        ]
+        return numbers[0] if len(numbers) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,14 @@ class Table:
     columns: tuple[Column, ...]
     rows: Sequence[tuple[Cell, ...]]
     name: str = ""
+
+    def shown(self) -> "Table":
+        """The table without the columns that only files have."""
+        kept = [at for at, column in enumerate(self.columns) if not column.file_only]
+        if len(kept) == len(self.columns):
+            return self
+        rows = [tuple(row[at] for at in kept) for row in self.rows]
+        return replace(self, columns=tuple(self.columns[at] for at in kept), rows=rows)
 
     @property
     def heads(self) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ def test_markdown_says_what_bounds_it_and_where_the_time_is_spent(db: None) -> N
     orm = run.variants.get(label="django_orm · socket")
     assert f"| Django ORM · socket | client CPU, likely | {orm.verdict['evidence']} |" in text
     shared = read(run)
-    for table in (spent_table(shared.originals), scaling_table(shared.scaling)):
+    for table in (spent_table(shared.originals), scaling_table(shared.scaling).shown()):
         printed = text.partition(f"**{table.caption}**\n\n")[2].splitlines()
         assert printed[0] == f"| {' | '.join(table.heads)} |"
         assert printed[2 : 2 + len(table.rows)] == [

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.models import Run
-from pgperf.reports import csv_results
+from pgperf.reports import csv_files, csv_results
+from pgperf.reports.comparisons import all_comparisons
+from pgperf.reports.run_rows import read
 from tests import factories
 
 
@@ -92,7 +94,7 @@ def test_a_formula_in_a_label_is_harmless_in_both_formats(run: Run) -> None:
 
 @given(st.text(max_size=30))
 def test_no_text_starts_a_formula_in_any_of_its_lines(text: str) -> None:
-    safe = csv_results.cell_text(text)
+    safe = csv_files.cell_text(text)
     if not safe.startswith("'"):
         assert not any(line.lstrip().startswith(("=", "+", "-", "@")) for line in [safe, *safe.splitlines()])
         assert not safe.startswith(("\t", "\r", "\n"))
@@ -102,9 +104,28 @@ def test_no_text_starts_a_formula_in_any_of_its_lines(text: str) -> None:
 def test_every_text_fits_into_a_workbook(text: str) -> None:
     sheet = openpyxl.Workbook().active
     assert sheet is not None
-    sheet.append([csv_results.cell_text(text)])
+    sheet.append([csv_files.cell_text(text)])
 
 
 def test_there_is_no_password_and_no_argument_in_a_file(run: Run) -> None:
     names = set(rows(csv_results.variants_csv(run))[0])
     assert not names & {"definition", "args", "password", "credential", "environment", "sql"}
+
+
+def test_comparisons_have_the_promised_columns(run: Run) -> None:
+    assert set(rows(csv_results.comparisons_csv(run))[0]) == {
+        "run_id", "benchmark", "database", "status", "quick", "started", "finished", "definition_hash", "variant",
+        "baseline", "ratio", "low", "high", "delta_us", "delta_low_us", "delta_high_us", "outcome", "aa", "pairs",
+        "sample", "mde",
+    }  # fmt: skip
+
+
+def test_comparisons_are_those_of_the_page(run: Run) -> None:
+    """The file has the exact values behind the texts of the same table."""
+    table = all_comparisons(read(run))
+    found = rows(csv_results.comparisons_csv(run))
+    for cells, row in zip(table.rows, found, strict=True):
+        assert [row["variant"], row["ratio"], row["low"]] == [
+            cells[0].values[0],
+            *map(str, (cells[3].value, cells[4].values[0])),
+        ]

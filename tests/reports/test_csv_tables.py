@@ -116,3 +116,22 @@ def test_a_program_that_is_named_like_a_formula(run: Run) -> None:
 
 def test_every_share_has_a_column(run: Run) -> None:
     assert set(run.variants.all()[0].cpu_account["share"]) == set(result_keys.SHARE)
+
+
+def test_scaling_has_the_promised_columns(run: Run) -> None:
+    point = {
+        "clients",
+        "ops_per_s",
+        "low",
+        "high",
+        "p50_us",
+        "p99_us",
+        "efficiency",
+        "efficiency_low",
+        "efficiency_high",
+    }
+    header = csv_tables.scaling_csv(run).splitlines()[0].split(",")
+    assert set(header) == {
+        "run_id", "benchmark", "database", "workload", "layer", "mode", "route", *point,
+        *(f"share_{role}" for role in result_keys.SHARE),
+    }  # fmt: skip

@@ -64,7 +64,7 @@ def test_processors_that_are_not_known_are_not_drawn(run: Run) -> None:
     run.variants.filter(layer="libpq").update(cpu_account={})
     titles = [title for title, _chart in scaling.cpu_curves(curves(run))]
     assert titles == ["Django ORM · socket", "Django ORM · tcp", "Django ORM · pgbouncer"]
-    table = scaling.scaling_table(curves(run))
+    table = scaling.scaling_table(curves(run)).shown()
     assert texts(table)[0][-1] == "unknown"
 
 
@@ -74,7 +74,7 @@ def test_the_scale_ends_where_it_can_be_read(share: float, end: int) -> None:
 
 
 def test_the_table_has_the_points(run: Run) -> None:
-    table = scaling.scaling_table(curves(run))
+    table = scaling.scaling_table(curves(run)).shown()
     first = texts(table)[0]
     assert first[:2] == ["libpq (C) · socket", "1"]
     assert first[4] == "100 %"

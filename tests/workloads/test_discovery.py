@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.test import override_settings
 
 from pgperf import checks, registry
-from pgperf.cli import list
+from pgperf.reports import listing
 from pgperf.workloads import discovery
 
 Install = Callable[[str], None]
@@ -83,7 +83,7 @@ def test_a_module_that_fails_is_named_with_its_error_and_the_others_go_on(
 
 def test_list_shows_what_is_registered_and_what_failed(install: Install) -> None:
     install("import no_such_module")
-    rows = {row["name"]: row for row in list.workloads()}
+    rows = {row["name"]: row for row in listing.workloads()}
     assert rows["books.page"]["title"].startswith("A page of the catalogue")
     (failed,) = [row for row in rows.values() if row["error"]]
     assert "no_such_module" in failed["error"]

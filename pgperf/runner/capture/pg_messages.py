@@ -1,7 +1,7 @@
-"""PostgreSQL's protocol 3 as bytes and as messages: what a client executed and what the server answered. Pure.
+"""PostgreSQL's protocol 3: splits bytes into messages and follows the statements of a session. Pure.
 
-`Framer` cuts one direction of a connection into messages, however the bytes arrive. `Frontend` and `Backend` follow
-a session: the first knows which statement with which parameters an Execute runs, the second counts the rows.
+`MessageSplitter` splits one direction of a connection into messages. `FrontendParser` finds the
+statement and the parameters of each Execute; `BackendParser` counts its rows.
 """
 
 import struct
@@ -36,14 +36,14 @@ _ENCRYPTION = (struct.pack("!i", _SSL_REQUEST), struct.pack("!i", _GSS_REQUEST))
 
 
 class MessageSplitter:
-    """Cuts a stream of bytes into frames. `starting`: it begins as a client's does, with messages without a letter."""
+    """Splits a stream of bytes into messages. `starting`: it begins with a client's messages without a type letter."""
 
     def __init__(self, *, starting: bool) -> None:
         self._buffer = bytearray()
         self._starting = starting
 
     def feed(self, data: bytes) -> Iterator[PgMessage]:
-        """The frames that `data` completes. Raises ProtocolError for a length that cannot be."""
+        """The messages that `data` completes. Raises ProtocolError for an invalid length."""
         self._buffer += data
         while (message := self._next()) is not None:
             yield message
@@ -66,7 +66,7 @@ class MessageSplitter:
 
 
 class ExecutedStatement(NamedTuple):
-    """One execution that a client asked for. Parameters as on the wire; `formats`: 0 text, 1 binary, one each."""
+    """One execution requested by a client. Parameters as on the wire; `formats`: 0 text, 1 binary, one each."""
 
     text: str
     simple: bool
@@ -76,7 +76,7 @@ class ExecutedStatement(NamedTuple):
 
 
 class FrontendParser:
-    """Follows what a client sends. `executed` grows; clear it when it should begin anew."""
+    """Follows the messages of a client. `executed` grows until it is cleared."""
 
     def __init__(self) -> None:
         self.executed: list[ExecutedStatement] = []
@@ -84,7 +84,7 @@ class FrontendParser:
         self._portals: dict[bytes, ExecutedStatement] = {}
 
     def take(self, message: PgMessage) -> None:
-        """Follow one frame. Raises ProtocolError for one that does not hold together."""
+        """Follow one message. Raises ProtocolError if it is malformed."""
         follow = {"Q": self._query, "P": self._parse, "B": self._bind, "E": self._execute, "F": self._call}
         try:
             if message.kind in follow:
@@ -116,7 +116,7 @@ class FrontendParser:
 
 
 class BackendParser:
-    """Follows what the server answers: `rows` has the data rows of each execution that ended."""
+    """Follows the messages of the server: `rows` has the number of data rows of each completed execution."""
 
     def __init__(self) -> None:
         self.rows: list[int] = []
@@ -133,7 +133,7 @@ class BackendParser:
 
 
 def without_channel_binding(message: PgMessage) -> PgMessage:
-    """A server's offer of SASL mechanisms without those bound to its TLS, which a client behind a tap does not see."""
+    """The server's SASL mechanisms without channel binding, since the client has no TLS connection to the server."""
     if message.kind != "R" or message.body[:4] != struct.pack("!i", _SASL):
         return message
     offered = [name for name in message.body[4:].split(b"\0") if name and not name.endswith(b"-PLUS")]
@@ -142,7 +142,7 @@ def without_channel_binding(message: PgMessage) -> PgMessage:
 
 
 class _Reader:
-    """Takes values off a message's body, one after the other."""
+    """Reads the values of a message's body in order."""
 
     def __init__(self, body: bytes) -> None:
         self._body, self._at = body, 0
@@ -161,7 +161,7 @@ class _Reader:
         return int(value)
 
     def many(self, form: str) -> tuple[int, ...]:
-        """A list that its length in two bytes leads."""
+        """A list preceded by its length in two bytes."""
         return tuple(self.number(form) for _ in range(self.number("!h")))
 
     def value(self) -> bytes | None:

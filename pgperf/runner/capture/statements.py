@@ -1,10 +1,11 @@
-"""What one operation of the site's own workload sends, taken from the wire, so that lower layers can do the same.
+"""Captures the statements of a site workload from the wire, so that lower layers can run the same ones.
 
-An ORM client runs the operation, warm, twice behind a tap. If both times it sent the same statements, and these only
-read, they become the workload's statements; else it is said why not, and only the ORM is measured. Then each lower
-layer runs them once behind the tap, and must send as many statements and get as many rows.
+An ORM client runs the operation twice, warm, behind a wire proxy. If both runs sent the same
+statements, and these only read, they become the workload's statements. Otherwise the refusal says
+why, and only the ORM is measured. Then each lower layer runs the statements once behind the proxy,
+and must send as many statements and receive as many rows.
 
-Everything here that holds a value of the site's stays in this process's memory. What is told has them masked.
+The site's values stay in this process's memory. Everything that is shown or stored has them masked.
 """
 
 import struct
@@ -34,13 +35,13 @@ _MOST_STATEMENTS = 1000
 
 @dataclass(frozen=True)
 class OperationWork:
-    """What a layer did in one operation: its statements, masked, and the rows of each."""
+    """The work of a layer in one operation: its statements, masked, and the rows of each."""
 
     texts: tuple[str, ...]
     rows: tuple[int, ...]
 
     def difference(self, other: "OperationWork") -> str:
-        """How the other's work differs, in one sentence; "" if it sent as many statements and got as many rows."""
+        """How the other work differs, in a few words; "" if the numbers of statements and rows are equal."""
         if len(self.texts) != len(other.texts):
             return f"{len(other.texts)} statements instead of {len(self.texts)}"
         if sum(self.rows) != sum(other.rows):
@@ -55,7 +56,7 @@ class OperationWork:
 
 @dataclass(frozen=True)
 class Capture:
-    """What was found out about one workload. `refusal`: why lower layers cannot do the same; "" if they can."""
+    """The capture of one workload. `refusal`: why lower layers cannot run its statements; "" if they can."""
 
     workload: Workload
     work: OperationWork
@@ -82,7 +83,7 @@ class Capture:
 
 @dataclass(frozen=True)
 class CaptureSettings:
-    """What capturing needs beside the definition."""
+    """The inputs of a capture beside the definition."""
 
     route: Route
     build_dir: str
@@ -110,9 +111,9 @@ def filled(definition: Definition, captures: Sequence[Capture]) -> Definition:
 def captured(
     definition: Definition, work: Workload, settings: CaptureSettings, skipped: Mapping[str, str]
 ) -> Capture:
-    """Capture a workload of the site's own, and try it on every lower layer of the definition that is not `skipped`.
+    """Capture a site workload, and check it on every lower layer of the definition that is not `skipped`.
 
-    Raises a PgperfError when the operation itself fails.
+    Raises a PgperfError if the operation itself fails.
     """
     found = capture(definition, work, settings)
     if found.refusal:
@@ -145,7 +146,7 @@ def capture(definition: Definition, work: Workload, settings: CaptureSettings) -
 
 
 def refusal_of(twice: Sequence[RecordedOperation]) -> str:
-    """Why what was overheard in two operations cannot be replayed; "" if it can."""
+    """Why the statements of two recorded operations cannot be replayed; "" if they can."""
     first, second = (recorded.executed for recorded in twice)
     if not first and not second:
         return "the operation sends no statement once it is warm"
@@ -175,9 +176,9 @@ def difference(first: Sequence[ExecutedStatement], second: Sequence[ExecutedStat
 def merged(
     simple: RecordedOperation, extended: Sequence[ExecutedStatement], traced: Sequence[protocol.Statement]
 ) -> tuple[tuple[protocol.Statement, ...], bool]:
-    """The statements in every form, and whether drivers can bind all of their values themselves.
+    """The statements in every form, and whether drivers can bind all of their values.
 
-    They can where the text and the arguments that Django gave to its cursor make the bytes that were on the wire.
+    They can if the text and the arguments of Django's cursor produce the bytes that were on the wire.
     """
     given = (
         traced
@@ -281,7 +282,7 @@ def _difference_of(
 def _twice(
     definition: Definition, work: Workload, mode: str, settings: CaptureSettings
 ) -> tuple[list[RecordedOperation], list[protocol.Statement]]:
-    """Two warm operations of the ORM as the wire had them, and what the cursor was given in the second."""
+    """Two warm operations of the ORM as recorded on the wire, and the arguments of the cursor in the second."""
     with _behind_proxy(definition, work, "django_orm", mode, settings) as (client, proxy):
         client.send(_WARM_UP)
         client.read_bytes(client.expect(protocol.SliceReply, _TIMEOUT_S).nbytes, _TIMEOUT_S)
@@ -298,7 +299,7 @@ def _twice(
 def _behind_proxy(
     definition: Definition, work: Workload, layer: str, mode: str, settings: CaptureSettings
 ) -> Iterator[tuple[client_process.ClientProcess, WireProxy]]:
-    """A client of the layer, ready, whose connection is followed."""
+    """A client of the layer, ready, connected through a wire proxy."""
     variant = Variant(
         workload=work.name,
         layer=layer,

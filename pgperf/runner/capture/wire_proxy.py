@@ -1,8 +1,9 @@
-"""A tap on the wire: a client connects to it as to a server, and what both sides say is followed on its way.
+"""A wire proxy: passes a client's connection on to the server and records the statements.
 
-It listens on a Unix socket in a directory of its own, so that no client encrypts what it sends and nobody else can
-connect; to the server it speaks TLS where the route asks for it. Used before anything is timed, never while it is.
-What it sees holds the values of the site's own queries: it stays in this process's memory, and in no error.
+It listens on a Unix socket in a directory of its own, so that clients do not encrypt and no other
+user can connect. To the server it uses TLS if the route requires it. It runs before anything is
+timed, never during a slice. The recorded statements contain the values of the site's own queries:
+they stay in this process's memory and appear in no error message.
 """
 
 import socket
@@ -34,7 +35,7 @@ _SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 
 @dataclass(frozen=True)
 class RecordedOperation:
-    """What one operation sent, in order, and the rows that the server answered to each."""
+    """The statements of one operation in order, and the number of rows that the server returned for each."""
 
     executed: tuple[ExecutedStatement, ...]
     rows: tuple[int, ...]
@@ -45,7 +46,7 @@ class WireProxy:
 
     def __init__(self, route: Route) -> None:
         self._upstream = route
-        self._directory = tempfile.TemporaryDirectory(prefix="pgperf-tap-")
+        self._directory = tempfile.TemporaryDirectory(prefix="pgperf-proxy-")
         self._listener = socket.socket(socket.AF_UNIX)
         self._sockets: list[socket.socket] = []
         self._frontend, self._backend = FrontendParser(), BackendParser()
@@ -53,14 +54,14 @@ class WireProxy:
         self.route = replace(route, host=self._directory.name, port=_PORT, sslmode="disable")
 
     def reset(self) -> None:
-        """Begin a new record."""
+        """Start a new record."""
         self._frontend.executed.clear()
         self._backend.rows.clear()
 
     def recorded(self) -> RecordedOperation:
-        """The record since `forget`. Raises ClientFailed when it could not be followed.
+        """The record since `reset`. Raises ClientFailed if the connection could not be followed.
 
-        Call it when the client has its answers: what it sent and got is then in the record.
+        Call it after the client has received its answers: the record is complete then.
         """
         if self._trouble:
             raise ClientFailed(f"the connection could not be followed: {self._trouble}")
@@ -69,7 +70,7 @@ class WireProxy:
     def __enter__(self) -> Self:
         self._listener.bind(str(Path(self._directory.name) / f".s.PGSQL.{_PORT}"))
         self._listener.listen()
-        threading.Thread(target=self._accept, name="pgperf-tap", daemon=True).start()
+        threading.Thread(target=self._accept, name="pgperf-proxy", daemon=True).start()
         return self
 
     def __exit__(
@@ -88,10 +89,10 @@ class WireProxy:
             except OSError:
                 return
             self._sockets.append(client)
-            threading.Thread(target=self._serve, args=(client,), name="pgperf-tap", daemon=True).start()
+            threading.Thread(target=self._serve, args=(client,), name="pgperf-proxy", daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        """One connection, until either side ends it. A new one begins a new session."""
+        """Serve one connection until either side ends it."""
         try:
             server = connect(self._upstream)
         except (OSError, PgperfError) as error:
@@ -100,12 +101,12 @@ class WireProxy:
             return
         self._sockets.append(server)
         self._frontend, self._backend = FrontendParser(), BackendParser()
-        back = threading.Thread(target=self._answers, args=(server, client), name="pgperf-tap", daemon=True)
+        back = threading.Thread(target=self._answers, args=(server, client), name="pgperf-proxy", daemon=True)
         back.start()
         self._requests(client, server)
 
     def _requests(self, client: socket.socket, server: socket.socket) -> None:
-        """Client to server; noted before it is passed on, so that the record is complete when the answer is."""
+        """Client to server. Each message is recorded before it is passed on, so the record precedes the answer."""
         splitter, follow = MessageSplitter(starting=True), self._frontend
         with suppress(OSError):
             while data := client.recv(1 << 16):

@@ -1,4 +1,4 @@
-"""Control queries of a run, through a client of ours, so that deadlines and secrecy hold for them too."""
+"""Control queries of a run. They go through a client process, so its deadlines and its secrecy apply."""
 
 import importlib.util
 import os
@@ -15,10 +15,10 @@ _TIMEOUT_S = 30.0
 
 
 class ControlConnection:
-    """A connection over one route that answers SQL with rows of text. Use as a context manager.
+    """A connection over one route that returns rows of text. Use as a context manager.
 
-    `first` is run on connecting. Raises LayerUnavailable without a driver, ClientFailed when the server refuses, fails
-    or does not answer in 30 s.
+    `first` runs on connecting. Raises LayerUnavailable without a driver, ClientFailed if the server
+    refuses, fails or does not answer within 30 s.
     """
 
     def __init__(
@@ -41,11 +41,11 @@ class ControlConnection:
         )
 
     def query(self, sql: str, timeout_s: float = _TIMEOUT_S) -> list[list[str | None]]:
-        """Run one statement in its own transaction; its rows with every value as text."""
+        """Run one statement in its own transaction and return its rows, every value as text."""
         return self.ask(sql, timeout_s).rows
 
     def ask(self, sql: str, timeout_s: float = _TIMEOUT_S) -> protocol.Rows:
-        """The same, with the names of the columns."""
+        """Like `query`, with the names of the columns."""
         self._client.send(protocol.Query(sql))
         return self._client.expect(protocol.Rows, timeout_s)
 

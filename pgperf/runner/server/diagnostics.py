@@ -1,7 +1,7 @@
-"""Diagnostic slices: a variant works once more, off the record, while its server, its pooler and the machine are asked.
+"""Diagnostic slices: a variant runs once more, untimed, while pgperf queries its server, pooler and host.
 
-What cannot be asked becomes a note that says why, and is asked no more in this run. Only a variant's own clients can
-fail the run.
+If a source cannot be queried, a note says why, and pgperf does not query it again in this run. Only
+the variant's own clients can fail the run.
 """
 
 import time
@@ -34,10 +34,10 @@ _DENIED = (
     ' pg_stat_statements.track, compute_query_id TO "{}"'
 )
 _HIDDEN = '{} may not see {}: GRANT pg_monitor TO "{}"'
-#: Why nobody looks at sessions where there is no direct route.
+#: The note if there is no direct route.
 IN_THE_WAY = (
-    "every route goes through a pooler, where looking at sessions would take the server connections that are waited"
-    " for: add a direct route"
+    "every route goes through a pooler, where a query for session states would occupy the server connections that"
+    " the clients wait for: add a direct route"
 )
 
 
@@ -51,9 +51,9 @@ class DiagnosticResult:
 
 @dataclass
 class DiagnosticConnections:
-    """The connections that ask, each opened when it is first needed. Use as a context manager.
+    """The control connections of diagnostic slices, each opened when it is first needed. Use as a context manager.
 
-    `routes` are the run's; `application` is what the names of all its connections begin with.
+    `routes` are the run's; `application` is the prefix of all its application names.
     """
 
     routes: Mapping[str, Route]
@@ -63,20 +63,20 @@ class DiagnosticConnections:
     _statements: PgStatStatements | None = None
 
     def examine(self, group: ClientGroup, request: protocol.Slice, calls: int | None) -> DiagnosticResult:
-        """Run the slice and look on. `calls`: statements of one operation, None where nobody knows.
+        """Run the slice and poll meanwhile. `calls`: statements of one operation, None if unknown.
 
-        Raises ClientFailed when the variant's own clients do.
+        Raises ClientFailed if the variant's own clients fail.
         """
         found = _DiagnosticSlice(self, group, self.routes[group.variant.route]).run(request)
         return replace(found, diagnostics={**found.diagnostics, "calls_expected": calls})
 
     @property
     def direct(self) -> Route:
-        """The most direct route, over which the server is asked."""
+        """The most direct route, over which the server is queried."""
         return most_direct(self.routes.values())
 
     def ask(self, instrument: str, question: Callable[[], T]) -> T | None:
-        """The answer; None, with a note, where the instrument fails now or has failed before."""
+        """The answer; None, with a note, if the source fails now or has failed before."""
         if instrument in self.notes:
             return None
         try:
@@ -89,7 +89,7 @@ class DiagnosticConnections:
         return None
 
     def monitor(self, instrument: str) -> ControlConnection:
-        """A connection for that alone, over that route: what it must not do takes down nothing else."""
+        """A connection for that source alone, so that its errors affect no other source."""
         if instrument not in self._open:
             self._open[instrument] = ControlConnection(
                 self.direct, f"{self.application}-{instrument}"
@@ -99,7 +99,7 @@ class DiagnosticConnections:
         return found
 
     def activity(self) -> ControlConnection:
-        """Raises ClientFailed where looking would disturb what is looked at."""
+        """Raises ClientFailed without a direct route: the query would disturb the sessions that it reads."""
         if self.direct.pooler:
             raise ClientFailed(IN_THE_WAY)
         return self.monitor("activity")
@@ -113,7 +113,7 @@ class DiagnosticConnections:
         return found
 
     def statements(self) -> PgStatStatements:
-        """Raises ClientFailed with the reason where there is nothing to be read."""
+        """Raises ClientFailed with the reason if the counts cannot be read."""
         if self._statements is None:
             found = PgStatStatements.find(self.monitor("statements"))
             if isinstance(found, str):
@@ -139,13 +139,13 @@ class DiagnosticConnections:
 
 
 def pooler_of(route: Route) -> str:
-    """The name of the instrument that asks a route's pooler."""
+    """The name of the source for a route's pooler."""
     return f"pooler of {route.name}"
 
 
 @dataclass(frozen=True)
 class _Poll:
-    """What was seen, and when that was over."""
+    """The session states and the pool of one poll, and when it ended."""
 
     ended_ns: int
     samples: int
@@ -177,18 +177,18 @@ class _DiagnosticSlice:
             "seconds": seconds,
             "ops": ops,
             "samples": self._samples,
-            "sessions": [[*sight, times] for sight, times in sorted(self._states.items())],
+            "sessions": [[*state, times] for state, times in sorted(self._states.items())],
             "pooler": self._pooler(totals),
             "statements": self._statements(counted),
         }
         return DiagnosticResult({**found, "notes": self._all_notes(found)}, used)
 
     def _get_ready(self) -> None:
-        """Connecting takes longer than a short slice lasts."""
+        """Connect before the slice: connecting may take longer than the slice."""
         self._instruments.ask("activity", self._instruments.activity)
 
     def _work(self, request: protocol.Slice) -> int:
-        """The slice; operations of its lead-in and window together."""
+        """Run the slice; returns the operations of its lead-in and window together."""
         group = self._group
         group.begin(request)
         began_ns = request.start_ns or time.monotonic_ns()
@@ -204,17 +204,17 @@ class _DiagnosticSlice:
         return sum(reply.lead_in_ops + reply.ops for reply in replies)
 
     def _poll_until(self, from_ns: int, until_ns: int) -> list[_Poll]:
-        """Look at backends and pool until then. On a busy machine the last looks may come too late."""
-        look_ms = min(pg_stat_activity.POLL_MS, (until_ns - from_ns) // 4_000_000)
+        """Poll backends and pool until then. On a busy machine the last polls may end too late."""
+        poll_ms = min(pg_stat_activity.POLL_MS, (until_ns - from_ns) // 4_000_000)
         polls: list[_Poll] = []
         time.sleep(max(0, from_ns - time.monotonic_ns()) / 1e9)
-        while time.monotonic_ns() + look_ms * 1_000_000 < until_ns:
-            states, pool = self._poll(look_ms), self._pool()
+        while time.monotonic_ns() + poll_ms * 1_000_000 < until_ns:
+            states, pool = self._poll(poll_ms), self._pool()
             if states is None and pool is None:
                 break
             if states is None:
-                time.sleep(look_ms / 1000)
-            samples = pg_stat_activity.samples(look_ms) if states is not None else 0
+                time.sleep(poll_ms / 1000)
+            samples = pg_stat_activity.samples(poll_ms) if states is not None else 0
             polls.append(_Poll(time.monotonic_ns(), samples, states or Counter(), pool))
         return polls
 
@@ -235,7 +235,7 @@ class _DiagnosticSlice:
         return ask.ask(pooler_of(route), lambda: question(ask.console(route)))
 
     def _counting(self) -> bool:
-        """Are the statements of this variant counted? Switched on for its sessions where the server does not."""
+        """Are the statements of this variant counted? Counting is switched on for its sessions if needed."""
         found = self._instruments.ask("statements", self._instruments.statements)
         if found is None or not self._shown(found):
             return False
@@ -294,7 +294,7 @@ class _DiagnosticSlice:
         }
 
     def _all_notes(self, found: Mapping[str, Any]) -> dict[str, str]:
-        """Why each part that is missing is missing."""
+        """The reason for each missing part."""
         known = self._instruments.notes
         notes = {
             "wait_events": known.get("activity", self._unseen()),
@@ -310,15 +310,15 @@ class _DiagnosticSlice:
         if self._states:
             return ""
         if self._late:
-            return "the machine was too busy: no look at the server's sessions ended within the slice"
+            return "the machine was too busy: no query for session states ended within the slice"
         return (
-            "no session of this variant was seen in pg_stat_activity: its pooler leads to another server, or does not"
+            "pg_stat_activity has no session of this variant: its pooler leads to another server, or does not"
             " pass application_name on"
         )
 
 
 def _extremes(pools: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """The lowest and the highest of each number that the pool had, and its mode."""
+    """The minimum and the maximum of each of the pool's numbers, and its mode."""
     numbers = [{name: int(value) for name, value in pool.items() if value.isdecimal()} for pool in pools]
     names = sorted(set().union(*numbers))
     extremes: dict[str, Any] = {

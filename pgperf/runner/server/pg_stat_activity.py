@@ -1,7 +1,8 @@
-"""What a server's backends are doing, looked at every few milliseconds while a variant works.
+"""The states of a server's backends, sampled every few milliseconds while a variant works.
 
-The looking happens inside the server, some ticks to a query: a round trip for each would disturb more than it sees.
-Everybody sees that a session is there; what it does, its own login, that one's members and pg_read_all_stats.
+One query takes several samples inside the server, because a round trip per sample would disturb the
+variant. Every login may see that a session exists. Its state is visible to its own login, to
+members of that role and to pg_read_all_stats.
 """
 
 from collections import Counter
@@ -9,20 +10,20 @@ from collections.abc import Sequence
 
 from pgperf.runner.server.control_connection import ControlConnection
 
-#: Between two looks, and how long a query looks before it answers.
+#: The time between two samples, and the length of one query.
 SAMPLE_MS = 5
 POLL_MS = 50
 
-#: state, wait_event_type, wait_event; "" where the server has none. A session without a state may not be seen.
+#: state, wait_event_type, wait_event; "" if the server has none. The state of a session is "" if it is hidden.
 SessionState = tuple[str, str, str]
 
 
 def poll(
     connection: ControlConnection, applications: Sequence[str], milliseconds: int
 ) -> Counter[SessionState]:
-    """So often each backend of these connections was seen like that; takes `milliseconds`.
+    """The number of samples in each state, over the backends of these connections; takes `milliseconds`.
 
-    Raises ClientFailed when the server cannot be asked.
+    Raises ClientFailed if the server cannot be queried.
     """
     names = ", ".join(f"'{name}'" for name in applications)
     rows = connection.query(
@@ -34,13 +35,13 @@ def poll(
 
 
 def samples(milliseconds: int) -> int:
-    """How often a look of that length looks."""
+    """The number of samples in a poll of that length."""
     return max(1, milliseconds // SAMPLE_MS)
 
 
-# A volatile subquery is not pulled up, so each tick sleeps, forgets what it saw, and only then looks again; the
-# argument (always null: everybody) is what makes the function run for each tick. A parallel worker has a name before it
-# has a state; of who may not be seen even the start is hidden.
+# A volatile subquery is not pulled up, so each sample sleeps, clears the statistics snapshot and only then reads. The
+# argument (always null: all backends) makes the function run once per sample. A parallel worker has its
+# application_name before it has a state. The start time of a hidden session is null.
 _POLL = """
 SELECT /* pgperf diagnosis */ a.state, a.wait_event_type, a.wait_event, count(*)
 FROM generate_series(1, {samples}) n

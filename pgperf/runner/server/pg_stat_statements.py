@@ -1,7 +1,7 @@
-"""What the server counted of a login's statements: calls and rows, by pg_stat_statements.
+"""Calls and rows of a login's statements, from pg_stat_statements.
 
-Counting costs the server time, so that it may be off (`track` none) while slices are timed; where the login may, it is
-switched on for the sessions of a diagnostic slice alone.
+Counting costs the server time, so it may be off (`track` = none) while slices are timed. If the
+login has the permission, pgperf switches it on for the sessions of a diagnostic slice only.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ _GRANTS_SINCE = 15
 
 @dataclass(frozen=True)
 class StatementCounts:
-    """So many statements of a login in this database, ours for asking left out, up to the server's `moment`."""
+    """The statements of a login in this database up to the server's `moment`, without pgperf's own queries."""
 
     calls: int
     rows: int
@@ -28,7 +28,7 @@ class StatementCounts:
 
 @dataclass(frozen=True)
 class PgStatStatements:
-    """The extension as a monitor finds it."""
+    """The extension as a control connection finds it."""
 
     schema: str  # quoted
     track: str  # pg_stat_statements.track in a session as it starts
@@ -36,7 +36,7 @@ class PgStatStatements:
 
     @classmethod
     def find(cls, connection: ControlConnection) -> "PgStatStatements | str":
-        """Or why there is nothing to be read. Raises ClientFailed when the server cannot be asked."""
+        """The extension, or why it cannot be read. Raises ClientFailed if the server cannot be queried."""
         track = connection.query(_TRACK)[0][0]
         if not track:
             return "pg_stat_statements is not in the server's shared_preload_libraries"
@@ -49,13 +49,13 @@ class PgStatStatements:
         return cls(str(schema), track, _yes(top_level))
 
     def shows(self, connection: ControlConnection, user: str) -> bool:
-        """Does it show the texts of that login's statements? Without them our own cannot be left out of the counts."""
+        """Does it show the texts of that login's statements? They are needed to exclude pgperf's own queries."""
         return _yes(connection.query(sql_parameters.literal(_SHOWS, (user,)))[0][0])
 
     def count(
         self, connection: ControlConnection, user: str, application: str, since: str = ""
     ) -> StatementCounts:
-        """As of now, for that login. `application`: what the names of our own connections begin with."""
+        """The counts now, for that login. `application`: the prefix of pgperf's own application names."""
         text = _COUNT.format(schema=self.schema, where="AND s.toplevel" if self.top_level else "")
         text = sql_parameters.literal(text, (user, f"{application}%", since or None, user))
         ((calls, rows, moment, others),) = connection.query(text)
@@ -63,7 +63,7 @@ class PgStatStatements:
 
 
 def switch_on(clients: Iterable[ClientProcess], server_version: str) -> bool:
-    """Let the sessions of these clients be counted from now on; False where the login may not set that."""
+    """Count the statements of these clients from now on; False if the login may not set that."""
     major = server_version.partition(".")[0]
     if not major.isdecimal() or int(major) < _GRANTS_SINCE:
         return False
@@ -90,7 +90,7 @@ JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'pg_stat_statements'
 WHERE e.extname = 'pg_stat_statements'
 """
 _SHOWS = "SELECT /* pgperf diagnosis */ current_user = %s OR pg_has_role('pg_read_all_stats', 'USAGE')"
-# A pooler tells the server whose connection it is; that is none of the layers' work.
+# A pooler sets application_name for each client; that is not part of the workload.
 _COUNT = """
 SELECT /* pgperf diagnosis */ coalesce(sum(s.calls), 0), coalesce(sum(s.rows), 0), clock_timestamp(),
        (SELECT count(*) FROM pg_stat_activity

@@ -1,4 +1,4 @@
-"""PgBouncer's console: the totals of its statistics, and its pools as they are at a moment."""
+"""PgBouncer's console: the totals of its statistics, and the state of its pools."""
 
 from dataclasses import replace
 from types import TracebackType
@@ -14,7 +14,7 @@ _TOTAL = "total_"
 class PgBouncerConsole:
     """The console behind a pooled route, on its own port, with its login. Use as a context manager.
 
-    PgBouncer lets in whom its `stats_users` or `admin_users` name. Raises ClientFailed when it does not.
+    The login must be in PgBouncer's `stats_users` or `admin_users`. Raises ClientFailed otherwise.
     """
 
     def __init__(self, route: Route, application_name: str) -> None:
@@ -24,7 +24,7 @@ class PgBouncerConsole:
         )
 
     def totals(self) -> dict[str, int]:
-        """What the route's database has come to since PgBouncer started, by name without `total_`; µs and bytes."""
+        """The totals of the route's database since PgBouncer started, by name without `total_`; µs and bytes."""
         found = [row for row in self._show("STATS") if row["database"] == self._route.dbname]
         return {
             name.removeprefix(_TOTAL): int(value)

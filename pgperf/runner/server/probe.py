@@ -19,7 +19,7 @@ from pgperf.runner.server.control_connection import ControlConnection
 
 
 class ServerProbe:
-    """A run's view of its server, through a monitor connection on the most direct route. The fake layer has none."""
+    """A run's control connection to its server, over the most direct route. The fake layer has no server."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class ServerProbe:
         self._addresses = {route.name: (route.host, route.port) for route in pooled if route.name not in own}
         self._pinning = placement.TemporaryPinning()
         self.application = f"pgperf-{run_id}"
-        #: The pooler of each route that has one, None where it cannot be seen.
+        #: The pid of the pooler of each pooled route; None if it is not visible.
         self._poolers = {
             route.name: pooler_process.process(route.port) if route.name in own else None for route in pooled
         }
@@ -68,7 +68,7 @@ class ServerProbe:
             self._connection.__exit__(*error)
 
     def _end_statements(self, connection: ControlConnection) -> None:
-        """A server notices only after a statement that whoever asked is gone: end those of clients that were killed."""
+        """End the statements of killed clients: a server notices a lost connection only after the statement."""
         try:
             with while_waiting(lambda: None):
                 connection.query(_END_STATEMENTS.format(self.application), _CLEAN_UP_S)
@@ -76,13 +76,13 @@ class ServerProbe:
             pass  # the server is gone as well, or does not answer
 
     def call_agent(self) -> None:
-        """Have the agent come if none of the server's processes is here."""
+        """Call the agent if the server's processes are not on this machine."""
         if self._agent and self._connection and not Sessions.of(self.query(QUERY)).here:
             self._agent.ask()
 
     @property
     def can_be_asked(self) -> bool:
-        """Is there a server at all? The fake layer has none."""
+        """Is there a server? The fake layer has none."""
         return self._connection is not None
 
     def query(self, sql: str) -> list[list[str | None]]:
@@ -101,7 +101,9 @@ class ServerProbe:
         pid = int(self.query("SELECT pg_backend_pid()")[0][0] or 0)
         if not schedstat.backend_is_here(pid):
             return "the server is not on this machine"
-        return "" if placement.may_pin(pid) else "the system does not let us bind the server's processes"
+        return (
+            "" if placement.may_pin(pid) else "the system does not allow pgperf to pin the server's processes"
+        )
 
     def finder(self, cpu_placement: placement.CpuPlacement) -> Callable[[list[ClientGroup]], None]:
         """Fills in and pins the server processes of each group, found by application name."""
@@ -126,7 +128,7 @@ class ServerProbe:
         return find
 
     def _have_watched(self, agent: Agent, rows: list[list[str | None]], groups: list[ClientGroup]) -> None:
-        """The server is on another host: have its agent read the processes of each group."""
+        """Have the agent on the server's host sample the processes of each group."""
         reported = Sessions.reported(rows)
         for group in groups:
             route = group.variant.route
@@ -141,9 +143,10 @@ class ServerProbe:
         agent.watch(WatchRequest(nameless, backends, sorted(set(self._addresses.values()))))
 
     def _backends(self, sessions: Sessions, group: ClientGroup, groups: list[ClientGroup]) -> list[int]:
-        """Those that serve a group, as far as they can be found. A pooler that lends a connection for a transaction may
-        use any that it has: all of its route's are meant, and while the other variants stand by, what they do is the
-        group's.
+        """The backends that serve a group, as far as they can be found.
+
+        A transaction pooler may use any of its server connections, so all of its route's count. The
+        other variants are idle meanwhile, so the CPU time is the group's.
         """
         route = group.variant.route
         pooler = self._poolers[route] if route in self._lending else None
@@ -151,13 +154,13 @@ class ServerProbe:
         return list(dict.fromkeys(sessions.named(self._names(group, groups)) + connected))
 
     def _sees_all(self, sessions: Sessions, group: ClientGroup, groups: list[ClientGroup]) -> bool:
-        """Are those all? Of connections that are lent only the pooler knows; and none of them may be hidden."""
+        """Are all backends of the group visible? With a transaction pooler, only if its process is."""
         route = group.variant.route
         lent_unseen = route in self._lending and self._poolers[route] is None
         return not lent_unseen and sessions.hidden.isdisjoint(self._names(group, groups))
 
     def _names(self, group: ClientGroup, groups: list[ClientGroup]) -> list[str]:
-        """What the connections that may serve a group are called."""
+        """The application names of the connections that may serve a group."""
         route = group.variant.route
         if route not in self._lending:
             return group.applications
@@ -166,12 +169,12 @@ class ServerProbe:
 
 
 def free_slots(query: Callable[[str], list[list[str | None]]]) -> int:
-    """How many more connections the server takes from the login that asks."""
+    """How many more connections the server accepts from this login."""
     ((free,),) = query(_FREE_SLOTS)
     return max(0, int(free or 0))
 
 
-# Whose backends are whose kind is told to pg_monitor only; parallel workers count as connections here.
+# Only pg_monitor sees the type of other roles' backends, so parallel workers count as connections here.
 _FREE_SLOTS = """
 SELECT least(
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int

@@ -12,7 +12,7 @@ import pytest
 from pgperf import checks
 from pgperf.conf import Settings
 from pgperf.management.commands.pgperf import Command
-from pgperf.reports import result_keys
+from pgperf.reports import result_keys, run_page
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference.md"
@@ -152,6 +152,11 @@ def test_the_reference_names_every_key_of_a_variant() -> None:
         *result_keys.PROCESS, *result_keys.POOLER, *result_keys.STATEMENTS, *result_keys.VERDICT,
     )  # fmt: skip
     assert not [name for name in names if f"`{name}`" not in text]
+
+
+def test_the_run_page_document_names_every_section() -> None:
+    text = (ROOT / "docs" / "run-page.md").read_text()
+    assert not [entry.title for entry in run_page.SECTIONS if str(entry.title) not in text]
 
 
 def test_the_index_lists_every_document() -> None:

@@ -16,7 +16,7 @@ from pgperf.core.exceptions import InvalidDefinition
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Names of the callables that pgperf ships, which run with minimal settings, begin so.
+#: The prefix of the callables that pgperf ships, which run with minimal settings.
 OWN_PREFIX = "pgperf."
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)+")
@@ -29,7 +29,7 @@ class RegisteredWorkload(NamedTuple):
     using: str = "default"
 
 
-#: Name -> what `workload` registered under it.
+#: Name -> registered workload.
 WORKLOADS: dict[str, RegisteredWorkload] = {}
 
 
@@ -60,12 +60,12 @@ def workload(name: str, using: str = "default") -> Callable[[F], F]:
 
 
 def get(name: str) -> Callable[..., Any]:
-    """The callable of that name. Raises InvalidDefinition naming those there are."""
+    """The callable of that name. Raises InvalidDefinition, which lists the registered names."""
     return find(name).function
 
 
 def find(name: str) -> RegisteredWorkload:
-    """What is registered under that name. Raises InvalidDefinition naming those there are."""
+    """The workload of that name. Raises InvalidDefinition, which lists the registered names."""
     try:
         return WORKLOADS[name]
     except KeyError:
@@ -79,7 +79,7 @@ def names() -> list[str]:
 
 
 def is_own(name: str) -> bool:
-    """Is it one of those that pgperf ships?"""
+    """Is it one that pgperf ships?"""
     return name.startswith(OWN_PREFIX)
 
 

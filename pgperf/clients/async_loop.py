@@ -1,7 +1,7 @@
-"""Operations inside an event loop, for drivers that are awaited.
+"""Operations of asynchronous drivers, inside an asyncio event loop.
 
-A slice runs inside one running loop, as a server's requests do: an operation pays for its own awaiting, its callbacks
-and the loop's polls, but not for starting and stopping the loop. The loop is asyncio's own.
+A slice runs inside one running loop, as the requests of a server do. An operation includes its own
+awaits, callbacks and the loop's polls, but not the start and stop of the loop.
 """
 
 import asyncio
@@ -20,22 +20,22 @@ AsyncOperation = Callable[[], Awaitable[int]]
 
 
 class EventLoop:
-    """The one loop of a client's life."""
+    """The event loop of a client."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Enter the loop, do the work, leave it."""
+        """Run the coroutine to its end."""
         return self._loop.run_until_complete(work)
 
     def close(self) -> None:
-        """The end of it; nothing can run any more."""
+        """Close the loop; nothing can run afterwards."""
         self._loop.close()
 
 
 class LoopOperation:
-    """An operation inside a loop. Called by itself it enters the loop for one run, which adds to a cold phase."""
+    """An operation inside a loop. A single call starts the loop for one run, which a cold phase includes."""
 
     def __init__(self, loop: EventLoop, steps: Sequence[AsyncOperation]) -> None:
         self._loop, self._run = loop, in_order(steps)
@@ -48,7 +48,7 @@ class LoopOperation:
 
 
 def in_order(steps: Sequence[AsyncOperation]) -> AsyncOperation:
-    """As timing.in_order: of a single step, itself."""
+    """As timed_loop.in_order: a single step is returned as it is."""
     if len(steps) == 1:
         return steps[0]
 
@@ -62,7 +62,7 @@ def in_order(steps: Sequence[AsyncOperation]) -> AsyncOperation:
 
 
 async def run_slice(operation: AsyncOperation, request: Slice, stamps: "array[int]") -> Timing:
-    """As timing.run_slice."""
+    """As timed_loop.run_slice."""
     window = TimedWindow(request, stamps)
     lead_in_ops, first_ns = await _lead_in(operation, request.lead_in_ops, window.lead_in_until_ns)
     close_ns = window.close_ns(first_ns)
@@ -73,7 +73,7 @@ async def run_slice(operation: AsyncOperation, request: Slice, stamps: "array[in
 async def record(
     operation: AsyncOperation, stamps: "array[int]", limit: int, close_ns: int
 ) -> tuple[int, int]:
-    """As timing.record."""
+    """As timed_loop.record."""
     clock = monotonic_ns
     rows = 0
     for index in range(limit):

@@ -1,6 +1,6 @@
-"""What in this process may cost a query time of its own: tools that watch Django or the driver, and wrappers.
+"""Finds instrumentation in this process that may slow down queries: monitoring tools and wrappers.
 
-Measured layers keep whatever the site has; a reader must know that it was there.
+pgperf measures the layers with the site's instrumentation in place, and reports what it found.
 """
 
 import sys
@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 
-#: A module that is loaded -> what people call it.
+#: Module name -> name of the product.
 TOOLS = {
     "debug_toolbar": "django-debug-toolbar", "silk": "django-silk", "nplusone": "nplusone",
     "django_prometheus": "django-prometheus", "cachalot": "django-cachalot", "cacheops": "django-cacheops",
@@ -21,13 +21,13 @@ _OWN_ENGINES = ("django.db.backends.", "django.contrib.gis.db.backends.")
 
 
 def found(connection: Any, tools: Mapping[str, str] = TOOLS) -> str:
-    """Names of everything that is at work on an open connection of Django's, or "none found"."""
+    """The names of all instrumentation found on an open Django connection, or "none found"."""
     loaded = [title for module, title in tools.items() if module in sys.modules]
     return ", ".join([*loaded, *_wrappers(connection)]) or "none found"
 
 
 def _wrappers(connection: Any) -> list[str]:
-    """What stands between Django and its driver that is neither's."""
+    """Wrappers between Django and its driver that belong to neither."""
     found = [f"execute wrapper {_name(wrapper)}" for wrapper in connection.execute_wrappers]
     engine = type(connection).__module__
     if not engine.startswith(_OWN_ENGINES):

@@ -1,7 +1,7 @@
-"""Runs a client under a Python that is not the site's: `python -I isolated.py MODULE`.
+"""Runs a client under another Python than the site's: `python -I isolated.py MODULE`.
 
-Only the package pgperf comes from here. Were its parent directory on sys.path, everything installed in the site would
-be too, and might hide the driver that this Python was chosen for.
+Only the package pgperf is taken from the site. With its parent directory on sys.path, the site's
+packages would be importable too, and could hide the driver of the other Python.
 """
 
 import importlib.util

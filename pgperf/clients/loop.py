@@ -1,7 +1,7 @@
-"""The five steps every Python client takes: spec, connect, ready, slices, bye.
+"""The five steps of every Python client: spec, connect, ready, slices, bye.
 
-A client brings a class that knows its driver; `main` does the rest. It imports little, because the time until a
-client is ready to connect is one of the things measured.
+A client program provides a class for its driver; `main` does the rest. This module imports little,
+because the start-up time of a client is one of its results.
 """
 
 import gc
@@ -21,37 +21,40 @@ _MESSAGE_CHARACTERS = 2000
 
 
 class Client(Protocol):
-    """What a layer brings. Whatever it raises ends the client with an `error` message."""
+    """The interface of a layer's client. Any exception ends the client with an `error` message."""
 
     def load(self, spec: protocol.Spec) -> None:
-        """Bring into memory what is needed before connecting; the end of this is the end of start-up."""
+        """Import what is needed before connecting. The start-up time ends when this returns."""
 
     def connect(self, spec: protocol.Spec) -> None:
         """Open the one connection."""
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
-        """The callable that runs the statements once, reads every value and returns the rows; `other`: the second."""
+        """A callable that runs the statements once, reads every value and returns the number of rows.
+
+        `other`: those of the second query of the cold phases.
+        """
 
     def query(self, sql: str) -> protocol.Rows:
         """Run one SQL text; its rows as text."""
 
     def versions(self) -> dict[str, str]:
-        """What of the outside world is at work here, e.g. {"driver": "psycopg", "libpq": "18.6"}."""
+        """Versions of the software in use, e.g. {"driver": "psycopg", "libpq": "18.6"}."""
 
     @property
     def backend_pid(self) -> int:
-        """The server's process as the server tells it on this connection; 0 if there is none."""
+        """The pid of the backend as the server reports it; 0 if there is none."""
 
     @property
     def server_version(self) -> str:
-        """As the server tells it."""
+        """The server's version as it reports it."""
 
     def close(self) -> None:
         """Close the connection."""
 
 
 class _EndConversation(Exception):
-    """The conversation is over."""
+    """Ends the conversation with an exit code."""
 
     def __init__(self, exit_code: int) -> None:
         self.exit_code = exit_code
@@ -67,7 +70,7 @@ def main(make_client: Callable[[BinaryIO], Client]) -> NoReturn:
             stream.flush()
         except (OSError, ValueError):
             pass
-    # Not sys.exit: no thread or broken pipe of the driver's or the site's may change the code.
+    # Not sys.exit: a thread or a broken pipe of the driver or the site could change the exit code.
     os._exit(exit_code)
 
 
@@ -83,34 +86,34 @@ def serve(client: Client, requests: BinaryIO, replies: BinaryIO) -> int:
 
 
 def clean_environment() -> None:
-    """Nothing but the spec says where to connect; every layer's session has the same time zone."""
+    """Remove libpq's variables, so that only the spec sets the address, and fix the sessions' time zone."""
     for name in filter(protocol.is_libpqs, list(os.environ)):
         del os.environ[name]
     os.environ["PGTZ"] = "UTC"
 
 
 def keep_stdout() -> BinaryIO:
-    """A stream to what is stdout now; stdout itself becomes stderr, so that a stray print cannot corrupt a reply."""
+    """A stream to the current stdout. Then stdout becomes stderr, so that a stray print cannot corrupt a reply."""
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return replies
 
 
 def given(spec: protocol.Spec, other: bool) -> list[protocol.Statement]:
-    """The statements to run. Raises InvalidDefinition when there are none, or their values cannot go apart."""
+    """The statements to run. Raises InvalidDefinition if there are none, or their values cannot be sent separately."""
     found = spec.other_statements if other else spec.statements
     if not found:
         raise InvalidDefinition("statements: none given; this layer runs SQL, so give the workload some")
     if spec.mode != "simple" and any(each.args is None and each.args_text for each in found):
         raise InvalidDefinition(
-            f"args: mode {spec.mode} sends values apart from the text, but one of these (a date, a decimal, a UUID or"
-            " the like) is known only as it stands in the text; choose mode simple, or leave this layer out"
+            f"args: mode {spec.mode} sends values separately from the text, but the type of one value (such as a date,"
+            " a decimal or a UUID) is known only as part of the text; choose mode simple, or leave this layer out"
         )
     return found
 
 
 def statements(spec: protocol.Spec, other: bool) -> list[tuple[str, list[Any] | None]]:
-    """Text and arguments of each statement as a DB-API driver takes them; no arguments: the text as it is."""
+    """Text and arguments of each statement for a DB-API driver; None as arguments: send the text as it is."""
     return [
         (each.literal, None) if each.args is None else (each.sql, each.args) for each in given(spec, other)
     ]

@@ -1,4 +1,4 @@
-"""The site's own Django inside a client: its settings, its apps, its registered workloads, its connection's options.
+"""The site's Django inside a client: its settings, apps, registered workloads and connection options.
 
 Only where to connect is replaced, on the one alias that the workload uses; every other alias is closed to it.
 """
@@ -23,9 +23,9 @@ from pgperf.core import protocol, sql_masking
 from pgperf.core.exceptions import InvalidDefinition, PgperfError
 from pgperf.workloads import discovery, queries
 
-#: What OPTIONS may say about where to connect, and as whom: the route says that.
+#: Keys of OPTIONS for address and login, which the route sets.
 _ROUTE_OPTIONS = ("service", "passfile", "host", "hostaddr", "port", "dbname", "user", "password")
-#: What the statement mode decides.
+#: Keys of OPTIONS that the statement mode sets.
 _MODE_OPTIONS = ("server_side_binding", "prepare_threshold")
 _MODES: dict[str, dict[str, Any]] = {
     "simple": {},
@@ -56,7 +56,7 @@ def set_up(spec: protocol.Spec) -> Any:
 
 
 def callable_of(spec: protocol.Spec) -> Callable[[], Any]:
-    """What one operation calls."""
+    """The callable of one operation."""
     if spec.query:
         return queries.build(spec.query)
     return partial(registry.get(spec.orm), *spec.orm_args)
@@ -88,7 +88,7 @@ _ADDRESS = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "h
 
 
 def close_others(using: str) -> None:
-    """Refuse whatever would reach another alias, before a connection is made, and in any thread right after."""
+    """Refuse connections to any other alias before they are opened, in every thread."""
     for alias in connections:
         if alias != using:
             setattr(connections[alias], "connect", partial(_refuse, alias, using))  # noqa: B010
@@ -96,7 +96,7 @@ def close_others(using: str) -> None:
 
 
 def given(sql: Any, params: Any, many: bool) -> protocol.Statement:
-    """What a cursor was given, as a statement: `args` null where they have no JSON form."""
+    """A cursor's text and arguments as a statement; `args` is None if they have no JSON form."""
     if not isinstance(sql, str) or many:
         return protocol.Statement(args=None)
     if params is None:
@@ -107,7 +107,7 @@ def given(sql: Any, params: Any, many: bool) -> protocol.Statement:
 
 
 def describe(error: Exception) -> str:
-    """What went wrong, without the values that the site's own queries hold."""
+    """The error message, without the values of the site's own queries."""
     if isinstance(error, PgperfError | ImproperlyConfigured):
         return str(error)
     cause = error.__cause__ or error
@@ -148,7 +148,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON's own type: Django gives subclasses, such as psycopg's Int4."""
+    """The value as a plain JSON type: Django passes subclasses, such as psycopg's Int4."""
     for kind in (bool, int, float, str):
         if isinstance(value, kind):
             return kind(value)

@@ -1,4 +1,4 @@
-"""The timed loop: one slice of one operation, whatever the operation is.
+"""The timed loop: runs one slice of an operation of any layer.
 
 Recording costs an operation one clock read and one store: when it ended. Durations are worked out after the slice.
 """
@@ -34,7 +34,7 @@ class Timing(NamedTuple):
 
 
 def in_order(operations: Sequence[Operation]) -> Operation:
-    """One operation that runs them all; of a single one, itself, so that a list costs it nothing."""
+    """One operation that runs all steps in order; a single step is returned as it is, without overhead."""
     if len(operations) == 1:
         return operations[0]
 
@@ -48,16 +48,16 @@ def in_order(operations: Sequence[Operation]) -> Operation:
 
 
 def new_stamps() -> "array[int]":
-    """Room for MAX_SAMPLES end times, its pages already there so that no slice pays for them."""
+    """Space for MAX_SAMPLES end times, with its memory pages already allocated."""
     return array("Q", [0]) * MAX_SAMPLES
 
 
 @runtime_checkable
 class SelfTimedOperation(Protocol):
-    """An operation with a timed loop of its own, such as one that runs inside an event loop."""
+    """An operation with its own timed loop, such as one inside an event loop."""
 
     def run_slice(self, request: Slice, stamps: "array[int]") -> Timing:
-        """What the function `run_slice` does for the others."""
+        """As the function `run_slice`."""
 
 
 def run_slice(operation: Operation, request: Slice, stamps: "array[int]") -> Timing:
@@ -72,7 +72,7 @@ def run_slice(operation: Operation, request: Slice, stamps: "array[int]") -> Tim
 
 
 class TimedWindow:
-    """One slice around its loops: waits for the start, knows when they end, works out what they recorded."""
+    """The window of one slice: waits for the start, sets the end, and computes the timing of the recorded stamps."""
 
     def __init__(self, request: Slice, stamps: "array[int]") -> None:
         gc.collect()
@@ -82,13 +82,13 @@ class TimedWindow:
         self._user_ns, self._sys_ns = _cpu_ns()
 
     def close_ns(self, first_ns: int) -> int:
-        """When the window closes, the lead-in having ended at `first_ns`."""
+        """The time at which the window closes, if the lead-in ended at `first_ns`."""
         if self._request.count:
             return _NEVER_NS
         return (self.lead_in_until_ns if self._request.start_ns else first_ns) + self._request.window_ns
 
     def timing(self, lead_in_ops: int, first_ns: int, ops: int, rows: int) -> Timing:
-        """To be called as soon as the last operation has ended."""
+        """The timing of the slice. Call it as soon as the last operation has ended."""
         user_ns, sys_ns = _cpu_ns()
         full = ops == MAX_SAMPLES != self._request.count
         return Timing(
@@ -123,7 +123,7 @@ def _await_start(start_ns: int) -> int:
 
 
 def _lead_in(operation: Operation, least_ops: int, until_ns: int) -> tuple[int, int]:
-    """Runs until both minima are over; returns the operations run and the time."""
+    """Runs until both minima are reached; returns the number of operations and the time."""
     ops, now = 0, monotonic_ns()
     while ops < least_ops or now < until_ns:
         operation()

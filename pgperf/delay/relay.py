@@ -1,4 +1,4 @@
-"""What if the database were further away: a relay that holds everything back for half a round trip, each way.
+"""A relay that simulates a distant database: it delays each direction by half the round-trip time.
 
     with Distance("127.0.0.1", 5432, rtt_ms=45) as far:
         far.over(route)     # the same route, with the relay in between
@@ -55,10 +55,10 @@ _MOST_LEAD_NS, _MOST_STEP_NS = 500_000, 20_000
 
 
 class DelayRelay:
-    """A relay process of our own. Use as a context manager; then `port` on `HOST` leads to the database."""
+    """A relay process. Use as a context manager; then `port` on `HOST` leads to the database."""
 
     def __init__(self, host: str, port: int, rtt_ms: float, listen: int = 0) -> None:
-        """`listen`: the port to listen on; 0: any that is free. Raises InvalidDefinition naming what cannot be."""
+        """`listen`: the port to listen on; 0: any free one. Raises InvalidDefinition for an invalid argument."""
         self.rtt_ms = _checked(rtt_ms)
         self._to = f"{_networked(host)}:{port}"
         self.port = listen
@@ -75,7 +75,7 @@ class DelayRelay:
         return self._process.pid
 
     def wait(self) -> None:
-        """Until it ends, which it does not by itself."""
+        """Wait until the relay ends. It does not end by itself."""
         assert self._process
         self._process.wait()
 
@@ -104,7 +104,7 @@ class DelayRelay:
 
 
 def is_relay(pid: int) -> bool:
-    """Is that process a relay of ours, which nobody should take for the pooler or server behind it?"""
+    """Is that process a relay of pgperf? It must not be mistaken for the pooler or server behind it."""
     try:
         return PROGRAM.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -140,7 +140,7 @@ def _checked(rtt_ms: float) -> float:
 
 
 def _networked(host: str) -> str:
-    """A server that trusts its own users by their sockets (peer) would take everybody here for the relay's."""
+    """Refuse Unix sockets: with peer authentication, the server would take every client for the relay's user."""
     if host.startswith("/"):
         raise InvalidDefinition(
             f"host: {host} is the directory of a Unix socket, which a relay would open to every user of this machine; "
@@ -262,7 +262,7 @@ class RelayLoop:
             return None
 
     def _turn_away(self) -> None:
-        """Who is left waiting is told of by epoll again and again."""
+        """Stop accepting for a while: epoll would report the waiting clients again and again."""
         self._spare.close()
         with suppress(OSError):
             self._listener.accept()[0].close()
@@ -282,7 +282,7 @@ class RelayLoop:
         heapq.heappush(self._queue, (due, next(self._order), end.peer, memoryview(data) if data else None))
 
     def _deliver(self) -> None:
-        """Hand over what is due, and set the timer for what will be next."""
+        """Pass on the data that is due, and set the timer for the next."""
         while self._queue and self._queue[0][0] - self._lead_ns <= time.monotonic_ns():
             due, _, end, data = heapq.heappop(self._queue)
             if not end.is_gone:
@@ -345,7 +345,7 @@ class RelayLoop:
 
 
 def _received_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
-    """When the kernel had what was read, by CLOCK_MONOTONIC; now where it does not say."""
+    """When the kernel received the data, by CLOCK_MONOTONIC; now if it does not say."""
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == _STAMPED:
             seconds, ns = _STAMP.unpack(data[: _STAMP.size])

@@ -1,4 +1,4 @@
-"""Routes as a definition names them: the database's own, and those that `pgperf.core.delayed_routes` makes longer."""
+"""The routes that a definition names: the database's own, and delayed routes (`pgperf.core.delayed_routes`)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -11,7 +11,7 @@ from pgperf.delay.relay import DelayRelay
 
 @contextmanager
 def longer(near: Mapping[str, Route], names: Iterable[str]) -> Iterator[dict[str, Route]]:
-    """The routes of these names, with a relay in between where one is longer than the database's own, in `near`."""
+    """The routes of these names; a delayed route leads through a relay to one of the database's own, in `near`."""
     with ExitStack() as relays:
         found = {}
         for name in names:

@@ -1,4 +1,4 @@
-"""Loads `pgperf_workloads.py` of every installed app, when somebody first asks for what is registered.
+"""Loads `pgperf_workloads.py` of every installed app when the registered workloads are first needed.
 
 A module that cannot be imported costs its own workloads and a message; the site and the other modules go on.
 """
@@ -39,7 +39,7 @@ def names() -> list[str]:
 
 
 def _load(app: str) -> ImportFailure | None:
-    """Import one app's module; why that failed, None if it did not or there is no such module."""
+    """Import one app's module; returns the failure, or None if there is none or no such module."""
     module = f"{app}.{MODULE}"
     try:
         if find_spec(module) is None:

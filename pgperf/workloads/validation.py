@@ -1,4 +1,4 @@
-"""What a Workload may be: one of SQL, a registered callable, and a query of a model. Refusals name the field."""
+"""Validates a Workload: either SQL, a registered callable, or a query of a model. Errors name the field."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _SHIPPED = {
 
 
 def check(workload: Any) -> None:
-    """Raises ValidationError for a Workload row that is no workload, or does not fit this site."""
+    """Raises ValidationError if a Workload row is incomplete, contradictory, or does not fit this site."""
     _check_statements(workload)
     if workload.model:
         if workload.sql or workload.orm:
@@ -34,7 +34,7 @@ def check(workload: Any) -> None:
 
 
 def _check_statements(workload: Any) -> None:
-    """SQL that somebody writes is one statement that reads."""
+    """SQL written by a user must be one statement that only reads."""
     for field in ("sql", "other_sql"):
         text = getattr(workload, field)
         try:
@@ -45,7 +45,7 @@ def _check_statements(workload: Any) -> None:
 
 
 def _check_callable(workload: Any) -> None:
-    """pgperf's own callables come with the SQL that they send; that of a site's own is captured."""
+    """pgperf's own callables need the SQL that they send; the SQL of a site's callables is captured."""
     if registry.is_own(workload.orm):
         if workload.orm not in _SHIPPED:
             raise ValidationError({"orm": _("pgperf ships no callable of that name.")})

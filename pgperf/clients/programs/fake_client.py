@@ -1,10 +1,10 @@
-"""A client without a database, for testing what drives clients: everything it says is predictable.
+"""A client without a database, for tests of the runner: all its answers are predictable.
 
 One operation reads one row and keeps the processor busy for `spec.nominal_us`. `query` answers one row: the SQL.
 As SQL of the workload, these words make it misbehave:
 
 - `die`: it is killed by its own SIGKILL
-- `quit`: it exits with code 0, unasked
+- `quit`: it exits with code 0, without a `bye`
 - `hang`: it never answers again
 - `garbage`: it answers with a line that is no message
 - `cut`: it announces a payload, sends part of it and exits
@@ -29,7 +29,7 @@ OPERATIONS_BEFORE = 50
 
 
 class FakeFailure(Exception):
-    """What `fail` raises."""
+    """Raised by `fail`."""
 
     sqlstate = "P0001"
 

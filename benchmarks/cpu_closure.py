@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -126,7 +126,7 @@ def _window(reference: Reference, groups: list[ClientGroup], group: ClientGroup,
     return Window(
         closure=(counted["ours_ns"] + counted["others_ns"]) / counted["host_ns"],
         busy=counted["host_ns"] / counted["elapsed_ns"] / reference.host.cpus,
-        shares=account.shares(),
+        shares=asdict(account.shares()),
     )
 
 

@@ -23,9 +23,9 @@ from typing import Any
 
 from benchmarks import spinning
 from example.stack import Stack
-from pgperf.analysis.interventions import outcome
+from pgperf.analysis import verdict_kinds
 from pgperf.analysis.summary import summarise
-from pgperf.analysis.verdict import WORDS
+from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 from pgperf.core.exceptions import PgperfError
@@ -175,15 +175,17 @@ def answer(case: Case, seed: int, place: Place) -> Answer:
         )
     with _rival(case):
         rows = _measured(definition, place, machine)
-        verdict = rows[0]["verdict"]
-        found = Answer(case.name, seed, verdict["word"], verdict["evidence"])
-        if not verdict["intervention"]:
+        verdict = rows[0].verdict
+        assert verdict  # every summary has one
+        found = Answer(case.name, seed, verdict.word, verdict_kinds.evidence(verdict))
+        if not verdict.intervention:
             return found
-        test = paired(definition, rows[0], lambda: "tcp", _CLIENTS_MOST)
+        test = paired(definition, rows[0], verdict.intervention, lambda: "tcp", _CLIENTS_MOST)
         quick = replace(test, blocks=1, rounds=_ROUNDS)
         own, changed = told_apart(_measured(quick, place, machine), rows[0])
-        said = outcome(verdict["word"], verdict["intervention"], own, changed)
-        return replace(found, tested=said.word, test=said.evidence)
+        confirmation = verdict_kinds.confirm(verdict, verdict.intervention, own, changed)
+        said = verdict_kinds.confirmation_evidence(replace(verdict, confirmation=confirmation))
+        return replace(found, tested=confirmation.outcome, test=said)
 
 
 def _definition(seed: int) -> Definition:
@@ -193,13 +195,13 @@ def _definition(seed: int) -> Definition:
     )  # fmt: skip
 
 
-def _measured(definition: Definition, place: Place, machine: RunSettings) -> list[dict[str, Any]]:
-    """The rows of a run's summary, without controls, which nobody asks here."""
+def _measured(definition: Definition, place: Place, machine: RunSettings) -> list[VariantSummary]:
+    """The variants of a run, summarised, without controls."""
     watcher = Watcher()
     with longer(place.routes, definition.routes) as routes:
         outcome = execute(_without_controls(make_plan(definition)), routes, machine, watcher)
     rows = summarise(definition, outcome.plan.variants, watcher.blocks, django_driver())["variants"]
-    return list(rows)
+    return [VariantSummary.from_json(row) for row in rows]
 
 
 def _without_controls(plan: Plan) -> Plan:
@@ -266,7 +268,7 @@ def _told(found: Answer) -> Answer:
 
 def _print(cases: Sequence[Case], answers: Sequence[Answer]) -> None:
     """What was put in, by what was said of it; then what became of the tests."""
-    words = [word for word in WORDS if any(each.word == word for each in answers)]
+    words = [word for word in verdict_kinds.words() if any(each.word == word for each in answers)]
     print("| put in | right | accepted too | " + " | ".join(words) + " |\n" + "|---" * (3 + len(words)) + "|")
     for case in cases:
         said = Counter(each.word for each in answers if each.case == case.name)

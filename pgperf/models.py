@@ -12,6 +12,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.core import limits
 from pgperf.core.records import Variant
 from pgperf.db import fields, validators
@@ -474,6 +475,11 @@ class VariantResult(models.Model):
 
     def __str__(self) -> str:
         return self.label
+
+    @property
+    def record(self) -> VariantSummary:
+        """The row as the record that logic reads."""
+        return VariantSummary.from_json(vars(self))
 
     @property
     def identity(self) -> Variant:

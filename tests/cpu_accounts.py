@@ -1,9 +1,10 @@
-"""What a run says beside its times, made without running anything: books, top, diagnostics, verdicts and the rest."""
+"""The parts of a run beside its times, made without a run: CPU account, top, diagnostics, verdicts, timeline."""
 
 import math
 from typing import Any
 
-from pgperf.analysis.verdict import judge
+from pgperf.analysis import verdict_kinds
+from pgperf.analysis.consistency_checks import Checks, LittlesLaw, UtilisationLaw
 from pgperf.models import Run, VariantResult
 
 CPUS = 2
@@ -11,7 +12,7 @@ CLIENTS = (1, 2, 4, 8, 16, 32)
 
 
 def add_cpu_accounts(run: Run) -> Run:
-    """Give each variant of a run books, top and diagnostics that agree with its times; and the run a timeline."""
+    """Give each variant a CPU account, top and diagnostics that agree with its times, and the run a timeline."""
     rows = list(run.variants.all())
     for row in rows:
         row.cpu_us_per_op |= {"auxiliaries": 0.4, "other": 2.6, "unattributed": 1.1}
@@ -93,30 +94,15 @@ def diagnostics(row: VariantResult) -> dict[str, Any]:
 
 def verdict(row: VariantResult) -> dict[str, Any]:
     """As the analysis judges a row like this one."""
-    fields = (
-        "us_per_op",
-        "ops_per_s",
-        "clients",
-        "layer",
-        "route",
-        "placement",
-        "cpu_us_per_op",
-        "cpu_account",
-        "diagnostics",
-    )
-    return judge({name: getattr(row, name) for name in fields}, checks(row))
+    row.verdict = {}
+    return verdict_kinds.judge(row.record, checks(row)).to_json()
 
 
-def checks(row: VariantResult, holds: bool = True) -> dict[str, Any]:
-    """Little's law and the utilisation law, as analysis.laws has them."""
-    busy = _share(row, "server")
-    return {
-        "little": {
-            "clients": row.clients, "accounted": row.clients * (0.99 if holds else 0.8), "between_us": 0.4,
-            "holds": holds,
-        },
-        "utilisation": {"server": {"law": busy, "measured": busy * (1.01 if holds else 1.4), "holds": holds}},
-    }  # fmt: skip
+def checks(row: VariantResult, holds: bool = True) -> Checks:
+    """Little's law and the utilisation law, as the analysis checks them."""
+    busy, accounted = _share(row, "server"), row.clients * (0.99 if holds else 0.8)
+    law = UtilisationLaw(busy, busy * (1.01 if holds else 1.4), holds)
+    return Checks(LittlesLaw(row.clients, accounted, 0.4, holds), {"server": law})
 
 
 def timeline(labels: list[str], points: int = 120) -> dict[str, Any]:

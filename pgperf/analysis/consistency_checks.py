@@ -1,88 +1,121 @@
-"""Two laws that every measurement must obey, checked on each variant: what fails them is not to be believed. Pure.
+"""Two laws that every measurement must obey, checked on each variant: figures that break one are wrong. Pure.
 
-Little's law: of N clients in a closed loop, N = X (R + Z), with X operations per second, R the time of one, and Z what
-a client does between two. The utilisation law: a resource of which each operation takes D is busy U = X D.
+Little's law: of N clients in a closed loop, N = X (R + Z), with X operations per second, R the time of
+one, and Z the client's time between two. The utilisation law: a resource of which each operation takes D
+is busy U = X D.
 
-A law tells something only where its two sides were counted apart. Where they are one account, it is not checked.
+A check tells something only where its two sides were counted apart; otherwise it is not made.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
 
-from pgperf.analysis.cpu_accounting import booked, operations
+from pgperf.analysis.cpu_account import CpuAccount, CpuPerOperation
+from pgperf.analysis.cpu_accounting import accounted, operations
 from pgperf.core.records import VariantBlock
 
 TOLERANCE = 0.05
-#: Of a processor: two accounts of next to nothing may differ by more than their twentieth.
+#: Of a CPU: two accounts of so little may differ by more than the tolerance.
 NEGLIGIBLE = 0.01
 
-#: Roles that count their own time; of the others there is the scheduler's account alone.
-_OWN = {"clients": ("client_user", "client_sys")}
-_ROLES = ("clients", "pooler", "server")
+#: The role whose processes count their own CPU time; of the others there is the scheduler's account alone.
+CLIENTS = "clients"
 _ONE_ACCOUNT = "not checked: one account only"
 _ONE_CLIENT = "not checked: the window of one client is the sum of its operations' times"
 
 
-def checks(blocks: Iterable[VariantBlock], row: Mapping[str, Any]) -> dict[str, Any]:
-    """`little` and `utilisation` (by role) of a variant's blocks and row.
+@dataclass(frozen=True)
+class LittlesLaw:
+    """How many of the `clients` throughput and mean time account for, and Z (`between_us`). None is not known."""
 
-    `holds` is null where it cannot be told; `why` says so where nothing could make it fail.
+    clients: int
+    accounted: float | None = None
+    between_us: float | None = None
+    holds: bool | None = None
+
+    @property
+    def why(self) -> str:
+        """Why it is not checked; "" where it could be."""
+        return _ONE_CLIENT if self.clients == 1 else ""
+
+
+@dataclass(frozen=True)
+class UtilisationLaw:
+    """CPUs that a role kept busy: `predicted` by throughput, `measured` by the CPU account of the host."""
+
+    predicted: float | None = None
+    measured: float | None = None
+    holds: bool | None = None
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The checks of one variant; `utilisation` by role. None was not checked."""
+
+    little: LittlesLaw | None = None
+    utilisation: Mapping[str, UtilisationLaw] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        little = stored["little"]
+        laws = {role: UtilisationLaw(**law) for role, law in stored["utilisation"].items()}
+        return cls(LittlesLaw(**little) if little else None, laws)
+
+
+def why_unchecked(role: str) -> str:
+    """Why the utilisation law is not checked for a role; "" where it could be."""
+    return "" if role == CLIENTS else _ONE_ACCOUNT
+
+
+def checks(
+    blocks: Sequence[VariantBlock], clients: int, cpu: CpuPerOperation, account: CpuAccount | None
+) -> Checks:
+    """Both laws, on a variant's blocks and what was made of them."""
+    return Checks(little(blocks, clients), utilisation(blocks, cpu, account))
+
+
+def little(blocks: Sequence[VariantBlock], clients: int) -> LittlesLaw:
+    """Little's law over the windows of all slices."""
+    ops = sum(piece.ops for block in blocks for piece in block.slices)
+    seconds = sum(piece.window_ns for block in blocks for piece in block.slices) / 1e9
+    busy_s = sum(block.latency_sum_ns for block in blocks) / 1e9
+    if clients == 1 or not (ops and seconds and busy_s):
+        return LittlesLaw(clients)
+    accounted_for = busy_s / seconds
+    return LittlesLaw(
+        clients,
+        accounted_for,
+        between_us=(clients * seconds - busy_s) / ops * 1e6,
+        holds=abs(accounted_for - clients) <= TOLERANCE * clients,
+    )
+
+
+def utilisation(
+    blocks: Sequence[VariantBlock], cpu: CpuPerOperation, account: CpuAccount | None
+) -> dict[str, UtilisationLaw]:
+    """The utilisation law by role, over lead-ins, windows and the time between them.
+
+    The clients' D is their own count and the account is the scheduler's: two accounts of one thing.
     """
-    own = list(blocks)
-    return {"little": little(own, row.get("clients", 1)), "utilisation": utilisation(own, row)}
-
-
-def little(own: Sequence[VariantBlock], clients: int) -> dict[str, Any]:
-    """How many clients the throughput and the mean time of all operations account for, and Z (`between_us`)."""
-    ops = sum(piece.ops for block in own for piece in block.slices)
-    seconds = sum(piece.window_ns for block in own for piece in block.slices) / 1e9
-    busy_s = sum(block.latency_sum_ns for block in own) / 1e9
-    unknown = {"clients": clients, "accounted": None, "between_us": None, "holds": None}
-    if clients == 1:
-        return {**unknown, "why": _ONE_CLIENT}
-    if not (ops and seconds and busy_s):
-        return unknown
-    accounted = busy_s / seconds
+    ops, seconds = operations(accounted(blocks)), account.elapsed_s if account else None
+    per_s = ops / seconds if seconds else None
+    predicted = None if per_s is None or cpu.client is None else per_s * cpu.client / 1e6
     return {
-        "clients": clients,
-        "accounted": accounted,
-        "between_us": (clients * seconds - busy_s) / ops * 1e6,
-        "holds": abs(accounted - clients) <= TOLERANCE * clients,
+        CLIENTS: _compared(predicted, _measured(account, "client")),
+        "pooler": UtilisationLaw(None, _measured(account, "pooler")),
+        "server": UtilisationLaw(None, _measured(account, "server")),
     }
 
 
-def utilisation(own: Iterable[VariantBlock], row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """By role: processors busy by the law (`law`), and as the books of the host have them (`measured`).
-
-    The clients' D is what they say of themselves, the books' is the scheduler's: two accounts of one thing. All is over
-    lead-ins and windows and what is between them, of the slices that kept books.
-    """
-    books, cpu = row.get("cpu_account") or {}, row.get("cpu_us_per_op") or {}
-    ops, seconds = operations(booked(own)), books.get("elapsed_s")
-    per_s = ops / seconds if seconds else None
-    return {role: _check(role, per_s, cpu, _account_fields(books, role)) for role in _ROLES}
+def _measured(account: CpuAccount | None, role: str) -> float | None:
+    """CPUs that the role kept busy."""
+    share = account.share.of(role) if account else None
+    return None if share is None or account is None or account.cpus is None else share * account.cpus
 
 
-def _check(
-    role: str, per_s: float | None, cpu: Mapping[str, float | None], measured: float | None
-) -> dict[str, Any]:
-    if role not in _OWN:
-        return {"law": None, "measured": measured, "holds": None, "why": _ONE_ACCOUNT}
-    return _compared(_busy(per_s, [cpu.get(name) for name in _OWN[role]]), measured)
-
-
-def _busy(ops_per_s: float | None, parts_us: Sequence[float | None]) -> float | None:
-    known = [us for us in parts_us if us is not None]
-    return ops_per_s * sum(known) / 1e6 if ops_per_s is not None and len(known) == len(parts_us) else None
-
-
-def _account_fields(books: Mapping[str, Any], role: str) -> float | None:
-    share, cpus = (books.get("share") or {}).get(role), books.get("cpus")
-    return None if share is None or cpus is None else float(share * cpus)
-
-
-def _compared(law: float | None, measured: float | None) -> dict[str, Any]:
-    if law is None or measured is None:
-        return {"law": law, "measured": measured, "holds": None}
-    apart = abs(law - measured)
-    return {"law": law, "measured": measured, "holds": apart <= max(TOLERANCE * measured, NEGLIGIBLE)}
+def _compared(predicted: float | None, measured: float | None) -> UtilisationLaw:
+    if predicted is None or measured is None:
+        return UtilisationLaw(predicted, measured)
+    apart = abs(predicted - measured)
+    return UtilisationLaw(predicted, measured, apart <= max(TOLERANCE * measured, NEGLIGIBLE))

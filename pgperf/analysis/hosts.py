@@ -1,40 +1,37 @@
-"""The hosts that a variant's roles run on: which processors they have there, and who else uses them. Pure.
+"""The hosts of a variant's roles: which CPUs the roles have there, and how many other processes use. Pure.
 
-All are on the host that makes the load, or the server and perhaps its pooler on another. A role that cannot be seen may
-be on either.
+All roles run on the load host, or the server and perhaps its pooler run on another one. A role that
+cannot be seen may be on either.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from pgperf.analysis.time_breakdown import ROLES, Known
-
-Row = Mapping[str, Any]
+from pgperf.analysis.cpu_account import ROLES, CpuAccount, CpuShares, Known
+from pgperf.analysis.variant_summary import VariantSummary
 
 _HERE, _AWAY, _UNSEEN = "here", "away", "unseen"
-#: Role -> what the books call it.
-_BOOKED = {"client": "clients", "pooler": "pooler", "server": "server"}
 
 
 @dataclass(frozen=True)
 class Side:
-    """Roles that share processors, and how many; None is not known.
+    """Roles that share CPUs, and how many; None is not known.
 
-    `host`: how many the server's own processes may use, where these are others than its backends'.
+    `host`: how many the server's auxiliary processes may use, where these are more than its backends'.
     """
 
     roles: tuple[str, ...]
-    seats: float | None
+    cpus: float | None
     host: int | None = None
 
 
 @dataclass(frozen=True)
 class Host:
-    """A host and the roles that are, or may be, on it. `others`: the processors that nobody known to work here uses.
+    """A host and the roles that are, or may be, on it. None is not known.
 
-    Roles that are `unseen` may be among those others; `strangers` are those of them that a census saw to be
-    strangers. `steal` is a share of the host's time. None is not known.
+    `others` are the CPUs that no known role or runner uses. Roles that are `unseen` may be among them;
+    `other_processes` are those of them that processes seen to be of no role use. `steal` is a share of
+    the host's CPU time.
     """
 
     title: str
@@ -42,86 +39,86 @@ class Host:
     steal: float | None
     others: float | None
     unseen: tuple[str, ...] = ()
-    strangers: float | None = None
+    other_processes: float | None = None
 
     @property
-    def outsiders(self) -> float | None:
-        """Processors that others use, for sure."""
+    def other_cpus(self) -> float | None:
+        """CPUs that other processes certainly used."""
         return None if self.unseen else self.others
 
 
-def hosts(row: Row, cpu: Known) -> tuple[Host, ...]:
-    """The host that makes the load, and the server's if that is another and was seen. `cpu`: as in TimeBreakdown."""
-    books, where = row.get("cpu_account") or {}, _where(row, cpu)
+def hosts(variant: VariantSummary, cpu: Known) -> tuple[Host, ...]:
+    """The load host, and the server's if that is another and was seen. `cpu`: as in TimeBreakdown."""
+    account, where = variant.cpu_account, _where(variant, cpu)
     here = tuple(role for role in ROLES if where[role] != _AWAY)
     unseen = tuple(role for role in ROLES if where[role] == _UNSEEN)
-    steal, seen = _share(books, "steal"), _others(books, ("other",))
-    found = [Host("host", here, steal, _others(books), unseen, seen)]
-    if far := books.get("server_host"):
-        away = tuple(role for role in ROLES if where[role] == _AWAY)
-        found.append(Host("server's host", away, _share(far, "steal"), _others(far), unseen))
-    return tuple(found)
+    if account is None:
+        return (Host("host", here, None, None, unseen),)
+    share, runner = account.share, account.runner or 0.0
+    others = _cpus(account.cpus, runner, share.other, share.unattributed)
+    own = Host("host", here, share.steal, others, unseen, _cpus(account.cpus, runner, share.other))
+    far = account.server_host
+    if far is None:
+        return (own,)
+    away = tuple(role for role in ROLES if where[role] == _AWAY)
+    others = _cpus(far.cpus, 0.0, far.share.other, far.share.unattributed)
+    return own, Host("server's host", away, far.share.steal, others, unseen)
 
 
-def sides(row: Row, cpu: Known) -> dict[str, Side]:
+def sides(variant: VariantSummary, cpu: Known) -> dict[str, Side]:
     """The roles that share CPUs, by placement; nothing where the host's CPUs are not known.
 
     `clients` and `server` have their own, `host` is what all share.
     """
-    books = row.get("cpu_account") or {}
-    cpus, seats = books.get("cpus"), books.get("role_cpus") or {}
-    if not cpus:
+    account = variant.cpu_account
+    if account is None or not account.cpus:
         return {}
-    if row.get("placement") == "apart":
+    clients = account.role_cpus.clients if account.role_cpus else None
+    if variant.placement == "apart":
+        server = account.role_cpus.server if account.role_cpus else None
         return {
-            "clients": Side(("client", "pooler"), seats.get("clients")),
-            "server": Side(("server",), seats.get("server"), host=cpus),
+            "clients": Side(("client", "pooler"), clients),
+            "server": Side(("server",), server, host=account.cpus),
         }
-    there = 1 if row.get("placement") == "together" else cpus
-    return _bounded(_left_alone(books, _where(row, cpu), there), seats.get("clients"))
+    there = 1 if variant.placement == "together" else account.cpus
+    return _bounded(_unplaced(account, _where(variant, cpu), there), clients)
 
 
-def _left_alone(books: Row, where: Mapping[str, str], cpus: int) -> dict[str, Side]:
-    """All share the host's, or a server that is not known to be here has its own."""
+def _unplaced(account: CpuAccount, where: Mapping[str, str], cpus: int) -> dict[str, Side]:
+    """All roles share the host's CPUs, or a server that is not known to be here has its own."""
     if where["server"] == _HERE:
         return {"host": Side(tuple(role for role in ROLES if where[role] != _AWAY), cpus)}
     here = tuple(role for role in ROLES if role != "server" and where[role] != _AWAY)
-    far = books.get("server_host") or {}
+    away = tuple(role for role in ROLES if role not in here)
     return {
         "clients": Side(here, cpus),
-        "server": Side(tuple(role for role in ROLES if role not in here), far.get("cpus")),
+        "server": Side(away, account.server_host.cpus if account.server_host else None),
     }
 
 
-def _bounded(found: dict[str, Side], seats: float | None) -> dict[str, Side]:
-    """Clients have the processors of the worker that starts them, which may be fewer than there are for others."""
+def _bounded(found: dict[str, Side], clients: float | None) -> dict[str, Side]:
+    """Clients have the CPUs of the worker that starts them, which may be fewer than the others have."""
     shared = found.get("clients") or found["host"]
-    if not shared.seats or seats is None or seats >= shared.seats:
+    if not shared.cpus or clients is None or clients >= shared.cpus:
         return found
-    return {**found, "host": shared, "clients": Side(("client",), seats)}
+    return {**found, "host": shared, "clients": Side(("client",), clients)}
 
 
-def _where(row: Row, cpu: Known) -> dict[str, str]:
-    share = (row.get("cpu_account") or {}).get("share") or {}
-    return {role: _whereabouts(role, cpu[role], share.get(_BOOKED[role], 0.0)) for role in ROLES}
+def _where(variant: VariantSummary, cpu: Known) -> dict[str, str]:
+    share = (
+        variant.cpu_account.share if variant.cpu_account else CpuShares(clients=0.0, pooler=0.0, server=0.0)
+    )
+    return {role: _whereabouts(role, cpu[role], share.of(role)) for role in ROLES}
 
 
 def _whereabouts(role: str, us: float | None, share: float | None) -> str:
-    """A role whose time is known, but no share of this host, is on another. Clients never are."""
+    """A role with known CPU time but no share of this host is on another. Clients never are."""
     if us is None or (share is None and role == "client"):
         return _UNSEEN
     return _AWAY if share is None else _HERE
 
 
-def _others(account: Row, whose: tuple[str, ...] = ("other", "unattributed")) -> float | None:
-    """The CPUs that other processes used: CPU time without a known process counts, the runner's does not."""
-    cpus, shares = account.get("cpus"), [_share(account, name) for name in whose]
+def _cpus(cpus: int | None, runner: float, *shares: float | None) -> float | None:
+    """The CPUs of these shares without the runner's; None if none of them is known."""
     known = [share for share in shares if share is not None]
-    if cpus is None or not known:
-        return None
-    return float(max(0.0, sum(known) - (account.get("runner") or 0.0)) * cpus)
-
-
-def _share(account: Row, name: str) -> float | None:
-    share: float | None = (account.get("share") or {}).get(name)
-    return share
+    return max(0.0, sum(known) - runner) * cpus if cpus is not None and known else None

@@ -1,9 +1,9 @@
 """What a run says, as plain JSON: a row per variant, the comparisons with their outcomes, the ladders."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from statistics import median
-from typing import Any
+from typing import Any, Self
 
 from pgperf.analysis import (
     consistency_checks,
@@ -13,15 +13,17 @@ from pgperf.analysis import (
     latency,
     scaling,
     top,
-    verdict,
+    verdict_kinds,
 )
 from pgperf.analysis.ladder import ladders
 from pgperf.analysis.outcome import CONFIDENCE
 from pgperf.analysis.paired_comparisons import Measurements, ops_per_s
+from pgperf.analysis.paired_statistics import Estimate
 from pgperf.analysis.run_comparison import levels
 from pgperf.analysis.samples import interval
 from pgperf.analysis.timeline import timeline
 from pgperf.analysis.variant_comparisons import bases, same_but_layer, variant_comparisons
+from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.core.records import Definition, Variant, VariantBlock
 
 ANALYSIS_VERSION = 4
@@ -41,7 +43,10 @@ def summarise(
     measurements = Measurements(blocks)
     originals = [variant for variant in variants if not variant.control]
     read = diagnostics.rows_expected(blocks)
-    rows = [_variant_row(measurements, variant, blocks, read.get(variant.workload)) for variant in variants]
+    rows = [
+        _summarised(measurements, variant, blocks, read.get(variant.workload)).to_json()
+        for variant in variants
+    ]
     return {
         "analysis_version": ANALYSIS_VERSION,
         "variants": rows,
@@ -57,48 +62,53 @@ def summarise(
     }
 
 
-def _variant_row(
-    measurements: Measurements, variant: Variant, blocks: Iterable[VariantBlock], read: int | None
-) -> dict[str, Any]:
-    """`read`: the rows that one operation reads from the server, where that is known."""
+def _summarised(
+    measurements: Measurements, variant: Variant, blocks: Iterable[VariantBlock], rows_read: int | None
+) -> VariantSummary:
+    """`rows_read`: the rows that one operation reads from the server, where that is known."""
     own = [block for block in blocks if block.variant == variant]
-    asked = {"diagnostics": diagnostics.diagnostics(own, read), "top": top.top(own)}
-    row = _measured_row(measurements, variant, own) | asked
-    return {**row, "verdict": verdict.judge(row, consistency_checks.checks(own, row))}
-
-
-def _measured_row(
-    measurements: Measurements, variant: Variant, own: Sequence[VariantBlock]
-) -> dict[str, Any]:
     slices = [piece for block in own for piece in block.slices]
     ops, rows = sum(piece.ops for piece in slices), sum(piece.rows for piece in slices)
-    return {
-        "label": variant.label,
+    speed = Speed.of(measurements, variant)
+    found = VariantSummary(
+        label=variant.label,
         **asdict(variant),
-        "slices": len(slices),
-        "ops": ops,
-        "rows": rows,
-        "errors": 0,  # an error ends the run: what is summarised here had none
-        **_speed(measurements, variant, rows / ops if ops else 0.0),
-        "latency_us": latency.summary_us(own),
-        "cold_us": _cold_us(own),
-        "cpu_us_per_op": cpu_per_operation.per_op_us(own),
-        "cpu_account": cpu_accounting.cpu_account(own),
-    }
+        slices=len(slices),
+        ops=ops,
+        rows=rows,
+        errors=0,  # an error ends the run, so a summarised variant has none
+        ops_per_s=speed.ops_per_s,
+        rows_per_s=speed.rows_per_s(rows / ops if ops else 0.0),
+        us_per_op=speed.us.centre if speed.us else None,
+        us_per_op_low=speed.us.low if speed.us else None,
+        us_per_op_high=speed.us.high if speed.us else None,
+        latency_us=latency.summary_us(own),
+        cold_us=_cold_us(own),
+        cpu_us_per_op=cpu_per_operation.per_op_us(own),
+        cpu_account=cpu_accounting.cpu_account(own),
+        diagnostics=diagnostics.diagnostics(own, rows_read),
+        top=top.top(own),
+    )
+    checks = consistency_checks.checks(own, found.clients, found.cpu_us_per_op, found.cpu_account)
+    return replace(found, verdict=verdict_kinds.judge(found, checks))
 
 
-def _speed(measurements: Measurements, variant: Variant, rows_per_op: float) -> dict[str, float | None]:
-    if variant not in measurements:
-        return dict.fromkeys(("ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high"))
-    us = interval(measurements.level(variant), CONFIDENCE).of_a_time()
-    ops = interval(measurements.level(variant, ops_per_s), CONFIDENCE).centre
-    return {
-        "ops_per_s": ops,
-        "rows_per_s": ops * rows_per_op,
-        "us_per_op": us.centre,
-        "us_per_op_low": us.low,
-        "us_per_op_high": us.high,
-    }
+@dataclass(frozen=True)
+class Speed:
+    """Throughput and time per operation of a variant; None is not known."""
+
+    ops_per_s: float | None = None
+    us: Estimate | None = None
+
+    @classmethod
+    def of(cls, measurements: Measurements, variant: Variant) -> Self:
+        if variant not in measurements:
+            return cls()
+        us = interval(measurements.level(variant), CONFIDENCE).of_a_time()
+        return cls(interval(measurements.level(variant, ops_per_s), CONFIDENCE).centre, us)
+
+    def rows_per_s(self, rows_per_op: float) -> float | None:
+        return None if self.ops_per_s is None else self.ops_per_s * rows_per_op
 
 
 def _cold_us(blocks: Iterable[VariantBlock]) -> dict[str, float | None]:

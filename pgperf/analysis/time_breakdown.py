@@ -1,32 +1,35 @@
-"""Where an operation's time is spent, by what would have to be faster or freer to shorten it. Pure.
+"""Where an operation's time is spent, by the resource that would have to be faster or freer to shorten it. Pure.
 
-The parts of `spent`, with the waiting told apart as far as diagnostic rounds tell it: the pool's queue, the server's
-locks, its disks and its other waits, and what is left, which is latency: the network and waking up.
+The parts of `scheduler_states`, with the waiting divided as far as diagnostic rounds tell: into the
+pool's queue, the server's locks, its disks and its other waits, and latency, which is the rest: the
+network and waking up.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
-from pgperf.analysis.scheduler_states import spent
+from pgperf.analysis.cpu_account import ROLES, Known
+from pgperf.analysis.diagnostics import Diagnostics
+from pgperf.analysis.scheduler_states import time_parts
+from pgperf.analysis.variant_summary import VariantSummary
 
-Known = Mapping[str, float | None]
-
-ROLES = ("client", "pooler", "server")
 WAITS = ("pool_queue", "server_lock", "server_io", "server_wait", "latency")
-#: Wait event types of pg_stat_activity by the part they belong to; every other type but these is `server_wait`.
+#: Wait event types of pg_stat_activity by part; all types but these are `server_wait`.
 _LOCKS = ("Lock", "LWLock", "BufferPin")
 _NO_WAITS = ("CPU", "Client", "Activity")
 _SERVER_WAITS = ("server_lock", "server_io", "server_wait")
-#: From fewer samplings of pg_stat_activity no share is made.
+#: Shares of fewer samples of pg_stat_activity are not used.
 LEAST_SAMPLES = 10
+_NO_WAIT_TIMES: Known = dict.fromkeys(ROLES)
 
 
 @dataclass(frozen=True)
 class TimeBreakdown:
-    """All in µs per operation; None is not known. `cpu` and `queue` (for a processor) are by role, `waits` by kind.
+    """All in µs per operation; None is not known. `cpu` and `queue` (run queues) are by role, `waits` by kind.
 
-    What of the waiting cannot be told apart is `waiting`; where a role cannot be seen it is `unseen`, and holds both.
+    `waiting` is the part of the waiting that cannot be divided. Where a role's CPU time is not known,
+    `unseen` holds both.
     """
 
     response: float | None
@@ -37,35 +40,37 @@ class TimeBreakdown:
     unseen: float | None = None
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Self:
-        """From a variant's row: `us_per_op`, `cpu_us_per_op`, `cpu_account`, `diagnostics`, `clients`."""
-        waited = (row.get("cpu_account") or {}).get("wait_us_per_op") or {}
-        parts = spent(row.get("us_per_op"), row.get("cpu_us_per_op") or {}, waited)
+    def of(cls, variant: VariantSummary) -> Self:
+        account = variant.cpu_account
+        waited = account.wait_us_per_op if account else _NO_WAIT_TIMES
+        parts = time_parts(variant.us_per_op, variant.cpu_us_per_op, waited)
         cpu = {role: parts[role] for role in ROLES}
-        queue = {role: 0.0 if cpu[role] == 0 else waited.get(role) for role in ROLES}
-        kinds = _kinds(row, pooled=cpu["pooler"] != 0)
+        queue = {role: 0.0 if cpu[role] == 0 else waited[role] for role in ROLES}
+        kinds = _kinds(variant, pooled=cpu["pooler"] != 0)
         seen = parts["unseen"] is None
-        waits, rest = _told_apart(parts["waiting"] if seen else parts["unseen"], kinds, seen=seen)
-        return cls(row.get("us_per_op"), cpu, queue, waits, rest if seen else None, None if seen else rest)
+        waits, rest = _divided(parts["waiting"] if seen else parts["unseen"], kinds, seen=seen)
+        return cls(variant.us_per_op, cpu, queue, waits, rest if seen else None, None if seen else rest)
 
     def at(self, role: str) -> float | None:
-        """What a faster or freer processor of that role could save: its time on one and in the queue for it."""
+        """The time that a faster or freer CPU could save in that role: on a CPU and in the run queue."""
         used, queued = self.cpu[role], self.queue[role]
         return None if used is None else used + (queued or 0.0)
 
+    def of_part(self, part: str) -> float | None:
+        """The time of a role, as `at`, or of a kind of wait."""
+        return self.at(part) if part in ROLES else self.waits[part]
+
     @property
     def busy(self) -> float | None:
-        """Time on a processor, whoever's."""
-        known = [us for us in self.cpu.values() if us is not None]
-        return sum(known) if len(known) == len(ROLES) else None
+        """Time on a CPU, of all roles."""
+        return _whole(self.cpu)
 
     @property
     def run_queue(self) -> float | None:
-        known = [us for us in self.queue.values() if us is not None]
-        return sum(known) if len(known) == len(ROLES) else None
+        return _whole(self.queue)
 
     def parts(self) -> dict[str, float | None]:
-        """Every part by name, those that are not known too."""
+        """All parts by name, those that are not known too."""
         rest = {"run_queue": self.run_queue, **self.waits, "waiting": self.waiting, "unseen": self.unseen}
         return {**self.cpu, **rest}
 
@@ -76,11 +81,17 @@ class TimeBreakdown:
         return {name: us / total for name, us in known.items()} if total else {}
 
 
-def _told_apart(hidden: float | None, kinds: Known, *, seen: bool) -> tuple[Known, float | None]:
-    """The waits by kind, and what is left of what is `hidden`: the waiting, or if a role is not `seen` that role too.
+def _whole(by_role: Known) -> float | None:
+    known = [us for us in by_role.values() if us is not None]
+    return sum(known) if len(known) == len(ROLES) else None
 
-    What was sampled in a round of its own is never more than what the timed ones leave for it. What no kind explains
-    is latency if every kind is known. Behind a pooler whose counters are not, even one client may wait for its others.
+
+def _divided(hidden: float | None, kinds: Known, *, seen: bool) -> tuple[Known, float | None]:
+    """The waits by kind, and the rest of the `hidden` time: the waiting, with a role that is not `seen`.
+
+    Diagnostic rounds sample the kinds, so these never exceed the time that the timed rounds leave. The
+    rest is latency if every kind is known. Behind a pooler without counters even one client may wait
+    for the pooler's other clients.
     """
     if hidden is None:
         return dict.fromkeys(WAITS), None
@@ -93,29 +104,36 @@ def _told_apart(hidden: float | None, kinds: Known, *, seen: bool) -> tuple[Know
     return {**found, "latency": rest}, None
 
 
-def _kinds(row: Mapping[str, Any], *, pooled: bool) -> dict[str, float | None]:
-    diagnostics = row.get("diagnostics") or {}
-    return {"pool_queue": _pool_queue(diagnostics) if pooled else 0.0, **_server_waits(diagnostics, row)}
+def _kinds(variant: VariantSummary, *, pooled: bool) -> dict[str, float | None]:
+    queue = _pool_queue(variant.diagnostics) if pooled else 0.0
+    return {"pool_queue": queue, **_server_waits(variant)}
 
 
-def _pool_queue(diagnostics: Mapping[str, Any]) -> float | None:
-    """µs that an operation's queries waited for a server connection; an operation has one query at least."""
-    pooler = diagnostics.get("pooler") or {}
-    waited = pooler.get("wait_us_per_query")
-    return None if waited is None else float(waited) * max(1.0, pooler.get("queries_per_op") or 1.0)
+def _pool_queue(diagnostics: Diagnostics | None) -> float | None:
+    """µs that an operation's queries waited for a server connection; an operation has at least one query."""
+    pooler = diagnostics.pooler if diagnostics else None
+    if pooler is None or pooler.wait_us_per_query is None:
+        return None
+    return pooler.wait_us_per_query * max(1.0, pooler.queries_per_op or 1.0)
 
 
-def _server_waits(diagnostics: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, float | None]:
-    """µs per operation that server processes waited: their share of the samples, of all of the processes' time."""
-    shares, samples = diagnostics.get("wait_events"), diagnostics.get("samples")
-    backends, us = _backends(diagnostics, row), row.get("us_per_op")
-    if not shares or samples is None or samples < LEAST_SAMPLES or backends is None or us is None:
+def _server_waits(variant: VariantSummary) -> dict[str, float | None]:
+    """µs per operation that server processes waited: their share of the samples, of all processes' time."""
+    shares, backends = _sampled(variant.diagnostics), _backends(variant)
+    if not shares or backends is None or variant.us_per_op is None:
         return dict.fromkeys(_SERVER_WAITS)
     kinds: dict[str, float | None] = {}
     for name in _SERVER_WAITS:
         share = sum(share or 0.0 for event, share in shares.items() if _kind(event) == name)
-        kinds[name] = share * us * backends / max(1, row.get("clients", 1))
+        kinds[name] = share * variant.us_per_op * backends / max(1, variant.clients)
     return kinds
+
+
+def _sampled(diagnostics: Diagnostics | None) -> Mapping[str, float] | None:
+    """The shares of wait events; None of too few samples."""
+    if diagnostics is None or diagnostics.samples is None or diagnostics.samples < LEAST_SAMPLES:
+        return None
+    return diagnostics.wait_events
 
 
 def _kind(event: str) -> str:
@@ -124,9 +142,8 @@ def _kind(event: str) -> str:
     return "server_lock" if event in _LOCKS else "server_io" if event == "IO" else "server_wait"
 
 
-def _backends(diagnostics: Mapping[str, Any], row: Mapping[str, Any]) -> float | None:
+def _backends(variant: VariantSummary) -> float | None:
     """How many server processes the samples are of: as sampled, else one for each client of a direct route."""
-    if (seen := diagnostics.get("backends")) is not None:
-        return float(seen)
-    direct = (row.get("cpu_us_per_op") or {}).get("pooler") == 0
-    return float(row.get("clients", 1)) if direct else None
+    if variant.diagnostics and variant.diagnostics.backends is not None:
+        return variant.diagnostics.backends
+    return float(variant.clients) if variant.cpu_us_per_op.is_direct else None

@@ -1,7 +1,7 @@
-"""A run's host over time: whose time its processors were, from the first slice to the last. Pure."""
+"""A run's host over time: the CPU time of each role, from the first slice to the last. Pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import groupby
 from typing import Any
 
@@ -15,18 +15,17 @@ Moment = tuple[VariantBlock, SliceRecord]
 
 
 def timeline(blocks: Iterable[VariantBlock], points: int = POINTS) -> dict[str, Any]:
-    """`seconds` since the first slice, `roles` (shares of the host, as in books), `variant`, `block`; a value of each
-    per point.
+    """`seconds` since the first slice, `roles` (shares as in the CPU account), `variant`, `block`: a value per point.
 
-    A point is the mean of some slices of one block that followed each other, none of them left out; its variant is None
-    where they are of several. Start-up and warm-up lie between the blocks and have no point: `block` counts from 0 and
-    tells where. Empty if no slice kept books.
+    A point is the mean of consecutive slices of one block, and every slice is in one. Its variant is None
+    where the slices are of several. Start-up and warm-up lie between the blocks and have no point;
+    `block` counts from 0. Empty if no slice has a CPU account.
     """
     moments = sorted(_moments(blocks), key=lambda moment: moment[1].started_ns)
     found = [(part, account) for part in _parts(moments, points) if (account := _account(part))]
     if not found:
         return {}
-    shares = [account.shares() for _, account in found]
+    shares = [asdict(account.shares()) for _, account in found]
     return {
         "seconds": [_middle_s(part, moments[0][1].started_ns) for part, _ in found],
         "roles": {role: [each[role] for each in shares] for role in SHARES},

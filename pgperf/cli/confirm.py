@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from pgperf.analysis.verdict import WORDS
+from pgperf.analysis import verdict_kinds
 from pgperf.cli.export import find
 from pgperf.cli.run import carry_out, typed_name
 from pgperf.models import Run, VariantResult
@@ -55,11 +55,15 @@ def _chosen(tested: Run, label: str) -> VariantResult:
         return candidates[0]
     if not candidates:
         raise CommandError(f"{tested} has no verdict left to test.")
-    names = "\n".join(f"  {row.label} ({WORDS[row.verdict['word']]})" for row in candidates)
+    names = "\n".join(f"  {row.label} ({verdict_kinds.title(row.verdict['word'])})" for row in candidates)
     raise CommandError(f"Choose a variant with --variant LABEL:\n{names}")
 
 
 def _outcome_text(row: VariantResult) -> str:
-    verdict, found = row.verdict, row.verdict.get("confirmation") or {}
-    said = f"\n{row.label} of run {row.run_id}: {WORDS[verdict['word']]}, {verdict['certainty']}. {verdict['evidence']}"
-    return f"{said}\nRun {found['run']}: {found['outcome']}. {found['evidence']}" if found else said
+    verdict = row.record.verdict
+    assert verdict  # a variant without one was refused
+    title, certain = verdict_kinds.title(verdict.word), verdict.certainty
+    said = f"\n{row.label} of run {row.run_id}: {title}, {certain}. {verdict_kinds.evidence(verdict)}"
+    if (found := verdict.confirmation) is None:
+        return said
+    return f"{said}\nRun {found.run}: {found.outcome}. {verdict_kinds.confirmation_evidence(verdict)}"

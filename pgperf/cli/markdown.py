@@ -42,7 +42,7 @@ def _cells(texts: Iterable[str]) -> list[str]:
 def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield _headline(rows.run)
     yield verdicts.verdict_table(rows.variants)
-    yield "\n\n".join(_cells(verdicts.broken_laws(rows.variants)))
+    yield "\n\n".join(_cells(verdicts.failed_checks(rows.variants)))
     yield from (ladders.ladder_table(ladder, rows.ladders) for ladder in rows.ladders)
     yield cpu_accounting.spent_table(rows.originals)
     yield scaling.scaling_table(rows.scaling)

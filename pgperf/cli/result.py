@@ -41,7 +41,7 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield from comparisons.comparison_tables(_beyond_ladders(rows))
     yield throughput.throughput_table(rows.off_ladders)
     yield verdicts.verdict_table(rows.variants)
-    yield "\n".join(verdicts.broken_laws(rows.variants))
+    yield "\n".join(verdicts.failed_checks(rows.variants))
     yield comparisons.control_table(rows.comparisons)
     yield throughput.cold_table(rows.variants)
     yield "\n".join(skipped(rows.run))

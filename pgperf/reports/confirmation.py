@@ -1,8 +1,8 @@
-"""What a run that puts a verdict to the test would do and take, before anyone asks for it."""
+"""A preview of the run that would test a verdict: what it measures and needs."""
 
 from dataclasses import dataclass
 
-from pgperf.analysis.interventions import TITLES
+from pgperf.analysis import verdict_kinds
 from pgperf.core.exceptions import PgperfError
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import Plan
@@ -11,6 +11,7 @@ from pgperf.reports import number_format
 from pgperf.reports.headroom import Need, headroom
 from pgperf.reports.labels import variant_title
 from pgperf.reports.run_json import live_workers
+from pgperf.reports.verdicts import intervention_title
 from pgperf.runner.plan import make_plan
 from pgperf.runner.preflight import estimate
 from pgperf.runs import confirmation
@@ -30,8 +31,10 @@ class Preview:
 
 
 def preview(row: VariantResult) -> Preview:
-    """For a variant whose verdict can be put to the test, with the workers that are alive now."""
-    said = variant_title(row), row.verdict["evidence"], TITLES[confirmation.intervention(row)]
+    """For a variant with a verdict that can be tested, with the workers that are alive now."""
+    verdict = row.record.verdict
+    evidence = verdict_kinds.evidence(verdict) if verdict else ""
+    said = variant_title(row), evidence, intervention_title(confirmation.intervention(row))
     try:
         plan = make_plan(confirmation.definition(row))
     except PgperfError as error:
@@ -48,7 +51,7 @@ def preview(row: VariantResult) -> Preview:
 
 
 def tested_title(run: Run) -> str:
-    """The variant whose verdict the run puts to the test, as people know it; "" for any other run."""
+    """The title of the variant whose verdict the run tests; "" for any other run."""
     if run.confirms_id is None:
         return ""
     row = VariantResult.objects.filter(run=run.confirms_id, label=run.confirms_variant).first()

@@ -1,11 +1,11 @@
-"""Whose processor time an operation takes, and where its own time is spent, as charts and tables."""
+"""CPU time of an operation by role, and the parts of its own time, as charts and tables."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 
 from django.utils.translation import gettext as _
 
+from pgperf.analysis.cpu_account import ROLES, CpuAccount, CpuShares, Known
 from pgperf.analysis.scheduler_states import PARTS
 from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
@@ -14,7 +14,7 @@ from pgperf.reports.labels import lacking, measured, role_names, variant_lines, 
 from pgperf.reports.run_json import time_us_per_op
 from pgperf.reports.table import Cell, Column, Table, number, percent, text_column, words
 
-#: What the parts of an operation's time look like: a role's processor time as everywhere else.
+#: Colours of the parts of an operation's time: a role's CPU time has its colour of everywhere.
 _PART_COLOURS = {
     "client": "cpu-client_user",
     "pooler": "cpu-pooler",
@@ -23,22 +23,40 @@ _PART_COLOURS = {
 }
 
 
-#: What is a share in the books, not a number per operation.
-_SHARES = ("busiest", "system_share")
+@dataclass(frozen=True)
+class Shares:
+    """A variant's shares of the CPUs of one host."""
 
-Account = Mapping[str, Any]
+    row: VariantResult
+    cpus: int | None
+    source: str | None
+    share: CpuShares
+
+
+@dataclass(frozen=True)
+class QueueColumn:
+    """A column of the table of run queues: a part of the CPU account and its key; `is_share`: of 1."""
+
+    title: str
+    part: str
+    key: str
+    is_share: bool = False
+
+    def value(self, account: CpuAccount) -> float | None:
+        found: Known = getattr(account, self.part)
+        return found[self.key]
 
 
 def cpu(variants: Sequence[VariantResult]) -> Chart:
-    """Processor time of one operation by who spent it, in the order of `throughput`'s bars. Unknown stays empty.
+    """CPU time of one operation by role, in the order of `throughput`'s bars. Unknown stays empty.
 
-    Those who do not serve it are left to the table: on a busy host they would dwarf it.
+    The table alone has the processes that do not serve it: on a busy host they would dwarf the others.
     """
     shown = measured(variants)
     names = role_names()
     return {
         "kind": "stack",
-        "label": _("Processor time per operation of each variant by role. The table below has the numbers."),
+        "label": _("CPU time per operation of each variant by role. The table below has the numbers."),
         "axis": _("CPU µs per operation"),
         "rows": [variant_lines(variant) for variant in shown],
         "series": [
@@ -56,7 +74,7 @@ def cpu(variants: Sequence[VariantResult]) -> Chart:
 
 
 def cpu_table(variants: Sequence[VariantResult]) -> Table:
-    """Processor time of one operation by who spent it, µs. A role that no variant knows has no column."""
+    """CPU time of one operation by role, µs. A role that no variant knows has no column."""
     names = role_names()
     roles = [role for role in result_keys.CPU if any(v.cpu_us_per_op.get(role) is not None for v in variants)]
     columns = (text_column(_("Variant")), *(Column(names[role], "µs") for role in roles))
@@ -65,7 +83,7 @@ def cpu_table(variants: Sequence[VariantResult]) -> Table:
         for variant in variants
     ]
     asked = [role for role in result_keys.CPU if any(role in v.cpu_us_per_op for v in variants)]
-    return Table(lacking(_("Processor time per operation"), asked, roles), columns, rows, "cpu")
+    return Table(lacking(_("CPU time per operation"), asked, roles), columns, rows, "cpu")
 
 
 def spent(variants: Sequence[VariantResult]) -> list[tuple[int, Chart]]:
@@ -95,34 +113,42 @@ def spent_table(variants: Sequence[VariantResult]) -> Table:
 
 
 def share_table(variants: Sequence[VariantResult]) -> Table:
-    """Each role's share of all processors' time while a variant ran."""
-    shown = [(row, row.cpu_account) for row in variants if row.cpu_account.get("share")]
-    return _shares(shown, _("Shares of the host's processors"))
+    """Each role's share of the time of all CPUs while a variant ran."""
+    accounts = [(row, account) for row, account in _accounts(variants) if account.cpus is not None]
+    shown = [Shares(row, found.cpus, found.source, found.share) for row, found in accounts]
+    return _shares(shown, _("Shares of the host's CPUs"))
 
 
 def server_share_table(variants: Sequence[VariantResult]) -> Table:
-    """The same of the server's host, where that is another and has an agent."""
-    shown = [(row, row.cpu_account["server_host"]) for row in variants if row.cpu_account.get("server_host")]
-    return _shares(shown, _("Shares of the processors of the server's host"))
+    """The same of the server's host, where that is another one with an agent."""
+    hosts = [(row, account.server_host) for row, account in _accounts(variants) if account.server_host]
+    shown = [Shares(row, host.cpus, _("agent"), host.share) for row, host in hosts]
+    return _shares(shown, _("Shares of the CPUs of the server's host"))
 
 
 def queue_table(variants: Sequence[VariantResult]) -> Table:
-    """Waits for a processor and context switches of one operation, and how busy each role's busiest process was."""
-    shown = [variant for variant in variants if variant.cpu_account]
-    wanted = _queue_columns()
-    there = [key for key in wanted if any(_nested(row, key) is not None for row in shown)]
-    columns = (text_column(_("Variant")), *(Column(wanted[key]) for key in there))
-    rows = [
-        (
-            words(variant_title(row)),
-            *(
-                percent(_nested(row, key)) if key[0] in _SHARES else number(_nested(row, key))
-                for key in there
-            ),
-        )
-        for row in shown
+    """Time in run queues and context switches of one operation, and the share of each role's busiest process."""
+    shown = _accounts(variants)
+    there = [
+        column
+        for column in _queue_columns()
+        if any(column.value(account) is not None for _row, account in shown)
     ]
-    return Table(_("Waiting for a processor, and context switches"), columns, rows, "queue")
+    rows = [
+        (words(variant_title(row)), *(_queue_cell(column, account) for column in there))
+        for row, account in shown
+    ]
+    columns = (text_column(_("Variant")), *(Column(column.title) for column in there))
+    return Table(_("Run queues and context switches"), columns, rows, "queue")
+
+
+def _accounts(variants: Sequence[VariantResult]) -> list[tuple[VariantResult, CpuAccount]]:
+    return [(row, account) for row in variants if (account := row.record.cpu_account)]
+
+
+def _queue_cell(column: QueueColumn, account: CpuAccount) -> Cell:
+    value = column.value(account)
+    return percent(value) if column.is_share else number(value)
 
 
 def _spent(shown: Sequence[VariantResult], there: Sequence[str]) -> Chart:
@@ -154,58 +180,49 @@ def _without_clients(variant: VariantResult) -> list[str]:
 
 
 def _present(parts: Sequence[dict[str, float | None]]) -> list[str]:
-    """The parts that take any time anywhere; waiting and what is not seen take each other's place."""
+    """The parts that take time in some variant; `waiting` and `unseen` exclude each other."""
     return [part for part in PARTS if any(own[part] for own in parts)]
 
 
 def _part(own: dict[str, float | None], part: str) -> Cell:
-    """Of waiting and what is not seen, one is not unknown but not there."""
+    """Of `waiting` and `unseen`, one is always absent, which is not unknown."""
     other = {"waiting": "unseen", "unseen": "waiting"}.get(part)
     if other and own[part] is None and own[other] is not None:
         return words("–")
     return number(own[part])
 
 
-def _shares(shown: Sequence[tuple[VariantResult, Account]], title: str) -> Table:
+def _shares(shown: Sequence[Shares], title: str) -> Table:
     names = role_names()
-    shares = [account["share"] for _row, account in shown]
-    roles = [role for role in result_keys.SHARE if any(share.get(role) is not None for share in shares)]
+    shares = [asdict(each.share) for each in shown]
+    roles = [role for role in result_keys.SHARE if any(share[role] is not None for share in shares)]
     rows = [
-        (words(variant_title(row)), *(percent(account["share"].get(role)) for role in roles))
-        for row, account in shown
+        (words(variant_title(each.row)), *(percent(share[role]) for role in roles))
+        for each, share in zip(shown, shares, strict=True)
     ]
-    caption = _share_caption(title, [account for _row, account in shown], roles)
-    return Table(
-        caption, (text_column(_("Variant")), *(Column(names[role]) for role in roles)), rows, "shares"
-    )
+    columns = (text_column(_("Variant")), *(Column(names[role]) for role in roles))
+    return Table(_share_caption(title, shown, roles), columns, rows, "shares")
 
 
-def _share_caption(title: str, accounts: Sequence[Account], roles: Sequence[str]) -> str:
-    cpus = ", ".join(dict.fromkeys(str(account.get("cpus") or _("unknown")) for account in accounts))
-    sources = ", ".join(dict.fromkeys(str(account.get("source") or _("agent")) for account in accounts))
+def _share_caption(title: str, shown: Sequence[Shares], roles: Sequence[str]) -> str:
+    cpus = ", ".join(dict.fromkeys(str(each.cpus or _("unknown")) for each in shown))
+    sources = ", ".join(dict.fromkeys(str(each.source or _("unknown")) for each in shown))
     about = {"title": title, "cpus": cpus, "sources": sources}
     return lacking(_("%(title)s (%(cpus)s); read from: %(sources)s") % about, result_keys.SHARE, roles)
 
 
-def _queue_columns() -> dict[tuple[str, str], str]:
-    """(part of the books, key) -> title."""
+def _queue_columns() -> Iterator[QueueColumn]:
     names = role_names()
-    kinds = {"voluntary": _("%s switched by waiting"), "involuntary": _("%s switched by force")}
-    return {
-        **{("wait_us_per_op", role): _("%s in the run queue, µs") % names[role] for role in result_keys.WAIT},
-        **{
-            ("switches_per_op", f"{role}_{kind}"): text % names[role]
-            for role in result_keys.WAIT
-            for kind, text in kinds.items()
-        },
-        **{("system_share", role): _("%s in the kernel") % names[role] for role in result_keys.WAIT},
-        **{("busiest", role): _("busiest %s") % names[role] for role in result_keys.WAIT},
-    }
-
-
-def _nested(row: VariantResult, key: tuple[str, str]) -> float | None:
-    value: Any = (row.cpu_account.get(key[0]) or {}).get(key[1])
-    return value
+    switches = {"voluntary": _("%s voluntary switches"), "involuntary": _("%s involuntary switches")}
+    for role in ROLES:
+        yield QueueColumn(_("%s in the run queue, µs") % names[role], "wait_us_per_op", role)
+    for role in ROLES:
+        for kind, text in switches.items():
+            yield QueueColumn(text % names[role], "switches_per_op", f"{role}_{kind}")
+    for role in ROLES:
+        yield QueueColumn(_("%s in the kernel") % names[role], "system_share", role, is_share=True)
+    for role in ROLES:
+        yield QueueColumn(_("busiest %s") % names[role], "busiest", role, is_share=True)
 
 
 def _known_sum(cpu_us: dict[str, float | None]) -> float | None:

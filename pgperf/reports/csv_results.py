@@ -17,6 +17,7 @@ from pgperf.reports import csv_files, result_keys
 from pgperf.reports.comparisons import all_comparisons
 from pgperf.reports.csv_files import cell_text
 from pgperf.reports.run_json import time_us_per_op
+from pgperf.reports.verdicts import verdict_json
 
 CSV_TYPE = f"{CSV.CONTENT_TYPE}; charset=utf-8"
 XLSX_TYPE = XLSX.CONTENT_TYPE
@@ -37,6 +38,14 @@ _VARIANT = (
     "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "control", "slices",
     "ops", "rows", "errors", "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
 )  # fmt: skip
+_VERDICT = (
+    ("verdict", "word"),
+    ("verdict", "certainty"),
+    ("verdict", "evidence"),
+    ("verdict", "intervention"),
+    ("verdict", "checks", "capacity", "withheld"),
+    ("verdict", "checks", "capacity", "why"),
+)
 
 
 class Column(fields.Field):
@@ -58,6 +67,20 @@ class TimePart(Column):
 
     def get_value(self, instance: VariantResult) -> float | None:
         return time_us_per_op(instance)[self._part]
+
+
+class VerdictPart(Column):
+    """A value of the verdict as `run --json` has it."""
+
+    def __init__(self, path: tuple[str, ...]) -> None:
+        super().__init__(column_name="_".join(path))
+        self._path = path
+
+    def get_value(self, instance: VariantResult) -> Any:
+        found: Any = {"verdict": verdict_json(instance.record.verdict)}
+        for key in self._path:
+            found = found[key] if found else None
+        return found
 
 
 def _columns(attributes: dict[str, str]) -> dict[str, Column]:
@@ -97,9 +120,8 @@ class VariantResource(resources.Resource):
             | _nested("diagnostics__wait_events", result_keys.WAIT_EVENTS)
             | _nested("diagnostics__pooler", result_keys.POOLER)
             | _nested("diagnostics__statements", result_keys.STATEMENTS)
-            | _nested("verdict", ("word", "certainty", "evidence", "intervention"))
-            | _nested("verdict__checks__capacity", ("withheld", "why"))
         )
+        self.fields |= {"_".join(path): VerdictPart(path) for path in _VERDICT}
 
 
 def variants_csv(*runs: Run) -> str:

@@ -21,6 +21,3 @@ POOLER = (
     "cl_active_max", "cl_waiting_max", "maxwait_us_max", "pool_mode",
 )  # fmt: skip
 STATEMENTS = ("calls_per_op", "rows_per_op", "as_expected")
-VERDICT = (
-    "word", "certainty", "evidence", "numbers", "checks", "missing", "intervention", "confirmation",
-)  # fmt: skip

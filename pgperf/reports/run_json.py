@@ -8,11 +8,12 @@ from typing import Any
 from celery import current_app
 from django.conf import settings
 
-from pgperf.analysis.scheduler_states import PARTS, spent
+from pgperf.analysis.scheduler_states import PARTS, time_parts
 from pgperf.conf import get_settings
 from pgperf.models import ComparisonResult, Run, VariantResult, Worker
 from pgperf.reports import result_keys
 from pgperf.reports.run_rows import RunRows, read
+from pgperf.reports.verdicts import verdict_json
 from pgperf.runs import state
 
 TERMINAL = (Run.Status.DONE, Run.Status.FAILED, Run.Status.CANCELLED, Run.Status.LOST)
@@ -109,10 +110,11 @@ def _project() -> str:
 
 
 def time_us_per_op(row: VariantResult) -> dict[str, float | None]:
-    """Where the time of one operation goes; all null for a run that has no CPU account."""
-    if not row.cpu_account:
+    """The parts of one operation's time, µs; all null for a variant without a CPU account."""
+    variant = row.record
+    if variant.cpu_account is None:
         return dict.fromkeys(PARTS)
-    return spent(row.us_per_op, row.cpu_us_per_op, row.cpu_account.get("wait_us_per_op", {}))
+    return time_parts(variant.us_per_op, variant.cpu_us_per_op, variant.cpu_account.wait_us_per_op)
 
 
 def _variant(row: VariantResult) -> dict[str, Any]:
@@ -125,7 +127,7 @@ def _variant(row: VariantResult) -> dict[str, Any]:
         "cpu_account": row.cpu_account or None,
         "top": row.top or None,
         "diagnostics": row.diagnostics or None,
-        "verdict": _known(row.verdict, result_keys.VERDICT),
+        "verdict": verdict_json(row.record.verdict),
     }
 
 

@@ -1,10 +1,10 @@
-"""What the server and its pooler said in the diagnostic rounds, as a chart and tables."""
+"""The diagnostics of the server and its pooler, as a chart and tables."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from django.utils.translation import gettext as _
 
+from pgperf.analysis.diagnostics import Diagnostics, StatementCounters
 from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
 from pgperf.reports.chart import Chart
@@ -13,25 +13,25 @@ from pgperf.reports.table import Cell, Column, Table, count, number, percent, te
 
 _EVENTS_SHOWN = 3
 
+Sampled = tuple[VariantResult, Diagnostics, Mapping[str, float]]
+
 
 def wait_chart(variants: Sequence[VariantResult]) -> Chart | None:
-    """What server processes were found doing: shares of the samples; None where nothing was sampled."""
+    """Activity of server processes: shares of the samples; None without samples."""
     shown = _sampled(variants)
     if not shown:
         return None
     titles = _event_titles()
     return {
         "kind": "stack",
-        "label": _(
-            "What server processes were found doing, for each variant. The table below has the numbers."
-        ),
+        "label": _("Activity of the server processes in each variant. The table below has the numbers."),
         "axis": _("share of the samples, %"),
-        "rows": [variant_lines(variant) for variant in shown],
+        "rows": [variant_lines(row) for row, _found, _shares in shown],
         "series": [
             {
                 "name": titles.get(event, event),
                 "colour": f"wait-{event}" if event in _COLOURED else "wait-other",
-                "values": [_percent(variant.diagnostics["wait_events"].get(event, 0.0)) for variant in shown],
+                "values": [_percent(shares.get(event, 0.0)) for _row, _found, shares in shown],
             }
             for event in _events(shown)
         ],
@@ -42,30 +42,30 @@ def wait_chart(variants: Sequence[VariantResult]) -> Chart | None:
 
 
 def wait_table(variants: Sequence[VariantResult]) -> Table:
-    """Shares of the samples by class of wait event, and the events that were found most."""
+    """Shares of the samples by class of wait event, and the most frequent events."""
     shown, titles = _sampled(variants), _event_titles()
     events = _events(shown)
     columns = (
         text_column(_("Variant")),
         Column(_("samples")),
         *(Column(titles.get(event, event)) for event in events),
-        text_column(_("most found")),
+        text_column(_("most frequent")),
     )
     rows = [
         (
             words(variant_title(row)),
-            count(row.diagnostics.get("samples")),
-            *(percent(row.diagnostics["wait_events"].get(event, 0.0)) for event in events),
-            words(_most(row.diagnostics.get("events") or {})),
+            count(found.samples),
+            *(percent(shares.get(event, 0.0)) for event in events),
+            words(_most(found.events or {})),
         )
-        for row in shown
+        for row, found, shares in shown
     ]
-    return Table(_("What server processes were found doing"), columns, rows, "waits")
+    return Table(_("Activity of the server processes"), columns, rows, "waits")
 
 
 def pooler_table(variants: Sequence[VariantResult]) -> Table:
     """What the pooler counted."""
-    shown = [row for row in measured(variants) if row.diagnostics.get("pooler")]
+    shown = [(row, found.pooler) for row, found in _diagnosed(variants) if found.pooler]
     titles = {
         "queries": _("queries"),
         "queries_per_op": _("queries per operation"),
@@ -78,36 +78,35 @@ def pooler_table(variants: Sequence[VariantResult]) -> Table:
         "maxwait_us_max": _("longest wait, µs"),
         "pool_mode": _("pooling"),
     }
-    known = [key for key in result_keys.POOLER if any(key in row.diagnostics["pooler"] for row in shown)]
+    known = [key for key in result_keys.POOLER if any(getattr(pool, key) is not None for _row, pool in shown)]
     columns = (
         text_column(_("Variant")),
         *(Column(titles[key], numeric=key != "pool_mode") for key in known),
     )
     rows = [
-        (words(variant_title(row)), *(_figure(row.diagnostics["pooler"].get(key)) for key in known))
-        for row in shown
+        (words(variant_title(row)), *(_figure(getattr(pool, key)) for key in known)) for row, pool in shown
     ]
     return Table(_("The pooler"), columns, rows, "pooler")
 
 
 def statement_table(variants: Sequence[VariantResult]) -> Table:
     """What pg_stat_statements counted: the proof that all layers did the same work."""
-    shown = [row for row in measured(variants) if row.diagnostics.get("statements")]
+    shown = [(row, found.statements) for row, found in _diagnosed(variants) if found.statements]
     columns = (
         text_column(_("Variant")),
         Column(_("statements per operation")),
         Column(_("rows per operation")),
         text_column(_("as expected")),
     )
-    rows = [(words(variant_title(row)), *_statements(row.diagnostics["statements"])) for row in shown]
+    rows = [(words(variant_title(row)), *_statements(counted)) for row, counted in shown]
     return Table(_("Statements, as the server counted them"), columns, rows, "statements")
 
 
 def notes(variants: Sequence[VariantResult]) -> list[str]:
     """Why something is not known: each reason once, with how many variants have it."""
     found: dict[tuple[str, str], int] = {}
-    for row in measured(variants):
-        for part, why in (row.diagnostics.get("notes") or {}).items():
+    for _row, diagnosed in _diagnosed(variants):
+        for part, why in diagnosed.notes.items():
             found[part, str(why)] = found.get((part, str(why)), 0) + 1
     titles = _part_titles()
     return [
@@ -117,13 +116,18 @@ def notes(variants: Sequence[VariantResult]) -> list[str]:
     ]
 
 
-def _sampled(variants: Sequence[VariantResult]) -> list[VariantResult]:
-    return [row for row in measured(variants) if row.diagnostics.get("wait_events")]
+def _diagnosed(variants: Sequence[VariantResult]) -> list[tuple[VariantResult, Diagnostics]]:
+    return [(row, found) for row in measured(variants) if (found := row.record.diagnostics)]
 
 
-def _events(shown: Iterable[VariantResult]) -> list[str]:
-    """The classes that were found at all, in their usual order; those that this version does not know come last."""
-    found = {event for row in shown for event, share in row.diagnostics["wait_events"].items() if share}
+def _sampled(variants: Sequence[VariantResult]) -> list[Sampled]:
+    """Each variant with samples, its diagnostics and its shares of wait events."""
+    return [(row, found, found.wait_events) for row, found in _diagnosed(variants) if found.wait_events]
+
+
+def _events(shown: Iterable[Sampled]) -> list[str]:
+    """The classes with samples, in their usual order; those that this version does not know come last."""
+    found = {event for _row, _found, shares in shown for event, share in shares.items() if share}
     return [event for event in result_keys.WAIT_EVENTS if event in found] + sorted(
         found - set(result_keys.WAIT_EVENTS)
     )
@@ -134,7 +138,7 @@ _COLOURED = ("CPU", "Client", "IO", "LWLock", "Lock", "IPC")
 
 def _event_titles() -> dict[str, str]:
     return {
-        "CPU": _("on a processor"),
+        "CPU": _("on a CPU"),
         "Client": _("waiting for the client"),
         "IO": _("disk (IO)"),
         "LWLock": _("internal lock (LWLock)"),
@@ -158,14 +162,13 @@ def _most(events: Mapping[str, float | None]) -> str:
     return ", ".join(f"{name} {number_format.percent(share)}" for share, name in found[:_EVENTS_SHOWN]) or "–"
 
 
-def _statements(counted: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _statements(counted: StatementCounters) -> tuple[Cell, ...]:
     answers = {
         True: Cell(_("yes")),
         False: Cell(_("no"), mark="differs"),
         None: Cell(_("unknown"), mark="unknown"),
     }
-    expected: bool | None = counted.get("as_expected")
-    return number(counted.get("calls_per_op")), number(counted.get("rows_per_op")), answers[expected]
+    return number(counted.calls_per_op), number(counted.rows_per_op), answers[counted.as_expected]
 
 
 def _figure(value: float | str | None) -> Cell:

@@ -1,12 +1,15 @@
-"""What bounds each variant, in words with evidence; and the laws that a measurement must obey, where it does not."""
+"""What bounds each variant, with evidence; and the consistency checks that its figures fail."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
 
-from pgperf.analysis.verdict import LIKELY, WORDS
+from pgperf.analysis import evidence, verdict_kinds
+from pgperf.analysis.consistency_checks import Checks, UtilisationLaw, why_unchecked
+from pgperf.analysis.interventions import INTERVENTIONS
+from pgperf.analysis.verdict import Confirmation, Verdict
 from pgperf.models import VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.labels import clients_title, measured, role_names, variant_title
@@ -14,8 +17,8 @@ from pgperf.reports.table import Cell, Table, text_column, words
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """One variant's verdict. `test` says what would put it to the test; empty where nothing would or something has."""
+class ShownVerdict:
+    """One variant's verdict as people read it. `test` is what would test it; "" if nothing would or a test was made."""
 
     label: str
     title: str
@@ -25,24 +28,14 @@ class Verdict:
     evidence: str
     short: str  # the evidence without the word that it begins with
     test: str = ""
-    cautions: list[str] = field(default_factory=list)
-    tested_by: int | None = None  # the run that put it to the test
+    cautions: tuple[str, ...] = ()
+    tested_by: int | None = None  # the run that tested it
     found: str = ""  # and what came of it
 
 
-def verdicts(variants: Sequence[VariantResult]) -> list[Verdict]:
-    """Those of all variants that have one; the controls' are their originals'."""
-    return [_verdict(row) for row in measured(variants) if row.verdict.get("word")]
-
-
-def headlines(variants: Sequence[VariantResult]) -> list[Verdict]:
-    """One for each route: that of its last layer at the most clients, which is nearest to what a site runs."""
-    last: dict[str, VariantResult] = {}
-    for row in measured(variants):
-        known = last.get(row.route)
-        if row.verdict.get("word") and (known is None or row.clients >= known.clients):
-            last[row.route] = row
-    return [_verdict(row) for row in last.values()]
+def verdicts(variants: Sequence[VariantResult]) -> list[ShownVerdict]:
+    """The verdicts on all variants that have one, without controls."""
+    return [_shown(row, verdict) for row in measured(variants) if (verdict := row.record.verdict)]
 
 
 def verdict_table(variants: Sequence[VariantResult]) -> Table:
@@ -59,102 +52,140 @@ def verdict_table(variants: Sequence[VariantResult]) -> Table:
     return Table(_("What bounds each variant"), columns, rows, "verdicts")
 
 
-def _claim(verdict: Verdict) -> str:
+def _claim(verdict: ShownVerdict) -> str:
     return f"{verdict.word}, {verdict.certainty}" if verdict.mark else verdict.word
 
 
-def broken_laws(variants: Sequence[VariantResult]) -> list[str]:
-    """Where a law fails, with the numbers: such figures are not to be believed before it is known why."""
-    return [f"{variant_title(row)}: {text}" for row in measured(variants) for text in _broken(row)]
+def headlines(variants: Sequence[VariantResult]) -> list[ShownVerdict]:
+    """One for each route: that of its last layer at the most clients, which is nearest to what a site runs."""
+    last: dict[str, VariantResult] = {}
+    for row in measured(variants):
+        known = last.get(row.route)
+        if row.verdict and (known is None or row.clients >= known.clients):
+            last[row.route] = row
+    return verdicts(list(last.values()))
+
+
+def failed_checks(variants: Sequence[VariantResult]) -> list[str]:
+    """The consistency checks that fail, with their numbers: such figures are not to be believed."""
+    return [
+        f"{variant_title(row)}: {text}"
+        for row in measured(variants)
+        if (verdict := row.record.verdict)
+        for text in _failed(verdict.checks)
+    ]
+
+
+def verdict_json(verdict: Verdict | None) -> dict[str, Any]:
+    """A verdict as `run --json` has it: the stored numbers with their sentences. All null without a verdict."""
+    if verdict is None:
+        return dict.fromkeys(VERDICT_KEYS)
+    return {
+        "word": verdict.word,
+        "certainty": verdict.certainty,
+        "evidence": verdict_kinds.evidence(verdict),
+        "finding": asdict(verdict.finding),
+        "numbers": asdict(verdict.numbers),
+        "checks": _checks_json(verdict),
+        "missing": list(verdict.finding.missing),
+        "intervention": verdict.intervention,
+        "confirmation": _confirmation_json(verdict),
+    }
+
+
+VERDICT_KEYS = (
+    "word", "certainty", "evidence", "finding", "numbers", "checks", "missing", "intervention", "confirmation",
+)  # fmt: skip
 
 
 def word_title(word: str) -> str:
-    """What bounds a variant, as people read it; the word itself where this version does not know it."""
-    titles = {
-        "client_cpu": _("client CPU"),
-        "pooler_cpu": _("pooler CPU"),
-        "server_cpu": _("server CPU"),
-        "pool_queue": _("queue for the pool"),
-        "server_lock": _("locks in the server"),
-        "server_io": _("server I/O"),
-        "server_wait": _("other waits in the server"),
-        "latency": _("network and waking up"),
-        "disturbed": _("disturbed"),
-        "unknown": _("unknown"),
-    }
-    return titles.get(word, word.replace("_", " "))
+    """The title of a verdict; the word itself where this version does not know it."""
+    return _(verdict_kinds.title(word))
 
 
 def certainty_title(certainty: str | None) -> str:
-    """How sure it is; a dash for a verdict that claims nothing."""
+    """How certain it is; a dash for a verdict that claims nothing."""
     titles = {"likely": _("likely"), "confirmed": _("confirmed"), "withdrawn": _("withdrawn")}
     return titles.get(str(certainty), certainty or "–")
 
 
 def intervention_title(name: str) -> str:
-    """What a confirming run changes."""
-    titles = {
-        "lower_layer": _("the same statements through libpq"),
-        "bypass_pooler": _("the same without the pooler"),
-        "light_statement": _("a statement that asks for next to nothing"),
-        "one_client": _("one client alone"),
-        "double_clients": _("twice as many clients"),
-        "add_distance": _("a longer way to the server"),
-    }
-    return titles.get(name, name.replace("_", " "))
+    """What a confirming run changes; its own name where this version does not know it."""
+    known = INTERVENTIONS.get(name)
+    return _(known.title) if known else name.replace("_", " ")
 
 
-def _verdict(row: VariantResult) -> Verdict:
-    said = row.verdict
-    may = said.get("certainty") == LIKELY and said.get("intervention")
-    return Verdict(
+def _shown(row: VariantResult, verdict: Verdict) -> ShownVerdict:
+    said, confirmation = verdict_kinds.evidence(verdict), verdict.confirmation
+    return ShownVerdict(
         row.label,
         variant_title(row),
-        word_title(said["word"]),
-        certainty_title(said.get("certainty")),
-        str(said.get("certainty") or ""),
-        said.get("evidence") or "",
-        (said.get("evidence") or "").removeprefix(f"{WORDS.get(said['word'])}: "),
-        intervention_title(said["intervention"]) if may else "",
-        list(_cautions(row)),
-        **_tested(said.get("confirmation") or {}),
+        word_title(verdict.word),
+        certainty_title(verdict.certainty),
+        verdict.certainty or "",
+        said,
+        said.removeprefix(f"{verdict_kinds.title(verdict.word)}: "),
+        intervention_title(verdict.intervention) if verdict.is_open else "",
+        tuple(_cautions(verdict)),
+        confirmation.run if confirmation else None,
+        _outcome(verdict, confirmation) if confirmation else "",
     )
 
 
-def _tested(confirmation: Mapping[str, Any]) -> dict[str, Any]:
-    if not confirmation:
-        return {}
-    outcomes = {"confirmed": _("confirmed"), "withdrawn": _("withdrawn"), "undecided": _("could not tell")}
-    outcome = confirmation.get("outcome")
-    text = f"{outcomes.get(str(outcome), outcome)}. {confirmation.get('evidence') or ''}"
-    return {"tested_by": confirmation.get("run"), "found": text.strip()}
+def _outcome(verdict: Verdict, confirmation: Confirmation) -> str:
+    titles = {"confirmed": _("confirmed"), "withdrawn": _("withdrawn"), "undecided": _("could not tell")}
+    outcome = titles.get(confirmation.outcome, confirmation.outcome)
+    return f"{outcome}. {verdict_kinds.confirmation_evidence(verdict)}"
 
 
-def _cautions(row: VariantResult) -> Iterator[str]:
-    capacity = (row.verdict.get("checks") or {}).get("capacity") or {}
-    if capacity.get("withheld"):
-        yield _("Says nothing of what the server could do: %s") % (capacity.get("why") or "–")
+def _cautions(verdict: Verdict) -> Iterator[str]:
+    if why := evidence.of_capacity(verdict.capacity):
+        yield _("Says nothing of what the server could do: %s") % why
 
 
-def _broken(row: VariantResult) -> Iterator[str]:
-    checks = row.verdict.get("checks") or {}
-    little = checks.get("little") or {}
-    if little.get("holds") is False:
+def _failed(checks: Checks) -> Iterator[str]:
+    little = checks.little
+    if little and little.holds is False:
         yield _("Little's law: %(clients)s, of whom throughput and time account for %(found)s") % {
-            "clients": clients_title(row.clients),
-            "found": number_format.number(little.get("accounted")),
+            "clients": clients_title(little.clients),
+            "found": number_format.number(little.accounted),
         }
-    for role, check in (checks.get("utilisation") or {}).items():
-        if check.get("holds") is False:
-            yield _utilisation(role, check)
+    for role, law in checks.utilisation.items():
+        if law.holds is False:
+            yield _utilisation(role, law)
 
 
-def _utilisation(role: str, check: Mapping[str, Any]) -> str:
+def _utilisation(role: str, law: UtilisationLaw) -> str:
     text = _(
-        "utilisation law, %(role)s: %(law)s processors busy by throughput, %(found)s by the host's books"
+        "utilisation law, %(role)s: %(law)s CPUs busy by throughput, %(found)s by the host's CPU account"
     )
     return text % {
         "role": role_names().get(role, role),
-        "law": number_format.number(check.get("law")),
-        "found": number_format.number(check.get("measured")),
+        "law": number_format.number(law.predicted),
+        "found": number_format.number(law.measured),
+    }
+
+
+def _checks_json(verdict: Verdict) -> dict[str, Any]:
+    little, capacity = verdict.checks.little, verdict.capacity
+    return {
+        "little": asdict(little) | {"why": little.why} if little else None,
+        "utilisation": {
+            role: asdict(law) | {"why": why_unchecked(role)}
+            for role, law in verdict.checks.utilisation.items()
+        },
+        "capacity": asdict(capacity) | {"why": evidence.of_capacity(capacity)},
+    }
+
+
+def _confirmation_json(verdict: Verdict) -> Mapping[str, Any] | None:
+    found = verdict.confirmation
+    if found is None:
+        return None
+    return {
+        "run": found.run,
+        "intervention": found.intervention,
+        "outcome": found.outcome,
+        "evidence": verdict_kinds.confirmation_evidence(verdict),
+        "numbers": asdict(found.numbers) if found.numbers else None,
     }

@@ -9,6 +9,7 @@ from typing import Any
 from django.db import router, transaction
 
 from pgperf.analysis.variant_comparisons import VariantComparison
+from pgperf.analysis.verdict import Verdict
 from pgperf.core.records import Timings, Variant, VariantBlock
 from pgperf.models import BlockResult, ComparisonResult, Run, VariantResult
 from pgperf.runs import block_codec, state
@@ -43,10 +44,10 @@ def save_summary(run: Run, summary: Mapping[str, Any], **more: Any) -> None:
         _update(run, summary=finite({**rest, **more}), analysis_version=summary["analysis_version"])
 
 
-def save_verdict(row: VariantResult, verdict: Mapping[str, Any]) -> None:
-    """Replace a variant's verdict, of a run that ended, by what a test made of it."""
+def save_verdict(row: VariantResult, verdict: Verdict) -> None:
+    """Replace the verdict on a variant, of a run that ended, by the tested one."""
     own = VariantResult.objects.using(router.db_for_write(Run)).filter(pk=row.pk)
-    own.update(verdict=finite(verdict))
+    own.update(verdict=finite(verdict.to_json()))
 
 
 def load_blocks(run: Run) -> list[VariantBlock]:

@@ -10,6 +10,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
+from pgperf.analysis.verdict import Verdict, VerdictNumbers
 from pgperf.models import Database, Run, VariantResult
 from pgperf.runs.definitions import freeze
 from tests import factories
@@ -22,11 +23,9 @@ def run(db: None) -> Run:
     database = factories.make_database()
     frozen = freeze(factories.make_benchmark(), database)
     run = factories.make_results(factories.make_run(database=database, definition=frozen.to_json()))
-    verdict = {
-        "word": "client_cpu", "certainty": "likely", "intervention": "lower_layer",
-        "evidence": "client CPU: 165 of 211 µs; server 21 µs",
-    }  # fmt: skip
-    run.variants.filter(label=LABEL).update(verdict=verdict)
+    numbers = VerdictNumbers(response_us=211.0, parts_us={"client": 165.0}, queue_us={"client": 0.0})
+    verdict = Verdict("client_cpu", "likely", numbers=numbers, intervention="lower_layer")
+    run.variants.filter(label=LABEL).update(verdict=verdict.to_json())
     return run
 
 

@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
+from pgperf.analysis.verdict import Confirmation, MeasuredChange
 from pgperf.models import Run
 from tests import factories
 from tests.admin.test_csp import inline_parts
@@ -98,10 +99,10 @@ def test_a_test_run_links_to_the_tested_run(admin_page: Client, told: Run) -> No
 
 
 def test_cautions_are_shown_with_the_headline(admin_page: Client, told: Run) -> None:
-    why = "the clients' processors were 97% busy"
-    said = "Says nothing of what the server could do: the clients&#x27; processors were 97% busy"
+    said = "Says nothing of what the server could do: the clients&#x27; CPUs were 97% busy"
     for row in told.variants.all():
-        row.verdict["checks"]["capacity"] = {"withheld": row.label == "django_orm · tcp", "why": why}
+        withheld = row.label == "django_orm · tcp"
+        row.verdict["capacity"] = {"withheld": withheld, "busy": "clients", "share": 0.97}
         row.save()
     text = admin_page.get(page(told)).content.decode()
     headlines, _rest = text.split("All verdicts and their evidence")
@@ -111,19 +112,19 @@ def test_cautions_are_shown_with_the_headline(admin_page: Client, told: Run) -> 
 def test_the_outcome_of_a_test_is_shown_beside_the_verdict(admin_page: Client, told: Run) -> None:
     row = told.variants.get(label="django_orm · tcp")
     other = factories.make_run()
-    row.verdict |= {
-        "certainty": "withdrawn",
-        "confirmation": {"run": other.pk, "outcome": "withdrawn", "evidence": "it fell by <nothing>"},
-    }
+    change = MeasuredChange(211.0, 205.0, 165.0, 10.0)
+    tested = Confirmation("lower_layer", "withdrawn", None, change, other.pk)
+    row.verdict = factories.stored_verdict(certainty="withdrawn", confirmation=tested)
     row.save()
     text = admin_page.get(page(told)).content.decode()
-    assert f'<a href="{page(other)}">Run {other.pk}</a>: withdrawn. it fell by &lt;nothing&gt;' in text
+    assert f'<a href="{page(other)}">Run {other.pk}</a>: withdrawn. the same statements through libpq' in text
+    assert "and the time fell by 6.0 µs" in text
 
 
 def test_hostile_names_are_escaped(admin_page: Client, told: Run) -> None:
     evil = "</script><script>alert(1)</script>"
     row = told.variants.all()[0]
-    row.top["processes"][0]["name"] = row.verdict["evidence"] = evil
+    row.top["processes"][0]["name"] = row.verdict["word"] = evil
     row.diagnostics["events"] = {evil: 0.9}
     row.diagnostics["notes"] = {evil: evil}
     row.save()

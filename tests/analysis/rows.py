@@ -2,7 +2,14 @@
 
 from typing import Any
 
+from pgperf.analysis.variant_summary import VariantSummary
+
 Row = dict[str, Any]
+#: An idle half, and nothing else that is known.
+SHARES: Row = {
+    "clients": 0.0, "pooler": 0.0, "server": 0.0, "other": 0.0, "unattributed": 0.0, "idle": 0.5, "iowait": 0.0,
+    "steal": 0.0,
+}  # fmt: skip
 
 
 def row(
@@ -32,7 +39,7 @@ def row(
         },
         "cpu_account": {
             "cpus": cpus, "elapsed_s": 1.0, "role_cpus": _role_cpus(placement, cpus),
-            "share": {"other": 0.0, "unattributed": 0.0, "idle": 0.5, "iowait": 0.0, "steal": 0.0, **(share or {})},
+            "share": {**SHARES, **(share or {})},
             "wait_us_per_op": {"client": 0.0, "pooler": 0.0, "server": 0.0, **(queue or {})},
         },
         "diagnostics": {
@@ -74,3 +81,8 @@ def remote(
             "share": {**far, "unattributed": 0.0, "idle": 0.9, "iowait": 0.0, "steal": 0.0, **(there or {})},
         }  # fmt: skip
     return found
+
+
+def summary(given_row: Row) -> VariantSummary:
+    """The record that the logic reads."""
+    return VariantSummary.from_json(given_row)

@@ -2,10 +2,16 @@
 
 from typing import Any
 
-from pgperf.analysis.diagnostics import diagnostics
+from pgperf.analysis import diagnostics as module
 from pgperf.core.records import VariantBlock
 
 from .synthetic import variant
+
+
+def diagnostics(blocks: list[VariantBlock], rows: int | None = None) -> dict[str, Any]:
+    """The diagnostics as plain JSON; {} without any."""
+    found = module.diagnostics(blocks, rows)
+    return found.to_json() if found else {}
 
 
 def backends(*raws: dict[str, Any]) -> float | None:

@@ -5,10 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pgperf.analysis.consistency_checks import TOLERANCE, checks, little, utilisation
+from pgperf.analysis.consistency_checks import (
+    TOLERANCE,
+    LittlesLaw,
+    UtilisationLaw,
+    checks,
+    little,
+    utilisation,
+    why_unchecked,
+)
 from pgperf.core.records import SliceRecord, VariantBlock
 
-from .rows import row
+from .rows import Row, row, summary
 from .synthetic import piece, timed_block, variant
 
 #: 200 ms of operations of 100 µs by each of so many clients.
@@ -24,68 +32,74 @@ def block(clients: int, busy: float = 1.0) -> VariantBlock:
 
 def test_throughput_and_time_account_for_all_clients() -> None:
     found = little([block(8), block(8)], 8)
-    assert found["accounted"] == pytest.approx(8.0)
-    assert found["between_us"] == pytest.approx(0.0)
-    assert found["holds"] is True
+    assert found.accounted == pytest.approx(8.0)
+    assert found.between_us == pytest.approx(0.0)
+    assert found.holds is True
 
 
 def test_of_one_client_it_is_true_by_construction_and_not_checked() -> None:
     found = little([block(1)], 1)
-    assert (found["holds"], found["accounted"], found["between_us"]) == (None, None, None)
-    assert found["why"].startswith("not checked: the window of one client is the sum")
+    assert (found.holds, found.accounted, found.between_us) == (None, None, None)
+    assert found.why.startswith("not checked: the window of one client is the sum")
 
 
 @pytest.mark.parametrize(("busy", "holds"), [(0.96, True), (0.94, False), (1.04, True), (1.06, False)])
 def test_littles_law_holds_within_a_twentieth(busy: float, holds: bool) -> None:
     found = little([block(4, busy)], 4)
-    assert found["holds"] is holds
-    assert found["between_us"] == pytest.approx(100.0 / busy - 100.0, rel=0.01)
+    assert found.holds is holds
+    assert found.between_us == pytest.approx(100.0 / busy - 100.0, rel=0.01)
     assert TOLERANCE == 0.05
 
 
-def test_nothing_measured_says_nothing() -> None:
-    assert little([], 4) == {"clients": 4, "accounted": None, "between_us": None, "holds": None}
-    assert {each["holds"] for each in utilisation([], row()).values()} == {None}
+def test_without_measurements_nothing_is_known() -> None:
+    assert little([], 4) == LittlesLaw(4, accounted=None, between_us=None, holds=None)
+    assert {each.holds for each in laws([], row(share={"clients": None})).values()} == {None}
 
 
-def booked(clients: float, client_us: float = 20.0, *more: SliceRecord) -> dict[str, dict[str, object]]:
-    """4 clients, 20,000 operations a second of 20 µs each: 0.4 processors. `clients`: their booked share of both."""
+def laws(blocks: list[VariantBlock], given_row: Row) -> dict[str, UtilisationLaw]:
+    variant = summary(given_row)
+    return utilisation(blocks, variant.cpu_us_per_op, variant.cpu_account)
+
+
+def accounted(clients: float, client_us: float = 20.0, *more: SliceRecord) -> dict[str, UtilisationLaw]:
+    """4 clients, 20,000 operations a second of 20 µs each: 0.4 CPUs. `clients`: their share of both in the account."""
     given_row = row(
         200.0, client=client_us, clients=4, share={"clients": clients, "server": 0.1, "pooler": 0.0}
     )
     given_row["cpu_account"]["elapsed_s"] = 0.1 + 50 / 20_000
     own = piece(200.0, 0, 2000, lead_in_ops=50, elapsed_ns=102_500_000)
-    return utilisation([replace(block(4), slices=(own, *more))], given_row)
+    return laws([replace(block(4), slices=(own, *more))], given_row)
 
 
-def test_what_operations_take_is_what_the_host_s_books_have() -> None:
-    found = booked(0.2)["clients"]
-    assert found == {"law": pytest.approx(0.4), "measured": pytest.approx(0.4), "holds": True}
+def test_throughput_predicts_the_measured_cpu_time() -> None:
+    found = accounted(0.2)["clients"]
+    assert found == UtilisationLaw(pytest.approx(0.4), pytest.approx(0.4), holds=True)
 
 
 @pytest.mark.parametrize(("share", "holds"), [(0.2 * 1.04, True), (0.2 * 1.08, False), (0.2 * 0.9, False)])
 def test_the_utilisation_law_holds_within_a_twentieth(share: float, holds: bool) -> None:
-    assert booked(share)["clients"]["holds"] is holds
+    assert accounted(share)["clients"].holds is holds
 
 
-def test_slices_without_books_are_on_neither_side() -> None:
-    assert booked(0.2, 20.0, piece(200.0, 1, 2000)) == booked(0.2)
+def test_slices_without_an_account_are_on_neither_side() -> None:
+    assert accounted(0.2, 20.0, piece(200.0, 1, 2000)) == accounted(0.2)
 
 
 def test_next_to_nothing_may_differ_by_more() -> None:
-    assert booked(0.5 * (0.004 + 0.0099), 0.2)["clients"]["holds"] is True
-    assert booked(0.5 * (0.004 + 0.0101), 0.2)["clients"]["holds"] is False
+    assert accounted(0.5 * (0.004 + 0.0099), 0.2)["clients"].holds is True
+    assert accounted(0.5 * (0.004 + 0.0101), 0.2)["clients"].holds is False
 
 
-def test_who_has_one_account_only_is_not_checked() -> None:
-    found = booked(0.2)
+def test_a_role_with_one_account_only_is_not_checked() -> None:
+    found = accounted(0.2)
     for role, busy in {"pooler": 0.0, "server": 0.2}.items():
-        assert (found[role]["law"], found[role]["holds"]) == (None, None)
-        assert found[role]["measured"] == pytest.approx(busy)
-        assert found[role]["why"] == "not checked: one account only"
+        assert found[role] == UtilisationLaw(None, pytest.approx(busy), None)
+        assert why_unchecked(role) == "not checked: one account only"
 
 
 def test_both_are_checked() -> None:
-    found = checks([block(2)], row(100.0, clients=2))
-    assert found["little"]["holds"] is True
-    assert set(found["utilisation"]) == {"clients", "pooler", "server"}
+    variant = summary(row(100.0, clients=2))
+    found = checks([block(2)], 2, variant.cpu_us_per_op, variant.cpu_account)
+    assert found.little is not None
+    assert found.little.holds is True
+    assert set(found.utilisation) == {"clients", "pooler", "server"}

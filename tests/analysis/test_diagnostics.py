@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgperf.analysis.diagnostics import diagnostics, rows_expected
+from pgperf.analysis import diagnostics as module
+from pgperf.analysis.diagnostics import rows_expected
 from pgperf.analysis.top import top
 from pgperf.core.records import VariantBlock
 
@@ -17,6 +18,12 @@ CLIENT_READ = ["idle", "Client", "ClientRead", 60]
 RUNNING = ["active", "", "", 25]
 LOCKED = ["active", "Lock", "transactionid", 10]
 STUCK = ["active", "LWLock", "WALWrite", 5]
+
+
+def diagnostics(blocks: list[VariantBlock], rows: int | None = None) -> dict[str, Any]:
+    """The diagnostics as plain JSON; {} without any."""
+    found = module.diagnostics(blocks, rows)
+    return found.to_json() if found else {}
 
 
 def raw(**changed: Any) -> dict[str, Any]:
@@ -103,7 +110,7 @@ def test_a_pooler_that_served_nothing_divides_nothing() -> None:
         ({"calls": 1000, "rows": 1000, "others": 0}, 2, False, "rows: 1.000 per operation, expected 2"),
         (
             {"calls": 1010, "rows": 2000, "others": 1}, 2, None,
-            "calls: 1.010 per operation, expected 1; 1 other sessions of this login worked meanwhile",
+            "calls: 1.010 per operation, expected 1; 1 other sessions of this login ran statements meanwhile",
         ),
     ],
 )  # fmt: skip

@@ -4,18 +4,24 @@ from typing import Any
 
 import pytest
 
-from pgperf.analysis.hosts import Side, hosts, sides
+from pgperf.analysis.hosts import Host, Side, hosts, sides
 from pgperf.analysis.time_breakdown import TimeBreakdown
 
-from .rows import Row, remote, row
+from .rows import Row, remote, row, summary
 
 
 def sides_of(given_row: Row) -> dict[str, Side]:
-    return sides(given_row, TimeBreakdown.of(given_row).cpu)
+    found = summary(given_row)
+    return sides(found, TimeBreakdown.of(found).cpu)
 
 
 def with_seats(given_row: Row, **seats: int | None) -> Row:
     return given_row | {"cpu_account": given_row["cpu_account"] | {"role_cpus": seats}}
+
+
+def hosts_of(given_row: Row) -> tuple[Host, ...]:
+    found = summary(given_row)
+    return hosts(found, TimeBreakdown.of(found).cpu)
 
 
 ALL = ("client", "pooler", "server")
@@ -67,12 +73,12 @@ def test_a_server_whose_host_was_never_seen_whole_is_elsewhere_all_the_same() ->
     far = remote()
     far["cpu_account"]["server_host"] = None
     assert sides_of(far)["server"] == Side(("server",), None)
-    (here,) = hosts(far, TimeBreakdown.of(far).cpu)
+    (here,) = hosts_of(far)
     assert (here.roles, here.unseen) == (("client", "pooler"), ())
 
 
-def outsiders(given_row: Row) -> list[float | None]:
-    return [host.outsiders for host in hosts(given_row, TimeBreakdown.of(given_row).cpu)]
+def other_cpus(given_row: Row) -> list[float | None]:
+    return [host.other_cpus for host in hosts_of(given_row)]
 
 
 @pytest.mark.parametrize(
@@ -84,26 +90,26 @@ def outsiders(given_row: Row) -> list[float | None]:
     ],
 )
 def test_others_are_whoever_is_not_known(share: dict[str, float | None], expected: float | None) -> None:
-    assert outsiders(row(share=share)) == [pytest.approx(expected) if expected else None]
+    assert other_cpus(row(share=share)) == [pytest.approx(expected) if expected else None]
 
 
-def test_who_measures_and_its_relay_are_no_outsiders() -> None:
+def test_who_measures_and_its_relay_are_no_other_cpus() -> None:
     given_row = row(share={"other": 0.2})
     given_row["cpu_account"]["runner"] = 0.15
-    assert outsiders(given_row) == [pytest.approx(0.1)]
+    assert other_cpus(given_row) == [pytest.approx(0.1)]
     given_row["cpu_account"]["runner"] = 0.3
-    assert outsiders(given_row) == [0.0]
+    assert other_cpus(given_row) == [0.0]
 
 
 @pytest.mark.parametrize("unseen", ["pooler", "server"])
 def test_whoever_is_not_seen_may_be_among_the_others(unseen: str) -> None:
     lacking: dict[str, Any] = {unseen: None}
-    (here,) = hosts((given_row := row(share={"other": 0.2}, **lacking)), TimeBreakdown.of(given_row).cpu)
-    assert (here.others, here.outsiders, here.unseen) == (pytest.approx(0.4), None, (unseen,))
+    (here,) = hosts_of(row(share={"other": 0.2}, **lacking))
+    assert (here.others, here.other_cpus, here.unseen) == (pytest.approx(0.4), None, (unseen,))
 
 
 def test_each_host_has_its_own_others_and_thieves() -> None:
     far = remote(share={"other": 0.1, "steal": 0.01}, there={"unattributed": 0.05, "steal": 0.03})
-    here, there = hosts(far, TimeBreakdown.of(far).cpu)
-    assert (here.roles, here.outsiders, here.steal) == (("client", "pooler"), pytest.approx(0.2), 0.01)
-    assert (there.roles, there.outsiders, there.steal) == (("server",), pytest.approx(0.4), 0.03)
+    here, there = hosts_of(far)
+    assert (here.roles, here.other_cpus, here.steal) == (("client", "pooler"), pytest.approx(0.2), 0.01)
+    assert (there.roles, there.other_cpus, there.steal) == (("server",), pytest.approx(0.4), 0.03)

@@ -1,19 +1,62 @@
-"""Which change puts a verdict to the test, and what its outcome says."""
+"""Which change tests a verdict, and what its outcome says."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from pgperf.analysis.interventions import CONFIRMED, TITLES, UNDECIDED, WITHDRAWN, choose, outcome
+from pgperf.analysis import verdict_kinds
+from pgperf.analysis.interventions import INTERVENTIONS
 from pgperf.analysis.interventions import added_distance_ms as added
-from pgperf.analysis.verdict import judge
+from pgperf.analysis.variant_summary import VariantSummary
+from pgperf.analysis.verdict import (
+    CONFIRMED,
+    UNDECIDED,
+    WITHDRAWN,
+    Basis,
+    Confirmation,
+    Finding,
+    Verdict,
+    VerdictNumbers,
+)
 
-from .rows import Row, row
+from .rows import row, summary
 
 
-def judged(*args: Any, **more: Any) -> Row:
-    found = row(*args, **more)
-    return found | {"verdict": judge(found)}
+def judged(*args: Any, **more: Any) -> VariantSummary:
+    found = summary(row(*args, **more))
+    return replace(found, verdict=verdict_kinds.judge(found))
+
+
+def word_of(variant: VariantSummary) -> str:
+    assert variant.verdict
+    return variant.verdict.word
+
+
+def named(variant: VariantSummary, word: str) -> VariantSummary:
+    """The same under another verdict."""
+    assert variant.verdict
+    return replace(variant, verdict=replace(variant.verdict, word=word))
+
+
+def numbers_of(variant: VariantSummary) -> VerdictNumbers:
+    assert variant.verdict
+    return variant.verdict.numbers
+
+
+def choose(word: str, variant: VariantSummary, *, used_up: bool = False) -> str:
+    """The test of that verdict on a variant."""
+    kind = verdict_kinds.kind_of(word)
+    assert kind
+    return kind.test(variant, Finding(Basis.SATURATED if used_up else Basis.LARGEST))
+
+
+def outcome(word: str, name: str, own: VariantSummary, changed: VariantSummary | None) -> Confirmation:
+    return verdict_kinds.confirm(Verdict(word), name, own, changed)
+
+
+def evidence(word: str, name: str, own: VariantSummary, changed: VariantSummary | None) -> str:
+    return verdict_kinds.confirmation_evidence(Verdict(word, confirmation=outcome(word, name, own, changed)))
 
 
 ORM = judged()
@@ -37,23 +80,21 @@ LIBPQ = judged(58.0, client=10.0, server=20.0, layer="libpq")
         ("latency", {"clients": 4, "us": 1100.0}, "double_clients"),
         ("disturbed", {}, ""),
         ("unknown", {}, ""),
-        ("client_cpu", {"layer": "fake"}, ""),
     ],
 )
 def test_each_word_has_its_test(word: str, more: dict[str, Any], expected: str) -> None:
-    assert choose(word, row(**more)) == expected
-    assert not expected or TITLES[expected]
+    assert choose(word, summary(row(**more))) == expected
+    assert not expected or INTERVENTIONS[expected].title
 
 
 def test_a_server_that_is_used_up_is_tested_by_more_load() -> None:
-    assert choose("server_cpu", row(clients=8), used_up=True) == "double_clients"
+    assert choose("server_cpu", summary(row(clients=8)), used_up=True) == "double_clients"
 
 
 def test_what_is_taken_away_shows_in_the_time() -> None:
-    found = outcome("client_cpu", "lower_layer", ORM, LIBPQ)
-    assert found.word == CONFIRMED
-    assert found.evidence == (
-        "the same statements through libpq, which does next to nothing on the client: 58 instead of 211 µs; "
+    assert outcome("client_cpu", "lower_layer", ORM, LIBPQ).outcome == CONFIRMED
+    assert evidence("client_cpu", "lower_layer", ORM, LIBPQ) == (
+        "the same statements through libpq: 58 instead of 211 µs; "
         "it took away 155 of 165 µs, and the time fell by 153 µs"
     )
 
@@ -70,23 +111,23 @@ def test_what_is_taken_away_shows_in_the_time() -> None:
 )
 def test_what_was_taken_away_must_be_what_the_time_fell_by(us: float, client: float, expected: str) -> None:
     changed = judged(us, client=client, server=20.0, layer="libpq")
-    assert outcome("client_cpu", "lower_layer", ORM, changed).word == expected
+    assert outcome("client_cpu", "lower_layer", ORM, changed).outcome == expected
 
 
 def test_a_time_that_fell_for_another_reason_confirms_nothing() -> None:
     """The light statement asks for no lock either: what it saved was not the server's processor time."""
     heavy = judged(900.0, client=50.0, server=300.0, events={"Lock": 0.2, "CPU": 0.3, "Client": 0.5})
-    assert heavy["verdict"]["word"] == "latency"
-    claimed = heavy | {"verdict": heavy["verdict"] | {"word": "server_cpu"}}
+    assert word_of(heavy) == "latency"
+    claimed = named(heavy, "server_cpu")
     light = judged(60.0, client=20.0, server=5.0)
-    assert outcome("server_cpu", "light_statement", claimed, light).word == WITHDRAWN
+    assert outcome("server_cpu", "light_statement", claimed, light).outcome == WITHDRAWN
 
 
 def test_locks_are_gone_when_there_is_one_client() -> None:
     locked = judged(8000.0, client=20.0, server=40.0, clients=4, events={"Lock": 0.74, "Timeout": 0.25})
-    assert locked["verdict"]["word"] == "server_lock"
+    assert word_of(locked) == "server_lock"
     alone = judged(2100.0, client=20.0, server=40.0, events={"Timeout": 0.96})
-    assert outcome("server_lock", "one_client", locked, alone).word == CONFIRMED
+    assert outcome("server_lock", "one_client", locked, alone).outcome == CONFIRMED
 
 
 @pytest.mark.parametrize(
@@ -94,11 +135,12 @@ def test_locks_are_gone_when_there_is_one_client() -> None:
 )
 def test_latency_leaves_room_for_more_clients(times: float, expected: str) -> None:
     own = judged(100.0, client=10.0, server=20.0, layer="libpq")
-    assert own["verdict"]["word"] == "latency"
-    changed = own | {"ops_per_s": own["ops_per_s"] * times}
+    assert word_of(own) == "latency"
+    changed = replace(own, ops_per_s=(own.ops_per_s or 0.0) * times)
     found = outcome("latency", "double_clients", own, changed)
-    assert found.word == expected
-    assert found.evidence == f"twice as many clients: {times:.2f} times the throughput"
+    assert found.outcome == expected
+    said = evidence("latency", "double_clients", own, changed)
+    assert said == f"twice as many clients: {times:.2f} times the throughput"
 
 
 @pytest.mark.parametrize(
@@ -116,12 +158,10 @@ def test_a_server_that_is_used_up_gives_no_more_and_stays_busy(
 ) -> None:
     own = judged(160.0, client=8.0, server=20.0, clients=8, queue={"server": 130.0}, layer="libpq")
     changed = judged(us, client=8.0, server=20.0, clients=16, queue={"server": 290.0}, layer="libpq")
-    found = outcome("server_cpu", "double_clients", own, changed | {"ops_per_s": 50_000 * times})
-    assert found.word == expected
-    busy = f"{16 / us * 20:.0%}"
-    assert (
-        f"the server's processors {busy} busy, and the verdict server_cpu" in found.evidence or times == 1.6
-    )
+    changed = replace(changed, ops_per_s=50_000 * times)
+    assert outcome("server_cpu", "double_clients", own, changed).outcome == expected
+    said = f"the server's CPUs {16 / us * 20:.0%} busy, and the verdict server_cpu"
+    assert said in evidence("server_cpu", "double_clients", own, changed)
 
 
 USED_UP = judged(160.0, client=8.0, server=20.0, clients=8, queue={"server": 130.0}, layer="libpq")
@@ -130,27 +170,27 @@ USED_UP = judged(160.0, client=8.0, server=20.0, clients=8, queue={"server": 130
 def test_busy_clients_do_not_confirm_that_the_server_is_used_up() -> None:
     """The clients' processors are full, the server's three quarters."""
     clients = judged(320.0, client=20.0, server=15.0, clients=16, queue={"client": 260.0}, layer="libpq")
-    used = clients["verdict"]["numbers"]["utilisation"]
+    used = numbers_of(clients).utilisation
     assert (used["clients"], used["server"]) == (pytest.approx(1.0), pytest.approx(0.75))
-    found = outcome("server_cpu", "double_clients", USED_UP, clients)
-    assert found.word == UNDECIDED
-    assert "the server's processors 75% busy, and the verdict client_cpu" in found.evidence
+    assert outcome("server_cpu", "double_clients", USED_UP, clients).outcome == UNDECIDED
+    said = "the server's CPUs 75% busy, and the verdict client_cpu"
+    assert said in evidence("server_cpu", "double_clients", USED_UP, clients)
 
 
 def test_a_server_that_stays_busy_but_is_bound_by_others_is_left_open() -> None:
     clients = judged(320.0, client=20.0, server=18.0, clients=16, queue={"client": 260.0}, layer="libpq")
-    assert clients["verdict"]["numbers"]["utilisation"]["server"] == pytest.approx(0.9)
-    assert clients["verdict"]["word"] == "client_cpu"
-    assert outcome("server_cpu", "double_clients", USED_UP, clients).word == UNDECIDED
+    assert numbers_of(clients).server_side == pytest.approx(0.9)
+    assert word_of(clients) == "client_cpu"
+    assert outcome("server_cpu", "double_clients", USED_UP, clients).outcome == UNDECIDED
 
 
 def test_on_processors_that_all_share_those_are_the_server_s() -> None:
     shared = {"client": 8.0, "server": 20.0, "layer": "libpq", "placement": "together"}
     own = judged(224.0, clients=8, queue={"server": 150.0, "client": 40.0}, **shared)
     changed = judged(448.0, clients=16, queue={"server": 310.0, "client": 100.0}, **shared)
-    assert outcome("server_cpu", "double_clients", own, changed).word == CONFIRMED
-    unseen = changed | {"verdict": changed["verdict"] | {"numbers": {"utilisation": {}}}}
-    assert outcome("server_cpu", "double_clients", own, unseen).word == UNDECIDED
+    assert outcome("server_cpu", "double_clients", own, changed).outcome == CONFIRMED
+    unseen = replace(changed, verdict=Verdict("server_cpu"))
+    assert outcome("server_cpu", "double_clients", own, unseen).outcome == UNDECIDED
 
 
 @pytest.mark.parametrize(("us", "expected"), [(7000.0, CONFIRMED), (6900.0, UNDECIDED), (5950.0, WITHDRAWN)])
@@ -158,14 +198,14 @@ def test_all_of_a_delay_shows_where_nothing_hides_it(us: float, expected: str) -
     own = judged(5000.0, client=20.0, server=30.0, clients=4, layer="libpq", route="tcp")
     assert added(own) == 2.5
     far = judged(us, client=20.0, server=30.0, clients=4, layer="libpq", route="tcp+2.5ms")
-    assert outcome("latency", "add_distance", own, far).word == expected
+    assert outcome("latency", "add_distance", own, far).outcome == expected
 
 
 def test_what_is_not_found_again_is_withdrawn_and_what_was_disturbed_is_left_open() -> None:
-    assert outcome("server_cpu", "light_statement", ORM, LIBPQ).word == WITHDRAWN
-    assert "measured again it was client_cpu" in outcome("server_cpu", "light_statement", ORM, LIBPQ).evidence
+    assert outcome("server_cpu", "light_statement", ORM, LIBPQ).outcome == WITHDRAWN
+    assert "measured again it was client_cpu" in evidence("server_cpu", "light_statement", ORM, LIBPQ)
     disturbed = judged(share={"steal": 0.5})
-    assert outcome("client_cpu", "lower_layer", disturbed, LIBPQ).word == UNDECIDED
-    assert outcome("client_cpu", "lower_layer", ORM, None).word == UNDECIDED
+    assert outcome("client_cpu", "lower_layer", disturbed, LIBPQ).outcome == UNDECIDED
+    assert outcome("client_cpu", "lower_layer", ORM, None).outcome == UNDECIDED
     unseen = judged(58.0, client=None, layer="libpq")
-    assert outcome("client_cpu", "lower_layer", ORM, unseen).word == UNDECIDED
+    assert outcome("client_cpu", "lower_layer", ORM, unseen).outcome == UNDECIDED

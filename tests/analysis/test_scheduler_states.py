@@ -4,10 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgperf.analysis.scheduler_states import PARTS, spent
+from pgperf.analysis.cpu_account import CpuPerOperation
+from pgperf.analysis.scheduler_states import PARTS, time_parts
 
 CPU = {"client_user": 40.0, "client_sys": 10.0, "pooler": 14.0, "server": 20.0}
 WAIT = {"client": 3.0, "pooler": 1.0, "server": 2.0}
+
+
+def spent(us: float | None, cpu: dict[str, float | None], wait: dict[str, float]) -> dict[str, float | None]:
+    """Waits that are not given are not known."""
+    return time_parts(us, CpuPerOperation(**cpu), {"client": None, "pooler": None, "server": None, **wait})
+
+
 US = st.none() | st.floats(0, 1e7)
 
 

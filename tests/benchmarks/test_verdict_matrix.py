@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import verdict_matrix
 from benchmarks.verdict_matrix import CASES, Answer, holds
-from pgperf.analysis.verdict import WORDS
+from pgperf.analysis.verdict_kinds import words
 from pgperf.core.records import Definition
 
 RIGHT = {case.name: case.right for case in CASES}
@@ -25,7 +25,7 @@ def answers(
 
 
 def test_each_bottleneck_has_a_word_of_its_own_kind() -> None:
-    assert {word for case in CASES for word in (case.right, *case.accepted)} <= set(WORDS)
+    assert {word for case in CASES for word in (case.right, *case.accepted)} <= set(words())
     assert len(CASES) == len({case.name for case in CASES}) == 7
 
 

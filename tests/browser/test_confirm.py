@@ -9,10 +9,7 @@ from tests import factories
 from tests.cpu_accounts import add_cpu_accounts
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-VERDICT = {
-    "word": "client_cpu", "certainty": "likely", "intervention": "lower_layer",
-    "evidence": "client CPU: 165 of 211 µs; waiting 25 µs, server 21 µs",
-}  # fmt: skip
+VERDICT = factories.stored_verdict()
 
 
 def test_the_confirm_button_starts_a_test_run(page: Page) -> None:
@@ -26,7 +23,7 @@ def test_the_confirm_button_starts_a_test_run(page: Page) -> None:
 
     page.goto(f"/admin/pgperf/run/{run.pk}/change/")
     page.get_by_role("button", name="Confirm").first.click()
-    expect(page.get_by_text("through libpq, which does next to nothing")).to_be_visible()
+    expect(page.get_by_text("the same statements through libpq")).to_be_visible()
     expect(page.get_by_role("listitem").filter(has_text="libpq (C) · socket")).to_be_visible()
     assert Run.objects.count() == 1
     page.get_by_role("button", name="Start the test run").click()

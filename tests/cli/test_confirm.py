@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from pgperf.analysis import verdict_kinds
+from pgperf.analysis.verdict import Verdict, VerdictNumbers
 from pgperf.models import Database, Run, Target, VariantResult
 from pgperf.reports.labels import layer_title
 from pgperf.runs import confirmation_definition
@@ -15,10 +17,8 @@ from tests.factories import make_database, make_run
 from tests.runner.builders import definition as fake
 
 pytestmark = pytest.mark.django_db
-VERDICT = {
-    "word": "latency", "certainty": "likely", "intervention": "double_clients",
-    "evidence": "network and waking up: 40 of 60 µs",
-}  # fmt: skip
+NUMBERS = VerdictNumbers(response_us=60.0, parts_us={"latency": 40.0})
+VERDICT = Verdict("latency", "likely", numbers=NUMBERS, intervention="double_clients").to_json()
 
 
 @pytest.fixture
@@ -47,13 +47,15 @@ def test_tests_the_only_open_verdict_and_prints_its_outcome(run: Run) -> None:
     asked = Run.objects.get(confirms=run)
     assert asked.status == Run.Status.DONE
     assert f"{layer_title('fake')} · here · 2 clients" in text
-    verdict = run.variants.get(control=0).verdict
-    outcome = verdict["confirmation"]["outcome"]
+    verdict = run.variants.get(control=0).record.verdict
+    assert verdict
+    assert verdict.confirmation
+    outcome = verdict.confirmation.outcome
     last = text.strip().splitlines()[-2:]
-    said = f"network and waking up, {verdict['certainty']}. {VERDICT['evidence']}"
+    said = f"network and waking up, {verdict.certainty}. network and waking up: 40 of 60 µs"
     assert last[0] == f"fake · here of run {run.pk}: {said}"
-    assert last[1] == f"Run {asked.pk}: {outcome}. {verdict['confirmation']['evidence']}"
-    assert verdict["certainty"] == {"undecided": "likely"}.get(outcome, outcome)
+    assert last[1] == f"Run {asked.pk}: {outcome}. {verdict_kinds.confirmation_evidence(verdict)}"
+    assert verdict.certainty == {"undecided": "likely"}.get(outcome, outcome)
 
 
 def test_json_output_is_only_json(run: Run) -> None:

@@ -11,13 +11,15 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from pgperf.analysis.verdict import Capacity
+from pgperf.analysis.verdict_kinds import evidence
 from pgperf.models import Run
 from pgperf.reports.cpu_accounting import spent_table
 from pgperf.reports.number_format import interval, number
 from pgperf.reports.run_rows import read
 from pgperf.reports.scaling import scaling_table
 from tests.cpu_accounts import add_cpu_accounts, checks
-from tests.factories import make_blocks, make_results, make_run
+from tests.factories import make_blocks, make_results, make_run, stored_verdict
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
@@ -69,7 +71,9 @@ def test_markdown_says_what_bounds_it_and_where_the_time_is_spent(db: None) -> N
     )
     text = export(run.pk, "--format", "md")
     orm = run.variants.get(label="django_orm · socket")
-    assert f"| Django ORM · socket | client CPU, likely | {orm.verdict['evidence']} |" in text
+    verdict = orm.record.verdict
+    assert verdict
+    assert f"| Django ORM · socket | client CPU, likely | {evidence(verdict)} |" in text
     shared = read(run)
     for table in (spent_table(shared.originals), scaling_table(shared.scaling).shown()):
         printed = text.partition(f"**{table.caption}**\n\n")[2].splitlines()
@@ -82,15 +86,15 @@ def test_markdown_says_what_bounds_it_and_where_the_time_is_spent(db: None) -> N
 
 def test_markdown_says_what_the_figures_do_not_tell(run: Run) -> None:
     row = add_cpu_accounts(run).variants.get(label="libpq · tcp")
-    row.verdict["checks"]["capacity"] = {"withheld": True, "why": "the host was 93% busy"}
+    row.verdict = stored_verdict(capacity=Capacity(True, "host", 0.93))
     row.save()
-    told = f"{row.verdict['evidence']}. Says nothing of what the server could do: the host was 93% busy |"
+    told = "Says nothing of what the server could do: the load host's CPUs were 93% busy |"
     assert export(run.pk, "--format", "md").count(told) == 1
 
 
 def test_markdown_names_the_laws_that_do_not_hold(run: Run) -> None:
     row = add_cpu_accounts(run).variants.get(label="libpq · tcp")
-    row.verdict["checks"] |= checks(row, holds=False)
+    row.verdict = stored_verdict(checks=checks(row, holds=False))
     row.save()
     text = export(run.pk, "--format", "md")
     assert "libpq (C) · tcp: Little's law: " in text

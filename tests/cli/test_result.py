@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from pgperf.analysis.consistency_checks import Checks, LittlesLaw, UtilisationLaw
+from pgperf.analysis.verdict import Basis, Capacity, Finding, Verdict
 from pgperf.cli.result import report
 from pgperf.models import Run, VariantResult
 from pgperf.reports.ladders import ladder_table
 from pgperf.reports.run_rows import read
-from tests.factories import make_results, make_run
+from tests.factories import make_results, make_run, stored_verdict
 
 pytestmark = pytest.mark.django_db
 
@@ -97,18 +99,19 @@ def test_the_headline_says_whether_processors_slept(run: Run, idle: str, said: s
 def test_verdicts_and_failed_consistency_checks(run: Run) -> None:
     assert not [part for part in parts(run) if part[0].startswith("What bounds")]
     row = run.variants.get(label="django_orm · socket")
-    row.verdict = {
-        "word": "client_cpu", "certainty": "likely", "evidence": "client CPU: 165 of 211 µs; server 21 µs",
-        "checks": {"little": {"holds": False}, "utilisation": {"server": {"holds": True}, "clients": {"holds": False}}},
-    }  # fmt: skip
+    laws = {"server": UtilisationLaw(holds=True), "clients": UtilisationLaw(holds=False)}
+    row.verdict = stored_verdict(checks=Checks(LittlesLaw(8, holds=False), laws))
     row.save()
-    run.variants.filter(label="libpq · socket").update(
-        verdict={"word": "disturbed", "certainty": None, "evidence": "steal"}
-    )
+    stolen = Verdict("disturbed", finding=Finding(Basis.STEAL, "host", 0.5))
+    run.variants.filter(label="libpq · socket").update(verdict=stolen.to_json())
     found = part_of(run, "What bounds each variant")
-    assert re.split(" {2,}", found[2]) == ["libpq (C) · socket", "disturbed", "steal"]
+    assert re.split(" {2,}", found[2]) == [
+        "libpq (C) · socket",
+        "disturbed",
+        "steal: the hypervisor took 50% of the host's CPU time",
+    ]
     assert re.split(" {2,}", found[3]) == [
-        "Django ORM · socket", "client CPU, likely", "client CPU: 165 of 211 µs; server 21 µs",
+        "Django ORM · socket", "client CPU, likely", "client CPU: 165 of 211 µs; waiting 40 µs",
     ]  # fmt: skip
     failed = next(part for part in parts(run) if "Little" in part[0])
     assert len(failed) == 2
@@ -130,14 +133,12 @@ def test_more_clients_are_no_other_workload(run: Run) -> None:
 
 
 def test_a_withheld_claim_stands_with_the_evidence(run: Run) -> None:
-    capacity = {"withheld": True, "why": "the clients' processors were 97% busy"}
-    said = {"word": "client_cpu", "certainty": "likely", "evidence": "client CPU: 165 of 211 µs"}
-    run.variants.filter(label="libpq · tcp").update(verdict={**said, "checks": {"capacity": capacity}})
-    allowed = {"capacity": {"withheld": False, "why": ""}}
-    run.variants.filter(label="libpq · socket").update(verdict={**said, "checks": allowed})
+    for route, capacity in (("tcp", Capacity(True, "clients", 0.97)), ("socket", Capacity(False))):
+        verdict = stored_verdict(capacity=capacity)
+        run.variants.filter(label=f"libpq · {route}").update(verdict=verdict)
     found = part_of(run, "What bounds each variant")
-    assert found[2].endswith("client CPU: 165 of 211 µs")
-    assert found[3].endswith("the clients' processors were 97% busy")
+    assert found[2].endswith("client CPU: 165 of 211 µs; waiting 40 µs")
+    assert found[3].endswith("the clients' CPUs were 97% busy")
 
 
 def _more(run: Run, **fields: Any) -> VariantResult:

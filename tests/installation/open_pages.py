@@ -26,6 +26,7 @@ from django.urls import URLPattern, URLResolver, reverse  # noqa: E402
 from harbour.urls import site  # noqa: E402
 
 from pgperf.admin.downloads import RAW, TABLES  # noqa: E402
+from pgperf.analysis.verdict import Verdict  # noqa: E402
 from pgperf.models import Run, Worker  # noqa: E402
 from pgperf.transfer.files import FORMATS  # noqa: E402
 
@@ -65,8 +66,7 @@ def pages(run: Run) -> Iterator[str]:
 def to_be_tested(run: Run) -> str:
     """The label of a variant; its verdict is set to one that a run can test."""
     row = run.variants.filter(layer="django_orm", control=0)[0]
-    row.verdict = {**row.verdict, "word": "client_cpu", "certainty": "likely", "intervention": "lower_layer"}
-    row.verdict.setdefault("evidence", "so it is")
+    row.verdict = Verdict("client_cpu", "likely", intervention="lower_layer").to_json()
     row.save()
     return row.label
 

@@ -19,6 +19,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile  # noqa: E402
 from django.test import Client  # noqa: E402
 from django.urls import reverse  # noqa: E402
 
+from pgperf.analysis.verdict import Verdict  # noqa: E402
 from pgperf.db.fields import group_ids  # noqa: E402
 from pgperf.models import Database, Run  # noqa: E402
 
@@ -70,9 +71,7 @@ assert run.requested_by_id is None
 
 # A user tests a verdict and cancels the test run; both are logged with the user.
 variant = run.variants.filter(layer="django_orm", control=0)[0]
-variant.verdict = {
-    "word": "client_cpu", "certainty": "likely", "evidence": "so it is", "intervention": "lower_layer",
-}  # fmt: skip
+variant.verdict = Verdict("client_cpu", "likely", intervention="lower_layer").to_json()
 variant.save()
 form = {"variant": variant.label, "token": uuid.uuid4().hex}
 assert client.post(reverse("ops:pgperf_run_confirm", args=[run.pk]), form).status_code == 302

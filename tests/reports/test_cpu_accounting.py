@@ -53,7 +53,7 @@ def test_shares_name_the_host_and_what_nobody_knows(variants: list[VariantResult
         variant.cpu_account["share"]["steal"] = None
     table = cpu_accounting.share_table(variants)
     assert table.caption == (
-        "Shares of the host's processors (2); read from: cgroup; not known here: steal"
+        "Shares of the host's CPUs (2); read from: cgroup; not known here: steal"
     )  # fmt: skip
     assert table.heads[-1] == "idle"
     assert table.rows[0][-1].value == variants[0].cpu_account["share"]["idle"]
@@ -65,7 +65,7 @@ def test_a_server_on_another_host_has_books_of_its_own(variants: list[VariantRes
     variants[0].cpu_account["server_host"] = far
     table = cpu_accounting.server_share_table(variants)
     assert table.caption.startswith(
-        "Shares of the processors of the server's host (8); read from: agent; not known"
+        "Shares of the CPUs of the server's host (8); read from: agent; not known"
     )
     assert [cell.text for cell in table.rows[0]] == ["libpq (C) · socket", "25.0 %", "70.0 %"]
 

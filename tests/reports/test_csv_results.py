@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgperf.analysis.verdict import Capacity
 from pgperf.models import Run
 from pgperf.reports import csv_files, csv_results
 from pgperf.reports.comparisons import all_comparisons
@@ -41,15 +42,14 @@ def test_one_row_per_variant_named_as_in_the_json(run: Run) -> None:
 
 
 def test_what_may_not_be_claimed_has_its_columns(run: Run) -> None:
-    for position, capacity in enumerate(
-        ({"withheld": True, "why": "the host was 93% busy"}, {"withheld": None})
-    ):
-        run.variants.filter(position=position).update(verdict={"checks": {"capacity": capacity}})
+    for position, capacity in enumerate((Capacity(True, "host", 0.93), Capacity())):
+        verdict = factories.stored_verdict(capacity=capacity)
+        run.variants.filter(position=position).update(verdict=verdict)
     found = [
         (row["verdict_checks_capacity_withheld"], row["verdict_checks_capacity_why"])
         for row in rows(csv_results.variants_csv(run))[:3]
     ]
-    assert found == [("True", "the host was 93% busy"), ("", ""), ("", "")]
+    assert found == [("True", "the load host's CPUs were 93% busy"), ("", ""), ("", "")]
 
 
 def test_unknown_is_empty(run: Run) -> None:

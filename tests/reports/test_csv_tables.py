@@ -5,6 +5,7 @@ import io
 
 import pytest
 
+from pgperf.analysis.verdict_kinds import evidence
 from pgperf.models import Run
 from pgperf.reports import csv_tables, result_keys
 from pgperf.reports.csv_results import variants_csv
@@ -94,7 +95,9 @@ def test_the_rest_stands_beside_the_variants(run: Run) -> None:
     assert float(first["diagnostics_wait_events_Client"]) == 0.61
     assert first["diagnostics_pooler_queries"] == first["time_us_per_op_unseen"] == ""
     assert float(first["time_us_per_op_server"]) == variant.cpu_us_per_op["server"]
-    assert first["verdict_evidence"] == variant.verdict["evidence"]
+    verdict = variant.record.verdict
+    assert verdict
+    assert first["verdict_evidence"] == evidence(verdict)
 
 
 def test_a_run_without_books_has_empty_cells_and_files_with_a_header(plain: Run) -> None:

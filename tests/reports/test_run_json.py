@@ -47,6 +47,7 @@ NESTED = {
         "word",
         "certainty",
         "evidence",
+        "finding",
         "numbers",
         "checks",
         "missing",
@@ -109,7 +110,11 @@ def test_books_and_what_goes_with_them() -> None:
     parts = first["time_us_per_op"]
     assert sum(us for us in parts.values() if us is not None) == pytest.approx(row.us_per_op)
     assert parts["unseen"] is None
-    assert first["verdict"] == {**row.verdict, "confirmation": None}
+    assert {name: first["verdict"][name] for name in ("word", "numbers", "intervention")} == {
+        name: row.verdict[name] for name in ("word", "numbers", "intervention")
+    }
+    assert first["verdict"]["evidence"]
+    assert first["verdict"]["confirmation"] is None
     assert found["timeline"] == run.summary["timeline"]
     assert [point["clients"] for point in found["scaling"][0]["points"]] == [1, 8]
     assert found["scaling"][0]["points"][0]["share"] == row.cpu_account["share"]

@@ -21,7 +21,7 @@ def test_wait_events_are_shares_of_the_samples(variants: list[VariantResult]) ->
     chart = server.wait_chart(variants)
     assert chart is not None
     assert [series["name"] for series in chart["series"]] == [
-        "on a processor", "waiting for the client", "internal lock (LWLock)", "lock (Lock)",
+        "on a CPU", "waiting for the client", "internal lock (LWLock)", "lock (Lock)",
     ]  # fmt: skip
     assert sum(series["values"][0] for series in chart["series"]) == pytest.approx(100)
 
@@ -32,7 +32,7 @@ def test_a_class_of_tomorrow_is_shown_too(variants: list[VariantResult]) -> None
     assert chart is not None
     assert (chart["series"][-1]["name"], chart["series"][-1]["colour"]) == ("Quantum", "wait-other")
     assert chart["series"][-1]["values"][1] == 0
-    assert server.wait_table(variants).heads[-2:] == ("Quantum", "most found")
+    assert server.wait_table(variants).heads[-2:] == ("Quantum", "most frequent")
 
 
 def test_the_most_found_come_first_in_whatever_order_they_were_kept(variants: list[VariantResult]) -> None:

@@ -65,4 +65,4 @@ def test_a_role_that_nobody_knows_has_no_column(run: Run) -> None:
         "server, µs",
         "unattributed, µs",
     )
-    assert table.caption == "Processor time per operation; not known here: pooler"
+    assert table.caption == "CPU time per operation; not known here: pooler"

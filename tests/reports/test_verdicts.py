@@ -2,9 +2,25 @@
 
 import pytest
 
-from pgperf.analysis import interventions, verdict
+from pgperf.analysis import verdict_kinds
+from pgperf.analysis.consistency_checks import Checks, LittlesLaw, UtilisationLaw
+from pgperf.analysis.facts import Facts
+from pgperf.analysis.verdict import (
+    Basis,
+    Capacity,
+    Confirmation,
+    Finding,
+    MeasuredChange,
+    Verdict,
+    VerdictNumbers,
+)
+from pgperf.analysis.verdict_kinds import VerdictKind
+from pgperf.cli.result import report
 from pgperf.models import VariantResult
 from pgperf.reports import verdicts
+from pgperf.reports.csv_results import variants_csv
+from pgperf.reports.run_json import run_json
+from pgperf.reports.run_rows import read
 from tests import factories
 from tests.cpu_accounts import add_cpu_accounts, checks
 
@@ -26,20 +42,23 @@ def test_one_headline_for_each_route_of_its_last_layer_at_the_most_clients(
 
 
 def test_the_evidence_does_not_say_the_word_twice(variants: list[VariantResult]) -> None:
-    variants[0].verdict = {
-        "word": "client_cpu",
-        "certainty": "likely",
-        "evidence": "client CPU: 9 of 11 µs; server 2 µs",
-    }
+    numbers = VerdictNumbers(
+        response_us=11.0, parts_us={"client": 9.0, "server": 2.0}, queue_us={"client": 0.0}
+    )
+    variants[0].verdict = Verdict("client_cpu", "likely", numbers=numbers).to_json()
     found = verdicts.verdicts(variants)[0]
-    assert (found.word, found.certainty, found.short) == ("client CPU", "likely", "9 of 11 µs; server 2 µs")
+    assert (found.word, found.certainty, found.short) == (
+        "client CPU",
+        "likely",
+        "9.0 of 11 µs; server 2.0 µs",
+    )
     assert found.evidence.startswith("client CPU")
 
 
 @pytest.mark.parametrize(
     ("certainty", "intervention", "test"),
     [
-        ("likely", "add_distance", "a longer way to the server"),
+        ("likely", "add_distance", "a longer distance to the server"),
         ("likely", "", ""),
         ("confirmed", "add_distance", ""),
         (None, "add_distance", ""),
@@ -48,52 +67,78 @@ def test_the_evidence_does_not_say_the_word_twice(variants: list[VariantResult])
 def test_only_what_is_likely_can_be_put_to_the_test(
     variants: list[VariantResult], certainty: str | None, intervention: str, test: str
 ) -> None:
-    variants[0].verdict = {"word": "latency", "certainty": certainty, "intervention": intervention}
+    variants[0].verdict = Verdict("latency", certainty, intervention=intervention).to_json()
     assert verdicts.verdicts(variants)[0].test == test
 
 
 def test_what_a_test_found(variants: list[VariantResult]) -> None:
-    variants[0].verdict |= {
-        "certainty": "confirmed",
-        "confirmation": {"run": 12, "outcome": "confirmed", "evidence": "it fell by 9 µs"},
-    }
+    tested = Confirmation("lower_layer", "confirmed", None, MeasuredChange(20.0, 11.0, 18.0, 9.0), run=12)
+    variants[0].verdict = Verdict("client_cpu", "confirmed", confirmation=tested).to_json()
     found = verdicts.verdicts(variants)[0]
-    assert (found.tested_by, found.found, found.test) == (12, "confirmed. it fell by 9 µs", "")
+    assert (found.tested_by, found.test) == (12, "")
+    assert found.found == (
+        "confirmed. the same statements through libpq: 11 instead of 20 µs; "
+        "it took away 9.0 of 18 µs, and the time fell by 9.0 µs"
+    )
 
 
-def test_laws_that_fail_are_told_with_their_numbers(variants: list[VariantResult]) -> None:
-    assert verdicts.broken_laws(variants) == []
-    variants[0].verdict["checks"] = checks(variants[0], holds=False)
-    little, utilisation = verdicts.broken_laws(variants)
+def test_failed_checks_are_shown_with_their_numbers(variants: list[VariantResult]) -> None:
+    assert verdicts.failed_checks(variants) == []
+    variants[0].verdict = Verdict("unknown", checks=checks(variants[0], holds=False)).to_json()
+    little, utilisation = verdicts.failed_checks(variants)
     assert little == (
         "libpq (C) · socket: Little's law: 1 client, of whom throughput and time account for 0.80"
     )  # fmt: skip
     assert utilisation.startswith("libpq (C) · socket: utilisation law, server: ")
 
 
-def test_a_law_that_could_not_be_checked_has_not_failed(variants: list[VariantResult]) -> None:
-    variants[0].verdict["checks"] = {"little": {"holds": None}, "utilisation": {"server": {"holds": None}}}
-    assert verdicts.broken_laws(variants) == []
+def test_a_check_that_was_not_made_has_not_failed(variants: list[VariantResult]) -> None:
+    unchecked = Checks(LittlesLaw(1), {"server": UtilisationLaw()})
+    variants[0].verdict = Verdict("unknown", checks=unchecked).to_json()
+    assert verdicts.failed_checks(variants) == []
 
 
-def test_what_may_not_be_claimed_is_said(variants: list[VariantResult]) -> None:
-    variants[0].verdict["checks"] = {"capacity": {"withheld": True, "why": "the host was 93% busy"}}
-    assert verdicts.verdicts(variants)[0].cautions == [
-        "Says nothing of what the server could do: the host was 93% busy"
-    ]
+def test_a_withheld_capacity_is_said(variants: list[VariantResult]) -> None:
+    variants[0].verdict = Verdict("client_cpu", capacity=Capacity(True, "host", 0.93)).to_json()
+    assert verdicts.verdicts(variants)[0].cautions == (
+        "Says nothing of what the server could do: the load host's CPUs were 93% busy",
+    )
 
 
-def test_every_word_and_intervention_has_a_title() -> None:
-    words = [*verdict.WORDS, *interventions.TITLES]
-    titles = [verdicts.word_title(word) for word in verdict.WORDS]
-    titles += [verdicts.intervention_title(name) for name in interventions.TITLES]
-    untold = [
-        word
-        for word, title in zip(words, titles, strict=True)
-        if "_" in word and title == word.replace("_", " ")
-    ]
-    assert untold == []
+def test_a_word_of_another_version_is_its_own_title() -> None:
     assert verdicts.word_title("of_tomorrow") == "of tomorrow"
+    assert verdicts.intervention_title("of_tomorrow") == "of tomorrow"
+
+
+def _cold_cache(facts: Facts) -> Finding | None:
+    """Decides before every other rule."""
+    return Finding(Basis.INPUTS, share=0.25) if facts.clients == 8 else None
+
+
+def _sentence(verdict: Verdict) -> str:
+    return f"the cache was cold in {verdict.finding.share:.0%} of the rounds"
+
+
+def test_one_entry_adds_a_verdict_to_pages_and_json(
+    variants: list[VariantResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = VerdictKind(
+        "cold_cache", "cold cache", _cold_cache, _sentence, test=lambda variant, finding: "one_client"
+    )
+    monkeypatch.setattr(verdict_kinds, "VERDICTS", (entry, *verdict_kinds.VERDICTS))
+    row = next(row for row in variants if row.clients == 8 and not row.control)
+    row.verdict = verdict_kinds.judge(row.record).to_json()
+    row.save()
+    assert "rounds" not in str(row.verdict)  # the sentence is not stored
+    shown = next(each for each in verdicts.verdicts(variants) if each.label == row.label)
+    assert (shown.word, shown.evidence, shown.test) == (
+        "cold cache", "the cache was cold in 25% of the rounds", "one client alone",
+    )  # fmt: skip
+    found = next(each for each in run_json(row.run)["variants"] if each["label"] == row.label)["verdict"]
+    assert (found["word"], found["evidence"]) == ("cold_cache", "the cache was cold in 25% of the rounds")
+    text = report(read(row.run))
+    assert "cold cache, likely" in text
+    assert "the cache was cold in 25% of the rounds" in variants_csv(row.run)
 
 
 def test_variants_without_a_verdict_are_left_out() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from pgperf.analysis.verdict import Verdict
+from pgperf.analysis.verdict_kinds import confirmation_evidence
 from pgperf.catalog.light import LIGHT
 from pgperf.models import Benchmark, Database, Run, Target, VariantResult
 from pgperf.runs import confirmation, confirmation_definition
@@ -44,7 +46,7 @@ def claim(database: Database, layer: str, clients: int, word: str, intervention:
         name: numbers[name]
         for name in ("us_per_op", "ops_per_s", "cpu_us_per_op", "cpu_account", "diagnostics")
     }
-    verdict = {"word": word, "certainty": "likely", "evidence": "so it is", "intervention": intervention}
+    verdict = Verdict(word, "likely", intervention=intervention).to_json()
     return VariantResult.objects.create(
         run=run, position=0, label=f"{layer} · tcp", layer=layer, route="tcp", mode="simple", clients=clients,
         connect="persistent", workload="site-by-domain", placement="apart", verdict=verdict, **known,
@@ -57,7 +59,7 @@ def carried_out(row: VariantResult) -> tuple[Run, dict[str, VariantResult]]:
     assert (run.status, run.error) == (Run.Status.DONE, "")
     row.refresh_from_db()
     assert row.verdict["confirmation"]["run"] == run.pk
-    assert row.verdict["confirmation"]["evidence"]
+    assert confirmation_evidence(row.record.verdict)
     return run, {each.label: each for each in run.variants.filter(control=0)}
 
 

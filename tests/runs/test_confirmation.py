@@ -1,11 +1,13 @@
 """The run that puts a verdict to the test: what it measures, and what becomes of the verdict."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pgperf.access.guardrails import is_catalog
-from pgperf.analysis.verdict import judge
+from pgperf.analysis import verdict_kinds
+from pgperf.analysis.verdict import Verdict, VerdictNumbers
 from pgperf.catalog.light import LIGHT
 from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import InvalidDefinition
@@ -18,10 +20,13 @@ from pgperf.runs import state
 from pgperf.runs.definitions import freeze
 from pgperf.worker import execution
 from tests.analysis.rows import row as measured
+from tests.analysis.rows import summary
 from tests.factories import make_benchmark, make_database, make_run
 from tests.runner.builders import definition as fake
 
 pytestmark = pytest.mark.django_db
+QUEUE_US = {"client": 0.0, "pooler": 0.0, "server": 0.0}
+NUMBERS = VerdictNumbers(response_us=211.0, parts_us={"client": 165.0}, queue_us=QUEUE_US)
 
 
 @pytest.fixture
@@ -35,8 +40,8 @@ def result(
     """A variant of a run that ended, with that verdict."""
     frozen = freeze(make_benchmark(), database)
     run = make_run(database=database, definition=frozen.to_json(), definition_hash=frozen.digest())
-    verdict = {"word": word, "certainty": "likely", "evidence": "so it is", "intervention": intervention}
-    return add(run, **{"verdict": verdict, **more})
+    verdict = Verdict(word, "likely", numbers=NUMBERS, intervention=intervention)
+    return add(run, **{"verdict": verdict.to_json(), **more})
 
 
 def add(run: Run, **more: Any) -> VariantResult:
@@ -115,7 +120,7 @@ def test_it_names_what_is_in_the_way(database: Database, settings: Any) -> None:
 
 def test_only_what_can_be_tested_is_offered(database: Database) -> None:
     row = result(database)
-    add(row.run, layer="libpq", verdict={"word": "disturbed", "certainty": None, "intervention": ""})
+    add(row.run, layer="libpq", verdict=Verdict("disturbed").to_json())
     done = {**row.verdict, "certainty": "confirmed"}
     add(row.run, layer="psycopg", verdict=done)
     add(row.run, layer="psycopg2", control=1, verdict=row.verdict)
@@ -160,7 +165,7 @@ def confirmation(row: VariantResult, changed_us: float, again: str = "client_cpu
     """A test of the row by libpq: the ORM again, and libpq in that time."""
     run = module.request(row, foreground=True)
     own = add(run, us=210.0, client=160.0)
-    own.verdict = judge(measured(210.0, client=160.0)) | {"word": again}
+    own.verdict = replace(verdict_kinds.judge(summary(measured(210.0, client=160.0))), word=again).to_json()
     own.save()
     add(run, us=changed_us, client=10.0, layer="libpq")
     return run
@@ -171,15 +176,12 @@ def test_what_is_confirmed_says_by_which_run(database: Database) -> None:
     run = confirmation(row, 60.0)
     tested, verdict = module.tested(run) or pytest.fail("nothing was tested")
     assert tested == row
-    assert (verdict["word"], verdict["certainty"], verdict["evidence"]) == (
-        "client_cpu",
-        "confirmed",
-        "so it is",
-    )
-    assert verdict["confirmation"] | {"evidence": ""} == {
-        "run": run.pk, "intervention": "lower_layer", "outcome": "confirmed", "evidence": "",
-    }  # fmt: skip
-    assert "60 instead of 210 µs" in verdict["confirmation"]["evidence"]
+    assert (verdict.word, verdict.certainty) == ("client_cpu", "confirmed")
+    assert verdict_kinds.evidence(verdict) == "client CPU: 165 of 211 µs"
+    found = verdict.confirmation
+    assert found
+    assert (found.run, found.intervention, found.outcome) == (run.pk, "lower_layer", "confirmed")
+    assert "60 instead of 210 µs" in verdict_kinds.confirmation_evidence(verdict)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,8 @@ def test_what_fails_the_test_is_withdrawn_and_what_was_disturbed_stays_likely(
     database: Database, changed_us: float, again: str, certainty: str, outcome: str
 ) -> None:
     _, verdict = module.tested(confirmation(result(database), changed_us, again)) or pytest.fail("no test")
-    assert (verdict["certainty"], verdict["confirmation"]["outcome"]) == (certainty, outcome)
+    assert verdict.confirmation
+    assert (verdict.certainty, verdict.confirmation.outcome) == (certainty, outcome)
 
 
 def test_other_runs_test_nothing_and_what_is_gone_cannot_be_tested(database: Database) -> None:

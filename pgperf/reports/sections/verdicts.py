@@ -12,5 +12,5 @@ def part(rows: RunRows) -> Part:
     return {
         "headlines": verdicts.headlines(rows.variants),
         "verdicts": found,
-        "broken": verdicts.broken_laws(rows.variants),
+        "failed": verdicts.failed_checks(rows.variants),
     }

@@ -1,0 +1,149 @@
+"""The CPU account of a variant: whose CPU time it was, as records between the sums and JSON.
+
+`pgperf.analysis.cpu_accounting` makes the account from slices. None is not known, never 0.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+Known = Mapping[str, float | None]
+Json = Mapping[str, Any]
+
+#: Who serves an operation.
+ROLES = ("client", "pooler", "server")
+SWITCHES = tuple(f"{role}_{kind}" for role in ROLES for kind in ("voluntary", "involuntary"))
+
+
+@dataclass(frozen=True)
+class CpuPerOperation:
+    """CPU time per operation by role, µs."""
+
+    client_user: float | None = None
+    client_sys: float | None = None
+    pooler: float | None = None
+    server: float | None = None
+    auxiliaries: float | None = None
+    other: float | None = None
+    unattributed: float | None = None
+
+    @classmethod
+    def from_json(cls, stored: Json) -> Self:
+        return cls(**_picked(cls.__dataclass_fields__, stored))
+
+    @property
+    def client(self) -> float | None:
+        """User and system time of the clients; None unless both are known."""
+        if self.client_user is None or self.client_sys is None:
+            return None
+        return self.client_user + self.client_sys
+
+    @property
+    def is_direct(self) -> bool:
+        """Is it known that no pooler worked?"""
+        return self.pooler == 0
+
+
+@dataclass(frozen=True)
+class CpuShares:
+    """Shares of the CPU time of all CPUs of a host. They sum to 1 where all are known."""
+
+    clients: float | None = None
+    pooler: float | None = None
+    server: float | None = None
+    auxiliaries: float | None = None
+    other: float | None = None
+    unattributed: float | None = None
+    idle: float | None = None
+    iowait: float | None = None
+    steal: float | None = None
+
+    @classmethod
+    def from_json(cls, stored: Json | None) -> Self:
+        return cls(**_picked(cls.__dataclass_fields__, stored or {}))
+
+    def of(self, role: str) -> float | None:
+        """The share of one of `ROLES`, which this record names in the plural where it is the clients."""
+        return {"client": self.clients, "pooler": self.pooler, "server": self.server}[role]
+
+    @property
+    def not_working(self) -> float | None:
+        """Idle and waiting for disks."""
+        return None if self.idle is None or self.iowait is None else self.idle + self.iowait
+
+
+@dataclass(frozen=True)
+class RoleCpus:
+    """How many CPUs each side may use; None is not known, or as many as the host has."""
+
+    clients: float | None = None
+    server: float | None = None
+    pooler: float | None = None
+
+    @classmethod
+    def from_json(cls, stored: Json) -> Self:
+        return cls(**_picked(cls.__dataclass_fields__, stored))
+
+
+@dataclass(frozen=True)
+class ServerHost:
+    """The account of the server's host where that is another than the load host."""
+
+    cpus: int | None
+    elapsed_s: float | None
+    share: CpuShares
+
+    @classmethod
+    def from_json(cls, stored: Json) -> Self:
+        return cls(stored.get("cpus"), stored.get("elapsed_s"), CpuShares.from_json(stored.get("share")))
+
+
+@dataclass(frozen=True)
+class CpuAccount:
+    """A variant's CPU account on the load host.
+
+    `runner` is the share of the process that measures and of the relay on the route, a part of
+    `share.other`. `busiest` is the share of one CPU that the busiest process of a role kept busy.
+    """
+
+    cpus: int | None
+    elapsed_s: float | None
+    source: str | None
+    share: CpuShares
+    runner: float | None
+    role_cpus: RoleCpus | None
+    wait_us_per_op: Known  # in run queues, by role
+    switches_per_op: Known
+    system_share: Known  # of a role's CPU time, by role
+    busiest: Known
+    short_lived_us_per_op: float | None
+    server_host: ServerHost | None
+
+    @classmethod
+    def from_json(cls, stored: Json | None) -> Self | None:
+        """None where nothing was accounted."""
+        if not stored:
+            return None
+        cpus, far = stored.get("role_cpus"), stored.get("server_host")
+        return cls(
+            cpus=stored.get("cpus"),
+            elapsed_s=stored.get("elapsed_s"),
+            source=stored.get("source"),
+            share=CpuShares.from_json(stored.get("share")),
+            runner=stored.get("runner"),
+            role_cpus=RoleCpus.from_json(cpus) if cpus else None,
+            wait_us_per_op=_picked(ROLES, stored.get("wait_us_per_op")),
+            switches_per_op=_picked(SWITCHES, stored.get("switches_per_op")),
+            system_share=_picked(ROLES, stored.get("system_share")),
+            busiest=_picked(ROLES, stored.get("busiest")),
+            short_lived_us_per_op=stored.get("short_lived_us_per_op"),
+            server_host=ServerHost.from_json(far) if far else None,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _picked(names: Iterable[str], stored: Json | None) -> dict[str, Any]:
+    """The values of these names; None for those that are not stored."""
+    return {name: (stored or {}).get(name) for name in names}

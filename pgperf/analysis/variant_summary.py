@@ -1,0 +1,61 @@
+"""A variant of a run, summarised: the record that all logic reads, made once from the stored row. Pure.
+
+The fields are those of the model `VariantResult`. None is not known, never 0.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from pgperf.analysis.cpu_account import CpuAccount, CpuPerOperation, Known
+from pgperf.analysis.diagnostics import Diagnostics
+from pgperf.analysis.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class VariantSummary:
+    """`us_per_op` with its 95 % interval; latencies and cold phases in µs by name."""
+
+    label: str = ""
+    workload: str = ""
+    layer: str = ""
+    mode: str = ""
+    route: str = ""
+    clients: int = 1
+    placement: str = ""
+    connect: str = ""
+    control: int = 0
+    named: bool = False  # does the label name the workload?
+    slices: int = 0
+    ops: int = 0
+    rows: int = 0
+    errors: int = 0
+    ops_per_s: float | None = None
+    rows_per_s: float | None = None
+    us_per_op: float | None = None
+    us_per_op_low: float | None = None
+    us_per_op_high: float | None = None
+    latency_us: Known = field(default_factory=dict)
+    cold_us: Known = field(default_factory=dict)
+    cpu_us_per_op: CpuPerOperation = field(default_factory=CpuPerOperation)
+    cpu_account: CpuAccount | None = None
+    top: Mapping[str, Any] = field(default_factory=dict)  # as it is shown: nothing is concluded from it
+    diagnostics: Diagnostics | None = None
+    verdict: Verdict | None = None
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """From the fields of a stored row; those that it lacks are not known."""
+        plain = {name: stored[name] for name in cls.__dataclass_fields__ if name in stored}
+        records = {
+            "cpu_us_per_op": CpuPerOperation.from_json(stored.get("cpu_us_per_op") or {}),
+            "cpu_account": CpuAccount.from_json(stored.get("cpu_account")),
+            "diagnostics": Diagnostics.from_json(stored.get("diagnostics")),
+            "verdict": Verdict.from_json(stored.get("verdict")),
+        }
+        return cls(**{**plain, **records})
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of a row, as plain JSON: {} for a part that was not measured."""
+        parts = {"cpu_account": self.cpu_account, "diagnostics": self.diagnostics, "verdict": self.verdict}
+        return asdict(self) | {name: part.to_json() if part else {} for name, part in parts.items()}

@@ -1,4 +1,4 @@
-"""Do the books close? The parts that pgperf reads, process by process, set against a total that it does not make.
+"""Does CPU accounting add up? Compares the sum over processes with an independent total of the kernel.
 
     python -m benchmarks.cpu_closure [--windows 3] [--reference group|root] [--quick]
 

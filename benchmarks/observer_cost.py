@@ -1,4 +1,4 @@
-"""What does keeping the books cost what is measured? The same slices with and without, turn by turn.
+"""The effect of CPU accounting on the measured times: the same slices with and without it, alternating.
 
     python -m benchmarks.observer_cost [--rounds 200] [--quick]
 

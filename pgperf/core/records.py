@@ -1,4 +1,4 @@
-"""The records that flow through pgperf: what is asked for, what is compared, what was measured (standard library only).
+"""The records of pgperf: definitions, plans, slices, blocks (standard library only).
 
 definition -> plan -> slices -> blocks -> summary. All are plain data: frozen, JSON-able through `to_json`, and free
 of secrets, `Route` excepted, which is resolved in the worker and never stored.
@@ -13,10 +13,10 @@ from typing import Any, Protocol, Self, TypeVar
 from pgperf.core import limits, protocol
 
 PLACEMENTS = ("apart", "together", "scheduler")
-IDLES = ("awake", "system")  # may processors sleep while a run measures?
+IDLES = ("awake", "system")  # keep the CPUs awake during a run, or leave idle states to the system
 MODES = protocol.MODES
 CONNECTS = ("persistent",)
-#: Where a run's environment keeps what was captured of the site's own workloads, values masked.
+#: The key of a run's environment for the captures of site workloads, values masked.
 CAPTURES = "captures"
 
 
@@ -31,7 +31,7 @@ W = TypeVar("W", bound=Way)
 
 
 def most_direct(ways: Iterable[W]) -> W:
-    """The first without a pooler, else the first of all. Raises ValueError where there is none."""
+    """The first without a pooler, else the first of all. Raises ValueError if there are none."""
     return min(ways, key=lambda way: bool(way.pooler))
 
 
@@ -53,7 +53,7 @@ class Route:
 
 @dataclass(frozen=True)
 class Workload:
-    """What one operation does. `sql` has %s placeholders; `orm` names a callable in pgperf.registry.
+    """The work of one operation. `sql` has %s placeholders; `orm` names a callable in pgperf.registry.
 
     `statements` and `other_statements`, where there are any, are what the lower layers run in place of `sql` and
     `other_sql`. They are captured in the worker, hold the site's own values, and are never stored or hashed.
@@ -75,7 +75,7 @@ class Workload:
 
     @property
     def is_site(self) -> bool:
-        """Is it of the site's own code or models, so that its statements have to be captured?"""
+        """Does it use the site's own code or models? Then its statements must be captured."""
         return not self.sql and bool(self.orm or self.query)
 
     def to_json(self) -> dict[str, Any]:
@@ -183,7 +183,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Cohort:
-    """Variants resident together; `reference` is the index of the one shared by all cohorts."""
+    """Variants whose clients run at the same time; `reference` is the index of the one that all cohorts share."""
 
     variants: tuple[Variant, ...]
     reference: int = 0

@@ -104,7 +104,7 @@ def _unreleased(alias: str) -> CheckMessage:
 
 @register(TAG, Tags.database)
 def check_worker(**given: Any) -> list[CheckMessage]:
-    """Nobody waits where the tables are not there yet; and only where somebody does is the worker missed."""
+    """A live worker is needed only while runs are queued; without tables none is."""
     alias = router.db_for_read(Run)
     if alias not in (given.get("databases") or []):
         return []

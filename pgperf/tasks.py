@@ -1,4 +1,4 @@
-"""The Celery tasks. A message names a row, the row says the rest; retention is for Celery's beat."""
+"""The Celery tasks. A message names a row that holds the rest. Celery beat may schedule `prune`."""
 
 import logging
 from typing import Any

@@ -1,4 +1,4 @@
-"""Sees to it that a workload's tables and rows are there, where the Database permits it."""
+"""Creates and drops the tables and rows of workloads, where the Database permits it."""
 
 import logging
 

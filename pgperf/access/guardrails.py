@@ -1,9 +1,9 @@
-"""What keeps a run from harming its database: read-only sessions, timeouts, and logins proved unable to write.
+"""Guardrails: read-only sessions, timeouts, and logins that are proved unable to write.
 
-Three demands, by what is run and over which route. The catalog's own workloads on a Database that is not in production
-need nothing. A registered ORM workload (or the catalog in production) on a direct, persistent route gets a read-only
-session; its role may be able to write, and then the run says so. SQL that somebody wrote, poolers and connections per
-operation need a role that cannot write, and that is proved before every run.
+The workload and the route decide on one of three demands. A catalog workload on a Database that is not in production
+needs nothing. A registered ORM workload (or the catalog in production) on a direct, persistent route gets a read-only
+session. Its role may be able to write; the run's environment then says so. SQL from a user, poolers and connections
+per operation need a role that cannot write. pgperf proves that before every run.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ from pgperf.core.records import Definition, Plan, Route, Workload
 from pgperf.runner.server.control_connection import ControlConnection
 
 APPLICATION = "pgperf-guardrails"
-#: Settings of every session on rails, as pg_settings.setting has them (ms). A role's own, stricter ones stay.
+#: Settings of every guarded session, as pg_settings.setting has them (ms). A role's own, stricter ones stay.
 LIMITS = {
     "statement_timeout": 30_000,
     "lock_timeout": 1_000,
@@ -71,18 +71,18 @@ class GuardedRoutes:
 
 
 def is_custom_sql(work: Workload) -> bool:
-    """Did somebody write its SQL? What the catalog ships, unchanged, is nobody's; nor are captured statements."""
+    """Did a user write its SQL? Unchanged catalog workloads and captured statements do not count."""
     return bool(work.sql or work.other_sql) and not is_catalog(work)
 
 
 def is_catalog(work: Workload) -> bool:
-    """Is it, word for word, one that ships with pgperf?"""
+    """Is it an unchanged workload of the catalog?"""
     bare = replace(work, statements=(), other_statements=())
     return bare in [LIGHT, *(benchmark.workload for benchmark in catalog.BENCHMARKS.values())]
 
 
 def demand(work: Workload, pooler: str, production: bool, connect: str = "persistent") -> Demand:
-    """What a run of that workload needs of a route with that pooler ("" for none)."""
+    """The demand of that workload on a route with that pooler ("" for none)."""
     if is_catalog(work) and not production:
         return Demand.NONE
     if is_custom_sql(work) or pooler or connect != "persistent":
@@ -100,7 +100,7 @@ def check_statements(work: Workload) -> None:
 
 
 def apply(plan: Plan, routes: Mapping[str, Route], production: bool) -> GuardedRoutes:
-    """Routes whose sessions are on rails, each tried and proved.
+    """The routes with guardrails, each tried and proved.
 
     Raises PreflightRefused with what was found and the remedy, ClientFailed when a server cannot be asked.
     """
@@ -226,7 +226,7 @@ def _in_words(access: Access, wanted: Demand) -> str:
 
 
 def definition_demands(definition: Definition, poolers: Iterable[str], production: bool) -> set[Demand]:
-    """What a run would need, by the poolers of its routes; for whoever shows it beforehand."""
+    """The demands of a run, by the poolers of its routes; for the preview."""
     pairs = product(definition.workloads, poolers)
     return {demand(work, pooler, production) for work, pooler in pairs}
 

@@ -1,7 +1,7 @@
-"""Who may see and run what: Django's permissions, narrowed by the groups of a Database and of a Benchmark.
+"""Permissions: Django's own, narrowed by the groups of a Database and of a Benchmark.
 
-A row without groups is for everybody with the permission; a superuser is in every group. A Benchmark is hidden with the
-Database it usually runs on, a Run with either of its two. Pages ask here, and the worker asks again.
+A row without groups is open to every user with the permission; a superuser is in every group. A Benchmark is
+hidden with its usual Database, and a Run with its Benchmark or its Database. Pages and the worker both check here.
 """
 
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ START, MANAGE_TARGETS = "pgperf.start_run", "pgperf.manage_targets"
 
 
 def visible(rows: QuerySet[M], user: Any) -> QuerySet[M]:
-    """Those of the rows that the groups let the user see. Rows of other models are everybody's."""
+    """The rows that the groups let the user see; all rows of other models."""
     if user.is_superuser:
         return rows
     if rows.model is Run:
@@ -31,12 +31,12 @@ def visible(rows: QuerySet[M], user: Any) -> QuerySet[M]:
 
 
 def may_see(user: Any, row: Model) -> bool:
-    """Do the groups let the user see this row? Permissions are asked for elsewhere."""
+    """Do the groups let the user see this row? Permissions are checked elsewhere."""
     return visible(type(row)._default_manager.using(row._state.db).filter(pk=row.pk), user).exists()
 
 
 def refusal(run: Run) -> str:
-    """Why whoever asked for the run may not have it any more; "" if they may. A command has nobody to ask for."""
+    """Why the user who requested the run has lost the permission; "" for a user who has it, and for a command."""
     if run.requested_by_id is None:
         return ""
     user = get_user_model()._default_manager.filter(pk=run.requested_by_id).first()
@@ -51,7 +51,7 @@ def refusal(run: Run) -> str:
 
 
 def restrict_runs(sender: type[Model], instance: Database | Benchmark, using: str, **_: Any) -> None:
-    """pre_delete handler: runs of a row that had groups do not become everybody's when it goes."""
+    """pre_delete handler: runs of a row that had groups stay hidden after it is deleted."""
     name = "database" if isinstance(instance, Database) else "benchmark"
     if group_ids(instance):
         Run.objects.using(using).filter(**{name: instance}).update(restricted=True)

@@ -1,4 +1,4 @@
-"""The SQL that makes a login which can read one database and change nothing, for people to run themselves."""
+"""The SQL that creates a readonly role: a login that can read one database and change nothing."""
 
 from pgperf.access.guardrails import LIMITS, READ_ONLY
 from pgperf.core.records import Route

@@ -1,6 +1,6 @@
-"""The owner's side of an agent: asks for it, tells it what to watch, takes what it has seen.
+"""The run's side of an agent: requests it, orders it to sample, and collects the samples.
 
-Whatever goes wrong, the run goes on: the reason is kept for its environment, and the server's time is unknown.
+A failure never stops the run: its environment keeps the reason, and the server's CPU time is unknown.
 """
 
 import logging
@@ -21,7 +21,7 @@ from pgperf.runs.db_retry import drop_broken_connection
 
 logger = logging.getLogger(__name__)
 
-#: How long an agent may take for an answer, the first one included: it is there, or the run goes on without it.
+#: Time limit for an answer of the agent, the first one included; after it the run continues without the agent.
 ANSWER_S = 5.0
 _ON_WAIT_S = 0.05
 

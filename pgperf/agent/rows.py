@@ -1,7 +1,7 @@
-"""The row between a run's owner and the agent on its database's host: every query that touches it.
+"""The Sampling row that a run and its agent share: every query on it.
 
-An order is numbered; its answer bears its number. Each write is one conditional UPDATE, so that whoever came too late
-writes nothing. The row lives as long as its run's attempt.
+Each order has a number, and its answer repeats it. Each write is one conditional UPDATE, so a late writer changes
+nothing. The row lives as long as its run's attempt.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""What the agent does on the database's host: one order after the other, until its run is over.
+"""The agent's side, on the database's host: carries out a run's orders until the run is over.
 
-It reads what the order names and nothing else, and only if that is what the order says: PostgreSQL backends that
+It samples only the processes that an order names, and only after it has verified them: PostgreSQL backends that
 began when the server says they did, the server's own processes, a pooler that listens on an address of this host.
 """
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 #: somebody's slice, so it waits a tenth of the time that has passed.
 IDLE_S, _BUSY_S = 0.1, 1.0
 _BUSY_SHARE = 0.1
-#: Of the time after which a run counts as dead: so long it waits for the site's own database.
+#: Share of STALE_SECONDS for which it retries while the site's database is down.
 _RETRY_SHARE = 2 / 3
 
 

@@ -36,7 +36,7 @@ cascade.lazy_sub_objs = True  # type: ignore[attr-defined]
 
 
 class UserField(models.ForeignKey):
-    """A user, or nobody once the user is deleted. To migrations it is Django's own field with SET_NULL."""
+    """A user; null once the user is deleted. To migrations it is Django's own field with SET_NULL."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{**kwargs, "on_delete": set_null})

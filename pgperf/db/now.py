@@ -9,7 +9,7 @@ from django.db.models.sql.compiler import SQLCompiler
 
 
 class Now(functions.Now):
-    """The time as Django would write it: where a site keeps no zones (USE_TZ False), in the site's own.
+    """The time as Django writes it: in the site's own zone where USE_TZ is False.
 
     SQLite alone has to be told; the other databases know the connection's zone. Django sets TZ, which SQLite heeds.
     """

@@ -1,4 +1,4 @@
-"""Hands messages to Celery's broker, quickly or not at all. A message is a hint; the row that it names is the truth."""
+"""Sends messages to Celery's broker within seconds, or fails. The row that a message names holds the state."""
 
 import logging
 from typing import Any

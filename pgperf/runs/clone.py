@@ -1,4 +1,4 @@
-"""New benchmarks out of what is there: a copy of one, or what a run was asked to do."""
+"""Clones: a new benchmark from another one, or from the definition of a run."""
 
 import re
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ _COPIED = re.compile(r"-copy(-\d+)?$")
 
 
 def clone(benchmark: Benchmark) -> Benchmark:
-    """The same under a name of its own; every other field is copied, whatever fields there are."""
+    """A clone of the benchmark under a name of its own; every other field is copied."""
     copy = Benchmark(**{field.attname: deepcopy(value) for field, value in _values(benchmark)})
     copy.name = free_name(Benchmark, benchmark.name)
     using = router.db_for_write(Benchmark)

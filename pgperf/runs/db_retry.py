@@ -1,4 +1,4 @@
-"""Steps against the site's own database that outlive its restart: done again, over a fresh connection."""
+"""Retries of database steps while the site's own database restarts, over a fresh connection."""
 
 import logging
 import time
@@ -11,7 +11,7 @@ from pgperf.models import Run
 
 logger = logging.getLogger(__name__)
 
-#: What a connection raises when its server goes away, refuses, or is starting up.
+#: The errors of a connection whose server stops, refuses, or is starting up.
 CONNECTION_ERRORS = (OperationalError, InterfaceError)
 PAUSE_S = 0.25
 
@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 
 def retry_while_down(step: Callable[[], T], seconds: float, what: str) -> T:
-    """What `step` returns. While the database is away it is done again, for so many seconds; then the error is raised.
+    """The result of `step`, retried for that many seconds while the database is down; then its error is raised.
 
-    The step must bear being done twice: of a COMMIT that was under way, nobody knows whether it happened.
+    The step must be safe to repeat: after a lost connection it is unknown whether a COMMIT took effect.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -35,7 +35,7 @@ def retry_while_down(step: Callable[[], T], seconds: float, what: str) -> T:
 
 
 def drop_broken_connection() -> bool:
-    """Let go of a connection that is broken, so that the next query opens another. False inside a transaction."""
+    """Close a broken connection, so the next query opens another. False inside a transaction."""
     connection = connections[router.db_for_write(Run)]
     if connection.in_atomic_block:
         return False

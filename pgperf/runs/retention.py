@@ -1,6 +1,6 @@
-"""What may go: the raw blocks of old runs, and old runs. Pinned ones stay, and so do those that have not ended.
+"""Retention: deletes the raw blocks of old runs, and old runs. Pinned and unfinished runs stay.
 
-Raw blocks are most of what a run takes; its summary, tables and charts stay without them.
+Raw blocks take most of a run's space. Its summary, tables and charts remain without them.
 """
 
 import logging
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 #: Runs that one transaction deletes.
 BATCH = 100
-#: As good as for ever, and within every database's calendar.
+#: A limit within the date range of every database.
 _MOST_DAYS = 36_500
 
 
@@ -65,7 +65,7 @@ def _ended_before(days: int) -> QuerySet[Run]:
 
 
 def _delete_runs(old: QuerySet[Run]) -> Iterator[int]:
-    """Batch by batch, so that a table of any size goes; who pins a run in between keeps it."""
+    """Delete in batches. A run that is pinned meanwhile stays."""
     ids = _ids(old)
     for at in range(0, len(ids), BATCH):
         with transaction.atomic(using=old.db):

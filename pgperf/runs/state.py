@@ -3,9 +3,9 @@
     queued -> running -> done | failed | cancelled | lost
     queued -> failed | cancelled | lost
 
-Every change is one conditional UPDATE, so that of two who try it one wins. A claim bumps the attempt number, and every
-later write names it (the fence). Times are the database's. A Run row is its own outbox: `sent_at` is null while the
-broker has yet to take its message.
+Every change is one conditional UPDATE, so only one of several processes succeeds. A claim raises the attempt number,
+and every later write names it (the fence). Times are the database's. A Run row is its own outbox: `sent_at` is null
+until the broker takes its message.
 """
 
 import logging
@@ -35,9 +35,9 @@ logger = logging.getLogger(__name__)
 
 Status = Run.Status
 ACTIVE = (Status.QUEUED, Status.RUNNING)
-#: A message that no live, idle worker took for so long is taken for lost.
+#: A message that no live, idle worker takes in this time counts as lost.
 RESEND_SECONDS = 20
-#: Workers say that they live every `workers.BEAT_SECONDS`; without a word for so long they are gone.
+#: Workers write a heartbeat every `heartbeat.BEAT_SECONDS`; after this time without one they count as gone.
 WORKER_SECONDS = 45
 _SENDING = "Being sent."
 
@@ -154,8 +154,8 @@ def _create(token: str | None, fields: dict[str, Any], note: Callable[[Run], Non
 def _send(run_id: int, queue: str) -> bool:
     """Hand the message to the broker; the row says when, or why not.
 
-    Only if it still says that it is being sent: a worker may have been quicker, and found that the run has to wait.
-    Whoever dies on the way leaves it unsent, and the next reconciliation sends it.
+    The row changes only while it says "being sent": a worker may already have found that the run has to wait.
+    If this process dies here, the row stays unsent, and the next reconciliation sends it.
     """
     queued = _runs().filter(pk=run_id, status=Status.QUEUED)
     queued.update(message=_SENDING)
@@ -226,22 +226,22 @@ def _where(holder: Run, host: str) -> str:
 
 
 def heartbeat(run: Run, progress: float, message: str) -> None:
-    """Say that the run lives. Raises FenceLost when it is no longer this attempt's."""
+    """Write the heartbeat. Raises FenceLost when the run is no longer this attempt's."""
     _fenced(run, heartbeat_at=Now(), progress=min(max(progress, 0.0), 1.0), message=message[:300])
 
 
 def lock_attempt(run: Run) -> None:
-    """Keep the run's row to this attempt until the transaction ends. Raises FenceLost when it is another's."""
+    """Lock the run's row for this attempt until the transaction ends. Raises FenceLost when another has it."""
     _fenced(run, heartbeat_at=Now())
 
 
 def is_cancelling(run: Run) -> bool:
-    """Has somebody asked to stop?"""
+    """Was a cancel requested?"""
     return _runs().filter(pk=run.pk, cancel_requested=True).exists()
 
 
 def stay_queued(run: Run) -> None:
-    """A foreground command says that it still waits for its run's turn."""
+    """The heartbeat of a foreground command whose run still waits."""
     _runs().filter(pk=run.pk, status=Status.QUEUED, queue="").update(heartbeat_at=Now())
 
 
@@ -264,12 +264,12 @@ def cancelled(run: Run, reason: str = "Cancelled.") -> None:
 
 
 def refuse(run_id: int, reason: str) -> None:
-    """queued -> failed: no worker should try. Raises RunConflict when it is not queued."""
+    """queued -> failed: no worker can run it. Raises RunConflict when it is not queued."""
     _move(_runs().filter(pk=run_id, status=Status.QUEUED), run_id, Status.FAILED, error=reason)
 
 
 def lose(run_id: int, worker: str, reason: str) -> None:
-    """running -> lost: its worker says that the process which performed it is gone. Raises RunConflict otherwise."""
+    """running -> lost, when its worker reports that the process died. Raises RunConflict otherwise."""
     own = _runs().filter(pk=run_id, status=Status.RUNNING, worker=worker)
     _move(own, run_id, Status.LOST, error=f"{reason} The blocks that it finished are kept.")
 
@@ -301,7 +301,7 @@ def _end(run: Run, status: str, **fields: Any) -> None:
 
 
 def _move(candidates: QuerySet[Run], run_id: int, status: str, **fields: Any) -> None:
-    """One conditional UPDATE into a final state; afterwards the signals, and whoever waited gets its turn."""
+    """One conditional UPDATE into a final state, then the signals, then the messages of waiting runs."""
     using = _using()
     with transaction.atomic(using=using):
         moved = candidates.update(status=status, finished_at=Now(), message="", **_FREE, **fields)
@@ -331,7 +331,7 @@ def _announce(signal: Signal, run: Run) -> None:
     transaction.on_commit(partial(signal.send_robust, sender=Run, run=run), using=_using(), robust=True)
 
 
-# Putting right what nobody ended
+# Reconciling runs whose process died
 
 
 @dataclass
@@ -373,12 +373,12 @@ def _forget_messages() -> None:
 
 
 def send_waiting() -> list[int]:
-    """Send queued runs whose message nobody has, oldest first; stops at a broker that does not answer."""
+    """Send the unsent queued runs, oldest first; stops when the broker does not answer."""
     return _send_all(_runs().filter(status=Status.QUEUED, sent_at=None))
 
 
 def _send_untaken() -> list[int]:
-    """Send again what a worker should have taken by now: one lives, and nothing is running that it would wait for."""
+    """Resend runs that an idle, live worker should have taken by now."""
     if _runs().filter(status=Status.RUNNING).exists() or not live_workers().exists():
         return []
     before = Now() - timedelta(seconds=RESEND_SECONDS)
@@ -419,13 +419,13 @@ def with_effective_status(runs: QuerySet[Run]) -> QuerySet[Run]:
 
 
 def live_workers() -> QuerySet[Worker]:
-    """Workers that perform runs, and were heard of lately, or their run was."""
+    """Workers with a recent heartbeat, of their own or of their run; without agents."""
     busy = _live_runs().values_list("worker", flat=True)
     return _heard_of(busy).exclude(queue__startswith=broker.agent_queue(""))
 
 
 def live_agents(name: str = "") -> QuerySet[Worker]:
-    """Agents of that name, or all, that were heard of lately, or the run that they watch was."""
+    """Agents of that name, or all, with a recent heartbeat, of their own or of the run that they serve."""
     alive = _heard_of(_live_runs().values_list("samplings__agent", flat=True))
     queue = broker.agent_queue(name)
     return alive.filter(queue=queue) if name else alive.filter(queue__startswith=queue)

@@ -1,7 +1,7 @@
-"""One run from claim to end: what the Celery task and the foreground command both do.
+"""Executes one run from claim to end, for the Celery task and the foreground command.
 
-Every way out ends in a final state with a reason that holds no secret. A process that is killed leaves the run to
-`runs.reconcile`.
+Every exit sets a final state with a reason that holds no secret. When the process is killed, `runs.state.reconcile`
+ends the run.
 """
 
 import logging
@@ -41,14 +41,14 @@ from pgperf.runs.db_retry import CONNECTION_ERRORS, drop_broken_connection, retr
 logger = logging.getLogger(__name__)
 
 _REASON_CHARACTERS = 500
-#: Of the time after which a silent run counts as lost: so long it goes on without the site's database, then it stops.
+#: Share of STALE_SECONDS for which a run retries while the site's database is down; then it stops.
 _RETRY_SHARE = 2 / 3
-#: Within shorter rounds nobody asks the database anything.
+#: Shorter rounds are not interrupted by a poll of the database.
 LONG_ROUND_S = 3.0
 
 
 class ProgressListener(Protocol):
-    """Who looks on in this process, such as a progress bar."""
+    """Receives the progress of a run in this process, such as a progress bar."""
 
     def progress(self, share: float, message: str) -> None: ...
 
@@ -92,7 +92,7 @@ def skipped_layers(
 
 
 def summarise_lost_runs() -> list[int]:
-    """Summarise the finished blocks of lost runs, which had nobody left to do it; ids of the runs."""
+    """Summarise the finished blocks of lost runs, whose own process died; ids of the runs."""
     lost = Run.objects.using(router.db_for_write(Run)).filter(status=Run.Status.LOST, analysis_version=0)
     return [run.pk for run in lost.filter(blocks__isnull=False).distinct() if _summarise_lost(run)]
 
@@ -293,13 +293,13 @@ class _Recorder:
             return False  # the heartbeat decides how long to go on without an answer
 
     def poll_cancel(self) -> None:
-        """Asked while waiting for clients: neither a slow start nor a long round may hold up a cancel."""
+        """Called while the runner waits for clients, so that neither a slow start nor a long round delays a cancel."""
         if time.monotonic() - self._progress_at >= LONG_ROUND_S and self.cancelled():
             raise RunCancelled("cancelled on request")
 
     @contextmanager
     def background_heartbeat(self, longest_s: float) -> Iterator[None]:
-        """A second net: when no round has ended for so long (slow queries, many clients), a thread beats instead."""
+        """A thread writes the heartbeat when no round ends for that long (slow queries, many clients)."""
         over = threading.Event()
         thread = threading.Thread(target=self._beat_when_late, args=(over, longest_s), daemon=True)
         thread.start()
@@ -323,7 +323,7 @@ class _Recorder:
                 self._tried_at = time.monotonic()
 
     def _beat_or_wait(self) -> None:
-        """A database that is away for a moment stops no run; one that stays away does, before others call it lost."""
+        """Survive a short outage of the database; stop the run in a long one, before others mark it lost."""
         try:
             self._beat()
         except CONNECTION_ERRORS:
@@ -338,7 +338,7 @@ class _Recorder:
 
 
 def _check_permission(run: Run) -> None:
-    """Whoever asked must still be allowed to, and must have known that the database is in production."""
+    """The user must still have the permission, and must have confirmed a production database by its name."""
     if reason := permissions.refusal(run):
         raise PermissionGone(f"permission: {reason}")
     if run.database and run.database.production and run.confirmed_name != run.database.name:

@@ -1,10 +1,10 @@
-"""What a Celery worker does for pgperf beside its tasks: say that it lives and what it can run, put stale runs right.
+"""A Celery worker's heartbeat: writes its Worker row with the layers it can run, and reconciles stale runs.
 
-An agent on a database's host is a worker that performs no runs: it only says that it lives.
+An agent on a database's host is a worker that performs no runs. It writes its heartbeat only.
 
-A thread of the worker's main process does it, so that a slow database cannot hold up the site's own tasks. It is
-silent while a run of ours is under way there: the run's own heartbeat says that the worker lives.
-pgperf.tasks imports this, so that only workers do.
+A thread of the worker's main process does this, so a slow database cannot delay the site's own tasks. The thread
+pauses while the worker measures; the run's own heartbeat shows then that the worker is alive.
+pgperf.tasks imports this module, so only workers do.
 """
 
 import atexit
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 BEAT_SECONDS = 10.0
 
-#: Why runs must not be performed in this process; "" if they may.
+#: Why this process must not perform runs; "" if it may.
 pool_refusal = ""
 
 
@@ -66,7 +66,7 @@ class Heartbeat(threading.Thread):
         self.guarded(self.unregister)
 
     def stop(self) -> None:
-        """Ask it to leave; returns at once."""
+        """Ask the thread to end; returns at once."""
         self._over = True
         self._wake.set()
 
@@ -107,7 +107,7 @@ class Heartbeat(threading.Thread):
         _workers().filter(hostname=self.hostname).delete()
 
     def guarded(self, step: Any) -> None:
-        """Whatever is wrong for a while must not end the thread; between beats no connection stays open."""
+        """An error must not end the thread. No connection stays open between heartbeats."""
         try:
             close_old_connections()
             step()
@@ -118,7 +118,7 @@ class Heartbeat(threading.Thread):
 
 
 class AgentHeartbeat(Heartbeat):
-    """An agent's. Performing runs, and putting them right, is for others."""
+    """An agent's heartbeat. It neither performs nor reconciles runs."""
 
     def _available_layers(self) -> dict[str, str]:
         return {}
@@ -185,7 +185,7 @@ def _heartbeat_of(hostname: str, queues: Iterable[str]) -> Heartbeat | None:
 
 @signals.task_failure.connect(dispatch_uid="pgperf.lose")
 def on_task_failure(sender: Any, exception: BaseException, args: Any, **_: Any) -> None:
-    """A process of the pool was killed under a run, maybe for want of memory: say so now, not when it is stale."""
+    """Mark a run lost at once when its pool process was killed, for example out of memory."""
     killed = isinstance(exception, WorkerLostError | TimeLimitExceeded)
     if current and killed and sender.name == broker.TASK and args:
         current.lose(int(args[0]), reason_of(exception))
@@ -202,13 +202,13 @@ def reason_of(exception: BaseException) -> str:
 
 @signals.worker_shutting_down.connect(dispatch_uid="pgperf.leave")
 def on_shutdown(**_: Any) -> None:
-    """A worker that takes no more runs is not shown as one that does."""
+    """A worker that shuts down is no longer listed as live."""
     if current:
         current.stop()
 
 
 def at_exit() -> None:
-    """At exit, as a cold shutdown sends no signal: give the thread the time to say goodbye."""
+    """A cold shutdown sends no signal: at exit, wait until the thread has removed the row."""
     if current:
         current.stop()
         current.join(BEAT_SECONDS)

@@ -131,7 +131,7 @@ class TestCommand:
         keep(settings, raw=10, runs=100)
         gone, raw = aged(101), aged(11)
         text = command("--dry-run")
-        assert "Keeps runs for 100 days" in text
+        assert "keeps runs for 100 days" in text
         assert f"Would delete 1 run ({gone.pk})." in text
         assert f"Would delete 2 raw blocks of 1 more run ({raw.pk})." in text
         assert left() == {gone.pk: 2, raw.pk: 2}
@@ -141,8 +141,8 @@ class TestCommand:
     def test_by_default_only_raw_blocks_go(self) -> None:
         run = aged(365)
         text = command()
-        assert "Keeps runs for ever" in text
-        assert "Keeps raw blocks for 90 days" in text
+        assert "keeps runs forever" in text
+        assert "keeps raw blocks for 90 days" in text
         assert left() == {run.pk: 0}
 
     def test_a_page_without_raw_blocks(self, settings: Any, client: Any, admin_client: Any) -> None:

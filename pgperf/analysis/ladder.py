@@ -25,7 +25,7 @@ Differences = list[list[float]]
 
 @dataclass(frozen=True)
 class Step:
-    """One rung of a ladder: `us` per operation, `step_us` above the rung below, `ratio` over the first rung.
+    """One rung: `us` per operation, `step_us` above the rung below, `ratio` over the first rung.
 
     The first rung is its own step, and its ratio is 1. `low` and `high` are the ends of 95 %
     intervals, None if unknown.
@@ -46,9 +46,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Ladder:
-    """Rungs that stand on each other, lowest first, and in `side` the layers beside them, each above the first rung.
+    """Rungs that stand on each other, lowest first, and in `side` the layers beside them.
 
-    `driver` is the one that Django stands on. The other fields are those that the variants of all rungs share.
+    A layer beside them is one step above the first rung. `driver` is the one that Django uses. The
+    variants of all rungs share the other fields.
     """
 
     workload: str

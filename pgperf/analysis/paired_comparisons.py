@@ -1,4 +1,7 @@
-"""Two variants set against each other: directly where their slices shared a round, else through a shared reference."""
+"""The difference of two variants, from slices that shared a round.
+
+Two variants that shared none are compared through a third that shared rounds with both.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Sequence

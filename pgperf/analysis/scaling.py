@@ -16,8 +16,9 @@ Row = Mapping[str, Any]
 class Point:
     """One number of clients. `low` and `high` are the 95 % interval of `ops_per_s`.
 
-    `efficiency` is throughput per client over that of the fewest clients: 1 where every client adds as much as the
-    first, 1/n where n do no more than one. Its interval is made of slices of the same rounds. None: unknown.
+    `efficiency` is throughput per client over that of the fewest clients: 1 where every client adds
+    as much as the first, 1/n where n do no more than one. Its interval is made of slices of the
+    same rounds. None: unknown.
     """
 
     clients: int

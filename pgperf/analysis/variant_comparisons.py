@@ -1,4 +1,4 @@
-"""The comparisons of one run: which variants are set against which, how far apart they are, and the outcome."""
+"""The comparisons of one run: the pairs of variants, their differences, and the outcomes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,9 +17,10 @@ Pair = tuple[Variant, Variant]
 class VariantComparison:
     """A variant against its baseline.
 
-    `ratio` is time per operation, variant over baseline; `delta_us` the difference. `low` to `high` and `delta_low_us`
-    to `delta_high_us` are their 95 % intervals, None where there are too few pairs. `aa`: the variant is a control, a
-    duplicate of its baseline. `mde`: the smallest change of the ratio that could have been seen, 0.021 for 2.1 %.
+    `ratio` is time per operation, variant over baseline; `delta_us` is the difference. `low` to
+    `high` and `delta_low_us` to `delta_high_us` are their 95 % intervals, None if there are too few
+    pairs. `aa`: the variant is a control, a duplicate of its baseline. `mde`: the smallest change
+    of the ratio that could have been seen, 0.021 for 2.1 %.
     """
 
     variant: Variant

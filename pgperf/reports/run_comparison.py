@@ -63,7 +63,7 @@ class RunComparison:
 
     @cached_property
     def headlines(self) -> list[str]:
-        """What differs, in sentences; that nothing does, in one. A layer's time says no more than that over libpq."""
+        """What differs, in sentences. A variant's time is left out where its time over libpq is known."""
         over = {change.variant for change in self.of(OVER)}
         told = [change for change in self.changes if change.measure == OVER or change.variant not in over]
         found = [_sentence(change) for change in told if change.outcome == DIFFERS]

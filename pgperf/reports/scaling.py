@@ -40,7 +40,7 @@ def curves(scaling: Sequence[Curve]) -> list[tuple[str, Chart]]:
 
 
 def cpu_curves(scaling: Sequence[Curve]) -> list[tuple[str, Chart]]:
-    """For each layer over each route, whose processor time it is as clients are added; none where it is not known."""
+    """The CPU time of each role by clients: a chart for each curve with known shares."""
     found = [(series, [point.share for point in series.points if point.share]) for series in scaling]
     seen = [(series, each) for series, each in found if len(each) == len(series.points)]
     roles = [role for role in SHOWN if any(own.get(role) for _series, each in seen for own in each)]
@@ -122,9 +122,9 @@ def _cpu_curve(series: Curve, shares: Sequence[Shares], roles: Sequence[str], to
     names, title = role_names(), series_title(series, [series])
     return {
         "kind": "area",
-        "label": _("%s: shares of the host's processors over the clients. The table below has the numbers.")
+        "label": _("%s: shares of the host's CPUs over the clients. The table below has the numbers.")
         % title,
-        "axis": _("share of the host's processors, %"),
+        "axis": _("share of the host's CPUs, %"),
         "x_axis": _("clients"),
         "x": [point.clients for point in series.points],
         "x_log": True,
@@ -141,7 +141,7 @@ def _cpu_curve(series: Curve, shares: Sequence[Shares], roles: Sequence[str], to
 
 
 def whole(moments: Iterable[Shares]) -> int:
-    """The end of the scale, %: all of the host where much of it is used; else what shows the most that was."""
+    """The end of the scale, %: the whole host, or a round number above the largest use."""
     most = max((100 * sum(share.get(role) or 0 for role in SHOWN) for share in moments), default=0)
     return next(end for end in (1, 2, 5, 10, 20, 50, 100) if most <= end or end == 100)
 

@@ -1,7 +1,7 @@
-"""A table as data: columns with units, cells with the text that is shown and the exact values behind it.
+"""A table as data: columns with units, cells with the shown text and the exact values behind it.
 
-Pages (templates/pgperf/table.html), the terminal (cli/text_table.py), Markdown (cli/markdown.py) and files
-(reports/csv_files.py) print these tables and format no number of their own.
+Pages (templates/pgperf/table.html), the terminal (cli/text_table.py), Markdown (cli/markdown.py)
+and files (reports/csv_files.py) print these tables and format no number of their own.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Value = str | float | None
 
 @dataclass(frozen=True)
 class Column:
-    """`keys` name the values of its cells in files: two for an interval, none if files leave the column out.
+    """`keys` name the values of its cells in files: two for an interval, none if files lack the column.
 
     `file_only`: only files have the column.
     """

@@ -9,7 +9,15 @@ from pgperf.core.records import Variant
 
 PACKAGE = Path(pgperf.__file__).parent
 PARSED = re.compile(r'\.(r?split|r?partition|removeprefix|removesuffix|index|find)\(f?"[^"]*·')
-VARIANT = Variant("w", "libpq", "simple", "tcp", 1, "persistent", "apart")
+VARIANT = Variant(
+    workload="w",
+    layer="libpq",
+    mode="simple",
+    route="tcp",
+    clients=1,
+    connect="persistent",
+    placement="apart",
+)
 
 
 def test_no_module_splits_a_label() -> None:

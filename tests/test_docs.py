@@ -149,7 +149,7 @@ def test_the_reference_names_every_key_of_a_variant() -> None:
     text = REFERENCE.read_text()
     names = (
         *result_keys.LATENCY, *result_keys.COLD, *result_keys.CPU, *result_keys.SHARE, *result_keys.HOST,
-        *result_keys.PROCESS, *result_keys.POOLER, *result_keys.STATEMENTS, *result_keys.VERDICT,
+        *result_keys.PROCESS, *result_keys.POOLER, *result_keys.STATEMENTS,
     )  # fmt: skip
     assert not [name for name in names if f"`{name}`" not in text]
 

@@ -1,4 +1,4 @@
-"""The host while a run measured: its processors over time, and what top showed of each variant."""
+"""The host while a run measured: its CPUs over time, and the output of top for each variant."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Processes:
 
 
 def timeline(line: Timeline, variants: Sequence[VariantResult]) -> Chart | None:
-    """The host's processors over the run; None for a run that kept no books."""
+    """The host's CPUs over the run; None for a run without CPU accounts."""
     roles = line.get("roles") or {}
     if not line.get("seconds") or not roles:
         return None
@@ -44,10 +44,8 @@ def timeline(line: Timeline, variants: Sequence[VariantResult]) -> Chart | None:
     titles = {row.label: variant_title(row) for row in variants}
     return {
         "kind": "area",
-        "label": _(
-            "Shares of the host's processors while the run measured. The table below has the numbers."
-        ),
-        "axis": _("share of the host's processors, %"),
+        "label": _("Shares of the host's CPUs while the run measured. The table below has the numbers."),
+        "axis": _("share of the host's CPUs, %"),
         "x_axis": _("seconds"),
         "x": line["seconds"],
         "x_min": 0,
@@ -98,14 +96,14 @@ def timeline_table(line: Timeline) -> Table:
         )
         for at in range(0, len(seconds), step)
     ]
-    caption = lacking(_("Shares of the host's processors while the run measured"), result_keys.SHARE, there)
+    caption = lacking(_("Shares of the host's CPUs while the run measured"), result_keys.SHARE, there)
     return Table(
         caption, (text_column(_("Seconds")), *(Column(names[role]) for role in there)), rows, "timeline"
     )
 
 
 def host_table(variants: Sequence[VariantResult]) -> Table:
-    """The host's line of top for each variant: % of all processors' time, and the load averages."""
+    """The host's line of top for each variant: % of the time of all CPUs, and the load averages."""
     rows = [cells for row in _with_top(variants) for cells in _host_lines(row)]
     loads = (_("load, 1 min"), _("load, 5 min"), _("load, 15 min"))
     columns = (
@@ -133,7 +131,7 @@ def role_table(variants: Sequence[VariantResult]) -> Table:
         text_column(_("role")),
         text_column(_("program")),
         Column(_("processes")),
-        Column(_("of one processor"), "%"),
+        Column(_("of one CPU"), "%"),
         Column(_("memory"), "MiB"),
     )
     rows = [cells for row in _with_top(variants) for cells in _role_rows(row)]
@@ -154,9 +152,9 @@ def _processes(row: VariantResult) -> Processes:
         text_column(_("Process")),
         Column(_("pid")),
         text_column(_("role")),
-        Column(_("of one processor"), "%"),
+        Column(_("of one CPU"), "%"),
         Column(_("memory"), "MiB"),
-        Column(_("processor time so far"), "s"),
+        Column(_("CPU time so far"), "s"),
     )
     busiest = sorted(row.top["processes"], key=lambda each: -(each.get("cpu_percent") or 0))
     left = len(busiest) - _PROCESSES

@@ -6,7 +6,7 @@ COLD = ("startup", "connect", "first", "second", "next_ten", "other_query_first"
 CPU = ("client_user", "client_sys", "pooler", "server", "auxiliaries", "other", "unattributed")
 #: Those of them that serve the operation; the others take their time beside it.
 SERVING = CPU[:5]
-#: Shares of the host's processors over the time that was measured.
+#: Shares of the host's CPUs over the time that was measured.
 SHARE = ("clients", "pooler", "server", "auxiliaries", "other", "unattributed", "iowait", "steal", "idle")
 WAIT = ("client", "pooler", "server")
 SWITCHES = tuple(f"{role}_{kind}" for role in WAIT for kind in ("voluntary", "involuntary"))
@@ -21,3 +21,6 @@ POOLER = (
     "cl_active_max", "cl_waiting_max", "maxwait_us_max", "pool_mode",
 )  # fmt: skip
 STATEMENTS = ("calls_per_op", "rows_per_op", "as_expected")
+VERDICT = (
+    "word", "certainty", "evidence", "finding", "numbers", "checks", "missing", "intervention", "confirmation",
+)  # fmt: skip

@@ -11,7 +11,7 @@ from pgperf.analysis.consistency_checks import Checks, UtilisationLaw, why_unche
 from pgperf.analysis.interventions import INTERVENTIONS
 from pgperf.analysis.verdict import Confirmation, Verdict
 from pgperf.models import VariantResult
-from pgperf.reports import number_format
+from pgperf.reports import number_format, result_keys
 from pgperf.reports.labels import clients_title, measured, role_names, variant_title
 from pgperf.reports.table import Cell, Table, text_column, words
 
@@ -79,7 +79,7 @@ def failed_checks(variants: Sequence[VariantResult]) -> list[str]:
 def verdict_json(verdict: Verdict | None) -> dict[str, Any]:
     """A verdict as `run --json` has it: the stored numbers with their sentences. All null without a verdict."""
     if verdict is None:
-        return dict.fromkeys(VERDICT_KEYS)
+        return dict.fromkeys(result_keys.VERDICT)
     return {
         "word": verdict.word,
         "certainty": verdict.certainty,
@@ -91,11 +91,6 @@ def verdict_json(verdict: Verdict | None) -> dict[str, Any]:
         "intervention": verdict.intervention,
         "confirmation": _confirmation_json(verdict),
     }
-
-
-VERDICT_KEYS = (
-    "word", "certainty", "evidence", "finding", "numbers", "checks", "missing", "intervention", "confirmation",
-)  # fmt: skip
 
 
 def word_title(word: str) -> str:

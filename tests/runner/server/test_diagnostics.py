@@ -62,7 +62,8 @@ def run(
     plan = make_plan(what)
     outcome = execute(plan, routes, RunSettings(build_dir, "diagnosed"), watcher)
     assert outcome.timings.diagnostics_s > len(plan.variants) * what.diagnostic_ms / 1000
-    return [diagnostics([each], rows=1) for each in watcher.blocks if each.diagnostics]
+    found = [diagnostics([each], rows=1) for each in watcher.blocks]
+    return [each.to_json() for each in found if each]
 
 
 def test_layers_and_routes_did_the_same_work(c_client: Path, routes: dict[str, Route]) -> None:

@@ -1,5 +1,5 @@
-/* An operation that does nothing, in a bare loop and in the C client's timed loop. See loop_cost.py.
- * Usage: loop_cost PAIRS OPERATIONS; a line per pair: ns per operation bare, and timed. */
+/* Times an empty operation in a bare loop and in the C client's timed loop. See loop_cost.py.
+ * Usage: loop_cost PAIRS OPERATIONS. Prints a line per pair: ns per operation, bare and timed. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ static bool add_row(void *self, int64_t *rows)
     return true;
 }
 
-/* Volatile, so that the bare loop too calls through the pointer, as the timed loop must. */
+/* Volatile, so that the bare loop calls through the pointer as the timed loop does. */
 static bool (*volatile run)(void *self, int64_t *rows) = add_row;
 
 static double bare(int64_t operations)

@@ -1,7 +1,10 @@
-"""The long checks, one after the other: `python -m soak`, or `make soak SOAK_ARGS='--only kills --seed 7'`.
+"""Run the long checks in sequence: `python -m soak`.
 
-Each campaign is a program of its own (`python -m soak.kills --help`) that prints a table, says on its last line whether
-it holds, and exits 0 only if it does. What it prints also says how to replay a case.
+With options: `make soak SOAK_ARGS='--only kills --seed 7'`.
+
+Each campaign is a separate program (`python -m soak.kills --help`). It prints a table and the
+command that replays a failed case. Its last line says whether the campaign holds; the exit code
+is 0 only then.
 """
 
 import argparse
@@ -23,15 +26,15 @@ class Campaign:
 
 
 CAMPAIGNS = {
-    "kills": Campaign("soak.kills", "kill -9 of every part at random moments"),
+    "kills": Campaign("soak.kills", "kill -9 of each process of the site at random moments"),
     "faults": Campaign(
-        "soak.faults", "messages twice, double clicks, cancel in every state, a broker that is gone"
+        "soak.faults", "repeated messages, double clicks, cancel in every state, a lost broker"
     ),
     "fuzz-c": Campaign("soak.fuzz_c", "hostile input to the C client"),
     "fuzz-python": Campaign(
         "soak.fuzz_python", "hostile input to the wire, forms, lists, imports and commands"
     ),
-    "aa": Campaign("benchmarks.false_alarms", "comparisons of a thing with itself"),
+    "aa": Campaign("benchmarks.false_alarms", "comparisons of a variant with itself (A/A)"),
 }
 
 
@@ -62,10 +65,14 @@ def _options() -> argparse.Namespace:
         description=f"{__doc__}\ncampaigns:\n{about}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--only", type=_names, default=list(CAMPAIGNS), metavar="A,B")
+    parser.add_argument(
+        "--only", type=_names, default=list(CAMPAIGNS), metavar="A,B", help="run only these campaigns"
+    )
     parser.add_argument("--seed", type=int, default=20261121)
-    parser.add_argument("--count", type=int, default=0, help="cases of kills and faults; default: their own")
-    parser.add_argument("--quick", action="store_true", help="the small version of each")
+    parser.add_argument(
+        "--count", type=int, default=0, help="cases of kills and faults (default: their own count)"
+    )
+    parser.add_argument("--quick", action="store_true", help="run a small version of each campaign")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""Somebody at the site's admin, over HTTP: logs in, clicks Run, cancels, polls."""
+"""An HTTP client of the site's admin: it logs in, starts runs, cancels them and polls their progress."""
 
 import http.client
 import json
@@ -17,14 +17,17 @@ class Answer:
 
     @property
     def run_id(self) -> int:
-        """The run whose page it leads to; 0 if it leads elsewhere."""
+        """The run whose page the answer redirects to; 0 if it redirects elsewhere."""
         words = self.location.strip("/").split("/")
         return next((int(word) for word in words if word.isdigit()), 0) if "run" in words else 0
 
 
 @dataclass
 class Browser:
-    """Cookies of one session. Safe to use from several threads once logged in: each request has its own connection."""
+    """Cookies of one session.
+
+    Threads may share it after the login: each request opens its own connection.
+    """
 
     host: str
     cookies: dict[str, str] = field(default_factory=dict)
@@ -45,7 +48,7 @@ class Browser:
         return self._ask("POST", path, {"csrfmiddlewaretoken": self.cookies.get("csrftoken", ""), **fields})
 
     def start(self, benchmark: int, database: int, token: str) -> Answer:
-        """The POST of the confirm page."""
+        """Submit the form of the confirmation page."""
         fields = {"database": str(database), "length": "full", "token": token, "confirm_name": ""}
         return self.post(f"/admin/pgperf/benchmark/{benchmark}/run/", **fields)
 
@@ -53,7 +56,7 @@ class Browser:
         return self.post(f"/admin/pgperf/run/{run}/cancel/")
 
     def progress(self, run: int) -> dict[str, Any]:
-        """What the run page polls."""
+        """The JSON that the run page polls."""
         return dict(json.loads(self.get(f"/admin/pgperf/run/{run}/progress/").body))
 
     def _ask(self, method: str, path: str, fields: dict[str, str] | None = None) -> Answer:

@@ -1,4 +1,4 @@
-"""Each kind of fault that is no kill: how it is made, and what must hold afterwards."""
+"""The kinds of faults other than kills: how each is caused and what must hold afterwards."""
 
 import random
 import threading
@@ -20,30 +20,31 @@ from soak.browser import Answer, Browser
 from soak.site import Site, await_true
 from soak.small_runs import await_end, blocks_of, fresh, is_over
 
-COPIES = 5
-#: Kinds that several processes shall fight about.
-CROWDED = ("five deliveries", "late deliveries", "two databases")
+DELIVERIES = 5
+#: Kinds for which a second worker competes for the messages.
+WITH_SECOND_WORKER = ("five deliveries", "late deliveries", "two databases")
 CLICKS = 20
 _BLOCKS = BlockResult._meta.db_table
 _TOGETHER = 5
-#: A cancel takes effect within this; looking for it takes 5 s at most, killing and storing the rest.
+#: Limit on the time from a cancel to the end of the run: the worker polls every 5 s; the rest is for
+#: killing the clients and storing.
 CANCEL_WITHIN_S = 15.0
 _END_WITHIN_S = 90.0
-#: What nobody took is sent again after 20 s, looked for every 10 s.
+#: An unclaimed run is sent again after 20 s; a check every 10 s does so.
 _RESENT_WITHIN_S = 45.0
-#: A page that asks for a run while the broker is silent.
+#: Limit on the answer of the page that requests a run while the broker is silent.
 PAGE_WITHIN_S = 15.0
 
 
 @dataclass
-class Findings:
-    """Of one kind of fault: what went wrong, how long each took (s), and what that is the time of."""
+class FaultResult:
+    """The result of one kind of fault."""
 
-    measured: str
+    measured: str  # what `took` is the time of
     wrong: list[str] = field(default_factory=list)
-    took: list[float] = field(default_factory=list)
+    took: list[float] = field(default_factory=list)  # seconds of each repetition
 
-    def demand(self, holds: bool, otherwise: str) -> None:
+    def require(self, holds: bool, otherwise: str) -> None:
         if not holds:
             self.wrong.append(otherwise)
 
@@ -65,17 +66,17 @@ class Performer:
 
     def perform(self, case: dict[str, Any]) -> dict[str, Any]:
         draw = random.Random(f"{case['seed']}/{case['kind']}")
-        with self._crowd() if case["kind"] in CROWDED else nullcontext():
-            findings = KINDS[case["kind"]](self, case["count"], draw)
+        with self._second_worker() if case["kind"] in WITH_SECOND_WORKER else nullcontext():
+            result = KINDS[case["kind"]](self, case["count"], draw)
         orphans, backends = small_runs.leftovers(self.site)
-        findings.demand(not orphans and not backends, f"left over: {orphans} clients, {backends} backends")
+        result.require(not orphans and not backends, f"left over: {orphans} clients, {backends} backends")
         following = self.ask()
         await_end(following, _END_WITHIN_S)
-        findings.demand(fresh(following).status == Run.Status.DONE, "the next run is not done")
-        return {**case, "wrong": findings.wrong, "took": findings.took, "measured": findings.measured}
+        result.require(fresh(following).status == Run.Status.DONE, "the next run is not done")
+        return {**case, "wrong": result.wrong, "took": result.took, "measured": result.measured}
 
     def ask(self, database: Database | None = None, **changed: Any) -> Run:
-        """A run of the fake layer, quick to perform; `changed` is what its definition has otherwise."""
+        """Request a short run of the fake layer; `changed` replaces fields of its definition."""
         with transaction.atomic():
             run = small_runs.ask(
                 self.benchmark, database or self.database, blocks=changed.pop("blocks", 1), rounds=1
@@ -88,157 +89,159 @@ class Performer:
         return fresh(run)
 
     @contextmanager
-    def _crowd(self) -> Iterator[None]:
-        """A second worker, with four processes, so that copies of a message are really handled at once."""
+    def _second_worker(self) -> Iterator[None]:
+        """A second worker with four processes, so that copies of a message are handled concurrently."""
         one = self.site.part("worker")
-        argv = [*one.argv, "-n", "crowd@%h"]
+        argv = [*one.argv, "-n", "second@%h"]
         argv[argv.index("-c") + 1] = "4"
-        crowd = replace(one, name="crowd", argv=argv, log=one.log.with_name("crowd.log"), process=None)
-        crowd.start()
+        second = replace(
+            one, name="second worker", argv=argv, log=one.log.with_name("second-worker.log"), process=None
+        )
+        second.start()
         try:
             yield
         finally:
-            crowd.stop()
+            second.stop()
 
 
-# Messages that come twice, late, or not at all
+# Messages: repeated, late or lost
 
 
-def five_deliveries(on: Performer, count: int, draw: random.Random) -> Findings:
-    """Every message five times at once, for several workers to fight about."""
-    findings = Findings("from request to end")
+def five_deliveries(on: Performer, count: int, draw: random.Random) -> FaultResult:
+    """Each message arrives five times at once, and two workers compete for it."""
+    result = FaultResult("from request to end")
     for begin in range(0, count, _TOGETHER):
         batch = [on.ask() for _ in range(min(_TOGETHER, count - begin))]
-        copies = [run.pk for run in batch] * (COPIES - 1)
+        copies = [run.pk for run in batch] * (DELIVERIES - 1)
         draw.shuffle(copies)
         for run_id in copies:
             broker.send(run_id, "pgperf")
         for run in batch:
             await_end(run, _END_WITHIN_S)
-            _demand_once(findings, run)
-    return findings
+            _require_done_once(result, run)
+    return result
 
 
-def late_deliveries(on: Performer, count: int, draw: random.Random) -> Findings:
-    """Copies that come when the run is over, in this and in an old version's words: nothing may change."""
-    findings = Findings("from request to end")
+def late_deliveries(on: Performer, count: int, draw: random.Random) -> FaultResult:
+    """Copies arrive after the run's end, of this and of an older message schema: nothing may change."""
+    result = FaultResult("from request to end")
     ended = [on.ask() for _ in range(count)]
     for run in ended:
         await_end(run, _END_WITHIN_S)
     before = {run.pk: _whole(run) for run in ended}
     for run in ended:
-        for _ in range(COPIES):
+        for _ in range(DELIVERIES):
             broker.send(run.pk, "pgperf")
         _send_old(run.pk)
     _await_empty_queue(on)
     for run in ended:
-        findings.demand(_whole(run) == before[run.pk], f"run {run.pk} changed after its end")
-        _demand_once(findings, run)
-    return findings
+        result.require(_whole(run) == before[run.pk], f"run {run.pk} changed after its end")
+        _require_done_once(result, run)
+    return result
 
 
-def broker_flushed(on: Performer, count: int, draw: random.Random) -> Findings:
-    """The broker loses the message of a run that waits: it is sent again without anybody's help."""
-    findings = Findings("from the flush to the end")
+def broker_flushed(on: Performer, count: int, draw: random.Random) -> FaultResult:
+    """The broker loses the message of a queued run: pgperf sends it again by itself."""
+    result = FaultResult("from the flush to the end")
     for _ in range(count):
         with on.site.frozen("worker"):
-            first = on.ask()  # it goes straight to the worker, which waits at the broker
+            first = on.ask()  # delivered at once: the worker is blocked in a read of the queue
             run = on.ask()
-            findings.demand(_redis(on).llen("pgperf") == 1, "there was no message to lose")
+            result.require(_redis(on).llen("pgperf") == 1, "there was no message to lose")
             _redis(on).flushall()
         begin = time.monotonic()
         await_end(run, _RESENT_WITHIN_S)
-        _demand_once(findings, run, begin)
-        _demand_once(findings, first, timed=False)
-    return findings
+        _require_done_once(result, run, begin)
+        _require_done_once(result, first, timed=False)
+    return result
 
 
-def web_dies_before_it_sends(on: Performer, count: int, draw: random.Random) -> Findings:
-    """The web process is killed between the commit and the message: the row is the outbox."""
-    findings = Findings("from the kill to the run's end")
+def web_dies_before_it_sends(on: Performer, count: int, draw: random.Random) -> FaultResult:
+    """The web process is killed between commit and send: the run's row serves as the outbox."""
+    result = FaultResult("from the kill to the run's end")
     for _ in range(count):
         token = uuid.uuid4().hex
         with on.site.frozen("Redis"):
-            click = threading.Thread(target=_click_and_lose, args=(on, token))
+            click = threading.Thread(target=_click_without_answer, args=(on, token))
             click.start()
             await_true(lambda: Run.objects.filter(request_token=token).exists(), 10.0, 0.01)  # noqa: B023
             on.site.kill("web")
             begin = time.monotonic()
             click.join()
         run = Run.objects.get(request_token=token)
-        findings.demand(run.attempt == 0, "the message was out before the kill")
+        result.require(run.attempt == 0, "the message was out before the kill")
         on.site.restart("web")
         await_end(run, _RESENT_WITHIN_S)
-        _demand_once(findings, run, begin)
-    return findings
+        _require_done_once(result, run, begin)
+    return result
 
 
-def broker_silent(on: Performer, count: int, draw: random.Random) -> Findings:
-    """The broker accepts connections and never answers: pages do, and the run is sent later."""
-    findings = Findings("until the page answered")
+def broker_silent(on: Performer, count: int, draw: random.Random) -> FaultResult:
+    """The broker accepts connections and never answers: pages still answer; the run is sent later."""
+    result = FaultResult("until the page answered")
     for _ in range(count):
         with on.site.frozen("Redis"):
             begin = time.monotonic()
             answer = on.browser.start(on.benchmark.pk, on.database.pk, uuid.uuid4().hex)
-            findings.took.append(round(time.monotonic() - begin, 2))
-            findings.demand(
-                answer.status == 302 and findings.took[-1] <= PAGE_WITHIN_S, f"the page: {answer.status}"
+            result.took.append(round(time.monotonic() - begin, 2))
+            result.require(
+                answer.status == 302 and result.took[-1] <= PAGE_WITHIN_S, f"the page: {answer.status}"
             )
             page = on.browser.get(answer.location)
-            findings.demand(
+            result.require(
                 page.status == 200 and "Not sent yet" in page.body, "the run's page does not say so"
             )
         run = Run.objects.get(pk=answer.run_id)
         await_end(run, _RESENT_WITHIN_S)
-        _demand_once(findings, run, timed=False)
-    return findings
+        _require_done_once(result, run, timed=False)
+    return result
 
 
 # Clicks
 
 
-def double_clicks(on: Performer, count: int, draw: random.Random) -> Findings:
+def double_clicks(on: Performer, count: int, draw: random.Random) -> FaultResult:
     """Twenty POSTs of one form at once: one run, and every answer leads to it."""
-    findings = Findings("twenty answers")
+    result = FaultResult("twenty answers")
     for _ in range(count):
         token = uuid.uuid4().hex
         begin = time.monotonic()
         answers = _at_once(CLICKS, lambda _: on.browser.start(on.benchmark.pk, on.database.pk, token))  # noqa: B023
-        findings.took.append(round(time.monotonic() - begin, 2))
+        result.took.append(round(time.monotonic() - begin, 2))
         mine = list(Run.objects.filter(request_token=token))
-        findings.demand(len(mine) == 1, f"{len(mine)} runs of one form")
+        result.require(len(mine) == 1, f"{len(mine)} runs of one form")
         same = {answer.run_id for answer in answers} == {run.pk for run in mine}
-        findings.demand(same and len(answers) == CLICKS, f"answers {sorted({a.status for a in answers})}")
+        result.require(same and len(answers) == CLICKS, f"answers {sorted({a.status for a in answers})}")
         for run in mine:
             await_end(run, _END_WITHIN_S)
-            _demand_once(findings, run, timed=False)
-    return findings
+            _require_done_once(result, run, timed=False)
+    return result
 
 
-def two_databases(on: Performer, count: int, draw: random.Random) -> Findings:
-    """Two forms for two databases, ten clicks each at once: two runs, one after the other on this machine."""
-    findings = Findings("from the clicks to the second end")
+def two_databases(on: Performer, count: int, draw: random.Random) -> FaultResult:
+    """Two forms for two databases, ten clicks each at once: two runs, in sequence on one machine."""
+    result = FaultResult("from the clicks to the second end")
     for _ in range(count):
         forms = [(on.database, uuid.uuid4().hex), (on.other, uuid.uuid4().hex)]
         begin = time.monotonic()
         _at_once(CLICKS, lambda n: on.browser.start(on.benchmark.pk, forms[n % 2][0].pk, forms[n % 2][1]))  # noqa: B023
         pair = [run for _, token in forms for run in Run.objects.filter(request_token=token)]
-        findings.demand(len(pair) == 2, f"{len(pair)} runs of two forms")
+        result.require(len(pair) == 2, f"{len(pair)} runs of two forms")
         for run in pair:
             await_end(run, _END_WITHIN_S)
-            _demand_once(findings, run, timed=False)
-        findings.took.append(round(time.monotonic() - begin, 2))
+            _require_done_once(result, run, timed=False)
+        result.took.append(round(time.monotonic() - begin, 2))
         ended = [(now.started_at, now.finished_at) for now in map(fresh, pair)]
         spans = sorted((begun, over) for begun, over in ended if begun and over)
         apart = len(spans) == 2 and spans[0][1] <= spans[1][0]
-        findings.demand(apart, "both ran at once on one machine")
-    return findings
+        result.require(apart, "both ran at once on one machine")
+    return result
 
 
 # Cancel in every state
 
 
-def cancel_unsent(on: Performer, count: int, draw: random.Random) -> Findings:
+def cancel_unsent(on: Performer, count: int, draw: random.Random) -> FaultResult:
     def prepare() -> Iterator[Run]:
         with on.site.frozen("Redis"):
             run = on.ask()
@@ -248,7 +251,7 @@ def cancel_unsent(on: Performer, count: int, draw: random.Random) -> Findings:
     return _cancel_each(on, count, prepare, attempts=0)
 
 
-def cancel_sent(on: Performer, count: int, draw: random.Random) -> Findings:
+def cancel_sent(on: Performer, count: int, draw: random.Random) -> FaultResult:
     def prepare() -> Iterator[Run]:
         with on.site.frozen("worker"):
             run = on.ask()
@@ -258,8 +261,8 @@ def cancel_sent(on: Performer, count: int, draw: random.Random) -> Findings:
     return _cancel_each(on, count, prepare, attempts=0)
 
 
-def cancel_claimed(on: Performer, count: int, draw: random.Random) -> Findings:
-    """The worker has taken the run and cannot yet read which database it is for."""
+def cancel_claimed(on: Performer, count: int, draw: random.Random) -> FaultResult:
+    """The worker has claimed the run; a lock keeps it from reading the database's row."""
 
     def prepare() -> Iterator[Run]:
         run = on.ask(blocks=20)
@@ -271,25 +274,25 @@ def cancel_claimed(on: Performer, count: int, draw: random.Random) -> Findings:
     return _cancel_each(on, count, prepare)
 
 
-def cancel_starting(on: Performer, count: int, draw: random.Random) -> Findings:
+def cancel_starting(on: Performer, count: int, draw: random.Random) -> FaultResult:
     return _cancel_each(on, count, _hanging(on, draw, sql="hang at connect"))
 
 
-def cancel_warming_up(on: Performer, count: int, draw: random.Random) -> Findings:
+def cancel_warming_up(on: Performer, count: int, draw: random.Random) -> FaultResult:
     return _cancel_each(on, count, _hanging(on, draw, sql="hang", warm_up_ops=300))
 
 
-def cancel_in_a_slice(on: Performer, count: int, draw: random.Random) -> Findings:
+def cancel_in_a_slice(on: Performer, count: int, draw: random.Random) -> FaultResult:
     return _cancel_each(on, count, _hanging(on, draw, slice_ms=5000, blocks=20))
 
 
-def cancel_storing(on: Performer, count: int, draw: random.Random) -> Findings:
-    """A block cannot be stored for the moment, and the run's row is held by whoever tries."""
+def cancel_storing(on: Performer, count: int, draw: random.Random) -> FaultResult:
+    """A lock delays the storing of a block, and the storing transaction locks the run's row."""
 
     def prepare() -> Iterator[Run]:
         with _locked(_BLOCKS):
             run = on.ask(blocks=20)
-            await_true(lambda: _somebody_waits(_BLOCKS), 30.0, 0.01)
+            await_true(lambda: _has_waiters(_BLOCKS), 30.0, 0.01)
             cancel = threading.Thread(target=on.browser.cancel, args=(run.pk,))
             cancel.start()
             time.sleep(draw.uniform(0.1, 0.5))
@@ -299,8 +302,8 @@ def cancel_storing(on: Performer, count: int, draw: random.Random) -> Findings:
     return _cancel_each(on, count, prepare)
 
 
-def cancel_in_a_diagnostic_slice(on: Performer, count: int, draw: random.Random) -> Findings:
-    """While the server is asked about a real client's work; what was timed before is kept."""
+def cancel_in_a_diagnostic_slice(on: Performer, count: int, draw: random.Random) -> FaultResult:
+    """Cancel during a diagnostic slice of a real client: the blocks timed before are kept."""
     asked: list[Run] = []
 
     def prepare() -> Iterator[Run]:
@@ -310,48 +313,48 @@ def cancel_in_a_diagnostic_slice(on: Performer, count: int, draw: random.Random)
         time.sleep(draw.uniform(0, 2))
         yield run
 
-    findings = _cancel_each(on, count, prepare)
+    result = _cancel_each(on, count, prepare)
     for run in asked:
-        findings.demand(
+        result.require(
             len(blocks_of(run)) == 2, f"of run {run.pk} {len(blocks_of(run))} blocks are kept, not 2"
         )
-    return findings
+    return result
 
 
-def cancel_done(on: Performer, count: int, draw: random.Random) -> Findings:
+def cancel_done(on: Performer, count: int, draw: random.Random) -> FaultResult:
     return _cancel_ended(on, count, Run.Status.DONE)
 
 
-def cancel_failed(on: Performer, count: int, draw: random.Random) -> Findings:
+def cancel_failed(on: Performer, count: int, draw: random.Random) -> FaultResult:
     return _cancel_ended(on, count, Run.Status.FAILED, sql="die at ready")
 
 
-def cancel_lost(on: Performer, count: int, draw: random.Random) -> Findings:
-    """A run that nobody performs any more: claimed here, and its heartbeat made old."""
-    findings = Findings("until the page answered")
+def cancel_lost(on: Performer, count: int, draw: random.Random) -> FaultResult:
+    """A run without a worker: claimed by this process, with an expired heartbeat."""
+    result = FaultResult("until the page answered")
     for _ in range(count):
         with on.site.frozen("worker"):
-            run = state.claim(on.ask().pk, "nobody")
+            run = state.claim(on.ask().pk, "no-worker")
             with connection.cursor() as cursor:
                 cursor.execute(
                     "UPDATE pgperf_run SET heartbeat_at = now() - interval '31 s' WHERE id = %s", [run.pk]
                 )
-            _demand_refused(on, findings, run, Run.Status.LOST)
-    return findings
+            _require_refusal(on, result, run, Run.Status.LOST)
+    return result
 
 
-def cancel_cancelled(on: Performer, count: int, draw: random.Random) -> Findings:
-    """A second cancel of a run that the first one has ended."""
-    findings = Findings("until the page answered")
+def cancel_cancelled(on: Performer, count: int, draw: random.Random) -> FaultResult:
+    """A second cancel of a run that is already cancelled."""
+    result = FaultResult("until the page answered")
     for _ in range(count):
         with on.site.frozen("worker"):
             run = on.ask()
             on.browser.cancel(run.pk)
             await_end(run, _END_WITHIN_S)
-            _demand_refused(on, findings, run, Run.Status.CANCELLED)
+            _require_refusal(on, result, run, Run.Status.CANCELLED)
         _await_empty_queue(on)
-        findings.demand(fresh(run).attempt == 0, f"run {run.pk} was performed after its end")
-    return findings
+        result.require(fresh(run).attempt == 0, f"run {run.pk} was performed after its end")
+    return result
 
 
 def _hanging(on: Performer, draw: random.Random, **changed: Any) -> Callable[[], Iterator[Run]]:
@@ -366,62 +369,60 @@ def _hanging(on: Performer, draw: random.Random, **changed: Any) -> Callable[[],
 
 def _cancel_each(
     on: Performer, count: int, prepare: Callable[[], Iterator[Run]], attempts: int = 1
-) -> Findings:
-    """Bring a run into the state, cancel it as a person does, and time how long it takes to end."""
-    findings = Findings("from the cancel to the end")
+) -> FaultResult:
+    """Bring a run into the state, cancel it on its page, and time until it ends."""
+    result = FaultResult("from the cancel to the end")
     for _ in range(count):
         for run in prepare():
             if is_over(run) and fresh(run).status != Run.Status.CANCELLED:
-                findings.wrong.append(
+                result.wrong.append(
                     f"it was {fresh(run).status} before it could be cancelled: {fresh(run).error}"
                 )
                 continue
             begin = time.monotonic()
             answer = on.browser.cancel(run.pk)
-            findings.demand(answer.status == 302, f"the page answered {answer.status}")
+            result.require(answer.status == 302, f"the page answered {answer.status}")
             await_end(run, _END_WITHIN_S)
-            findings.took.append(round(time.monotonic() - begin, 2))
+            result.took.append(round(time.monotonic() - begin, 2))
         ended = fresh(run)
-        findings.demand(ended.status == Run.Status.CANCELLED, f"it ended as {ended.status}: {ended.error}")
-        findings.demand(findings.took[-1:] <= [CANCEL_WITHIN_S], f"it took {findings.took[-1:]} s")
+        result.require(ended.status == Run.Status.CANCELLED, f"it ended as {ended.status}: {ended.error}")
+        result.require(result.took[-1:] <= [CANCEL_WITHIN_S], f"it took {result.took[-1:]} s")
         _await_empty_queue(on)
-        findings.demand(fresh(run).attempt == attempts, f"attempt {fresh(run).attempt}, not {attempts}")
-    return findings
+        result.require(fresh(run).attempt == attempts, f"attempt {fresh(run).attempt}, not {attempts}")
+    return result
 
 
-def _cancel_ended(on: Performer, count: int, status: str, **changed: Any) -> Findings:
-    findings = Findings("until the page answered")
+def _cancel_ended(on: Performer, count: int, status: str, **changed: Any) -> FaultResult:
+    result = FaultResult("until the page answered")
     for _ in range(count):
         run = on.ask(**changed)
         await_end(run, _END_WITHIN_S)
-        _demand_refused(on, findings, run, status)
-    return findings
+        _require_refusal(on, result, run, status)
+    return result
 
 
-def _demand_refused(on: Performer, findings: Findings, run: Run, status: str) -> None:
+def _require_refusal(on: Performer, result: FaultResult, run: Run, status: str) -> None:
     begin = time.monotonic()
     answer = on.browser.cancel(run.pk)
-    findings.took.append(round(time.monotonic() - begin, 2))
+    result.took.append(round(time.monotonic() - begin, 2))
     page = on.browser.get(answer.location)
     words = f"run {run.pk} is {Run.Status(status).label}"
     said = words in page.body.partition("messagelist")[2].lower()
-    findings.demand(answer.status == 302 and said, f"the page does not say why ({answer.status})")
-    findings.demand(fresh(run).status == status, f"it is {fresh(run).status}, not {status}")
+    result.require(answer.status == 302 and said, f"the page does not say why ({answer.status})")
+    result.require(fresh(run).status == status, f"it is {fresh(run).status}, not {status}")
 
 
-# What they share
+# Shared helpers
 
 
-def _demand_once(findings: Findings, run: Run, begin: float = 0.0, *, timed: bool = True) -> None:
-    """Done, and performed exactly once; its time since `begin`, or since it was asked for."""
+def _require_done_once(result: FaultResult, run: Run, begin: float = 0.0, *, timed: bool = True) -> None:
+    """Require a run to be done and performed once; record the seconds since `begin` or the request."""
     now = fresh(run)
-    findings.demand(
-        now.status == Run.Status.DONE, f"run {run.pk} is {now.status}: {now.error or now.message}"
-    )
-    findings.demand(now.attempt == 1, f"run {run.pk} was performed {now.attempt} times")
+    result.require(now.status == Run.Status.DONE, f"run {run.pk} is {now.status}: {now.error or now.message}")
+    result.require(now.attempt == 1, f"run {run.pk} was performed {now.attempt} times")
     if timed and now.finished_at:
         since = time.monotonic() - begin if begin else (now.finished_at - now.requested_at).total_seconds()
-        findings.took.append(round(since, 2))
+        result.took.append(round(since, 2))
 
 
 def _whole(run: Run) -> dict[str, Any]:
@@ -443,8 +444,8 @@ def _at_once(count: int, act: Callable[[int], Answer]) -> list[Answer]:
     return answers
 
 
-def _click_and_lose(on: Performer, token: str) -> None:
-    """Nobody reads the answer: the process dies before it gives one."""
+def _click_without_answer(on: Performer, token: str) -> None:
+    """Submit the form; the web process is killed before it answers."""
     try:
         on.browser.start(on.benchmark.pk, on.database.pk, token)
     except Exception:
@@ -453,20 +454,20 @@ def _click_and_lose(on: Performer, token: str) -> None:
 
 @contextmanager
 def _locked(*tables: str) -> Iterator[None]:
-    """Nobody else reads or writes the tables."""
+    """Lock the tables against reads and writes of other sessions."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE")
         yield
 
 
-def _somebody_waits(table: str) -> bool:
+def _has_waiters(table: str) -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = %s::regclass", [table])
         return bool(cursor.fetchone()[0])
 
 
 def _is_diagnosing(run: Run) -> bool:
-    """Is the connection there that looks at the other sessions of the run?"""
+    """True while the run's sampler of pg_stat_activity is connected."""
     with connection.cursor() as cursor:
         name = f"pgperf-{run.pk}-activity"
         cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = %s", [name])
@@ -474,7 +475,7 @@ def _is_diagnosing(run: Run) -> bool:
 
 
 def _send_old(run_id: int) -> None:
-    """The message of a version that is not this one's."""
+    """Send a message with the schema number of another version."""
     schema, broker.SCHEMA = broker.SCHEMA, 0
     try:
         broker.send(run_id, "pgperf")
@@ -483,7 +484,7 @@ def _send_old(run_id: int) -> None:
 
 
 def _await_empty_queue(on: Performer) -> None:
-    """Every message was fetched and handled: none waits in the broker, none is unacknowledged."""
+    """Wait until every message is handled: none is queued in the broker, none unacknowledged."""
     redis = _redis(on)
     await_true(lambda: not redis.llen("pgperf") and not redis.hlen("unacked"), 30.0)
     time.sleep(0.2)
@@ -494,7 +495,7 @@ def _redis(on: Performer) -> Any:
 
 
 def _second_database() -> Database:
-    """Another Database on the same server, for which nothing waits but this machine."""
+    """Another Database on the same server; only this machine is shared with the first."""
     like = Database.objects.get(name="demo")
     values = {"dbname": like.dbname, "credential": like.credential, "allow_fixtures": True}
     other = Database.objects.update_or_create(name="other", defaults=values)[0]
@@ -504,7 +505,7 @@ def _second_database() -> Database:
     return other
 
 
-KINDS: dict[str, Callable[[Performer, int, random.Random], Findings]] = {
+KINDS: dict[str, Callable[[Performer, int, random.Random], FaultResult]] = {
     "five deliveries": five_deliveries,
     "late deliveries": late_deliveries,
     "double clicks": double_clicks,

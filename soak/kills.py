@@ -1,8 +1,17 @@
-"""kill -9 of every part of a site at random moments of a run: `python -m soak.kills [--count 200] [--seed N]`.
+"""Kill each process of a site with SIGKILL at random moments of a run.
 
-Each case asks for a run, kills one victim at a seeded moment, starts it again, and then demands: the run is terminal
-within 60 s of the kill, for a reason that fits the victim; no client process and no backend of ours is left 10 s later;
-no block that was stored is gone; the run was performed once; and the next run is done. `--case N` replays one.
+    python -m soak.kills [--count 200] [--seed N]
+
+Each case requests a run, kills one victim at a moment drawn from the seed, and restarts it. Then it
+checks that
+
+- the run ends within 60 s of the kill, with an error that fits the victim;
+- no client process and no backend of pgperf is left 10 s later;
+- no stored block is lost;
+- the run was performed once;
+- the next run is done.
+
+`--case N` replays one case.
 """
 
 import argparse
@@ -16,16 +25,16 @@ from typing import Any
 from soak import lanes
 
 VICTIMS = ("worker", "pool child", "client", "backend", "postmaster", "PgBouncer", "Redis", "web")
-#: A moment is a share of what an undisturbed run of this lane took, so that a busy machine shifts none; a client's
-#: is counted from the first client on.
+#: A moment is a share of the duration of an undisturbed run in the same lane, so that it does not
+#: depend on the machine's load. For the victim "client" it counts from the first client on.
 _SHARES = {"client": 0.7}
 _USUAL_SHARE = 1.05
-_WEB_SPAN_S = 1.5  # around the click; the run itself does not need the web process
+_WEB_SPAN_S = 1.5  # after the click; the run itself does not need the web process
 _RESTART_SPAN_S = 3.0
 
 
 def case(seed: int, number: int) -> dict[str, Any]:
-    """What case `number` of a campaign does: always the same. Victims take turns."""
+    """The parameters of case `number`, the same for the same seed. Victims take turns."""
     draw = random.Random(f"{seed}/{number}")
     victim = VICTIMS[number % len(VICTIMS)]
     return {
@@ -34,9 +43,9 @@ def case(seed: int, number: int) -> dict[str, Any]:
         "victim": victim,
         "share": round(draw.uniform(0, _SHARES.get(victim, _USUAL_SHARE)), 3),
         "click_s": round(draw.uniform(0, _WEB_SPAN_S), 3),
-        "which": draw.random(),  # which of several processes, as a share of their list
+        "which": draw.random(),  # selects one of several processes: a share of their list
         "restart_s": round(draw.uniform(0, _RESTART_SPAN_S), 3),
-        "alone": draw.random() < 0.5,  # a worker that comes back only when its run counts as lost
+        "alone": draw.random() < 0.5,  # the worker restarts only after its run counts as lost
     }
 
 
@@ -63,7 +72,7 @@ def main() -> int:
 
 
 def table(results: list[dict[str, Any]]) -> str:
-    """One line a victim, as docs/reliability.md has it."""
+    """One line a victim, as in docs/campaigns/kills-and-faults.md."""
     lines = [
         "",
         "| killed | cases | with 0, 1, 2, 3 blocks stored | ended as | s until failed or lost, median | longest "
@@ -108,11 +117,11 @@ def _options() -> argparse.Namespace:
         prog="python -m soak.kills", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seed", type=int, default=20261121)
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--quick", action="store_true", help="each victim once")
-    parser.add_argument("--case", type=int, help="only this one")
-    parser.add_argument("--victims", default="", metavar="A,B", help=", ".join(VICTIMS))
-    parser.add_argument("--lanes", type=int, default=3, help="sites side by side (3)")
+    parser.add_argument("--count", type=int, default=200, help="number of cases (200)")
+    parser.add_argument("--quick", action="store_true", help="kill each victim once")
+    parser.add_argument("--case", type=int, help="run only the case with this number")
+    parser.add_argument("--victims", default="", metavar="A,B", help=f"kill only these: {', '.join(VICTIMS)}")
+    parser.add_argument("--lanes", type=int, default=3, help="sites in parallel (3)")
     return parser.parse_args()
 
 

@@ -1,10 +1,11 @@
-"""One lane of a campaign: a whole site of its own, and cases performed on it one after the other.
+"""One lane of a campaign: a separate site on which the cases run in sequence.
 
     python -m soak.lane MODULE DIRECTORY
 
-reads a JSON case a line from stdin and prints a JSON result a line, until stdin ends. `MODULE` has `Performer(site)`
-whose `perform(case)` does it. The module is imported by name once the site's variables are set: Django's settings read
-them when they are imported.
+The program reads one JSON case a line from stdin and prints one JSON result a line, until stdin
+ends. `MODULE` defines `Performer(site)`, whose method `perform(case)` returns the result. The lane
+imports the module after it has set the site's environment variables, because Django's settings
+read them at import.
 """
 
 import importlib
@@ -22,7 +23,7 @@ from soak.site import Site
 def main() -> int:
     module, directory = sys.argv[1:]
     replies = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # nothing but results goes where results are read
+    os.dup2(2, 1)  # only results may go to the pipe that the campaign reads
     with Site(Path(directory)) as site:
         os.environ.update(site.env)
         django.setup()

@@ -1,4 +1,4 @@
-"""Cases handed to several lanes at once, results as they come."""
+"""Distribute cases over several lanes and yield each result when it arrives."""
 
 import json
 import queue
@@ -14,7 +14,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def perform(module: str, cases: Sequence[dict[str, Any]], lanes: int) -> Iterator[dict[str, Any]]:
-    """The result of every case, in the order in which they end. A lane that dies takes its case along as `failure`."""
+    """The result of every case, in the order in which they end.
+
+    If a lane dies, the result of its case says so under `wrong`.
+    """
     waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     results: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     for case in cases:
@@ -38,7 +41,7 @@ def perform(module: str, cases: Sequence[dict[str, Any]], lanes: int) -> Iterato
 
 
 def _start(module: str, directory: Path) -> subprocess.Popen[str]:
-    """One after the other: two that start at once might choose the same port."""
+    """Start a lane and wait until it is ready: two at once could choose the same port."""
     argv = [sys.executable, "-m", "soak.lane", module, str(directory)]
     pipe = subprocess.PIPE
     lane = subprocess.Popen(argv, cwd=ROOT, stdin=pipe, stdout=pipe, text=True, start_new_session=True)

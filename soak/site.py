@@ -1,4 +1,4 @@
-"""The whole example site on a stack of its own, every part of which can be killed, frozen and started again."""
+"""The example site on a separate stack whose parts can be killed, stopped and restarted."""
 
 import ctypes
 import os
@@ -19,7 +19,7 @@ from example.stack.part import Part
 _PR_SET_CHILD_SUBREAPER = 36
 _RESTART_S = 30.0
 
-#: Who can be killed, by the name of its part.
+#: Parts that a campaign can kill -> their names in the stack.
 PARTS = {
     "worker": "Celery worker",
     "postmaster": "PostgreSQL",
@@ -30,7 +30,7 @@ PARTS = {
 
 
 class Site:
-    """A running stack with worker and site. Orphans of any of its processes become children of this one."""
+    """A running stack with worker and site. Orphans of its processes become children of this process."""
 
     def __init__(self, directory: Path) -> None:
         self._stack = Stack(directory, ALL, keep=False)
@@ -62,14 +62,14 @@ class Site:
         return process.pid
 
     def kill(self, name: str) -> None:
-        """kill -9 of a part, and wait until it is gone."""
+        """Send SIGKILL to a part and wait until it has ended."""
         process = self.part(name).process
         assert process
         process.kill()
         process.wait()
 
     def restart(self, name: str) -> None:
-        """Start a part again that has ended; what is left of PostgreSQL's processes must go first."""
+        """Start a part that has ended. PostgreSQL starts only after its old processes have ended."""
         part, deadline = self.part(name), time.monotonic() + _RESTART_S
         if not part.has_ended():
             return
@@ -86,7 +86,7 @@ class Site:
 
     @contextmanager
     def frozen(self, name: str) -> Iterator[None]:
-        """A part that is there and does nothing, as behind a network that swallows packets."""
+        """Suspend a part with SIGSTOP: it accepts connections and never answers."""
         pid = self.pid(name)
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -94,17 +94,17 @@ class Site:
         finally:
             os.kill(pid, signal.SIGCONT)
 
-    def workers_children(self) -> list[int]:
-        """The processes of the worker's pool."""
+    def pool_children(self) -> list[int]:
+        """PIDs of the worker's pool processes."""
         return [child.pid for child in _children(self.pid("worker")) if not is_client(child)]
 
     def clients(self) -> list[int]:
-        """Every client process that this stack, or what is left of it, has; oldest first."""
-        everyone = psutil.Process().children(recursive=True)
-        return [process.pid for process in sorted(everyone, key=lambda p: p.pid) if is_client(process)]
+        """PIDs of all client processes below this process, orphans included; oldest first."""
+        descendants = psutil.Process().children(recursive=True)
+        return [process.pid for process in sorted(descendants, key=lambda p: p.pid) if is_client(process)]
 
     def reap(self) -> None:
-        """Bury dead orphans that became our children; the stack's own parts are left to it."""
+        """Reap ended orphans that became our children. The stack reaps its own parts."""
         own = {part.process.pid for part in self._stack.running if part.process}
         for child in psutil.Process().children():
             if child.pid not in own and _status(child) == psutil.STATUS_ZOMBIE:
@@ -115,7 +115,7 @@ class Site:
 
 
 def is_client(process: psutil.Process) -> bool:
-    """Is it one of pgperf's client programs, alive?"""
+    """True for a running client program of pgperf."""
     try:
         words = process.cmdline()
     except (psutil.NoSuchProcess, psutil.ZombieProcess):
@@ -124,7 +124,7 @@ def is_client(process: psutil.Process) -> bool:
 
 
 def kill_and_await(pid: int, seconds: float = 5.0) -> None:
-    """kill -9 of any process, and wait until it has ended."""
+    """Send SIGKILL to a process and wait at most `seconds` until it has ended."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -141,7 +141,10 @@ def kill_and_await(pid: int, seconds: float = 5.0) -> None:
 
 
 def await_true(holds: Callable[[], bool], seconds: float, every_s: float = 0.05) -> float:
-    """Seconds until it holds; -1 when it does not in that time. Other processes make it true: all we can do is look."""
+    """Poll until `holds()` is true; the seconds this took, or -1 after `seconds`.
+
+    Other processes make the condition true, so polling is the only way.
+    """
     begin = time.monotonic()
     while not holds():
         if time.monotonic() - begin > seconds:
@@ -165,6 +168,6 @@ def _status(process: psutil.Process) -> str:
 
 
 def _become_subreaper() -> None:
-    """Orphans of the whole tree below come to us, so that none is overlooked and none is somebody else's."""
+    """Make this process the parent of every orphan below it, so that it finds all of them."""
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")

@@ -1,4 +1,4 @@
-"""Runs small enough for a campaign: seconds, not minutes, but every step of a real one."""
+"""Small runs for campaigns: they take seconds and have every step of a real run."""
 
 import uuid
 from typing import Any
@@ -14,8 +14,8 @@ from soak.site import Site, await_true
 
 BLOCKS, ROUNDS, SLICE_MS = 3, 3, 10
 LAYERS, ROUTES = ("libpq", "psycopg"), ("tcp", "pgbouncer")
-#: The database may be restarting while we look.
-PATIENCE_S = 30.0
+#: A query is retried for this long, because the database may be restarting.
+_RETRY_S = 30.0
 
 
 def saved_benchmark(name: str, **fields: Any) -> Benchmark:
@@ -31,30 +31,32 @@ def saved_benchmark(name: str, **fields: Any) -> Benchmark:
 def ask(benchmark: Benchmark, database: Database, **overrides: Any) -> Run:
     """Ask for a run in this process; the message goes to the broker."""
     token = uuid.uuid4().hex
-    wish = Overrides(**{"quick": True, "blocks": BLOCKS, "rounds": ROUNDS, "slice_ms": SLICE_MS, **overrides})
-    return look(lambda: state.request(benchmark, database, wish, token=token))
+    wanted = Overrides(
+        **{"quick": True, "blocks": BLOCKS, "rounds": ROUNDS, "slice_ms": SLICE_MS, **overrides}
+    )
+    return query(lambda: state.request(benchmark, database, wanted, token=token))
 
 
 def smallest(benchmark: Benchmark, database: Database) -> Run:
     return ask(benchmark, database, layers=["libpq"], routes=list(ROUTES), blocks=1, rounds=1)
 
 
-def look(step: Any) -> Any:
-    """What the step finds in the database, which may be restarting."""
-    return retry_while_down(step, PATIENCE_S, "looking")
+def query(step: Any) -> Any:
+    """The result of a database query, retried while the database restarts."""
+    return retry_while_down(step, _RETRY_S, "polling")
 
 
 def fresh(run: Run) -> Run:
-    return Run(**look(lambda: Run.objects.filter(pk=run.pk).values().get()))
+    return Run(**query(lambda: Run.objects.filter(pk=run.pk).values().get()))
 
 
 def shown(run: Run) -> dict[str, Any]:
-    """What the run's page shows now."""
+    """The progress that the run's page shows now."""
 
     def ask_page() -> dict[str, Any]:
         return progress_json(Run.objects.get(pk=run.pk))
 
-    return dict(look(ask_page))
+    return dict(query(ask_page))
 
 
 def is_over(run: Run) -> bool:
@@ -62,18 +64,18 @@ def is_over(run: Run) -> bool:
 
 
 def await_end(run: Run, seconds: float) -> float:
-    """Seconds until the page shows an end; -1 when it does not in that time."""
+    """Seconds until the page shows that the run has ended; -1 if it has not after `seconds`."""
     return await_true(lambda: is_over(run), seconds, 0.2)
 
 
 def blocks_of(run: Run) -> list[tuple[str, int]]:
-    """What is stored: variant and block."""
-    return sorted((block.variant.label, block.block) for block in look(lambda: store.load_blocks(run)))
+    """The stored blocks of a run, each as (variant label, block number)."""
+    return sorted((block.variant.label, block.block) for block in query(lambda: store.load_blocks(run)))
 
 
 def count_backends() -> int:
-    """Connections of our clients. What a pooler keeps open without work is the pooler's."""
-    return int(look(_count_backends))
+    """Connections of pgperf's clients; idle connections of a pooler do not count."""
+    return int(query(_count_backends))
 
 
 def _count_backends() -> int:

@@ -1,9 +1,12 @@
-/* Fuzzes whole conversations of the C client: its main.c and all it stands on, but without a server and a clock.
+/* Fuzzes whole conversations of the C client: main.c and everything below it, without a server and a clock.
  *
- * An input is a script of 8 bytes (how the surroundings behave) and what comes in on stdin. Beside what the
- * sanitizers find, these must hold: the exit code is one of the protocol's; the replies are whole messages of UTF-8
- * with the bytes they announce; an error comes last, and just when the exit code tells of one; the password is in
- * none; and the same bytes in small pieces, with interrupted calls, are answered in the same way. */
+ * An input is a script of 8 bytes (how the environment behaves) and the bytes on stdin. The sanitizers
+ * must find nothing, and these must hold:
+ * - the exit code is one of the protocol's;
+ * - the replies are whole messages of UTF-8, followed by the bytes that they announce;
+ * - an error is the last reply, and there is one exactly if the exit code says so;
+ * - no reply contains the password;
+ * - the same bytes in small pieces, with interrupted calls, get the same replies. */
 #define _GNU_SOURCE /* memmem */
 #define PGPERF_HARNESS
 #include <errno.h>
@@ -32,16 +35,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What the runner, the kernel and the clock do during one conversation. */
+/* The behavior of the runner, the kernel and the clock during one conversation. */
 struct surroundings {
-    const uint8_t *data; /* what the runner sends */
+    const uint8_t *data; /* sent by the runner */
     size_t size;
     size_t sent;
-    unsigned piece;       /* at most so many bytes are read or written at once; 0: as many as asked for */
-    bool interrupted;     /* the call before this one was */
-    size_t listens_bytes; /* the runner closes its end after so many */
+    unsigned piece;       /* most bytes of one read or write; 0: no limit */
+    bool interrupted;     /* the previous call was */
+    size_t listens_bytes; /* the runner closes its end after this number */
     uint64_t now_ns;
-    uint64_t step_ns; /* between two looks at the clock */
+    uint64_t step_ns; /* between two readings of the clock */
 };
 
 struct replies {
@@ -130,7 +133,7 @@ int harness_munmap(void *data, size_t bytes)
     return 0;
 }
 
-/* process.c stays out: it would change the fuzzer's own process. */
+/* process.c is left out: it would change the fuzzer's own process. */
 
 void process_guard(void)
 {
@@ -150,7 +153,7 @@ bool process_has_parent(int64_t runner_pid)
     return runner_pid % 2 == 0;
 }
 
-/* The server's complaint: bytes of the conversation itself, so that the password is among them. */
+/* The server's error text: bytes of the conversation itself, which contains the password. */
 static void complain(char *complaint, size_t bytes)
 {
     for (size_t i = 0; i + 1 < bytes; i++)
@@ -189,7 +192,7 @@ static void converse(struct replies *into)
     into->outcome = client_main(1, argv);
 }
 
-/* Bytes that follow a message, as it announces them. */
+/* The number of bytes that a message announces after itself. */
 static size_t announced(const char *message, const char *end)
 {
     static const char member[] = "\"nbytes\":";
@@ -218,7 +221,7 @@ static void check_messages(const struct replies *said)
     MUST(error == (said->outcome != 0));
 }
 
-/* A password that cannot be in a reply by chance. */
+/* True for a password that cannot be in a reply by chance. */
 static bool is_canary(const char *password)
 {
     size_t length = strlen(password);

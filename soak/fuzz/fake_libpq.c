@@ -8,7 +8,7 @@ struct pg_conn {
     char error[4096];
 };
 
-/* A result owns each of its values, so that a sanitizer sees one step beyond them. */
+/* Each value is a separate allocation, so that a sanitizer detects a read beyond its end. */
 struct pg_result {
     ExecStatusType status;
     int rows;
@@ -69,7 +69,7 @@ PQnoticeReceiver PQsetNoticeReceiver(PGconn *connection, PQnoticeReceiver receiv
     return receiver;
 }
 
-/* NULL where there is no memory, as libpq has it. */
+/* NULL without memory, as in libpq. */
 static PGresult *new_result(ExecStatusType status)
 {
     bool has_rows = status == PGRES_TUPLES_OK;
@@ -110,7 +110,7 @@ PGresult *PQexec(PGconn *connection, const char *query)
     return answer(connection, *query ? fake_server.status : PGRES_EMPTY_QUERY);
 }
 
-/* Reads every value, as libpq would: a list that is shorter than announced is a step too far. */
+/* Reads every value, as libpq would, so that a sanitizer detects a list shorter than announced. */
 static PGresult *execute(PGconn *connection, int count, const char *const *values)
 {
     size_t length = 0;
@@ -168,7 +168,7 @@ int PQnfields(const PGresult *result)
     return result ? result->columns : 0;
 }
 
-/* Names that JSON has to write otherwise are among them. */
+/* Some of the names need escapes in JSON. */
 char *PQfname(const PGresult *result, int column)
 {
     static char plain[] = "plain", odd[] = "\"odd\\\n\xc3\xbc\"", empty[] = "";

@@ -1,4 +1,4 @@
-/* A libpq without a server behind it: it connects, prepares and executes as `fake_server` says. */
+/* A libpq without a server: it connects, prepares and executes as `fake_server` says. */
 #ifndef PGPERF_FAKE_LIBPQ_H
 #define PGPERF_FAKE_LIBPQ_H
 
@@ -8,13 +8,13 @@
 #include <libpq-fe.h>
 
 struct fake_server {
-    bool refuses;          /* to connect */
-    int64_t answers;       /* so many statements, prepared or run, before it goes away */
+    bool refuses;          /* refuses connections */
+    int64_t answers;       /* statements, prepared or run, until it closes the connection */
     int rows;              /* of each result */
-    int columns;           /* likewise */
+    int columns;           /* of each result */
     ExecStatusType status; /* of each result */
-    const char *complaint; /* added to its error messages, after the password; any bytes */
-    char password[16384];  /* the one it was last connected with */
+    const char *complaint; /* appended to error messages, after the password; any bytes */
+    char password[16384];  /* of the last connection */
 };
 
 extern struct fake_server fake_server;

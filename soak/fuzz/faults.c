@@ -1,5 +1,6 @@
 /* The C client, linked so that one call of its own fails: CLIENT_FAULT=malloc:3 fails the third malloc.
- * With CLIENT_CALLS=FILE it leaves in FILE how often each was called. (Variables that begin with PG it removes.) */
+ * With CLIENT_CALLS=FILE it writes the number of invocations of each call to FILE. (The client removes
+ * variables that begin with PG, so these names do not.) */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

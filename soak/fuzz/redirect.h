@@ -1,4 +1,4 @@
-/* Compiled in front of the client's sources: what would reach out of the process reaches the harness instead. */
+/* Included before the client's sources: it redirects system calls to the harness. */
 #ifndef PGPERF_REDIRECT_H
 #define PGPERF_REDIRECT_H
 

@@ -1,11 +1,11 @@
-/* Runs the inputs in the files it is given, one after the other, without a fuzzer: any compiler will do. */
+/* Runs the inputs in the given files in sequence, without a fuzzer; any compiler can build it. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Exactly as many bytes as the file has, so that a sanitizer sees one step beyond them. */
+/* The buffer has exactly the size of the file, so that a sanitizer detects a read beyond it. */
 static void replay(const char *path)
 {
     static uint8_t buffer[1 << 20];

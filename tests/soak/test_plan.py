@@ -1,4 +1,4 @@
-"""What a campaign does, from its seed alone; and that its judges find something wrong where something is."""
+"""Campaigns: a seed determines the cases, and the checks detect each violated promise."""
 
 from collections import Counter
 from dataclasses import replace
@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from soak import __main__ as whole
+from soak import __main__ as campaigns
 from soak import fault_cases, faults, kills
-from soak.fault_cases import Findings
-from soak.kill_case import REASONS, Seen, judge
+from soak.fault_cases import FaultResult
+from soak.kill_case import REASONS, Observation, violations
 
 ALL_BLOCKS = [(f"variant {n}", block) for n in range(6) for block in range(3)]
-FINE = Seen(
+FINE = Observation(
     victim="client", status="failed", error="psycopg · tcp: ended unexpectedly (signal SIGKILL)", moment="running",
     terminal_s=0.4, attempt=1, runs=1, before=ALL_BLOCKS[:6], after=ALL_BLOCKS[:6], orphans=0, backends=0,
     next_status="done",
@@ -30,9 +30,9 @@ def test_victims_take_turns() -> None:
     )
 
 
-def test_what_holds() -> None:
-    assert judge(FINE) == []
-    assert judge(replace(FINE, status="done", error="", after=ALL_BLOCKS)) == []
+def test_an_observation_as_promised_has_no_violations() -> None:
+    assert violations(FINE) == []
+    assert violations(replace(FINE, status="done", error="", after=ALL_BLOCKS)) == []
 
 
 @pytest.mark.parametrize(
@@ -55,23 +55,23 @@ def test_what_holds() -> None:
         ({"extra": ["there was no backend to kill"]}, "no backend to kill"),
     ],
 )
-def test_what_does_not_hold(change: dict[str, object], words: str) -> None:
-    assert words in "; ".join(judge(replace(FINE, **change)))  # type: ignore[arg-type]
+def test_each_broken_promise_is_a_violation(change: dict[str, object], words: str) -> None:
+    assert words in "; ".join(violations(replace(FINE, **change)))  # type: ignore[arg-type]
 
 
-def test_runs_are_never_affected_by_broker_and_web() -> None:
+def test_kills_of_broker_and_web_may_not_fail_a_run() -> None:
     assert set(kills.VICTIMS) - set(REASONS) == {"Redis", "web"}
 
 
-def test_every_kind_of_fault_can_be_made() -> None:
+def test_every_kind_of_fault_has_a_case() -> None:
     assert list(faults.KINDS) == list(fault_cases.KINDS)
 
 
-def test_findings_remember_what_does_not_hold() -> None:
-    findings = Findings("")
-    findings.demand(True, "fine")
-    findings.demand(False, "not fine")
-    assert findings.wrong == ["not fine"]
+def test_a_fault_result_lists_only_what_does_not_hold() -> None:
+    result = FaultResult("")
+    result.require(True, "fine")
+    result.require(False, "not fine")
+    assert result.wrong == ["not fine"]
 
 
 def test_the_table_has_a_line_for_each_victim() -> None:
@@ -82,6 +82,6 @@ def test_the_table_has_a_line_for_each_victim() -> None:
     assert "| client | 1 | 0, 1, 0, 0 | 1 failed | 0.4 | 0.4 | 0 | 0 | 0 | 0 | 1/1 |" in kills.table([result])
 
 
-@pytest.mark.parametrize("campaign", whole.CAMPAIGNS.values(), ids=list(whole.CAMPAIGNS))
-def test_every_campaign_is_there(campaign: whole.Campaign) -> None:
-    assert Path(whole.ROOT, *campaign.program.split(".")).with_suffix(".py").exists()
+@pytest.mark.parametrize("campaign", campaigns.CAMPAIGNS.values(), ids=list(campaigns.CAMPAIGNS))
+def test_the_program_of_every_campaign_exists(campaign: campaigns.Campaign) -> None:
+    assert Path(campaigns.ROOT, *campaign.program.split(".")).with_suffix(".py").exists()

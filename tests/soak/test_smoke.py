@@ -1,4 +1,4 @@
-"""A few cases of each campaign on a real site: the campaigns work, and so does the site under them."""
+"""A few cases of the kill and fault campaigns on a real site."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from soak.__main__ import ROOT
 
 
 def campaign(*words: str) -> subprocess.CompletedProcess[str]:
-    """Free of this session's own stack."""
+    """Run a campaign without the environment variables of the test session's stack."""
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PGPERF_", "DJANGO_"))}
     return subprocess.run(
         [sys.executable, "-m", *words],

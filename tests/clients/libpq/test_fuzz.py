@@ -1,4 +1,4 @@
-"""The C client under a hail of odd conversations and failing calls. `python -m soak.fuzz_c` is the long version."""
+"""The C client with mutated conversations and failing calls; `python -m soak.fuzz_c` is the long version."""
 
 import shutil
 import subprocess
@@ -37,7 +37,7 @@ def test_every_conversation_ends_as_the_protocol_says(inputs: list[Path], tmp_pa
         ("failure.c", "rest = found + strlen(secret);", "rest = found; break;", "is_canary"),
     ],
 )
-def test_a_mistake_would_be_seen(
+def test_the_harness_detects_a_seeded_mistake(
     inputs: list[Path], tmp_path: Path, file: str, right: str, wrong: str, seen: str
 ) -> None:
     sources = tmp_path / "sources"
@@ -50,7 +50,7 @@ def test_a_mistake_would_be_seen(
     assert seen in done.stderr
 
 
-def test_every_call_that_fails_ends_the_client_in_good_order(tmp_path: Path) -> None:
+def test_every_failed_call_ends_with_an_allowed_exit_code(tmp_path: Path) -> None:
     faults = fuzz_c.fail_every_call(fuzz_c.build_faulty(tmp_path), tmp_path)
     assert {fault.call for fault in faults} >= {
         "malloc",

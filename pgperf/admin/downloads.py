@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpRespons
 from django.http.response import HttpResponseBase
 
 from pgperf.models import Run
-from pgperf.reports import csv_results, csv_tables
+from pgperf.reports import csv_results
 from pgperf.reports.raw_slices import slices_csv
 
 RAW = "slices.csv"
@@ -18,9 +18,9 @@ TABLES: dict[str, tuple[Callable[..., str | bytes], str]] = {
     "variants.xlsx": (csv_results.variants_xlsx, csv_results.XLSX_TYPE),
     "comparisons.csv": (csv_results.comparisons_csv, csv_results.CSV_TYPE),
     "comparisons.xlsx": (csv_results.comparisons_xlsx, csv_results.XLSX_TYPE),
-    "scaling.csv": (csv_tables.scaling_csv, csv_results.CSV_TYPE),
-    "timeline.csv": (csv_tables.timeline_csv, csv_results.CSV_TYPE),
-    "top.csv": (csv_tables.top_csv, csv_results.CSV_TYPE),
+    "scaling.csv": (csv_results.scaling_csv, csv_results.CSV_TYPE),
+    "timeline.csv": (csv_results.timeline_csv, csv_results.CSV_TYPE),
+    "top.csv": (csv_results.top_csv, csv_results.CSV_TYPE),
 }
 
 

@@ -9,8 +9,7 @@ from django.core.management.base import CommandError, OutputWrapper
 
 from pgperf.cli.markdown import markdown
 from pgperf.models import Run
-from pgperf.reports.csv_results import comparisons_csv, variants_csv
-from pgperf.reports.csv_tables import scaling_csv, timeline_csv, top_csv
+from pgperf.reports.csv_results import comparisons_csv, scaling_csv, timeline_csv, top_csv, variants_csv
 from pgperf.reports.raw_slices import slices_csv
 from pgperf.reports.run_json import run_json
 from pgperf.reports.run_rows import read

@@ -56,7 +56,7 @@ def rows_json(rows: RunRows) -> dict[str, Any]:
             "confirms_variant": run.confirms_variant or None,
             "intervention": run.intervention or None,
         },
-        "variants": [_variant(row) for row in rows.variants],
+        "variants": [variant_json(row) for row in rows.variants],
         "comparisons": [_comparison(row) for row in rows.comparisons],
         "ladders": run.summary.get("ladders", []),
         "scaling": [asdict(curve) for curve in rows.scaling],
@@ -117,7 +117,8 @@ def time_us_per_op(row: VariantResult) -> dict[str, float | None]:
     return time_parts(variant.us_per_op, variant.cpu_us_per_op, variant.cpu_account.wait_us_per_op)
 
 
-def _variant(row: VariantResult) -> dict[str, Any]:
+def variant_json(row: VariantResult) -> dict[str, Any]:
+    """One of `variants`; null for a part that was not measured."""
     return {
         **{name: getattr(row, name) for name in _VARIANT},
         "latency_us": _known(row.latency_us, result_keys.LATENCY),

@@ -8,6 +8,7 @@ from pgperf.analysis.scaling import Curve, Point
 from pgperf.reports import result_keys
 from pgperf.reports.chart import Chart
 from pgperf.reports.labels import colour, layer_title, role_names
+from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import (
     Cell,
     Column,
@@ -73,6 +74,11 @@ def scaling_table(scaling: Sequence[Curve]) -> Table:
         for point in series.points
     ]
     return Table(_("Throughput, time and CPUs by clients"), columns, rows, "scaling")
+
+
+def all_points(rows: RunRows) -> Table:
+    """The points of all curves of a run, as files have them."""
+    return scaling_table(rows.scaling)
 
 
 def series_title(series: Curve, scaling: Sequence[Curve]) -> str:

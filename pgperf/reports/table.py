@@ -4,7 +4,7 @@ Pages (templates/pgperf/table.html), the terminal (cli/text_table.py), Markdown 
 and files (reports/csv_files.py) print these tables and format no number of their own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext as _
@@ -81,12 +81,22 @@ def interval_column(*keys: str) -> Column:
     return Column(_("95 % interval"), keys=keys)
 
 
+def file_columns(keys: Iterable[str]) -> tuple[Column, ...]:
+    """Columns that only files have, headed by their keys."""
+    return tuple(Column(key, keys=(key,), file_only=True) for key in keys)
+
+
 def words(text: str, *values: Value) -> Cell:
     return Cell(str(text), values)
 
 
 def number(value: float | None) -> Cell:
     return Cell(number_format.number(value), (value,), _mark(value))
+
+
+def exact(value: Value) -> Cell:
+    """The value as it is, for files."""
+    return Cell("" if value is None else str(value), (value,))
 
 
 def count(value: int | None) -> Cell:

@@ -129,3 +129,10 @@ def test_comparisons_are_those_of_the_page(run: Run) -> None:
             cells[0].values[0],
             *map(str, (cells[3].value, cells[4].values[0])),
         ]
+
+
+def test_the_oldest_run_comes_first_in_both_files(run: Run) -> None:
+    later = factories.make_results(factories.make_run(), routes=("socket",))
+    for make in (csv_results.variants_csv, csv_results.comparisons_csv):
+        found = list(dict.fromkeys(row["run_id"] for row in rows(make(later, run))))
+        assert found == [str(run.pk), str(later.pk)]

@@ -1,0 +1,95 @@
+"""The tables that only files have: all figures of each variant, the whole timeline, all processes."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from pgperf.analysis.scheduler_states import PARTS
+from pgperf.models import VariantResult
+from pgperf.reports import result_keys
+from pgperf.reports.run_json import variant_json
+from pgperf.reports.run_rows import RunRows
+from pgperf.reports.table import Cell, Table, exact, file_columns
+
+Json = Mapping[str, Any]
+Path = tuple[str, ...]
+
+#: The columns of a variant: objects of its JSON, and the keys in each.
+_VARIANT: tuple[tuple[Path, Path], ...] = (
+    ((), (
+        "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "control", "slices",
+        "ops", "rows", "errors", "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
+    )),
+    (("latency_us",), result_keys.LATENCY),
+    (("cold_us",), result_keys.COLD),
+    (("cpu_us_per_op",), result_keys.CPU),
+    (("time_us_per_op",), PARTS),
+    (("cpu_account",), ("cpus", "elapsed_s", "source")),
+    (("cpu_account", "share"), result_keys.SHARE),
+    (("cpu_account", "wait_us_per_op"), result_keys.WAIT),
+    (("cpu_account", "switches_per_op"), result_keys.SWITCHES),
+    (("cpu_account", "system_share"), result_keys.WAIT),
+    (("cpu_account", "busiest"), result_keys.WAIT),
+    (("cpu_account", "server_host"), ("cpus", "elapsed_s")),
+    (("cpu_account", "server_host", "share"), result_keys.SHARE),
+    (("diagnostics",), ("seconds", "samples")),
+    (("diagnostics", "wait_events"), result_keys.WAIT_EVENTS),
+    (("diagnostics", "pooler"), result_keys.POOLER),
+    (("diagnostics", "statements"), result_keys.STATEMENTS),
+    (("verdict",), ("word", "certainty", "evidence", "intervention")),
+    (("verdict", "checks", "capacity"), ("withheld", "why")),
+)  # fmt: skip
+
+
+def variant_table(rows: RunRows) -> Table:
+    """A row for each variant, the controls too: its JSON, flattened."""
+    paths = [(*path, key) for path, keys in _VARIANT for key in keys]
+    columns = file_columns("_".join(path) for path in paths)
+    found = ({**variant_json(row), "slices": row.slices} for row in rows.variants)
+    return Table(_("Variants"), columns, [tuple(exact(_at(each, path)) for path in paths) for each in found])
+
+
+def moment_table(rows: RunRows) -> Table:
+    """A row for each moment of the timeline: the variant, and the shares of the host's CPUs."""
+    line = rows.run.summary.get("timeline") or {}
+    variants, roles = line.get("variant", []), line.get("roles", {})
+    moments = [
+        (
+            exact(seconds),
+            exact(variants[at] if variants else None),
+            *(exact(roles[role][at] if roles.get(role) else None) for role in result_keys.SHARE),
+        )
+        for at, seconds in enumerate(line.get("seconds", []))
+    ]
+    return Table(_("Timeline"), file_columns(("seconds", "variant", *result_keys.SHARE)), moments)
+
+
+def process_table(rows: RunRows) -> Table:
+    """A row for each process in the diagnostic slices, with the lines of the load host and of the server's."""
+    columns = file_columns((
+        "label", "seconds", *(f"host_{key}" for key in result_keys.HOST), *result_keys.PROCESS,
+        *(f"server_host_{key}" for key in result_keys.HOST),
+    ))  # fmt: skip
+    processes = [cells for row in rows.variants if row.top for cells in _processes(row)]
+    return Table(_("Processes"), columns, processes)
+
+
+def _processes(row: VariantResult) -> Iterator[tuple[Cell, ...]]:
+    """The server's line is empty where that host is the load host or was not sampled."""
+    lead = exact(row.label), exact(row.top.get("seconds")), *_host_line(row.top)
+    server = _host_line(row.top.get("server_host") or {})
+    for process in row.top.get("processes") or [{}]:
+        yield *lead, *(exact(process.get(key)) for key in result_keys.PROCESS), *server
+
+
+def _host_line(top: Json) -> tuple[Cell, ...]:
+    host = top.get("host") or {}
+    return tuple(exact(host.get(key)) for key in result_keys.HOST)
+
+
+def _at(found: Any, path: Path) -> Any:
+    """The value at the end of the path; None where a part of it is missing."""
+    for key in path:
+        found = found.get(key) if found else None
+    return found

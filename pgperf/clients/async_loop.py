@@ -35,7 +35,10 @@ class EventLoop:
 
 
 class LoopOperation:
-    """An operation inside a loop. A single call starts the loop for one run, which a cold phase includes."""
+    """An operation inside an event loop.
+
+    A single call starts the loop for one run. A cold phase includes that start.
+    """
 
     def __init__(self, loop: EventLoop, steps: Sequence[AsyncOperation]) -> None:
         self._loop, self._run = loop, in_order(steps)
@@ -48,7 +51,7 @@ class LoopOperation:
 
 
 def in_order(steps: Sequence[AsyncOperation]) -> AsyncOperation:
-    """As timed_loop.in_order: a single step is returned as it is."""
+    """Like `timed_loop.in_order`: returns a single step unchanged."""
     if len(steps) == 1:
         return steps[0]
 
@@ -62,7 +65,7 @@ def in_order(steps: Sequence[AsyncOperation]) -> AsyncOperation:
 
 
 async def run_slice(operation: AsyncOperation, request: Slice, stamps: "array[int]") -> Timing:
-    """As timed_loop.run_slice."""
+    """Like `timed_loop.run_slice`, inside the running loop."""
     window = TimedWindow(request, stamps)
     lead_in_ops, first_ns = await _lead_in(operation, request.lead_in_ops, window.lead_in_until_ns)
     close_ns = window.close_ns(first_ns)
@@ -73,7 +76,7 @@ async def run_slice(operation: AsyncOperation, request: Slice, stamps: "array[in
 async def record(
     operation: AsyncOperation, stamps: "array[int]", limit: int, close_ns: int
 ) -> tuple[int, int]:
-    """As timed_loop.record."""
+    """Like `timed_loop.record`, inside the running loop."""
     clock = monotonic_ns
     rows = 0
     for index in range(limit):

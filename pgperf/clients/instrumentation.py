@@ -33,12 +33,12 @@ def _wrappers(connection: Any) -> list[str]:
     if not engine.startswith(_OWN_ENGINES):
         found.append(f"engine {engine.removesuffix('.base')}")
     driver = connection.Database
-    for what, function, home in (
+    for title, function, module in (
         ("CursorWrapper.execute", CursorWrapper.execute, "django."),
         ("the driver's connect", driver.connect, driver.__name__),
     ):
-        if not function.__module__.startswith(home) or hasattr(function, "__wrapped__"):
-            found.append(f"{what} is wrapped by {_name(function)}")
+        if not function.__module__.startswith(module) or hasattr(function, "__wrapped__"):
+            found.append(f"{title} is wrapped by {_name(function)}")
     if not connection.cursor.__module__.startswith(("django.", engine)):
         found.append(f"connection.cursor is wrapped by {_name(connection.cursor)}")
     return found

@@ -32,11 +32,11 @@ class Client(Protocol):
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
         """A callable that runs the statements once, reads every value and returns the number of rows.
 
-        `other`: those of the second query of the cold phases.
+        `other`: run the statements of the second query of the cold phases instead.
         """
 
     def query(self, sql: str) -> protocol.Rows:
-        """Run one SQL text; its rows as text."""
+        """Run one SQL text and return its rows as text."""
 
     def versions(self) -> dict[str, str]:
         """Versions of the software in use, e.g. {"driver": "psycopg", "libpq": "18.6"}."""
@@ -61,7 +61,10 @@ class _EndConversation(Exception):
 
 
 def main(make_client: Callable[[BinaryIO], Client]) -> NoReturn:
-    """Run the client that `make_client` makes (given the stream of replies) and end the process with its exit code."""
+    """Run the client, then end the process with its exit code.
+
+    `make_client` makes the client; its argument is the stream of replies.
+    """
     clean_environment()
     replies = keep_stdout()
     exit_code = serve(make_client(replies), sys.stdin.buffer, replies)
@@ -86,21 +89,30 @@ def serve(client: Client, requests: BinaryIO, replies: BinaryIO) -> int:
 
 
 def clean_environment() -> None:
-    """Remove libpq's variables, so that only the spec sets the address, and fix the sessions' time zone."""
-    for name in filter(protocol.is_libpqs, list(os.environ)):
+    """Remove libpq's variables, so that only the spec sets the address.
+
+    Set the time zone of sessions to UTC.
+    """
+    for name in filter(protocol.is_libpq_variable, list(os.environ)):
         del os.environ[name]
     os.environ["PGTZ"] = "UTC"
 
 
 def keep_stdout() -> BinaryIO:
-    """A stream to the current stdout. Then stdout becomes stderr, so that a stray print cannot corrupt a reply."""
+    """Return a stream to the current stdout, and redirect stdout to stderr.
+
+    A stray print cannot corrupt a reply then.
+    """
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return replies
 
 
 def given(spec: protocol.Spec, other: bool) -> list[protocol.Statement]:
-    """The statements to run. Raises InvalidDefinition if there are none, or their values cannot be sent separately."""
+    """The statements to run.
+
+    Raises InvalidDefinition if there are none, or if their values cannot be sent separately.
+    """
     found = spec.other_statements if other else spec.statements
     if not found:
         raise InvalidDefinition("statements: none given; this layer runs SQL, so give the workload some")
@@ -113,7 +125,10 @@ def given(spec: protocol.Spec, other: bool) -> list[protocol.Statement]:
 
 
 def statements(spec: protocol.Spec, other: bool) -> list[tuple[str, list[Any] | None]]:
-    """Text and arguments of each statement for a DB-API driver; None as arguments: send the text as it is."""
+    """The text and arguments of each statement for a DB-API driver.
+
+    If the arguments are None, the driver sends the text unchanged.
+    """
     return [
         (each.literal, None) if each.args is None else (each.sql, each.args) for each in given(spec, other)
     ]
@@ -231,7 +246,7 @@ class _Conversation:
     def _trace(self, operation: Operation) -> list[protocol.Statement]:
         trace: Callable[[Operation], list[protocol.Statement]] | None = getattr(self._client, "trace", None)
         if trace is None:
-            raise PgperfError("trace: only the client of Django knows what its cursor is given")
+            raise PgperfError("trace: only the Django client can record the arguments of its cursor")
         return trace(operation)
 
     def _serve_slice(self, operation: Operation, request: protocol.Slice) -> None:
@@ -257,15 +272,15 @@ class _Conversation:
             raise _EndConversation(protocol.EXIT_OK) from None
 
     def _report(self, error: Exception) -> None:
-        told: Callable[[Exception], str] = getattr(self._client, "describe", describe)
-        message = protocol.scrub(told(error), self._secrets)[:_MESSAGE_CHARACTERS]
+        describe_error: Callable[[Exception], str] = getattr(self._client, "describe", describe)
+        message = protocol.scrub(describe_error(error), self._secrets)[:_MESSAGE_CHARACTERS]
         message = message.encode(errors="replace").decode()
         _quietly(lambda: print(f"pgperf: {self._stage}: {message}", file=sys.stderr))
         self._send(protocol.Error(self._stage, sqlstate(error), message))
 
 
 def describe(error: Exception) -> str:
-    """What went wrong in words: the server's own message where there is one, without the statement it quotes."""
+    """The error message: the server's own if there is one, without the statement that it quotes."""
     for cause in _causes(error):
         primary = getattr(getattr(cause, "diag", None), "message_primary", None)
         if primary:
@@ -276,7 +291,7 @@ def describe(error: Exception) -> str:
 
 
 def sqlstate(error: Exception) -> str:
-    """The server's five characters, "" where it did not say."""
+    """The SQLSTATE of the server's error, five characters; "" if there is none."""
     return next((code for cause in _causes(error) if (code := _sqlstate(cause))), "")
 
 
@@ -285,7 +300,7 @@ def _sqlstate(error: BaseException) -> str | None:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """The error and what Django wrapped: the driver's own error."""
+    """The error, and the driver's own error if Django wrapped it."""
     return [error, error.__cause__] if error.__cause__ else [error]
 
 

@@ -1,4 +1,4 @@
-"""What pgperf asks of psycopg2 outside the timed operation; for its own layer and for Django on top of it."""
+"""Calls of psycopg2 outside the timed operation, for its own layer and for Django on top of it."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def versions() -> dict[str, str]:
 
 
 def text_rows(connection: Any, sql: str) -> protocol.Rows:
-    """Run one SQL text; its rows with every value as PostgreSQL writes it."""
+    """Run one SQL text and return its rows, every value in PostgreSQL's text format."""
     with connection.cursor() as cursor:
         register_type(new_type(tuple(string_types), "TEXT", lambda value, _: value), cursor)
         cursor.execute(sql)

@@ -1,4 +1,4 @@
-"""What pgperf asks of psycopg 3 outside the timed operation; for its own layer and for Django on top of it."""
+"""Calls of psycopg 3 outside the timed operation, for its own layer and for Django on top of it."""
 
 from typing import Any
 
@@ -20,13 +20,13 @@ def versions() -> dict[str, str]:
 
 
 def text_rows(connection: Any, sql: str) -> protocol.Rows:
-    """Run one SQL text; its rows with every value as PostgreSQL writes it."""
+    """Run one SQL text and return its rows, every value in PostgreSQL's text format."""
     with psycopg.ClientCursor(connection) as cursor:
         return as_text(cursor.execute(sql).pgresult)
 
 
 def as_text(result: pq.abc.PGresult | None) -> protocol.Rows:
-    """The rows of a result with every value as PostgreSQL writes it."""
+    """The rows of a result, every value in PostgreSQL's text format."""
     assert result
     columns = range(result.nfields)
     rows = [[_text(result.get_value(row, column)) for column in columns] for row in range(result.ntuples)]

@@ -1,6 +1,7 @@
 """The site's Django inside a client: its settings, apps, registered workloads and connection options.
 
-Only where to connect is replaced, on the one alias that the workload uses; every other alias is closed to it.
+pgperf replaces only the address and the login, on the one alias that the workload uses. It refuses
+connections to every other alias.
 """
 
 import math
@@ -37,14 +38,14 @@ _NAMING_STATES = ("42P01", "42703", "42501", "25006", "3F000", "57014")
 
 
 def set_up(spec: protocol.Spec) -> Any:
-    """Django as the site configures it, and the connection that the workload uses, not yet open.
+    """Set up Django as the site configures it, and return the connection of the workload, not yet open.
 
-    Raises InvalidDefinition when the site cannot be set up here, or does not know the workload.
+    Raises InvalidDefinition if the site cannot be set up here, or does not have the workload.
     """
     if "DJANGO_SETTINGS_MODULE" not in os.environ:
         raise InvalidDefinition(
-            "settings: the worker has no DJANGO_SETTINGS_MODULE in its environment, so that the site cannot be set up"
-            " in a process of its own; set it where the worker starts"
+            "settings: the worker has no DJANGO_SETTINGS_MODULE in its environment, so pgperf cannot set up the site"
+            " in a separate process; set it where the worker starts"
         )
     settings.DEBUG = False
     django.setup()
@@ -63,7 +64,7 @@ def callable_of(spec: protocol.Spec) -> Callable[[], Any]:
 
 
 def redirect(using: str, spec: protocol.Spec) -> None:
-    """Point the alias at the route; its ENGINE and all else that it has stay."""
+    """Point the alias at the route. Its ENGINE and its other settings stay."""
     for connection in connections.all(initialized_only=True):
         connection.close()
     if using not in connections.databases:
@@ -75,13 +76,13 @@ def redirect(using: str, spec: protocol.Spec) -> None:
     alias |= {name: keywords.pop(key) for name, key in _ADDRESS.items()}
     own = {k: v for k, v in alias["OPTIONS"].items() if k not in (*_ROUTE_OPTIONS, *_MODE_OPTIONS)}
     session = " ".join(filter(None, (str(own.get("options", "")), keywords.pop("options"))))
-    del keywords["client_encoding"]  # Django says UTF8 itself
+    del keywords["client_encoding"]  # Django sets UTF8 itself
     alias["OPTIONS"] = {**own, **keywords, **_MODES[spec.mode], **({"options": session} if session else {})}
-    # Django's pool refuses connections that are to stay; without requests, nothing closes them anyway.
+    # Django's pool does not allow persistent connections. Without requests, nothing closes them anyway.
     alias |= {"CONN_MAX_AGE": 0 if own.get("pool") else None, "CONN_HEALTH_CHECKS": False}
     if connections[using].vendor != "postgresql":
-        raise InvalidDefinition(f"using: the alias {using!r} of DATABASES is no PostgreSQL")
-    del connections[using]  # the next one is made of the new settings
+        raise InvalidDefinition(f"using: the alias {using!r} of DATABASES is not a PostgreSQL database")
+    del connections[using]  # Django creates the next one from the new settings
 
 
 _ADDRESS = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}

@@ -1,6 +1,7 @@
 """The timed loop: runs one slice of an operation of any layer.
 
-Recording costs an operation one clock read and one store: when it ended. Durations are worked out after the slice.
+Recording costs each operation one clock read and one store of its end time. Durations are computed
+after the slice.
 """
 
 import gc
@@ -21,7 +22,10 @@ _NEVER_NS = sys.maxsize
 
 
 class Timing(NamedTuple):
-    """One slice as measured; the fields of wire.SliceReply. `durations` are little-endian uint64 nanoseconds."""
+    """The measured values of one slice, as in `protocol.SliceReply`.
+
+    `durations` are little-endian uint64, ns.
+    """
 
     ops: int
     rows: int
@@ -34,7 +38,10 @@ class Timing(NamedTuple):
 
 
 def in_order(operations: Sequence[Operation]) -> Operation:
-    """One operation that runs all steps in order; a single step is returned as it is, without overhead."""
+    """One operation that runs all steps in order.
+
+    A single step is returned unchanged, without overhead.
+    """
     if len(operations) == 1:
         return operations[0]
 
@@ -57,11 +64,11 @@ class SelfTimedOperation(Protocol):
     """An operation with its own timed loop, such as one inside an event loop."""
 
     def run_slice(self, request: Slice, stamps: "array[int]") -> Timing:
-        """As the function `run_slice`."""
+        """Like the function `run_slice`."""
 
 
 def run_slice(operation: Operation, request: Slice, stamps: "array[int]") -> Timing:
-    """Waits for the start, leads in, records until the window closes or the count is reached."""
+    """Wait for the start, run the lead-in, and record until the window closes or the count is reached."""
     if isinstance(operation, SelfTimedOperation):
         return operation.run_slice(request, stamps)
     window = TimedWindow(request, stamps)
@@ -72,7 +79,10 @@ def run_slice(operation: Operation, request: Slice, stamps: "array[int]") -> Tim
 
 
 class TimedWindow:
-    """The window of one slice: waits for the start, sets the end, and computes the timing of the recorded stamps."""
+    """The window of one slice.
+
+    It waits for the start, sets the end, and computes the timing from the recorded stamps.
+    """
 
     def __init__(self, request: Slice, stamps: "array[int]") -> None:
         gc.collect()
@@ -104,7 +114,10 @@ class TimedWindow:
 
 
 def record(operation: Operation, stamps: "array[int]", limit: int, close_ns: int) -> tuple[int, int]:
-    """Runs until `close_ns` has passed or `limit` (1 at least) operations are recorded; returns operations and rows."""
+    """Run until `close_ns` has passed or `limit` (at least 1) operations are recorded.
+
+    Returns the numbers of operations and rows.
+    """
     clock = monotonic_ns
     rows = 0
     for index in range(limit):
@@ -123,7 +136,7 @@ def _await_start(start_ns: int) -> int:
 
 
 def _lead_in(operation: Operation, least_ops: int, until_ns: int) -> tuple[int, int]:
-    """Runs until both minima are reached; returns the number of operations and the time."""
+    """Run until both minima are reached. Returns the number of operations and the time, ns."""
     ops, now = 0, monotonic_ns()
     while ops < least_ops or now < until_ns:
         operation()

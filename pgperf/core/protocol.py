@@ -1,7 +1,8 @@
 """The protocol between the runner and a client: messages and framing (standard library only).
 
-One JSON object per line, each way, UTF-8. A `SliceReply` is followed by `8 * ops` raw bytes: the operations'
-durations in nanoseconds, little-endian uint64. docs/protocol.md is the prose version, with the order of messages.
+Each message is one JSON object on a line, in UTF-8. A `SliceReply` is followed by `8 * ops` raw
+bytes: the durations of the operations in nanoseconds, little-endian uint64. docs/protocol.md
+describes the protocol and the order of the messages.
 """
 
 import json
@@ -15,21 +16,23 @@ PROTOCOL = 3
 MAX_LINE_BYTES = 4 * 1024 * 1024
 MAX_SAMPLES = 1 << 20
 
-#: How a statement is sent: as one text with its values; parsed, bound and executed each time; prepared once, executed.
+#: How a statement is sent. simple: as one text with its values; extended: parsed, bound and executed each time;
+#: prepared: prepared once, then executed.
 MODES = ("simple", "extended", "prepared")
 
 #: Exit codes of a client.
-EXIT_OK = 0  # after `bye`, or when the runner is gone (EOF on stdin, closed stdout)
+EXIT_OK = 0  # after `bye`, or if the runner has ended (EOF on stdin, closed stdout)
 EXIT_FAILED = 3  # after an `error` message
-EXIT_PROTOCOL = 4  # what came in on stdin is not this protocol
+EXIT_PROTOCOL = 4  # the input on stdin is not this protocol
 
 
 class Statement(NamedTuple):
-    """One SQL statement in every form a layer may need, so that no client has to translate.
+    """One SQL statement in every form that a layer may need, so that no client has to translate it.
 
-    `sql` has `%s` placeholders and goes with `args`; `literal` has the arguments written in; `numbered` has `$1`
-    placeholders and goes with `args_text` (text format, null for NULL) and `arg_oids` (their types; 0, or an empty
-    list: let the server decide). `args` null: the arguments have no JSON form, so drivers run `literal` as it is.
+    `sql` has `%s` placeholders, for `args`. `literal` has the arguments as literals. `numbered` has
+    `$1` placeholders, for `args_text` (text format, null for NULL) and `arg_oids` (their types; for
+    0 or an empty list the server infers them). If `args` is null, the arguments have no JSON form,
+    and drivers run `literal` unchanged.
     """
 
     sql: str = ""
@@ -41,10 +44,10 @@ class Statement(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """Runner to client, once, first: what to connect to and what one operation is.
+    """Runner to client, once, first: the address, the login, and the work of one operation.
 
-    One operation runs all `statements` in order, or calls `orm` with `orm_args`. `other_*` is the second query of
-    the cold phases.
+    One operation runs all `statements` in order, or calls `orm` with `orm_args`. `other_*` is the
+    second query of the cold phases.
     """
 
     protocol: int = PROTOCOL
@@ -56,28 +59,28 @@ class Spec(NamedTuple):
     user: str = ""
     password: str = ""
     sslmode: str = "disable"
-    sslrootcert: str = ""  # file with the certificates to check the server's against; "": libpq's default
+    sslrootcert: str = ""  # file of trusted certificates; "": libpq's default
     connect_timeout_s: int = 10
     application_name: str = "pgperf"
-    options: str = ""  # the session's settings, as libpq's connection keyword takes them: "-c name=value"
+    options: str = ""  # settings of the session, in the form of libpq's keyword: "-c name=value"
     statements: list[Statement] = []
     orm: str = ""
     orm_args: list[Any] = []
-    query: dict[str, Any] = {}  # in place of `orm`: a query without code, see pgperf.workloads.queries
-    site: bool = False  # Django's layers run with the site's own settings
+    query: dict[str, Any] = {}  # instead of `orm`: a query without code, see pgperf.workloads.queries
+    site: bool = False  # the Django layers run with the site's own settings
     other_statements: list[Statement] = []
     other_orm: str = ""
     other_orm_args: list[Any] = []
     spawned_ns: int = 0
     runner_pid: int = 0
     cold: bool = True
-    nominal_us: float = 0.0  # fake client only: what one operation lasts
+    nominal_us: float = 0.0  # fake client only: the duration of one operation
 
 
 class Ready(NamedTuple):
-    """Client to runner: connected, and the statement works. Cold phases in µs; null where not measured.
+    """Client to runner: connected, and the statement works. Cold phases in µs; null if not measured.
 
-    `next_ten_us` is the total of ten operations, as the published phases give it.
+    `next_ten_us` is the total of ten operations.
     """
 
     pid: int
@@ -95,12 +98,13 @@ class Ready(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Runner to client: one timed stretch.
+    """Runner to client: run one timed slice.
 
-    All times are CLOCK_MONOTONIC nanoseconds. Armed (`start_ns` > 0): the client answers `Armed` at once, waits
-    for `start_ns`, runs its lead-in, and its window is [start_ns + lead_in_ns, start_ns + lead_in_ns + window_ns).
-    Unarmed (`start_ns` = 0): it starts at once and the window opens when the lead-in is over: at least `lead_in_ops`
-    operations and `lead_in_ns`. By count: `count` > 0 and `window_ns` = 0.
+    All times are CLOCK_MONOTONIC nanoseconds. Armed (`start_ns` > 0): the client answers `Armed` at
+    once, waits for `start_ns`, and runs its lead-in. Its window is [start_ns + lead_in_ns, start_ns
+    + lead_in_ns + window_ns). Unarmed (`start_ns` = 0): the client starts at once, and the window
+    opens when the lead-in is over: at least `lead_in_ops` operations and `lead_in_ns`. A slice by
+    count has `count` > 0 and `window_ns` = 0.
     """
 
     seq: int
@@ -108,11 +112,11 @@ class Slice(NamedTuple):
     lead_in_ops: int = 10
     lead_in_ns: int = 50_000_000
     window_ns: int = 0
-    count: int = 0  # type: ignore[assignment]  # shadows tuple.count, which nobody needs here
+    count: int = 0  # type: ignore[assignment]  # shadows tuple.count, which is not used
 
 
 class Armed(NamedTuple):
-    """Client to runner: the slice `seq` is understood; waiting for its start."""
+    """Client to runner: the client has decoded the slice `seq` and waits for its start."""
 
     seq: int
 
@@ -120,10 +124,11 @@ class Armed(NamedTuple):
 class SliceReply(NamedTuple):
     """Client to runner, followed by `nbytes` of durations.
 
-    Durations are chained: the first operation recorded began at `first_ns`, each next one where the one before
-    ended, so the end of operation k is `first_ns + sum(durations[:k+1])`. The operation that is under way when the
-    window closes is finished and recorded. CPU times cover lead-in and window (`lead_in_ops + ops` operations).
-    `capped`: the slice ended early because MAX_SAMPLES were recorded.
+    Durations are chained: the first recorded operation began at `first_ns`, and each later one
+    began when the one before it ended. So operation k ends at `first_ns + sum(durations[:k+1])`.
+    The operation in progress when the window closes is completed and recorded. CPU times cover
+    lead-in and window (`lead_in_ops + ops` operations). `capped`: the slice ended early, after
+    MAX_SAMPLES operations.
     """
 
     seq: int
@@ -144,18 +149,24 @@ class Query(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Client to runner: the answer to `Query`; every value as text, null for NULL, no rows for a command."""
+    """Client to runner: the answer to `Query`.
+
+    Values are text, null for NULL; a command has no rows.
+    """
 
     rows: list[list[str | None]]
     columns: list[str] = []
 
 
 class Trace(NamedTuple):
-    """Runner to client: run the operation once and say what Django gave to its cursor (the ORM's client only)."""
+    """Runner to client (Django only): run the operation once and report the statements that the cursor got."""
 
 
 class Traced(NamedTuple):
-    """Client to runner: the answer to `Trace`; of each statement `sql` and `args` only, in order."""
+    """Client to runner: the answer to `Trace`.
+
+    The statements in order, with `sql` and `args` only.
+    """
 
     statements: list[Statement]
 
@@ -165,11 +176,14 @@ class Bye(NamedTuple):
 
 
 class Error(NamedTuple):
-    """Client to runner, before it exits with EXIT_FAILED. `stage` is spec, connect, ready, query or slice."""
+    """Client to runner, before it exits with EXIT_FAILED.
+
+    `stage` is spec, connect, ready, query or slice.
+    """
 
     stage: str
     sqlstate: str
-    message: str  # scrubbed: never holds the password
+    message: str  # scrubbed: never contains the password
 
 
 Message = Spec | Ready | Slice | Armed | SliceReply | Query | Rows | Trace | Traced | Bye | Error
@@ -198,12 +212,15 @@ def encode(message: Message) -> bytes:
 
 
 def decode(line: bytes) -> Message:
-    """The message in one line. Raises ProtocolError for anything else; unknown fields and wrong types are refused."""
+    """Decode one line.
+
+    Raises ProtocolError for anything but a message, also for unknown fields and wrong types.
+    """
     try:
         body = json.loads(line)
         cls = _TYPES[body.pop("type")]
         message = cls(
-            **{name: _revived(value, cls.__annotations__.get(name)) for name, value in body.items()}
+            **{name: _with_statements(value, cls.__annotations__.get(name)) for name, value in body.items()}
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ProtocolError(f"not a message of protocol {PROTOCOL}: {type(error).__name__}") from error
@@ -216,14 +233,17 @@ def decode(line: bytes) -> Message:
 
 
 def _plain(value: Any) -> Any:
-    """Statements as objects; a named tuple alone would become a JSON list."""
+    """Statements as JSON objects. Without this, a named tuple becomes a JSON list."""
     if not isinstance(value, list):
         return value
     return [item._asdict() if isinstance(item, Statement) else item for item in value]
 
 
-def _revived(value: Any, kind: Any) -> Any:
-    """The objects of a list of statements as such; what is none stays what it is, and will not fit."""
+def _with_statements(value: Any, kind: Any) -> Any:
+    """Statements from the objects of a list.
+
+    Any other value stays as it is, and `_fits` refuses it.
+    """
     if kind != list[Statement] or not isinstance(value, list):
         return value
     return [Statement(**item) if isinstance(item, dict) else item for item in value]
@@ -247,7 +267,10 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def read_message(stream: BinaryIO) -> Message | None:
-    """The next message of a stream, or None at its end. Raises ProtocolError for a line cut short or too long."""
+    """The next message of a stream, None at its end.
+
+    Raises ProtocolError for an incomplete or too long line.
+    """
     line = stream.readline(MAX_LINE_BYTES)
     if not line:
         return None
@@ -256,13 +279,19 @@ def read_message(stream: BinaryIO) -> Message | None:
     return decode(line)
 
 
-def is_libpqs(variable: str) -> bool:
-    """Is it one of libpq's own environment variables, such as PGHOST? A site's own, PG_X or PGPERF_X, are not."""
+def is_libpq_variable(variable: str) -> bool:
+    """Is it an environment variable of libpq, such as PGHOST?
+
+    A site's own PG_X or PGPERF_X is not.
+    """
     return variable.startswith("PG") and "_" not in variable
 
 
 def scrub(text: str, secrets: Mapping[str, str]) -> str:
-    """`text` with every secret, as it is or quoted, replaced by the name it goes by. Empty secrets are skipped."""
+    """Replace every secret in `text`, plain or quoted, by its name in `secrets`.
+
+    Empty secrets are skipped.
+    """
     for name, secret in secrets.items():
         for form in _forms(secret):
             text = text.replace(form, f"<{name}>")
@@ -270,7 +299,10 @@ def scrub(text: str, secrets: Mapping[str, str]) -> str:
 
 
 def _forms(secret: str) -> list[str]:
-    """What a secret looks like in messages: in connection strings, SQL, Python's quotes, JSON, URLs; longest first."""
+    """The forms of a secret in messages: connection strings, SQL, Python, JSON, URLs.
+
+    The longest come first.
+    """
     doubled = secret.replace("\\", "\\\\")
     quoted = {
         doubled.replace("'", "\\'"),
@@ -285,7 +317,7 @@ def _forms(secret: str) -> list[str]:
 
 
 def _percent(secret: str) -> str:
-    """As a URL has it: all but letters, digits and _.-~ as %XX."""
+    """Percent-encode all but letters, digits and _.-~."""
     return "".join(
         chr(byte) if (chr(byte).isalnum() and byte < 128) or chr(byte) in "_.-~" else f"%{byte:02X}"
         for byte in secret.encode(errors="replace")

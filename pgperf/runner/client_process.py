@@ -34,7 +34,10 @@ _on_wait: ContextVar[Callable[[], None]] = ContextVar("look", default=lambda: No
 
 @contextmanager
 def while_waiting(callback: Callable[[], None]) -> Iterator[None]:
-    """While waiting for clients, call `callback` at least once a second. An exception that it raises ends the wait."""
+    """While waiting for clients, call `callback` at least once a second.
+
+    An exception that it raises ends the wait.
+    """
     token = _on_wait.set(callback)
     try:
         yield
@@ -97,7 +100,10 @@ class ClientProcess:
             raise self._gone() from None
 
     def expect(self, kind: type[M], timeout_s: float) -> M:
-        """The next message, which must be of that kind. An Error or anything else raises ClientFailed."""
+        """The next message, which must be of that kind.
+
+        An Error or anything else raises ClientFailed.
+        """
         message = protocol.decode(self._read_line(time.monotonic() + timeout_s))
         if isinstance(message, protocol.Error):
             raise ClientFailed(
@@ -193,7 +199,7 @@ def login(route: Route) -> dict[str, Any]:
 
 def site_environment() -> ProcessEnvironment:
     """The environment of this process without libpq's variables, its import path and its directory."""
-    environment = {name: value for name, value in os.environ.items() if not protocol.is_libpqs(name)}
+    environment = {name: value for name, value in os.environ.items() if not protocol.is_libpq_variable(name)}
     path = [entry or os.getcwd() for entry in sys.path]
     return ProcessEnvironment(
         {
@@ -207,7 +213,10 @@ def site_environment() -> ProcessEnvironment:
 
 
 def _die_with_parent() -> list[str]:
-    """The kernel kills the client when the thread that started it ends. It also ends when its stdin closes."""
+    """The kernel kills the client when the thread that started it ends.
+
+    It also ends when its stdin closes.
+    """
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
 

@@ -70,7 +70,7 @@ def test_the_mode_decides_who_binds(handler: ConnectionHandler, mode: str, bindi
 def test_an_alias_that_is_not_there_or_no_postgresql_is_refused(handler: ConnectionHandler) -> None:
     with pytest.raises(InvalidDefinition, match="no alias 'nowhere'; it has default, replica, old"):
         site_django.redirect("nowhere", SPEC)
-    with pytest.raises(InvalidDefinition, match="'old' of DATABASES is no PostgreSQL"):
+    with pytest.raises(InvalidDefinition, match="'old' of DATABASES is not a PostgreSQL database"):
         site_django.redirect("old", SPEC)
 
 

@@ -1,4 +1,4 @@
-/* Time: all of it CLOCK_MONOTONIC nanoseconds, the clock the runner counts in. */
+/* Times in nanoseconds of CLOCK_MONOTONIC, which is the runner's clock, too. */
 #ifndef PGPERF_CLOCK_H
 #define PGPERF_CLOCK_H
 
@@ -17,10 +17,10 @@ static inline uint64_t clock_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Returns at `until_ns`, at once if that has passed. */
+/* Sleeps until `until_ns`; returns at once if that has passed. */
 void clock_sleep_until_ns(uint64_t until_ns);
 
-/* Processor time of this process so far, to the microsecond. */
+/* CPU time of this process so far, to the microsecond. */
 struct cpu_time clock_cpu(void);
 
 #endif

@@ -1,16 +1,16 @@
-/* The cold phases: what start-up, connecting and the first queries cost, before anything is warm. */
+/* The cold phases: the time of start-up, of connecting and of the first queries. */
 #ifndef PGPERF_COLD_H
 #define PGPERF_COLD_H
 
 #include "session.h"
 
-/* Microseconds; NAN where not measured. In prepared mode a statement's first run includes preparing it. */
+/* Microseconds; NAN if not measured. In prepared mode, the first run of a statement prepares it. */
 struct cold {
-    double startup_us; /* from the spawn to the point where connecting could begin */
+    double startup_us; /* from the spawn until the client is ready to connect */
     double connect_us;
     double first_us;
     double second_us;
-    double next_ten_us; /* the total of ten */
+    double next_ten_us; /* total of ten operations */
     double other_first_us;
     double other_second_us;
 };
@@ -18,10 +18,10 @@ struct cold {
 /* Nothing measured. */
 struct cold cold_none(void);
 
-/* Connects, as session_connect does, and fills in startup_us and connect_us. */
+/* Connects like session_connect, and sets startup_us and connect_us. */
 bool cold_connect(struct cold *cold, struct session *session, const struct spec *spec, struct failure *failure);
 
-/* Runs the spec's statements twelve times and the other ones, if there are any, twice. */
+/* Runs the spec's statements twelve times, and the statements of the other query, if any, twice. */
 bool cold_run(struct cold *cold, struct session *session, struct spec *spec, struct failure *failure);
 
 #endif

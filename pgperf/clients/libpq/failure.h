@@ -1,27 +1,27 @@
-/* Why something did not work, in words for the user. */
+/* A failure: its SQLSTATE and an error message for the user. */
 #ifndef PGPERF_FAILURE_H
 #define PGPERF_FAILURE_H
 
 #include <stddef.h>
 
-#define EXIT_FAILED 3 /* after an error message, or where there is no memory for one */
+#define EXIT_FAILED 3 /* after an error message, or without memory for one */
 
 struct failure {
-    char sqlstate[6]; /* five characters, or "" where the server did not say */
+    char sqlstate[6]; /* five characters; "" if the server sent none */
     char *message;    /* owned; NULL until set */
 };
 
-/* Keeps copies. White space at the message's end is dropped; a failure that is already set is replaced. */
+/* Copies both texts, without white space at the end of the message. Replaces a failure that is already set. */
 void failure_set(struct failure *failure, const char *sqlstate, const char *message);
 void failure_clear(struct failure *failure);
 
-/* Cuts the message to at most so many bytes, between two characters. */
+/* Cuts the message to at most `bytes` bytes, at a character boundary. */
 void failure_limit(struct failure *failure, size_t bytes);
 
-/* Without memory there are no words to keep: says so on stderr and ends the process with EXIT_FAILED. */
+/* Reports on stderr that there is no memory, and ends the process with EXIT_FAILED. */
 _Noreturn void failure_no_memory(void);
 
-/* The message with every occurrence of `secret` replaced by <name>; an empty secret is skipped. */
+/* Replaces every occurrence of `secret` in the message by <name>. Skips an empty secret. */
 void failure_scrub(struct failure *failure, const char *name, const char *secret);
 
 #endif

@@ -13,7 +13,7 @@ static bool fail(struct json *json, const char *why)
     return false;
 }
 
-/* The NUL behind the text is no part of any token, so looking at `*at` never leaves the text. */
+/* The NUL byte after the text is part of no token, so reading `*at` never leaves the text. */
 static char next(struct json *json)
 {
     json->at += strspn(json->at, " \t\r\n");
@@ -49,7 +49,7 @@ bool json_enter_array(struct json *json)
     return enter(json, '[');
 }
 
-/* True when another entry follows; the comma before it is passed. */
+/* True if another entry follows; skips the comma before it. */
 static bool more(struct json *json, char closing)
 {
     bool fresh = json->fresh;
@@ -78,7 +78,7 @@ static int hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The value of a \uXXXX escape that begins at `at`, or -1. */
+/* The value of the \uXXXX escape at `at`, or -1. */
 static int32_t unicode_escape(const char *at)
 {
     int32_t code = 0;
@@ -93,7 +93,7 @@ static int32_t unicode_escape(const char *at)
     return code;
 }
 
-/* Decodes one \u escape, or a pair of surrogates; returns where it ends, NULL if it is none. */
+/* Decodes one \u escape, or a pair of surrogates. Returns its end; NULL if it is invalid. */
 static char *decode_unicode(char *from, char **to)
 {
     int32_t code = unicode_escape(from);
@@ -150,7 +150,7 @@ static char *past_digits(char *at)
     return at + strspn(at, "0123456789");
 }
 
-/* The end of a fraction or exponent whose digits begin at `at`; NULL if there are none. */
+/* The end of the digits of a fraction or exponent at `at`; NULL if there are none. */
 static char *past_part(char *at)
 {
     char *end = past_digits(at);

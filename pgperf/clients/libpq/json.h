@@ -1,12 +1,12 @@
 /* JSON: a reader that pulls values out of one text, and a writer of strings.
  *
- * Purpose: messages are flat objects of scalars and lists of scalars, so the caller walks them member by member
- * and no tree is built. Anything nested deeper is checked and passed over, to a fixed depth.
+ * Purpose: messages are flat objects of scalars and lists of scalars. The caller reads them member by member,
+ * without a tree. The reader checks and skips deeper values, up to a fixed depth.
  *
- * Ownership: the text stays the caller's. Strings are decoded in place (they never grow) and closed with a NUL
- * byte, so what is handed out points into the text and lives as long as it does.
+ * Ownership: the caller owns the text. The reader decodes strings in place (they never grow) and ends them with
+ * a NUL byte. Returned pointers point into the text and are valid as long as the text is.
  *
- * Failure: functions return false and the reader keeps the first fault; it stays failed from then on.
+ * Failure: functions return false. The reader keeps the first fault, and every later call fails.
  */
 #ifndef PGPERF_JSON_H
 #define PGPERF_JSON_H
@@ -20,8 +20,8 @@
 
 struct json {
     char *at;
-    const char *fault; /* static text; NULL while all is well */
-    bool fresh;        /* just behind a '[' or '{' */
+    const char *fault; /* static text; NULL without a fault */
+    bool fresh;        /* directly after a '[' or '{' */
 };
 
 enum json_kind { JSON_NULL, JSON_BOOL, JSON_INTEGER, JSON_REAL, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
@@ -29,33 +29,33 @@ enum json_kind { JSON_NULL, JSON_BOOL, JSON_INTEGER, JSON_REAL, JSON_STRING, JSO
 struct json_value {
     enum json_kind kind;
     char *text;      /* strings: decoded, NUL-terminated; numbers: as written, not terminated */
-    size_t length;   /* bytes of `text`; a string may hold NUL bytes of its own */
+    size_t length;   /* bytes of `text`; a string may contain NUL bytes */
     int64_t integer; /* integers */
     bool in_range;   /* integers: does `integer` hold the value? */
     bool truth;      /* booleans */
 };
 
-/* Starts at a text that has a NUL byte at text[length]. False if it holds a NUL earlier, or is not UTF-8. */
+/* Starts reading. text[length] must be a NUL byte. False if the text contains a NUL byte or is not UTF-8. */
 bool json_open(struct json *json, char *text, size_t length);
 
-/* Steps into the container that comes next. False if something else comes next. */
+/* Enters the next value, which must be an object or a list. False if it is not. */
 bool json_enter_object(struct json *json);
 bool json_enter_array(struct json *json);
 
-/* Moves to the next member or item. False at the end of the container, which is then left, and on a fault. */
+/* Moves to the next member or item. False at the end of the container, which it leaves, and on a fault. */
 bool json_next_member(struct json *json, char **name, size_t *length);
 bool json_next_item(struct json *json);
 
-/* Reads the value that comes next. An array or object is checked and passed over; only its kind is told. */
+/* Reads the next value. An array or object is checked and skipped; only its kind is set. */
 bool json_read(struct json *json, struct json_value *value);
 
-/* What the next value will be; on a fault JSON_NULL. */
+/* The kind of the next value; JSON_NULL on a fault. */
 enum json_kind json_peek(struct json *json);
 
-/* True if nothing but space is left. */
+/* True if only white space is left. */
 bool json_end(struct json *json);
 
-/* Writes `text` as a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD. */
+/* Writes `text` as a quoted JSON string. Bytes that are not UTF-8 become U+FFFD. */
 void json_write_string(FILE *out, const char *text, size_t length);
 
 #endif

@@ -32,7 +32,7 @@ static bool make_room(struct line_reader *reader)
     return true;
 }
 
-/* Bytes added; 0 at the end of the stream or when it cannot be read. */
+/* The number of bytes read; 0 at the end of the stream, or if it cannot be read. */
 static size_t fill(struct line_reader *reader)
 {
     ssize_t got;
@@ -45,7 +45,7 @@ static size_t fill(struct line_reader *reader)
     return (size_t)got;
 }
 
-/* Bytes up to and with the newline, or 0 if none has arrived. */
+/* The number of bytes including the newline; 0 if no newline has arrived. */
 static size_t complete(struct line_reader *reader)
 {
     if (reader->used == reader->scanned)

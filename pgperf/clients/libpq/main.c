@@ -1,5 +1,5 @@
-/* The libpq client: one connection, the statements of one operation, timed slice by slice as the runner asks.
- * docs/protocol.md has the conversation. */
+/* The libpq client: runs the statements of one operation on one connection, in the slices that the runner
+ * requests. docs/protocol.md describes the messages. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +20,11 @@
 #define AS_TEXT(word) #word
 #define TEXT_OF(macro) AS_TEXT(macro)
 
-/* What a step returns: the exit code, or the word to go on. */
+/* The result of a step: an exit code, or the value to continue. */
 enum outcome { OUTCOME_OK = 0, OUTCOME_FAILED = EXIT_FAILED, OUTCOME_PROTOCOL = 4, GO_ON = -1 };
 
 struct client {
-    int replies; /* where replies go */
+    int replies; /* descriptor for replies */
     struct line_reader lines;
     struct message spec;
     struct session session;
@@ -67,7 +67,7 @@ static int print_version(void)
     return OUTCOME_OK;
 }
 
-/* What follows from a reply that could not be written: a runner that is gone is no failure of ours. */
+/* The outcome of a reply that could not be written. A runner that has ended is not a failure of the client. */
 static enum outcome unheard(void)
 {
     if (errno == EPIPE)
@@ -81,7 +81,7 @@ static enum outcome listening(bool replied)
     return replied ? GO_ON : unheard();
 }
 
-/* Tells the runner, and whoever reads stderr, what `client->failure` holds. */
+/* Reports `client->failure` to the runner and on stderr. */
 static enum outcome report(struct client *client, const char *stage, enum outcome outcome)
 {
     failure_scrub(&client->failure, "password", client->spec.spec.password);
@@ -96,7 +96,7 @@ static enum outcome give_up(struct client *client, const char *stage, const char
     return report(client, stage, outcome);
 }
 
-/* The next message; it is the caller's to clear, whatever the outcome. */
+/* Reads the next message. The caller clears it, on failure too. */
 static enum outcome next_message(struct client *client, struct message *message, const char *stage)
 {
     char *line;
@@ -159,7 +159,7 @@ static enum outcome connect_server(struct client *client)
     return worked ? GO_ON : report(client, "connect", OUTCOME_FAILED);
 }
 
-/* One plain run tells the rows of an operation; with cold phases asked for, it must not come before them. */
+/* One run counts the rows of an operation. It must come after the cold phases, if there are any. */
 static enum outcome tell_ready(struct client *client)
 {
     struct spec *spec = &client->spec.spec;
@@ -182,7 +182,7 @@ static bool run_statements(void *self, int64_t *rows)
     return session_run(&client->session, &client->spec.spec.statements, rows, &client->failure);
 }
 
-/* The next slice may have a quarter more operations than this one before it pays for memory. */
+/* Allocates memory for a quarter more operations, so that the next slice need not. */
 static enum outcome serve_slice(struct client *client, const struct slice *slice)
 {
     struct timing timing;

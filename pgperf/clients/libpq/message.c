@@ -14,7 +14,7 @@ enum field_kind { TEXT, INTEGER, COUNT, NANOSECONDS, BOOLEAN, STATEMENTS, UNUSED
 struct field {
     const char *name;
     enum field_kind kind;
-    unsigned messages; /* the kinds of message that have it */
+    unsigned messages; /* the kinds of message with this field */
     size_t offset;     /* in struct message */
 };
 
@@ -82,7 +82,7 @@ static enum message_kind find_kind(const char *name)
     return (enum message_kind)0;
 }
 
-/* A C string cannot carry a NUL byte, and PostgreSQL takes none in a text. */
+/* A C string cannot contain a NUL byte, and PostgreSQL accepts none in a text. */
 static bool is_text(const struct json_value *value)
 {
     return value->kind == JSON_STRING && strlen(value->text) == value->length;
@@ -149,7 +149,7 @@ static bool read_kind(struct json *json, struct message *message)
     return message->kind || refuse(message, "type", "not one that a client takes");
 }
 
-/* `type` may stand anywhere, so which fields were allowed is settled at the end. */
+/* `type` may come last, so the fields are checked against it at the end. */
 static bool read_members(struct json *json, struct message *message, bool seen[FIELD_COUNT])
 {
     char *name;

@@ -1,4 +1,4 @@
-/* What the runner may say, decoded: wire.Spec, Slice, Query and Bye. pgperf/core/protocol.py is the definition. */
+/* Decodes messages of the runner: Spec, Slice, Query and Bye. pgperf/core/protocol.py defines them. */
 #ifndef PGPERF_MESSAGE_H
 #define PGPERF_MESSAGE_H
 
@@ -15,14 +15,14 @@ struct message {
     struct slice slice; /* likewise */
     const char *sql;    /* a query's text, in `line` */
     char fault[160];    /* why decoding failed */
-    char *line;         /* owned: the texts of `spec` lie in it */
+    char *line;         /* owned; the texts of `spec` point into it */
 };
 
-/* Decodes one line (without newline, with a NUL byte behind it) and takes it over, whatever the outcome.
- * False if it is no message of this protocol that a client may get; `fault` then says why. */
+/* Decodes one line (without newline, ended by a NUL byte). The message owns the line, even on failure.
+ * False if the line is not a message of this protocol for a client; `fault` is then the reason. */
 bool message_decode(struct message *message, char *line, size_t length);
 
-/* Frees what the message owns, its spec's texts included. */
+/* Frees everything that the message owns, including the texts of its spec. */
 void message_clear(struct message *message);
 
 #endif

@@ -34,14 +34,14 @@ void process_clean_environment(void)
     char **entry = environ;
     while (entry && *entry) {
         if (strncmp(*entry, "PG", 2) == 0)
-            remove_variable(*entry); /* what comes after moves up to this place */
+            remove_variable(*entry); /* the next variable moves to this place */
         else
             entry++;
     }
     setenv("PGTZ", "UTC", 1);
 }
 
-/* Otherwise the connection's socket could become stdin, stdout or stderr. */
+/* Opens closed standard streams. Otherwise the socket of the connection could become one of them. */
 static bool fill_standard_descriptors(void)
 {
     int fd;

@@ -1,5 +1,5 @@
-/* What this client says to the runner: wire.Ready, Armed, SliceReply, Rows and Error.
- * Every function returns false when the runner no longer listens. */
+/* Messages to the runner: Ready, Armed, SliceReply, Rows and Error of pgperf/core/protocol.py.
+ * Every function returns false if the reply cannot be written. */
 #ifndef PGPERF_REPLY_H
 #define PGPERF_REPLY_H
 
@@ -11,16 +11,16 @@
 bool reply_ready(int fd, const struct session *session, int64_t rows_per_op, const struct cold *cold);
 bool reply_armed(int fd, int64_t seq);
 
-/* Header and durations. The samples are left in the byte order of the wire, that is: of no further use. */
+/* Sends the message and the durations. The samples have the byte order of the protocol afterwards. */
 bool reply_slice(int fd, int64_t seq, const struct timing *timing, uint64_t *samples);
 
-/* Every value as text. */
+/* Sends every value as text. */
 bool reply_rows(int fd, const PGresult *result);
 
 /* `stage` is spec, connect, ready, query or slice. The failure must be scrubbed already. */
 bool reply_error(int fd, const char *stage, const struct failure *failure);
 
-/* libpq's version as it was loaded, e.g. "18.6"; `text` must hold 32 bytes. */
+/* Writes the version of the loaded libpq, e.g. "18.6"; `text` must have 32 bytes. */
 void reply_libpq_version(char *text);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What reading the values comes to; volatile, so that the reads cannot be optimised away. */
+/* The result of reading the values; volatile, so that the compiler cannot remove the reads. */
 static volatile unsigned values_read;
 
 static void ignore_notice(void *unused, const PGresult *notice)
@@ -32,7 +32,7 @@ bool session_connect(struct session *session, const struct spec *spec, struct fa
     const char *const keywords[] = {"host", "port", "dbname", "user", "password", "sslmode", "sslrootcert",
                                     "connect_timeout", "application_name", "options", "gssencmode", "client_encoding",
                                     "passfile", NULL};
-    /* The passfile cannot exist: a password comes from the spec or not at all. */
+    /* The passfile cannot exist, so only the spec provides a password. */
     const char *const values[] = {spec->host, port, spec->dbname, spec->user, spec->password, spec->sslmode,
                                   spec->sslrootcert, timeout, spec->application_name, spec->options, "disable", "UTF8",
                                   "/dev/null/none", NULL};
@@ -51,7 +51,7 @@ void session_close(struct session *session)
     session->connection = NULL;
 }
 
-/* The server's own words come without the statement that libpq would quote. */
+/* Uses the server's primary message, without the statement that libpq would quote. */
 static bool fail(struct session *session, PGresult *result, struct failure *failure)
 {
     const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);

@@ -1,4 +1,4 @@
-/* What to connect to and what one operation is: the fields of wire.Spec that this client uses. */
+/* Address, login and the statements of one operation: the fields of the Spec message that this client uses. */
 #ifndef PGPERF_SPEC_H
 #define PGPERF_SPEC_H
 
@@ -22,9 +22,9 @@ struct spec {
     const char *application_name;
     const char *options; /* settings of the session: "-c name=value" */
     struct statements statements; /* of one operation */
-    struct statements other;      /* the second query of the cold phases; none where there is none */
-    int64_t spawned_ns;     /* CLOCK_MONOTONIC; 0 if not told */
-    int64_t runner_pid;     /* 0 if not told */
+    struct statements other;      /* the second query of the cold phases; may be empty */
+    int64_t spawned_ns;     /* CLOCK_MONOTONIC; 0 if unknown */
+    int64_t runner_pid;     /* 0 if unknown */
     bool cold;              /* measure the cold phases */
 };
 

@@ -17,11 +17,11 @@ static const struct field {
     {"numbered", TEXT, offsetof(struct statement, numbered)},
     {"args_text", TEXT_LIST, 0},
     {"arg_oids", OID_LIST, 0},
-    {"sql", UNUSED, 0}, /* other layers' forms */
+    {"sql", UNUSED, 0}, /* forms for other layers */
     {"args", UNUSED, 0},
 };
 
-/* The items with room for one more; the room doubles. */
+/* Makes room for one more item; doubles the capacity if needed. */
 static void *with_room(void *items, int count, size_t size)
 {
     size_t room = (size_t)count + 1;
@@ -35,7 +35,7 @@ static void *with_room(void *items, int count, size_t size)
     return items;
 }
 
-/* A C string cannot carry a NUL byte, and PostgreSQL takes none in a text. */
+/* A C string cannot contain a NUL byte, and PostgreSQL accepts none in a text. */
 static bool is_text(const struct json_value *value)
 {
     return value->kind == JSON_STRING && strlen(value->text) == value->length;

@@ -6,15 +6,15 @@
 #include "clock.h"
 
 #define SAMPLES_BYTES (TIMED_MAX_SAMPLES * sizeof(uint64_t))
-#define FIRST_SAMPLES (1 << 14) /* 128 KiB: a usual slice has fewer */
-#define PAGE_BYTES 4096         /* no system has smaller pages */
+#define FIRST_SAMPLES (1 << 14) /* 128 KiB; most slices have fewer samples */
+#define PAGE_BYTES 4096         /* the smallest page size of any system */
 
 uint64_t *timed_new_samples(void)
 {
     void *samples = mmap(NULL, SAMPLES_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (samples == MAP_FAILED)
         return NULL;
-    madvise(samples, SAMPLES_BYTES, MADV_NOHUGEPAGE); /* or the first sample takes 2 MiB; refused: it may */
+    madvise(samples, SAMPLES_BYTES, MADV_NOHUGEPAGE); /* a huge page would take 2 MiB at once; failure is harmless */
     timed_make_room(samples, FIRST_SAMPLES);
     return samples;
 }
@@ -33,7 +33,7 @@ void timed_free_samples(uint64_t *samples)
         munmap(samples, SAMPLES_BYTES);
 }
 
-/* Runs until both minima of the lead-in are over. Returns false if an operation failed. */
+/* Runs until both minima of the lead-in are reached. Returns false if an operation failed. */
 static bool lead_in(const struct slice *slice, struct operation operation, uint64_t begin, struct timing *timing)
 {
     uint64_t until = begin + (uint64_t)slice->lead_in_ns;
@@ -74,7 +74,7 @@ static bool record_by_count(int64_t count, struct operation operation, uint64_t 
     return worked;
 }
 
-/* Armed, the window lies where the runner put it; otherwise it opens when the lead-in is over. */
+/* The window of an armed slice is fixed by the runner. Otherwise it opens when the lead-in ends. */
 static bool record_by_time(const struct slice *slice, struct operation operation, uint64_t *samples,
                            struct timing *timing)
 {

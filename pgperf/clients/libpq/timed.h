@@ -1,4 +1,4 @@
-/* The timed loop: one slice of one operation, whatever the operation is. */
+/* The timed loop: runs one slice of an operation. */
 #ifndef PGPERF_TIMED_H
 #define PGPERF_TIMED_H
 
@@ -7,16 +7,16 @@
 
 #define TIMED_MAX_SAMPLES (1 << 20)
 
-/* One operation: adds the rows it read to `*rows`; false ends the slice as failed. */
+/* One operation. It adds the number of its rows to `*rows`; false fails the slice. */
 struct operation {
     bool (*run)(void *self, int64_t *rows);
     void *self;
 };
 
-/* One stretch, as wire.Slice has it. Nanoseconds; none of them negative, their sum fits an int64_t. */
+/* A slice, as in the Slice message. Nanoseconds, not negative; their sum fits an int64_t. */
 struct slice {
     int64_t seq;
-    int64_t start_ns; /* CLOCK_MONOTONIC; 0: at once */
+    int64_t start_ns; /* CLOCK_MONOTONIC; 0: start at once */
     int64_t lead_in_ops;
     int64_t lead_in_ns;
     int64_t window_ns; /* 0: by count */
@@ -25,23 +25,25 @@ struct slice {
 
 struct timing {
     int64_t lead_in_ops;
-    int64_t ops; /* so many samples are filled */
+    int64_t ops; /* the number of recorded samples */
     int64_t rows;
-    uint64_t first_ns; /* when the first recorded operation began */
+    uint64_t first_ns; /* start of the first recorded operation */
     int64_t user_ns;   /* of lead-in and window */
     int64_t sys_ns;
-    bool capped; /* TIMED_MAX_SAMPLES ended it early */
+    bool capped; /* the slice ended early, with TIMED_MAX_SAMPLES samples */
 };
 
-/* Room for TIMED_MAX_SAMPLES durations in nanoseconds; memory is taken for a few of them, and grows with use.
- * NULL if there is no address space; to be given back with timed_free_samples. */
+/* Reserves address space for TIMED_MAX_SAMPLES durations in nanoseconds, and allocates memory for a few of them.
+ * NULL if there is no address space. Free it with timed_free_samples. */
 uint64_t *timed_new_samples(void);
 void timed_free_samples(uint64_t *samples);
 
-/* Between slices: takes the memory for the first `ops` samples, which keep their values, so that no slice pays for it. */
+/* Allocates memory for the first `ops` samples, which keep their values. Called between slices, so that no slice
+ * includes the time of it. */
 void timed_make_room(uint64_t *samples, int64_t ops);
 
-/* Waits for the start, leads in, fills `samples`. False if an operation failed; `timing` then means nothing. */
+/* Waits for the start, runs the lead-in, and fills `samples`. False if an operation failed; `timing` is then
+ * undefined. */
 bool timed_run(const struct slice *slice, struct operation operation, uint64_t *samples, struct timing *timing);
 
 #endif

@@ -11,7 +11,7 @@ static size_t announced_length(unsigned char lead)
     return lead >= 0xF0 && lead <= 0xF4 ? 4 : 0;
 }
 
-/* The second byte is where overlong forms, surrogates and too large values show. */
+/* The second byte reveals overlong forms, surrogates and values above U+10FFFF. */
 static bool second_byte_fits(unsigned char lead, unsigned char second)
 {
     unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;

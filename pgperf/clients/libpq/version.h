@@ -1,4 +1,4 @@
-/* This client's version: the package's own, as pyproject.toml has it. */
+/* The version of this client, equal to that of the package in pyproject.toml. */
 #ifndef PGPERF_VERSION_H
 #define PGPERF_VERSION_H
 

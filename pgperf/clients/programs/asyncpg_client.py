@@ -1,7 +1,8 @@
 """The asyncpg layer, inside one running event loop. It binds on the server, so it has no mode simple.
 
-Mode extended turns asyncpg's cache of statements off (`statement_cache_size=0`): it then asks the server about each
-statement in a round trip of its own before it runs it. Mode prepared keeps one prepared statement.
+Mode extended turns asyncpg's statement cache off (`statement_cache_size=0`). asyncpg then describes
+each statement in a separate round trip before it runs it. Mode prepared keeps one prepared
+statement.
 """
 
 import os
@@ -17,7 +18,7 @@ from pgperf.core import protocol
 from pgperf.core.exceptions import LayerUnavailable
 
 _CLOSE_S = 2.0
-_CACHE_SIZE = 100  # asyncpg's own default; without a cache it gives prepared statements no name either
+_CACHE_SIZE = 100  # asyncpg's default; without a cache, its prepared statements have no name either
 _WRONG_TYPE = (
     "args: asyncpg takes a value only if it has the type that the server expects; cast the placeholder in the SQL,"
     " for example %s::int, or leave this layer out"
@@ -25,7 +26,7 @@ _WRONG_TYPE = (
 
 
 class AsyncpgClient:
-    """One connection; outside of a transaction each statement commits by itself."""
+    """One connection. Each statement commits by itself, outside of a transaction."""
 
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None
@@ -66,11 +67,11 @@ class AsyncpgClient:
     def query(self, sql: str) -> protocol.Rows:
         rows = self._loop.run(self._connection.fetch(sql))
         if not all(isinstance(value, str | None) for row in rows for value in row):
-            raise LayerUnavailable("asyncpg hands out no values as text; cast them to text in the SQL")
+            raise LayerUnavailable("asyncpg returns no values as text; cast them to text in the SQL")
         return protocol.Rows([list(row) for row in rows], list(rows[0].keys()) if rows else [])
 
     def describe(self, error: Exception) -> str:
-        """Without what asyncpg's own words hold beside the server's: the detail, and values that it could not send."""
+        """The error message without the detail, and without the values that asyncpg could not send."""
         if isinstance(error, ssl.SSLCertVerificationError):
             return f"the server's certificate is not accepted: {error.verify_message}"
         if isinstance(error, OSError):
@@ -97,23 +98,26 @@ class AsyncpgClient:
 
 
 def keywords(spec: protocol.Spec) -> dict[str, Any]:
-    """The login as asyncpg wants it."""
-    theirs = login(spec)
-    options = {"options": theirs["options"]} if theirs.get("options") else {}
+    """The connection keywords that asyncpg takes."""
+    libpq = login(spec)
+    options = {"options": libpq["options"]} if libpq.get("options") else {}
     return {
-        **{key: theirs[key] for key in ("host", "port", "user", "password", "passfile")},
-        "database": theirs["dbname"],
+        **{key: libpq[key] for key in ("host", "port", "user", "password", "passfile")},
+        "database": libpq["dbname"],
         "ssl": encryption(spec),
-        "timeout": theirs["connect_timeout"],
+        "timeout": libpq["connect_timeout"],
         "statement_cache_size": 0 if spec.mode == "extended" else _CACHE_SIZE,
         "server_settings": {
-            "application_name": theirs["application_name"], "TimeZone": "UTC", **options,
+            "application_name": libpq["application_name"], "TimeZone": "UTC", **options,
         },
     }  # fmt: skip
 
 
 def encryption(spec: protocol.Spec) -> str | ssl.SSLContext:
-    """What asyncpg takes for libpq's sslmode; with certificates of the route's own, checked as libpq checks them."""
+    """asyncpg's `ssl` argument for libpq's sslmode.
+
+    The route's own certificates are checked as in libpq.
+    """
     if not spec.sslrootcert:
         return spec.sslmode
     context = ssl.create_default_context(cafile=spec.sslrootcert)
@@ -122,7 +126,7 @@ def encryption(spec: protocol.Spec) -> str | ssl.SSLContext:
 
 
 def numbered(statement: protocol.Statement) -> tuple[str, list[Any]]:
-    """Text and arguments as asyncpg takes them; no arguments: the text as it is."""
+    """The text and arguments for asyncpg. Without arguments, the text is unchanged."""
     if statement.args is None:
         return statement.literal, []
     return statement.numbered, statement.args

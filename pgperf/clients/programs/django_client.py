@@ -1,11 +1,12 @@
 """The layers django_cursor and django_orm, over the driver that Django chooses in this environment.
 
-For the catalog Django runs with minimal settings: the route as its default database, nothing installed. A workload of
-the site's own runs with the site's settings (`pgperf.clients.site_django`). Mode simple is Django's own
-default (bound on the client); extended is its server-side binding, prepared the same with every statement prepared.
+For the catalog, Django runs with minimal settings: the route is its default database, and no apps
+are installed. A site workload runs with the site's settings (`pgperf.clients.site_django`). Mode
+simple is Django's default, which binds on the client. Mode extended is its server-side binding.
+Mode prepared is the same, with every statement prepared.
 
-Where both drivers are installed Django prefers psycopg 3. The layers django_cursor_psycopg2 and django_orm_psycopg2
-hide it from their own process before Django looks for it.
+If both drivers are installed, Django prefers psycopg 3. The layers django_cursor_psycopg2 and
+django_orm_psycopg2 hide psycopg 3 from their own process before Django imports it.
 """
 
 import sys
@@ -34,7 +35,7 @@ class DjangoClient:
 
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None
-        self._site: Any = None  # pgperf.clients.site_django, for a workload of the site's own
+        self._site: Any = None  # the module pgperf.clients.site_django, for site workloads
 
     def load(self, spec: protocol.Spec) -> None:
         if spec.layer.endswith("_psycopg2"):
@@ -86,21 +87,21 @@ class DjangoClient:
         return orm_operation(spec, other)
 
     def trace(self, operation: Operation) -> list[protocol.Statement]:
-        """What the cursor is given in one operation, with values where they have a JSON form."""
+        """The statements that the cursor gets in one operation, with the values that have a JSON form."""
         if not self._site:
-            raise InvalidDefinition("trace: only a workload of the site's own is captured")
-        seen: list[protocol.Statement] = []
+            raise InvalidDefinition("trace: only site workloads are captured")
+        statements: list[protocol.Statement] = []
 
-        def note(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
-            seen.append(self._site.given(sql, params, many))
+        def record(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:
+            statements.append(self._site.given(sql, params, many))
             return execute(sql, params, many, context)
 
-        with self._connection.execute_wrapper(note):
+        with self._connection.execute_wrapper(record):
             operation()
-        return seen
+        return statements
 
     def describe(self, error: Exception) -> str:
-        """What went wrong; of a site's own workload without its values."""
+        """The error message; for a site workload, without its values."""
         return str(self._site.describe(error)) if self._site else describe(error)
 
     def query(self, sql: str) -> protocol.Rows:
@@ -127,16 +128,19 @@ class DjangoClient:
 
 
 def hide(module: str) -> None:
-    """Make a module that is installed unimportable in this process. To be called before anything has imported it."""
+    """Make an installed module unimportable in this process.
+
+    Call it before anything imports the module.
+    """
     hidden: dict[str, Any] = {module: None}
     sys.modules.update(hidden)
 
 
 def minimal_settings(spec: protocol.Spec) -> dict[str, Any]:
-    """Django settings that know one database and nothing else."""
+    """Django settings with one database and nothing else."""
     options = login(spec)
     address = {name: options.pop(key) for name, key in _ADDRESS.items()}
-    del options["client_encoding"]  # Django says UTF8 itself
+    del options["client_encoding"]  # Django sets UTF8 itself
     if spec.mode != "simple":
         threshold = 0 if spec.mode == "prepared" else None
         options |= {"server_side_binding": True, "prepare_threshold": threshold}
@@ -160,7 +164,7 @@ def orm_operation(spec: protocol.Spec, other: bool) -> Operation:
 
 
 def counted(read: Callable[[], Any]) -> Operation:
-    """An operation that returns the rows of what was read."""
+    """An operation that returns the number of rows that `read` returned."""
 
     def run() -> int:
         result = read()

@@ -1,7 +1,7 @@
 """A client without a database, for tests of the runner: all its answers are predictable.
 
-One operation reads one row and keeps the processor busy for `spec.nominal_us`. `query` answers one row: the SQL.
-As SQL of the workload, these words make it misbehave:
+One operation reads one row and keeps a CPU busy for `spec.nominal_us`. `query` answers one row: the
+SQL. If the SQL of the workload is one of these words, the client misbehaves:
 
 - `die`: it is killed by its own SIGKILL
 - `quit`: it exits with code 0, without a `bye`
@@ -11,7 +11,8 @@ As SQL of the workload, these words make it misbehave:
 - `fail`: the operation fails; it sends an error message (SQLSTATE P0001)
 - `noise`: it prints to stdout, as text and past Python, and goes on working
 
-Each happens in a slice, after 50 operations; `die at connect` and `die at ready` (likewise the others) move it there.
+Each happens in a slice, after 50 operations. With `die at connect` or `die at ready` (likewise for
+the other words) it happens at that stage.
 """
 
 import os
@@ -24,7 +25,7 @@ from pgperf.clients.loop import main
 from pgperf.clients.timed_loop import Operation
 from pgperf.core import protocol
 
-#: Operations before it misbehaves in a slice; the cold phases have fewer.
+#: The number of operations before it misbehaves in a slice. The cold phases have fewer.
 OPERATIONS_BEFORE = 50
 
 
@@ -59,18 +60,18 @@ class FakeClient:
         }.get(word)
 
     def connect(self, spec: protocol.Spec) -> None:
-        self._reach("connect")
+        self._misbehave_at("connect")
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
-        self._reach("ready")
-        lasts_ns = int(spec.nominal_us * 1000)
+        self._misbehave_at("ready")
+        duration_ns = int(spec.nominal_us * 1000)
 
         def run() -> int:
             begin = monotonic_ns()
             self._operations += 1
             if self._operations > OPERATIONS_BEFORE:
-                self._reach("slice")
-            while monotonic_ns() - begin < lasts_ns:
+                self._misbehave_at("slice")
+            while monotonic_ns() - begin < duration_ns:
                 pass
             return 1
 
@@ -85,7 +86,7 @@ class FakeClient:
     def close(self) -> None:
         pass
 
-    def _reach(self, stage: str) -> None:
+    def _misbehave_at(self, stage: str) -> None:
         if self._misbehave and stage == self._stage:
             self._misbehave()
 

@@ -1,4 +1,4 @@
-"""The psycopg2 layer: a fresh cursor for every operation, arguments bound on the client."""
+"""The psycopg2 layer: a new cursor for every operation, arguments bound on the client."""
 
 from typing import Any, BinaryIO
 
@@ -36,7 +36,7 @@ class Psycopg2Client:
                 opened.execute(sql, args)
                 try:
                     return len(opened.fetchall())
-                except no_rows:  # a command, which has none to fetch
+                except no_rows:  # a command, which has no rows to fetch
                     return 0
 
         return run

@@ -1,4 +1,4 @@
-"""The asynchronous psycopg 3 layer: a fresh cursor for every statement, inside one running event loop."""
+"""The asynchronous psycopg 3 layer: a new cursor for every statement, inside one running event loop."""
 
 from typing import Any, BinaryIO
 
@@ -12,7 +12,10 @@ from pgperf.core import protocol
 
 
 class PsycopgAsyncClient:
-    """One connection in autocommit. Mode simple: AsyncClientCursor; extended, prepared: AsyncCursor."""
+    """One connection in autocommit.
+
+    Mode simple: AsyncClientCursor; extended, prepared: AsyncCursor.
+    """
 
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None
@@ -37,7 +40,7 @@ class PsycopgAsyncClient:
                 await opened.execute(sql, args, prepare=prepare)
                 try:
                     return len(await opened.fetchall())
-                except no_rows:  # a command, which has none to fetch
+                except no_rows:  # a command, which has no rows to fetch
                     return 0
 
         return run

@@ -1,7 +1,8 @@
-"""The psycopg 3 layers: a fresh cursor for every statement, bound on the client or on the server.
+"""The psycopg 3 layers: a new cursor for every statement, bound on the client or on the server.
 
-`psycopg` runs on the implementation that psycopg itself picks (C, then the binary one, then Python); the others name
-theirs. psycopg reads the choice from the environment when it is imported, so it is made in this process alone.
+The layer `psycopg` runs on the implementation that psycopg itself selects (C, then the binary one,
+then Python). The other layers select theirs. psycopg reads the choice from the environment when it
+is imported, so this process sets it in its own environment.
 """
 
 import os
@@ -16,7 +17,10 @@ _IMPLEMENTATIONS = {"psycopg_c": "c", "psycopg_binary": "binary", "psycopg_pytho
 
 
 class PsycopgClient:
-    """One connection in autocommit. Mode simple: ClientCursor; extended: Cursor; prepared: Cursor with prepare=True."""
+    """One connection in autocommit.
+
+    Mode simple uses ClientCursor, extended Cursor, and prepared Cursor with `prepare=True`.
+    """
 
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None
@@ -43,7 +47,7 @@ class PsycopgClient:
                 opened.execute(sql, args, prepare=prepare)
                 try:
                     return len(opened.fetchall())
-                except no_rows:  # a command, which has none to fetch
+                except no_rows:  # a command, which has no rows to fetch
                     return 0
 
         return run

@@ -1,11 +1,12 @@
-"""The ORM callables a benchmark may name (standard library only).
+"""Registers the ORM callables of workloads. Standard library only.
 
     @workload("shop.open_orders")
     def open_orders(customer_id):
         return Order.objects.filter(customer_id=customer_id, open=True)
 
-The callable is called with the workload's arguments, once per operation, and returns what it read: a list or a
-query set counts as its rows (a query set is evaluated if it was not), None as no row, anything else as one.
+pgperf calls it once per operation, with the workload's arguments, and counts the rows of the
+result: the length of a list or a query set (which is evaluated if necessary), 0 for None, and 1 for
+anything else.
 """
 
 import re
@@ -23,7 +24,7 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)+")
 
 
 class RegisteredWorkload(NamedTuple):
-    """A callable and the alias of DATABASES that its queries go to."""
+    """A callable, and the alias of DATABASES that its queries use."""
 
     function: Callable[..., Any]
     using: str = "default"
@@ -34,9 +35,9 @@ WORKLOADS: dict[str, RegisteredWorkload] = {}
 
 
 def workload(name: str, using: str = "default") -> Callable[[F], F]:
-    """Registers a callable as `name`, e.g. "shop.open_orders"; `using` is the alias that its queries go to.
+    """Register a callable as `name`, e.g. "shop.open_orders". `using` is the alias of its queries.
 
-    Raises InvalidDefinition if the name is taken or odd.
+    Raises InvalidDefinition if the name is taken or malformed.
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidDefinition(
@@ -79,16 +80,19 @@ def names() -> list[str]:
 
 
 def is_own(name: str) -> bool:
-    """Is it one that pgperf ships?"""
+    """Is it the name of a callable that pgperf ships?"""
     return name.startswith(OWN_PREFIX)
 
 
 def title(name: str) -> str:
-    """The first line of the callable's docstring; "" if it has none. Raises InvalidDefinition for an unknown name."""
+    """The first line of the callable's docstring; "" without one.
+
+    Raises InvalidDefinition if unknown.
+    """
     lines = (get(name).__doc__ or "").strip().splitlines()
     return lines[0].strip() if lines else ""
 
 
 def _origin(function: Callable[..., Any]) -> tuple[str, str]:
-    """Equal for a function and the same one of its module loaded again."""
+    """The module and name of a function. They stay equal if its module is loaded again."""
     return function.__module__, function.__qualname__

@@ -1,20 +1,20 @@
-"""Routes made longer by a delay: `tcp+0.5ms` is route `tcp` with half a millisecond more for each round trip.
+"""Names of delayed routes: `tcp+0.5ms` is the route `tcp` with 0.5 ms more for each round trip.
 
 No target of a database can have such a name. Standard library only.
 """
 
 import re
 
-_FAR = re.compile(r"(?P<base>.+)\+(?P<ms>\d+(\.\d+)?)ms")
+_DELAYED = re.compile(r"(?P<base>.+)\+(?P<ms>\d+(\.\d+)?)ms")
 
 
 def lengthened(route: str, ms: float) -> str:
-    """The name of that route with so many milliseconds more per round trip."""
+    """The name of the route with `ms` milliseconds more per round trip."""
     base, own = apart(route)
     return f"{base}+{round(own + ms, 3):g}ms"
 
 
 def apart(name: str) -> tuple[str, float]:
-    """The route of a database that the name begins with, and the milliseconds that it adds; 0 for that route itself."""
-    found = _FAR.fullmatch(name)
+    """The database's route, and the delay in ms; 0 if the route is not delayed."""
+    found = _DELAYED.fullmatch(name)
     return (found["base"], float(found["ms"])) if found else (name, 0.0)

@@ -1,12 +1,15 @@
-"""Every error pgperf raises on purpose; each message names what is wrong and what to do about it."""
+"""The errors that pgperf raises. Each message says what is wrong and what to do about it."""
 
 
 class PgperfError(Exception):
-    """Base of all errors below; never raised itself. `str()` of one is safe to show to a user."""
+    """Base of all errors below; never raised itself. The message is safe to show to a user."""
 
 
 class InvalidDefinition(PgperfError):
-    """A benchmark, workload or option that cannot be run as written. The message names the field."""
+    """A benchmark, workload or option that cannot be run as written.
+
+    The message names the field.
+    """
 
 
 class LayerUnavailable(PgperfError):
@@ -14,15 +17,18 @@ class LayerUnavailable(PgperfError):
 
 
 class PreflightRefused(PgperfError):
-    """Starting would exceed a rail (connections, memory, time). The message has the numbers."""
+    """The run would exceed a guardrail (connections, memory, time). The message has the numbers."""
 
 
 class CredentialError(PgperfError):
-    """A credential reference that does not resolve here. The message never holds the secret."""
+    """A credential reference that does not resolve here. The message never contains the secret."""
 
 
 class ClientFailed(PgperfError):
-    """A client reported an error, died, or missed its deadline. `sqlstate`: the server's code, "" without one."""
+    """A client reported an error, died, or missed its deadline.
+
+    `sqlstate`: the server's code, "" without one.
+    """
 
     def __init__(self, message: str, sqlstate: str = "") -> None:
         super().__init__(message)
@@ -34,40 +40,49 @@ class ProtocolError(ClientFailed):
 
 
 class RunCancelled(PgperfError):
-    """The run's cancel flag was honoured."""
+    """The run ended because a user cancelled it."""
 
 
 class RunConflict(PgperfError):
-    """A state change that the run's present state does not allow, or another run holds the database."""
+    """The run's state does not allow a change of state, or another run uses the database."""
 
 
 class FenceLost(RunConflict):
-    """Another attempt owns the run now; this one must stop writing."""
+    """Another attempt owns the run now. This attempt must stop writing."""
 
 
 class RunWaits(RunConflict):
-    """Another run holds the database or the load host; this one stays queued until its turn."""
+    """Another run uses the database or the load host. This run stays queued."""
 
 
 class FixtureMissing(PgperfError):
-    """The workload's tables are not there and may not, or could not, be made. The message has the remedy."""
+    """The workload's tables are missing, and pgperf may not or cannot create them.
+
+    The message has the remedy.
+    """
 
 
 class BrokerUnreachable(PgperfError):
-    """Celery's broker did not take a message in time. Nothing is lost: the run stays queued."""
+    """Celery's broker did not accept a message in time. The run stays queued."""
 
 
 class AgentFailed(PgperfError):
-    """The agent on a database's host is not there, refused, fell silent, or sent what cannot be used. Says which."""
+    """The agent on a database's host is missing, refuses, does not answer, or sends unusable data.
+
+    Says which.
+    """
 
 
 class UnreadableBlock(PgperfError):
-    """A stored block that this version cannot read: written by a later one, or broken."""
+    """A stored block that this version cannot read: a later version wrote it, or it is corrupt."""
 
 
 class TransferError(PgperfError):
-    """A file of definitions that cannot be read, or that cannot hold what it should. The message says where and why."""
+    """A file of definitions cannot be read, or cannot represent a definition.
+
+    The message says where and why.
+    """
 
 
 class NothingToCompare(PgperfError):
-    """Two runs that cannot be set against each other: one is under way, or they share no variant."""
+    """Two runs cannot be compared: one is in progress, or they share no variant."""

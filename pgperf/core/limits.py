@@ -1,19 +1,19 @@
-"""The numbers of a benchmark: what each may be, and what it is by default (standard library only).
+"""The limits and defaults of the numbers of a benchmark. Standard library only.
 
-The model, its form, imported files, the command line, a run and every help text read them here.
+The model, its form, imported files, the command line, a run and all help texts use them.
 """
 
 from dataclasses import dataclass
 
-#: A slice whose length a pilot sets takes so many milliseconds.
+#: The range of a slice's length if a pilot sets it, ms.
 PILOT_MIN_MS, PILOT_MAX_MS = 50, 5000
 
 
 @dataclass(frozen=True)
 class Limit:
-    """One whole number: `low` to `high`, both allowed, and 0 where `zero_means` says what 0 does.
+    """One whole number: `low` to `high` inclusive, and 0 if `zero_means` is set, which says what 0 does.
 
-    `quick` is the most that a quick run takes, None where it keeps the benchmark's number.
+    `quick` is the maximum in a quick run, None if it keeps the benchmark's number.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Limit:
 
     @property
     def bounds(self) -> str:
-        """The numbers that are allowed, for example "10 to 5000 ms, or 0: no slice"."""
+        """The allowed numbers, for example "10 to 5000 ms, or 0: no slice"."""
         numbers = " ".join(filter(None, (f"{self.low} to {self.high}", self.unit)))
         return f"{numbers}, or 0: {self.zero_means}" if self.zero_means else numbers
 
@@ -73,7 +73,7 @@ CLIENTS = Limit("clients", "Clients at the same time, at most PGPERF['MAX_CLIENT
 #: Fields of a benchmark that hold one number.
 BY_NAME = {limit.name: limit for limit in (BLOCKS, ROUNDS, SLICE_MS, DIAGNOSTIC_MS)}
 
-#: Numbers that no benchmark changes: (full run, quick run).
+#: Constants that no benchmark changes: (full run, quick run).
 LEAD_IN_MS, QUICK_LEAD_IN_MS = 50, 20
 COLD_BLOCKS, QUICK_COLD_BLOCKS = 6, 1
 WARM_UP_MS, WARM_UP_OPS = 500, 300

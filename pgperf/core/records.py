@@ -1,7 +1,8 @@
 """The records of pgperf: definitions, plans, slices, blocks (standard library only).
 
-definition -> plan -> slices -> blocks -> summary. All are plain data: frozen, JSON-able through `to_json`, and free
-of secrets, `Route` excepted, which is resolved in the worker and never stored.
+definition -> plan -> slices -> blocks -> summary. All records are frozen, convert to JSON with
+`to_json`, and contain no secrets. The exception is `Route`, which exists in the worker only and is
+never stored.
 """
 
 import hashlib
@@ -20,24 +21,27 @@ CONNECTS = ("persistent",)
 CAPTURES = "captures"
 
 
-class Way(Protocol):
-    """A way to a database, which may lead through a pooler: "" where it does not."""
+class HasPooler(Protocol):
+    """A route to a database. `pooler` is the mode of its pooler, "" for a direct route."""
 
     @property
     def pooler(self) -> str: ...
 
 
-W = TypeVar("W", bound=Way)
+R = TypeVar("R", bound=HasPooler)
 
 
-def most_direct(ways: Iterable[W]) -> W:
-    """The first without a pooler, else the first of all. Raises ValueError if there are none."""
-    return min(ways, key=lambda way: bool(way.pooler))
+def most_direct(routes: Iterable[R]) -> R:
+    """The first route without a pooler, else the first route.
+
+    Raises ValueError if there are none.
+    """
+    return min(routes, key=lambda route: bool(route.pooler))
 
 
 @dataclass(frozen=True)
 class Route:
-    """One way to a database, with everything a client needs to log in. Lives in the worker's memory only."""
+    """One route to a database, with the login. It exists in the worker's memory only."""
 
     name: str
     host: str  # a name, an address, or the directory of a Unix socket
@@ -46,17 +50,18 @@ class Route:
     user: str
     password: str = field(repr=False)
     sslmode: str = "disable"
-    sslrootcert: str = ""  # path of the certificates to check the server's against; "": libpq's default
+    sslrootcert: str = ""  # file of trusted certificates; "": libpq's default
     pooler: str = ""  # "" for a direct route, else "session" or "transaction"
-    options: str = ""  # settings of its sessions, "-c name=value" each; poolers take none
+    options: str = ""  # settings of its sessions, "-c name=value" each; poolers accept none
 
 
 @dataclass(frozen=True)
 class Workload:
     """The work of one operation. `sql` has %s placeholders; `orm` names a callable in pgperf.registry.
 
-    `statements` and `other_statements`, where there are any, are what the lower layers run in place of `sql` and
-    `other_sql`. They are captured in the worker, hold the site's own values, and are never stored or hashed.
+    The lower layers run `statements` and `other_statements`, if there are any, instead of `sql` and
+    `other_sql`. They are captured in the worker, contain the site's own values, and are never
+    stored or hashed.
     """
 
     name: str
@@ -69,13 +74,13 @@ class Workload:
     fixture: str = ""
     query: dict[str, Any] = field(
         default_factory=dict
-    )  # a query without code in place of `orm`: pgperf.workloads.queries
+    )  # a query without code instead of `orm`: pgperf.workloads.queries
     statements: tuple[protocol.Statement, ...] = field(default=(), repr=False)
     other_statements: tuple[protocol.Statement, ...] = field(default=(), repr=False)
 
     @property
     def is_site(self) -> bool:
-        """Does it use the site's own code or models? Then its statements must be captured."""
+        """Does it use the site's own code or models? If so, its statements must be captured."""
         return not self.sql and bool(self.orm or self.query)
 
     def to_json(self) -> dict[str, Any]:
@@ -91,7 +96,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Definition:
-    """A benchmark with every default filled in: what a Run freezes and hashes. Times in ms."""
+    """A benchmark with all its defaults. A Run stores and hashes it. Times in ms."""
 
     benchmark: str
     workload: Workload
@@ -117,7 +122,7 @@ class Definition:
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
-        """What is measured: one workload, or two to compare."""
+        """The measured workloads: one, or two to compare."""
         return (self.workload, self.compared_with) if self.compared_with else (self.workload,)
 
     def work(self, name: str) -> Workload:
@@ -137,16 +142,19 @@ class Definition:
         return cls(**{**rest, **works})
 
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON, seed and diagnostics left out: equal digests measure the same thing."""
+        """SHA-256 of the canonical JSON without seed and diagnostics.
+
+        Equal digests measure the same work.
+        """
         body = {k: v for k, v in self.to_json().items() if k not in ("seed", "diagnostic_ms")}
         return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """The thing that is compared. `control` > 0 marks a control: a duplicate measured as a variant of its own.
+    """The unit of comparison. `control` > 0 marks a control: a duplicate that is measured as a separate variant.
 
-    `named`: the run has several workloads, so the label says which.
+    `named`: the run has several workloads, so the label contains the workload.
     """
 
     workload: str
@@ -161,12 +169,12 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """Unique within a run, and for people only: code asks the fields."""
+        """A name for people, unique within a run. Code uses the fields."""
         return " · ".join((self.layer, *self.details))
 
     @property
     def details(self) -> tuple[str, ...]:
-        """What the label has after the layer: the route, and each field that is not the usual one."""
+        """The parts of the label after the layer: the route, and each field with an unusual value."""
         parts = [self.route]
         parts += [self.workload] if self.named else []
         parts += [self.mode] if self.mode != "simple" else []
@@ -183,7 +191,10 @@ class Variant:
 
 @dataclass(frozen=True)
 class Cohort:
-    """Variants whose clients run at the same time; `reference` is the index of the one that all cohorts share."""
+    """Variants whose clients run at the same time.
+
+    `reference`: index of the variant that all cohorts share.
+    """
 
     variants: tuple[Variant, ...]
     reference: int = 0
@@ -191,11 +202,14 @@ class Cohort:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run will do, in order. Pure function of the definition and the layers that can run here."""
+    """The work of a run, in order.
+
+    It depends only on the definition and the layers that can run here.
+    """
 
     definition: Definition
     cohorts: tuple[Cohort, ...]
-    skipped: dict[str, str] = field(default_factory=dict)  # see make_plan: what -> reason
+    skipped: dict[str, str] = field(default_factory=dict)  # see make_plan: skipped part -> reason
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -207,14 +221,15 @@ class Plan:
 class SliceRecord:
     """One slice of one variant, its clients merged. CPU times cover lead-in and window of all clients.
 
-    They are what the processes spent in `elapsed_ns`, a few milliseconds longer than lead-in and window. `*_wait_ns`:
-    ready but waiting for a processor. `*_busiest_ns`: what the busiest process spent. `auxiliary_ns`: PostgreSQL's own
-    processes. `runner_ns`: the process that measures, and the relay on the route. `host_ns`: the whole machine, summed
-    over its processors.
+    They cover `elapsed_ns`, which is a few milliseconds longer than lead-in and window.
+    `*_wait_ns`: time ready to run but waiting for a CPU. `*_busiest_ns`: CPU time of the busiest
+    process. `auxiliary_ns`: PostgreSQL's own processes. `runner_ns`: the process that measures, and
+    the relay of the route. `host_ns`: the whole machine, summed over its CPUs.
 
-    `us_per_op` is the mean time one client spent on one operation inside the window, no operation counted as longer
-    than the slice's 99th percentile. `user_ns`/`sys_ns` are the
-    clients' own account; `client_ns`, `server_ns`, `pooler_ns` the scheduler's (null: not visible from here).
+    `us_per_op` is the mean time of one client for one operation inside the window. An operation
+    counts with at most the slice's 99th percentile. The clients report `user_ns` and `sys_ns`
+    themselves. `client_ns`, `server_ns` and `pooler_ns` are the scheduler's figures, None if they
+    are not visible from here.
     """
 
     round: int
@@ -231,7 +246,7 @@ class SliceRecord:
     server_ns: int | None = None
     pooler_ns: int | None = None
     started_ns: int = 0
-    disturbed: str = ""  # why this slice should be read with care; never silently dropped
+    disturbed: str = ""  # why this slice is unreliable; it is never dropped
     elapsed_ns: int | None = None
     host_ns: int | None = None
     iowait_ns: int | None = None
@@ -264,13 +279,18 @@ class VariantBlock:
     cpu_account: dict[str, Any] = field(
         default_factory=dict
     )  # of all processes in the block, and of this variant's
-    diagnostics: dict[str, Any] = field(default_factory=dict)  # what runner.diagnostics saw; last block only
+    diagnostics: dict[str, Any] = field(
+        default_factory=dict
+    )  # result of the diagnostic slice; last block only
     top: dict[str, Any] = field(default_factory=dict)  # processes in the same diagnostic slice
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timings:
-    """Where a run's wall time went, seconds. `wall` covers everything from first spawn to last bye."""
+    """The wall time of a run by phase, seconds.
+
+    `wall_s` runs from the first spawn to the last `Bye`.
+    """
 
     wall_s: float
     startup_s: float

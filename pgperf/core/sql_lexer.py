@@ -1,7 +1,8 @@
-"""SQL cut into its tokens by PostgreSQL's rules, `standard_conforming_strings` on (pure, standard library only).
+"""Splits SQL into tokens by PostgreSQL's rules, with `standard_conforming_strings` on. Standard library only.
 
-A lexer, not a parser. It sees letters, digits and spaces as the server does: beyond ASCII every character belongs to a
-word, a space that is none there included, so no text has its quotes elsewhere for us than for the server.
+This is a lexer, not a parser. It classifies letters, digits and spaces as the server does: every
+character beyond ASCII belongs to a word, Unicode spaces included. So it finds quotes where the
+server finds them.
 """
 
 import re
@@ -11,11 +12,11 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """What a token is."""
+    """The kind of a token."""
 
     COMMENT = "comment"
-    STRING = "string"  # in plain quotes, also those of bits and of a national text
-    ESCAPE = "escape"  # E'...': a backslash escapes, also in its continuations on later lines
+    STRING = "string"  # in plain quotes, also bit strings and national strings
+    ESCAPE = "escape"  # E'...': with backslash escapes, also in its continuation lines
     UNICODE = "unicode"  # U&'...'
     DOLLAR = "dollar"
     NUMBER = "number"
@@ -28,7 +29,7 @@ class Kind(StrEnum):
 
 
 class Token(NamedTuple):
-    """A piece of the text. A quote or comment that is never closed reaches to the end of the text."""
+    """A part of the text. An unclosed quote or comment extends to the end of the text."""
 
     kind: Kind
     text: str
@@ -36,12 +37,12 @@ class Token(NamedTuple):
 
     @property
     def opening(self) -> str:
-        """The quote that opens it, with what stands before: `'`, `E'`, `$tag$`."""
+        """The opening quote with its prefix: `'`, `E'`, `$tag$`."""
         match = _OPENING.match(self.text)
         return match[0] if match else ""
 
 
-#: What may stand between two strings that are one: a line's end, and spaces and comments around it.
+#: Separates the parts of a continued string: a newline, with spaces and comments around it.
 _BETWEEN = r"(?:[\x20\t\f\v]++|--[^\n\r]*+)*+[\n\r](?:[\x20\t\n\r\f\v]++|--[^\n\r]*+[\n\r])*+"
 _ESCAPED = r"'(?:[^'\\]|''|\\.)*+'"
 _TAG = r"(?:[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*+)?"
@@ -71,7 +72,7 @@ _UNCLOSED = {"'": Kind.STRING, '"': Kind.NAME, "$": Kind.DOLLAR}
 
 
 def tokens(sql: str) -> Iterator[Token]:
-    """Every token of the text; put together they are the text again."""
+    """Every token of the text, in order. Joined, they are the text again."""
     at = 0
     while match := _TOKEN.match(sql, at):
         token = _token(sql, match)
@@ -89,12 +90,12 @@ def _token(sql: str, match: re.Match[str]) -> Token:
 
 
 def _group(match: re.Match[str]) -> str:
-    """The alternative that matched; a dollar quote's tag is a group inside of one."""
+    """The alternative that matched. The tag of a dollar quote is a group inside an alternative."""
     return "dollar" if match["dollar"] is not None else str(match.lastgroup)
 
 
 def _block(sql: str, match: re.Match[str]) -> Token:
-    """A comment in slashes; they nest."""
+    """A block comment. Block comments nest."""
     depth = 1
     for edge in _COMMENT_EDGE.finditer(sql, match.end()):
         depth += 1 if edge[0] == "/*" else -1

@@ -1,6 +1,6 @@
-"""SQL as it may be shown: values masked; and what a statement does, judged by its words (pure, standard library only).
+"""Masks the values in SQL, and classifies statements by their keywords. Standard library only.
 
-What does not end is taken for a value up to the end of the text.
+An unclosed quote counts as a value that extends to the end of the text.
 """
 
 import re
@@ -16,12 +16,12 @@ _CONTROLS = {
     "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "PREPARE", "EXECUTE", "DEALLOCATE",
     "SET", "RESET", "DISCARD", "DECLARE", "FETCH", "MOVE", "CLOSE", "LISTEN", "UNLISTEN", "NOTIFY", "LOCK",
 }  # fmt: skip
-#: In an unquoted word of a statement that begins like a reading one: it writes after all, or locks rows.
+#: Unquoted words that make a statement write or lock rows although it begins with one of `_READS`.
 _WRITES_INSIDE = {"INSERT", "UPDATE", "DELETE", "MERGE", "INTO", "SHARE"}
 
 
 class Effect(StrEnum):
-    """What a statement does beside answering."""
+    """The effect of a statement beside its result."""
 
     READS = "reads"
     WRITES = "writes or locks rows"
@@ -30,12 +30,15 @@ class Effect(StrEnum):
 
 
 def masked(sql: str) -> str:
-    """The text with `?` for every value, comments left out, long lists of values counted."""
+    """The text with `?` for every value, without comments. Long lists of values become a count."""
     return _MANY.sub(_counted, "".join(_shown(token) for token in tokens(sql))).strip()
 
 
 def effect(sql: str) -> Effect:
-    """What the statement does. A function that it calls may do more; a read-only session knows."""
+    """The effect of the statement by its keywords.
+
+    A function that it calls may have other effects.
+    """
     statements = [words for words in _words(sql) if words]
     if len(statements) != 1:
         return Effect.SEVERAL if statements else Effect.READS
@@ -46,7 +49,7 @@ def effect(sql: str) -> Effect:
 
 
 def without_values(message: str) -> str:
-    """An error's words with `?` for whatever stands in quotes of either kind, and for every number."""
+    """An error message with `?` for all quoted text and every number."""
     quoted = re.sub(r"\"[^\"]*(?:\"|\Z)|'[^']*(?:'|\Z)", "?", message, flags=re.DOTALL)
     return re.sub(r"(?<![\w?])[-+]?\d[\w.:+-]*", "?", quoted)
 
@@ -58,7 +61,7 @@ def _shown(token: Token) -> str:
 
 
 def _words(sql: str) -> list[list[str]]:
-    """The unquoted words in capitals, statement by statement."""
+    """The unquoted words of each statement, in capitals."""
     statements: list[list[str]] = [[]]
     for token in tokens(sql):
         if token.kind is Kind.WORD:

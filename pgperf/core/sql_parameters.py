@@ -1,7 +1,8 @@
-"""The forms of one statement: `%s` with arguments, arguments written in, `$1` (pure, standard library only).
+"""The forms of one statement: with `%s`, with its arguments as literals, with `$1`. Standard library only.
 
-A statement is written as for a DB-API driver and always read as one, with arguments or without: `%s` stands for an
-argument, `%%` for a percent sign, and any other `%` is refused. An argument is a str, int, float, bool or None.
+The text of a statement has the format of a DB-API driver, with arguments or without: `%s` is a
+placeholder, `%%` is a percent sign, and any other `%` is refused. An argument is a str, int, float,
+bool or None.
 """
 
 import re
@@ -16,7 +17,7 @@ _SPECIAL_FLOATS = {"inf": "'Infinity'::float8", "-inf": "'-Infinity'::float8", "
 
 
 def statement(sql: str, args: Sequence[Any]) -> Statement:
-    """Every form of one statement. Raises InvalidDefinition as `literal` does."""
+    """Every form of one statement. Raises InvalidDefinition like `literal`."""
     return Statement(
         sql=sql,
         args=list(args),
@@ -28,14 +29,15 @@ def statement(sql: str, args: Sequence[Any]) -> Statement:
 
 
 def statements(sql: str, args: Sequence[Any]) -> list[Statement]:
-    """The one statement of that text, none for an empty text. Raises InvalidDefinition as `literal` does."""
+    """A list of one statement; empty for an empty text. Raises InvalidDefinition like `literal`."""
     return [statement(sql, args)] if sql else []
 
 
 def literal(sql: str, args: Sequence[Any]) -> str:
-    """`sql` with its arguments written in, byte for byte as psycopg's client-side binding writes them.
+    """`sql` with its arguments as literals, byte for byte the output of psycopg's client-side binding.
 
-    Raises InvalidDefinition when placeholders and arguments do not match, or an argument has no SQL form.
+    Raises InvalidDefinition if placeholders and arguments do not match, or an argument has no SQL
+    form.
     """
     pieces = _split(sql)
     if len(pieces) - 1 != len(args):
@@ -47,7 +49,7 @@ def literal(sql: str, args: Sequence[Any]) -> str:
 
 
 def numbered(sql: str) -> str:
-    """`sql` with `$1`, `$2`, ... for its placeholders, as the extended protocol wants them."""
+    """`sql` with the placeholders `$1`, `$2`, ... of the extended protocol."""
     pieces = _split(sql)
     return pieces[0] + "".join(f"${number}{piece}" for number, piece in enumerate(pieces[1:], 1))
 
@@ -58,7 +60,7 @@ def as_text(args: Sequence[Any]) -> list[str | None]:
 
 
 def _split(sql: str) -> list[str]:
-    """What stands before, between and after the placeholders, percent signs unescaped."""
+    """The parts before, between and after the placeholders, with percent signs unescaped."""
     pieces, last = [""], 0
     for match in _PERCENT.finditer(sql):
         pieces[-1] += sql[last : match.start()]
@@ -69,7 +71,7 @@ def _split(sql: str) -> list[str]:
             pieces[-1] += "%"
         else:
             raise InvalidDefinition(
-                f"sql: {match[0]!r} is no placeholder; write %s, or %% for a percent sign"
+                f"sql: {match[0]!r} is not a placeholder; write %s, or %% for a percent sign"
             )
     pieces[-1] += sql[last:]
     return pieces
@@ -83,7 +85,7 @@ def _quote(arg: Any) -> str:
         return _quote_text(text)
     if isinstance(arg, bool):
         return "true" if arg else "false"
-    # A space keeps a minus sign apart from one before it: two of them would begin a comment.
+    # The space separates two minus signs, which would begin a comment.
     return _SPECIAL_FLOATS.get(text) or (f" {text}" if text.startswith("-") else text)
 
 
@@ -104,7 +106,7 @@ def _text(arg: Any) -> str | None:
         return str(arg)
     if not isinstance(arg, str):
         raise InvalidDefinition(
-            f"args: {type(arg).__name__} is no argument; use text, numbers, booleans or null"
+            f"args: an argument cannot be of type {type(arg).__name__}; use text, numbers, booleans or null"
         )
     if "\x00" in arg or not _encodable(arg):
         raise InvalidDefinition(

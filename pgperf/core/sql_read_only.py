@@ -1,7 +1,8 @@
-"""Is a text one SQL statement that reads? The first of two nets (standard library only).
+"""Checks that a text is one SQL statement that only reads. Standard library only.
 
-It keeps mistakes and plain mischief out, at the field where they were typed. It is no proof: what a statement may do
-is for the role to say, and `rails` proves that the role cannot write.
+This check catches mistakes at the field where they were typed. It proves nothing: the permissions
+of the readonly role decide what a statement may do, and `access.guardrails` checks that the role
+cannot write.
 """
 
 import re
@@ -12,7 +13,7 @@ from pgperf.core.sql_lexer import Kind, Token, tokens
 MAX_BYTES = 65_535
 
 _READERS = ("select", "with", "values", "table", "show")
-#: Functions that change something though they stand in a SELECT, or run SQL given as a string.
+#: Functions that change something although they are called in a SELECT, or that run SQL from a string.
 _REFUSED = re.compile(
     r"\b(lo_\w+|loread|lowrite|(?:pg_(?:try_)?advisory|dblink|pg_read_|pg_ls_|pg_file_|pg_logical_|pg_replication_"
     r"|pg_create_|pg_drop_|pg_promote|pg_switch_|pg_import_)\w*|pg_stat_file|pg_terminate_backend|pg_cancel_backend"
@@ -23,7 +24,7 @@ _REFUSED = re.compile(
 
 
 def check(field: str, sql: str) -> None:
-    """Raises InvalidDefinition, naming the field, for what is not one statement that reads."""
+    """Raises InvalidDefinition, which names the field, unless the text is one statement that reads."""
     problem = _unfit_text(sql) or _unfit_statement(_skeleton(field, sql))
     if problem:
         raise InvalidDefinition(f"{field}: {problem}")
@@ -38,7 +39,10 @@ def _unfit_text(sql: str) -> str:
 
 
 def _unfit_statement(skeleton: str) -> str:
-    """Why the statement, its quotes emptied and its comments gone, is refused; "" if it is not."""
+    """Why the statement is refused; "" if it is not.
+
+    `skeleton` has empty quotes and no comments.
+    """
     body = skeleton.strip().removesuffix(";").strip()
     first = re.match(r"[(\s]*(\w*)", body)
     word = first[1].lower() if first else ""
@@ -55,7 +59,7 @@ def _unfit_statement(skeleton: str) -> str:
 
 
 def _skeleton(field: str, sql: str) -> str:
-    """The text without its comments and with empty quotes; quoted names are written plainly."""
+    """The text without comments and with empty quotes. Quoted names become plain words."""
     pieces = []
     for token in tokens(sql):
         problem = _unfit_token(token)
@@ -76,7 +80,7 @@ def _unfit_token(token: Token) -> str:
             else "a comment that is not closed"
         )
     if token.kind is Kind.STRING and "\\" in token.text:
-        # A server with standard_conforming_strings off would see another end of it.
+        # With standard_conforming_strings off, the string would end elsewhere.
         return "write a backslash in quotes as E'\\\\', or give it as an argument"
     return ""
 

@@ -1,13 +1,14 @@
 """A relay that simulates a distant database: it delays each direction by half the round-trip time.
 
-    with Distance("127.0.0.1", 5432, rtt_ms=45) as far:
-        far.over(route)     # the same route, with the relay in between
+    with DelayRelay("127.0.0.1", 5432, rtt_ms=45) as relay:
+        relay.over(route)     # the same route, with the relay in between
 
-It keeps order and bandwidth, lets either side close first, and lets a client's first words arrive a round trip later,
-as after a handshake. Time counts from when the kernel had the bytes until they are sent on, so that its own work does
-not come on top (docs/method.md has how exact that is). It listens on loopback only, for as long as its parent lives,
-and leads to TCP only: to a Unix socket everybody who reaches it would be the relay's own user.
-Its processor time counts with the process that measures. Standard library only.
+The relay keeps order and bandwidth, and either side may close first. A client's first bytes arrive
+one round trip later, as after a TCP handshake. The delay counts from when the kernel received the
+bytes until the relay sends them, so its own work adds no time (docs/method.md has the precision).
+The relay listens on loopback only, and ends with its parent. It connects to TCP only: over a Unix
+socket, the server would take every client for the relay's own user. Its CPU time counts with the
+process that measures. Standard library only.
 
 `python -m pgperf.delay.relay --to HOST:PORT --rtt-ms MS` is the relay itself.
 """
@@ -41,16 +42,16 @@ MAX_RTT_MS = 10_000.0
 PROGRAM = "pgperf.delay.relay"
 _START_S = 30.0
 _CHUNK = 1 << 18
-#: Read ahead and held back per direction: enough for 700 MB/s over 45 ms.
+#: The maximum of delayed bytes per direction: enough for 700 MB/s over 45 ms.
 _MOST_HELD = 16 << 20
-#: Linux's SO_TIMESTAMPNS, which Python has no name for: when the kernel received what is read.
+#: Linux's SO_TIMESTAMPNS, for which Python has no name: the time when the kernel received the data.
 _STAMPED = 35
 _STAMP = struct.Struct("qq")
-#: Older than that is a clock that was set meanwhile.
+#: A greater age means that the clock was set in the meantime.
 _OLDEST_NS = 1_000_000_000
 #: No descriptor is left for one more connection.
 _USED_UP = (errno.EMFILE, errno.ENFILE)
-#: How much earlier than due the timer is set, at most; and by how much that changes at once.
+#: The maximum time by which the timer is set early, and the maximum of one change of that time.
 _MOST_LEAD_NS, _MOST_STEP_NS = 500_000, 20_000
 
 
@@ -58,14 +59,20 @@ class DelayRelay:
     """A relay process. Use as a context manager; then `port` on `HOST` leads to the database."""
 
     def __init__(self, host: str, port: int, rtt_ms: float, listen: int = 0) -> None:
-        """`listen`: the port to listen on; 0: any free one. Raises InvalidDefinition for an invalid argument."""
+        """`listen`: the port to listen on; 0: any free one.
+
+        Raises InvalidDefinition for an invalid argument.
+        """
         self.rtt_ms = _checked(rtt_ms)
-        self._to = f"{_networked(host)}:{port}"
+        self._to = f"{_checked_host(host)}:{port}"
         self.port = listen
         self._process: subprocess.Popen[bytes] | None = None
 
     def over(self, route: Route) -> Route:
-        """The route with the relay in between. The name in a certificate is the database's, so it cannot be checked."""
+        """The route through the relay.
+
+        A certificate has the name of the database, so the name is not checked.
+        """
         sslmode = "verify-ca" if route.sslmode == "verify-full" else route.sslmode
         return replace(route, host=HOST, port=self.port, sslmode=sslmode)
 
@@ -104,7 +111,10 @@ class DelayRelay:
 
 
 def is_relay(pid: int) -> bool:
-    """Is that process a relay of pgperf? It must not be mistaken for the pooler or server behind it."""
+    """Is that process a relay of pgperf?
+
+    It must not be mistaken for the pooler or server behind it.
+    """
     try:
         return PROGRAM.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -118,7 +128,7 @@ def _announced(process: subprocess.Popen[bytes]) -> int:
     line = process.stdout.readline() if ready else b""
     if not line.strip().isdigit():
         raise ClientFailed(
-            "distance: the relay that simulates it did not start; the worker's log has its words"
+            "distance: the relay that simulates it did not start; see the worker's log for its error"
         )
     return int(line)
 
@@ -139,8 +149,8 @@ def _checked(rtt_ms: float) -> float:
     return rtt_ms
 
 
-def _networked(host: str) -> str:
-    """Refuse Unix sockets: with peer authentication, the server would take every client for the relay's user."""
+def _checked_host(host: str) -> str:
+    """Refuse Unix sockets: with peer authentication, every client would log in as the relay's user."""
     if host.startswith("/"):
         raise InvalidDefinition(
             f"host: {host} is the directory of a Unix socket, which a relay would open to every user of this machine; "
@@ -154,14 +164,14 @@ def _networked(host: str) -> str:
 
 @dataclass(eq=False)
 class _End:
-    """One of a connection's two sockets. What was read from it goes to `peer`, held back in between."""
+    """One of the two sockets of a connection. Its data goes to `peer`, after the delay."""
 
     sock: socket.socket
-    counts_ns: int = 0  # what is read counts as read then at the earliest
+    counts_ns: int = 0  # earliest time at which data counts as received
     connecting: bool = False
     reading: bool = True
-    held: int = 0  # bytes read from it that its peer does not have yet
-    outbox: deque[memoryview | None] = field(default_factory=deque)  # due; None: no more will come
+    held: int = 0  # bytes read but not yet sent to the peer
+    outbox: deque[memoryview | None] = field(default_factory=deque)  # data that is due; None: end of data
     is_shut: bool = False
     is_gone: bool = False
     interest: int = -1
@@ -169,21 +179,21 @@ class _End:
     peer: "_End" = field(init=False)
 
     def wants(self) -> int:
-        """What epoll is to tell of it."""
+        """The epoll events to wait for."""
         reads = select.EPOLLIN if self.reading and self.held < _MOST_HELD else 0
         return reads | (select.EPOLLOUT if self.connecting or self.outbox else 0)
 
 
 class RelayLoop:
-    """One thread, one epoll, one timer of nanoseconds: epoll's own timeouts are milliseconds."""
+    """The event loop: one thread, one epoll, and a timer in ns, because epoll's timeouts are in ms."""
 
     def __init__(self, listener: socket.socket, upstream: tuple[str, int], rtt_ms: float) -> None:
         self._listener = listener
-        listener.setblocking(False)  # a client may be gone again
-        self._spare = socket.socket()  # its descriptor is for who cannot be let in
+        listener.setblocking(False)  # a client may have left already
+        self._spare = socket.socket()  # its descriptor is used to refuse clients
         self._family, self._address = _resolved(*upstream)
         self._rtt_ns = round(rtt_ms * 1e6)
-        self._queue: list[tuple[int, int, _End, memoryview | None]] = []  # due, order, where to, what
+        self._queue: list[tuple[int, int, _End, memoryview | None]] = []  # due time, order, destination, data
         self._order = count()
         self._lead_ns = 0
         self._ends: dict[int, _End] = {}
@@ -193,7 +203,7 @@ class RelayLoop:
         self._epoll.register(listener, select.EPOLLIN)
 
     def serve(self, lifeline: int | None = None) -> None:
-        """Until the lifeline closes."""
+        """Serve until the lifeline closes."""
         if lifeline is not None:
             self._epoll.register(lifeline, select.EPOLLIN)
         while True:
@@ -223,7 +233,7 @@ class RelayLoop:
         if events & select.EPOLLOUT:
             self._flush(end)
         if events & select.EPOLLHUP and not end.reading:
-            self._forget(end)  # it has nothing more to say or hear, and epoll would say so for ever
+            self._forget(end)  # both directions have ended, and epoll would report that again and again
         else:
             self._watch(end)
 
@@ -248,7 +258,7 @@ class RelayLoop:
             self._abandon(near)
 
     def _accepted(self) -> tuple[socket.socket, socket.socket] | None:
-        """The next client and a socket for its way on; None if it is gone again, or there is no room for both."""
+        """The next client, and a socket for its server; None if the client has left, or descriptors are used up."""
         try:
             client, _ = self._listener.accept()
         except OSError as error:
@@ -262,7 +272,7 @@ class RelayLoop:
             return None
 
     def _turn_away(self) -> None:
-        """Stop accepting for a while: epoll would report the waiting clients again and again."""
+        """Accept and close one client: epoll would report a waiting client again and again."""
         self._spare.close()
         with suppress(OSError):
             self._listener.accept()[0].close()
@@ -274,7 +284,7 @@ class RelayLoop:
             data, ancillary, _, _ = end.sock.recvmsg(_CHUNK, socket.CMSG_SPACE(_STAMP.size))
         except BlockingIOError:
             return
-        # Never before what was read earlier: the kernel stamps only some of what it hands over together.
+        # Not before earlier data: the kernel stamps only some of the data that it returns together.
         end.counts_ns = max(_received_ns(ancillary), end.counts_ns)
         due = end.counts_ns + self._rtt_ns // 2
         end.held += len(data)
@@ -291,17 +301,20 @@ class RelayLoop:
                     self._flush(end)
                 except OSError:
                     self._abandon(end)
-                self._learn(due)
+                self._adjust_lead(due)
         self._timer.set(self._queue[0][0] - self._lead_ns if self._queue else 0)
 
-    def _learn(self, due: int) -> None:
-        """Waking up takes its time: the timer is set earlier by what is usual, whatever single ones did."""
+    def _adjust_lead(self, due: int) -> None:
+        """Set the timer earlier by the usual wake-up latency. Single outliers change it little."""
         late_ns = time.monotonic_ns() - due
         step = max(-_MOST_STEP_NS, min(late_ns // 8, _MOST_STEP_NS))
         self._lead_ns = max(0, min(self._lead_ns + step, self._rtt_ns // 8, _MOST_LEAD_NS))
 
     def _flush(self, end: _End) -> None:
-        """Write what is due, as much as goes; what was read from the peer may then be more again."""
+        """Send the data that is due, as far as the socket accepts it.
+
+        Then reading from the peer may resume.
+        """
         while end.outbox and not end.connecting:
             data = end.outbox[0]
             if data is None:
@@ -336,7 +349,7 @@ class RelayLoop:
             self._epoll.unregister(end.sock.fileno())
 
     def _abandon(self, end: _End) -> None:
-        """Close both sides: both have ended, or one of them broke."""
+        """Close both sockets: both have ended, or one has failed."""
         for each in (end, end.peer):
             if not each.is_gone:
                 self._forget(each)
@@ -345,7 +358,7 @@ class RelayLoop:
 
 
 def _received_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
-    """When the kernel received the data, by CLOCK_MONOTONIC; now if it does not say."""
+    """The time when the kernel received the data, CLOCK_MONOTONIC; now if there is no stamp."""
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == _STAMPED:
             seconds, ns = _STAMP.unpack(data[: _STAMP.size])
@@ -355,7 +368,7 @@ def _received_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
 
 
 class _Timer:
-    """A timerfd, which Python has from 3.13 on."""
+    """A timerfd. Python has one since 3.13."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -365,7 +378,7 @@ class _Timer:
         self._set_ns = 0
 
     def set(self, at_ns: int) -> None:
-        """Readable from that time of CLOCK_MONOTONIC on; 0: never."""
+        """Make the descriptor readable at that time of CLOCK_MONOTONIC; 0: never."""
         if at_ns == self._set_ns:
             return
         self._set_ns = at_ns
@@ -374,8 +387,8 @@ class _Timer:
 
 
 def _resolved(host: str, port: int) -> tuple[int, Any]:
-    """Family and address, looked up once: names are resolved by whoever starts a relay, not by each connection."""
-    found = socket.getaddrinfo(_networked(host), port, type=socket.SOCK_STREAM)
+    """The family and address, looked up once for all connections."""
+    found = socket.getaddrinfo(_checked_host(host), port, type=socket.SOCK_STREAM)
     family, _, _, _, address = found[0]
     return family, address
 

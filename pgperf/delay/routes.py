@@ -11,7 +11,10 @@ from pgperf.delay.relay import DelayRelay
 
 @contextmanager
 def longer(near: Mapping[str, Route], names: Iterable[str]) -> Iterator[dict[str, Route]]:
-    """The routes of these names; a delayed route leads through a relay to one of the database's own, in `near`."""
+    """The routes of these names.
+
+    A delayed route leads through a relay to one of the database's routes, `near`.
+    """
     with ExitStack() as relays:
         found = {}
         for name in names:

@@ -1,6 +1,7 @@
 """Loads `pgperf_workloads.py` of every installed app when the registered workloads are first needed.
 
-A module that cannot be imported costs its own workloads and a message; the site and the other modules go on.
+If a module cannot be imported, its workloads are missing and a message says why. The site and the
+other modules are not affected.
 """
 
 from dataclasses import dataclass

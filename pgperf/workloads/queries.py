@@ -1,8 +1,8 @@
-"""Queries without code: a model, its lookup, how to fetch. Data in, a callable out; nothing is ever evaluated.
+"""Queries without code: builds a callable from a model, a lookup and a fetch method. No text is evaluated.
 
-A query is a dict of JSON: `model` ("app.Model"), `fetch` (see FETCHES), `lookup` (as for `filter()`: values are text,
-numbers, booleans, null, or lists of them), and lists `select_related`, `prefetch_related`, `ordering`, `values`
-(fields of a values list), and `limit` (0: none).
+A query is a JSON object: `model` ("app.Model"), `fetch` (see FETCHES), `lookup` (arguments of
+`filter()`; values are text, numbers, booleans, null, or lists of them), the lists `select_related`,
+`prefetch_related`, `ordering` and `values` (fields of a values list), and `limit` (0: none).
 """
 
 import math
@@ -23,7 +23,10 @@ _LIMITED = ("list", "values_list", "count")
 
 
 def check(query: Mapping[str, Any]) -> None:
-    """Raises ValidationError with a message for each part that does not fit the model; asks no database."""
+    """Raises ValidationError with a message for each part that does not fit the model.
+
+    Runs no query.
+    """
     model = _checked_model(query)
     found: dict[str, list[str]] = {}
     for part, problems in _CHECKS.items():
@@ -34,7 +37,10 @@ def check(query: Mapping[str, Any]) -> None:
 
 
 def build(query: Mapping[str, Any]) -> Callable[[], Any]:
-    """What one operation does: make the query set as a view would, and fetch. Raises ValidationError, see `check`."""
+    """The callable of one operation: it builds the query set and fetches it.
+
+    Raises ValidationError like `check`.
+    """
     check(query)
     model, fetch = _model(query), _FETCH[query["fetch"]]
     parts = dict(query)
@@ -42,12 +48,12 @@ def build(query: Mapping[str, Any]) -> Callable[[], Any]:
 
 
 def alias(query: Mapping[str, Any]) -> str:
-    """The alias of DATABASES that the site's routers send the query to."""
+    """The alias of DATABASES that the site's routers select for the query."""
     return str(router.db_for_read(_model(query)))
 
 
 def models() -> list[str]:
-    """Every model there is to choose, as "app.Model", sorted."""
+    """The labels of all installed models, such as "app.Model", sorted."""
     return sorted(model._meta.label for model in apps.get_models())
 
 
@@ -65,7 +71,7 @@ def _checked_model(query: Mapping[str, Any]) -> type[Model]:
 
 
 def _query_set(model: type[Model], query: Mapping[str, Any]) -> QuerySet[Any]:
-    """As a view would write it, from the manager on."""
+    """The query set, built from the default manager as in a view."""
     found = model._default_manager.filter(**query.get("lookup") or {})
     if query.get("select_related"):
         found = found.select_related(*query["select_related"])
@@ -103,8 +109,11 @@ def _lookup_problems(query: Mapping[str, Any], model: type[Model]) -> Iterator[s
 
 
 def _lookup_problem(model: type[Model], name: str, value: Any) -> str:
-    """Django checks the path, the lookup and the value when the filter is made, without a query."""
-    if name.startswith("_"):  # filter() has parameters of its own that begin so
+    """Why the lookup is refused; "" if it is not.
+
+    `filter()` checks path, lookup and value without a query.
+    """
+    if name.startswith("_"):  # private parameters of filter() begin with an underscore
         return _('"%s" is no field: names of lookups do not begin with an underscore.') % name
     if not all(_is_scalar(item) for item in (value if isinstance(value, list) else [value])):
         return _("%s: give text, a number, true, false, null, or a list of these.") % name
@@ -152,7 +161,10 @@ def _path_problems(
 def _path_problem(
     model: type[Model], path: str, relations: Callable[[type[Model]], dict[str, type[Model] | None]]
 ) -> str:
-    """Why the relations along the path cannot be followed; "" if they can. Generic ones end the search."""
+    """Why the relations along the path cannot be followed; "" if they can.
+
+    The check ends at a generic relation.
+    """
     here: type[Model] | None = model
     for name in path.split("__"):
         if here is None:
@@ -168,7 +180,7 @@ def _path_problem(
 
 
 def _single_relations(model: type[Model]) -> dict[str, type[Model] | None]:
-    """What select_related can follow: relations to one object, forward and back."""
+    """The relations that select_related can follow: those to one object, forward and reverse."""
     fields = model._meta.get_fields()
     return {
         field.name: field.related_model
@@ -178,7 +190,7 @@ def _single_relations(model: type[Model]) -> dict[str, type[Model] | None]:
 
 
 def _relations(model: type[Model]) -> dict[str, type[Model] | None]:
-    """What prefetch_related can follow, by the name of the attribute."""
+    """The relations that prefetch_related can follow, by attribute name."""
     found: dict[str, type[Model] | None] = {}
     for field in model._meta.get_fields(include_hidden=False):
         if field.is_relation:

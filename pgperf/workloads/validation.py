@@ -1,4 +1,7 @@
-"""Validates a Workload: either SQL, a registered callable, or a query of a model. Errors name the field."""
+"""Validates a Workload: either SQL, a registered callable, or a query of a model.
+
+Errors name the field.
+"""
 
 from typing import Any
 
@@ -10,7 +13,7 @@ from pgperf.core import sql_read_only
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.workloads import discovery, queries
 
-#: The fields of a Workload that make a query without code.
+#: The fields of a Workload that define a query without code.
 QUERY = ("model", "fetch", "lookup", "select_related", "prefetch_related", "ordering", "values", "limit")
 
 _SHIPPED = {

@@ -1,16 +1,18 @@
-"""Do the intervals cover what they say? Simulates comparisons of a thing with itself and counts.
+"""Coverage of the intervals, by simulated comparisons of a variant with itself.
 
     python -m benchmarks.coverage [--quick] [--trials 10000]
 
-Log ratios of paired slices are drawn around a known centre: 2 % of noise in each, and a bias that each block's
-processes keep for as long as they live. Four rules make an interval of them; `chosen` is pgperf's own. A cell shows
-the share of trials whose interval has the centre, and its mean half-width. The bar: at nominally 95 %, `chosen` covers
-in at least 94 % of the trials, give or take what their number leaves open, wherever it claims to: with two blocks or
-more, or with one whose processes have no bias. `--quick`: 1,000 trials.
+The program draws log ratios of paired slices around a known centre, with 2 % of noise in each slice
+and a bias that is constant within a block. Four rules compute an interval from them; `chosen` is
+the rule that pgperf uses. A cell shows the share of trials whose interval contains the centre, and
+the mean half-width. The bar: at nominally 95 %, `chosen` covers in at least 94 % of the trials, less
+the sampling error of their number. It applies to two blocks or more, and to one block without a
+bias. `--quick`: 1,000 trials.
 
-A second table does the same for two runs of one thing, compared block by block: by their times, and by their times
-over the libpq of the same run. Between the runs the machine changes speed, and a layer may move by itself. Times
-claim to cover only where the machine stays as it was, times over libpq wherever no layer moves.
+A second table does the same for two runs of the same benchmark, compared by blocks: by their times,
+and by their times over libpq in the same run. Between the runs the speed of the machine changes,
+and so may that of one layer. The bar applies to times if the machine's speed stays the same, and to
+times over libpq if no layer's speed changes.
 """
 
 import argparse
@@ -36,7 +38,7 @@ SEED = 20
 
 @dataclass(frozen=True)
 class Scenario:
-    """`stray`: the share of slices with five times the noise."""
+    """One simulated comparison. `stray` is the share of slices with five times the noise."""
 
     blocks: int
     rounds: int
@@ -56,7 +58,10 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Cell:
-    """Share of trials whose interval has the truth, and the mean half-width; NaN where there is no interval."""
+    """Share of trials whose interval contains the true value, and the mean half-width.
+
+    Both are NaN without an interval.
+    """
 
     coverage: float
     half_width: float
@@ -75,7 +80,7 @@ def pooled(data: np.ndarray) -> Estimate:
 
 
 def tested(data: np.ndarray) -> Estimate:
-    """All rounds as one sample unless the mean square between blocks exceeds the one within."""
+    """All rounds as one sample, unless the mean square between blocks exceeds that within blocks."""
     blocks, rounds = data.shape
     if blocks == 1 or rounds == 1:
         return chosen(data)
@@ -85,7 +90,7 @@ def tested(data: np.ndarray) -> Estimate:
 
 
 def students(data: np.ndarray) -> Estimate:
-    """Student's interval of the centres of blocks; of the rounds where there is one block."""
+    """Student's interval of the blocks' centres, or of the rounds of a single block."""
     values = sample_of(list(data)).values
     centre = hodges_lehmann(values)
     reach = student_t.quantile(0.95, len(values) - 1) * standard_error(values)
@@ -102,9 +107,9 @@ RULES: dict[str, Callable[[np.ndarray], Estimate]] = {
 
 @dataclass(frozen=True)
 class TwoRuns:
-    """How far the speed of the machine, and that of one layer alone, move from run to run: standard deviations.
+    """Two runs: standard deviations of the machine's speed and of one layer's speed between runs.
 
-    Within a run, the machine's speed moves by `DRIFT` from block to block, and each block's processes have `BIAS`.
+    Within a run, the machine's speed varies by `DRIFT` between blocks, and each block has a `BIAS`.
     """
 
     blocks: tuple[int, int]
@@ -112,7 +117,7 @@ class TwoRuns:
     own: float = 0.0
 
     def draw(self, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """By blocks, of each run: the log times of a layer, and those over libpq, all around 0."""
+        """For each run, by block: the log times of a layer and those over libpq, both centred on 0."""
         times, over = [], []
         for count in self.blocks:
             machine = rng.normal(0, self.machine) + rng.normal(0, DRIFT, count)
@@ -131,7 +136,7 @@ RUNS = [
 
 
 def simulate_runs(scenario: TwoRuns, trials: int) -> tuple[Cell, Cell]:
-    """Coverage of the difference between two runs of the same, by their times and by their times over libpq."""
+    """Coverage of the difference between two runs, by times and by times over libpq."""
     rng = np.random.default_rng(SEED)
     found: tuple[list[Estimate], list[Estimate]] = ([], [])
     for _ in range(trials):
@@ -143,7 +148,7 @@ def simulate_runs(scenario: TwoRuns, trials: int) -> tuple[Cell, Cell]:
 def simulate(
     scenario: Scenario, trials: int, rules: dict[str, Callable[[np.ndarray], Estimate]]
 ) -> dict[str, Cell]:
-    """Every rule on the same `trials` draws."""
+    """Apply every rule to the same `trials` draws."""
     rng = np.random.default_rng(SEED)
     found: dict[str, list[Estimate]] = {name: [] for name in rules}
     for _ in range(trials):
@@ -174,7 +179,7 @@ def main() -> int:
         cells = simulate(scenario, trials, RULES)
         print(_row(scenario, cells), flush=True)
         held.append(not scenario.claimed or cells["chosen"].coverage >= BAR - error)
-    print("\n| blocks | machine moves | layer moves | times | times over libpq |\n" + "|---" * 5 + "|")
+    print("\n| blocks | machine varies | layer varies | times | times over libpq |\n" + "|---" * 5 + "|")
     for runs in RUNS:
         times, over = simulate_runs(runs, trials)
         print(

@@ -1,14 +1,15 @@
-"""Does CPU accounting add up? Compares the sum over processes with an independent total of the kernel.
+"""Closure of CPU accounting: the sum over processes against an independent total of the kernel.
 
     python -m benchmarks.cpu_closure [--windows 3] [--reference group|root] [--quick]
 
-Everything that takes part (this script, its clients, PostgreSQL, PgBouncer) runs in a control group of its own, whose
-time the kernel adds up, that of processes that ended included. In each window one variant works for 5 seconds, while
-the rest of the machine is left alone (`quiet`) or half of its processors are taken by processes that spin (`half
-loaded`); they are in the group as well. `parts / total` is the time of all processes that were seen at the edges of the
-window, by role, over the group's. `--reference root` takes the root of cgroup v1 instead, and so every process of the
-machine: what begins and ends within a window is missing there.
-The bar: in every window the parts are 98 to 102 % of the total. `--quick`: windows of a second, 95 to 105 %.
+This script, its clients, PostgreSQL and PgBouncer run in a separate control group. The kernel adds up
+the group's CPU time, including that of processes that ended. In each window one variant works for 5
+seconds. Meanwhile the machine is otherwise idle (`quiet`), or spinning processes take half of its
+CPUs (`half loaded`); these are in the group too. `parts / total` is the CPU time of all processes
+that exist at both ends of the window, over the group's total. `--reference root` uses the root of
+cgroup v1 instead, and so every process of the machine; the parts then miss processes that begin and
+end within a window. The bar: in every window the parts are 98 to 102 % of the total. `--quick`:
+windows of a second, 95 to 105 %.
 """
 
 import argparse
@@ -47,7 +48,7 @@ _LEAVE_S = 10.0
 
 @dataclass(frozen=True)
 class Reference:
-    """A total, and the processes that it is of."""
+    """A total of CPU time, and the processes that it covers."""
 
     name: str
     host: Host
@@ -56,7 +57,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Window:
-    """What one window gave: the parts' share of the total, and the roles' shares of the processors."""
+    """The result of one window: the parts over the total, the machine's load, the shares of the roles."""
 
     closure: float
     busy: float
@@ -72,7 +73,7 @@ def main() -> int:
         reference = stack.enter_context(_reference(options.reference))
         own = Stack(ROOT / ".stack" / "cpu-closure", parts=["postgres", "pgbouncer"], keep=False)
         groups = stack.enter_context(resident(stack.enter_context(own), definition, "closure"))
-        print(f"total: {reference.name}, {reference.host.cpus} processors, windows of {options.window_s} s\n")
+        print(f"total: {reference.name}, {reference.host.cpus} CPUs, windows of {options.window_s} s\n")
         print(f"{'':<44} {'parts / total':>13} {'busy':>6}" + "".join(f"{role:>12}" for role in ROLES))
         found = list(_windows(reference, groups, options))
     low, high = 1 - options.tolerance, 1 + options.tolerance
@@ -87,7 +88,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--windows", type=int, help="of each variant and load (3; quick: 1)")
+    parser.add_argument("--windows", type=int, help="windows of each variant and load (3; quick: 1)")
     parser.add_argument("--reference", choices=("group", "root"), default="group")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
@@ -136,7 +137,7 @@ def _percent(share: float | None) -> str:
 
 @contextmanager
 def _spinning(count: int) -> Iterator[None]:
-    """So many processes that want a processor each; they have begun when this returns."""
+    """Run `count` processes that each take a whole CPU; they are running when the block begins."""
     spinning = [subprocess.Popen([sys.executable, "-c", _SPIN]) for _ in range(count)]
     try:
         while any(sum(psutil.Process(process.pid).cpu_times()[:2]) < 0.05 for process in spinning):
@@ -149,8 +150,8 @@ def _spinning(count: int) -> Iterator[None]:
 
 
 @contextmanager
-def _reference(wish: str) -> Iterator[Reference]:
-    if wish == "root":
+def _reference(kind: str) -> Iterator[Reference]:
+    if kind == "root":
         host = Host.here()
         if host.source != "cgroup":
             raise SystemExit("verdict: cannot measure: this machine has no root of cgroup v1 with cpuacct")
@@ -187,7 +188,7 @@ def _move_to(directory: Path) -> None:
 
 
 def _remove(directory: Path) -> None:
-    """When the last process has gone, a few milliseconds after it was told to."""
+    """Remove the group after its last process has ended, a few milliseconds after its signal."""
     deadline = time.monotonic() + _LEAVE_S
     while members(directory) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -1,12 +1,13 @@
-"""How exact is the simulated distance? The same statement near and far, turn by turn.
+"""Accuracy of the delay relay: the same statement with and without it, alternating.
 
     python -m benchmarks.distance [--rounds N] [--quick]
 
-For each round trip: one connection straight to the embedded PostgreSQL and one through a relay with that round trip, in
-random order within each round; a round's difference of medians is a pair. Prints what was added with its 95 % interval,
-how single operations scatter, what the relay's own work costs, and how fast big answers come.
-The bar: the added time is within 50 µs + 1 % of the round trip that was asked for. `--quick`: under a minute, and
-within 150 µs + 2 %.
+For each round trip time, one connection goes directly to the embedded PostgreSQL and one through a
+relay with that delay, in random order within each round. The difference of a round's medians is a
+pair. The table shows the added time with its 95 % interval, the scatter of single operations, the
+relay's CPU time per operation, and the throughput of large results.
+The bar: the added time is within 50 µs + 1 % of the requested round trip time. `--quick`: under a
+minute, and within 150 µs + 2 %.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from pgperf.runner.cpu import idle, schedstat
 
 RTTS_MS = (0.5, 5.0, 45.0)
 CONFIDENCE = 0.95
-TURN_S = 0.25
+SIDE_S = 0.25
 WARM_UP = 40
 BIG = "SELECT repeat('x', 1000000) FROM generate_series(1, 50)"
 BIG_MB = 50
@@ -50,17 +51,17 @@ FULL, WIDER = Bar(50, 0.01), Bar(150, 0.02)
 
 @dataclass
 class Measured:
-    """Medians (µs) of each round, single operations far away (µs), and processor time of the relay per operation."""
+    """Medians of each round (µs), single delayed operations (µs), CPU time of the relay per operation."""
 
-    near: list[float] = field(default_factory=list)
-    far: list[float] = field(default_factory=list)
+    direct: list[float] = field(default_factory=list)
+    delayed: list[float] = field(default_factory=list)
     single: list[float] = field(default_factory=list)
     relay_us: float = 0.0
-    near_mb_s: float = 0.0
-    far_mb_s: float = 0.0
+    direct_mb_s: float = 0.0
+    delayed_mb_s: float = 0.0
 
     def added(self) -> Estimate:
-        return signed_rank_interval(np.array(self.far) - np.array(self.near), CONFIDENCE)
+        return signed_rank_interval(np.array(self.delayed) - np.array(self.direct), CONFIDENCE)
 
 
 def main() -> int:
@@ -73,30 +74,30 @@ def main() -> int:
         Stack(ROOT / ".stack" / "distance", parts=["postgres"], keep=False) as stack,
         idle.keep_awake("awake"),
     ):
-        keep_awake = [_row(stack.env, rtt_ms, rounds, bar) for rtt_ms in RTTS_MS]
-    print("verdict: " + ("the bar holds" if all(keep_awake) else "the bar does NOT hold"))
-    return 0 if all(keep_awake) else 1
+        held = [_row(stack.env, rtt_ms, rounds, bar) for rtt_ms in RTTS_MS]
+    print("verdict: " + ("the bar holds" if all(held) else "the bar does NOT hold"))
+    return 0 if all(held) else 1
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, help="turns of each side per round trip (30; quick: 8)")
+    parser.add_argument("--rounds", type=int, help="rounds per round trip time (30; quick: 8)")
     parser.add_argument("--quick", action="store_true")
     return parser.parse_args()
 
 
 def _row(env: dict[str, str], rtt_ms: float, rounds: int, bar: Bar) -> bool:
-    """Prints one line of the table; does the bar hold?"""
+    """Print one line of the table; return whether the bar holds."""
     measured = _measure(env, rtt_ms, rounds)
     added, asked = measured.added(), rtt_ms * 1000
     interval = (
         "unknown" if added.low is None or added.high is None else f"{added.low:.0f} to {added.high:.0f}"
     )
-    p5, p95 = np.percentile(measured.single, (5, 95)) - np.median(measured.near)
+    p5, p95 = np.percentile(measured.single, (5, 95)) - np.median(measured.direct)
     off = (f"{value - asked:+.0f}" for value in (added.centre, p5, p95))
-    speeds = f"{measured.near_mb_s:.0f} → {measured.far_mb_s:.0f}"
+    speeds = f"{measured.direct_mb_s:.0f} → {measured.delayed_mb_s:.0f}"
     print(
         _LINE.format(
             f"{asked:.0f}", f"{added.centre:.0f}", interval, *off, f"{measured.relay_us:.0f}", speeds
@@ -109,27 +110,27 @@ def _measure(env: dict[str, str], rtt_ms: float, rounds: int) -> Measured:
     found, port = Measured(), int(env["PGPERF_DB_PORT"])
     with (
         DelayRelay("127.0.0.1", port, rtt_ms) as relay,
-        psycopg.connect(env["PGPERF_DSN_TCP"], autocommit=True) as near,
+        psycopg.connect(env["PGPERF_DSN_TCP"], autocommit=True) as direct,
         psycopg.connect(
             make_conninfo(env["PGPERF_DSN_TCP"], host=HOST, port=relay.port), autocommit=True
-        ) as far,
+        ) as delayed,
     ):
-        for connection in (near, far):
+        for connection in (direct, delayed):
             _repeat(connection, WARM_UP, 2.0)
         before = schedstat.read([relay.pid])
         for _ in range(rounds):
-            for connection in random.sample((near, far), 2):
-                took = _repeat(connection, 10_000, TURN_S)
-                (found.near if connection is near else found.far).append(float(np.median(took)))
-                found.single += took if connection is far else []
+            for connection in random.sample((direct, delayed), 2):
+                took = _repeat(connection, 10_000, SIDE_S)
+                (found.direct if connection is direct else found.delayed).append(float(np.median(took)))
+                found.single += took if connection is delayed else []
         spent = schedstat.cpu_time_between(before, schedstat.read([relay.pid]))
         found.relay_us = spent.run_ns / 1000 / len(found.single) if spent else np.nan
-        found.near_mb_s, found.far_mb_s = _speed(near), _speed(far)
+        found.direct_mb_s, found.delayed_mb_s = _speed(direct), _speed(delayed)
     return found
 
 
 def _repeat(connection: psycopg.Connection, most: int, most_s: float) -> list[float]:
-    """µs of each operation, until there are `most` or the time is over."""
+    """µs of each operation, for at most `most` operations and `most_s` seconds."""
     cursor = connection.cursor()
     took: list[float] = []
     end = time.monotonic() + most_s
@@ -142,7 +143,7 @@ def _repeat(connection: psycopg.Connection, most: int, most_s: float) -> list[fl
 
 
 def _speed(connection: psycopg.Connection) -> float:
-    """MB/s of a big answer."""
+    """MB/s of a large result."""
     began = time.monotonic()
     connection.execute(BIG).fetchall()
     return BIG_MB / (time.monotonic() - began)

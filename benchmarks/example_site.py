@@ -1,4 +1,4 @@
-"""The example site's manage.py, as the scripts here use it."""
+"""Run manage.py of the example site from the scripts of this directory."""
 
 import json
 import os
@@ -12,8 +12,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def manage(stack_env: dict[str, str], *words: str) -> str:
-    """What a manage.py command of the example site prints. Ends the script when the command fails."""
-    admin = {"PGPERF_ADMIN_USER": "admin", "PGPERF_ADMIN_PASSWORD": secrets.token_urlsafe()}  # nobody logs in
+    """The output of a manage.py command of the example site. The script exits if the command fails."""
+    admin = {
+        "PGPERF_ADMIN_USER": "admin",
+        "PGPERF_ADMIN_PASSWORD": secrets.token_urlsafe(),
+    }  # no login follows
     env = {**os.environ, **admin, **stack_env}
     done = subprocess.run(
         [sys.executable, "manage.py", *words], cwd=ROOT, env=env, capture_output=True, text=True, check=False
@@ -24,5 +27,5 @@ def manage(stack_env: dict[str, str], *words: str) -> str:
 
 
 def run_benchmark(stack_env: dict[str, str], *words: str) -> dict[str, Any]:
-    """One `pgperf run` with these words: its JSON."""
+    """The JSON of one `pgperf run` with these arguments."""
     return dict(json.loads(manage(stack_env, "pgperf", "run", "--json", *words)))

@@ -1,12 +1,12 @@
-"""How often does a comparison of a thing with itself raise an alarm? Whole runs in which every variant is there twice.
+"""Rate of false alarms: whole runs that compare every variant with a duplicate of itself.
 
     python -m benchmarks.false_alarms [--quick] [--comparisons 400] [--seed 1] [--out FILE]
 
-Each run measures libpq, psycopg and the Django ORM over four routes (local socket, twice; TCP; PgBouncer), and a
-duplicate of each: 12 disjoint pairs, planned, measured and judged as the controls of every run are. An alarm is a 95 %
-interval that excludes 1, and should come in 5 % of the comparisons; a false "differs" should hardly come at all. The
-bar: 3 to 7 % alarms, under 1 % "differs". `--quick`: one short run, under a minute, whose alarms are no more than
-chance may give.
+Each run measures libpq, psycopg and the Django ORM over four routes (local socket, twice; TCP;
+PgBouncer), and a duplicate of each. These are 12 disjoint pairs, planned, measured and judged like
+the controls of every run. An alarm is a 95 % interval that excludes 1; the expected rate is 5 % of
+the comparisons. The bar: 3 to 7 % alarms, and under 1 % "differs". `--quick`: one short run, under a
+minute; the bar is that chance alone explains the number of alarms.
 """
 
 import argparse
@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from benchmarks.block_collector import BlockCollector
 from example.stack import Stack
 from pgperf.analysis.outcome import DIFFERS
 from pgperf.analysis.summary import summarise
 from pgperf.analysis.variant_comparisons import VariantComparison
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
-from pgperf.core.records import Cohort, Definition, Plan, Route, Variant, VariantBlock
+from pgperf.core.records import Cohort, Definition, Plan, Route, Variant
 from pgperf.install.c_client import build
 from pgperf.install.launch import django_driver
 from pgperf.runner.plan import make_plan
@@ -37,13 +38,13 @@ from pgperf.runner.server.control_connection import ControlConnection
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("libpq", "psycopg", "django_orm")
 ROUTES = ("socket", "socket-2", "tcp", "pgbouncer")
-#: Between a refusal that chance explains and one that it does not.
+#: The bar of `--quick` fails below this probability of so many alarms.
 _CHANCE = 0.001
 
 
 @dataclass(frozen=True)
 class Bar:
-    """Shares of the comparisons; `alarms` is None where there are too few for one."""
+    """Limits as shares of the comparisons. `alarms` is None for too few comparisons."""
 
     alarms: tuple[float, float] | None
     differs: float
@@ -59,22 +60,6 @@ class Bar:
 
 FULL = Bar((0.03, 0.07), 0.01)
 WIDER = Bar(None, 0.10)
-
-
-class Watcher:
-    """An Observer that keeps the blocks."""
-
-    def __init__(self) -> None:
-        self.blocks: list[VariantBlock] = []
-
-    def block_done(self, blocks: list[VariantBlock]) -> None:
-        self.blocks += blocks
-
-    def progress(self, share: float, message: str) -> None:
-        pass
-
-    def cancelled(self) -> bool:
-        return False
 
 
 def main() -> int:
@@ -103,15 +88,15 @@ def main() -> int:
     return 0 if passed else 1
 
 
-def twice(plan: Plan) -> Plan:
-    """The plan with a duplicate of every variant in place of its controls, all in one cohort."""
+def with_duplicates(plan: Plan) -> Plan:
+    """The plan with a duplicate of every variant instead of its controls, all in one cohort."""
     variants = [variant for variant in plan.variants if not variant.control]
     duplicates = [replace(variant, control=1) for variant in variants]
     return replace(plan, cohorts=(Cohort((*variants, *duplicates)),))
 
 
 def count(found: Sequence[dict[str, Any]]) -> tuple[int, int]:
-    """Alarms and false "differs"."""
+    """The number of alarms and of outcomes "differs"."""
     return sum(map(_is_alarm, found)), sum(row["outcome"] == DIFFERS for row in found)
 
 
@@ -120,7 +105,7 @@ def _is_alarm(row: dict[str, Any]) -> bool:
 
 
 def _definition(options: argparse.Namespace, seed: int) -> Definition:
-    """What a quick run of `orm-overhead` does, in blocks and rounds of our own number."""
+    """The definition of a quick run of `orm-overhead`, with other numbers of blocks and rounds."""
     return Definition(
         "false-alarms", SITE_BY_DOMAIN, LAYERS, ROUTES, blocks=6, rounds=1 if options.quick else options.rounds,
         lead_in_ms=20, cold_blocks=0, seed=seed,
@@ -128,18 +113,21 @@ def _definition(options: argparse.Namespace, seed: int) -> Definition:
 
 
 def _compared(definition: Definition, routes: dict[str, Route], machine: RunSettings) -> list[dict[str, Any]]:
-    """One run's comparisons of each variant with its duplicate, as the run's own summary has them."""
-    watcher = Watcher()
+    """The comparisons of each variant with its duplicate, from the run's summary."""
+    collector = BlockCollector()
     outcome = execute(
-        twice(make_plan(definition)), routes, replace(machine, run_id=str(definition.seed)), watcher
+        with_duplicates(make_plan(definition)),
+        routes,
+        replace(machine, run_id=str(definition.seed)),
+        collector,
     )
     _check_placement(outcome.plan.variants)
-    summary = summarise(definition, outcome.plan.variants, watcher.blocks, django_driver())
+    summary = summarise(definition, outcome.plan.variants, collector.blocks, django_driver())
     return [_judged(each, definition.seed) for each in summary["comparisons"] if each.aa]
 
 
 def _judged(comparison: VariantComparison, seed: int) -> dict[str, Any]:
-    """JSON-able; the variants by their labels."""
+    """The comparison as JSON, with the labels of its variants."""
     return {
         **asdict(comparison),
         "variant": comparison.variant.label,
@@ -183,7 +171,7 @@ def _make_fixture(route: Route) -> None:
 
 
 def _table(found: Sequence[dict[str, Any]]) -> None:
-    """By layer and in all; the half-widths are those of the ratios' intervals."""
+    """Print a row for each layer and one for all. Half-widths are those of the ratios' intervals."""
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in found:
         groups[row["layer"]].append(row)
@@ -220,9 +208,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--comparisons", type=int, default=400)
-    parser.add_argument("--rounds", type=int, default=3, help="rounds in each of a run's six blocks")
-    parser.add_argument("--seed", type=int, default=1, help="of the first run; each next one takes the next")
-    parser.add_argument("--out", help="keep every comparison in this file, as JSON")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds in each of the six blocks of a run (3)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first run; each further run adds 1")
+    parser.add_argument("--out", help="write all comparisons to this file, as JSON")
     return parser.parse_args()
 
 

@@ -1,10 +1,11 @@
-"""The bytes a run takes in the database: one real run of `orm-overhead`, then copies of it, in PostgreSQL.
+"""Storage of a run in PostgreSQL: one real run of `orm-overhead`, then copies of it.
 
     python -m benchmarks.growth [--runs 1000] [--quick]
 
-Sizes are pg_relation_size's: rows, indexes, and what PostgreSQL stores beside the rows (TOAST, maps). A run's share is
-what the copies added, divided by their number. The bars: a variant's block takes at most 2 kB, the rest of a run at
-most 150 kB, and a run among many no more than the first one. `--quick`: a shorter run and 100 copies, under a minute.
+Sizes are those of rows, indexes, and PostgreSQL's further storage of a table (TOAST, maps). The size
+per run is the growth by the copies, divided by their number. The bars: a variant's block takes at
+most 2 kB, the rest of a run at most 150 kB, and a run among many no more than the first one.
+`--quick`: a shorter run and 100 copies, under a minute.
 """
 
 import argparse
@@ -52,7 +53,7 @@ def _options() -> argparse.Namespace:
 
 
 def _sizes(connection: psycopg.Connection, tables: tuple[str, ...]) -> Sizes:
-    """Bytes of each table: its rows, its indexes, what lies beside."""
+    """Bytes of each table: rows, indexes, further storage (TOAST, maps)."""
     query = "SELECT pg_relation_size(t), pg_indexes_size(t), pg_total_relation_size(t) FROM (SELECT %s::regclass t) s"
     found = {}
     for table in tables:
@@ -63,18 +64,18 @@ def _sizes(connection: psycopg.Connection, tables: tuple[str, ...]) -> Sizes:
 
 
 def _less(one: tuple[int, int, int], other: tuple[int, int, int], shares: int) -> tuple[int, int, int]:
-    rows, indexes, beside = (round((a - b) / shares) for a, b in zip(one, other, strict=True))
-    return rows, indexes, beside
+    rows, indexes, toast = (round((a - b) / shares) for a, b in zip(one, other, strict=True))
+    return rows, indexes, toast
 
 
 def _variants(connection: psycopg.Connection, run: int) -> int:
-    """How many variants' blocks the run has."""
+    """The number of variants' blocks of the run."""
     rows = connection.execute("SELECT data FROM pgperf_blockresult WHERE run_id = %s", [run])
     return sum(len(block_codec.decode(bytes(data))) for (data,) in rows)
 
 
 def _print(share: Sizes, variants: int, full: Sizes, copies: int) -> None:
-    print(f"{'bytes per run':<28} {'rows':>9} {'indexes':>9} {'beside':>9} {'total':>10}")
+    print(f"{'bytes per run':<28} {'rows':>9} {'indexes':>9} {'TOAST':>9} {'total':>10}")
     for table in TABLES:
         _line(table.removeprefix("pgperf_"), share[table])
     _line("together", _sum(share))
@@ -84,13 +85,13 @@ def _print(share: Sizes, variants: int, full: Sizes, copies: int) -> None:
 
 
 def _line(name: str, sizes: tuple[int, int, int]) -> None:
-    rows, indexes, beside = sizes
-    print(f"{name:<28} {rows:>9,} {indexes:>9,} {beside:>9,} {sum(sizes):>10,}")
+    rows, indexes, toast = sizes
+    print(f"{name:<28} {rows:>9,} {indexes:>9,} {toast:>9,} {sum(sizes):>10,}")
 
 
 def _sum(sizes: Sizes) -> tuple[int, int, int]:
-    rows, indexes, beside = (sum(column) for column in zip(*sizes.values(), strict=True))
-    return rows, indexes, beside
+    rows, indexes, toast = (sum(column) for column in zip(*sizes.values(), strict=True))
+    return rows, indexes, toast
 
 
 def _verdict(share: Sizes, variants: int, first: Sizes) -> int:

@@ -1,10 +1,10 @@
-"""What does waking idle processors cost, and how much steadier are results without it?
+"""The cost of waking idle CPUs, and the precision gained by keeping them awake.
 
     python -m benchmarks.idle_processors [--pairs 3] [--quick]
 
-Runs `orm-overhead --quick` with processors kept awake and left alone, turn by turn, in random order within each pair.
-Prints the time per operation of every variant under both, and the geometric mean of the half-widths of all intervals.
-The bar: the geometric mean of the half-widths is smaller with processors awake.
+The script runs `orm-overhead --quick` with CPUs kept awake and with the system's idle states, in
+random order within each pair. It prints the time per operation of every variant under both, and the
+geometric mean of the half-widths of all intervals. The bar: this mean is smaller with CPUs awake.
 `--quick`: two pairs of short runs of two rungs on one route, under a minute.
 """
 

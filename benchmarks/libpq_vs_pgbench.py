@@ -1,12 +1,13 @@
-"""Is the C client as fast as pgbench? The same statement through both, on the same processors, turn by turn.
+"""The C client's speed against pgbench's: the same statement on the same CPUs, alternating.
 
     python -m benchmarks.libpq_vs_pgbench [--quick] [--rounds N] [--slot-s N]
 
-Simple and prepared mode, 1 and 8 clients (pgbench with as many threads as clients). Each slot starts fresh processes,
-which have one processor to themselves and the server has another; connecting is not counted. In a round every case is
-measured once by both, in random order. Throughput is defined as pgbench's: what ended inside the slot, over its length.
-The bar: each ratio of throughputs, C client over pgbench, is within 0.98 to 1.05. `--quick`: under a minute, wider
-tolerance.
+The cases are simple and prepared mode with 1 and 8 clients; pgbench has as many threads as clients.
+Each slot starts new processes on one CPU, while the server has another; the time to connect is not
+counted. A round measures every case once with both programs, in random order. Throughput is defined
+as in pgbench: operations that ended within the slot, over its length.
+The bar: each ratio of throughputs, C client over pgbench, is within 0.98 to 1.05. `--quick`: under a
+minute, with a wider tolerance.
 """
 
 import argparse
@@ -36,7 +37,7 @@ from pgperf.runner.cpu import placement
 
 ROOT = Path(__file__).resolve().parent.parent
 SQL = "select relname, relkind from pg_class where oid = {}"
-OID = "1259"  # pg_class itself: in every database, in every cache
+OID = "1259"  # pg_class itself: present in every database and every cache
 ARM_NS = 20_000_000
 
 M = TypeVar("M", bound=protocol.Message)
@@ -64,7 +65,7 @@ class Case:
 
 CASES = [Case(mode, clients) for mode, clients in product(("simple", "prepared"), (1, 8))]
 
-#: Operations per second of a case in a slot of that many seconds.
+#: A program to measure: (case, seconds of the slot) -> operations per second.
 Side = Callable[[Case, int], float]
 
 
@@ -74,12 +75,12 @@ def main() -> int:
     with Stack(ROOT / ".stack" / "libpq_vs_pgbench", parts=["postgres"], keep=False) as stack:
         cpu_placement = _place(stack)
         sides = [_libpq(stack), _pgbench(stack)]
-        others = _Others(stack, cpu_placement)
+        others = _OtherProcesses(stack, cpu_placement)
         measured = _measure(sides, options.rounds, options.slot_s)
         share = others.share()
     passed = _table(measured, bar)
     print(
-        f"other processes took about {share:.0%} of the two processors{'; measure again in quiet' * (share > 0.1)}"
+        f"other processes took about {share:.0%} of the two CPUs{'; repeat on a quiet machine' * (share > 0.1)}"
     )
     print(f"verdict: the bar {'holds' if passed else 'does NOT hold'} ({bar.low} to {bar.high})")
     return 0 if passed else 1
@@ -90,17 +91,17 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int, help="slots of each case and side (25; quick: 5)")
-    parser.add_argument("--slot-s", type=int, default=1, help="length of a slot, whole seconds")
+    parser.add_argument("--rounds", type=int, help="slots of each case and program (25; quick: 5)")
+    parser.add_argument("--slot-s", type=int, default=1, help="length of a slot in whole seconds (1)")
     options = parser.parse_args()
     options.rounds = options.rounds or (5 if options.quick else 25)
     return options
 
 
 def _place(stack: Stack) -> placement.CpuPlacement:
-    """Ourselves, and so the clients we start, on one processor; the server and its coming backends on another."""
-    processors = sorted(os.sched_getaffinity(0))[:2]
-    cpu_placement = placement.place("apart", processors, refusal="")
+    """Pin this process and its clients to one CPU, the server and its future backends to another."""
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    cpu_placement = placement.place("apart", cpus, refusal="")
     if not cpu_placement.clients:
         raise SystemExit(f"verdict: cannot measure: {cpu_placement.note}")
     os.sched_setaffinity(0, cpu_placement.clients)
@@ -111,26 +112,24 @@ def _place(stack: Stack) -> placement.CpuPlacement:
     return cpu_placement
 
 
-class _Others:
-    """What processes besides ours take of the processors. A rough figure: the kernel's books are kept by ticks."""
+class _OtherProcesses:
+    """CPU time of other processes on our two CPUs; rough, because the kernel counts it in ticks."""
 
     def __init__(self, stack: Stack, cpu_placement: placement.CpuPlacement) -> None:
         assert stack.running[0].process
         self._ours = [psutil.Process(), psutil.Process(stack.running[0].process.pid)]
-        self._processors = (cpu_placement.clients or frozenset()) | (cpu_placement.server or frozenset())
+        self._cpus = (cpu_placement.clients or frozenset()) | (cpu_placement.server or frozenset())
         self._busy_before, self._began = self._busy_s(), time.monotonic()
 
     def share(self) -> float:
-        """Since this was made; 1 is all of the processors."""
-        passed = (time.monotonic() - self._began) * len(self._processors)
+        """Share of the CPUs since this object was created, 0 to 1."""
+        passed = (time.monotonic() - self._began) * len(self._cpus)
         return max(0.0, self._busy_s() - self._busy_before) / passed
 
     def _busy_s(self) -> float:
-        """Busy time of the processors less that of ourselves, the server, and all that either has started."""
+        """Busy seconds of the CPUs without those of this process, the server and their children."""
         times = psutil.cpu_times(percpu=True)
-        busy = sum(
-            times[number].user + times[number].nice + times[number].system for number in self._processors
-        )
+        busy = sum(times[number].user + times[number].nice + times[number].system for number in self._cpus)
         return busy - sum(sum(process.cpu_times()[:4]) for process in self._ours)
 
 
@@ -151,8 +150,11 @@ def _shuffled(cases: list[Case], rounds: int) -> Iterator[Case]:
 
 
 def _libpq(stack: Stack) -> Side:
-    """All clients in our own session, as pgbench's threads are. In sessions of their own, as the runner has them, a
-    kernel that shares a busy processor out by session would give them eight shares against pgbench's one."""
+    """Run all clients in this process's session, as pgbench's threads are in one session.
+
+    The runner gives each client a separate session. A kernel that divides a busy CPU by sessions
+    would then give eight clients eight shares against one of pgbench's.
+    """
     program = build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"]).path
 
     def measure(case: Case, slot_s: int) -> float:
@@ -167,7 +169,7 @@ def _libpq(stack: Stack) -> Side:
                 window_ns=slot_s * 1_000_000_000,
             )
             _ask(clients, request, protocol.Armed)
-            replies = [client.hear(protocol.SliceReply) for client in clients]
+            replies = [client.receive(protocol.SliceReply) for client in clients]
             raw = [client.replies.read(reply.nbytes) for client, reply in zip(clients, replies, strict=True)]
             window = SliceWindow.of(request, replies, [np.frombuffer(data, "<u8") for data in raw])
         return window.ops / window.length_ns * 1e9
@@ -177,16 +179,16 @@ def _libpq(stack: Stack) -> Side:
 
 @dataclass(frozen=True)
 class Client:
-    """The two ends of a running C client; it leaves when they are closed."""
+    """The pipes of a running C client; it exits when they are closed."""
 
     requests: IO[bytes]
     replies: IO[bytes]
 
-    def tell(self, message: protocol.Message) -> None:
+    def send(self, message: protocol.Message) -> None:
         self.requests.write(protocol.encode(message))
         self.requests.flush()
 
-    def hear(self, answer: type[M]) -> M:
+    def receive(self, answer: type[M]) -> M:
         message = protocol.decode(self.replies.readline())
         if not isinstance(message, answer):
             raise SystemExit(f"the C client failed: {message}")
@@ -202,11 +204,11 @@ def _started(program: Path) -> Iterator[Client]:
 
 
 def _ask(clients: list[Client], message: protocol.Message, answer: type[protocol.Message]) -> None:
-    """Tell all clients, then wait for all of them."""
+    """Send the message to all clients, then wait for all replies."""
     for client in clients:
-        client.tell(message)
+        client.send(message)
     for client in clients:
-        client.hear(answer)
+        client.receive(answer)
 
 
 def _spec(env: dict[str, str], case: Case) -> protocol.Spec:

@@ -1,11 +1,11 @@
-"""What does the timed loop add to an operation? The real loops around an operation that does nothing.
+"""Cost of the timed loop per operation: the real loops around an empty operation.
 
     python -m benchmarks.loop_cost [--quick] [--pairs N]
 
-Each pair runs the same number of operations in a bare loop and in the loop that clients use, in random order: in Python
-pgperf.clients.timed_loop in this process, in C pgperf/clients/libpq/timed.c compiled into loop_cost.c. The difference
-per operation is what recording costs. The bar: at most 150 ns in Python and 40 ns in C, by the upper end of the 99 %
-interval. `--quick`: under a minute, and by the centre of the interval.
+Each pair runs the same number of operations in a bare loop and in the clients' loop, in random order.
+The clients' loop is pgperf.clients.timed_loop in Python, and pgperf/clients/libpq/timed.c in C. The
+difference per operation is the cost of recording. The bar: the upper end of the 99 % interval is at
+most 150 ns in Python and 40 ns in C. `--quick`: under a minute; the bar applies to the centre.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from pgperf.clients import timed_loop
 from pgperf.core.protocol import Slice
 from pgperf.install.c_client import FLAGS, SOURCE_DIR
 
-# So few that most runs end before another process takes their processor.
+# Few enough that most runs end before another process gets their CPU.
 PYTHON_OPERATIONS = 5_000
 C_OPERATIONS = 20_000
 BARS_NS = {"Python": 150.0, "C": 40.0}
@@ -58,7 +58,10 @@ def _bar(name: str) -> str:
 
 
 def _row(name: str, pairs: np.ndarray, quick: bool) -> bool:
-    """Prints one line of the table; does the bar hold? `pairs`: ns per operation, columns bare and timed."""
+    """Print one line of the table; return whether the bar holds.
+
+    `pairs`: ns per operation, columns bare and timed.
+    """
     cost: Estimate = signed_rank_interval(pairs[:, 1] - pairs[:, 0], CONFIDENCE)
     bare, timed = np.median(pairs, axis=0)
     interval = "unknown" if cost.low is None or cost.high is None else f"{cost.low:.1f} to {cost.high:.1f}"
@@ -90,7 +93,7 @@ def _operation() -> int:
 
 
 def _bare() -> float:
-    """Nanoseconds per operation of a loop that only calls it."""
+    """ns per operation of a loop that only calls the operation."""
     operation = _operation
     before = time.monotonic_ns()
     for _ in range(PYTHON_OPERATIONS):
@@ -107,8 +110,8 @@ def _measure_c(pairs: int) -> np.ndarray:
         compiling = ["cc", *FLAGS, f"-I{SOURCE_DIR}", "-o", program, *sources]
         subprocess.run([str(part) for part in compiling], check=True)
         running = [str(program), str(pairs), str(C_OPERATIONS)]
-        said = subprocess.run(running, check=True, capture_output=True, text=True).stdout
-    return np.array([[float(field) for field in line.split()] for line in said.splitlines()])
+        output = subprocess.run(running, check=True, capture_output=True, text=True).stdout
+    return np.array([[float(field) for field in line.split()] for line in output.splitlines()])
 
 
 if __name__ == "__main__":

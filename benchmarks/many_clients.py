@@ -1,14 +1,14 @@
-"""What do 32 clients cost before they measure anything: memory of the C client, start-up of the ORM's?
+"""Memory of 32 C clients and start-up time of 32 ORM clients.
 
     python -m benchmarks.many_clients [--clients 32] [--starts 5] [--quick]
 
-On two processors (the first two of those there are), against the embedded stack's PostgreSQL over the local socket, by
-the code that starts the clients of a run. Memory is the proportional set size (PSS) of each C client, from
-/proc/PID/smaps_rollup: standing by, after a slice of the usual length that all drive together, and after the longest
-one (5 s). Start-up is the wall time from the first spawn until all clients of the ORM are connected and have run the
-query, again and again; their own processor time tells how much of it was waiting for others on a busy machine. The
-bars: no C client above 4 MiB after either slice; every start of the ORM's clients under 20 s. `--quick`: one start,
-under a minute.
+The clients run on the first two CPUs, against the embedded stack's PostgreSQL over the local socket;
+the code that starts the clients of a run starts them. Memory is the proportional set size (PSS) of
+each C client, from /proc/PID/smaps_rollup: after start-up, after a common slice of the usual
+length, and after one of the greatest length (5 s). Start-up is the wall time from the first spawn
+until all ORM clients are connected and have run the query; it is repeated. The clients' CPU time
+shows how much of it they waited on a busy machine. The bars: no C client above 4 MiB after either
+slice; every start of the ORM clients under 20 s. `--quick`: one start, under a minute.
 """
 
 import argparse
@@ -31,8 +31,8 @@ from pgperf.install.c_client import build
 from pgperf.runner.client_group import ClientGroup, started
 from pgperf.runner.server.control_connection import ControlConnection
 
-PROCESSORS = 2
-MOST_MIB, MOST_START_S = 4.0, 20.0
+CPUS = 2
+MAX_MIB, MAX_START_S = 4.0, 20.0
 _MIB = 1 << 20
 _USUAL_MS, _LONGEST_MS, _LEAD_IN_MS = 50, 5000, 50
 _ARM_NS = 200_000_000
@@ -40,30 +40,30 @@ _ARM_NS = 200_000_000
 
 def main() -> int:
     options = _options()
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:PROCESSORS])
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CPUS])
     with Stack(ROOT / ".stack" / "many-clients", parts=["postgres"], keep=False) as stack:
         build_dir = str(build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent)
-        crowd = _Crowd(_route(stack.env), build_dir, options.clients)
-        memory = _memory_of_c(crowd)
+        clients = _Clients(_route(stack.env), build_dir, options.clients)
+        memory = _memory_of_c(clients)
         cpu_before = _cpu_s()
-        starts, orm_mib = _starts_of_orm(crowd, options.starts)
+        starts, orm_mib = _starts_of_orm(clients, options.starts)
         cpu_s = (_cpu_s() - cpu_before) / options.starts
     held = _print_memory(memory), _print_starts(starts, cpu_s, orm_mib)
     print(
         f"verdict: the bar {'holds' if all(held) else 'does NOT hold'} ({options.clients} clients: at most"
-        f" {MOST_MIB:.0f} MiB for each C client, the ORM's ready in under {MOST_START_S:.0f} s)"
+        f" {MAX_MIB:.0f} MiB for each C client, the ORM's ready in under {MAX_START_S:.0f} s)"
     )
     return 0 if all(held) else 1
 
 
-class _Crowd:
-    """Clients of one layer, standing by as a run's do."""
+class _Clients:
+    """Starts clients of one layer as a run does."""
 
     def __init__(self, route: Route, build_dir: str, clients: int) -> None:
         self._route, self._build_dir, self._clients = route, build_dir, clients
-        with ControlConnection(route, "pgperf-fixture") as monitor:
+        with ControlConnection(route, "pgperf-fixture") as control:
             for statement in FIXTURES[SITE_BY_DOMAIN.fixture].create:
-                monitor.query(statement)
+                control.query(statement)
 
     @contextmanager
     def of(self, layer: str) -> Iterator[ClientGroup]:
@@ -83,10 +83,10 @@ class _Crowd:
             yield group
 
 
-def _memory_of_c(crowd: _Crowd) -> dict[str, list[float]]:
-    """MiB of each C client by what it has done."""
-    with crowd.of("libpq") as group:
-        found = {"standing by": _pss_mib(group)}
+def _memory_of_c(clients: _Clients) -> dict[str, list[float]]:
+    """MiB of each C client at each stage."""
+    with clients.of("libpq") as group:
+        found = {"after start-up": _pss_mib(group)}
         for words, slice_ms in (("after a usual slice", _USUAL_MS), ("after the longest", _LONGEST_MS)):
             start = time.monotonic_ns() + _ARM_NS
             group.run(
@@ -102,25 +102,25 @@ def _memory_of_c(crowd: _Crowd) -> dict[str, list[float]]:
     return found
 
 
-def _starts_of_orm(crowd: _Crowd, times: int) -> tuple[list[float], float]:
-    """Seconds of each start, and the MiB that all clients of the last one hold together."""
+def _starts_of_orm(clients: _Clients, times: int) -> tuple[list[float], float]:
+    """Seconds of each start, and the total MiB of all clients of the last one."""
     seconds, mib = [], 0.0
     for _ in range(times):
         began = time.monotonic()
-        with crowd.of("django_orm") as group:
+        with clients.of("django_orm") as group:
             seconds.append(time.monotonic() - began)
             mib = sum(_pss_mib(group))
     return seconds, mib
 
 
 def _cpu_s() -> float:
-    """Processor time of all processes of ours that have ended, seconds."""
+    """CPU time of all child processes that have ended, seconds."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def _pss_mib(group: ClientGroup) -> list[float]:
-    """Of each client, its pages that others hold as well counted in part."""
+    """The PSS of each client: shared pages count in proportion."""
     rolled = [Path(f"/proc/{client.pid}/smaps_rollup").read_text() for client in group.clients]
     lines = (line for text in rolled for line in text.splitlines() if line.startswith("Pss:"))
     return [int(line.split()[1]) * 1024 / _MIB for line in lines]
@@ -129,20 +129,16 @@ def _pss_mib(group: ClientGroup) -> list[float]:
 def _print_memory(found: dict[str, list[float]]) -> bool:
     print(f"{'PSS of a C client, MiB':<32} {'smallest':>9} {'median':>9} {'largest':>9} {'bar':>6}")
     for words, mib in found.items():
-        print(
-            f"{words:<32} {min(mib):>9.2f} {statistics.median(mib):>9.2f} {max(mib):>9.2f} {MOST_MIB:>6.0f}"
-        )
-    return max(max(mib) for mib in found.values()) <= MOST_MIB
+        print(f"{words:<32} {min(mib):>9.2f} {statistics.median(mib):>9.2f} {max(mib):>9.2f} {MAX_MIB:>6.0f}")
+    return max(max(mib) for mib in found.values()) <= MAX_MIB
 
 
 def _print_starts(seconds: Sequence[float], cpu_s: float, mib: float) -> bool:
     print(f"\n{'the ORM, all ready after, s':<32} {'shortest':>9} {'median':>9} {'longest':>9} {'bar':>6}")
     low, middle, high = min(seconds), statistics.median(seconds), max(seconds)
-    print(f"{f'{len(seconds)} starts':<32} {low:>9.2f} {middle:>9.2f} {high:>9.2f} {MOST_START_S:>6.0f}")
-    print(
-        f"the clients' own processor time for one start is {cpu_s:.1f} s; together they then hold {mib:.0f} MiB\n"
-    )
-    return high < MOST_START_S
+    print(f"{f'{len(seconds)} starts':<32} {low:>9.2f} {middle:>9.2f} {high:>9.2f} {MAX_START_S:>6.0f}")
+    print(f"the clients' CPU time for one start is {cpu_s:.1f} s; their memory in total is {mib:.0f} MiB\n")
+    return high < MAX_START_S
 
 
 def _route(env: dict[str, str]) -> Route:
@@ -155,7 +151,7 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--clients", type=int, default=32)
-    parser.add_argument("--starts", type=int, help="of the ORM's clients (5; quick: 1)")
+    parser.add_argument("--starts", type=int, help="starts of the ORM clients (5; quick: 1)")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     options.starts = options.starts or (1 if options.quick else 5)

@@ -1,4 +1,4 @@
-"""One real run on the example site, and any number of copies of it."""
+"""Create one real run on the example site, and copies of it in its database."""
 
 import psycopg
 from psycopg import sql
@@ -10,12 +10,12 @@ TABLES = ("pgperf_run", "pgperf_variantresult", "pgperf_comparisonresult", "pgpe
 
 
 def measured(stack_env: dict[str, str], *options: str) -> int:
-    """The number of a real run of `orm-overhead` that has just been done."""
+    """Perform a run of `orm-overhead`; its number."""
     return int(run_benchmark(stack_env, "orm-overhead", *options)["run"]["id"])
 
 
 def connect(stack_env: dict[str, str]) -> psycopg.Connection:
-    """The site's own database."""
+    """Connect to the database of the site."""
     return psycopg.connect(
         host=stack_env["PGPERF_DB_SOCKET"],
         port=stack_env["PGPERF_DB_PORT"],
@@ -27,7 +27,10 @@ def connect(stack_env: dict[str, str]) -> psycopg.Connection:
 
 
 def copy(connection: psycopg.Connection, run: int, times: int) -> list[int]:
-    """The numbers of so many copies of a run with all its results, each requested an hour before the last."""
+    """Copy a run with all its results; the numbers of the copies.
+
+    Each copy has a request time one hour before that of the previous copy.
+    """
     first, *results = TABLES
     columns = _columns(connection, first)
     query = sql.SQL(
@@ -50,7 +53,7 @@ def copy(connection: psycopg.Connection, run: int, times: int) -> list[int]:
 
 
 def _columns(connection: psycopg.Connection, table: str) -> sql.Composed:
-    """Every column that a copy has in common with its original."""
+    """Every column whose value is the same in a copy and its original."""
     query = (
         "SELECT column_name FROM information_schema.columns WHERE table_name = %s AND table_schema = 'public' "
         "AND column_name NOT IN ('id', 'run_id', 'request_token') ORDER BY ordinal_position"

@@ -2,11 +2,12 @@
 
     python -m benchmarks.observer_cost [--rounds 200] [--quick]
 
-The C client, which has the shortest operations, with 1 and with 8 clients, over the local socket and through PgBouncer;
-processors placed apart and kept awake, windows as in a run. In each round every variant has one slice whose processor
-time is read and one whose is not, in random order, by the code that measures a run's slices. The ratio is time per
-operation, with over without, its centre that of the pairs (Hodges-Lehmann) with its signed-rank interval. `account` is
-what a slice takes longer on the clock, all told: it lies between slices, not in them.
+The variants are those of the C client, which has the shortest operations: 1 and 8 clients, over the
+local socket and through PgBouncer. CPUs are placed apart and kept awake; windows are as in a run. In
+each round every variant has one slice with and one without readings of CPU time, in random order,
+by the code that measures a run's slices. The ratio is the time per operation with over without: the
+Hodges-Lehmann centre of the pairs, with its signed-rank interval. `account` is the additional wall
+time of a slice; it is spent between slices, not within them.
 The bar: every interval within 1 % of 1. `--quick`: under a minute, within 10 %.
 """
 
@@ -29,11 +30,11 @@ from pgperf.runner.client_group import ClientGroup, measure
 from pgperf.runner.cpu.host import Host
 
 WORK = Workload("pg_class", "select relname, relkind from pg_class where oid = 1259")
-#: As a run of these variants has them.
+#: The lengths in a run of these variants.
 LEAD_IN_NS, WINDOW_NS = 50_000_000, 50_000_000
 CLIENTS = (1, 8)
 
-#: By variant and whether books were kept: (µs per operation, seconds on the clock) of each round.
+#: (variant, with CPU accounting) -> (µs per operation, seconds of wall time) of each round.
 Slices = dict[tuple[str, bool], list[tuple[float, float]]]
 
 
@@ -47,7 +48,7 @@ def main() -> int:
         slices = _measure(groups, options.rounds)
         labels = [group.variant.label for group in groups]
     print(
-        f"{'time per operation':<28} {'without, µs':>11} {'with/without':>12} {'95 % interval':>18} {'books, ms':>10}"
+        f"{'time per operation':<28} {'without, µs':>11} {'with/without':>12} {'95 % interval':>18} {'account, ms':>11}"
     )
     inside = [_print_row(label, slices, options.tolerance) for label in labels]
     holds = all(inside)
@@ -73,21 +74,21 @@ def _measure(groups: list[ClientGroup], rounds: int) -> Slices:
     request = protocol.Slice(seq=1, lead_in_ops=10, lead_in_ns=LEAD_IN_NS, window_ns=WINDOW_NS)
     for round_ in range(rounds):
         for group in random.sample(groups, len(groups)):
-            for kept in random.sample((True, False), 2):
+            for accounted in random.sample((True, False), 2):
                 began = time.monotonic()
-                record = measure(group, request, round_, 0, host if kept else None)[0]
+                record = measure(group, request, round_, 0, host if accounted else None)[0]
                 seconds = time.monotonic() - began
-                slices[group.variant.label, kept].append((record.us_per_op, seconds))
+                slices[group.variant.label, accounted].append((record.us_per_op, seconds))
     return slices
 
 
 def _print_row(label: str, slices: Slices, tolerance: float) -> bool:
-    kept, without = np.array(slices[label, True]), np.array(slices[label, False])
-    ratio = _ratio(kept[:, 0], without[:, 0])
-    longer_ms = 1000 * statistics.median(kept[:, 1] - without[:, 1])
+    accounted, without = np.array(slices[label, True]), np.array(slices[label, False])
+    ratio = _ratio(accounted[:, 0], without[:, 0])
+    longer_ms = 1000 * statistics.median(accounted[:, 1] - without[:, 1])
     interval = "none" if ratio.low is None or ratio.high is None else f"{ratio.low:.4f} to {ratio.high:.4f}"
     us = statistics.median(without[:, 0])
-    print(f"{label:<28} {us:>11.2f} {ratio.centre:>12.4f} {interval:>18} {longer_ms:>10.2f}")
+    print(f"{label:<28} {us:>11.2f} {ratio.centre:>12.4f} {interval:>18} {longer_ms:>11.2f}")
     return (
         ratio.low is not None
         and ratio.high is not None
@@ -95,8 +96,8 @@ def _print_row(label: str, slices: Slices, tolerance: float) -> bool:
     )
 
 
-def _ratio(kept: np.ndarray, without: np.ndarray) -> Estimate:
-    return signed_rank_interval(log_ratios(kept, without), 0.95).exp()
+def _ratio(accounted: np.ndarray, without: np.ndarray) -> Estimate:
+    return signed_rank_interval(log_ratios(accounted, without), 0.95).exp()
 
 
 if __name__ == "__main__":

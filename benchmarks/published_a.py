@@ -1,14 +1,15 @@
-"""The write-up of 2010 beside what is measured here: its table, its phases, its cases with several clients.
+"""The published results of 2010 beside those measured here: table, phases, cases with several clients.
 
     python -m benchmarks.published_a [--single RUN.json --several RUN.json] [--quick]
 
-The two runs are those of `pgperf run published-a --json` and `pgperf run eight-clients --json`. Without files, both are
-run on a stack of this script's own. Prints Markdown: each of the author's figures beside ours, and each of his five
-conclusions with what the runs' own comparisons, books and verdicts say of it, by rules that stand here: written before
-the first run, made stricter since. What was disturbed, or is less than certain, answers nothing: it is unknown. The
-bar: every one of his configurations and cases was measured, and the runs answer each conclusion with confirmed, refuted
-or qualified. `--quick`: the cases of up to 8 clients, from little measuring, and answers are not asked for.
-docs/published-results.md has the figures of a whole run.
+The two runs are those of `pgperf run published-a --json` and `pgperf run eight-clients --json`.
+Without files, the script runs both on a separate stack. It prints Markdown: the author's figures
+beside ours, and an answer to each of his five conclusions, with the evidence. The answers follow
+from the runs' comparisons, CPU accounts and verdicts by the rules in this file; they were written
+before the first run and made stricter since. Disturbed or uncertain results give the answer unknown.
+The bar: all of his configurations and cases are measured, and every answer is confirmed, refuted or
+qualified. `--quick`: the cases of up to 8 clients, with short measurements; the bar does not require
+answers. docs/published-results.md has the figures of a full run.
 """
 
 import argparse
@@ -26,8 +27,8 @@ CONFIRMED, REFUTED, QUALIFIED, UNKNOWN = "confirmed", "refuted", "qualified", "u
 Row = Mapping[str, Any]
 Run = Mapping[str, Any]
 
-#: His six configurations: words, our layers (the first that was measured), our route; real, user and sys in seconds
-#: of 10,000 queries.
+#: His six configurations: description, our kind of layer (the first measured one counts), our route;
+#: real, user and sys in seconds of 10,000 queries.
 CONFIGURATIONS = (
     ("Django + psycopg2 via PgBouncer", "django", "pgbouncer", (10.650, 4.217, 0.229)),
     ("Django + psycopg2 direct", "django", "tcp", (10.238, 4.188, 0.219)),
@@ -38,7 +39,8 @@ CONFIGURATIONS = (
 )
 LAYERS = {"django": ("django_orm_psycopg2", "django_orm"), "libpq": ("libpq",)}
 
-#: His phases of the Python program in seconds, via PgBouncer, directly and locally; ours are sums of cold phases.
+#: His phases of the Python program in seconds, via PgBouncer, directly and locally; our sums of
+#: cold phases.
 PHASES = (
     ("initial", ("startup", "connect", "first"), (0.307, 0.304, 0.651)),
     ("second", ("second",), (0.00196, 0.00196, 0.00181)),
@@ -48,7 +50,8 @@ PHASES = (
 )
 PHASE_ROUTES = ("pgbouncer", "tcp", "socket")
 
-#: His cases with several clients: words, layers, route, clients; the client host's line and the server host's.
+#: His cases with several clients: description, kind of layer, route, clients; the CPU lines of the
+#: client host and of the server host.
 CASES = (
     ("8 Python via PgBouncer", "django", "pgbouncer", 8, "12.3 us 1.0 sy 84.2 id", "2.2 us 1.3 sy 95.5 id"),
     ("8 C via PgBouncer", "libpq", "pgbouncer", 8, "1.1 us 4.4 sy 91.5 id", "18.9 us 7.0 sy 71.8 id"),
@@ -62,8 +65,8 @@ CASES = (
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What the runs say of one of his conclusions."""
+class Judgement:
+    """The answer of the runs to one of his conclusions, and its evidence."""
 
     conclusion: str
     word: str
@@ -75,8 +78,8 @@ def main() -> int:
     single, several = _given(options) if options.single else _measured(quick=options.quick)
     cases = [case for case in CASES if case[3] <= 8 or not options.quick]
     print("\n\n".join((_table(single), _phases(single), _cases(several, cases))))
-    found = findings(single, several)
-    print("\n| he concluded | here | evidence |\n|---|---|---|")
+    found = judgements(single, several)
+    print("\n| his conclusion | answer | evidence |\n|---|---|---|")
     for each in found:
         print(f"| {each.conclusion} | **{each.word}** | {each.evidence} |")
     lacking = missing(single, several, cases)
@@ -87,15 +90,15 @@ def main() -> int:
 
 
 def missing(single: Run, several: Run, cases: Iterable[tuple[Any, ...]]) -> list[str]:
-    """What of his was not measured."""
+    """His configurations and cases that were not measured."""
     configurations = [words for words, kind, route, _ in CONFIGURATIONS if not _row(single, kind, route)]
     return configurations + [
         words for words, kind, route, clients, *_ in cases if not _row(several, kind, route, clients)
     ]
 
 
-def findings(single: Run, several: Run) -> list[Finding]:
-    """His five conclusions, each by a rule of its own."""
+def judgements(single: Run, several: Run) -> list[Judgement]:
+    """The answers to his five conclusions; each has its own rule."""
     return [
         _orm_is_the_bottleneck(single),
         _pooler_costs_little_and_saturates(single, several),
@@ -105,14 +108,14 @@ def findings(single: Run, several: Run) -> list[Finding]:
     ]
 
 
-def _orm_is_the_bottleneck(single: Run) -> Finding:
-    """Confirmed: on every route the verdict on the ORM is the client's CPU, and 40 % of its time is above libpq."""
+def _orm_is_the_bottleneck(single: Run) -> Judgement:
+    """Confirmed: on every route the ORM's verdict is client_cpu, and 40 % of its time is above libpq."""
     conclusion = "The ORM and the driver, not the database, are the bottleneck (about 50 %)"
     rows = [row for route in PHASE_ROUTES if (row := _row(single, "django", route))]
     words = [row["verdict"]["word"] for row in rows]
     ratios = [ratio for row in rows if (ratio := _over(single, row["label"], f"libpq · {row['route']}"))]
     if len(ratios) < len(PHASE_ROUTES) or not all(map(_decided, rows)):
-        return Finding(
+        return Judgement(
             conclusion, UNKNOWN, f"not known on every route; verdicts: {', '.join(map(str, words))}"
         )
     client = [word == "client_cpu" for word in words]
@@ -121,7 +124,7 @@ def _orm_is_the_bottleneck(single: Run) -> Finding:
     times = "; ".join(f"{row['route']} {_times(ratio)}" for row, ratio in zip(rows, ratios, strict=True))
     share = ", ".join(f"{_above(ratio):.0%}" for ratio, _, _ in ratios)
     his = ", ".join(f"{_above(_his('django', route) / _his('libpq', route)):.0%}" for route in PHASE_ROUTES)
-    return Finding(
+    return Judgement(
         conclusion,
         word if any(client) else REFUTED,
         f"time over libpq: {times}; so {share} of the time is above libpq (by his table {his}); "
@@ -129,22 +132,25 @@ def _orm_is_the_bottleneck(single: Run) -> Finding:
     )
 
 
-def _pooler_costs_little_and_saturates(single: Run, several: Run) -> Finding:
-    """Confirmed: Django's cost is 2 to 8 %, and in some case of many clients the pooler uses 90 % of a processor."""
+def _pooler_costs_little_and_saturates(single: Run, several: Run) -> Judgement:
+    """Confirmed: the cost is 2 to 8 % for Django, and the pooler uses 90 % of a CPU in some case."""
     conclusion = "PgBouncer costs about 5 % and saturates at scale"
     found = {kind: _between(single, kind, "pgbouncer", "tcp") for kind in ("django", "libpq")}
     django, libpq = found["django"], found["libpq"]
     if not django or not libpq or django[2] - django[1] > 0.1:
-        return Finding(conclusion, UNKNOWN, f"not known to 5 %: Django {_times(django)}, C {_times(libpq)}")
+        return Judgement(conclusion, UNKNOWN, f"not known to 5 %: Django {_times(django)}, C {_times(libpq)}")
     little = 1.02 <= django[0] <= 1.08
     full, said = _saturates(several["variants"])
     word = CONFIRMED if little and full else REFUTED if not little and full is False else QUALIFIED
     times = f"time over a direct connection: Django {_times(django)}, C {_times(libpq)}; "
-    return Finding(conclusion, word, times + said)
+    return Judgement(conclusion, word, times + said)
 
 
 def _saturates(rows: Iterable[Row]) -> tuple[bool | None, str]:
-    """Does the pooler use 90 % of a processor in some case? None: not known, or in none that left it as much."""
+    """Whether the pooler uses 90 % of a CPU in some case.
+
+    None: unknown, or the clients left the pooler too little CPU time.
+    """
     known = sorted((row for row in rows if _busiest_pooler(row)), key=_busiest_pooler, reverse=True)
     if not known:
         return None, "how busy the pooler was is not known"
@@ -152,28 +158,29 @@ def _saturates(rows: Iterable[Row]) -> tuple[bool | None, str]:
     full = [row for row in known if _busiest_pooler(row) >= 0.9]
     if full:
         first = min(full, key=lambda row: int(row["clients"]))["label"]
-        return True, f"90 % of one processor first at: {first} (at most {most:.0%} anywhere)"
+        return True, f"90 % of one CPU first at: {first} (at most {most:.0%} anywhere)"
     busy = [row for row in known if _busiest_pooler(row) >= most / 2]
     kept = [f"at {row['label']} {why}" for row in busy if (why := _kept_from_more(row))]
     if kept:
-        return None, f"at most {most:.0%} of one processor, but {kept[0]}"
-    return False, f"90 % of one processor in no case (at most {most:.0%} anywhere)"
+        return None, f"at most {most:.0%} of one CPU, but {kept[0]}"
+    return False, f"90 % of one CPU in no case (at most {most:.0%} anywhere)"
 
 
 def _kept_from_more(row: Row) -> str:
-    """Why the pooler may have got no more of its processor; "" where it could have."""
+    """Why the pooler may have had too little CPU time; "" if it could have used more."""
     capacity = (row["verdict"].get("checks") or {}).get("capacity") or {}
     if capacity.get("withheld"):
-        return f"that processor is also the clients', which left it no more ({capacity['why']})"
-    return "" if capacity.get("withheld") is False else "how busy the clients' processors were is not known"
+        return f"that CPU is also the clients', which left it no more ({capacity['why']})"
+    return "" if capacity.get("withheld") is False else "how busy the clients' CPUs were is not known"
 
 
-def _network_matters(single: Run) -> Finding:
-    """Confirmed: locally a fifth less time for Django and half of it for C, and more over a distance, if measured."""
+def _network_matters(single: Run) -> Judgement:
+    """Confirmed: locally a fifth less time for Django and half of it for C, and more with a delay, if
+    measured."""
     conclusion = "Network latency matters: local is about 30 % faster for Django, 2.5 times for C"
     local = {kind: _between(single, kind, "socket", "tcp") for kind in ("django", "libpq")}
     far = {kind: _between(single, kind, "distance_05ms", "tcp") for kind in ("django", "libpq")}
-    known = {"the local socket": local, "0.5 ms of distance": far}
+    known = {"the local socket": local, "0.5 ms of delay": far}
     said = [
         f"{where}, time over TCP on the same host: Django {_times(ratios['django'])}, C {_times(ratios['libpq'])}"
         for where, ratios in known.items()
@@ -181,7 +188,7 @@ def _network_matters(single: Run) -> Finding:
     ]
     django, libpq = local["django"], local["libpq"]
     if not django or not libpq:
-        return Finding(conclusion, UNKNOWN, "not measured on the socket and over TCP")
+        return Judgement(conclusion, UNKNOWN, "not measured on the socket and over TCP")
     his = [_his(kind, "socket") / _his(kind, "tcp") for kind in ("django", "libpq")]
     ratios = [django, libpq]
     ratios += [(1 / mid, 1 / high, 1 / low) for mid, low, high in filter(None, far.values()) if low > 0]
@@ -191,29 +198,29 @@ def _network_matters(single: Run) -> Finding:
         CONFIRMED if all(helped) and near else QUALIFIED if any(helped) else REFUTED if all(hurt) else UNKNOWN
     )
     said.append(f"by his table Django {his[0]:.2f}, C {his[1]:.2f} on the database's own host")
-    return Finding(conclusion, word, "; ".join(said))
+    return Judgement(conclusion, word, "; ".join(said))
 
 
-def _other_ceilings(several: Run) -> Finding:
-    """Confirmed: 2 % or more was stolen in some case. Qualified: not that, but the host's processors were used up."""
+def _other_ceilings(several: Run) -> Judgement:
+    """Confirmed: 2 % steal or more in some case. Qualified: less steal, but no idle CPU time."""
     conclusion = "Other ceilings come first (steal)"
     steal = [share for row in several["variants"] if (share := _share(row, "steal")) is not None]
     idle = [
         share for row in several["variants"] if _decided(row) and (share := _share(row, "idle")) is not None
     ]
     if not steal or not (idle or max(steal) >= 0.02):
-        return Finding(conclusion, UNKNOWN, "no books of the host, or none undisturbed")
+        return Judgement(conclusion, UNKNOWN, "no CPU account of the host, or none undisturbed")
     idle = idle or [0.0]
     word = CONFIRMED if max(steal) >= 0.02 else QUALIFIED if min(idle) < 0.1 else REFUTED
-    return Finding(
+    return Judgement(
         conclusion,
         word,
         f"stolen in one case at most {max(steal):.1%} of the host; idle at least {min(idle):.0%}",
     )
 
 
-def _utilisation_misleads(rows: Sequence[Row]) -> Finding:
-    """Confirmed: half of the host or more stood idle while an operation took twice what the layer's fastest takes."""
+def _utilisation_misleads(rows: Sequence[Row]) -> Judgement:
+    """Confirmed: half of the host or more was idle while an operation took twice the layer's shortest."""
     conclusion = "CPU utilisation misleads: neither side is busy, yet it is slow"
     alone = [row for row in rows if row["clients"] == 1 and row["us_per_op"] and _decided(row)]
     fastest: dict[str, float] = {}
@@ -225,15 +232,15 @@ def _utilisation_misleads(rows: Sequence[Row]) -> Finding:
         if (idle := _share(row, "idle")) is not None
     ]
     if not known:
-        return Finding(conclusion, UNKNOWN, "no books of the host, or none undisturbed")
+        return Judgement(conclusion, UNKNOWN, "no CPU account of the host, or none undisturbed")
     share, times, row = max(known, key=lambda each: (each[0] >= 0.5) * each[1])
     word = CONFIRMED if share >= 0.5 and times >= 2 else QUALIFIED if share >= 0.5 else REFUTED
     said = f"{row['label']}: {share:.0%} idle while an operation took {times:.2f} times the layer's shortest; verdict "
-    return Finding(conclusion, word, said + str(row["verdict"]["word"]))
+    return Judgement(conclusion, word, said + str(row["verdict"]["word"]))
 
 
 def _row(run: Run, kind: str, route: str, clients: int = 1) -> Row | None:
-    """The variant of that kind, of the first of its layers that was measured."""
+    """The variant of that kind, with the first of its layers that was measured."""
     rows = {
         (row["layer"], row["route"], row["clients"]): row
         for row in run["variants"]
@@ -267,7 +274,7 @@ def _his(kind: str, route: str) -> float:
 
 
 def _decided(row: Row) -> bool:
-    """Has it a verdict, and were others not in its way?"""
+    """True if it has a verdict other than unknown and disturbed."""
     return row["verdict"]["word"] not in (None, "unknown", "disturbed")
 
 
@@ -278,7 +285,7 @@ def _share(row: Row, name: str) -> float | None:
 
 
 def _busiest_pooler(row: Row) -> float:
-    """Share of one processor; 0 where it is not known."""
+    """Share of one CPU that the pooler used; 0 if unknown."""
     return ((row["cpu_account"] or {}).get("busiest") or {}).get("pooler") or 0.0
 
 
@@ -343,7 +350,7 @@ def _case(row: Row) -> list[str]:
 
 
 def _percents(processes: Iterable[Row], role: str) -> str:
-    """The least and the most of one processor that a process of the role used."""
+    """The least and the greatest share of one CPU that a process of the role used."""
     percents = [p["cpu_percent"] for p in processes if p["role"] == role and p["cpu_percent"] is not None]
     return f"{min(percents):.0f}-{max(percents):.0f} %" if percents else ""
 
@@ -360,11 +367,11 @@ def _line(*cells: str) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _said(lacking: Sequence[str], found: Sequence[Finding], *, holds: bool) -> str:
+def _said(lacking: Sequence[str], found: Sequence[Judgement], *, holds: bool) -> str:
     if lacking:
         return f"the bar does NOT hold: not measured: {', '.join(lacking)}"
     words = ", ".join(each.word for each in found)
-    remedy = "" if UNKNOWN not in words else "; measure what is unknown again, in quiet"
+    remedy = "" if UNKNOWN not in words else "; repeat the unknown measurements on a quiet machine"
     return (
         f"the bar {'holds' if holds else 'does NOT hold'}: all measured, his conclusions are {words}{remedy}"
     )
@@ -390,8 +397,8 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--single", metavar="RUN.json", help="of published-a; measured if not given")
-    parser.add_argument("--several", metavar="RUN.json", help="of eight-clients")
+    parser.add_argument("--single", metavar="RUN.json", help="a run of published-a; measured if not given")
+    parser.add_argument("--several", metavar="RUN.json", help="a run of eight-clients")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     if bool(options.single) != bool(options.several):

@@ -1,10 +1,11 @@
-"""Does the same benchmark say the same twice? Runs `orm-overhead --quick` ten times, one after the other.
+"""Repeatability of results: ten runs of `orm-overhead --quick` in sequence.
 
     python -m benchmarks.repeatability [--runs 10] [--quick] [--out FILE]
 
-The bar: of each control at least 90 % of the A/A intervals contain 1 with half-widths of at most 2 %, every rung's
-ratio stays within 5 % of its median over the runs, and wall time less start-up is under 1.2 times the measuring.
-`--quick`: three runs of two rungs on one route, under a minute, with wider tolerances.
+The bars: for each control, at least 90 % of the A/A intervals contain 1, with half-widths of at most
+2 %; every rung's ratio is within 5 % of its median over the runs; wall time without start-up is under
+1.2 times the time of measuring. `--quick`: three runs of two rungs on one route, under a minute, with
+wider tolerances.
 """
 
 import argparse
@@ -51,8 +52,8 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", help="keep every run's JSON in this file")
-    parser.add_argument("--extra", default="", help="more options for `pgperf run`, for experiments")
+    parser.add_argument("--out", help="write the JSON of all runs to this file")
+    parser.add_argument("--extra", default="", help="further options of `pgperf run`, for experiments")
     return parser.parse_args()
 
 

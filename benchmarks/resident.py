@@ -1,4 +1,4 @@
-"""Variants that stand by as in a run, for scripts that drive slices themselves."""
+"""Connected variants, as in a run, for scripts that drive slices themselves."""
 
 import os
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _WARM_UP = protocol.Slice(seq=0, lead_in_ops=300, lead_in_ns=500_000_000, count=
 
 
 def routes_of(stack: Stack) -> dict[str, Route]:
-    """The local socket and, if it runs, the pooler."""
+    """The local socket and, if the stack has one, the pooler."""
     env = stack.env
     login = (env["PGPERF_DB_NAME"], env["PGPERF_DB_USER"], env["PGPERF_DB_PASSWORD"])
     routes = {"socket": Route("socket", env["PGPERF_DB_SOCKET"], int(env["PGPERF_DB_PORT"]), *login)}
@@ -29,9 +29,10 @@ def routes_of(stack: Stack) -> dict[str, Route]:
 
 @contextmanager
 def resident(stack: Stack, definition: Definition, name: str) -> Iterator[list[ClientGroup]]:
-    """The definition's variants without controls: connected, placed, warm, their processes on the server found.
+    """Client groups of the definition's variants, without controls.
 
-    Ends the script where they cannot be placed as the definition wishes.
+    They are connected, placed and warmed up, and their server processes are known. The script exits
+    if the placement of the definition is not possible.
     """
     plan, routes = make_plan(definition), routes_of(stack)
     build_dir = str(build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent)

@@ -1,11 +1,12 @@
-"""Do longer slices buy precision, or more of them? The same number of slices, 50 to 200 ms long.
+"""Precision by slice length: the same number of slices of 50, 100 and 200 ms.
 
     python -m benchmarks.slice_length [--passes 2] [--idle awake|system] [--quick]
 
-Runs one route of `orm-overhead` with windows of 50, 100 and 200 ms, in random order within each pass. Prints the
-geometric mean of the half-widths of all intervals, and what they would be after equal measuring time
-(half-widths shrink with the square root of the number of slices).
-The bar: for equal measuring time the shortest window's half-width is no wider than the longest's.
+The script runs one route of `orm-overhead` with windows of 50, 100 and 200 ms, in random order within
+each pass. It prints the geometric mean of the half-widths of all intervals, and its value for equal
+measuring time (half-widths shrink with the square root of the number of slices).
+The bar: for equal measuring time, the half-width of the shortest window is no wider than that of the
+longest.
 `--quick`: 50 and 200 ms, two rungs, one pass.
 """
 
@@ -69,7 +70,7 @@ def _scatter(runs: list[dict[str, Any]]) -> float:
 
 
 def _per_time(scatter: float, runs: list[dict[str, Any]]) -> float:
-    """Half-width times the root of the measuring time, lead-ins included: smaller is more for the same time."""
+    """Half-width times the square root of the measuring time, lead-ins included; smaller is better."""
     return scatter * math.sqrt(statistics.mean(run["timings"]["slices_s"] for run in runs))
 
 

@@ -1,6 +1,6 @@
-"""A Python that is no Python: it runs psycopg's client with so much work of its own before each statement.
+"""A psycopg client that uses additional CPU time before each statement.
 
-write(folder, us) -> path of the program, to be named as the interpreter of layer psycopg
+write(folder, us) -> path of a program that serves as the interpreter of layer psycopg
 """
 
 import sys
@@ -35,7 +35,7 @@ main(Spinning)
 
 
 def write(folder: Path, us: int) -> str:
-    """The program, which spins for that many µs per operation."""
+    """Write the program, which spins for `us` µs per operation; its path."""
     path = folder / f"spinning-{us}"
     path.write_text(_PROGRAM.format(python=sys.executable, root=str(ROOT), ns=us * 1000))
     path.chmod(0o755)

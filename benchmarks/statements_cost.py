@@ -1,14 +1,15 @@
-"""What does pg_stat_statements cost each statement, loaded but switched off, and while it counts?
+"""Cost of pg_stat_statements per statement: loaded but switched off, and counting.
 
     python -m benchmarks.statements_cost [--rounds 100] [--quick]
 
-Two servers of the stack's kind, one without the module and one that has it loaded as the stack has it (track none,
-compute_query_id off), and the C client on each, over the local socket, with one short statement; a second client on
-the latter has its sessions counted as a diagnostic slice has. Slices turn by turn in random order, processors placed
-apart and kept awake. Ratios are time per operation over the server without the module: the centre of the pairs
-(Hodges-Lehmann) with its signed-rank interval. `server` is the processor time of the server's process per operation,
-which says something on a busy machine too.
-The bar: the whole interval of loaded but switched off is within 1 % of not loaded. `--quick`: under a minute, 5 %.
+One server runs without the module; another has it loaded with the stack's settings (track none,
+compute_query_id off). A C client on each runs one short statement over the local socket. A second
+client of the latter has its sessions counted, as in a diagnostic slice. Slices alternate in random
+order; CPUs are placed apart and kept awake. Ratios are time per operation over the server without
+the module: the Hodges-Lehmann centre of the pairs, with its signed-rank interval. `server` is the CPU
+time of the backend per operation, which is meaningful on a busy machine too.
+The bar: the whole interval of loaded but switched off is within 1 % of not loaded. `--quick`: under a
+minute, within 5 %.
 """
 
 import argparse
@@ -34,7 +35,7 @@ WORK = Workload("pg_class", "select relname, relkind from pg_class where oid = 1
 REQUEST = protocol.Slice(seq=1, lead_in_ops=10, lead_in_ns=50_000_000, window_ns=100_000_000)
 WITHOUT, OFF, COUNTING = "not loaded", "loaded, switched off", "counting"
 
-#: By kind of server: (µs per operation, of them the server's processor time) of each round.
+#: By kind of server: (µs per operation, the server's CPU time per operation in µs) of each round.
 Slices = dict[str, list[tuple[float, float]]]
 
 
@@ -56,7 +57,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, help="slices of each (100; quick: 15)")
+    parser.add_argument("--rounds", type=int, help="slices of each kind (100; quick: 15)")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     options.rounds = options.rounds or (15 if options.quick else 100)
@@ -65,7 +66,7 @@ def _options() -> argparse.Namespace:
 
 @contextmanager
 def _groups() -> Iterator[dict[str, ClientGroup]]:
-    """One client for each of the three, connected and standing by."""
+    """One connected client for each kind of server."""
     definition = Definition("statements-cost", WORK, layers=("libpq",), routes=("socket",))
     with ExitStack() as stack:
         loaded = stack.enter_context(_stack("loaded"))
@@ -75,7 +76,7 @@ def _groups() -> Iterator[dict[str, ClientGroup]]:
         bare = stack.enter_context(_stack("bare"))
         (without,) = stack.enter_context(resident(bare, definition, "without"))
         if not switch_on(counting.clients, counting.ready[0].server_version):
-            sys.exit("the stack's login may not switch counting on")
+            sys.exit("the stack's login has no permission to switch counting on")
         yield {WITHOUT: without, OFF: off, COUNTING: counting}
 
 

@@ -1,10 +1,11 @@
-"""Are verdicts right? Bottlenecks are put in on purpose, and pgperf is asked what bounds the variant.
+"""Correctness of verdicts: variants with known, injected bottlenecks.
 
     python -m benchmarks.verdict_matrix [--quick] [--seeds 10] [--seed 1] [--cases a,b] [--out FILE]
 
-A seed draws the sizes of what is put in. Each verdict that can be put to the test is, by the change and the rules of
-`pgperf confirm`, in one block where that has six. The bar: nine verdicts of ten right (some cases accept a second word,
-named in the table), none of the wrong ones confirmed. `--quick`: one seed of each, under a minute.
+The seed determines the size of each bottleneck. The script tests every verdict that has a test, with
+the change and the rules of `pgperf confirm`, in one block instead of six. The bar: nine of ten
+verdicts are right (some cases accept a second word, named in the table), and no wrong one is
+confirmed. `--quick`: one seed of each case, under a minute.
 """
 
 import argparse
@@ -17,11 +18,12 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks import spinning
+from benchmarks.block_collector import BlockCollector
 from example.stack import Stack
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.summary import summarise
@@ -29,7 +31,7 @@ from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 from pgperf.core.exceptions import PgperfError
-from pgperf.core.records import Cohort, Definition, Plan, Route, VariantBlock, Workload
+from pgperf.core.records import Cohort, Definition, Plan, Route, Workload
 from pgperf.delay.routes import longer
 from pgperf.install.c_client import build
 from pgperf.install.launch import django_driver
@@ -39,7 +41,7 @@ from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runs.confirmation_definition import paired, told_apart
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Of a hundred verdicts, so many must be right or accepted; with one seed of each case one of the seven may be wrong.
+#: Least percentage of right or accepted verdicts. With one seed, one of the seven may be wrong.
 BAR, QUICK_BAR = 90, 80
 _ROUNDS, _WINDOW_MS, _DIAGNOSTIC_MS = 4, 150, 400
 _CLIENTS_MOST = 64
@@ -47,17 +49,17 @@ _CLIENTS_MOST = 64
 
 @dataclass(frozen=True)
 class Case:
-    """A bottleneck: what is measured, drawn by the seed, and which words are right for it."""
+    """A bottleneck: the measured definition, drawn from the seed, and the verdicts that are right."""
 
     name: str
     right: str
     measured: Callable[[random.Random], dict[str, Any]]  # fields of the definition
     accepted: tuple[str, ...] = ()
-    spin_us: tuple[int, int] | None = None  # of the client's own before each operation, between these
-    rival: bool = False  # another process on the clients' processors
+    spin_us: tuple[int, int] | None = None  # range of the client's additional CPU time before each operation
+    rival: bool = False  # another process on the clients' CPUs
 
 
-#: Taken by one at a time, for so many seconds; a read-only session may.
+#: A lock held by one session at a time, for the given seconds; allowed in a read-only session.
 _LOCKED = "SELECT pg_advisory_xact_lock(4711), pg_sleep({})"
 
 
@@ -100,7 +102,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Answer:
-    """One verdict, and what came of putting it to the test ("" where nothing would)."""
+    """One verdict and the result of its test ("" if there is no test)."""
 
     case: str
     seed: int
@@ -118,25 +120,9 @@ class Answer:
         return self.is_right or self.word in _case(self.case).accepted
 
 
-@dataclass
-class Watcher:
-    """An Observer that keeps the blocks."""
-
-    blocks: list[VariantBlock] = field(default_factory=list)
-
-    def block_done(self, blocks: list[VariantBlock]) -> None:
-        self.blocks += blocks
-
-    def progress(self, share: float, message: str) -> None:
-        pass
-
-    def cancelled(self) -> bool:
-        return False
-
-
 @dataclass(frozen=True)
-class Place:
-    """Where all cases are measured."""
+class Site:
+    """The routes, settings and temporary directory that all cases share."""
 
     routes: Mapping[str, Route]
     machine: RunSettings
@@ -147,8 +133,8 @@ def main() -> int:
     options = _options()
     seeds = range(options.seed, options.seed + (1 if options.quick else options.seeds))
     cases = [case for case in CASES if case.name in options.cases] if options.cases else CASES
-    with _place() as place:
-        answers = [_told(answer(case, seed, place)) for seed in seeds for case in cases]
+    with _site() as site:
+        answers = [_logged(answer(case, seed, site)) for seed in seeds for case in cases]
     if options.out:
         Path(options.out).write_text(json.dumps([asdict(each) for each in answers], indent=1))
     _print(cases, answers)
@@ -158,23 +144,23 @@ def main() -> int:
 
 
 def holds(answers: Sequence[Answer], bar: int = BAR) -> bool:
-    """So many of a hundred right or accepted, and no wrong one confirmed."""
+    """True if at least `bar` percent are right or accepted, and no wrong one is confirmed."""
     wrong = [each for each in answers if not each.is_accepted]
     enough = 100 * (len(answers) - len(wrong)) >= bar * len(answers)
     return enough and not any(each.tested == "confirmed" for each in wrong)
 
 
-def answer(case: Case, seed: int, place: Place) -> Answer:
-    """Put the bottleneck in, ask, and put what is said to the test."""
+def answer(case: Case, seed: int, site: Site) -> Answer:
+    """Measure the variant with its bottleneck, and test the verdict."""
     draw = random.Random(f"{case.name}/{seed}")
     definition = replace(_definition(seed), **case.measured(draw))
-    machine = place.machine
+    machine = site.machine
     if case.spin_us:
         machine = replace(
-            machine, interpreters={"psycopg": spinning.write(place.folder, draw.randint(*case.spin_us))}
+            machine, interpreters={"psycopg": spinning.write(site.folder, draw.randint(*case.spin_us))}
         )
     with _rival(case):
-        rows = _measured(definition, place, machine)
+        rows = _measured(definition, site, machine)
         verdict = rows[0].verdict
         assert verdict  # every summary has one
         found = Answer(case.name, seed, verdict.word, verdict_kinds.evidence(verdict))
@@ -182,7 +168,7 @@ def answer(case: Case, seed: int, place: Place) -> Answer:
             return found
         test = paired(definition, rows[0], verdict.intervention, lambda: "tcp", _CLIENTS_MOST)
         quick = replace(test, blocks=1, rounds=_ROUNDS)
-        own, changed = told_apart(_measured(quick, place, machine), rows[0])
+        own, changed = told_apart(_measured(quick, site, machine), rows[0])
         confirmation = verdict_kinds.confirm(verdict, verdict.intervention, own, changed)
         said = verdict_kinds.confirmation_evidence(replace(verdict, confirmation=confirmation))
         return replace(found, tested=confirmation.outcome, test=said)
@@ -195,12 +181,12 @@ def _definition(seed: int) -> Definition:
     )  # fmt: skip
 
 
-def _measured(definition: Definition, place: Place, machine: RunSettings) -> list[VariantSummary]:
-    """The variants of a run, summarised, without controls."""
-    watcher = Watcher()
-    with longer(place.routes, definition.routes) as routes:
-        outcome = execute(_without_controls(make_plan(definition)), routes, machine, watcher)
-    rows = summarise(definition, outcome.plan.variants, watcher.blocks, django_driver())["variants"]
+def _measured(definition: Definition, site: Site, machine: RunSettings) -> list[VariantSummary]:
+    """The summaries of a run's variants, without controls."""
+    collector = BlockCollector()
+    with longer(site.routes, definition.routes) as routes:
+        outcome = execute(_without_controls(make_plan(definition)), routes, machine, collector)
+    rows = summarise(definition, outcome.plan.variants, collector.blocks, django_driver())["variants"]
     return [VariantSummary.from_json(row) for row in rows]
 
 
@@ -211,10 +197,10 @@ def _without_controls(plan: Plan) -> Plan:
 
 @contextmanager
 def _rival(case: Case) -> Iterator[None]:
-    """A process that never rests, on each processor that clients are placed on."""
+    """Run a process that spins on each CPU of the clients."""
     cpus = sorted(os.sched_getaffinity(0))
     rival_cpus = cpus[: max(1, len(cpus) // 2)] if case.rival else []
-    rivals = [subprocess.Popen([sys.executable, "-c", _REST_LESS.format(cpu)]) for cpu in rival_cpus]
+    rivals = [subprocess.Popen([sys.executable, "-c", _SPIN_ON_CPU.format(cpu)]) for cpu in rival_cpus]
     try:
         yield
     finally:
@@ -223,11 +209,11 @@ def _rival(case: Case) -> Iterator[None]:
             rival.wait()
 
 
-_REST_LESS = "import os\nos.sched_setaffinity(0, {{{}}})\nwhile True: pass"
+_SPIN_ON_CPU = "import os\nos.sched_setaffinity(0, {{{}}})\nwhile True: pass"
 
 
 @contextmanager
-def _place() -> Iterator[Place]:
+def _site() -> Iterator[Site]:
     parts = ["postgres", "pgbouncer", "pgbouncer_one"]
     with (
         Stack(ROOT / ".stack" / "verdict_matrix", parts=parts, keep=False) as stack,
@@ -235,10 +221,10 @@ def _place() -> Iterator[Place]:
     ):
         built = build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent
         routes = _routes(stack.env)
-        with ControlConnection(routes["tcp"], "pgperf-fixture") as monitor:
+        with ControlConnection(routes["tcp"], "pgperf-fixture") as control:
             for statement in FIXTURES[SITE_BY_DOMAIN.fixture].create:
-                monitor.query(statement)
-        yield Place(routes, RunSettings(str(built), "verdict-matrix", connection_share=0.9), Path(folder))
+                control.query(statement)
+        yield Site(routes, RunSettings(str(built), "verdict-matrix", connection_share=0.9), Path(folder))
 
 
 def _routes(env: Mapping[str, str]) -> dict[str, Route]:
@@ -255,7 +241,7 @@ def _routes(env: Mapping[str, str]) -> dict[str, Route]:
     }
 
 
-def _told(found: Answer) -> Answer:
+def _logged(found: Answer) -> Answer:
     sign = "" if found.is_right else " (accepted)" if found.is_accepted else " (WRONG)"
     tested = f"; {found.tested}: {found.test}" if found.tested else ""
     print(
@@ -267,9 +253,15 @@ def _told(found: Answer) -> Answer:
 
 
 def _print(cases: Sequence[Case], answers: Sequence[Answer]) -> None:
-    """What was put in, by what was said of it; then what became of the tests."""
+    """Print verdicts by bottleneck, then the results of the tests."""
     words = [word for word in verdict_kinds.words() if any(each.word == word for each in answers)]
-    print("| put in | right | accepted too | " + " | ".join(words) + " |\n" + "|---" * (3 + len(words)) + "|")
+    print(
+        "| bottleneck | right | accepted too | "
+        + " | ".join(words)
+        + " |\n"
+        + "|---" * (3 + len(words))
+        + "|"
+    )
     for case in cases:
         said = Counter(each.word for each in answers if each.case == case.name)
         cells = [case.name, case.right, ", ".join(case.accepted), *(str(said[word] or "") for word in words)]
@@ -298,9 +290,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=1, help="the first")
-    parser.add_argument("--cases", type=lambda text: text.split(","), help="only these, by name")
-    parser.add_argument("--out", help="keep every answer in this file, as JSON")
+    parser.add_argument("--seed", type=int, default=1, help="the first seed (1)")
+    parser.add_argument("--cases", type=lambda text: text.split(","), help="run only these cases, by name")
+    parser.add_argument("--out", help="write all answers to this file, as JSON")
     return parser.parse_args()
 
 

@@ -1,18 +1,18 @@
-"""The counting of false alarms: which pairs there are, what an alarm is, and where the bar lies."""
+"""benchmarks.false_alarms: the compared pairs, the definition of an alarm, and the bar."""
 
 from argparse import Namespace
 from typing import Any
 
 import pytest
 
-from benchmarks.false_alarms import FULL, WIDER, _definition, _judged, count, twice
+from benchmarks.false_alarms import FULL, WIDER, _definition, _judged, count, with_duplicates
 from pgperf.analysis.outcome import DIFFERS, INCONCLUSIVE
 from pgperf.analysis.summary import summarise
 from pgperf.core.records import Variant, VariantBlock
 from pgperf.runner.plan import make_plan, round_order
 from tests.core.builders import slice_record
 
-PLAN = twice(make_plan(_definition(Namespace(quick=False, rounds=2), 1)))
+PLAN = with_duplicates(make_plan(_definition(Namespace(quick=False, rounds=2), 1)))
 
 
 def row(low: float = 0.99, high: float = 1.01, outcome: str = INCONCLUSIVE) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def block(variant: Variant, number: int) -> VariantBlock:
     return VariantBlock(variant=variant, cohort=0, block=number, slices=slices)
 
 
-def test_every_variant_is_there_twice_and_every_pair_is_judged_as_a_control() -> None:
+def test_every_variant_has_a_duplicate_and_is_compared_with_it() -> None:
     assert len(PLAN.variants) == 24
     assert sum(variant.control for variant in PLAN.variants) == 12
     assert sorted(round_order(PLAN, 0, 0, 0)) == list(range(24))
@@ -45,11 +45,11 @@ def test_an_interval_that_excludes_one_is_an_alarm() -> None:
     ("alarms", "differs", "holds"),
     [(20, 0, True), (12, 3, True), (28, 0, True), (11, 0, False), (29, 0, False), (20, 4, False)],
 )
-def test_the_bar_of_400(alarms: int, differs: int, holds: bool) -> None:
+def test_the_bar_for_400_comparisons(alarms: int, differs: int, holds: bool) -> None:
     found = [row(low=1.001, outcome=DIFFERS if i < differs else INCONCLUSIVE) for i in range(alarms)]
     assert FULL.holds([*found, *[row()] * (400 - alarms)]) is holds
 
 
 @pytest.mark.parametrize(("alarms", "holds"), [(0, True), (3, True), (6, False)])
-def test_the_bar_of_one_run(alarms: int, holds: bool) -> None:
+def test_the_bar_for_one_run(alarms: int, holds: bool) -> None:
     assert WIDER.holds([*[row(low=1.001)] * alarms, *[row()] * (12 - alarms)]) is holds

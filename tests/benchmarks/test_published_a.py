@@ -1,11 +1,11 @@
-"""The rules by which the conclusions of 2010 are judged, on runs that nobody measured."""
+"""benchmarks.published_a: the rules for the conclusions of 2010, on made-up runs."""
 
 from typing import Any
 
 import pytest
 
 from benchmarks import published_a
-from benchmarks.published_a import CONFIRMED, QUALIFIED, REFUTED, UNKNOWN, findings, missing
+from benchmarks.published_a import CONFIRMED, QUALIFIED, REFUTED, UNKNOWN, judgements, missing
 
 LAYERS = ("libpq", "django_orm_psycopg2")
 US = {"libpq": 60.0, "django_orm_psycopg2": 210.0}
@@ -27,7 +27,7 @@ def row(layer: str, route: str, clients: int = 1, **changes: Any) -> dict[str, A
 
 
 def verdict(word: str, *, withheld: bool | None = False) -> dict[str, Any]:
-    why = "the clients' processors were 96% busy" if withheld else ""
+    why = "the clients' CPUs were 96% busy" if withheld else ""
     return {"word": word, "checks": {"capacity": {"withheld": withheld, "why": why}}}
 
 
@@ -54,8 +54,8 @@ def several(**changes: Any) -> dict[str, Any]:
 ALL = ("tcp", "pgbouncer", "socket", "distance_05ms")
 
 
-def turned(run: dict[str, Any], variant: str, baseline: str, ratio: float) -> dict[str, Any]:
-    """The run, with another ratio of these two."""
+def with_ratio(run: dict[str, Any], variant: str, baseline: str, ratio: float) -> dict[str, Any]:
+    """The run with another ratio of these two variants."""
     for each in run["comparisons"]:
         if (each["variant"], each["baseline"]) == (variant, baseline):
             each |= {"ratio": ratio, "low": 0.99 * ratio, "high": 1.01 * ratio}
@@ -63,14 +63,14 @@ def turned(run: dict[str, Any], variant: str, baseline: str, ratio: float) -> di
 
 
 def locally(django: float, libpq: float) -> dict[str, Any]:
-    """A run with these times over the socket, of those over TCP."""
-    run = turned(single(*ALL), "django_orm_psycopg2 · socket", "django_orm_psycopg2 · tcp", django)
-    return turned(run, "libpq · socket", "libpq · tcp", libpq)
+    """A run with these ratios of times, socket over TCP."""
+    run = with_ratio(single(*ALL), "django_orm_psycopg2 · socket", "django_orm_psycopg2 · tcp", django)
+    return with_ratio(run, "libpq · socket", "libpq · tcp", libpq)
 
 
 def pooled(ratio: float) -> dict[str, Any]:
-    """A run with this time of Django's through PgBouncer, of that without."""
-    return turned(single(*ALL), "django_orm_psycopg2 · pgbouncer", "django_orm_psycopg2 · tcp", ratio)
+    """A run with this ratio of Django's times, with PgBouncer over without."""
+    return with_ratio(single(*ALL), "django_orm_psycopg2 · pgbouncer", "django_orm_psycopg2 · tcp", ratio)
 
 
 def busy(**share: float | None) -> dict[str, Any]:
@@ -78,14 +78,14 @@ def busy(**share: float | None) -> dict[str, Any]:
 
 
 def words(one: dict[str, Any], many: dict[str, Any]) -> list[str]:
-    return [finding.word for finding in findings(one, many)]
+    return [judgement.word for judgement in judgements(one, many)]
 
 
-def test_what_he_saw_is_confirmed() -> None:
+def test_runs_like_his_confirm_his_conclusions() -> None:
     assert words(single(*ALL), several()) == [CONFIRMED, CONFIRMED, CONFIRMED, REFUTED, CONFIRMED]
 
 
-def test_the_orm_is_no_bottleneck_where_no_verdict_says_so() -> None:
+def test_the_orm_conclusion_depends_on_the_verdicts() -> None:
     run = single(*ALL)
     for one in run["variants"]:
         one["verdict"] = {"word": "server_cpu"}
@@ -95,7 +95,7 @@ def test_the_orm_is_no_bottleneck_where_no_verdict_says_so() -> None:
 
 
 @pytest.mark.parametrize("word", ["disturbed", "unknown", None])
-def test_what_was_disturbed_answers_nothing(word: str | None) -> None:
+def test_a_disturbed_or_unknown_verdict_gives_unknown(word: str | None) -> None:
     one, many = single(*ALL), several(verdict={"word": word})
     for each in one["variants"]:
         each["verdict"] = {"word": word}
@@ -103,7 +103,7 @@ def test_what_was_disturbed_answers_nothing(word: str | None) -> None:
     assert (found[0], found[3], found[4]) == (UNKNOWN, UNKNOWN, UNKNOWN)
 
 
-def test_what_is_not_certain_answers_nothing() -> None:
+def test_a_wide_interval_gives_unknown() -> None:
     one = single(*ALL)
     for each in one["comparisons"]:
         each |= {"low": 0.01 * each["ratio"], "high": 9 * each["ratio"]}
@@ -111,7 +111,7 @@ def test_what_is_not_certain_answers_nothing() -> None:
     assert (found[1], found[2]) == (UNKNOWN, UNKNOWN)
 
 
-def test_local_and_far_alike_refute_the_network() -> None:
+def test_a_slower_socket_and_a_faster_delayed_route_refute_the_network() -> None:
     one = single(*ALL)
     for each in one["comparisons"]:
         if "socket" in each["variant"] or "distance" in each["variant"]:
@@ -120,7 +120,7 @@ def test_local_and_far_alike_refute_the_network() -> None:
     assert words(one, several())[2] == REFUTED
 
 
-def test_without_both_hosts_nothing_is_said_of_the_pooler() -> None:
+def test_without_a_pooled_route_the_pooler_conclusion_is_unknown() -> None:
     assert words(single("tcp", "socket"), several())[1] == UNKNOWN
 
 
@@ -131,10 +131,8 @@ def test_without_both_hosts_nothing_is_said_of_the_pooler() -> None:
         (1.13, None, QUALIFIED), (1.05, None, QUALIFIED), (1.13, 0.0, QUALIFIED),
     ],
 )  # fmt: skip
-def test_a_pooler_that_could_have_had_more_does_not_saturate(
-    ratio: float, pooler: float | None, word: str
-) -> None:
-    found = findings(pooled(ratio), several(cpu_account=busy(pooler=pooler)))[1]
+def test_the_pooler_saturates_from_90_percent_of_a_cpu(ratio: float, pooler: float | None, word: str) -> None:
+    found = judgements(pooled(ratio), several(cpu_account=busy(pooler=pooler)))[1]
     assert found.word == word
     assert ("is not known" in found.evidence) == (not pooler)
 
@@ -142,13 +140,13 @@ def test_a_pooler_that_could_have_had_more_does_not_saturate(
 @pytest.mark.parametrize(
     ("withheld", "word", "said"),
     [
-        (True, QUALIFIED, "at most 53% of one processor, but at libpq · pgbouncer · 8 clients that processor is also"
-         " the clients', which left it no more (the clients' processors were 96% busy)"),
-        (None, QUALIFIED, "at most 53% of one processor, but at libpq · pgbouncer · 8 clients how busy the clients'"),
-        (False, REFUTED, "90 % of one processor in no case (at most 53% anywhere)"),
+        (True, QUALIFIED, "at most 53% of one CPU, but at libpq · pgbouncer · 8 clients that CPU is also"
+         " the clients', which left it no more (the clients' CPUs were 96% busy)"),
+        (None, QUALIFIED, "at most 53% of one CPU, but at libpq · pgbouncer · 8 clients how busy the clients'"),
+        (False, REFUTED, "90 % of one CPU in no case (at most 53% anywhere)"),
     ],
 )  # fmt: skip
-def test_a_pooler_that_shares_its_processor_with_the_clients_shows_nothing(
+def test_a_pooler_without_enough_cpu_time_is_no_refutation(
     withheld: bool | None, word: str, said: str
 ) -> None:
     run = several(cpu_account=busy(pooler=0.0))
@@ -157,18 +155,18 @@ def test_a_pooler_that_shares_its_processor_with_the_clients_shows_nothing(
         "cpu_account": busy(pooler=0.53), "verdict": verdict("server_cpu", withheld=withheld),
     }  # fmt: skip
     rows["libpq · tcp · 8 clients"]["verdict"] = verdict("server_cpu", withheld=True)
-    found = findings(pooled(1.13), run)[1]
+    found = judgements(pooled(1.13), run)[1]
     assert found.word == word
     assert said in found.evidence
 
 
-def test_where_the_pooler_had_little_to_do_its_processor_is_not_asked_for() -> None:
+def test_a_pooler_with_little_work_needs_no_free_cpu() -> None:
     run = several(cpu_account=busy(pooler=0.5))
     rows = {each["label"]: each for each in run["variants"]}
-    hardly = rows["django_orm_psycopg2 · pgbouncer · 8 clients"]
-    hardly |= {"cpu_account": busy(pooler=0.24), "verdict": verdict("client_cpu", withheld=True)}
+    mostly_idle = rows["django_orm_psycopg2 · pgbouncer · 8 clients"]
+    mostly_idle |= {"cpu_account": busy(pooler=0.24), "verdict": verdict("client_cpu", withheld=True)}
     assert words(pooled(1.13), run)[1] == REFUTED
-    hardly["cpu_account"] = busy(pooler=0.25)
+    mostly_idle["cpu_account"] = busy(pooler=0.25)
     assert words(pooled(1.13), run)[1] == QUALIFIED
 
 
@@ -179,8 +177,8 @@ def test_where_the_pooler_had_little_to_do_its_processor_is_not_asked_for() -> N
         (0.8, 0.51, QUALIFIED),
     ],
 )  # fmt: skip
-def test_the_network_matters_as_much_as_he_says_or_less(django: float, libpq: float, word: str) -> None:
-    found = findings(locally(django, libpq), several())[2]
+def test_the_network_conclusion_by_ratios_of_local_times(django: float, libpq: float, word: str) -> None:
+    found = judgements(locally(django, libpq), several())[2]
     assert found.word == word
     assert f"Django {django:.2f} (" in found.evidence
     assert f"C {libpq:.2f} (" in found.evidence
@@ -188,9 +186,9 @@ def test_the_network_matters_as_much_as_he_says_or_less(django: float, libpq: fl
 
 
 @pytest.mark.parametrize(("ratio", "word"), [(1.7, CONFIRMED), (1.6, QUALIFIED), (1.0, QUALIFIED)])
-def test_an_orm_that_takes_little_more_is_less_of_a_bottleneck(ratio: float, word: str) -> None:
-    run = turned(single(*ALL), "django_orm_psycopg2 · tcp", "libpq · tcp", ratio)
-    found = findings(run, several())[0]
+def test_the_orm_conclusion_by_the_ratio_over_libpq(ratio: float, word: str) -> None:
+    run = with_ratio(single(*ALL), "django_orm_psycopg2 · tcp", "libpq · tcp", ratio)
+    found = judgements(run, several())[0]
     assert found.word == word
     assert f"{1 - 1 / ratio:.0%}" in found.evidence
     assert "by his table 56%, 63%, 82%" in found.evidence
@@ -200,13 +198,15 @@ def test_an_orm_that_takes_little_more_is_less_of_a_bottleneck(ratio: float, wor
     ("steal", "idle", "word"),
     [(0.02, 0.5, CONFIRMED), (0.019, 0.5, REFUTED), (0.0, 0.09, QUALIFIED), (None, 0.5, UNKNOWN)],
 )
-def test_other_ceilings(steal: float | None, idle: float, word: str) -> None:
-    books = {"share": {"steal": steal, "idle": idle}, "busiest": {}}
-    assert words(single(*ALL), several(cpu_account=books))[3] == word
+def test_the_conclusion_on_other_ceilings_by_steal_and_idle_time(
+    steal: float | None, idle: float, word: str
+) -> None:
+    account = {"share": {"steal": steal, "idle": idle}, "busiest": {}}
+    assert words(single(*ALL), several(cpu_account=account))[3] == word
 
 
-def test_without_a_distance_the_local_socket_still_answers() -> None:
-    found = findings(single("tcp", "pgbouncer", "socket"), several())
+def test_without_a_delayed_route_the_socket_decides() -> None:
+    found = judgements(single("tcp", "pgbouncer", "socket"), several())
     assert found[2].word == CONFIRMED
     assert "distance" not in found[2].evidence
 
@@ -219,7 +219,7 @@ def test_what_was_not_measured_is_unknown_and_missing() -> None:
     assert missing(single(*ALL), several(), published_a.CASES) == []
 
 
-def test_the_tables_have_a_line_for_each_of_his() -> None:
+def test_each_table_has_a_line_for_each_published_line() -> None:
     text = published_a._table(single(*ALL))
     assert text.count("\n") == 1 + len(published_a.CONFIGURATIONS)
     assert "| C + libpq on the database host | 1.758 | 0.600 |" in text

@@ -1,4 +1,4 @@
-"""The bar that verdicts are held to, and what the matrix puts in."""
+"""benchmarks.verdict_matrix: the bar, the cases and the printed tables."""
 
 import random
 from collections.abc import Callable
@@ -16,20 +16,20 @@ RIGHT = {case.name: case.right for case in CASES}
 def answers(
     count: int = 10, change: Callable[[int, str], Answer | None] = lambda number, name: None
 ) -> list[Answer]:
-    """So many right and confirmed answers to each case, some of them changed."""
+    """`count` right and confirmed answers to each case; `change` may replace some of them."""
     return [
-        change(number, name) or Answer(name, number, word, "so it is", "confirmed", "it fell")
+        change(number, name) or Answer(name, number, word, "evidence", "confirmed", "test evidence")
         for number in range(count)
         for name, word in RIGHT.items()
     ]
 
 
-def test_each_bottleneck_has_a_word_of_its_own_kind() -> None:
+def test_each_bottleneck_has_a_known_verdict() -> None:
     assert {word for case in CASES for word in (case.right, *case.accepted)} <= set(words())
     assert len(CASES) == len({case.name for case in CASES}) == 7
 
 
-def test_a_seed_puts_the_same_in_again() -> None:
+def test_a_seed_determines_the_definition() -> None:
     base = verdict_matrix._definition(1)
     for case in CASES:
         first, again = (case.measured(random.Random(f"{case.name}/1")) for _ in range(2))
@@ -40,7 +40,7 @@ def test_a_seed_puts_the_same_in_again() -> None:
 
 @pytest.mark.parametrize(("wrong", "passes"), [(7, True), (8, False)])
 def test_nine_of_ten_must_be_right(wrong: int, passes: bool) -> None:
-    """70 answers."""
+    """Of 70 answers, 7 wrong ones pass and 8 do not."""
     bad = iter(range(70))
 
     def change(number: int, name: str) -> Answer | None:
@@ -58,17 +58,17 @@ def test_no_wrong_verdict_may_be_confirmed() -> None:
     assert holds(answers(change=lambda number, name: change(number, name, "withdrawn"))) is True
 
 
-def test_what_is_accepted_beforehand_counts_and_is_told_apart() -> None:
+def test_an_accepted_verdict_counts_but_is_not_right() -> None:
     found = Answer("ORM client", 1, "disturbed", "")
     assert (found.is_right, found.is_accepted) == (False, True)
     assert not Answer("lock contention", 1, "disturbed", "").is_accepted
     assert holds(answers(change=lambda number, name: found if name == "ORM client" else None)) is True
 
 
-def test_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_printed_tables(capsys: pytest.CaptureFixture[str]) -> None:
     verdict_matrix._print(CASES, answers(2))
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("| put in | right | accepted too | client_cpu |")
+    assert lines[0].startswith("| bottleneck | right | accepted too | client_cpu |")
     assert "| pool of 1 | pool_queue |  |  |  | 2 |" in lines[4].replace("  |  |", "  |  |")
     assert "| right | 14 | 14 | 0 | 0 | 0 |" in lines
     assert lines[-1] == "14 of 14 right or accepted (100%)"

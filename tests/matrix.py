@@ -178,7 +178,7 @@ def test(cell: Cell, words: list[str], log: Path) -> str:
 
 
 def table(cells: list[Cell]) -> str:
-    """In Markdown, as docs/reliability.md shows it."""
+    """The table in Markdown, as in docs/campaigns/version-matrix.md."""
     rows = [
         "| Python | Django | versions (Python, Django, import-export, Celery) | tests | seconds |",
         "|---|---|---|---|---|",

@@ -29,18 +29,18 @@ from pgperf.core.exceptions import TransferError
 from pgperf.transfer import files
 from pgperf.transfer.importing import ImportOutcome, Problem, import_table
 from pgperf.transfer.resources import DefinitionResource
-from pgperf.transfer.table import MAX_BYTES, MAX_ROWS, Table, short
+from pgperf.transfer.table import MAX_BYTES, MAX_ROWS, ImportTable, short
 
 _PROBLEMS_SHOWN = 100
 
 
 class ImportForm(forms.Form):
-    """A file of definitions, cleaned to a Table. `file_name` is the name of the upload."""
+    """A file of definitions, cleaned to an ImportTable. `file_name` is the name of the upload."""
 
     import_file = forms.FileField(label=_("File"), max_length=255)
     file_name = ""
 
-    def clean_import_file(self) -> Table:
+    def clean_import_file(self) -> ImportTable:
         upload = self.cleaned_data["import_file"]
         self.file_name = str(upload.name)
         if upload.size > MAX_BYTES:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from pgperf.analysis.cpu_account import ROLES, Known
-from pgperf.analysis.hosts import Host, Side, hosts, sides
+from pgperf.analysis.hosts import HostRoles, Side, hosts, sides
 from pgperf.analysis.time_breakdown import WAITS, TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import HostUse, VerdictNumbers
@@ -24,7 +24,7 @@ class Facts:
     time: TimeBreakdown
     utilisation: Known  # by side
     sides: Mapping[str, Side]
-    hosts: tuple[Host, ...]  # the load host first
+    hosts: tuple[HostRoles, ...]  # the load host first
     parallel_workers: bool  # were there parallel workers, of unknown CPU time?
     pooler_busy: float | None
     not_working: float | None  # share of the load host's CPUs that were idle or waited for disks

@@ -26,7 +26,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Host:
+class HostRoles:
     """A host and the roles that are, or may be, on it. None is not known.
 
     `others` are the CPUs that no known role or runner uses. Roles that are `unseen` may be among them;
@@ -47,22 +47,22 @@ class Host:
         return None if self.unseen else self.others
 
 
-def hosts(variant: VariantSummary, cpu: Known) -> tuple[Host, ...]:
+def hosts(variant: VariantSummary, cpu: Known) -> tuple[HostRoles, ...]:
     """The load host, and the server's if that is another and was seen. `cpu`: as in TimeBreakdown."""
     account, where = variant.cpu_account, _where(variant, cpu)
     here = tuple(role for role in ROLES if where[role] != _AWAY)
     unseen = tuple(role for role in ROLES if where[role] == _UNSEEN)
     if account is None:
-        return (Host("host", here, None, None, unseen),)
+        return (HostRoles("host", here, None, None, unseen),)
     share, runner = account.share, account.runner or 0.0
     others = _cpus(account.cpus, runner, share.other, share.unattributed)
-    own = Host("host", here, share.steal, others, unseen, _cpus(account.cpus, runner, share.other))
+    own = HostRoles("host", here, share.steal, others, unseen, _cpus(account.cpus, runner, share.other))
     far = account.server_host
     if far is None:
         return (own,)
     away = tuple(role for role in ROLES if where[role] == _AWAY)
     others = _cpus(far.cpus, 0.0, far.share.other, far.share.unattributed)
-    return own, Host("server's host", away, far.share.steal, others, unseen)
+    return own, HostRoles("server's host", away, far.share.steal, others, unseen)
 
 
 def sides(variant: VariantSummary, cpu: Known) -> dict[str, Side]:

@@ -24,7 +24,7 @@ class Outcome:
     mde: float | None
 
 
-def judge(family: Sequence[IntervalAt]) -> list[Outcome]:
+def classify(family: Sequence[IntervalAt]) -> list[Outcome]:
     """The outcome of each of a family of comparisons, in their order.
 
     `differs`: the interval at Holm's confidence lies wholly outside the margin; over the whole family, a false one is

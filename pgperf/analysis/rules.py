@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from pgperf.analysis.cpu_account import ROLES
 from pgperf.analysis.facts import Facts
-from pgperf.analysis.hosts import Host
+from pgperf.analysis.hosts import HostRoles
 from pgperf.analysis.verdict import Basis, Finding
 
 Rule = Callable[[Facts], Finding | None]
@@ -81,7 +81,7 @@ def _largest(facts: Facts, part: str) -> Finding | None:
     return Finding(Basis.LARGEST) if facts.largest() == part else None
 
 
-def _crowded(facts: Facts, host: Host) -> Finding | None:
+def _crowded(facts: Facts, host: HostRoles) -> Finding | None:
     """Roles of a host wait for a CPU while other processes use it, or may use it: then that is `missing`."""
     queued = facts.queued(host.roles)
     if queued is None or queued < RUN_QUEUE or (host.others is not None and host.others < OTHER_CPUS):
@@ -89,7 +89,7 @@ def _crowded(facts: Facts, host: Host) -> Finding | None:
     return Finding(Basis.RUN_QUEUE, host.title, queued, host.others, _unseen_on(host, facts))
 
 
-def _unseen_on(host: Host, facts: Facts) -> tuple[str, ...]:
+def _unseen_on(host: HostRoles, facts: Facts) -> tuple[str, ...]:
     """What may have used the host's CPUs, of the roles and the server's own, and is not known."""
     if host.others is None:
         return ("other processes' CPU",)

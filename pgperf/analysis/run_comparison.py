@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from pgperf.analysis import student_t
-from pgperf.analysis.outcome import CONFIDENCE, DIFFERS, IntervalAt, judge
+from pgperf.analysis.outcome import CONFIDENCE, DIFFERS, IntervalAt, classify
 from pgperf.analysis.paired_comparisons import Measurements, PairedDifference
 from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann
 from pgperf.analysis.samples import BLOCKS, Sample, standard_error
@@ -115,7 +115,7 @@ def unpaired(plus: Values, minus: Values, confidence: float) -> Estimate:
 
 def _changes(measure: str, pairs: Sequence[tuple[Level, Level]]) -> list[Change]:
     sides = [(_logs(one, measure), _logs(other, measure)) for one, other in pairs]
-    outcomes = judge([_interval_at(*side) for side in sides])
+    outcomes = classify([_interval_at(*side) for side in sides])
     return [
         Change(
             variant=other.variant,

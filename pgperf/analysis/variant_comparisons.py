@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from pgperf.analysis import scaling
 from pgperf.analysis.ladder import climbs
-from pgperf.analysis.outcome import CONFIDENCE, Outcome, judge
+from pgperf.analysis.outcome import CONFIDENCE, Outcome, classify
 from pgperf.analysis.paired_comparisons import Measurements, PairedComparison
 from pgperf.core.records import Definition, Variant
 
@@ -45,9 +45,9 @@ def variant_comparisons(
     originals = [variant for variant in variants if not variant.control]
     controls = [(variant, replace(variant, control=0)) for variant in variants if variant.control]
     family = _compared(measurements, _pairs(definition, originals, django_driver))
-    outcomes = judge([paired.log.at for _, paired in family])
+    outcomes = classify([paired.log.at for _, paired in family])
     return [_comparison(*item, outcome, aa=False) for item, outcome in zip(family, outcomes, strict=True)] + [
-        _comparison(pair, paired, judge([paired.log.at])[0], aa=True)
+        _comparison(pair, paired, classify([paired.log.at])[0], aa=True)
         for pair, paired in _compared(measurements, controls)
     ]
 

@@ -28,7 +28,7 @@ _AWAKE_HINT = (
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """One line of the report. `mark`: "ok", "note" (missing, but runs work without it) or "problem"."""
 
     mark: str
@@ -54,17 +54,17 @@ def run(out: OutputWrapper) -> None:
         )
 
 
-def installation() -> Iterator[Finding]:
+def installation() -> Iterator[CheckResult]:
     """pgperf's own system checks."""
     found = [message for message in checks.run_checks() if (message.id or "").startswith("pgperf.")]
     for message in found:
         mark = "problem" if message.is_serious() else "note"
-        yield Finding(mark, str(message.id), str(message.msg), str(message.hint or ""))
+        yield CheckResult(mark, str(message.id), str(message.msg), str(message.hint or ""))
     if not found:
-        yield Finding("ok", "system checks", "no messages")
+        yield CheckResult("ok", "system checks", "no messages")
 
 
-def tables() -> Iterator[Finding]:
+def tables() -> Iterator[CheckResult]:
     """The site's own database, which stores the runs."""
     alias = router.db_for_write(Run)
     try:
@@ -73,27 +73,27 @@ def tables() -> Iterator[Finding]:
             [key for key in executor.loader.graph.leaf_nodes() if key[0] == "pgperf"]
         )
     except DatabaseError as error:
-        yield Finding("problem", "tables", f"alias {alias!r} is not reachable: {_first_line(error)}")
+        yield CheckResult("problem", "tables", f"alias {alias!r} is not reachable: {_first_line(error)}")
         return
     if missing:
-        yield Finding(
+        yield CheckResult(
             "problem", "tables", f"{len(missing)} migrations are not applied", "run manage.py migrate"
         )
     else:
-        yield Finding("ok", "tables", f"up to date in alias {alias!r}")
+        yield CheckResult("ok", "tables", f"up to date in alias {alias!r}")
 
 
-def machine() -> Iterator[Finding]:
+def machine() -> Iterator[CheckResult]:
     """The machine: idle CPUs, setpriv, and each layer."""
     asleep = idle.refusal()
     if asleep:
-        yield Finding("note", "idle CPUs", f"cannot be kept awake: {asleep}", _AWAKE_HINT)
+        yield CheckResult("note", "idle CPUs", f"cannot be kept awake: {asleep}", _AWAKE_HINT)
     else:
-        yield Finding("ok", "idle CPUs", "can be kept awake during a run")
+        yield CheckResult("ok", "idle CPUs", "can be kept awake during a run")
     if shutil.which("setpriv"):
-        yield Finding("ok", "setpriv", "clients end when their runner ends")
+        yield CheckResult("ok", "setpriv", "clients end when their runner ends")
     else:
-        yield Finding(
+        yield CheckResult(
             "note",
             "setpriv",
             "not found: clients detect a killed runner only by their closed stdin",
@@ -105,30 +105,32 @@ def machine() -> Iterator[Finding]:
         reason = launch.unavailable_in_all(name, *known)
         python = launch.interpreter(name, *known) if layer.program else sys.executable
         title = layer.title if python == sys.executable else f"{layer.title}, in {python}"
-        yield Finding("note", name, "cannot run here", reason) if reason else Finding("ok", name, title)
+        yield (
+            CheckResult("note", name, "cannot run here", reason) if reason else CheckResult("ok", name, title)
+        )
 
 
-def celery() -> Iterator[Finding]:
+def celery() -> Iterator[CheckResult]:
     """The broker, and the workers of pgperf's queue."""
     try:
         broker.ping()
     except PgperfError as error:
-        yield Finding(
+        yield CheckResult(
             "problem",
             "broker",
             str(error),
             "check CELERY_BROKER_URL in the settings, and that the broker is running",
         )
     else:
-        yield Finding("ok", "broker", "answers")
+        yield CheckResult("ok", "broker", "answers")
     try:
         workers = live_workers()
     except DatabaseError:
         return
     for worker in workers:
-        yield Finding("ok", "worker", f"{worker.hostname}, queue {worker.queue}")
+        yield CheckResult("ok", "worker", f"{worker.hostname}, queue {worker.queue}")
     if not workers:
-        yield Finding(
+        yield CheckResult(
             "note",
             "worker",
             "none is online: runs requested in the admin wait for one",
@@ -136,33 +138,33 @@ def celery() -> Iterator[Finding]:
         )
 
 
-def targets() -> Iterator[Finding]:
+def targets() -> Iterator[CheckResult]:
     """Every database over every enabled route, from this machine."""
     try:
         databases = list(Database.objects.prefetch_related("targets"))
     except DatabaseError:
         return
     if not databases:
-        yield Finding("note", "databases", "none", "add one and its targets in the admin")
+        yield CheckResult("note", "databases", "none", "add one and its targets in the admin")
     for database in databases:
         yield from _database(database)
 
 
-CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (installation, tables, machine, celery, targets)
+CHECKS: tuple[Callable[[], Iterator[CheckResult]], ...] = (installation, tables, machine, celery, targets)
 
 
-def _database(database: Database) -> Iterator[Finding]:
+def _database(database: Database) -> Iterator[CheckResult]:
     names = [target.route for target in database.targets.all() if target.enabled]
     if not names:
-        yield Finding("problem", str(database), "has no enabled target", "add one in the admin")
+        yield CheckResult("problem", str(database), "has no enabled target", "add one in the admin")
     reachable: list[Route] = []
     for name in names:
         try:
             route = credentials.resolve(database, [name])[name]
-            yield Finding("ok", f"{database} · {name}", _server(route))
+            yield CheckResult("ok", f"{database} · {name}", _server(route))
             reachable.append(route)
         except PgperfError as error:
-            yield Finding("problem", f"{database} · {name}", str(error))
+            yield CheckResult("problem", f"{database} · {name}", str(error))
     if database.agent:
         yield _agent(database)
     direct = next((route for route in reachable if not route.pooler), None)
@@ -171,15 +173,15 @@ def _database(database: Database) -> Iterator[Finding]:
         yield from _login(database, direct)
 
 
-def _agent(database: Database) -> Finding:
+def _agent(database: Database) -> CheckResult:
     """Whether the agent on the database's host is online."""
     subject = f"{database} · agent {database.agent}"
     found = state.live_agents(database.agent).first()
     queue = broker.agent_queue(database.agent)
     if found:
-        return Finding("ok", subject, f"{found.hostname}, queue {queue}")
+        return CheckResult("ok", subject, f"{found.hostname}, queue {queue}")
     command = f"start it on the database's host: {worker_command(queue)}"
-    return Finding("note", subject, "is not online: the server's CPU time is unknown", command)
+    return CheckResult("note", subject, "is not online: the server's CPU time is unknown", command)
 
 
 def _server(route: Route) -> str:
@@ -195,7 +197,7 @@ _SERVER_SQL = (
 )
 
 
-def _fixtures(database: Database, route: Route) -> Iterator[Finding]:
+def _fixtures(database: Database, route: Route) -> Iterator[CheckResult]:
     used = {
         row.workload.fixture for row in Benchmark.objects.select_related("workload") if row.workload.fixture
     }
@@ -203,38 +205,38 @@ def _fixtures(database: Database, route: Route) -> Iterator[Finding]:
         subject = f"{database} · fixture {name}"
         try:
             if fixtures.exists(name, route):
-                yield Finding("ok", subject, "exists")
+                yield CheckResult("ok", subject, "exists")
             elif database.allow_fixtures:
-                yield Finding("ok", subject, "will be created by the first run")
+                yield CheckResult("ok", subject, "will be created by the first run")
             else:
-                yield Finding(
+                yield CheckResult(
                     "note",
                     subject,
                     "does not exist, and pgperf may not create it",
                     "tick 'allow fixtures' on the database",
                 )
         except PgperfError as error:
-            yield Finding("problem", subject, str(error))
+            yield CheckResult("problem", subject, str(error))
 
 
-def _login(database: Database, route: Route) -> Iterator[Finding]:
+def _login(database: Database, route: Route) -> Iterator[CheckResult]:
     """Whether the role can write; if it can, the SQL that creates a read-only role."""
     subject = f"{database} · login"
     try:
         access = guardrails.examine(route)
         if not access.can_write:
-            yield Finding("ok", subject, f"{access.role} cannot write")
+            yield CheckResult("ok", subject, f"{access.role} cannot write")
             return
         text = f"{access.role} can write ({'; '.join(access.powers)})"
         hint = readonly_role.create_script(route).replace("\n", "\n         ")
-        yield Finding(
+        yield CheckResult(
             "note",
             subject,
             f"{text}; your own SQL and poolers need a read-only role, which this SQL creates",
             hint,
         )
     except PgperfError as error:
-        yield Finding("problem", subject, str(error))
+        yield CheckResult("problem", subject, str(error))
 
 
 def _first_line(error: Exception) -> str:

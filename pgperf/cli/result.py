@@ -54,6 +54,6 @@ def _headline(run: Run) -> str:
 
 def _beyond_ladders(rows: RunRows) -> list[comparisons.ComparisonResult]:
     """The comparisons that no ladder shows: of workloads, of clients, and of variants on no ladder."""
-    kinds = comparisons.Kind.WORKLOAD, comparisons.Kind.CLIENTS
+    kinds = comparisons.ComparisonKind.WORKLOAD, comparisons.ComparisonKind.CLIENTS
     off = set(rows.off_ladders)
     return [row for row in rows.comparisons if comparisons.kind(row) in kinds or row.variant in off]

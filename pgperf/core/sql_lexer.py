@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Kind(StrEnum):
+class TokenKind(StrEnum):
     """The kind of a token."""
 
     COMMENT = "comment"
@@ -31,7 +31,7 @@ class Kind(StrEnum):
 class Token(NamedTuple):
     """A part of the text. An unclosed quote or comment extends to the end of the text."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     closed: bool = True
 
@@ -68,7 +68,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
-_UNCLOSED = {"'": Kind.STRING, '"': Kind.NAME, "$": Kind.DOLLAR}
+_UNCLOSED = {"'": TokenKind.STRING, '"': TokenKind.NAME, "$": TokenKind.DOLLAR}
 
 
 def tokens(sql: str) -> Iterator[Token]:
@@ -86,7 +86,7 @@ def _token(sql: str, match: re.Match[str]) -> Token:
         return _block(sql, match)
     if group == "open":
         return Token(_UNCLOSED[match[0][-1]], sql[match.start() :], closed=False)
-    return Token(Kind(group), match[0])
+    return Token(TokenKind(group), match[0])
 
 
 def _group(match: re.Match[str]) -> str:
@@ -100,5 +100,5 @@ def _block(sql: str, match: re.Match[str]) -> Token:
     for edge in _COMMENT_EDGE.finditer(sql, match.end()):
         depth += 1 if edge[0] == "/*" else -1
         if not depth:
-            return Token(Kind.COMMENT, sql[match.start() : edge.end()])
-    return Token(Kind.COMMENT, sql[match.start() :], closed=False)
+            return Token(TokenKind.COMMENT, sql[match.start() : edge.end()])
+    return Token(TokenKind.COMMENT, sql[match.start() :], closed=False)

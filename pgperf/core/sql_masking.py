@@ -6,9 +6,9 @@ An unclosed quote counts as a value that extends to the end of the text.
 import re
 from enum import StrEnum
 
-from pgperf.core.sql_lexer import Kind, Token, tokens
+from pgperf.core.sql_lexer import Token, TokenKind, tokens
 
-_VALUES = {Kind.STRING, Kind.ESCAPE, Kind.UNICODE, Kind.DOLLAR, Kind.NUMBER}
+_VALUES = {TokenKind.STRING, TokenKind.ESCAPE, TokenKind.UNICODE, TokenKind.DOLLAR, TokenKind.NUMBER}
 _MANY = re.compile(r"\?(?:\s*,\s*\?){3,}")
 
 _READS = {"SELECT", "WITH", "VALUES", "TABLE", "SHOW"}
@@ -55,7 +55,7 @@ def without_values(message: str) -> str:
 
 
 def _shown(token: Token) -> str:
-    if token.kind is Kind.COMMENT:
+    if token.kind is TokenKind.COMMENT:
         return ""
     return "?" if token.kind in _VALUES or not token.closed else token.text
 
@@ -64,7 +64,7 @@ def _words(sql: str) -> list[list[str]]:
     """The unquoted words of each statement, in capitals."""
     statements: list[list[str]] = [[]]
     for token in tokens(sql):
-        if token.kind is Kind.WORD:
+        if token.kind is TokenKind.WORD:
             statements[-1].append(token.text.upper())
         elif token.text == ";":
             statements.append([])

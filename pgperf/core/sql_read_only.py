@@ -8,7 +8,7 @@ cannot write.
 import re
 
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.sql_lexer import Kind, Token, tokens
+from pgperf.core.sql_lexer import Token, TokenKind, tokens
 
 MAX_BYTES = 65_535
 
@@ -71,7 +71,7 @@ def _skeleton(field: str, sql: str) -> str:
 
 def _unfit_token(token: Token) -> str:
     """Why the token is refused; "" if it is not."""
-    if token.kind in (Kind.UNICODE, Kind.UNICODE_NAME):
+    if token.kind in (TokenKind.UNICODE, TokenKind.UNICODE_NAME):
         return "write U&\"...\" and U&'...' as plain text"
     if not token.closed:
         return (
@@ -79,7 +79,7 @@ def _unfit_token(token: Token) -> str:
             if token.opening
             else "a comment that is not closed"
         )
-    if token.kind is Kind.STRING and "\\" in token.text:
+    if token.kind is TokenKind.STRING and "\\" in token.text:
         # With standard_conforming_strings off, the string would end elsewhere.
         return "write a backslash in quotes as E'\\\\', or give it as an argument"
     return ""
@@ -87,11 +87,11 @@ def _unfit_token(token: Token) -> str:
 
 def _bare(token: Token) -> str:
     match token.kind:
-        case Kind.STRING | Kind.ESCAPE | Kind.DOLLAR:
+        case TokenKind.STRING | TokenKind.ESCAPE | TokenKind.DOLLAR:
             return "''"
-        case Kind.COMMENT:
+        case TokenKind.COMMENT:
             return " "
-        case Kind.NAME:
+        case TokenKind.NAME:
             return " " + re.sub(r"\W", "_", token.text[1:-1]) + " "
         case _:
             return token.text

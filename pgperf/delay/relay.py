@@ -5,10 +5,10 @@
 
 The relay keeps order and bandwidth, and either side may close first. A client's first bytes arrive
 one round trip later, as after a TCP handshake. The delay counts from when the kernel received the
-bytes until the relay sends them, so its own work adds no time (docs/method.md has the precision).
-The relay listens on loopback only, and ends with its parent. It connects to TCP only: over a Unix
-socket, the server would take every client for the relay's own user. Its CPU time counts with the
-process that measures. Standard library only.
+bytes until the relay sends them, so its own work adds no time (docs/campaigns/simulated-delay.md has
+the precision). The relay listens on loopback only, and ends with its parent. It connects to TCP
+only: over a Unix socket, the server would take every client for the relay's own user. Its CPU time
+counts with the process that measures. Standard library only.
 
 `python -m pgperf.delay.relay --to HOST:PORT --rtt-ms MS` is the relay itself.
 """

@@ -31,7 +31,7 @@ from pgperf.reports.table import (
 _NAMED = [each for each in fields(Variant) if each.name not in ("control", "named")]
 
 
-class Kind(StrEnum):
+class ComparisonKind(StrEnum):
     """The field in which a variant differs from its baseline."""
 
     CONTROL = "control"
@@ -41,22 +41,29 @@ class Kind(StrEnum):
     LAYER = "layer"
 
 
-def kind(row: ComparisonResult) -> Kind:
+def kind(row: ComparisonResult) -> ComparisonKind:
     """LAYER also where several fields differ."""
     if row.aa:
-        return Kind.CONTROL
+        return ComparisonKind.CONTROL
     apart = row.variant.identity.differs_in(row.baseline.identity)
-    return next((each for each in (Kind.CLIENTS, Kind.WORKLOAD, Kind.ROUTE) if apart == {each}), Kind.LAYER)
+    return next(
+        (
+            each
+            for each in (ComparisonKind.CLIENTS, ComparisonKind.WORKLOAD, ComparisonKind.ROUTE)
+            if apart == {each}
+        ),
+        ComparisonKind.LAYER,
+    )
 
 
 def comparison_tables(comparisons: Iterable[ComparisonResult]) -> list[Table]:
     """Each variant against its baseline, with the outcome in a word: a table for each kind, without the controls."""
     rows = list(comparisons)
     titles = {
-        Kind.WORKLOAD: _("One workload against the other, layer by layer"),
-        Kind.CLIENTS: _("More clients"),
-        Kind.LAYER: _("One layer against another"),
-        Kind.ROUTE: _("One route against another"),
+        ComparisonKind.WORKLOAD: _("One workload against the other, layer by layer"),
+        ComparisonKind.CLIENTS: _("More clients"),
+        ComparisonKind.LAYER: _("One layer against another"),
+        ComparisonKind.ROUTE: _("One route against another"),
     }
     made = (_table(title, [row for row in rows if kind(row) == each]) for each, title in titles.items())
     return [table for table in made if table.rows]
@@ -69,7 +76,7 @@ def all_comparisons(rows: RunRows) -> Table:
 
 def workload_rows(comparisons: Iterable[ComparisonResult]) -> list[ComparisonResult]:
     """Those that set two workloads of one layer over one route against each other."""
-    return [row for row in comparisons if kind(row) == Kind.WORKLOAD]
+    return [row for row in comparisons if kind(row) == ComparisonKind.WORKLOAD]
 
 
 def control_table(comparisons: Iterable[ComparisonResult]) -> Table:

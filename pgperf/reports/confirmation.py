@@ -18,7 +18,7 @@ from pgperf.runs import confirmation
 
 
 @dataclass(frozen=True)
-class Preview:
+class ConfirmationPreview:
     """The confirm page's words and numbers. `refusal` is why it cannot start; then there are no numbers."""
 
     label: str
@@ -30,7 +30,7 @@ class Preview:
     needs: tuple[Need, ...] = ()
 
 
-def preview(row: VariantResult) -> Preview:
+def preview(row: VariantResult) -> ConfirmationPreview:
     """For a variant with a verdict that can be tested, with the workers that are alive now."""
     verdict = row.record.verdict
     evidence = verdict_kinds.evidence(verdict) if verdict else ""
@@ -38,11 +38,11 @@ def preview(row: VariantResult) -> Preview:
     try:
         plan = make_plan(confirmation.definition(row))
     except PgperfError as error:
-        return Preview(*said, refusal=str(error))
+        return ConfirmationPreview(*said, refusal=str(error))
     if lacking := _lacking(plan):
-        return Preview(*said, refusal=lacking)
+        return ConfirmationPreview(*said, refusal=lacking)
     assert row.run.database
-    return Preview(
+    return ConfirmationPreview(
         *said,
         variants=tuple(variant_title(variant) for variant in plan.variants if not variant.control),
         time=number_format.seconds(estimate(plan).seconds),

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from pgperf.conf import get_settings
 from pgperf.models import Database, Run
 from pgperf.reports import number_format
-from pgperf.runner.preflight import MEMORY_SHARE, Estimate
+from pgperf.runner.preflight import MEMORY_SHARE, ResourceEstimate
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Need:
     problem: str = ""
 
 
-def headroom(need: Estimate, database: Database) -> list[Need]:
+def headroom(need: ResourceEstimate, database: Database) -> list[Need]:
     """Connections, memory and time of a run on the database."""
     return [_connections(need, database), _memory(need), _time(need)]
 
 
-def _connections(need: Estimate, database: Database) -> Need:
+def _connections(need: ResourceEstimate, database: Database) -> Need:
     share, limit = get_settings().CONNECTION_SHARE, _limit(database)
     free = ceil(need.connections / share) if share else need.connections
     may_take = _("%(share)s of the server's free ones: %(free)d must be free") % {
@@ -50,7 +50,7 @@ def _connections(need: Estimate, database: Database) -> Need:
     )  # fmt: skip
 
 
-def _memory(need: Estimate) -> Need:
+def _memory(need: ResourceEstimate) -> Need:
     free = filesizeformat(need.memory_bytes / MEMORY_SHARE)
     may_take = _("%(share)s of what the worker's machine has free: %(free)s must be") % {
         "share": _percent(MEMORY_SHARE), "free": free,
@@ -58,7 +58,7 @@ def _memory(need: Estimate) -> Need:
     return Need(_("Memory"), filesizeformat(need.memory_bytes), may_take, _by_worker())
 
 
-def _time(need: Estimate) -> Need:
+def _time(need: ResourceEstimate) -> Need:
     most = get_settings().MAX_RUN_SECONDS
     takes = _("about %s") % number_format.seconds(need.seconds)
     problem = _("This takes longer than PGPERF['MAX_RUN_SECONDS'] allows: the worker refuses this run.")

@@ -15,7 +15,7 @@ from pgperf.reports.headroom import Need, headroom
 from pgperf.reports.labels import layer_title
 from pgperf.reports.run_json import live_workers
 from pgperf.runner.plan import make_plan
-from pgperf.runner.preflight import Estimate, estimate
+from pgperf.runner.preflight import ResourceEstimate, estimate
 from pgperf.runs import definitions
 
 
@@ -37,7 +37,7 @@ class Preview:
     rows: list[Row]
     refusal: str = ""
     variants: int = 0
-    estimate: Estimate | None = None
+    estimate: ResourceEstimate | None = None
     quick_time: str = ""
     full_time: str = ""
     needs: tuple[Need, ...] = ()

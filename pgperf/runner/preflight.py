@@ -17,7 +17,7 @@ _QUERIES_S = 0.15  # to read the counters before and after a diagnostic slice
 
 
 @dataclass(frozen=True)
-class Estimate:
+class ResourceEstimate:
     """The needs of a plan: wall time in seconds, simultaneous connections, resident memory in bytes."""
 
     seconds: float
@@ -33,15 +33,15 @@ class Headroom:
     memory_bytes: int
 
 
-def estimate(plan: Plan) -> Estimate:
+def estimate(plan: Plan) -> ResourceEstimate:
     """Predict from the plan alone. The run needs one control connection, and two more for diagnostics."""
     clients = [sum(v.clients for v in _owners(cohort)) for cohort in plan.cohorts]
     memory = [sum(v.clients * LAYERS[v.layer].megabytes for v in _owners(cohort)) for cohort in plan.cohorts]
     own = 3 if plan.definition.diagnostic_ms else 1
-    return Estimate(_seconds(plan), max(clients) + own, max(memory) * 1024 * 1024)
+    return ResourceEstimate(_seconds(plan), max(clients) + own, max(memory) * 1024 * 1024)
 
 
-def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: float) -> Estimate:
+def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: float) -> ResourceEstimate:
     """The estimate. Raises PreflightRefused with the numbers, the remedy and a smaller plan that fits."""
     need = estimate(plan)
     problem = _problem(need, headroom, connection_share, max_seconds)
@@ -87,7 +87,7 @@ def _fewer_routes(plan: Plan) -> Iterator[tuple[str, ...]]:
     yield from (asked[:count] for count in range(len(asked) - 1, 0, -1))
 
 
-def _problem(need: Estimate, headroom: Headroom, connection_share: float, max_seconds: float) -> str:
+def _problem(need: ResourceEstimate, headroom: Headroom, connection_share: float, max_seconds: float) -> str:
     """The guardrail that refuses the plan, with its numbers; "" if none does."""
     allowed = int(headroom.free_connections * connection_share)
     if need.connections > allowed:

@@ -31,7 +31,7 @@ class Reading(NamedTuple):
 PLAIN = Reading()
 
 
-class Cell(Widget):
+class FieldCell(Widget):
     """The cell of one model field. Subclasses convert and validate in `read`."""
 
     def __init__(self, field: Any) -> None:
@@ -66,7 +66,7 @@ class Cell(Widget):
         return str(self.field.help_text)
 
 
-class TextCell(Cell):
+class TextCell(FieldCell):
     def hint(self) -> str:
         choices = [str(value) for value, _label in self.field.flatchoices if value]
         return _("One of: %s.") % ", ".join(choices) if choices else super().hint() or _("Text.")
@@ -84,7 +84,7 @@ class TextCell(Cell):
         return value
 
 
-class BoolCell(Cell):
+class BoolCell(FieldCell):
     def hint(self) -> str:
         return f"{_('true or false.')} {super().hint()}"
 
@@ -97,7 +97,7 @@ class BoolCell(Cell):
         return word in _TRUE
 
 
-class IntCell(Cell):
+class IntCell(FieldCell):
     def hint(self) -> str:
         return f"{_('A whole number.')} {super().hint()}"
 
@@ -111,7 +111,7 @@ class IntCell(Cell):
         raise ValueError(_("Enter a whole number."))
 
 
-class FloatCell(Cell):
+class FloatCell(FieldCell):
     def read(self, value: Any, reading: Reading) -> float:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(value)
@@ -120,7 +120,7 @@ class FloatCell(Cell):
         raise ValueError(_("Enter a number."))
 
 
-class JsonCell(Cell):
+class JsonCell(FieldCell):
     """A list or an object; in a spreadsheet, its JSON text."""
 
     def hint(self) -> str:
@@ -134,7 +134,7 @@ class JsonCell(Cell):
         return value
 
 
-class NameCell(Cell):
+class NameCell(FieldCell):
     """Another definition, given by name."""
 
     def hint(self) -> str:
@@ -158,7 +158,7 @@ class NameCell(Cell):
         return found
 
 
-CELLS: tuple[tuple[type[models.Field], type[Cell]], ...] = (
+CELLS: tuple[tuple[type[models.Field], type[FieldCell]], ...] = (
     (models.BooleanField, BoolCell),
     (models.IntegerField, IntCell),
     (models.FloatField, FloatCell),
@@ -169,7 +169,7 @@ CELLS: tuple[tuple[type[models.Field], type[Cell]], ...] = (
 )
 
 
-def cell_of(field: Any) -> Cell:
+def cell_of(field: Any) -> FieldCell:
     """Raises TypeError for a field type that CELLS does not list."""
     for kind, cell in CELLS:
         if isinstance(field, kind):

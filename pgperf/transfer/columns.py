@@ -8,18 +8,18 @@ from django.utils.translation import gettext as _
 from import_export.fields import Field
 
 from pgperf.models import Target
-from pgperf.transfer.cells import Cell, NameCell, Reading, cell_of
+from pgperf.transfer.cells import FieldCell, NameCell, Reading, cell_of
 from pgperf.transfer.table import short
 
 
-class Column(Field):
+class FieldColumn(Field):
     """One field of the definition."""
 
     def clean(self, row: Any, **kwargs: Any) -> Any:
         return self.widget.clean(row[self.column_name], row=row, **kwargs)
 
 
-class RelatedColumn(Column):
+class RelatedColumn(FieldColumn):
     """A value on related rows: kept in memory until the definition is saved, then written by `store`."""
 
     def load(self, instance: Any) -> None:
@@ -75,7 +75,7 @@ class NamesColumn(RelatedColumn):
         instance._meta.get_field(self.attribute).save_form_data(instance, self.get_value(instance))
 
 
-class TargetsCell(Cell):
+class TargetsCell(FieldCell):
     """The routes to a database: a list of objects, sorted by route."""
 
     def __init__(self) -> None:

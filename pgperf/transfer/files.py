@@ -6,7 +6,7 @@ from typing import Any
 
 from pgperf.core.exceptions import TransferError
 from pgperf.transfer import sheet, tree
-from pgperf.transfer.table import MAX_BYTES, Table, short
+from pgperf.transfer.table import MAX_BYTES, ImportTable, short
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Format:
     title: str
     suffixes: tuple[str, ...]
     content_type: str
-    read: Callable[[bytes], Table]
+    read: Callable[[bytes], ImportTable]
     write: Callable[[Iterable[dict[str, Any]]], bytes]
 
 
@@ -35,7 +35,7 @@ def suffixes() -> list[str]:
     return [suffix for entry in FORMATS.values() for suffix in entry.suffixes]
 
 
-def read(name: str, content: bytes) -> Table:
+def read(name: str, content: bytes) -> ImportTable:
     """Read a file in the format of its suffix. Raises TransferError with the place of the problem."""
     found = next((entry for entry in FORMATS.values() if name.lower().endswith(entry.suffixes)), None)
     if found is None:

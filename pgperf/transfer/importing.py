@@ -13,7 +13,7 @@ from import_export.results import RowResult
 from pgperf.core.exceptions import PgperfError
 from pgperf.transfer.cells import Reading
 from pgperf.transfer.resources import ABSENT, DefinitionResource
-from pgperf.transfer.table import Table, short
+from pgperf.transfer.table import ImportTable, short
 
 _UNKNOWN_SHOWN = 20
 
@@ -21,7 +21,7 @@ _UNKNOWN_SHOWN = 20
 class Problem(NamedTuple):
     """A reason why nothing was imported.
 
-    `row` is a number of Table.numbers, None for the whole file; `field` is the column.
+    `row` is a number of ImportTable.numbers, None for the whole file; `field` is the column.
     """
 
     row: int | None
@@ -29,7 +29,7 @@ class Problem(NamedTuple):
     message: str
 
 
-class Change(NamedTuple):
+class RowChange(NamedTuple):
     """A row that the import adds or changes, its changed columns, and its changed addresses."""
 
     row: models.Model
@@ -42,12 +42,12 @@ class Change(NamedTuple):
 class ImportOutcome:
     """The changes and the number of unchanged rows; or problems, and then nothing was saved."""
 
-    changes: list[Change] = field(default_factory=list)
+    changes: list[RowChange] = field(default_factory=list)
     same: int = 0
     problems: list[Problem] = field(default_factory=list)
 
 
-def import_table(resource: DefinitionResource, table: Table, *, dry_run: bool = False) -> ImportOutcome:
+def import_table(resource: DefinitionResource, table: ImportTable, *, dry_run: bool = False) -> ImportOutcome:
     """Import in one transaction. A dry run or a problem rolls everything back."""
     unknown = _unknown_columns(resource, table)
     if unknown:
@@ -68,7 +68,7 @@ def import_table(resource: DefinitionResource, table: Table, *, dry_run: bool = 
     return ImportOutcome(problems=problems) if problems else _outcome(resource, result)
 
 
-def _unknown_columns(resource: DefinitionResource, table: Table) -> list[Problem]:
+def _unknown_columns(resource: DefinitionResource, table: ImportTable) -> list[Problem]:
     known = [column.column_name for column in resource.fields.values()]
     columns = table.columns()
     if "name" not in columns:
@@ -89,7 +89,7 @@ def _outcome(resource: DefinitionResource, result: Any) -> ImportOutcome:
         else:
             new = row.import_type == RowResult.IMPORT_TYPE_NEW
             outcome.changes.append(
-                Change(row.instance, new, resource.changed[position], resource.address_changes[position])
+                RowChange(row.instance, new, resource.changed[position], resource.address_changes[position])
             )
     return outcome
 

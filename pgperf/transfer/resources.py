@@ -15,7 +15,7 @@ from import_export import resources
 
 from pgperf.models import Benchmark, Database, Target, Workload
 from pgperf.transfer.cells import cell_of
-from pgperf.transfer.columns import Column, NamesCell, NamesColumn, RelatedColumn, TargetsColumn
+from pgperf.transfer.columns import FieldColumn, NamesCell, NamesColumn, RelatedColumn, TargetsColumn
 from pgperf.transfer.table import short
 
 #: The value of a column that a row omits.
@@ -62,11 +62,11 @@ class DefinitionResource(resources.ModelResource):
         self._before: Any = None
 
     @classmethod
-    def field_from_django_field(cls, field_name: str, django_field: Any, readonly: bool) -> Column:
+    def field_from_django_field(cls, field_name: str, django_field: Any, readonly: bool) -> FieldColumn:
         if isinstance(django_field, models.ManyToManyField):
             cell, column = NamesCell(django_field), NamesColumn
         else:
-            cell, column = cell_of(django_field), Column
+            cell, column = cell_of(django_field), FieldColumn
         return column(attribute=field_name, column_name=field_name, widget=cell, readonly=readonly)
 
     def get_queryset(self) -> QuerySet[Any]:

@@ -14,7 +14,7 @@ from pgperf.core.exceptions import TransferError
 from pgperf.core.formula_injection import harmless, unharmed
 from pgperf.transfer import workbook
 from pgperf.transfer.spreadsheet import from_xml, to_xml
-from pgperf.transfer.table import MAX_COLUMNS, MAX_ROWS, Table, check_headers, short
+from pgperf.transfer.table import MAX_COLUMNS, MAX_ROWS, ImportTable, check_headers, short
 from pgperf.transfer.tree import decoded
 
 #: The longest cell of each format.
@@ -24,7 +24,7 @@ MAX_XLSX_CELL = 32_767
 Rows = Iterable[dict[str, Any]]
 
 
-def read_csv(content: bytes) -> Table:
+def read_csv(content: bytes) -> ImportTable:
     lines = csv.reader(StringIO(decoded(content), newline=""), strict=True)
     try:
         return _table(enumerate(lines, 1), unharmed)
@@ -39,7 +39,7 @@ def write_csv(rows: Rows) -> bytes:
     return str(text).encode()
 
 
-def read_xlsx(content: bytes) -> Table:
+def read_xlsx(content: bytes) -> ImportTable:
     """The first sheet of a workbook."""
     try:
         workbook.check(content)
@@ -59,9 +59,9 @@ def write_xlsx(rows: Rows) -> bytes:
         return bytes(_dataset(rows, _xlsx_cell).export("xlsx"))
 
 
-def _table(lines: Iterable[tuple[int, Sequence[Any]]], restore: Any, *, even: bool = True) -> Table:
+def _table(lines: Iterable[tuple[int, Sequence[Any]]], restore: Any, *, even: bool = True) -> ImportTable:
     """`even`: every line has a cell for each column, so one that has not was cut off."""
-    table = Table(flat=True)
+    table = ImportTable(flat=True)
     names: list[str] = []
     for number, line in lines:
         if not names:

@@ -19,7 +19,7 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass
-class Table:
+class ImportTable:
     """Rows as dictionaries. `flat`: the file is a spreadsheet, whose cells hold lists as JSON text.
 
     `numbers` are the row numbers that a user sees: the header of a spreadsheet is row 1, a JSON or

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pgperf.core.exceptions import TransferError
-from pgperf.transfer.table import MAX_COLUMNS, Table, short
+from pgperf.transfer.table import MAX_COLUMNS, ImportTable, short
 
 try:
     import yaml
@@ -30,7 +30,7 @@ def from_json(text: str) -> Any:
         raise ValueError("invalid JSON: nested too deeply") from None
 
 
-def read_json(content: bytes) -> Table:
+def read_json(content: bytes) -> ImportTable:
     try:
         return _table(from_json(decoded(content)))
     except ValueError as error:
@@ -41,7 +41,7 @@ def write_json(rows: Rows) -> bytes:
     return (json.dumps(list(rows), indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def read_yaml(content: bytes) -> Table:
+def read_yaml(content: bytes) -> ImportTable:
     if len(content) > MAX_YAML_BYTES:
         raise TransferError(f"the YAML file is larger than {MAX_YAML_BYTES // 1024:,} KiB: use JSON")
     text = decoded(content)
@@ -69,10 +69,10 @@ def decoded(content: bytes) -> str:
         ) from None
 
 
-def _table(data: Any) -> Table:
+def _table(data: Any) -> ImportTable:
     if not isinstance(data, list):
         raise TransferError("the file must contain a list of objects, one per definition")
-    table = Table(flat=False)
+    table = ImportTable(flat=False)
     for number, row in enumerate(data, 1):
         if not isinstance(row, dict) or not all(isinstance(name, str) for name in row):
             raise TransferError(f"row {number}: not an object")

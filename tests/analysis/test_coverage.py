@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.coverage import Scenario, TwoRuns, chosen, pooled, simulate, simulate_runs
-from pgperf.analysis.outcome import judge
+from pgperf.analysis.outcome import classify
 from pgperf.analysis.paired_comparisons import Measurements
 from pgperf.core.records import Variant
 
@@ -70,4 +70,4 @@ def _small_run(rng: np.random.Generator) -> list[str]:
 
     measured = Measurements(blocks([base, slower, same], 6, 5, times))
     comparisons = [measured.paired(of, base) for of in (slower, same)]
-    return [outcome.word for outcome in judge([found.log.at for found in comparisons if found])]
+    return [outcome.word for outcome in classify([found.log.at for found in comparisons if found])]

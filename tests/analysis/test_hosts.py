@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pgperf.analysis.hosts import Host, Side, hosts, sides
+from pgperf.analysis.hosts import HostRoles, Side, hosts, sides
 from pgperf.analysis.time_breakdown import TimeBreakdown
 
 from .rows import Row, remote, row, summary
@@ -19,7 +19,7 @@ def with_seats(given_row: Row, **seats: int | None) -> Row:
     return given_row | {"cpu_account": given_row["cpu_account"] | {"role_cpus": seats}}
 
 
-def hosts_of(given_row: Row) -> tuple[Host, ...]:
+def hosts_of(given_row: Row) -> tuple[HostRoles, ...]:
     found = summary(given_row)
     return hosts(found, TimeBreakdown.of(found).cpu)
 

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from pgperf.analysis.outcome import MARGIN, IntervalAt, judge
+from pgperf.analysis.outcome import MARGIN, IntervalAt, classify
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.analysis.samples import interval, sample_of
 
@@ -17,7 +17,7 @@ def blocks(centre: float, spread: float) -> IntervalAt:
 
 
 def words(*family: IntervalAt) -> list[str]:
-    return [outcome.word for outcome in judge(family)]
+    return [outcome.word for outcome in classify(family)]
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def _p(at: IntervalAt) -> float:
 
 
 def test_without_bounds_nothing_is_said() -> None:
-    outcome = judge([lambda confidence: Estimate(0.5, None, None, 1, 0.0)])[0]
+    outcome = classify([lambda confidence: Estimate(0.5, None, None, 1, 0.0)])[0]
     assert (outcome.word, outcome.mde) == ("inconclusive", None)
-    assert judge([]) == []
+    assert classify([]) == []
 
 
 def test_smallest_effect_had_four_chances_in_five() -> None:
@@ -86,10 +86,10 @@ def test_smallest_effect_had_four_chances_in_five() -> None:
     rng = np.random.default_rng(9)
     noise, effect, hits, trials = 0.01, 0.0, 0, 600
     # what the interval promises on average for this noise, then runs with an effect of that size
-    promised = [judge([_drawn(rng, 0.0, noise)])[0].mde or 0 for _ in range(trials)]
+    promised = [classify([_drawn(rng, 0.0, noise)])[0].mde or 0 for _ in range(trials)]
     effect = math.log1p(float(np.mean(promised)))
     for _ in range(trials):
-        hits += judge([_drawn(rng, effect, noise)])[0].word == "differs"
+        hits += classify([_drawn(rng, effect, noise)])[0].word == "differs"
     assert 0.75 < hits / trials < 0.92
 
 

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.core.records import Route
-from pgperf.core.sql_lexer import Kind, Token, tokens
+from pgperf.core.sql_lexer import Token, TokenKind, tokens
 
 BREAKS = st.text(st.sampled_from("'\"$\\-/*eEuU&a1_ \n\r\u00a0é;.")) | st.text()
 
 
 def cut(sql: str) -> list[tuple[str, str]]:
     """What is no space."""
-    return [(token.kind.value, token.text) for token in tokens(sql) if token.kind is not Kind.SPACE]
+    return [(token.kind.value, token.text) for token in tokens(sql) if token.kind is not TokenKind.SPACE]
 
 
 @pytest.mark.parametrize(
@@ -42,15 +42,15 @@ def test_each_kind(sql: str, pieces: list[tuple[str, str]]) -> None:
 @pytest.mark.parametrize(
     ("sql", "kind", "opening"),
     [
-        ("'a''", Kind.STRING, "'"),
-        ("E'a\\'", Kind.STRING, "E'"),
-        ('"a""', Kind.NAME, '"'),
-        ("$$a$", Kind.DOLLAR, "$$"),
-        ("$a$ $b$ $", Kind.DOLLAR, "$a$"),
-        ("/* /* */", Kind.COMMENT, ""),
+        ("'a''", TokenKind.STRING, "'"),
+        ("E'a\\'", TokenKind.STRING, "E'"),
+        ('"a""', TokenKind.NAME, '"'),
+        ("$$a$", TokenKind.DOLLAR, "$$"),
+        ("$a$ $b$ $", TokenKind.DOLLAR, "$a$"),
+        ("/* /* */", TokenKind.COMMENT, ""),
     ],
 )
-def test_what_is_never_closed_reaches_to_the_end(sql: str, kind: Kind, opening: str) -> None:
+def test_what_is_never_closed_reaches_to_the_end(sql: str, kind: TokenKind, opening: str) -> None:
     *_before, last = tokens("SELECT " + sql)
     assert last == Token(kind, sql, closed=False)
     assert last.opening == opening

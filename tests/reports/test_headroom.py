@@ -6,7 +6,7 @@ import pytest
 
 from pgperf.models import Database, Run
 from pgperf.reports.headroom import Need, headroom
-from pgperf.runner.preflight import Estimate
+from pgperf.runner.preflight import ResourceEstimate
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -18,7 +18,7 @@ def database() -> Database:
 
 
 def needs(database: Database, seconds: float = 84.0, connections: int = 18) -> list[Need]:
-    return headroom(Estimate(seconds, connections, 900 << 20), database)
+    return headroom(ResourceEstimate(seconds, connections, 900 << 20), database)
 
 
 def test_without_a_run_before_it_the_worker_has_to_look(database: Database) -> None:

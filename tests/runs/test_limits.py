@@ -22,7 +22,7 @@ from pgperf.models import Benchmark
 from pgperf.runs.definitions import Overrides, freeze
 from pgperf.transfer.importing import import_table
 from pgperf.transfer.resources import BenchmarkResource
-from pgperf.transfer.table import Table
+from pgperf.transfer.table import ImportTable
 from tests.factories import make_benchmark, make_database
 from tests.transfer.permissions import ALL
 
@@ -68,7 +68,9 @@ def by_form(field: str, number: int) -> str:
 
 def by_file(field: str, number: int) -> str:
     benchmark = make_benchmark()
-    table = Table(flat=False, rows=[{"name": benchmark.name, field: value_of(field, number)}], numbers=[1])
+    table = ImportTable(
+        flat=False, rows=[{"name": benchmark.name, field: value_of(field, number)}], numbers=[1]
+    )
     outcome = import_table(BenchmarkResource(permissions=ALL), table)
     return " ".join(f"{problem.field}: {problem.message}" for problem in outcome.problems)
 

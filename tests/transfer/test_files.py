@@ -14,7 +14,7 @@ from openpyxl import Workbook
 from pgperf.core.exceptions import TransferError
 from pgperf.transfer import files
 from pgperf.transfer.sheet import MAX_XLSX_CELL
-from pgperf.transfer.table import MAX_BYTES, MAX_COLUMNS, MAX_ROWS, Table
+from pgperf.transfer.table import MAX_BYTES, MAX_COLUMNS, MAX_ROWS, ImportTable
 from pgperf.transfer.workbook import MAX_OTHER_ELEMENTS, MAX_UNPACKED_BYTES
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
@@ -28,7 +28,7 @@ ROWS = st.lists(
 )
 
 
-def read(name: str, content: bytes | str) -> Table:
+def read(name: str, content: bytes | str) -> ImportTable:
     return files.read(name, content.encode() if isinstance(content, str) else content)
 
 

@@ -106,7 +106,7 @@ def _summarise_lost(run: Run) -> bool:
 
 @dataclass
 class _ClaimedRun:
-    """A claimed run on its way."""
+    """A run that this worker has claimed and not yet ended."""
 
     run: Run
     listener: ProgressListener | None
@@ -114,7 +114,7 @@ class _ClaimedRun:
     secrets: dict[str, str] = field(default_factory=dict)
     access: dict[str, Any] = field(
         default_factory=dict
-    )  # what logins may do, what was captured: facts to keep
+    )  # stored in the run's environment: privileges of logins, captures
 
     def measure(self) -> RunResult:
         settings, run = get_settings(), self.run
@@ -144,7 +144,7 @@ class _ClaimedRun:
                 return execute(self._captured(plan, guarded), guarded, machine, observer, agent)
 
     def done(self, outcome: RunResult) -> None:
-        """The summary and the end in one transaction, under the fence."""
+        """Store the summary and the final state in one transaction, unless the run was taken away."""
         run, plan = self.run, outcome.plan
         blocks = retry_while_down(lambda: store.load_blocks(run), _retry_s(), f"reading the blocks of {run}")
         summary = summarise(plan.definition, plan.variants, blocks, launch.django_driver())
@@ -160,7 +160,7 @@ class _ClaimedRun:
         _end_once(run, Run.Status.DONE, store_all)
 
     def end(self, error: BaseException) -> None:
-        """End the run for the reason the error gives, and summarise the blocks that it finished."""
+        """End the run with the error as its reason, and summarise the blocks that it finished."""
         reason = _reason(error, self.secrets)
         if not isinstance(error, Exception):
             _drop_connection()
@@ -199,14 +199,17 @@ class _ClaimedRun:
         return make_plan(definition, self.skipped) if lacking else plan
 
     def _guarded_routes(self, plan: Plan, routes: dict[str, Route]) -> dict[str, Route]:
-        """Read-only sessions and proofs, as the workload and the Database demand them."""
+        """The routes with read-only sessions, after the proof of each login that must not write."""
         assert self.run.database
         guarded = guardrails.apply(plan, routes, self.run.database.production)
         self.access = guarded.facts()
         return guarded.routes
 
     def _captured(self, plan: Plan, routes: Mapping[str, Route]) -> Plan:
-        """The plan with what the site's own workloads send, in memory only, and without what cannot do the same."""
+        """The plan with the captured statements of the site's workloads, in memory only.
+
+        Layers that cannot run these statements are left out.
+        """
         settings = get_settings()
         if not any(work.is_site for work in plan.definition.workloads):
             return plan
@@ -228,7 +231,10 @@ class _ClaimedRun:
 
 
 def _end_once(run: Run, status: str, end: Callable[[], None]) -> None:
-    """End the run, also over a restart of its database: a COMMIT whose answer was lost may have ended it already."""
+    """End the run, and retry while its database restarts.
+
+    An earlier try whose COMMIT got no answer may already have ended it.
+    """
     tries = count()
 
     def step() -> None:
@@ -247,14 +253,14 @@ def _retry_s() -> float:
 
 
 def _drop_connection() -> None:
-    """A signal may have struck in the middle of a query and left the connection unusable: take a fresh one."""
+    """Close the connection: a signal during a query may have left it unusable."""
     connection = connections[router.db_for_write(Run)]
     if not connection.in_atomic_block:
         connection.close()
 
 
 class _Recorder:
-    """The engine's Observer: blocks into the store, progress into the heartbeat, the cancel flag out of the row."""
+    """The runner's RunObserver: stores blocks and heartbeats, and reads the cancel request."""
 
     def __init__(
         self, run: Run, listener: ProgressListener | None, every_s: float, retry_s: float = 0.0
@@ -282,7 +288,7 @@ class _Recorder:
             self._beat_or_wait()
 
     def cancelled(self) -> bool:
-        """Asks the database as rarely as the heartbeat is written."""
+        """Queries the database at most once per heartbeat interval."""
         if time.monotonic() - self._polled_at < self._every_s:
             return False
         self._polled_at = time.monotonic()
@@ -290,7 +296,7 @@ class _Recorder:
             return state.is_cancelling(self._run)
         except CONNECTION_ERRORS:
             drop_broken_connection()
-            return False  # the heartbeat decides how long to go on without an answer
+            return False  # the heartbeat limits how long a run continues without an answer
 
     def poll_cancel(self) -> None:
         """Called while the runner waits for clients, so that neither a slow start nor a long round delays a cancel."""
@@ -348,11 +354,11 @@ def _check_permission(run: Run) -> None:
 
 
 class PermissionGone(PgperfError):
-    """Between the request and the run, its user lost a permission, or its Database became a production one."""
+    """The user lost a permission, or the Database became a production one, after the request."""
 
 
 def _summarise_part(run: Run, definition: Definition, skipped: Mapping[str, str]) -> bool:
-    """A summary of the blocks that an unfinished run has; none when they do not suffice for one."""
+    """Store a summary of an unfinished run's blocks. Returns whether there was one to store."""
     blocks = store.load_blocks(run)
     if not blocks:
         return False
@@ -371,7 +377,7 @@ def _summarise_part(run: Run, definition: Definition, skipped: Mapping[str, str]
 def _in_table_order(
     definition: Definition, skipped: Mapping[str, str], blocks: Iterable[VariantBlock]
 ) -> list[Any]:
-    """The variants that were measured, in the order of the plan (the placement may be another than planned)."""
+    """The measured variants in the plan's order. Their placement may differ from the planned one."""
     measured = {block.variant.label: block.variant for block in blocks}
     planned = [variant.label for variant in make_plan(definition, skipped).variants]
     order = [label for label in planned if label in measured]
@@ -379,7 +385,7 @@ def _in_table_order(
 
 
 def _reason(error: BaseException, secrets: Mapping[str, str]) -> str:
-    """What the page shows: short, and scrubbed."""
+    """The reason that the page shows: short, and without secrets."""
     if isinstance(error, KeyboardInterrupt):
         return "Cancelled: interrupted."
     if isinstance(error, SoftTimeLimitExceeded):

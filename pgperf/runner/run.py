@@ -19,21 +19,21 @@ from pgperf.runner.server.probe import ServerProbe
 
 
 class RunObserver(Protocol):
-    """Who watches a run. Called in the runner's thread, never inside a slice."""
+    """Receives a run's blocks and progress. Called in the runner's thread, never inside a slice."""
 
     def block_done(self, blocks: list[VariantBlock]) -> None:
         """A block of one cohort ended."""
 
     def progress(self, share: float, message: str) -> None:
-        """`share` of the slices, 0 to 1; also the heartbeat. Between rounds only."""
+        """`share` of the slices is done, 0 to 1. Called between rounds only; also the heartbeat."""
 
     def cancelled(self) -> bool:
-        """Has somebody asked to stop? Asked between rounds."""
+        """Whether a user has requested a cancel. Called between rounds."""
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What a run may use of this machine, and what it is called."""
+    """The id of a run, and the limits and programs that it uses on this machine."""
 
     build_dir: str
     run_id: str
@@ -129,7 +129,7 @@ class _RunGuard:
         definition, resident = plan.definition, sum(len(cohort.variants) for cohort in plan.cohorts)
         self._total = definition.blocks * definition.rounds * resident
         self._diagnostic = resident if definition.diagnostic_ms and asked else 0
-        #: The length of a diagnostic slice in timed slices.
+        #: How many timed slices take as long as one diagnostic slice.
         self._weight = max(1.0, preflight.diagnostic_s(definition) / preflight.slice_s(definition))
         self._observer = observer
         self._deadline = begin + settings.max_run_seconds

@@ -1,4 +1,4 @@
-"""What a run says, as plain JSON: a row per variant, the comparisons with their outcomes, the ladders."""
+"""The summary of a run: a row per variant, the comparisons with their outcomes, the ladders."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -28,7 +28,7 @@ class Basis(StrEnum):
     RUN_QUEUE = "run_queue"
     NO_FREE_CONNECTION = "no_free_connection"
     LARGEST = "largest"  # the largest part of the response time
-    IN_TURN = "in_turn"  # several clients wait for each other, at what is not known
+    IN_TURN = "in_turn"  # several clients wait for each other; the reason is not known
     UNEXPLAINED = "unexplained"
 
 
@@ -68,7 +68,7 @@ class VerdictNumbers:
     clients: int = 1
     response_us: float | None = None
     parts_us: Known = field(default_factory=dict)  # of the time breakdown
-    shares: Known = field(default_factory=dict)  # of them in their sum
+    shares: Known = field(default_factory=dict)  # each part's share in the sum of all parts
     queue_us: Known = field(default_factory=dict)  # in run queues, by role
     utilisation: Known = field(default_factory=dict)
     pooler_busy: float | None = None
@@ -90,9 +90,10 @@ class VerdictNumbers:
 
 @dataclass(frozen=True)
 class Capacity:
-    """May anything be said of what the server could do? None is not known.
+    """Whether the run shows how much the server could do. None is not known.
 
-    Not where `busy`, the clients' CPUs or the CPUs of the load host, were used up to that `share`.
+    It does not (`withheld`) where the clients' CPUs or those of the load host were used up: `busy`
+    says which, `share` how much of them.
     """
 
     withheld: bool | None = None
@@ -141,7 +142,7 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What bounds a variant. `certainty` is None where the word claims nothing."""
+    """The bottleneck of a variant. `certainty` is None for the words disturbed and unknown."""
 
     word: str
     certainty: str | None = None
@@ -149,7 +150,7 @@ class Verdict:
     numbers: VerdictNumbers = VerdictNumbers()
     checks: Checks = field(default_factory=Checks)
     capacity: Capacity = Capacity()
-    intervention: str = ""  # what would put it to the test
+    intervention: str = ""  # the intervention that would test it
     confirmation: Confirmation | None = None
 
     @classmethod
@@ -174,7 +175,7 @@ class Verdict:
 
     @property
     def is_open(self) -> bool:
-        """Can it be put to the test, and has not been?"""
+        """Whether a test of it exists and none has been run."""
         return self.certainty == LIKELY and bool(self.intervention)
 
 

@@ -39,7 +39,11 @@ HOST_BUSY = 0.80
 
 @dataclass(frozen=True)
 class VerdictKind:
-    """`part`: the part of the time breakdown that a test takes away. `claims`: is it likely, or no claim at all?"""
+    """One word with its rule, evidence and test.
+
+    `part` is the part of the time breakdown that a test removes. `claims` is False for words that
+    name no bottleneck.
+    """
 
     word: str
     title: str
@@ -63,7 +67,7 @@ def _by_one_client(variant: VariantSummary, _finding: Finding) -> str:
 
 
 def _by_load_or_statement(_variant: VariantSummary, finding: Finding) -> str:
-    """More load shows that a server is used up; less work shows that most of the time is the server's."""
+    """Double the clients if the server is used up, otherwise give it a light statement."""
     used_up = finding.basis == Basis.SATURATED
     return interventions.DOUBLE_CLIENTS if used_up else interventions.LIGHT_STATEMENT
 
@@ -160,7 +164,7 @@ def confirm(
 
 
 def confirmed(verdict: Verdict, confirmation: Confirmation) -> Verdict:
-    """The verdict with what came of its test."""
+    """The verdict with the outcome of its test."""
     settled = confirmation.outcome if confirmation.outcome != UNDECIDED else verdict.certainty
     return replace(verdict, certainty=settled, confirmation=confirmation)
 
@@ -179,7 +183,7 @@ def confirmation_evidence(verdict: Verdict) -> str:
 
 
 def _capacity(facts: Facts) -> Capacity:
-    """Nothing is said of what the server could do where the clients' CPUs or those of their host were used up."""
+    """Withheld where the clients' CPUs, or those of the load host, were used up."""
     used = facts.utilisation.get("clients", facts.utilisation.get("host"))
     if facts.clients > 1 and used is not None and used >= SATURATED:
         return Capacity(True, "clients", used)

@@ -191,7 +191,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Cohort:
-    """Variants whose clients run at the same time.
+    """Variants whose clients are ready at the same time; one variant works, the others stand by.
 
     `reference`: index of the variant that all cohorts share.
     """

@@ -1,4 +1,4 @@
-"""Captures the statements of a site workload from the wire, so that lower layers can run the same ones.
+"""Captures the statements of a site workload from the wire, so that lower layers can run them.
 
 An ORM client runs the operation twice, warm, behind a wire proxy. If both runs sent the same
 statements, and these only read, they become the workload's statements. Otherwise the refusal says
@@ -56,16 +56,19 @@ class OperationWork:
 
 @dataclass(frozen=True)
 class Capture:
-    """The capture of one workload. `refusal`: why lower layers cannot run its statements; "" if they can."""
+    """The capture of one workload.
+
+    `refusal`: why lower layers cannot run its statements; "" if they can.
+    """
 
     workload: Workload
     work: OperationWork
     refusal: str = ""
-    bound: bool = True  # do drivers bind the values as Django does (else they send the bytes as they are)
+    bound: bool = True  # do drivers bind the values like Django? If not, they send the bytes unchanged
     differences: dict[str, str] = field(default_factory=dict)  # "layer" or "layer/mode" -> the difference
 
     def to_json(self) -> dict[str, Any]:
-        """Free of values."""
+        """As JSON, without values."""
         return {
             **self.work.to_json(),
             "refusal": self.refusal,
@@ -74,7 +77,7 @@ class Capture:
         }
 
     def skipped(self) -> dict[str, str]:
-        """Which variants of the workload cannot be measured, as a plan's `skipped` names them."""
+        """The variants of the workload that cannot be measured, with the reasons, as in a plan's `skipped`."""
         name = self.workload.name
         if self.refusal:
             return {below_orm(name): self.refusal}
@@ -93,7 +96,10 @@ class CaptureSettings:
 def of_definition(
     definition: Definition, settings: CaptureSettings, skipped: Mapping[str, str]
 ) -> list[Capture]:
-    """A capture of each of the definition's workloads that are the site's own. Raises as `captured` does."""
+    """A capture of each of the definition's workloads that are the site's own.
+
+    Raises like `captured`.
+    """
     return [captured(definition, work, settings, skipped) for work in definition.workloads if work.is_site]
 
 
@@ -165,11 +171,11 @@ def difference(first: Sequence[ExecutedStatement], second: Sequence[ExecutedStat
             continue
         texts = ["nothing" if each is None else masked(each.text) for each in (one, other)]
         if texts[0] == texts[1]:
-            told = f"statement {number} has other values each time: {texts[0]}"
+            detail = f"statement {number} has other values each time: {texts[0]}"
         else:
-            told = f"statement {number} is once: {texts[0]}; and then: {texts[1]}"
+            detail = f"statement {number} is once: {texts[0]}; and then: {texts[1]}"
         counts = f"{len(first)} statements, then {len(second)}; " if len(first) != len(second) else ""
-        return f"two operations did not send the same ({counts}{told})"
+        return f"two operations did not send the same ({counts}{detail})"
     return ""
 
 
@@ -178,7 +184,8 @@ def merged(
 ) -> tuple[tuple[protocol.Statement, ...], bool]:
     """The statements in every form, and whether drivers can bind all of their values.
 
-    They can if the text and the arguments of Django's cursor produce the bytes that were on the wire.
+    They can if the text and the arguments of Django's cursor produce the bytes that were on the
+    wire.
     """
     given = (
         traced
@@ -194,7 +201,9 @@ def merged(
 def _merged(
     one: ExecutedStatement, other: ExecutedStatement | None, cursor: protocol.Statement
 ) -> protocol.Statement:
-    bound = cursor if cursor.args is not None and _makes(cursor, one.text) else protocol.Statement(args=None)
+    bound = (
+        cursor if cursor.args is not None and _produces(cursor, one.text) else protocol.Statement(args=None)
+    )
     extended = other or ExecutedStatement(one.text, simple=False)
     return protocol.Statement(
         sql=bound.sql,
@@ -208,21 +217,24 @@ def _merged(
     )
 
 
-def _makes(cursor: protocol.Statement, text: str) -> bool:
+def _produces(cursor: protocol.Statement, text: str) -> bool:
     try:
         return sql_parameters.literal(cursor.sql, cursor.args or []) == text
     except InvalidDefinition:
         return False
 
 
-#: Binary formats that are read: type's number -> how.
+#: Binary formats that can be decoded: OID of the type -> struct format.
 _NUMBERS = {20: "!q", 21: "!h", 23: "!i", 26: "!I", 700: "!f", 701: "!d"}
 _TEXTUAL = (25, 1043, 1042, 19, 705, 114)
 _EPOCH = datetime(2000, 1, 1)
 
 
 def as_text(value: bytes | None, form: int, oid: int) -> str | None:
-    """A parameter in PostgreSQL's text format. Raises InvalidDefinition for a binary one of a type not known here."""
+    """A parameter in PostgreSQL's text format.
+
+    Raises InvalidDefinition for a binary value of another type.
+    """
     if value is None:
         return None
     if form == 0 or oid in _TEXTUAL:
@@ -275,8 +287,8 @@ def _difference_of(
             done = _work_of(proxy.recorded())
     except ClientFailed as error:
         return f"it cannot run the captured statements: {error}"
-    told = found.work.difference(done)
-    return f"it does not do the same work: {told}" if told else ""
+    why = found.work.difference(done)
+    return f"it does not do the same work: {why}" if why else ""
 
 
 def _twice(
@@ -286,13 +298,13 @@ def _twice(
     with _behind_proxy(definition, work, "django_orm", mode, settings) as (client, proxy):
         client.send(_WARM_UP)
         client.read_bytes(client.expect(protocol.SliceReply, _TIMEOUT_S).nbytes, _TIMEOUT_S)
-        heard, traced = [], protocol.Traced([])
+        operations, traced = [], protocol.Traced([])
         for _ in range(2):
             proxy.reset()
             client.send(protocol.Trace())
             traced = client.expect(protocol.Traced, _TIMEOUT_S)
-            heard.append(proxy.recorded())
-    return heard, traced.statements
+            operations.append(proxy.recorded())
+    return operations, traced.statements
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from pgperf.runner.capture.pg_messages import (
     without_channel_binding,
 )
 
-_PORT = 5432  # a part of the socket's name, nothing more
+_PORT = 5432  # only a part of the socket's name
 _CONNECT_S = 10.0
 _SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 
@@ -50,7 +50,7 @@ class WireProxy:
         self._listener = socket.socket(socket.AF_UNIX)
         self._sockets: list[socket.socket] = []
         self._frontend, self._backend = FrontendParser(), BackendParser()
-        self._trouble = ""
+        self._error = ""
         self.route = replace(route, host=self._directory.name, port=_PORT, sslmode="disable")
 
     def reset(self) -> None:
@@ -63,8 +63,8 @@ class WireProxy:
 
         Call it after the client has received its answers: the record is complete then.
         """
-        if self._trouble:
-            raise ClientFailed(f"the connection could not be followed: {self._trouble}")
+        if self._error:
+            raise ClientFailed(f"the connection could not be followed: {self._error}")
         return RecordedOperation(tuple(self._frontend.executed), tuple(self._backend.rows))
 
     def __enter__(self) -> Self:
@@ -96,35 +96,40 @@ class WireProxy:
         try:
             server = connect(self._upstream)
         except (OSError, PgperfError) as error:
-            self._trouble = f"the server cannot be reached ({type(error).__name__})"
+            self._error = f"the server cannot be reached ({type(error).__name__})"
             client.close()
             return
         self._sockets.append(server)
         self._frontend, self._backend = FrontendParser(), BackendParser()
-        back = threading.Thread(target=self._answers, args=(server, client), name="pgperf-proxy", daemon=True)
+        back = threading.Thread(
+            target=self._relay_answers, args=(server, client), name="pgperf-proxy", daemon=True
+        )
         back.start()
-        self._requests(client, server)
+        self._relay_requests(client, server)
 
-    def _requests(self, client: socket.socket, server: socket.socket) -> None:
-        """Client to server. Each message is recorded before it is passed on, so the record precedes the answer."""
-        splitter, follow = MessageSplitter(starting=True), self._frontend
+    def _relay_requests(self, client: socket.socket, server: socket.socket) -> None:
+        """Client to server.
+
+        Each message is recorded before it is passed on, so the record precedes the answer.
+        """
+        splitter, parser = MessageSplitter(starting=True), self._frontend
         with suppress(OSError):
             while data := client.recv(1 << 16):
                 for message in self._messages(splitter, data):
                     if message.asks_for_encryption:
                         client.sendall(b"N")
                         continue
-                    self._note(follow, message)
+                    self._record(parser, message)
                     server.sendall(message.raw)
         _end(server)
 
-    def _answers(self, server: socket.socket, client: socket.socket) -> None:
-        splitter, follow = MessageSplitter(starting=False), self._backend
+    def _relay_answers(self, server: socket.socket, client: socket.socket) -> None:
+        splitter, parser = MessageSplitter(starting=False), self._backend
         with suppress(OSError):
             while data := server.recv(1 << 16):
                 messages = [without_channel_binding(message) for message in self._messages(splitter, data)]
                 for message in messages:
-                    self._note(follow, message)
+                    self._record(parser, message)
                 client.sendall(b"".join(message.raw for message in messages))
         _end(client)
 
@@ -132,14 +137,14 @@ class WireProxy:
         try:
             return list(splitter.feed(data))
         except ProtocolError as error:
-            self._trouble = str(error)
+            self._error = str(error)
             raise ConnectionError from None
 
-    def _note(self, follow: FrontendParser | BackendParser, message: PgMessage) -> None:
+    def _record(self, parser: FrontendParser | BackendParser, message: PgMessage) -> None:
         try:
-            follow.take(message)
+            parser.take(message)
         except ProtocolError as error:
-            self._trouble = str(error)
+            self._error = str(error)
 
 
 def connect(route: Route) -> socket.socket:
@@ -170,7 +175,7 @@ def _encrypted(plain: socket.socket, route: Route) -> socket.socket:
 
 
 def _context(route: Route) -> ssl.SSLContext:
-    """As libpq checks: nothing for prefer and require, the chain for verify-ca, the name too for verify-full."""
+    """The checks of libpq: none for prefer and require, the chain for verify-ca, also the name for verify-full."""
     context = ssl.create_default_context(cafile=route.sslrootcert or None)
     context.check_hostname = route.sslmode == "verify-full"
     context.verify_mode = ssl.CERT_REQUIRED if route.sslmode.startswith("verify") else ssl.CERT_NONE

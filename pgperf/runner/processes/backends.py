@@ -8,8 +8,8 @@ import psutil
 from pgperf.runner.cpu import schedstat
 from pgperf.runner.processes import unix_sockets
 
-#: Every connection of the server, walsenders included. Those of other roles have no port and start time unless the
-#: login may see them.
+#: Every connection of the server, including walsenders. The port and the start time are null for connections of
+#: other roles that the login may not see.
 QUERY = """
 SELECT pid, application_name, client_port, extract(epoch FROM backend_start)
 FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL

@@ -5,20 +5,21 @@ import socket
 
 import psutil
 
-#: Poolers of one process each, by its name; the first of one thread, too. What only passes connections on
-#: (docker-proxy, HAProxy, ssh) is none, and of one with many processes (pgpool, pgagroal) a single one would be a part.
+#: The names of poolers that have one process each. The first also has only one thread. Proxies (docker-proxy,
+#: HAProxy, ssh) are not poolers. Poolers with many processes (pgpool, pgagroal) are not supported.
 NAMES = ("pgbouncer", "odyssey", "pgcat", "pgdog")
 
 
 def is_own(host: str, *, from_elsewhere: bool = False) -> bool:
-    """Does it lead to this machine: the directory of a socket, one of its addresses, or a name for one?
+    """Does the host name this machine: a socket directory, one of its addresses, or a name of one?
 
-    `from_elsewhere`: as another machine means it, whose sockets and loopback are its own.
+    `from_elsewhere`: another machine uses the name, so its sockets and loopback are not this
+    machine's.
     """
     if host.startswith("/"):
         return not from_elsewhere
     if from_elsewhere and host == socket.gethostname():
-        return True  # by that name some machines know themselves on loopback
+        return True  # on some machines this name resolves to loopback
     try:
         found = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
     except (OSError, UnicodeError):

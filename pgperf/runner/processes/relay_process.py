@@ -13,14 +13,14 @@ _HOSTS = (relay.HOST, "localhost")
 
 def find(routes: Iterable[Route]) -> dict[str, int]:
     """Route -> the pid of its relay, for the routes with a visible relay."""
-    near = {route.name: route.port for route in routes if route.host in _HOSTS}
-    listening = _listening() if near else {}
-    found = {name: listening[port] for name, port in near.items() if port in listening}
+    ports = {route.name: route.port for route in routes if route.host in _HOSTS}
+    listening = _listening() if ports else {}
+    found = {name: listening[port] for name, port in ports.items() if port in listening}
     return {name: pid for name, pid in found.items() if relay.is_relay(pid)}
 
 
 def _listening() -> dict[int, int]:
-    """Port -> a process that listens there; none where the system does not tell."""
+    """Port -> a process that listens on it; empty if that is not visible."""
     try:
         connections = psutil.net_connections(kind="tcp")
     except psutil.AccessDenied:

@@ -12,10 +12,10 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Ping:
-    """One reading of the third clock, ns: our clock before and after, and its value."""
+    """One reading of the third clock, ns: this clock before and after, and its value."""
 
     before_ns: int
-    theirs_ns: int
+    third_ns: int
     after_ns: int
 
 
@@ -31,16 +31,19 @@ class ClockOffset:
         """From the quickest answer. Raises ValueError if there is none."""
         best = min(pings, key=lambda ping: ping.after_ns - ping.before_ns)
         middle = (best.before_ns + best.after_ns) // 2
-        return cls(best.theirs_ns - middle, (best.after_ns - best.before_ns + 1) // 2)
+        return cls(best.third_ns - middle, (best.after_ns - best.before_ns + 1) // 2)
 
     @classmethod
     def over(cls, first: Self, last: Self) -> Self:
-        """The offset for the time between two measurements. The drift in between adds to the error."""
+        """The offset for the time between two measurements.
+
+        The drift in between adds to the error.
+        """
         drift = abs(last.ns - first.ns)
         return cls((first.ns + last.ns) // 2, max(first.error_ns, last.error_ns) + (drift + 1) // 2)
 
     def then_back(self, other: Self) -> Self:
-        """The offset from our clock to another one, whose own offset to the third clock is `other`."""
+        """The offset from this clock to another one, whose offset to the third clock is `other`."""
         return type(self)(self.ns - other.ns, self.error_ns + other.error_ns)
 
     def to_json(self) -> dict[str, int]:

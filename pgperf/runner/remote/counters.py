@@ -56,11 +56,14 @@ class CounterSamples:
         times = np.fromiter(times_ns, np.int64)
         arrays = {name: np.fromiter(values, np.int64) for name, values in columns.items()}
         if any(len(values) != len(times) for values in arrays.values()) or (np.diff(times) <= 0).any():
-            raise ValueError("samples: a value for every time, and times that increase")
+            raise ValueError("samples: every column needs a value for every time, and times must increase")
         return cls(times, arrays)
 
     def pack(self) -> bytes:
-        """The differences between samples as JSON, compressed with zlib. Idle processes need almost no space."""
+        """The differences between samples as JSON, compressed with zlib.
+
+        Idle processes need almost no space.
+        """
         steps = {
             "times_ns": _steps(self.times_ns),
             "columns": {k: _steps(v) for k, v in self.columns.items()},
@@ -69,13 +72,13 @@ class CounterSamples:
 
     @classmethod
     def unpack(cls, packed: bytes) -> Self:
-        """Raises AgentFailed for anything but what `pack` gives."""
+        """Raises AgentFailed unless the bytes are the output of `pack`."""
         try:
             steps = json.loads(zlib.decompress(packed))
             columns = {str(name): np.cumsum(values) for name, values in steps["columns"].items()}
             return cls.of(np.cumsum(steps["times_ns"]), columns)
         except (zlib.error, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-            raise AgentFailed("samples: the bytes from the agent are broken; repeat the run") from error
+            raise AgentFailed("samples: the bytes from the agent are corrupt; repeat the run") from error
 
     def at(self, name: str, moment_ns: int) -> int | None:
         """A column's value in the first sample after that moment; None if there is none."""
@@ -107,9 +110,9 @@ def growth(
 ) -> list[int | None]:
     """The growth of the sum of its columns in each interval. The intervals are in order of time.
 
-    `error_ns`: the possible error of the intervals' clock. The growth is None if a column is missing
-    or unreadable, the clock error too large, or the samples too far apart. `steady`: the columns
-    grow all the time, so samples may be a whole interval apart.
+    `error_ns`: the possible error of the intervals' clock. The growth is None if a column is
+    missing or unreadable, the clock error too large, or the samples too far apart. `steady`: the
+    columns grow all the time, so samples may be a whole interval apart.
     """
     sums: dict[frozenset[str], Counts | None] = {}
     found: list[int | None] = []
@@ -159,7 +162,10 @@ def _between(times: Counts, values: Counts, moment_ns: int, gap_ns: int) -> floa
 
 
 def _sum(samples: CounterSamples, names: frozenset[str]) -> Counts | None:
-    """The sum of the columns; None if one is missing. A sample is UNKNOWN if one of its values is."""
+    """The sum of the columns; None if one is missing.
+
+    A sample is UNKNOWN if one of its values is.
+    """
     columns = [samples.columns.get(name) for name in names]
     known = [column for column in columns if column is not None]
     if not known or len(known) < len(columns):
@@ -170,7 +176,7 @@ def _sum(samples: CounterSamples, names: frozenset[str]) -> Counts | None:
 
 
 def _quiet_before(intervals: Sequence[CounterInterval]) -> list[tuple[int, int]]:
-    """For each interval, the quiet time before it: since any of its columns was last in use."""
+    """For each interval, the quiet time before it: since the last use of any of its columns."""
     used: dict[str, int] = {}
     found = []
     for interval in intervals:

@@ -29,7 +29,7 @@ from pgperf.runner.remote.counters import (
 _SHARE = 0.01
 SHORTEST_S = 0.005
 #: The number of samples kept. When it is reached, every second one is dropped and the pause doubles.
-MOST_READINGS = 20_000
+MAX_SAMPLES = 20_000
 _LINE_BYTES = 128
 _TOP_S = 0.03
 
@@ -48,8 +48,8 @@ class Meter(Protocol):
 class ProcessMeter:
     """One process: its run time, and its wait time in the run queue.
 
-    The schedstat files stay open. That makes a sample ten times cheaper, and a later process with the
-    same pid cannot be read by mistake.
+    The schedstat files stay open. That makes a sample ten times cheaper, and a later process with
+    the same pid cannot be read by mistake.
     """
 
     def __init__(self, pid: int) -> None:
@@ -81,7 +81,7 @@ class TickMeter:
         return (UNKNOWN, UNKNOWN) if tasks is None else (sum(task.run_ns for task in tasks.values()), UNKNOWN)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 def process_meter(pid: int) -> Meter:
@@ -136,11 +136,14 @@ class HostMeter:
         return tuple(UNKNOWN if value is None else value for value in values)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 class TopMeter:
-    """The machine's line in top, in clock ticks, and its loads. Ticks are long: it is read anew after some of them."""
+    """The machine's line in top, in clock ticks, and its load averages.
+
+    It is read at most every 30 ms.
+    """
 
     names = tuple(f"{TOP}.{name}" for name in (*top.HOST, *top.LOADS))
 
@@ -158,7 +161,7 @@ class TopMeter:
         return self._values
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 def meters(sessions: Sessions, backends: Iterable[int], poolers: Iterable[int] = ()) -> list[Meter]:
@@ -173,7 +176,7 @@ def meters(sessions: Sessions, backends: Iterable[int], poolers: Iterable[int] =
 class Sampler:
     """Reads the meters from `start` to `stop`, as often as its share of a CPU permits."""
 
-    def __init__(self, meters: Sequence[Meter], most: int = MOST_READINGS) -> None:
+    def __init__(self, meters: Sequence[Meter], most: int = MAX_SAMPLES) -> None:
         self._meters = meters
         self._most = most
         self._times = array("q")
@@ -184,7 +187,7 @@ class Sampler:
         self.cost_s = 0.0
 
     def start(self) -> None:
-        """Returns when the first reading has been taken."""
+        """Returns when the first sample has been taken."""
         self._take()
         self._thread.start()
 
@@ -205,7 +208,7 @@ class Sampler:
 
     @property
     def pause_s(self) -> float:
-        """Seconds until the next reading."""
+        """Seconds until the next sample."""
         each_s = self.cost_s / max(1, len(self._times) - 1)
         return max(each_s / _SHARE, self._shortest_s)
 

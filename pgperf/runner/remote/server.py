@@ -28,10 +28,11 @@ Row = Sequence[str | None]
 
 @dataclass(frozen=True)
 class WatchRequest:
-    """What to read until further notice.
+    """The processes to sample until the next request.
 
-    `sessions`: all connections of the server, rows of `processes.backends` without names. `backends`: the processes of
-    ours among them. `poolers`: addresses of the poolers on our routes; the agent intervals whether they are its own.
+    `sessions`: all connections of the server, as rows of `processes.backends` without names.
+    `backends`: the pids of pgperf's connections. `poolers`: the addresses of the poolers on the
+    routes; the agent checks whether they are on its machine.
     """
 
     sessions: Sequence[Row]
@@ -47,7 +48,7 @@ class WatchRequest:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Raises ValueError for anything but what `to_json` gives."""
+        """Raises ValueError unless `data` is the output of `to_json`."""
         try:
             return cls(
                 [_row(row) for row in data["sessions"]],
@@ -55,7 +56,7 @@ class WatchRequest:
                 [(str(host), int(port)) for host, port in data["poolers"]],
             )
         except (KeyError, TypeError) as error:
-            raise ValueError("an order has sessions, backends and poolers") from error
+            raise ValueError("a watch request has sessions, backends and poolers") from error
 
 
 def _row(row: Sequence[str | None]) -> Row:
@@ -83,11 +84,14 @@ class RemoteProcess:
 
 @dataclass(frozen=True)
 class AgentSamples:
-    """An agent's samples since the request. Their times are of this machine's clock, to within `error_ns`."""
+    """An agent's samples since the request.
+
+    Their times are of this machine's clock, to within `error_ns`.
+    """
 
     samples: CounterSamples
     error_ns: int
-    poolers: Mapping[Address, RemotePooler] = field(default_factory=dict)  # those that are there
+    poolers: Mapping[Address, RemotePooler] = field(default_factory=dict)  # only those on the agent's machine
     cpus: int = 0
     processes: Mapping[int, RemoteProcess] = field(default_factory=dict)
 
@@ -98,11 +102,14 @@ class Agent(Protocol):
     def ask(self) -> None:
         """Call the agent, because the server is not on this machine. Returns at once."""
 
-    def watch(self, order: WatchRequest) -> None:
+    def watch(self, request: WatchRequest) -> None:
         """Returns when the agent samples, or when it is clear that it will not."""
 
     def hand_over(self) -> AgentSamples | None:
-        """The samples since the request; None if there are none. The agent stops until the next request."""
+        """The samples since the request; None if there are none.
+
+        The agent stops until the next request.
+        """
 
     def facts(self) -> dict[str, Any]:
         """The facts about the server's host for the run's environment."""
@@ -112,18 +119,19 @@ class Agent(Protocol):
 class RemoteProcesses:
     """The processes of a variant on the server's host: its backends, and the address of its pooler if it has one.
 
-    `shared`: the pooler may use any of its backends, so they are known only if the pooler is visible.
+    `shared`: the pooler may use any of its backends, so they are known only if the pooler is
+    visible.
     """
 
     backends: Sequence[int] = ()
     pooler: Address | None = None
     shared: bool = False
 
-    def seen_backends(self, seen: AgentSamples) -> list[int]:
+    def known_backends(self, reported: AgentSamples) -> list[int]:
         """The backends; none if they are not known."""
         if not self.shared:
             return list(self.backends)
-        pooler = seen.poolers.get(self.pooler) if self.pooler else None
+        pooler = reported.poolers.get(self.pooler) if self.pooler else None
         return sorted({*self.backends, *pooler.backends}) if pooler else []
 
 
@@ -148,22 +156,25 @@ class CompletedSlices:
     account: dict[str, Any]
 
 
-def complete_slices(variants: Sequence[VariantSlices], seen: AgentSamples) -> list[CompletedSlices]:
-    """What each slice took of the server and, if it is there, its pooler. The variants are those of one whole block."""
-    pieces = [
+def complete_slices(variants: Sequence[VariantSlices], reported: AgentSamples) -> list[CompletedSlices]:
+    """Add the CPU time of the server, and of its pooler if it is there.
+
+    `variants`: all those of one block.
+    """
+    timed_slices = [
         _TimedSlice(at, slices.processes, record, end_ns)
         for at, slices in enumerate(variants)
         for record, end_ns in zip(slices.records, slices.ends_ns, strict=True)
     ]
-    pieces.sort(key=lambda piece: piece.record.started_ns)
-    columns, host = dict(_columns(pieces, seen)), dict(_host_columns(pieces, seen))
+    timed_slices.sort(key=lambda timed: timed.record.started_ns)
+    columns, host = dict(_columns(timed_slices, reported)), dict(_host_columns(timed_slices, reported))
     found = [CompletedSlices([], {}) for _ in variants]
-    for at, piece in enumerate(pieces):
-        found[piece.slices].records.append(replace(piece.record, **_told(piece, columns, at, seen)))
+    for at, timed in enumerate(timed_slices):
+        found[timed.variant].records.append(replace(timed.record, **_cpu_times(timed, columns, at, reported)))
     for number, one in enumerate(found):
-        own = [at for at, piece in enumerate(pieces) if piece.slices == number]
+        own = [at for at, timed in enumerate(timed_slices) if timed.variant == number]
         used = [{name: host[name][at] for name in _ACCOUNT} for at in own]
-        one.account.update(_account([pieces[at] for at in own], one.records, used, seen))
+        one.account.update(_account([timed_slices[at] for at in own], one.records, used, reported))
     return found
 
 
@@ -171,7 +182,7 @@ def complete_slices(variants: Sequence[VariantSlices], seen: AgentSamples) -> li
 class _TimedSlice:
     """A slice, and the index of its variant."""
 
-    slices: int
+    variant: int
     processes: RemoteProcesses
     record: SliceRecord
     end_ns: int
@@ -185,15 +196,15 @@ HostRows = Sequence[Mapping[str, int | None]]
 _ACCOUNT = ("busy", "iowait", "steal")
 
 
-def _told(piece: _TimedSlice, columns: Columns, at: int, seen: AgentSamples) -> dict[str, Any]:
-    there = piece.processes.pooler in seen.poolers
+def _cpu_times(timed: _TimedSlice, columns: Columns, at: int, reported: AgentSamples) -> dict[str, Any]:
+    there = timed.processes.pooler in reported.poolers
     return {name: values[at] for name, values in columns.items() if there or not name.startswith("pooler")}
 
 
 def _account(
-    own: Sequence[_TimedSlice], records: Sequence[SliceRecord], host: HostRows, seen: AgentSamples
+    own: Sequence[_TimedSlice], records: Sequence[SliceRecord], host: HostRows, reported: AgentSamples
 ) -> dict[str, Any]:
-    pooled = any(piece.processes.pooler in seen.poolers for piece in own)
+    pooled = any(timed.processes.pooler in reported.poolers for timed in own)
     roles = {
         "server": "server_ns",
         "auxiliaries": "auxiliary_ns",
@@ -205,7 +216,7 @@ def _account(
     ]
     whole = [at for at, row in enumerate(rows) if None not in row.values()]
     return {
-        "cpus": seen.cpus,
+        "cpus": reported.cpus,
         "roles": {role: sum(rows[at][role] or 0 for at in whole) for role in roles},
         "elapsed_ns": sum(own[at].end_ns - own[at].record.started_ns for at in whole),
         **{f"{name}_ns": sum(rows[at][name] or 0 for at in whole) for name in _ACCOUNT},
@@ -213,63 +224,77 @@ def _account(
 
 
 def _host_columns(
-    pieces: Sequence[_TimedSlice], seen: AgentSamples
+    timed_slices: Sequence[_TimedSlice], reported: AgentSamples
 ) -> Iterator[tuple[str, list[int | None]]]:
-    """The machine's CPU time in each slice. Without a counter of busy time, it is elapsed less unused time."""
-    found = {name: _passed(pieces, seen, f"{HOST}.{name}") for name in ("busy", "idle", "iowait", "steal")}
+    """The machine's CPU time in each slice.
+
+    Without a counter of busy time, it is elapsed less unused time.
+    """
+    found = {
+        name: _steady_growth(timed_slices, reported, f"{HOST}.{name}")
+        for name in ("busy", "idle", "iowait", "steal")
+    }
     if set(found["busy"]) == {None}:
-        away = zip(found["idle"], found["iowait"], found["steal"], strict=True)
-        found["busy"] = [_left(piece, seen, each) for piece, each in zip(pieces, away, strict=True)]
+        unused = zip(found["idle"], found["iowait"], found["steal"], strict=True)
+        found["busy"] = [
+            _busy(timed, reported, parts) for timed, parts in zip(timed_slices, unused, strict=True)
+        ]
     yield from ((name, found[name]) for name in _ACCOUNT)
 
 
-def _left(piece: _TimedSlice, seen: AgentSamples, away: Iterable[int | None]) -> int | None:
-    gone = _total(away)
-    return None if gone is None else seen.cpus * (piece.end_ns - piece.record.started_ns) - gone
+def _busy(timed: _TimedSlice, reported: AgentSamples, parts: Iterable[int | None]) -> int | None:
+    unused = _sum(parts)
+    return None if unused is None else reported.cpus * (timed.end_ns - timed.record.started_ns) - unused
 
 
-def _columns(pieces: Sequence[_TimedSlice], seen: AgentSamples) -> Iterator[tuple[str, list[int | None]]]:
+def _columns(
+    timed_slices: Sequence[_TimedSlice], reported: AgentSamples
+) -> Iterator[tuple[str, list[int | None]]]:
     """Fields of a record, with the value of each slice."""
-    backends = [piece.processes.seen_backends(seen) for piece in pieces]
-    there = [seen.poolers.get(piece.processes.pooler or ("", 0)) for piece in pieces]
+    backends = [timed.processes.known_backends(reported) for timed in timed_slices]
+    there = [reported.poolers.get(timed.processes.pooler or ("", 0)) for timed in timed_slices]
     poolers = [[pooler.pid] if pooler else [] for pooler in there]
-    yield "server_ns", _grown(pieces, seen, [map(run_column, pids) for pids in backends])
-    yield "server_wait_ns", _grown(pieces, seen, [map(wait_column, pids) for pids in backends])
-    yield "server_busiest_ns", _most(pieces, backends, seen)
-    yield "auxiliary_ns", _passed(pieces, seen, AUXILIARIES)
-    yield "pooler_ns", _grown(pieces, seen, [map(run_column, pids) for pids in poolers])
-    yield "pooler_wait_ns", _grown(pieces, seen, [map(wait_column, pids) for pids in poolers])
+    yield "server_ns", _growth(timed_slices, reported, [map(run_column, pids) for pids in backends])
+    yield "server_wait_ns", _growth(timed_slices, reported, [map(wait_column, pids) for pids in backends])
+    yield "server_busiest_ns", _busiest(timed_slices, backends, reported)
+    yield "auxiliary_ns", _steady_growth(timed_slices, reported, AUXILIARIES)
+    yield "pooler_ns", _growth(timed_slices, reported, [map(run_column, pids) for pids in poolers])
+    yield "pooler_wait_ns", _growth(timed_slices, reported, [map(wait_column, pids) for pids in poolers])
 
 
-def _most(
-    pieces: Sequence[_TimedSlice], backends: Sequence[Sequence[int]], seen: AgentSamples
+def _busiest(
+    timed_slices: Sequence[_TimedSlice], backends: Sequence[Sequence[int]], reported: AgentSamples
 ) -> list[int | None]:
     """The CPU time of the busiest backend in each slice; unknown if that of any backend is."""
     by_backend: dict[int, list[int]] = {}
     for at, pids in enumerate(backends):
         for pid in pids:
             by_backend.setdefault(pid, []).append(at)
-    each: list[list[int | None]] = [[] for _ in pieces]
+    each: list[list[int | None]] = [[] for _ in timed_slices]
     for pid, places in by_backend.items():
-        own = [pieces[at] for at in places]
-        for at, ns in zip(places, _grown(own, seen, [[run_column(pid)]] * len(own)), strict=True):
+        own = [timed_slices[at] for at in places]
+        for at, ns in zip(places, _growth(own, reported, [[run_column(pid)]] * len(own)), strict=True):
             each[at].append(ns)
     return [_max(row) for row in each]
 
 
-def _grown(
-    pieces: Sequence[_TimedSlice], seen: AgentSamples, names: Sequence[Iterable[str]]
+def _growth(
+    timed_slices: Sequence[_TimedSlice], reported: AgentSamples, names: Sequence[Iterable[str]]
 ) -> list[int | None]:
-    intervals = [piece.over(own) for piece, own in zip(pieces, names, strict=True)]
-    return growth(seen.samples, intervals, seen.error_ns)
+    intervals = [timed.over(own) for timed, own in zip(timed_slices, names, strict=True)]
+    return growth(reported.samples, intervals, reported.error_ns)
 
 
-def _passed(pieces: Sequence[_TimedSlice], seen: AgentSamples, name: str) -> list[int | None]:
-    """The growth of a column that grows between slices, too."""
-    return growth(seen.samples, [piece.over([name]) for piece in pieces], seen.error_ns, steady=True)
+def _steady_growth(
+    timed_slices: Sequence[_TimedSlice], reported: AgentSamples, name: str
+) -> list[int | None]:
+    """The growth of a column that also grows between slices."""
+    return growth(
+        reported.samples, [timed.over([name]) for timed in timed_slices], reported.error_ns, steady=True
+    )
 
 
-def _total(values: Iterable[int | None]) -> int | None:
+def _sum(values: Iterable[int | None]) -> int | None:
     known = list(values)
     return None if None in known or not known else sum(value or 0 for value in known)
 
@@ -289,48 +314,55 @@ class DiagnosticInterval:
     seconds: float
 
 
-def complete_top(intervals: Sequence[DiagnosticInterval], seen: AgentSamples) -> list[dict[str, Any]]:
-    """What `top` would have shown over there in each: `host`, its line, and `processes`. The intervals are in order."""
-    lines = [_line(intervals, at, seen) for at in range(len(intervals))]
+def complete_top(intervals: Sequence[DiagnosticInterval], reported: AgentSamples) -> list[dict[str, Any]]:
+    """The output of `top` on that host for each interval: `host`, its line, and `processes`.
+
+    In order of time.
+    """
+    lines = [_line(intervals, at, reported) for at in range(len(intervals))]
     return [
-        {"host": line, "processes": _rows(interval, seen)}
+        {"host": line, "processes": _rows(interval, reported)}
         for interval, line in zip(intervals, lines, strict=True)
     ]
 
 
-def _line(intervals: Sequence[DiagnosticInterval], at: int, seen: AgentSamples) -> dict[str, float | None]:
-    ticks = {name: _during(intervals, f"{TOP}.{name}", seen)[at] for name in top.HOST}
-    whole = _total(ticks.values())
+def _line(
+    intervals: Sequence[DiagnosticInterval], at: int, reported: AgentSamples
+) -> dict[str, float | None]:
+    ticks = {name: _during(intervals, f"{TOP}.{name}", reported)[at] for name in top.HOST}
+    whole = _sum(ticks.values())
     shares = {name: 100 * (each or 0) / whole if whole else None for name, each in ticks.items()}
-    loads = {name: seen.samples.at(f"{TOP}.{name}", intervals[at].end_ns) for name in top.LOADS}
+    loads = {name: reported.samples.at(f"{TOP}.{name}", intervals[at].end_ns) for name in top.LOADS}
     return shares | {name: None if load is None else load / LOAD_PARTS for name, load in loads.items()}
 
 
-def _during(intervals: Sequence[DiagnosticInterval], name: str, seen: AgentSamples) -> list[int | None]:
+def _during(intervals: Sequence[DiagnosticInterval], name: str, reported: AgentSamples) -> list[int | None]:
     columns = frozenset({name})
     counted = [CounterInterval(each.begin_ns, each.end_ns, columns) for each in intervals]
-    return growth(seen.samples, counted, seen.error_ns, steady=True)
+    return growth(reported.samples, counted, reported.error_ns, steady=True)
 
 
-def _rows(interval: DiagnosticInterval, seen: AgentSamples) -> list[dict[str, Any]]:
-    pooler = seen.poolers.get(interval.processes.pooler) if interval.processes.pooler else None
+def _rows(interval: DiagnosticInterval, reported: AgentSamples) -> list[dict[str, Any]]:
+    pooler = reported.poolers.get(interval.processes.pooler) if interval.processes.pooler else None
     roles = [("pooler", pooler.pid)] if pooler else []
-    roles += [("server", pid) for pid in interval.processes.seen_backends(seen)]
+    roles += [("server", pid) for pid in interval.processes.known_backends(reported)]
     return [
-        _process(role, pid, interval, seen) for role, pid in roles if run_column(pid) in seen.samples.columns
+        _process(role, pid, interval, reported)
+        for role, pid in roles
+        if run_column(pid) in reported.samples.columns
     ]
 
 
-def _process(role: str, pid: int, interval: DiagnosticInterval, seen: AgentSamples) -> dict[str, Any]:
+def _process(role: str, pid: int, interval: DiagnosticInterval, reported: AgentSamples) -> dict[str, Any]:
     """A row as in `cpu.top`; unknown values are null."""
-    (used_ns,) = _during([interval], run_column(pid), seen)
-    so_far_ns, told = seen.samples.at(run_column(pid), interval.end_ns), seen.processes.get(pid)
+    (used_ns,) = _during([interval], run_column(pid), reported)
+    so_far_ns, process = reported.samples.at(run_column(pid), interval.end_ns), reported.processes.get(pid)
     known = used_ns is not None and interval.seconds > 0
     return {
         "role": role,
         "pid": pid,
-        "name": told.name if told else None,
+        "name": process.name if process else None,
         "cpu_percent": 100 * (used_ns or 0) / 1e9 / interval.seconds if known else None,
-        "rss_bytes": told.rss_bytes if told else None,
+        "rss_bytes": process.rss_bytes if process else None,
         "cpu_s": None if so_far_ns is None else so_far_ns / 1e9,
     }

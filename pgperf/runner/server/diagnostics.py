@@ -25,8 +25,8 @@ from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
 
 T = TypeVar("T")
 
-_LENT = (
-    "pg_stat_statements.track is none, and behind a pooler that lends its connections it cannot be switched on for one"
+_SHARED_CONNECTIONS = (
+    "pg_stat_statements.track is none, and behind a transaction pooler it cannot be switched on for one"
     " variant alone; set it to top on the server"
 )
 _DENIED = (
@@ -35,7 +35,7 @@ _DENIED = (
 )
 _HIDDEN = '{} may not see {}: GRANT pg_monitor TO "{}"'
 #: The note if there is no direct route.
-IN_THE_WAY = (
+NO_DIRECT_ROUTE = (
     "every route goes through a pooler, where a query for session states would occupy the server connections that"
     " the clients wait for: add a direct route"
 )
@@ -43,7 +43,7 @@ IN_THE_WAY = (
 
 @dataclass(frozen=True)
 class DiagnosticResult:
-    """Of one diagnostic slice: what was seen and counted (see analysis.diagnostics), and the processes."""
+    """The result of one diagnostic slice: diagnostics (see analysis.diagnostics), and the processes."""
 
     diagnostics: dict[str, Any] = field(default_factory=dict)
     top: dict[str, Any] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class DiagnosticConnections:
 
     routes: Mapping[str, Route]
     application: str
-    notes: dict[str, str] = field(default_factory=dict)  # instrument -> why it is asked no more
+    notes: dict[str, str] = field(default_factory=dict)  # source -> why it is no longer queried
     _open: dict[str, ControlConnection | PgBouncerConsole] = field(default_factory=dict)
     _statements: PgStatStatements | None = None
 
@@ -75,33 +75,31 @@ class DiagnosticConnections:
         """The most direct route, over which the server is queried."""
         return most_direct(self.routes.values())
 
-    def ask(self, instrument: str, question: Callable[[], T]) -> T | None:
+    def ask(self, source: str, query: Callable[[], T]) -> T | None:
         """The answer; None, with a note, if the source fails now or has failed before."""
-        if instrument in self.notes:
+        if source in self.notes:
             return None
         try:
-            return question()
+            return query()
         except (ClientFailed, LayerUnavailable, ProtocolError) as error:
-            self.notes[instrument] = str(error)
+            self.notes[source] = str(error)
         except (LookupError, ValueError):
-            self.notes[instrument] = f"{instrument}: its answer is none that this version of pgperf knows"
-        self._close(instrument)
+            self.notes[source] = f"{source}: this version of pgperf does not know its answer"
+        self._close(source)
         return None
 
-    def monitor(self, instrument: str) -> ControlConnection:
+    def monitor(self, source: str) -> ControlConnection:
         """A connection for that source alone, so that its errors affect no other source."""
-        if instrument not in self._open:
-            self._open[instrument] = ControlConnection(
-                self.direct, f"{self.application}-{instrument}"
-            ).__enter__()
-        found = self._open[instrument]
+        if source not in self._open:
+            self._open[source] = ControlConnection(self.direct, f"{self.application}-{source}").__enter__()
+        found = self._open[source]
         assert isinstance(found, ControlConnection)
         return found
 
     def activity(self) -> ControlConnection:
         """Raises ClientFailed without a direct route: the query would disturb the sessions that it reads."""
         if self.direct.pooler:
-            raise ClientFailed(IN_THE_WAY)
+            raise ClientFailed(NO_DIRECT_ROUTE)
         return self.monitor("activity")
 
     def console(self, route: Route) -> PgBouncerConsole:
@@ -121,8 +119,8 @@ class DiagnosticConnections:
             self._statements = found
         return self._statements
 
-    def _close(self, instrument: str) -> None:
-        opened = self._open.pop(instrument, None)
+    def _close(self, source: str) -> None:
+        opened = self._open.pop(source, None)
         if opened is not None:
             opened.__exit__(ClientFailed, None, None)
 
@@ -156,13 +154,13 @@ class _Poll:
 class _DiagnosticSlice:
     """One variant's diagnostic slice."""
 
-    def __init__(self, instruments: DiagnosticConnections, group: ClientGroup, route: Route) -> None:
-        self._instruments, self._group, self._route = instruments, group, route
+    def __init__(self, connections: DiagnosticConnections, group: ClientGroup, route: Route) -> None:
+        self._connections, self._group, self._route = connections, group, route
         self._notes: dict[str, str] = {}
         self._states: Counter[SessionState] = Counter()
         self._samples = 0
         self._pools: list[dict[str, str]] = []
-        self._late = False
+        self._too_late = False
 
     def run(self, request: protocol.Slice) -> DiagnosticResult:
         counted = self._count() if self._counting() else None
@@ -185,7 +183,7 @@ class _DiagnosticSlice:
 
     def _get_ready(self) -> None:
         """Connect before the slice: connecting may take longer than the slice."""
-        self._instruments.ask("activity", self._instruments.activity)
+        self._connections.ask("activity", self._connections.activity)
 
     def _work(self, request: protocol.Slice) -> int:
         """Run the slice; returns the operations of its lead-in and window together."""
@@ -200,7 +198,7 @@ class _DiagnosticSlice:
             self._states.update(poll.states)
             self._samples += poll.samples
             self._pools += [poll.pool] if poll.pool else []
-        self._late = not kept
+        self._too_late = not kept
         return sum(reply.lead_in_ops + reply.ops for reply in replies)
 
     def _poll_until(self, from_ns: int, until_ns: int) -> list[_Poll]:
@@ -219,7 +217,7 @@ class _DiagnosticSlice:
         return polls
 
     def _poll(self, milliseconds: int) -> Counter[SessionState] | None:
-        names, ask = self._group.applications, self._instruments
+        names, ask = self._group.applications, self._connections
         return ask.ask("activity", lambda: pg_stat_activity.poll(ask.activity(), names, milliseconds))
 
     def _pool(self) -> dict[str, str] | None:
@@ -228,21 +226,24 @@ class _DiagnosticSlice:
     def _totals(self) -> dict[str, int] | None:
         return self._of_pooler(lambda console: console.totals())
 
-    def _of_pooler(self, question: Callable[[PgBouncerConsole], T]) -> T | None:
+    def _of_pooler(self, query: Callable[[PgBouncerConsole], T]) -> T | None:
         if not self._route.pooler:
             return None
-        ask, route = self._instruments, self._route
-        return ask.ask(pooler_of(route), lambda: question(ask.console(route)))
+        ask, route = self._connections, self._route
+        return ask.ask(pooler_of(route), lambda: query(ask.console(route)))
 
     def _counting(self) -> bool:
-        """Are the statements of this variant counted? Counting is switched on for its sessions if needed."""
-        found = self._instruments.ask("statements", self._instruments.statements)
+        """Are the statements of this variant counted?
+
+        Counting is switched on for its sessions if needed.
+        """
+        found = self._connections.ask("statements", self._connections.statements)
         if found is None or not self._shown(found):
             return False
         if found.track != "none":
             return True
         if self._route.pooler not in ("", "session"):
-            self._notes["statements"] = _LENT
+            self._notes["statements"] = _SHARED_CONNECTIONS
             return False
         if not pg_stat_statements.switch_on(self._group.clients, self._group.ready[0].server_version):
             self._notes["statements"] = _DENIED.format(self._route.user)
@@ -250,18 +251,18 @@ class _DiagnosticSlice:
         return True
 
     def _shown(self, found: PgStatStatements) -> bool:
-        ask, user = self._instruments, self._route.user
+        ask, user = self._connections, self._route.user
         shown = ask.ask("statements", lambda: found.shows(ask.monitor("statements"), user))
         if shown is False:
             self._notes["statements"] = self._hidden(f"the statements of {user}")
         return bool(shown)
 
     def _hidden(self, what: str) -> str:
-        login = self._instruments.direct.user
+        login = self._connections.direct.user
         return _HIDDEN.format(login, what, login)
 
     def _count(self, since: str = "") -> StatementCounts | None:
-        ask, user = self._instruments, self._route.user
+        ask, user = self._connections, self._route.user
         return ask.ask(
             "statements",
             lambda: ask.statements().count(ask.monitor("statements"), user, ask.application, since),
@@ -295,21 +296,21 @@ class _DiagnosticSlice:
 
     def _all_notes(self, found: Mapping[str, Any]) -> dict[str, str]:
         """The reason for each missing part."""
-        known = self._instruments.notes
+        known = self._connections.notes
         notes = {
-            "wait_events": known.get("activity", self._unseen()),
+            "wait_events": known.get("activity", self._reason_unseen()),
             "pooler": known.get(pooler_of(self._route), ""),
             "statements": self._notes.get("statements", known.get("statements", "")),
         }
         return {name: why for name, why in notes.items() if why}
 
-    def _unseen(self) -> str:
+    def _reason_unseen(self) -> str:
         """Why the variant's sessions were not seen; "" if they were."""
         if any(not state for state, _, _ in self._states):
             return self._hidden(f"what sessions of {self._route.user} do")
         if self._states:
             return ""
-        if self._late:
+        if self._too_late:
             return "the machine was too busy: no query for session states ended within the slice"
         return (
             "pg_stat_activity has no session of this variant: its pooler leads to another server, or does not"

@@ -19,7 +19,10 @@ from pgperf.runner.server.control_connection import ControlConnection
 
 
 class ServerProbe:
-    """A run's control connection to its server, over the most direct route. The fake layer has no server."""
+    """A run's control connection to its server, over the most direct route.
+
+    The fake layer has no server.
+    """
 
     def __init__(
         self,
@@ -41,7 +44,7 @@ class ServerProbe:
         self._poolers = {
             route.name: pooler_process.process(route.port) if route.name in own else None for route in pooled
         }
-        self._lending = {route.name for route in pooled if route.pooler != "session"}
+        self._transaction_pooled = {route.name for route in pooled if route.pooler != "session"}
         self.pooler_pid = next((pid for pid in self._poolers.values() if pid), None)
 
     @classmethod
@@ -123,17 +126,17 @@ class ServerProbe:
             for pooler in filter(None, self._poolers.values()):
                 self._pinning.pin(pooler, cpu_placement.clients)
             if self._agent and not sessions.here:
-                self._have_watched(self._agent, rows, groups)
+                self._watch(self._agent, rows, groups)
 
         return find
 
-    def _have_watched(self, agent: Agent, rows: list[list[str | None]], groups: list[ClientGroup]) -> None:
+    def _watch(self, agent: Agent, rows: list[list[str | None]], groups: list[ClientGroup]) -> None:
         """Have the agent on the server's host sample the processes of each group."""
         reported = Sessions.reported(rows)
         for group in groups:
             route = group.variant.route
             address = self._addresses.get(route)
-            shared = bool(address) and route in self._lending
+            shared = bool(address) and route in self._transaction_pooled
             known = shared or self._sees_all(reported, group, groups)
             group.remote_processes = RemoteProcesses(
                 self._backends(reported, group, groups) if known else [], address, shared
@@ -149,20 +152,23 @@ class ServerProbe:
         other variants are idle meanwhile, so the CPU time is the group's.
         """
         route = group.variant.route
-        pooler = self._poolers[route] if route in self._lending else None
+        pooler = self._poolers[route] if route in self._transaction_pooled else None
         connected = sessions.from_process(pooler) if pooler else []
         return list(dict.fromkeys(sessions.named(self._names(group, groups)) + connected))
 
     def _sees_all(self, sessions: Sessions, group: ClientGroup, groups: list[ClientGroup]) -> bool:
-        """Are all backends of the group visible? With a transaction pooler, only if its process is."""
+        """Are all backends of the group visible?
+
+        With a transaction pooler, only if its process is.
+        """
         route = group.variant.route
-        lent_unseen = route in self._lending and self._poolers[route] is None
-        return not lent_unseen and sessions.hidden.isdisjoint(self._names(group, groups))
+        pooler_unseen = route in self._transaction_pooled and self._poolers[route] is None
+        return not pooler_unseen and sessions.hidden.isdisjoint(self._names(group, groups))
 
     def _names(self, group: ClientGroup, groups: list[ClientGroup]) -> list[str]:
         """The application names of the connections that may serve a group."""
         route = group.variant.route
-        if route not in self._lending:
+        if route not in self._transaction_pooled:
             return group.applications
         of_route = (other for other in groups if other.variant.route == route)
         return list(dict.fromkeys(name for other in of_route for name in other.applications))

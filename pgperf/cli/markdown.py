@@ -40,7 +40,7 @@ def _cells(texts: Iterable[str]) -> list[str]:
 
 
 def _parts(rows: RunRows) -> Iterator[str | Table]:
-    yield _headline(rows.run)
+    yield _headline(rows)
     yield verdicts.verdict_table(rows.variants)
     yield "\n\n".join(_cells(verdicts.failed_checks(rows.variants)))
     yield from (ladders.ladder_table(ladder, rows.ladders) for ladder in rows.ladders)
@@ -51,7 +51,8 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield _environment(rows.run)
 
 
-def _headline(run: Run) -> str:
+def _headline(rows: RunRows) -> str:
+    run = rows.run
     moments = [moment.isoformat() for moment in (run.started_at, run.finished_at) if moment]
     when = " to ".join(moments) or "not started"
     lines = [
@@ -59,7 +60,7 @@ def _headline(run: Run) -> str:
         result.partial(run),
         escaped(run.error),
         f"{when}; definition `{run.definition_hash[:_HASH_CHARACTERS]}`",
-        *map(escaped, result.skipped(run)),
+        *map(escaped, result.skipped(rows)),
     ]
     return "\n\n".join(filter(None, lines))
 

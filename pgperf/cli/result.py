@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pgperf.cli import text_table
 from pgperf.models import Run
 from pgperf.reports import comparisons, ladders, throughput, verdicts
+from pgperf.reports.labels import left_out_title
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import Table
 from pgperf.runs import state
@@ -30,9 +31,9 @@ def partial(run: Run) -> str:
     return "Unfinished: the figures are those of its finished blocks." if run.summary.get("partial") else ""
 
 
-def skipped(run: Run) -> list[str]:
+def skipped(rows: RunRows) -> list[str]:
     """What the run left out, with the reasons."""
-    return [f"Skipped {name}: {reason}" for name, reason in run.summary.get("skipped", {}).items()]
+    return [f"Skipped {left_out_title(each)}: {each.reason}" for each in rows.skipped]
 
 
 def _parts(rows: RunRows) -> Iterator[str | Table]:
@@ -44,7 +45,7 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield "\n".join(verdicts.failed_checks(rows.variants))
     yield comparisons.control_table(rows.comparisons)
     yield throughput.cold_table(rows.variants)
-    yield "\n".join(skipped(rows.run))
+    yield "\n".join(skipped(rows))
 
 
 def _headline(run: Run) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, Self, TypeVar
 
-from pgperf.core import limits, protocol
+from pgperf.core import layers, limits, protocol
 
 PLACEMENTS = ("apart", "together", "scheduler")
 IDLES = ("awake", "system")  # keep the CPUs awake during a run, or leave idle states to the system
@@ -200,6 +200,44 @@ class Cohort:
     reference: int = 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """Variants that a plan leaves out, with the reason: those that have all the given fields.
+
+    Without a layer it names the layers below the ORM, which cannot run the workload's statements.
+    """
+
+    reason: str
+    workload: str = ""
+    layer: str = ""
+    mode: str = ""
+    route: str = ""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return self.titled(self.layer)
+
+    def titled(self, layer: str) -> str:
+        """For people who know the layer by this title."""
+        workload = f"{self.workload}: " if self.workload else ""
+        mode = f", {self.mode}" if self.mode else ""
+        route = f" · {self.route}" if self.route else ""
+        return f"{workload}{layer or 'all layers below the ORM'}{mode}{route}"
+
+    def covers(self, variant: Variant) -> bool:
+        asked = ("workload", "layer", "mode", "route")
+        same = all(getattr(self, name) in ("", getattr(variant, name)) for name in asked)
+        return same and bool(self.layer or not layers.calls_orm(variant.layer))
+
+    def covers_layer(self, layer: str, mode: str) -> bool:
+        """Does it leave out the layer in this mode, whatever the workload and the route?"""
+        return self.layer == layer and self.mode in ("", mode) and not self.workload and not self.route
+
+    def to_json(self) -> dict[str, str]:
+        return asdict(self)
+
+
 @dataclass(frozen=True)
 class Plan:
     """The work of a run, in order.
@@ -209,7 +247,7 @@ class Plan:
 
     definition: Definition
     cohorts: tuple[Cohort, ...]
-    skipped: dict[str, str] = field(default_factory=dict)  # see make_plan: skipped part -> reason
+    skipped: tuple[LeftOut, ...] = ()
 
     @property
     def variants(self) -> tuple[Variant, ...]:

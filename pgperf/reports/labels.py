@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from pgperf.core.layers import LAYERS, OTHER
-from pgperf.core.records import Variant
+from pgperf.core.records import LeftOut, Variant
 from pgperf.models import VariantResult
 
 
@@ -21,13 +21,9 @@ def colour(layer: str) -> dict[str, str]:
     return {"light": family.light, "dark": family.dark}
 
 
-def left_out_title(name: str) -> str:
-    """What a run left out, "layer", "layer/mode" or "layer over route", as people know it."""
-    if " over " in name:
-        layer, _over, route = name.partition(" over ")
-        return f"{layer_title(layer)} · {route}"
-    layer, _slash, mode = name.partition("/")
-    return f"{layer_title(layer)}, {mode}" if mode else layer_title(layer)
+def left_out_title(left: LeftOut) -> str:
+    """What a run left out, with the title of its layer."""
+    return left.titled(layer_title(left.layer))
 
 
 def variant_title(variant: Variant | VariantResult) -> str:

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from pgperf.access import guardrails
 from pgperf.core.exceptions import PgperfError
 from pgperf.core.layers import LAYERS
-from pgperf.core.records import Definition, Plan
+from pgperf.core.records import Definition, LeftOut, Plan
 from pgperf.models import Benchmark, Database, Worker
 from pgperf.reports import number_format
 from pgperf.reports.headroom import Need, headroom
@@ -47,6 +47,8 @@ class Preview:
 def preview(benchmark: Benchmark, database: Database, *, quick: bool) -> Preview:
     """What a run of the benchmark on the database would do with the workers that are alive now."""
     skipped = skipped_layers(benchmark, live_workers())
+    left_out = [LeftOut(layer=layer, reason=reason) for layer, reason in skipped.items()]
+    left_out += _lacking_modes(benchmark)
     rows = [Row(layer_title(layer), skipped.get(layer, "")) for layer in benchmark.layers]
     shape: dict[str, Any] = {
         "database": database,
@@ -56,8 +58,7 @@ def preview(benchmark: Benchmark, database: Database, *, quick: bool) -> Preview
     }
     try:
         plans = {
-            length: make_plan(_definition(benchmark, database, length), skipped | _lacking_modes(benchmark))
-            for length in (True, False)
+            length: make_plan(_definition(benchmark, database, length), left_out) for length in (True, False)
         }
     except PgperfError as error:
         return Preview(**shape, refusal=str(error))
@@ -76,15 +77,15 @@ def skipped_layers(benchmark: Benchmark, workers: list[Worker]) -> dict[str, str
     return skipped
 
 
-def _lacking_modes(benchmark: Benchmark) -> dict[str, str]:
-    """Modes that a layer of the benchmark has nowhere, as a plan's `skipped` names them."""
+def _lacking_modes(benchmark: Benchmark) -> list[LeftOut]:
+    """Modes that a layer of the benchmark has nowhere."""
     known = [LAYERS[layer] for layer in benchmark.layers if layer in LAYERS]
-    return {
-        f"{layer.name}/{mode}": layer.mode_reason
+    return [
+        LeftOut(layer=layer.name, mode=mode, reason=layer.mode_reason)
         for layer in known
         for mode in benchmark.modes
         if mode not in layer.modes
-    }
+    ]
 
 
 def _access(database: Database, definition: Definition) -> tuple[str, ...]:

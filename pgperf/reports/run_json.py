@@ -48,7 +48,7 @@ def rows_json(rows: RunRows) -> dict[str, Any]:
             "finished": _time(run.finished_at),
             "error": run.error,
             "partial": bool(run.summary.get("partial", False)),
-            "skipped": run.summary.get("skipped", {}),
+            "skipped": [each.to_json() for each in rows.skipped],
             "definition": run.definition,
             "definition_hash": run.definition_hash,
             "environment": run.environment,

@@ -68,7 +68,7 @@ def result(run: Run) -> Result:
     rows = read(run)
     return Result(
         sections=list(_sections(rows)),
-        skipped={left_out_title(name): why for name, why in run.summary.get("skipped", {}).items()},
+        skipped={left_out_title(each): each.reason for each in rows.skipped},
         partial=bool(run.summary.get("partial", False)),
         measured=bool(rows.variants or rows.ladders),
     )

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from pgperf.analysis.ladder import Ladder
 from pgperf.analysis.scaling import Curve
+from pgperf.core.records import LeftOut
 from pgperf.models import ComparisonResult, Run, VariantResult
 
 
@@ -22,6 +23,11 @@ class RunRows:
         """Those with a rung at least."""
         found = map(Ladder.from_json, self.run.summary.get("ladders", []))
         return [ladder for ladder in found if ladder.steps]
+
+    @cached_property
+    def skipped(self) -> list[LeftOut]:
+        """What the plan left out."""
+        return [LeftOut(**each) for each in self.run.summary.get("skipped", [])]
 
     @property
     def originals(self) -> list[VariantResult]:

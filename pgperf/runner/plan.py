@@ -1,14 +1,14 @@
 """The plan of a definition (pure): variants, controls, cohorts and the order of each round."""
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise, product
 
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.layers import LAYERS, calls_orm
-from pgperf.core.records import CONNECTS, Cohort, Definition, Plan, Variant
+from pgperf.core.layers import LAYERS
+from pgperf.core.records import CONNECTS, Cohort, Definition, LeftOut, Plan, Variant
 
 #: Most variants in one cohort. All of `orm-overhead` fits, so all of it is compared directly.
 COHORT_SIZE = 18
@@ -17,41 +17,14 @@ COHORT_PROCESSES = 64
 _SHUFFLES = 24
 
 
-def make_plan(definition: Definition, skipped: Mapping[str, str] | None = None) -> Plan:
-    """The plan of a definition without what is in `skipped`, which maps it to the reason.
-
-    Skipped may be a layer, a "layer/mode", either of them for one workload (`of_workload`), all of a workload below
-    the ORM (`below_orm`), or a layer over one route (`over_route`). Raises InvalidDefinition when nothing
-    is left to compare.
-    """
-    skipped = dict(skipped or {})
-    variants = [v for v in _variants(definition) if not _names_of(v) & set(skipped)]
+def make_plan(definition: Definition, skipped: Iterable[LeftOut] = ()) -> Plan:
+    """The plan of a definition without what is skipped. Raises InvalidDefinition when nothing is left to compare."""
+    skipped = tuple(skipped)
+    variants = [v for v in _variants(definition) if not any(each.covers(v) for each in skipped)]
     if not variants:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
+        reasons = "; ".join(f"{each.name}: {each.reason}" for each in skipped)
         raise InvalidDefinition(f"layers: none of them can run here ({reasons or 'none given'})")
     return Plan(definition, tuple(_cohorts(variants + _controls(variants))), skipped)
-
-
-def below_orm(workload: str) -> str:
-    """The name in `skipped` of all layers of a workload but the ORM."""
-    return of_workload(workload, "all layers below the ORM")
-
-
-def of_workload(workload: str, layer: str) -> str:
-    """The name in `skipped` of a layer (or "layer/mode") for one workload only."""
-    return f"{workload}: {layer}"
-
-
-def over_route(layer: str, route: str) -> str:
-    """The name in `skipped` of a layer over one route only."""
-    return f"{layer} over {route}"
-
-
-def _names_of(variant: Variant) -> set[str]:
-    """The names under which the variant may be skipped."""
-    names = {variant.layer, f"{variant.layer}/{variant.mode}", over_route(variant.layer, variant.route)}
-    own = {of_workload(variant.workload, name) for name in names}
-    return names | own | (set() if calls_orm(variant.layer) else {below_orm(variant.workload)})
 
 
 def sharing(variants: Iterable[Variant]) -> dict[Variant, list[Variant]]:

@@ -1,16 +1,15 @@
 """Layers that have no TLS because their libpq is built without it: found by letting their clients connect."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed
-from pgperf.core.records import Definition, Route, Variant
+from pgperf.core.records import Definition, LeftOut, Route, Variant
 from pgperf.install import launch
 from pgperf.runner import client_group
 from pgperf.runner.capture.statements import CaptureSettings
 from pgperf.runner.client_process import ClientProcess
-from pgperf.runner.plan import over_route
 
 _TIMEOUT_S = 30.0
 _DEMANDS = ("require", "verify-ca", "verify-full")
@@ -23,26 +22,26 @@ _REASON = (
 
 
 def refusals(
-    definition: Definition, routes: Mapping[str, Route], settings: CaptureSettings, skipped: Mapping[str, str]
-) -> dict[str, str]:
-    """The layers without TLS for routes that require it, as a plan's `skipped`. Other errors surface in the run."""
+    definition: Definition, routes: Mapping[str, Route], settings: CaptureSettings, skipped: Sequence[LeftOut]
+) -> list[LeftOut]:
+    """The layers without TLS for routes that require it, if not `skipped` already. Other errors surface in the run."""
     demanding = [route for name, route in routes.items() if route.sslmode in _DEMANDS]
     if not demanding:
-        return {}
+        return []
     lacking = [
         layer for layer in definition.layers if _lacks(definition, layer, demanding[0], settings, skipped)
     ]
-    return {
-        over_route(layer, route.name): _REASON.format(route=route.name)
+    return [
+        LeftOut(layer=layer, route=route.name, reason=_REASON.format(route=route.name))
         for layer in lacking
         for route in demanding
-    }
+    ]
 
 
 def _lacks(
-    definition: Definition, layer: str, route: Route, settings: CaptureSettings, skipped: Mapping[str, str]
+    definition: Definition, layer: str, route: Route, settings: CaptureSettings, skipped: Sequence[LeftOut]
 ) -> bool:
-    modes = [mode for mode in definition.modes if not {layer, f"{layer}/{mode}"} & set(skipped)]
+    modes = [mode for mode in definition.modes if not any(each.covers_layer(layer, mode) for each in skipped)]
     if not layers.connects(layer) or not modes:
         return False
     work = definition.workload

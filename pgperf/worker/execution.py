@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +26,7 @@ from pgperf.core import layers
 from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import CredentialError, FenceLost, PgperfError, RunCancelled
 from pgperf.core.protocol import scrub
-from pgperf.core.records import CAPTURES, Definition, Plan, Route, VariantBlock, most_direct
+from pgperf.core.records import CAPTURES, Definition, LeftOut, Plan, Route, VariantBlock, most_direct
 from pgperf.delay.routes import longer
 from pgperf.install import launch
 from pgperf.models import Run
@@ -76,18 +76,18 @@ def perform(run_id: int, worker: str, listener: ProgressListener | None = None) 
 
 def skipped_layers(
     definition: Definition, build_dir: str, interpreters: Mapping[str, str] = launch.NO_INTERPRETERS
-) -> dict[str, str]:
-    """What of the definition this machine cannot run: "layer" or "layer/mode" -> the reason."""
-    skipped: dict[str, str] = {}
+) -> list[LeftOut]:
+    """The layers of the definition, or modes of them, that this machine cannot run."""
+    skipped: list[LeftOut] = []
     for layer in definition.layers:
         reasons = {
             mode: launch.unavailable(layer, mode, build_dir, interpreters) for mode in definition.modes
         }
         lacking = {mode: reason for mode, reason in reasons.items() if reason}
         if len(lacking) == len(reasons):
-            skipped[layer] = next(iter(lacking.values()))
+            skipped.append(LeftOut(layer=layer, reason=next(iter(lacking.values()))))
         else:
-            skipped |= {f"{layer}/{mode}": reason for mode, reason in lacking.items()}
+            skipped += [LeftOut(layer=layer, mode=mode, reason=reason) for mode, reason in lacking.items()]
     return skipped
 
 
@@ -110,7 +110,7 @@ class _ClaimedRun:
 
     run: Run
     listener: ProgressListener | None
-    skipped: dict[str, str] = field(default_factory=dict)
+    skipped: list[LeftOut] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict)
     access: dict[str, Any] = field(
         default_factory=dict
@@ -153,7 +153,7 @@ class _ClaimedRun:
             with transaction.atomic(using=router.db_for_write(Run)):
                 state.finish(run)
                 store.save_facts(run, {**outcome.environment, **self.access}, outcome.timings)
-                store.save_summary(run, summary, skipped=dict(plan.skipped), partial=False)
+                store.save_summary(run, summary, skipped=_json(plan.skipped), partial=False)
                 if found := confirmation.tested(run):
                     store.save_verdict(*found)
 
@@ -195,7 +195,7 @@ class _ClaimedRun:
             most_direct(routes.values()), settings.BUILD_DIR, settings.INTERPRETERS
         )
         lacking = tls_support.refusals(definition, routes, site, self.skipped)
-        self.skipped |= lacking
+        self.skipped += lacking
         return make_plan(definition, self.skipped) if lacking else plan
 
     def _guarded_routes(self, plan: Plan, routes: dict[str, Route]) -> dict[str, Route]:
@@ -218,7 +218,7 @@ class _ClaimedRun:
         )
         captures = statements.of_definition(plan.definition, site, self.skipped)
         for each in captures:
-            self.skipped |= each.skipped()
+            self.skipped += each.skipped()
         self.access |= {CAPTURES: {each.workload.name: each.to_json() for each in captures}}
         return make_plan(statements.filled(plan.definition, captures), self.skipped)
 
@@ -357,7 +357,7 @@ class PermissionGone(PgperfError):
     """The user lost a permission, or the Database became a production one, after the request."""
 
 
-def _summarise_part(run: Run, definition: Definition, skipped: Mapping[str, str]) -> bool:
+def _summarise_part(run: Run, definition: Definition, skipped: Sequence[LeftOut]) -> bool:
     """Store a summary of an unfinished run's blocks. Returns whether there was one to store."""
     blocks = store.load_blocks(run)
     if not blocks:
@@ -365,7 +365,7 @@ def _summarise_part(run: Run, definition: Definition, skipped: Mapping[str, str]
     variants = _in_table_order(definition, skipped, blocks)
     try:
         summary = summarise(definition, variants, blocks, launch.django_driver())
-        store.save_summary(run, summary, skipped=dict(skipped), partial=True)
+        store.save_summary(run, summary, skipped=_json(skipped), partial=True)
     except Error:
         raise
     except Exception as error:
@@ -374,8 +374,12 @@ def _summarise_part(run: Run, definition: Definition, skipped: Mapping[str, str]
     return True
 
 
+def _json(skipped: Iterable[LeftOut]) -> list[dict[str, str]]:
+    return [each.to_json() for each in skipped]
+
+
 def _in_table_order(
-    definition: Definition, skipped: Mapping[str, str], blocks: Iterable[VariantBlock]
+    definition: Definition, skipped: Sequence[LeftOut], blocks: Iterable[VariantBlock]
 ) -> list[Any]:
     """The measured variants in the plan's order. Their placement may differ from the planned one."""
     measured = {block.variant.label: block.variant for block in blocks}

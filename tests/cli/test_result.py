@@ -77,9 +77,9 @@ def test_unknown_is_a_word(run: Run) -> None:
 
 
 def test_what_was_skipped_and_what_is_unfinished(run: Run) -> None:
-    run.summary |= {"skipped": {"libpq": "the C client is not built"}, "partial": True}
+    run.summary |= {"skipped": [{"layer": "libpq", "reason": "the C client is not built"}], "partial": True}
     text = report(read(run))
-    assert "Skipped libpq: the C client is not built" in text
+    assert "Skipped libpq (C): the C client is not built" in text
     assert "Unfinished" in text.splitlines()[1]
 
 

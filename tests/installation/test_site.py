@@ -123,7 +123,7 @@ def perform(site: Site, *words: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(
         site.manage("pgperf", "run", "orm-overhead", "--queue", "--json", *SHORT, *words)
     )
-    assert (found["run"]["status"], found["run"]["error"], found["run"]["skipped"]) == ("done", "", {})
+    assert (found["run"]["status"], found["run"]["error"], found["run"]["skipped"]) == ("done", "", [])
     return found
 
 

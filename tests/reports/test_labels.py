@@ -1,5 +1,6 @@
 """Names and colours."""
 
+from pgperf.core.records import LeftOut
 from pgperf.reports import labels
 
 
@@ -14,5 +15,14 @@ def test_the_same_on_another_driver_or_implementation_has_the_same_colour() -> N
 
 
 def test_what_was_left_out_has_a_name_that_people_know() -> None:
-    assert labels.left_out_title("django_orm_psycopg2/extended") == "Django ORM on psycopg2, extended"
-    assert labels.left_out_title("libpq") == "libpq (C)"
+    for left, title in (
+        (
+            LeftOut(layer="django_orm_psycopg2", mode="extended", reason=""),
+            "Django ORM on psycopg2, extended",
+        ),
+        (LeftOut(layer="libpq", reason=""), "libpq (C)"),
+        (LeftOut(layer="libpq", route="tls", reason=""), "libpq (C) · tls"),
+        (LeftOut(workload="cure", layer="libpq", reason=""), "cure: libpq (C)"),
+        (LeftOut(workload="cure", reason=""), "cure: all layers below the ORM"),
+    ):
+        assert labels.left_out_title(left) == title

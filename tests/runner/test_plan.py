@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.records import Variant, Workload
-from pgperf.runner.plan import COHORT_PROCESSES, COHORT_SIZE, below_orm, make_plan, round_order, sharing
+from pgperf.core.records import LeftOut, Variant, Workload
+from pgperf.runner.plan import COHORT_PROCESSES, COHORT_SIZE, make_plan, round_order, sharing
 from tests.runner.builders import definition
 
 LADDER = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
@@ -36,14 +36,15 @@ def test_a_single_variant_gets_one_control() -> None:
 
 
 def test_skipped_layers_keep_their_reason() -> None:
-    plan = make_plan(definition(layers=LADDER), {"libpq": "not built"})
+    left = LeftOut(layer="libpq", reason="not built")
+    plan = make_plan(definition(layers=LADDER), [left])
     assert "libpq" not in {v.layer for v in plan.variants}
-    assert plan.skipped == {"libpq": "not built"}
+    assert plan.skipped == (left,)
 
 
 def test_a_plan_without_variants_is_refused_with_the_reasons() -> None:
     with pytest.raises(InvalidDefinition, match="libpq: not built"):
-        make_plan(definition(layers=("libpq",)), {"libpq": "not built"})
+        make_plan(definition(layers=("libpq",)), [LeftOut(layer="libpq", reason="not built")])
 
 
 def test_an_unknown_layer_is_named() -> None:
@@ -182,7 +183,7 @@ class TestTwoWorkloads:
         assert sum(apart) / len(apart) < 2.4  # any order would give 3
 
     def test_one_of_them_may_be_left_to_the_orm(self) -> None:
-        plan = make_plan(self.what, {below_orm("cure"): "why"})
+        plan = make_plan(self.what, [LeftOut(workload="cure", reason="why")])
         assert [(v.layer, v.workload) for v in plan.variants if not v.control] == [
             ("libpq", "loop"), ("psycopg", "loop"), ("django_orm", "loop"), ("django_orm", "cure"),
         ]  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed
-from pgperf.core.records import Definition, Route, Workload
+from pgperf.core.records import Definition, LeftOut, Route, Workload
 from pgperf.delay.relay import RelayLoop
 from pgperf.install import launch
 from pgperf.runner import tls_support
@@ -47,9 +47,9 @@ def test_those_without_are_found_and_left_out(
     """The embedded PostgreSQL's libpq is built without OpenSSL, and the C client and psycopg2 stand on it."""
     wanted = definition("libpq", "psycopg2", "psycopg")
     both = {"tcp": routes["tcp"], "tls": tls}
-    lacking = tls_support.refusals(wanted, both, site, {})
-    assert list(lacking) == ["libpq over tls", "psycopg2 over tls"]
-    assert "PG_CONFIG" in lacking["libpq over tls"]
+    lacking = tls_support.refusals(wanted, both, site, [])
+    assert [(each.layer, each.route) for each in lacking] == [("libpq", "tls"), ("psycopg2", "tls")]
+    assert "PG_CONFIG" in lacking[0].reason
     left = {(variant.layer, variant.route) for variant in make_plan(wanted, lacking).variants}
     everything = {(layer, route) for layer in wanted.layers for route in wanted.routes}
     assert left == everything - {("libpq", "tls"), ("psycopg2", "tls")}
@@ -59,17 +59,22 @@ def test_nobody_is_asked_where_no_route_demands_it(routes: dict[str, Route]) -> 
     nothing = CaptureSettings(routes["tcp"], "/nonexistent")
     for sslmode in ("disable", "prefer"):
         route = replace(routes["tcp"], sslmode=sslmode)
-        assert tls_support.refusals(definition("libpq"), {"tcp": route}, nothing, {}) == {}
+        assert tls_support.refusals(definition("libpq"), {"tcp": route}, nothing, []) == []
 
 
 def test_what_is_left_out_already_is_not_asked(tls: Route) -> None:
     nothing = CaptureSettings(tls, "/nonexistent")
-    assert tls_support.refusals(definition("libpq", "fake"), {"tls": tls}, nothing, {"libpq": "why"}) == {}
+    assert (
+        tls_support.refusals(
+            definition("libpq", "fake"), {"tls": tls}, nothing, [LeftOut(layer="libpq", reason="why")]
+        )
+        == []
+    )
 
 
 def test_another_trouble_is_the_runs_to_tell(tls: Route, site: CaptureSettings) -> None:
     gone = replace(tls, port=1)
-    assert tls_support.refusals(definition("psycopg"), {"tls": gone}, site, {}) == {}
+    assert tls_support.refusals(definition("psycopg"), {"tls": gone}, site, []) == []
 
 
 @pytest.fixture(scope="module")

@@ -84,14 +84,16 @@ class TestDone:
         settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": tmp_path}
         run = execution.perform(ask(database, definition(layers=("libpq", "fake"))).pk, "w@h")
         assert run.status == Status.DONE
-        assert "pgperf build" in run.summary["skipped"]["libpq"]
+        (left,) = run.summary["skipped"]
+        assert left["layer"] == "libpq"
+        assert "pgperf build" in left["reason"]
 
 
 def test_skipped_modes() -> None:
     skipped = execution.skipped_layers(
         definition(layers=("psycopg2", "fake"), modes=("simple", "prepared")), ""
     )
-    assert list(skipped) == ["psycopg2/prepared"]
+    assert [(each.layer, each.mode) for each in skipped] == [("psycopg2", "prepared")]
 
 
 class TestClaimed:

@@ -19,13 +19,12 @@ from uuid import UUID
 
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition
-from pgperf.core.records import Definition, Route, Variant, Workload
+from pgperf.core.records import Definition, LeftOut, Route, Variant, Workload
 from pgperf.core.sql_masking import Effect, effect, masked
 from pgperf.install import launch
 from pgperf.runner import client_group, client_process
 from pgperf.runner.capture.pg_messages import ExecutedStatement
 from pgperf.runner.capture.wire_proxy import RecordedOperation, WireProxy
-from pgperf.runner.plan import below_orm, of_workload
 
 _TIMEOUT_S = 60.0
 _WARM_UP = protocol.Slice(seq=1, lead_in_ops=20, lead_in_ns=0, count=1)
@@ -65,7 +64,7 @@ class Capture:
     work: OperationWork
     refusal: str = ""
     bound: bool = True  # do drivers bind the values like Django? If not, they send the bytes unchanged
-    differences: dict[str, str] = field(default_factory=dict)  # "layer" or "layer/mode" -> the difference
+    differences: tuple[LeftOut, ...] = ()  # the layers whose work differs from the ORM's
 
     def to_json(self) -> dict[str, Any]:
         """As JSON, without values."""
@@ -73,15 +72,14 @@ class Capture:
             **self.work.to_json(),
             "refusal": self.refusal,
             "bound": self.bound,
-            "unlike": self.differences,
+            "unlike": [each.to_json() for each in self.differences],
         }
 
-    def skipped(self) -> dict[str, str]:
-        """The variants of the workload that cannot be measured, with the reasons, as in a plan's `skipped`."""
-        name = self.workload.name
+    def skipped(self) -> tuple[LeftOut, ...]:
+        """The variants of the workload that cannot be measured."""
         if self.refusal:
-            return {below_orm(name): self.refusal}
-        return {of_workload(name, layer): why for layer, why in self.differences.items()}
+            return (LeftOut(workload=self.workload.name, reason=self.refusal),)
+        return self.differences
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ class CaptureSettings:
 
 
 def of_definition(
-    definition: Definition, settings: CaptureSettings, skipped: Mapping[str, str]
+    definition: Definition, settings: CaptureSettings, skipped: Sequence[LeftOut]
 ) -> list[Capture]:
     """A capture of each of the definition's workloads that are the site's own.
 
@@ -115,7 +113,7 @@ def filled(definition: Definition, captures: Sequence[Capture]) -> Definition:
 
 
 def captured(
-    definition: Definition, work: Workload, settings: CaptureSettings, skipped: Mapping[str, str]
+    definition: Definition, work: Workload, settings: CaptureSettings, skipped: Sequence[LeftOut]
 ) -> Capture:
     """Capture a site workload, and check it on every lower layer of the definition that is not `skipped`.
 
@@ -124,10 +122,12 @@ def captured(
     found = capture(definition, work, settings)
     if found.refusal:
         return found
-    differences = {}
-    for layer, mode in _lower(definition, skipped):
-        if why := _difference_of(definition, found, layer, mode, settings):
-            differences[f"{layer}/{mode}" if len(definition.modes) > 1 else layer] = why
+    several = len(definition.modes) > 1
+    differences = tuple(
+        LeftOut(workload=work.name, layer=layer, mode=mode if several else "", reason=why)
+        for layer, mode in _lower(definition, skipped)
+        if (why := _difference_of(definition, found, layer, mode, settings))
+    )
     return replace(found, differences=differences)
 
 
@@ -262,13 +262,13 @@ def _from_binary(value: bytes, oid: int) -> str:
             return repr(struct.unpack(_NUMBERS[oid], value)[0])
 
 
-def _lower(definition: Definition, skipped: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _lower(definition: Definition, skipped: Sequence[LeftOut]) -> Iterator[tuple[str, str]]:
     for layer in definition.layers:
         for mode in definition.modes:
             if (
                 layers.connects(layer)
                 and not layers.calls_orm(layer)
-                and not {layer, f"{layer}/{mode}"} & set(skipped)
+                and not any(each.covers_layer(layer, mode) for each in skipped)
             ):
                 yield layer, mode
 

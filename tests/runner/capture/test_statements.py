@@ -11,7 +11,7 @@ import pytest
 from pgperf.core import sql_parameters
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition
 from pgperf.core.protocol import SliceReply, Statement
-from pgperf.core.records import Definition, Route, Workload
+from pgperf.core.records import Definition, LeftOut, Route, Workload
 from pgperf.runner.capture import statements as module
 from pgperf.runner.capture.pg_messages import ExecutedStatement
 from pgperf.runner.capture.statements import CaptureSettings
@@ -38,13 +38,13 @@ def of(name: str, *args: Any) -> Workload:
 
 
 def captured(work: Workload, site: CaptureSettings, **changes: Any) -> module.Capture:
-    return module.captured(definition(work, **changes), work, site, {})
+    return module.captured(definition(work, **changes), work, site, ())
 
 
 def test_a_get_by_key_is_one_statement_that_every_layer_repeats(site: CaptureSettings) -> None:
     found = captured(of("books.by_isbn", "9790000000042"), site)
     assert found.refusal == ""
-    assert found.differences == {}
+    assert found.differences == ()
     assert found.bound
     (statement,) = found.workload.statements
     assert statement.args == ["9790000000042"]
@@ -70,7 +70,7 @@ def test_a_loop_and_its_cure_read_the_same_rows_in_fewer_statements(site: Captur
     assert len(cure.work.texts) == 2
     assert sum(loop.work.rows) == sum(cure.work.rows) > 40
     assert loop.refusal == cure.refusal == ""
-    assert loop.differences == cure.differences == {}
+    assert loop.differences == cure.differences == ()
     assert [len(s.args or []) for s in cure.workload.statements] == [0, 20]
 
 
@@ -91,7 +91,7 @@ def test_arguments_apart_are_captured_as_the_extended_protocol_has_them(site: Ca
     work = of("books.by_isbn", "9790000000042")
     found = captured(work, site, modes=("simple", "prepared"))
     assert found.refusal == ""
-    assert set(found.differences) == {"psycopg2/prepared"}
+    assert [(each.layer, each.mode) for each in found.differences] == [("psycopg2", "prepared")]
     (statement,) = found.workload.statements
     assert statement.numbered.endswith('"isbn" = $1 LIMIT 21')
     assert statement.args_text == ["9790000000042"]
@@ -104,7 +104,7 @@ def test_values_without_a_json_form_go_as_the_bytes_that_were_sent(site: Capture
     (statement,) = found.workload.statements
     assert statement.args is None
     assert "2026-11-21" in statement.literal
-    assert found.differences == {}
+    assert found.differences == ()
 
 
 def test_values_without_a_json_form_are_left_to_libpq_where_values_go_apart(site: CaptureSettings) -> None:
@@ -113,8 +113,10 @@ def test_values_without_a_json_form_are_left_to_libpq_where_values_go_apart(site
     found = captured(of("tests.dated"), site, layers=("libpq", *drivers), modes=("extended",))
     assert found.refusal == ""
     assert found.workload.statements[0].args_text == ["2026-11-21"]
-    assert set(found.differences) == set(drivers)
-    assert all("args: mode extended" in why and "2026" not in why for why in found.differences.values())
+    assert {each.layer for each in found.differences} == set(drivers)
+    assert all(
+        "args: mode extended" in each.reason and "2026" not in each.reason for each in found.differences
+    )
 
 
 @pytest.mark.parametrize("layer", ["libpq", "psycopg", "psycopg_async", "asyncpg", "django_cursor"])
@@ -202,7 +204,8 @@ def test_a_layer_that_does_other_work_is_left_out_with_the_difference(site: Capt
 
 def test_one_layer_of_one_workload_can_be_left_out() -> None:
     work, other = Workload("a", "", orm="x.a"), Workload("b", "", orm="x.b")
-    found = module.Capture(work, module.OperationWork((), ()), differences={"libpq": "why"})
+    left = LeftOut(workload="a", layer="libpq", reason="why")
+    found = module.Capture(work, module.OperationWork((), ()), differences=(left,))
     plan = make_plan(definition(work, compared_with=other), found.skipped())
     assert ("a", "libpq") not in {(v.workload, v.layer) for v in plan.variants}
     assert ("b", "libpq") in {(v.workload, v.layer) for v in plan.variants}
@@ -280,10 +283,11 @@ def test_a_cursor_that_was_given_something_else_is_not_believed() -> None:
 def test_layers_beside_the_ladder_repeat_it_too(site: CaptureSettings) -> None:
     work = of("books.authors_prefetched")
     others = ("asyncpg", "psycopg_async", "django_cursor_psycopg2", "django_orm_psycopg2")
-    lacking = {"asyncpg/simple": "no mode simple", **{f"{name}/extended": "no" for name in others[2:]}}
+    lacking = [LeftOut(layer="asyncpg", mode="simple", reason="no mode simple")]
+    lacking += [LeftOut(layer=name, mode="extended", reason="no") for name in others[2:]]
     found = module.captured(
         definition(work, layers=others, modes=("simple", "extended")), work, site, lacking
     )
     assert found.refusal == ""
-    assert found.differences == {}
+    assert found.differences == ()
     assert found.workload.statements[1].arg_oids

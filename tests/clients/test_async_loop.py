@@ -97,7 +97,7 @@ def test_all_slices_and_single_runs_share_one_loop(event_loop: EventLoop) -> Non
     assert len(loops) == 1
 
 
-def test_what_an_operation_raises_ends_the_slice(event_loop: EventLoop) -> None:
+def test_an_exception_of_an_operation_ends_the_slice(event_loop: EventLoop) -> None:
     async def run() -> int:
         raise LookupError
 

@@ -102,7 +102,7 @@ def session(
 Session = tuple[Driven, protocol.Ready, Subject]
 
 
-def test_ready_tells_who_it_is(session: Session, admin: psycopg.Connection) -> None:
+def test_ready_identifies_the_client(session: Session, admin: psycopg.Connection) -> None:
     client, ready, subject = session
     activity = admin.execute(
         "SELECT application_name, state, xact_start, backend_type FROM pg_stat_activity WHERE pid = %s",
@@ -129,7 +129,7 @@ def test_ready_has_every_cold_phase(session: Session) -> None:
     assert all(value > 0 for value in phases.values())
 
 
-def test_the_password_is_not_where_others_can_read_it(session: Session, tcp: Route) -> None:
+def test_the_password_is_not_visible_to_other_processes(session: Session, tcp: Route) -> None:
     client, ready, _ = session
     process = Path("/proc", str(ready.pid))
     for part in ("cmdline", "environ"):
@@ -322,7 +322,7 @@ def test_a_command_without_rows_and_with_a_notice(subject: Subject, start: Start
 
 @pytest.mark.parametrize("subject", ORM_LAYERS, ids=str)
 @pytest.mark.parametrize(("orm", "rows"), [("tests.lazy", 1), ("tests.nothing", 0)])
-def test_what_an_orm_callable_returns_is_counted(
+def test_rows_of_an_orm_callable_are_counted(
     subject: Subject, start: Start, tcp: Route, orm: str, rows: int
 ) -> None:
     client = started(start, subject, tcp, Workload("orm", "%s", ("example.com",), orm=orm))
@@ -355,7 +355,7 @@ def test_an_operation_runs_its_statements_in_order(subject: Subject, start: Star
 
 
 @pytest.mark.parametrize("subject", [s for s in SQL_LAYERS if s.module], ids=str)
-def test_what_has_no_python_values_runs_as_it_is(subject: Subject, start: Start, tcp: Route) -> None:
+def test_a_statement_without_python_values_runs_unchanged(subject: Subject, start: Start, tcp: Route) -> None:
     text = "SELECT 1 / ('%s %% %' = '%s ' || repeat('%', 2) || ' %')::int"
     statement = protocol.Statement("not this", None, text, "nor this")
     client = started(start, subject, tcp, Workload("as it is", "", statements=(statement,)))
@@ -363,7 +363,7 @@ def test_what_has_no_python_values_runs_as_it_is(subject: Subject, start: Start,
 
 
 @pytest.mark.parametrize("subject", SQL_LAYERS, ids=str)
-def test_no_statement_at_all_is_refused(subject: Subject, start: Start, tcp: Route) -> None:
+def test_an_empty_list_of_statements_is_refused(subject: Subject, start: Start, tcp: Route) -> None:
     client = started(start, subject, tcp, statements=[])
     error = client.read(protocol.Error)
     assert (error.stage, error.message.partition(":")[0]) == ("ready", "statements")
@@ -388,7 +388,9 @@ def test_bad_sql_is_an_error_with_its_code_and_without_the_arguments(
 
 
 @every_login
-def test_a_wrong_password_is_told_without_it(subject: Subject, start: Start, tcp: Route) -> None:
+def test_the_error_of_a_wrong_password_does_not_contain_it(
+    subject: Subject, start: Start, tcp: Route
+) -> None:
     secret = "s3cret'Ω\\ x"
     client = started(start, subject, tcp, password=secret)
     error = client.read(protocol.Error)
@@ -407,7 +409,7 @@ def test_a_password_that_the_server_repeats_is_scrubbed(subject: Subject, start:
 
 
 @every_login
-def test_a_database_name_is_never_taken_for_a_connection_string(
+def test_a_connection_string_as_database_name_is_not_expanded(
     subject: Subject, start: Start, tcp: Route
 ) -> None:
     for name in ("dbname=pgperf user=other", "postgresql://other@127.0.0.1/pgperf"):
@@ -416,7 +418,7 @@ def test_a_database_name_is_never_taken_for_a_connection_string(
 
 
 @every_login
-def test_nobody_listening_is_an_error(subject: Subject, start: Start, tcp: Route) -> None:
+def test_a_refused_connection_is_an_error(subject: Subject, start: Start, tcp: Route) -> None:
     client = started(start, subject, tcp, host="127.0.0.1", port=1)
     error = client.read(protocol.Error)
     assert (error.stage, error.sqlstate) == ("connect", "")
@@ -522,7 +524,7 @@ def test_end_of_input_while_it_connects(subject: Subject, start: Start, tcp: Rou
 
 
 @every_program
-def test_nobody_reading_its_replies_ends_it(subject: Subject, start: Start, tcp: Route) -> None:
+def test_a_closed_reply_pipe_ends_it(subject: Subject, start: Start, tcp: Route) -> None:
     client = start(subject)
     client.send(spec(subject, tcp, SITE))
     client.read(protocol.Ready)
@@ -679,7 +681,9 @@ def test_queries_are_answered_as_the_server_writes_them(subject: Subject, start:
 
 
 @pytest.mark.parametrize("subject", LAYERS, ids=str)
-def test_every_client_sets_and_tells_what_is_text(subject: Subject, start: Start, tcp: Route) -> None:
+def test_every_client_sets_settings_and_reads_them_as_text(
+    subject: Subject, start: Start, tcp: Route
+) -> None:
     client = started(start, subject, tcp)
     client.read(protocol.Ready)
     client.send(protocol.Query("SELECT set_config('work_mem', '1MB', false) AS was, NULL AS nothing"))
@@ -700,7 +704,7 @@ def test_a_client_without_texts_refuses_queries(subject: Subject, start: Start, 
 
 
 @pytest.mark.parametrize("subject", [s for s in LAYERS if s.layer == "asyncpg"], ids=str)
-def test_asyncpg_tells_of_a_wrong_type_without_the_value(subject: Subject, start: Start, tcp: Route) -> None:
+def test_asyncpg_reports_a_wrong_type_without_the_value(subject: Subject, start: Start, tcp: Route) -> None:
     work = Workload("wrong", "SELECT %s::int", ("private value",))
     error = started(start, subject, tcp, work).read(protocol.Error)
     assert (error.stage, error.message.partition(":")[0]) == ("ready", "args")

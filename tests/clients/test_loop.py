@@ -102,7 +102,7 @@ def test_the_other_statement_is_run_only_if_there_is_one() -> None:
         assert (ready.other_first_us is not None, ready.other_second_us is not None) == (has_other, has_other)
 
 
-def test_start_up_counts_only_if_its_beginning_is_told() -> None:
+def test_start_up_time_needs_the_spawn_time() -> None:
     ready = hold(Scripted(), protocol.Spec(spawned_ns=0))[1][0]
     assert isinstance(ready, protocol.Ready)
     assert ready.startup_us is None
@@ -125,7 +125,7 @@ class OldDriverError(Exception):
 
 
 @pytest.mark.parametrize("kind", [DriverError, OldDriverError])
-def test_the_servers_own_words_and_code_are_found_behind_what_wraps_them(kind: type[Exception]) -> None:
+def test_the_servers_message_and_code_are_found_in_wrapped_errors(kind: type[Exception]) -> None:
     wrapped = RuntimeError("wrapped")
     wrapped.__cause__ = kind("column x\nLINE 1: select 'a private value'")
     for error in (wrapped, wrapped.__cause__):
@@ -134,7 +134,7 @@ def test_the_servers_own_words_and_code_are_found_behind_what_wraps_them(kind: t
         assert loop.sqlstate(error) == "42703"
 
 
-def test_errors_that_are_not_the_drivers_say_what_they_are() -> None:
+def test_errors_of_other_types_name_their_type() -> None:
     assert loop.describe(KeyError("domain")) == "KeyError: 'domain'"
     assert loop.describe(ValueError()) == "ValueError"
     assert loop.describe(loop.PgperfError("mode: choose one")) == "mode: choose one"

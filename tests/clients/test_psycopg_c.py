@@ -29,15 +29,15 @@ CASES: tuple[Callable[..., None], ...] = (
     conformance.test_arguments_of_every_kind,
     conformance.test_a_command_without_rows_and_with_a_notice,
     conformance.test_an_operation_runs_its_statements_in_order,
-    conformance.test_what_has_no_python_values_runs_as_it_is,
+    conformance.test_a_statement_without_python_values_runs_unchanged,
     conformance.test_bad_sql_is_an_error_with_its_code_and_without_the_arguments,
-    conformance.test_a_wrong_password_is_told_without_it,
+    conformance.test_the_error_of_a_wrong_password_does_not_contain_it,
     conformance.test_a_password_that_the_server_repeats_is_scrubbed,
-    conformance.test_a_database_name_is_never_taken_for_a_connection_string,
-    conformance.test_nobody_listening_is_an_error,
+    conformance.test_a_connection_string_as_database_name_is_not_expanded,
+    conformance.test_a_refused_connection_is_an_error,
     conformance.test_a_backend_terminated_mid_slice,
     conformance.test_the_connection_cut_mid_slice,
-    conformance.test_every_client_sets_and_tells_what_is_text,
+    conformance.test_every_client_sets_settings_and_reads_them_as_text,
 )
 
 
@@ -69,7 +69,7 @@ def start_c(python: str, admin: psycopg.Connection) -> Iterator[Start]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_it_is_the_one_in_c(start_c: Start, tcp: Route, python: str, mode: str) -> None:
+def test_the_c_implementation_is_loaded(start_c: Start, tcp: Route, python: str, mode: str) -> None:
     assert launch.unavailable("psycopg_c", mode, "", {"psycopg_c": python}) == ""
     ready = conformance.started(start_c, Subject("psycopg_c", mode, "c"), tcp).read(protocol.Ready)
     assert (ready.versions["driver"], ready.versions["implementation"]) == ("psycopg", "c")
@@ -77,7 +77,7 @@ def test_it_is_the_one_in_c(start_c: Start, tcp: Route, python: str, mode: str) 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__.removeprefix("test_"))
-def test_it_does_as_the_others(
+def test_it_behaves_like_the_other_implementations(
     case: Callable[..., None], mode: str, start_c: Start, tcp: Route, admin: psycopg.Connection
 ) -> None:
     given: dict[str, Any] = {

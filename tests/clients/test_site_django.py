@@ -43,7 +43,7 @@ def handler(monkeypatch: pytest.MonkeyPatch) -> Iterator[ConnectionHandler]:
     site_django.connection_created.disconnect(dispatch_uid="pgperf.one_alias")
 
 
-def test_only_where_to_connect_is_replaced(handler: ConnectionHandler) -> None:
+def test_only_the_address_and_login_are_replaced(handler: ConnectionHandler) -> None:
     site_django.redirect("default", SPEC)
     alias = handler["default"].settings_dict
     assert (alias["HOST"], alias["PORT"], alias["NAME"], alias["USER"], alias["PASSWORD"]) == (
@@ -62,12 +62,14 @@ def test_only_where_to_connect_is_replaced(handler: ConnectionHandler) -> None:
 
 
 @pytest.mark.parametrize(("mode", "binding"), [("simple", None), ("extended", True), ("prepared", True)])
-def test_the_mode_decides_who_binds(handler: ConnectionHandler, mode: str, binding: bool | None) -> None:
+def test_the_mode_decides_where_values_are_bound(
+    handler: ConnectionHandler, mode: str, binding: bool | None
+) -> None:
     site_django.redirect("default", SPEC._replace(mode=mode))
     assert handler["default"].settings_dict["OPTIONS"].get("server_side_binding") is binding
 
 
-def test_an_alias_that_is_not_there_or_no_postgresql_is_refused(handler: ConnectionHandler) -> None:
+def test_an_unknown_or_non_postgresql_alias_is_refused(handler: ConnectionHandler) -> None:
     with pytest.raises(InvalidDefinition, match="no alias 'nowhere'; it has default, replica, old"):
         site_django.redirect("nowhere", SPEC)
     with pytest.raises(InvalidDefinition, match="'old' of DATABASES is not a PostgreSQL database"):
@@ -106,13 +108,15 @@ def test_another_thread_s_connection_to_another_alias_is_closed_again(handler: C
         (object(), (), protocol.Statement(args=None)),
     ],
 )
-def test_what_a_cursor_was_given(sql: Any, params: Any, statement: protocol.Statement) -> None:
+def test_given_converts_the_arguments_of_a_cursor(
+    sql: Any, params: Any, statement: protocol.Statement
+) -> None:
     found = site_django.given(sql, params, many=False)
     assert found == statement
     assert [type(arg) for arg in found.args or []] == [type(arg) for arg in statement.args or []]
 
 
-def test_many_executions_at_once_are_not_statements_of_ours() -> None:
+def test_executemany_is_not_replayed() -> None:
     assert site_django.given("SELECT %s", [(1,), (2,)], many=True).args is None
 
 

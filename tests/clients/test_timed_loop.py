@@ -77,7 +77,7 @@ def test_durations_are_chained(clock: Clock) -> None:
     assert durations(run(clock, operation, count=4)) == [5, 70, 1, 9]
 
 
-def test_armed_it_starts_on_time_and_its_window_stays_where_it_was_put(clock: Clock) -> None:
+def test_an_armed_slice_starts_on_time_with_a_fixed_window(clock: Clock) -> None:
     start = BEGAN_NS + 5_000
     measured = run(clock, start_ns=start, lead_in_ns=250, window_ns=300)
     assert measured.first_ns == start + 300
@@ -95,14 +95,14 @@ def test_an_armed_window_that_is_over_stays_empty(clock: Clock, window: int) -> 
     assert (measured.ops, measured.rows, measured.durations, measured.capped) == (0, 0, b"", False)
 
 
-def test_a_start_in_the_past_is_now(clock: Clock) -> None:
+def test_a_start_in_the_past_starts_at_once(clock: Clock) -> None:
     assert run(clock, start_ns=BEGAN_NS - 10_000, count=2).first_ns == BEGAN_NS
 
 
 @pytest.mark.parametrize(
     ("count", "ops", "capped"), [(ROOM - 1, 63, False), (ROOM, 64, False), (ROOM + 1, 64, True)]
 )
-def test_a_count_beyond_the_room_is_capped(clock: Clock, count: int, ops: int, capped: bool) -> None:
+def test_a_count_above_max_samples_is_capped(clock: Clock, count: int, ops: int, capped: bool) -> None:
     measured = run(clock, count=count)
     assert (measured.ops, measured.capped, len(measured.durations)) == (ops, capped, 8 * ops)
 
@@ -110,12 +110,14 @@ def test_a_count_beyond_the_room_is_capped(clock: Clock, count: int, ops: int, c
 @pytest.mark.parametrize(
     ("window", "ops", "capped"), [(6300, 63, False), (6400, 64, False), (6401, 64, True)]
 )
-def test_a_window_longer_than_the_room_is_capped(clock: Clock, window: int, ops: int, capped: bool) -> None:
+def test_a_window_with_more_than_max_samples_is_capped(
+    clock: Clock, window: int, ops: int, capped: bool
+) -> None:
     measured = run(clock, window_ns=window)
     assert (measured.ops, measured.capped) == (ops, capped)
 
 
-def test_what_an_operation_raises_ends_the_slice(clock: Clock) -> None:
+def test_an_exception_of_an_operation_ends_the_slice(clock: Clock) -> None:
     def operation() -> int:
         raise LookupError
 
@@ -123,7 +125,7 @@ def test_what_an_operation_raises_ends_the_slice(clock: Clock) -> None:
         run(clock, operation, count=1)
 
 
-def test_the_real_room_holds_what_the_protocol_says() -> None:
+def test_the_stamps_have_space_for_max_samples() -> None:
     stamps = timed_loop.new_stamps()
     assert (len(stamps), stamps.itemsize) == (1 << 20, 8)
 
@@ -138,6 +140,6 @@ def test_operations_run_in_order_and_their_rows_add_up() -> None:
     assert ran == [5, 0, 2]
 
 
-def test_one_operation_in_order_is_itself(clock: Clock) -> None:
+def test_in_order_returns_a_single_operation_unchanged(clock: Clock) -> None:
     operation = clock.operation
     assert timed_loop.in_order([operation]) is operation

@@ -7,12 +7,12 @@ from pgperf.core.delayed_routes import apart, lengthened
     ("route", "ms", "name"),
     [("tcp", 0.5, "tcp+0.5ms"), ("tcp", 45, "tcp+45ms"), ("tcp+0.5ms", 0.25, "tcp+0.75ms")],
 )
-def test_a_longer_route_has_a_name_of_its_own(route: str, ms: float, name: str) -> None:
+def test_delayed_routes_have_names_with_the_delay(route: str, ms: float, name: str) -> None:
     assert lengthened(route, ms) == name
     assert apart(name)[0] == "tcp"
     assert apart(name)[1] == pytest.approx(apart(route)[1] + ms)
 
 
 @pytest.mark.parametrize("name", ["tcp", "pgbouncer_transaction", "distance_05ms", "", "+1ms", "tcp+ms"])
-def test_every_other_name_is_a_route_as_it_is(name: str) -> None:
+def test_other_names_have_no_delay(name: str) -> None:
     assert apart(name) == (name, 0.0)

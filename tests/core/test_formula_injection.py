@@ -1,4 +1,4 @@
-"""Text in cells: harmless out, exact back."""
+"""Formulas in cells are escaped, and unescaped exactly."""
 
 import pytest
 from hypothesis import given
@@ -20,17 +20,17 @@ def test_no_cell_is_a_formula(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "a=b", "1-1", "it's", "'quoted'", "select '+'", "a@b"])
-def test_the_rest_stays_as_it_is(text: str) -> None:
+def test_harmless_text_is_unchanged(text: str) -> None:
     assert harmless(text) == text
     assert unharmed(text) == text
 
 
 @given(st.text() | TRICKY)
-def test_back_comes_what_went(text: str) -> None:
+def test_unharmed_reverses_harmless(text: str) -> None:
     assert unharmed(harmless(text)) == text
 
 
 @given(st.text() | TRICKY)
-def test_what_a_sheet_shows_starts_no_formula(text: str) -> None:
+def test_printable_text_begins_no_formula(text: str) -> None:
     shown = printable(harmless(text))
     assert shown.startswith("'") or not shown.startswith(FORMULA)

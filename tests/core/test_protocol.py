@@ -1,4 +1,4 @@
-"""The wire protocol: what is written is read back, and nothing else is taken for a message."""
+"""The protocol with clients: messages round trip, and anything else is refused."""
 
 import io
 import json
@@ -83,7 +83,7 @@ class Trickle(io.RawIOBase):
 
 
 @given(MESSAGES)
-def test_a_message_survives_the_trip(message: protocol.Message) -> None:
+def test_decode_reverses_encode(message: protocol.Message) -> None:
     line = protocol.encode(message)
     assert line.count(b"\n") == 1
     assert line.endswith(b"\n")
@@ -179,12 +179,12 @@ def test_text_is_utf_8_and_control_characters_stay_inside_the_line() -> None:
 
 
 @given(TEXT.filter(bool), TEXT, TEXT)
-def test_scrub_leaves_nothing_of_the_secret(secret: str, before: str, after: str) -> None:
+def test_scrub_removes_every_form_of_the_secret(secret: str, before: str, after: str) -> None:
     scrubbed = protocol.scrub(f"{before}\x00{secret}\x00{after}", {"": secret})
     assert secret not in scrubbed.replace("<>", "\x01") or secret in "<>\x00\x01"
 
 
-def test_scrub_names_what_it_took_and_skips_empty_secrets() -> None:
+def test_scrub_writes_the_name_and_skips_empty_secrets() -> None:
     assert (
         protocol.scrub("login hunter2 failed", {"password": "hunter2", "other": ""})
         == "login <password> failed"
@@ -206,7 +206,7 @@ def test_scrub_names_what_it_took_and_skips_empty_secrets() -> None:
         lambda secret: "".join(f"\\{c}" if c in "\\'" else c for c in secret),
     ],
 )
-def test_scrub_knows_a_secret_in_quotes(secret: str, quote: Callable[[str], str]) -> None:
+def test_scrub_removes_a_quoted_secret(secret: str, quote: Callable[[str], str]) -> None:
     text = f"failed with {quote(secret)} there"
     scrubbed = protocol.scrub(text, {"password": secret})
     assert "<password>" in scrubbed

@@ -1,4 +1,4 @@
-"""What a definition says of itself: the site's own values are never among it."""
+"""The JSON and the digest of a definition do not contain the site's own values."""
 
 import json
 from dataclasses import replace
@@ -20,7 +20,7 @@ def test_captured_statements_are_neither_stored_nor_hashed_nor_shown() -> None:
     assert "private" not in json.dumps(definition.to_json()) + repr(definition)
 
 
-def test_the_most_direct_way_is_the_first_without_a_pooler() -> None:
+def test_the_most_direct_route_is_the_first_without_a_pooler() -> None:
     pooled, other = Route("a", "h", 1, "d", "u", "", pooler="session"), Route("b", "h", 1, "d", "u", "")
     assert most_direct([pooled, other, replace(other, name="c")]) == other
     assert most_direct([pooled, replace(pooled, name="c")]) == pooled

@@ -1,4 +1,4 @@
-"""SQL cut into tokens as the server cuts it."""
+"""SQL is split into the tokens of the server."""
 
 import psycopg
 import pytest
@@ -50,20 +50,20 @@ def test_each_kind(sql: str, pieces: list[tuple[str, str]]) -> None:
         ("/* /* */", TokenKind.COMMENT, ""),
     ],
 )
-def test_what_is_never_closed_reaches_to_the_end(sql: str, kind: TokenKind, opening: str) -> None:
+def test_an_unclosed_token_extends_to_the_end(sql: str, kind: TokenKind, opening: str) -> None:
     *_before, last = tokens("SELECT " + sql)
     assert last == Token(kind, sql, closed=False)
     assert last.opening == opening
 
 
 @given(BREAKS)
-def test_the_tokens_are_the_text(sql: str) -> None:
+def test_joined_tokens_are_the_text(sql: str) -> None:
     assert "".join(token.text for token in tokens(sql)) == sql
 
 
 @pytest.mark.parametrize("sql", ["E'a'" + "--" * 50_000, "'" * 50_001, "/*" * 50_000, "E'" + "\\'" * 50_000])
 def test_no_text_takes_long(sql: str) -> None:
-    """A pattern that tries every way to cut these would not come back."""
+    """A pattern that backtracks would take exponential time for these."""
     assert len(list(tokens(sql))) < 3
 
 
@@ -82,7 +82,7 @@ def test_no_text_takes_long(sql: str) -> None:
         ("'a'/*, 2*/--, 3", 1),
     ],
 )
-def test_the_server_cuts_alike(routes: dict[str, Route], sql: str, columns: int) -> None:
+def test_the_server_splits_the_text_alike(routes: dict[str, Route], sql: str, columns: int) -> None:
     """The commas outside quotes and comments, told by the number of columns that the server answers with."""
     assert 1 + sum(token.text == "," for token in tokens(sql)) == columns
     route = routes["socket"]

@@ -1,4 +1,4 @@
-"""SQL as it may be shown, and what a statement does."""
+"""Masking of values, and the effect of a statement."""
 
 import re
 
@@ -39,7 +39,7 @@ def test_values_are_masked_and_names_are_not(text: str, shown: str) -> None:
 @given(
     st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0")) | st.integers() | st.booleans())
 )
-def test_whatever_is_bound_comes_out_as_marks(args: list[object]) -> None:
+def test_bound_values_become_question_marks(args: list[object]) -> None:
     """The words of the statement are all that is left."""
     text = sql_parameters.literal("SELECT " + ", ".join(["%s"] * len(args)) + " FROM t", args)
     shown = masked(text)
@@ -79,11 +79,11 @@ def test_no_text_keeps_a_value(text: str) -> None:
         ("", Effect.READS),
     ],
 )
-def test_what_a_statement_does(text: str, does: Effect) -> None:
+def test_the_effect_of_a_statement(text: str, does: Effect) -> None:
     assert effect(text) == does
 
 
-def test_an_errors_words_lose_their_values() -> None:
+def test_values_in_error_messages_are_masked() -> None:
     assert without_values('invalid input syntax for type integer: "secret"') == (
         "invalid input syntax for type integer: ?"
     )

@@ -1,4 +1,4 @@
-"""The forms of a statement agree with what the drivers make of it."""
+"""The forms of a statement agree with those of the drivers."""
 
 import math
 from typing import Any
@@ -40,7 +40,7 @@ def connection(stack: dict[str, str]) -> Any:
 
 
 @given(args=st.lists(ARGUMENT, max_size=5), data=st.data())
-def test_literal_is_what_psycopg_binds(
+def test_literal_equals_the_binding_of_psycopg(
     connection: psycopg.Connection, args: list[Any], data: st.DataObject
 ) -> None:
     pieces = [data.draw(STATEMENT.filter(lambda text: "%s" not in text)) for _ in range(len(args) + 1)]

@@ -91,17 +91,17 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("sql", READS, ids=lambda sql: sql[:40])
-def test_what_reads(sql: str) -> None:
+def test_statements_that_read_are_accepted(sql: str) -> None:
     sql_read_only.check("sql", sql)
 
 
 @pytest.mark.parametrize(("sql", "why"), REFUSED.items(), ids=lambda text: ascii(text[:40]))
-def test_what_does_not(sql: str, why: str) -> None:
+def test_other_statements_are_refused(sql: str, why: str) -> None:
     with pytest.raises(InvalidDefinition, match=f"^other_sql: .*{why}"):
         sql_read_only.check("other_sql", sql)
 
 
 @pytest.mark.parametrize("benchmark", catalog.BENCHMARKS.values(), ids=lambda benchmark: benchmark.name)
-def test_the_catalog_reads(benchmark: catalog.CatalogBenchmark) -> None:
+def test_the_sql_of_the_catalog_is_accepted(benchmark: catalog.CatalogBenchmark) -> None:
     for sql in filter(None, (benchmark.workload.sql, benchmark.workload.other_sql)):
         sql_read_only.check("sql", sql)

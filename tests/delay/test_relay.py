@@ -1,4 +1,4 @@
-"""A database at a distance: what passes the relay, when, and how it ends."""
+"""The delay relay: its delays, its data, and the end of connections."""
 
 import hashlib
 import os
@@ -106,7 +106,7 @@ def test_order_and_bytes_are_kept() -> None:
         assert everything(client) == hashlib.sha256(sent).digest()
 
 
-def test_what_is_under_way_does_not_wait_for_what_went_before() -> None:
+def test_data_does_not_wait_for_earlier_data() -> None:
     """20 words, one after the other: if each waited for the one before, they would take 10 s and the answer 0.5 s."""
     with (
         serving(heard_whole) as port,
@@ -176,7 +176,7 @@ def asked_once(port: int) -> None:
 
 
 @pytest.mark.parametrize("left", [2, 3])
-def test_who_comes_when_no_descriptors_are_left_is_turned_away(left: int) -> None:
+def test_a_client_is_refused_when_no_descriptors_are_left(left: int) -> None:
     """A connection takes two. Those that are there go on, and there is room again when they end."""
     with serving(echo) as port, DelayRelay("127.0.0.1", port, 1) as far:
         relay = psutil.Process(far.pid)
@@ -192,7 +192,7 @@ def test_who_comes_when_no_descriptors_are_left_is_turned_away(left: int) -> Non
         asked_once(far.port)
 
 
-def test_a_database_that_is_not_there_ends_the_connection() -> None:
+def test_an_unreachable_database_ends_the_connection() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         with DelayRelay("127.0.0.1", taken.getsockname()[1], 1) as far, connected(far.port) as client:
@@ -223,7 +223,7 @@ def test_the_name_in_a_certificate_is_not_the_relays(routes: dict[str, Route]) -
     assert far.over(replace(routes["tcp"], sslmode="require")).sslmode == "require"
 
 
-def test_it_listens_on_loopback_only_and_is_nobodys_pooler() -> None:
+def test_it_listens_on_loopback_only_and_is_not_a_pooler() -> None:
     with serving(echo) as port, DelayRelay("127.0.0.1", port, 1) as far:
         listens = [
             c.laddr for c in psutil.Process(far.pid).net_connections() if c.status == psutil.CONN_LISTEN
@@ -236,7 +236,7 @@ def test_it_listens_on_loopback_only_and_is_nobodys_pooler() -> None:
 
 
 def test_it_ends_with_its_parent(tmp_path: Path) -> None:
-    """A parent that is killed cannot say goodbye."""
+    """A killed parent cannot stop its relay."""
     program = (
         "import sys, time; from pgperf.delay.relay import DelayRelay\n"
         "with DelayRelay('127.0.0.1', 1, 1) as far:\n    print(far.pid, flush=True); time.sleep(600)"
@@ -249,13 +249,13 @@ def test_it_ends_with_its_parent(tmp_path: Path) -> None:
 
 
 def test_it_leads_to_no_unix_socket() -> None:
-    """The server would take whoever connects for the relay's user."""
+    """The server would take every client for the relay's user."""
     with pytest.raises(InvalidDefinition, match=r"^host: /run/postgresql is .*; name a route to .* TCP port"):
         DelayRelay("/run/postgresql", 5432, 1)
 
 
 @pytest.mark.parametrize("rtt_ms", [-1, 1e9, float("nan"), float("inf")])
-def test_round_trips_that_are_none(rtt_ms: float) -> None:
+def test_invalid_round_trips_are_refused(rtt_ms: float) -> None:
     with pytest.raises(InvalidDefinition, match=r"^rtt_ms: "):
         DelayRelay("127.0.0.1", 5432, rtt_ms)
 
@@ -275,7 +275,7 @@ def test_a_relay_that_cannot_start_says_so(monkeypatch: pytest.MonkeyPatch) -> N
         (["--to", "127.0.0.1:1", "--rtt-ms", "1", "--port", "1"], "pgperf.delay.relay: "),
     ],
 )
-def test_its_own_command_line_answers_in_a_line(options: list[str], said: str) -> None:
+def test_the_command_line_reports_errors_in_one_line(options: list[str], said: str) -> None:
     if "--port" in options:
         options[-1] = str(taken_port())
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Routes that a definition makes longer."""
+"""Delayed routes of a definition."""
 
 import time
 
@@ -7,7 +7,7 @@ from pgperf.delay.routes import longer
 from pgperf.runner.server.control_connection import ControlConnection
 
 
-def test_a_longer_route_takes_longer_and_the_others_stay_as_they_are(routes: dict[str, Route]) -> None:
+def test_only_delayed_routes_take_longer(routes: dict[str, Route]) -> None:
     near = {"tcp": routes["tcp"]}
     with longer(near, ("tcp", "tcp+40ms")) as found:
         assert found["tcp"] == near["tcp"]

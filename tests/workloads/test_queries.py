@@ -51,7 +51,7 @@ def test_each_way_to_fetch(shelf: Book, parts: dict[str, Any], result: Any) -> N
     assert found == result
 
 
-def test_related_objects_come_as_asked(shelf: Book) -> None:
+def test_related_objects_are_fetched(shelf: Book) -> None:
     joined = queries.build(query(select_related=["author", "publisher"], limit=3))
     prefetched = queries.build(
         {"model": "books.Author", "fetch": "list", "prefetch_related": ["books__publisher"]}
@@ -64,7 +64,7 @@ def test_related_objects_come_as_asked(shelf: Book) -> None:
     assert len(sent) == 3
 
 
-def test_each_operation_asks_anew(shelf: Book) -> None:
+def test_each_operation_runs_a_new_query(shelf: Book) -> None:
     operation = queries.build(query())
     with CaptureQueriesContext(connection) as sent:
         operation()
@@ -107,7 +107,7 @@ def test_each_operation_asks_anew(shelf: Book) -> None:
         ({"fetch": "get", "lookup": {"pk": 1}, "limit": 1}, "limit", "Only with list"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_field_without_asking_the_database(
+def test_invalid_parts_are_refused_by_field_without_a_query(
     parts: dict[str, Any], field: str, words: str
 ) -> None:
     with pytest.raises(ValidationError) as refusal:
@@ -122,6 +122,6 @@ def test_every_part_is_named_at_once() -> None:
     assert set(refusal.value.message_dict) == {"lookup", "ordering", "limit"}
 
 
-def test_the_routers_say_which_alias() -> None:
+def test_the_routers_select_the_alias() -> None:
     assert queries.alias(query()) == "default"
     assert "books.Book" in queries.models()

@@ -1,4 +1,4 @@
-"""A Workload row is exactly one thing."""
+"""A Workload row has exactly one kind of work."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def row(**fields: Any) -> Workload:
         {"model": "books.Author", "fetch": "list", "prefetch_related": ["books"], "limit": 20},
     ],
 )
-def test_one_of_three_is_fine(fields: dict[str, Any]) -> None:
+def test_one_kind_of_work_is_accepted(fields: dict[str, Any]) -> None:
     row(**fields).full_clean()
 
 
@@ -49,7 +49,7 @@ def test_anything_else_is_refused_by_field(fields: dict[str, Any], field: str, w
     assert words in " ".join(refusal.value.message_dict[field])
 
 
-def test_the_record_knows_what_is_the_sites() -> None:
+def test_is_site_tells_site_workloads() -> None:
     assert not workload(row(sql="SELECT 1", orm="pgperf.site_by_domain")).is_site
     assert workload(row(orm="books.page")).is_site
     record = workload(row(model="books.Book", lookup={"pk": 1}))

@@ -109,7 +109,7 @@ def test_a_pg_config_without_an_answer_is_told(tmp_path: Path, script: str) -> N
         build(tmp_path / "out", pg_config=fake_program(tmp_path, script))
 
 
-def test_what_the_compiler_says_is_kept_and_the_old_client_stays(pg_config: str, tmp_path: Path) -> None:
+def test_compiler_errors_are_logged_and_the_old_client_stays(pg_config: str, tmp_path: Path) -> None:
     (tmp_path / C_CLIENT).write_text("the one before")
     with pytest.raises(LayerUnavailable, match=r"(?s)does not compile.*no such luck"):
         build(tmp_path, cc=fake_program(tmp_path, "echo no such luck; exit 1"), pg_config=pg_config)
@@ -117,7 +117,7 @@ def test_what_the_compiler_says_is_kept_and_the_old_client_stays(pg_config: str,
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fake", C_CLIENT]
 
 
-def test_a_program_that_does_not_run_is_no_client(pg_config: str, tmp_path: Path) -> None:
+def test_a_program_that_does_not_run_is_refused(pg_config: str, tmp_path: Path) -> None:
     with pytest.raises(LayerUnavailable, match=r"does not run|cannot be run"):
         build(tmp_path / "out", cc=fake_program(tmp_path, "exit 0"), pg_config=pg_config)
 

@@ -71,16 +71,14 @@ def test_a_mode_it_does_not_have_is_a_failure(client: Path) -> None:
     assert talk(client, say(protocol.Spec(mode="pipelined")))[:2] == (protocol.EXIT_FAILED, [error])
 
 
-def test_it_leaves_quietly_when_nobody_speaks_or_its_runner_is_another(
-    client: Path, routes: dict[str, Route]
-) -> None:
+def test_it_exits_on_empty_input_or_another_parent(client: Path, routes: dict[str, Route]) -> None:
     assert talk(client, b"") == (protocol.EXIT_OK, [], "")
     assert talk(client, say(spec(routes["socket"], runner_pid=1))) == (protocol.EXIT_OK, [], "")
 
 
 @pytest.mark.parametrize("mode", protocol.MODES)
 @pytest.mark.parametrize("cold", [True, False])
-def test_it_speaks_and_leaves(client: Path, routes: dict[str, Route], mode: str, cold: bool) -> None:
+def test_a_whole_conversation(client: Path, routes: dict[str, Route], mode: str, cold: bool) -> None:
     first = spec(routes["socket"], mode=mode, cold=cold, spawned_ns=1, runner_pid=os.getpid())
     code, said, stderr = talk(
         client, say(first, protocol.Slice(seq=7, lead_in_ns=0, count=5), protocol.Bye())
@@ -125,7 +123,7 @@ def test_a_statement_that_fails_names_its_sqlstate(client: Path, routes: dict[st
         ("copy (select 1) to stdout", "COPY is no statement this client can run"),
     ],
 )
-def test_what_is_no_query_is_refused(client: Path, routes: dict[str, Route], sql: str, why: str) -> None:
+def test_an_invalid_query_is_refused(client: Path, routes: dict[str, Route], sql: str, why: str) -> None:
     error = protocol.Error("ready", "", why)
     assert talk(client, say(spec(routes["socket"], statements=[same(sql)])))[:2] == (
         protocol.EXIT_FAILED,
@@ -153,14 +151,16 @@ def test_the_password_is_in_no_message(client: Path, routes: dict[str, Route]) -
     assert secret not in stderr
 
 
-def test_a_connection_string_is_no_database_name(client: Path, routes: dict[str, Route]) -> None:
+def test_a_connection_string_is_not_a_database_name(client: Path, routes: dict[str, Route]) -> None:
     code, said, _ = talk(client, say(spec(routes["socket"], dbname="host=/nowhere")))
     assert code == protocol.EXIT_FAILED
     assert isinstance(said[0], protocol.Error)
     assert 'database "host=/nowhere" does not exist' in said[0].message
 
 
-def test_the_environment_has_no_say(client: Path, routes: dict[str, Route], tmp_path: Path) -> None:
+def test_the_environment_does_not_change_the_connection(
+    client: Path, routes: dict[str, Route], tmp_path: Path
+) -> None:
     passfile = tmp_path / "passfile"
     passfile.write_text(f"*:*:*:*:{routes['socket'].password}\n")
     passfile.chmod(0o600)
@@ -198,7 +198,7 @@ def test_a_query_that_cannot_be_answered(
     assert (code, said[1]) == (protocol.EXIT_FAILED, why)
 
 
-def test_it_leaves_when_nobody_reads(client: Path, routes: dict[str, Route]) -> None:
+def test_it_exits_when_its_replies_are_not_read(client: Path, routes: dict[str, Route]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run([client], input=say(spec(routes["socket"])), stdout=writing, timeout=60)
@@ -207,7 +207,7 @@ def test_it_leaves_when_nobody_reads(client: Path, routes: dict[str, Route]) -> 
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_a_closed_standard_stream_is_no_trap(client: Path, routes: dict[str, Route], closed: str) -> None:
+def test_a_closed_standard_stream_is_not_reused(client: Path, routes: dict[str, Route], closed: str) -> None:
     said = say(spec(routes["socket"]), protocol.Bye())
     done = subprocess.run(
         ["sh", "-c", f"exec {client} {closed}"], input=said, stdout=subprocess.PIPE, timeout=60

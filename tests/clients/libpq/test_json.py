@@ -58,7 +58,7 @@ def python_reading(line: bytes) -> Any:
 
 
 @given(values, st.booleans())
-def test_what_python_writes_is_read_as_it_was_meant(dump: Any, value: Any, escaped: bool) -> None:
+def test_json_written_by_python_is_read_back(dump: Any, value: Any, escaped: bool) -> None:
     assert json.loads(dump(json.dumps(value, ensure_ascii=escaped).encode())) == value
 
 
@@ -67,7 +67,7 @@ def test_what_python_writes_is_read_as_it_was_meant(dump: Any, value: Any, escap
 @example(b'"\\ude00"')
 @example(b"-")
 @example(b"1e5")
-def test_both_accept_and_refuse_the_same(dump: Any, line: bytes) -> None:
+def test_both_readers_accept_and_refuse_the_same_texts(dump: Any, line: bytes) -> None:
     answer = dump(line)
     try:
         expected = python_reading(line)

@@ -25,7 +25,7 @@ def client() -> Iterator[Driven]:
         yield driven
 
 
-def test_an_operation_lasts_what_it_was_told_and_reads_one_row(client: Driven) -> None:
+def test_an_operation_has_the_given_duration_and_one_row(client: Driven) -> None:
     client.send(fake("SELECT 1", nominal_us=50))
     ready = client.read(protocol.Ready)
     assert (ready.rows_per_op, ready.backend_pid, ready.server_version) == (1, 0, "fake")
@@ -44,7 +44,7 @@ def test_it_answers_queries_with_their_text(client: Driven) -> None:
 
 @pytest.mark.parametrize(("word", "code"), [("die", -9), ("quit", 0)])
 @pytest.mark.parametrize("stage", ["connect", "ready", "slice"])
-def test_it_ends_unasked(client: Driven, word: str, code: int, stage: str) -> None:
+def test_it_ends_without_a_bye(client: Driven, word: str, code: int, stage: str) -> None:
     client.send(fake(word if stage == "slice" else f"{word} at {stage}"))
     if stage == "slice":
         client.read(protocol.Ready)
@@ -86,7 +86,7 @@ def test_it_hangs(client: Driven) -> None:
     assert client.process.poll() is None
 
 
-def test_its_noise_does_not_reach_the_replies(client: Driven) -> None:
+def test_its_output_does_not_reach_the_replies(client: Driven) -> None:
     client.send(fake("noise"), SLICE, protocol.Bye())
     client.read(protocol.Ready)
     reply = client.read(protocol.SliceReply)

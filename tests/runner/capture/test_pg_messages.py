@@ -1,4 +1,4 @@
-"""The protocol as bytes: whatever way they arrive, the same messages; whatever they are, no crash."""
+"""PostgreSQL's protocol: any split of the bytes gives the same messages, and invalid bytes are refused."""
 
 import struct
 from contextlib import suppress

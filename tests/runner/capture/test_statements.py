@@ -53,7 +53,7 @@ def test_a_get_by_key_is_one_statement_that_every_layer_repeats(site: CaptureSet
     assert found.work.texts[0].endswith('WHERE "books_book"."isbn" = ? LIMIT ?')
 
 
-def test_what_is_told_holds_no_value(site: CaptureSettings) -> None:
+def test_the_json_of_a_capture_contains_no_value(site: CaptureSettings) -> None:
     found = captured(of("books.page", "the", 1990), site)
     assert found.work.rows == (25,)
     assert "1990" in found.workload.statements[0].literal
@@ -63,7 +63,7 @@ def test_what_is_told_holds_no_value(site: CaptureSettings) -> None:
     assert "1990" not in repr(found.to_json())
 
 
-def test_a_loop_and_its_cure_read_the_same_rows_in_fewer_statements(site: CaptureSettings) -> None:
+def test_a_prefetch_reads_the_same_rows_in_fewer_statements(site: CaptureSettings) -> None:
     loop = captured(of("books.authors_one_by_one"), site)
     cure = captured(of("books.authors_prefetched"), site)
     assert len(loop.work.texts) == 21
@@ -87,7 +87,7 @@ def test_a_query_without_code_is_captured_too(site: CaptureSettings) -> None:
     assert found.work.rows == (7,)
 
 
-def test_arguments_apart_are_captured_as_the_extended_protocol_has_them(site: CaptureSettings) -> None:
+def test_separate_arguments_are_captured_from_the_extended_protocol(site: CaptureSettings) -> None:
     work = of("books.by_isbn", "9790000000042")
     found = captured(work, site, modes=("simple", "prepared"))
     assert found.refusal == ""
@@ -97,7 +97,7 @@ def test_arguments_apart_are_captured_as_the_extended_protocol_has_them(site: Ca
     assert statement.args_text == ["9790000000042"]
 
 
-def test_values_without_a_json_form_go_as_the_bytes_that_were_sent(site: CaptureSettings) -> None:
+def test_values_without_a_json_form_are_replayed_as_sent(site: CaptureSettings) -> None:
     found = captured(of("tests.dated"), site)
     assert found.refusal == ""
     assert not found.bound
@@ -107,7 +107,7 @@ def test_values_without_a_json_form_go_as_the_bytes_that_were_sent(site: Capture
     assert found.differences == ()
 
 
-def test_values_without_a_json_form_are_left_to_libpq_where_values_go_apart(site: CaptureSettings) -> None:
+def test_only_libpq_replays_separate_values_without_a_json_form(site: CaptureSettings) -> None:
     """A driver that was given the text with its values would send a simple query, or one without arguments."""
     drivers = ("psycopg", "psycopg_async", "asyncpg", "django_cursor")
     found = captured(of("tests.dated"), site, layers=("libpq", *drivers), modes=("extended",))
@@ -121,7 +121,7 @@ def test_values_without_a_json_form_are_left_to_libpq_where_values_go_apart(site
 
 @pytest.mark.parametrize("layer", ["libpq", "psycopg", "psycopg_async", "asyncpg", "django_cursor"])
 @pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
-def test_each_mode_is_on_the_wire_what_it_is_called(site: CaptureSettings, layer: str, mode: str) -> None:
+def test_each_mode_sends_its_own_messages(site: CaptureSettings, layer: str, mode: str) -> None:
     if (layer, mode) == ("asyncpg", "simple"):
         pytest.skip("asyncpg has no mode simple")
     work = Workload("plain", "SELECT %s::text", ("a value",))
@@ -148,7 +148,7 @@ def test_each_mode_is_on_the_wire_what_it_is_called(site: CaptureSettings, layer
         ("tests.several", "statement 1 of 1 holds several statements: SELECT ?; SELECT ?"),
     ],
 )
-def test_what_cannot_be_repeated_leaves_the_orm_alone_and_says_why(
+def test_a_refused_capture_measures_only_the_orm_with_the_reason(
     site: CaptureSettings, name: str, words: str
 ) -> None:
     found = captured(of(name), site)
@@ -172,7 +172,7 @@ def test_what_cannot_be_repeated_leaves_the_orm_alone_and_says_why(
         ("tests.missing", "registered are: books.authors_one_by_one"),
     ],
 )
-def test_an_operation_that_fails_says_so_without_its_values(
+def test_the_error_of_a_failed_operation_contains_no_values(
     site: CaptureSettings, name: str, words: str
 ) -> None:
     with pytest.raises(ClientFailed) as failure:
@@ -189,7 +189,7 @@ def test_without_settings_the_site_cannot_be_set_up(
         captured(of("books.by_isbn", "1"), site)
 
 
-def test_a_layer_that_does_other_work_is_left_out_with_the_difference(site: CaptureSettings) -> None:
+def test_a_layer_with_different_work_is_skipped_with_the_difference(site: CaptureSettings) -> None:
     work = of("books.by_isbn", "9790000000042")
     found = module.capture(definition(work), work, site)
     more = replace(found, work=module.OperationWork(found.work.texts * 2, (1, 1)))
@@ -211,7 +211,7 @@ def test_one_layer_of_one_workload_can_be_left_out() -> None:
     assert ("b", "libpq") in {(v.workload, v.layer) for v in plan.variants}
 
 
-def test_the_sites_surroundings_reach_only_its_own_layers(site: CaptureSettings) -> None:
+def test_only_the_site_layers_get_the_site_environment(site: CaptureSettings) -> None:
     work = of("books.by_isbn", "1")
     assert process_environment(work, "libpq") is None
     assert process_environment(Workload("plain", "SELECT 1"), "django_orm") is None
@@ -263,14 +263,14 @@ def test_binary_parameters_are_read_as_text(value: bytes, oid: int, text: str) -
         (b"x", 2950),
     ],
 )
-def test_a_binary_parameter_that_is_not_known_is_not_guessed(value: bytes, oid: int) -> None:
+def test_an_unknown_binary_parameter_is_refused(value: bytes, oid: int) -> None:
     """Another type, another length, an infinite date."""
     with pytest.raises(InvalidDefinition, match=f"number {oid} goes in binary format"):
         module.as_text(value, 1, oid)
     assert module.as_text(None, 1, oid) is None
 
 
-def test_a_cursor_that_was_given_something_else_is_not_believed() -> None:
+def test_a_trace_that_differs_from_the_wire_is_ignored() -> None:
     heard = RecordedOperation((query("SELECT 1"),), (1,))
     statements, bound = module.merged(heard, (), [Statement(sql="SELECT %s", args=[2])])
     assert not bound
@@ -280,7 +280,7 @@ def test_a_cursor_that_was_given_something_else_is_not_believed() -> None:
     assert statements[0].args == [1]
 
 
-def test_layers_beside_the_ladder_repeat_it_too(site: CaptureSettings) -> None:
+def test_layers_beside_the_ladder_replay_the_statements(site: CaptureSettings) -> None:
     work = of("books.authors_prefetched")
     others = ("asyncpg", "psycopg_async", "django_cursor_psycopg2", "django_orm_psycopg2")
     lacking = [LeftOut(layer="asyncpg", mode="simple", reason="no mode simple")]

@@ -1,4 +1,4 @@
-"""The tap: real clients through it to a real server, followed and unharmed."""
+"""The wire proxy between real clients and a real server."""
 
 import ssl
 from dataclasses import replace
@@ -21,7 +21,7 @@ def connected(route: Route) -> psycopg.Connection:
 
 
 @pytest.mark.parametrize("name", ["socket", "tcp", "pgbouncer"])
-def test_what_a_client_does_is_followed_over_every_route(routes: dict[str, Route], name: str) -> None:
+def test_statements_are_recorded_over_every_route(routes: dict[str, Route], name: str) -> None:
     with WireProxy(routes[name]) as wire, connected(wire.route) as client:
         wire.reset()
         assert client.execute("SELECT generate_series(1, %s), %s", [3, "ä"]).fetchall() == [
@@ -51,7 +51,7 @@ def test_each_connection_begins_a_record_of_its_own(routes: dict[str, Route]) ->
                 assert [each.text for each in wire.recorded().executed] == [f"SELECT {number}"]
 
 
-def test_nobody_else_can_reach_it_and_nothing_stays(routes: dict[str, Route]) -> None:
+def test_other_users_cannot_connect_and_the_directory_is_removed(routes: dict[str, Route]) -> None:
     with WireProxy(routes["tcp"]) as wire:
         directory = Path(wire.route.host)
         assert directory.stat().st_mode & 0o777 == 0o700

@@ -1,4 +1,4 @@
-"""Which of the server's processes are connections, and which are its own: asked of the real server."""
+"""The connections and the auxiliary processes of a real server."""
 
 import os
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def test_connections_are_found_by_name(connection: psycopg.Connection[Any]) -> N
 
 
 @pytest.mark.parametrize("route", ["socket", "tcp"])
-def test_connections_are_found_by_who_has_their_other_end(routes: dict[str, Route], route: str) -> None:
+def test_connections_are_found_by_the_process_at_the_other_end(routes: dict[str, Route], route: str) -> None:
     with connect(routes[route], "sessions-test") as connection:
         sessions = Sessions.of(rows_of(connection))
         assert connection.info.backend_pid in sessions.from_process(os.getpid())
@@ -46,7 +46,7 @@ def test_connections_are_found_by_who_has_their_other_end(routes: dict[str, Rout
         assert sessions.from_process(0) == []
 
 
-def test_what_a_pooler_holds_is_found_whoever_it_was_lent_to(routes: dict[str, Route]) -> None:
+def test_all_server_connections_of_a_pooler_are_found(routes: dict[str, Route]) -> None:
     with connect(routes["pgbouncer"], "") as connection:
         pid = connection.execute("SELECT pg_backend_pid()").fetchone()
         sessions = Sessions.of(rows_of(connection))

@@ -1,4 +1,4 @@
-"""Which process is the pooler behind an address, and which address is this machine's."""
+"""The pooler process of an address, and the addresses of this machine."""
 
 import os
 import socket
@@ -47,7 +47,7 @@ def test_the_stack_s_pooler_is_found(routes: dict[str, Route]) -> None:
     assert psutil.Process(pid).name() == "pgbouncer"
 
 
-def test_pgbouncer_has_one_thread_and_of_others_nobody_knows(routes: dict[str, Route]) -> None:
+def test_pgbouncer_has_one_thread_and_others_are_unknown(routes: dict[str, Route]) -> None:
     assert pooler_process.processors(pooler_process.process(routes["pgbouncer"].port)) == 1
     assert pooler_process.processors(None) == 1
     assert pooler_process.processors(os.getpid()) is None
@@ -59,16 +59,16 @@ def test_an_agent_knows_its_own_host_by_name() -> None:
     assert not pooler_process.is_own("localhost", from_elsewhere=True)
 
 
-def test_a_server_is_no_pooler(routes: dict[str, Route]) -> None:
+def test_a_server_is_not_a_pooler(routes: dict[str, Route]) -> None:
     assert pooler_process.process(routes["tcp"].port) is None
 
 
-def test_what_passes_connections_on_is_no_pooler() -> None:
+def test_a_proxy_is_not_a_pooler() -> None:
     with socket.create_server(("127.0.0.1", 0)) as end:
         assert pooler_process.process(end.getsockname()[1]) is None
 
 
-def test_of_several_on_one_port_none_is_taken_for_the_pooler(tmp_path: Path) -> None:
+def test_several_processes_on_one_port_have_no_known_pooler(tmp_path: Path) -> None:
     """PgBouncer's so_reuseport: each serves a part of the connections, so the time of one says nothing."""
     program, port = tmp_path / "pgbouncer", free_port(set())
     program.symlink_to(os.path.realpath(sys.executable))
@@ -83,7 +83,7 @@ def test_of_several_on_one_port_none_is_taken_for_the_pooler(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("host", ["/run/postgresql", "127.0.0.1", "127.0.1.1", "localhost", "::1"])
-def test_loopback_is_everybody_s_own_and_nobody_else_s(host: str) -> None:
+def test_loopback_belongs_to_each_machine_alone(host: str) -> None:
     assert pooler_process.is_own(host)
     assert not pooler_process.is_own(host, from_elsewhere=True)
 

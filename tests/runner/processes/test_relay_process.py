@@ -1,4 +1,4 @@
-"""Relays of our own are told from everybody else who listens."""
+"""A relay is told from other listening processes."""
 
 import socket
 from dataclasses import replace
@@ -22,7 +22,7 @@ def test_a_route_s_relay_is_found_and_no_other_listener() -> None:
     assert relay_process.find([longer]) == {}
 
 
-def test_where_the_system_tells_nothing_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_relay_is_found_if_ports_are_not_visible(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(kind: str) -> list[object]:
         raise psutil.AccessDenied
 

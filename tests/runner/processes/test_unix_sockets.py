@@ -1,4 +1,4 @@
-"""Both ends of a Unix socket, as the kernel tells of them."""
+"""Connected pairs of Unix sockets."""
 
 import os
 import socket
@@ -11,7 +11,7 @@ from pgperf.runner.processes import unix_sockets
 HOLD = "import sys; print(flush=True); sys.stdin.read()"
 
 
-def test_both_ends_of_a_pair_know_each_other() -> None:
+def test_both_sockets_of_a_pair_name_their_peer() -> None:
     one, two = socket.socketpair()
     with one, two:
         inodes = tuple(os.fstat(end.fileno()).st_ino for end in (one, two))
@@ -34,7 +34,7 @@ def test_the_process_at_the_far_end_is_found_and_no_other() -> None:
         child.communicate()
 
 
-def test_what_cannot_be_seen_is_left_out(tmp_path: Path) -> None:
+def test_invisible_sockets_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "1" / "fd").mkdir(parents=True)
     (tmp_path / "1" / "fd" / "3").symlink_to("socket:[17]")
     (tmp_path / "1" / "fd" / "4").symlink_to("/dev/null")

@@ -1,4 +1,4 @@
-"""Two clocks by way of a third: the truth is always inside the error that is claimed."""
+"""The offset of two clocks through a third: the true offset is within the stated error."""
 
 import random
 
@@ -12,7 +12,7 @@ def ask(offset_ns: int, at_ns: int, there_ns: int, back_ns: int) -> Ping:
     return Ping(at_ns, at_ns + there_ns + offset_ns, at_ns + there_ns + back_ns)
 
 
-def test_a_way_that_is_as_long_there_as_back_gives_the_offset_exactly() -> None:
+def test_equal_travel_times_give_the_exact_offset() -> None:
     assert ClockOffset.best_of([ask(1_000_000, 50, 300, 300)]) == ClockOffset(1_000_000, 300)
 
 
@@ -32,7 +32,7 @@ def test_the_truth_is_inside_the_error(seed: int) -> None:
     assert abs(offset.ns - truth) <= offset.error_ns
 
 
-def test_nobody_answered() -> None:
+def test_no_answer_raises_value_error() -> None:
     with pytest.raises(ValueError):
         ClockOffset.best_of([])
 
@@ -42,12 +42,12 @@ def test_clocks_that_drift_apart_are_less_certain() -> None:
     assert ClockOffset.over(ClockOffset(1_000, 10), ClockOffset(2_000, 30)) == ClockOffset(1_500, 530)
 
 
-def test_from_one_clock_to_another_by_way_of_the_third() -> None:
+def test_the_offset_between_two_clocks_through_the_third() -> None:
     ours, theirs = ClockOffset(7_000, 10), ClockOffset(-2_000, 5)
     assert ours.then_back(theirs) == ClockOffset(9_000, 15)
 
 
-def test_it_travels_as_json() -> None:
+def test_json_round_trip() -> None:
     offset = ClockOffset(-7, 3)
     assert ClockOffset.from_json(offset.to_json()) == offset
 
@@ -55,6 +55,6 @@ def test_it_travels_as_json() -> None:
 @pytest.mark.parametrize(
     "data", [None, {}, {"ns": 1}, {"ns": "x", "error_ns": 1}, [1, 2], {"ns": None, "error_ns": 0}]
 )
-def test_what_is_no_offset_is_refused(data: object) -> None:
+def test_json_without_an_offset_is_refused(data: object) -> None:
     with pytest.raises(ValueError):
         ClockOffset.from_json(data)

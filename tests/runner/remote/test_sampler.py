@@ -1,4 +1,4 @@
-"""Reading processes that are really there: each by its own books, cheaply, and none for a namesake."""
+"""Sampling of real processes: exact, cheap, and never of another process with the same pid."""
 
 import os
 import subprocess
@@ -63,10 +63,10 @@ class Steps:
         return (self.count,)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
-def test_a_process_s_time_is_that_of_its_own_books(spinner: Spinner) -> None:
+def test_the_sampled_cpu_time_equals_schedstat(spinner: Spinner) -> None:
     pid = spinner.process.pid
     sampler = Sampler([ProcessMeter(pid)])
     sampler.start()
@@ -86,7 +86,9 @@ def test_a_process_that_ends_is_unknown_from_then_on(spinner: Spinner) -> None:
     assert meter.read() == (UNKNOWN, UNKNOWN)
 
 
-def test_without_exact_books_it_has_clock_ticks(spinner: Spinner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_schedstat_the_cpu_time_is_in_clock_ticks(
+    spinner: Spinner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert isinstance(module.process_meter(spinner.process.pid), ProcessMeter)
     monkeypatch.setattr(module, "open_schedstats", lambda pid: [])
     meter = module.process_meter(spinner.process.pid)
@@ -107,7 +109,7 @@ def test_no_file_is_left_open() -> None:
     assert module.open_schedstats(0) == []
 
 
-def test_of_a_crowd_whoever_ends_keeps_what_it_had(spinner: Spinner) -> None:
+def test_an_ended_process_of_a_group_keeps_its_last_value(spinner: Spinner) -> None:
     meter = ProcessGroupMeter(AUXILIARIES, [spinner.process.pid, os.getpid()])
     (before,) = meter.read()
     spinner.end()
@@ -142,8 +144,8 @@ def test_it_reads_until_it_is_stopped() -> None:
     assert (readings.times_ns[1:] > readings.times_ns[:-1]).all()
 
 
-def test_the_more_there_is_to_read_the_less_often() -> None:
-    """Of one processor it takes a hundredth, however long a reading is."""
+def test_the_pause_grows_with_the_cost_of_a_sample() -> None:
+    """The sampler uses 1 % of one CPU, however long a sample takes."""
     sampler = Sampler([Steps(takes_s=0.01)])
     sampler.start()
     while sampler.cost_s < 0.01:
@@ -152,11 +154,11 @@ def test_the_more_there_is_to_read_the_less_often() -> None:
     sampler.stop()
 
 
-def test_little_is_not_read_all_the_time() -> None:
+def test_the_pause_has_a_minimum() -> None:
     assert Sampler([Steps()]).pause_s == module.SHORTEST_S
 
 
-def test_what_is_kept_is_bounded() -> None:
+def test_the_number_of_kept_samples_is_bounded() -> None:
     steps = Steps()
     sampler = Sampler([steps], most=8)
     sampler.start()
@@ -181,7 +183,7 @@ class TestMeters:
     def names(self, rows: list[list[str | None]], *backends: int) -> list[str]:
         return [meter.names[0] for meter in meters(Sessions.of(rows), backends)]
 
-    def test_our_backends_and_the_server_s_own_processes(self, rows: list[list[str | None]]) -> None:
+    def test_meters_cover_backends_and_auxiliary_processes(self, rows: list[list[str | None]]) -> None:
         found = meters(Sessions.of(rows), [self.own])
         assert [meter.names[0] for meter in found] == [
             "host.busy",
@@ -192,16 +194,16 @@ class TestMeters:
         assert min(found[2].read()) >= 0
         assert found[3].read()[0] > 0
 
-    def test_a_backend_of_another_age_is_a_namesake(self, rows: list[list[str | None]]) -> None:
+    def test_a_pid_with_another_start_time_is_not_the_backend(self, rows: list[list[str | None]]) -> None:
         older = [[pid, name, port, str(float(born or 0) - 3600)] for pid, name, port, born in rows]
         assert run_column(self.own) not in self.names(older, self.own)
 
-    def test_a_process_that_is_no_backend_is_never_read(self, rows: list[list[str | None]]) -> None:
+    def test_a_process_that_is_not_a_backend_is_never_read(self, rows: list[list[str | None]]) -> None:
         own = os.getpid()
         ours = [str(own), "", "", str(psutil.Process().create_time())]
         assert run_column(own) not in self.names([*rows, ours], own)
 
-    def test_a_backend_that_was_not_told_of_is_never_read(self, rows: list[list[str | None]]) -> None:
+    def test_an_unlisted_backend_is_never_read(self, rows: list[list[str | None]]) -> None:
         others = [row for row in rows if row[0] != str(self.own)]
         assert run_column(self.own) not in self.names(others, self.own)
 

@@ -1,4 +1,4 @@
-"""What an agent saw, laid beside the slices of a run: by variant, by role, and for the host as a whole."""
+"""An agent's samples in the slices of a run: by variant, by role, and for the host."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -63,7 +63,7 @@ TIMES = [at * MS for at in (50, 225, 375, 525, 700)]
 
 
 def seen(**columns: list[int]) -> AgentSamples:
-    """Read before, between and after the slices, so that every figure is exact."""
+    """Samples before, between and after the slices, so that every figure is exact."""
     values = {
         run_column(11): [100, 110, 110, 130, 130],
         wait_column(11): [0, 1, 1, 3, 3],
@@ -89,35 +89,35 @@ def told(name: str, sheets: Sequence[VariantSlices] = SHEETS, **columns: list[in
     ]
 
 
-def test_each_slice_has_what_its_own_backends_took() -> None:
+def test_each_slice_has_the_cpu_time_of_its_own_backends() -> None:
     assert told("server_ns") == [[10, 20], [12, 30]]
     assert told("server_wait_ns") == [[1, 2], [4, 4]]
     assert told("server_busiest_ns") == [[10, 20], [7, 20]]
     assert told("auxiliary_ns") == [[1, 3], [2, 4]]
 
 
-def test_the_rest_of_a_record_is_as_it_was() -> None:
+def test_other_fields_of_a_record_are_unchanged() -> None:
     assert told("started_ns") == [[100 * MS, 400 * MS], [250 * MS, 550 * MS]]
 
 
-def test_a_pooler_over_there_is_seen_and_a_direct_route_has_none() -> None:
+def test_a_remote_pooler_is_counted_for_pooled_routes_only() -> None:
     assert told("pooler_ns") == [[0, 0], [40, 50]]
     assert told("pooler_wait_ns") == [[None, None], [4, 5]]
 
 
-def test_a_pooler_over_here_stays_as_it_was_read() -> None:
+def test_the_cpu_time_of_a_local_pooler_is_unchanged() -> None:
     assert told("pooler_ns", [sheet(RemoteProcesses((11,), ("127.0.0.1", 6432)), 100, pooler_ns=77)]) == [
         [77]
     ]
 
 
-def test_an_unseen_backend_makes_its_variant_unknown_and_no_other() -> None:
+def test_an_invisible_backend_makes_only_its_variant_unknown() -> None:
     unseen = {run_column(22): [UNKNOWN] * 5}
     assert told("server_ns", **unseen) == [[10, 20], [None, None]]
     assert told("server_busiest_ns", **unseen) == [[10, 20], [None, None]]
 
 
-def test_connections_that_a_pooler_lends_are_all_its_own() -> None:
+def test_all_connections_of_a_transaction_pooler_count() -> None:
     shared = [
         sheet(RemoteProcesses((22,), POOLER, shared=True), 250),
         sheet(RemoteProcesses((), POOLER, shared=True), 550),
@@ -140,7 +140,7 @@ def test_the_host_s_account_of_each_variant() -> None:
     assert two.account["steal_ns"] == 1
 
 
-def test_a_slice_that_was_not_seen_whole_is_not_in_the_account() -> None:
+def test_a_partly_sampled_slice_is_not_in_the_account() -> None:
     late = [100, 110, 110, UNKNOWN, UNKNOWN]
     one, _two = complete_slices(SHEETS, seen(**{run_column(11): late}))
     assert [record.server_ns for record in one.records] == [10, None]
@@ -148,7 +148,7 @@ def test_a_slice_that_was_not_seen_whole_is_not_in_the_account() -> None:
     assert (one.account["elapsed_ns"], one.account["busy_ns"]) == (100 * MS, 100)
 
 
-def test_an_account_without_busy_time_is_what_is_left() -> None:
+def test_busy_time_is_computed_from_the_unused_time_if_missing() -> None:
     (one,) = complete_slices(SHEETS[:1], seen(**{f"{HOST}.busy": [UNKNOWN] * 5}))
     assert one.account["busy_ns"] == 4 * 200 * MS - 20  # idle while its slices lasted
     (one,) = complete_slices(
@@ -201,7 +201,7 @@ class TestTop:
         }  # fmt: skip
         assert (two[2]["name"], two[2]["rss_bytes"]) == (None, None)
 
-    def test_a_process_that_nobody_read_has_none(self) -> None:
+    def test_a_process_without_samples_has_no_row(self) -> None:
         told = replace(seen(), samples=CounterSamples.of(TIMES, self.TICKS))
         assert [found["processes"] for found in complete_top(self.LOOKS, told)] == [[], []]
 
@@ -211,7 +211,7 @@ class TestTop:
 
 
 class TestOrder:
-    def test_it_travels_as_json(self) -> None:
+    def test_json_round_trip(self) -> None:
         order = WatchRequest([["11", "name", "40000", "1.5"], ["12", None, None, None]], [11], [POOLER])
         assert WatchRequest.from_json(order.to_json()) == order
 

@@ -1,4 +1,4 @@
-"""Diagnostic slices on a real server and a real pooler: what is seen and counted, and what cannot be."""
+"""Diagnostic slices on a real server and a real pooler."""
 
 import os
 import signal
@@ -66,7 +66,7 @@ def run(
     return [each.to_json() for each in found if each]
 
 
-def test_layers_and_routes_did_the_same_work(c_client: Path, routes: dict[str, Route]) -> None:
+def test_layers_and_routes_do_the_same_work(c_client: Path, routes: dict[str, Route]) -> None:
     watcher = Watcher()
     what = asked(ONE_ROW, "socket", "pgbouncer", layers=("libpq", "django_cursor"), blocks=2)
     found = run(what, routes, watcher, str(c_client.parent))
@@ -95,7 +95,7 @@ def was_seen(found: dict[str, Any]) -> bool:
     return (found["samples"] > 0 and not found["notes"]) or (busy and found["wait_events"] is None)
 
 
-def test_waiting_for_each_other_shows_as_a_lock(routes: dict[str, Route]) -> None:
+def test_lock_waits_are_reported(routes: dict[str, Route]) -> None:
     found = run(asked(TURNS, "tcp", clients=(3,)), routes, Watcher())[0]
     assert found["wait_events"]["Lock"] > 0.3  # two of three wait for the one that sleeps
     assert found["events"]["Lock:advisory"] == found["wait_events"]["Lock"]
@@ -103,7 +103,9 @@ def test_waiting_for_each_other_shows_as_a_lock(routes: dict[str, Route]) -> Non
     assert found["statements"]["as_expected"] is True
 
 
-def test_the_slow_goes_by_time_here(routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_variant_runs_by_time_in_a_diagnostic_slice(
+    routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("pgperf.runner.block.WINDOW_MAX_NS", 1_000_000)
     monkeypatch.setattr("pgperf.runner.block.PILOT_OPS", 1)
     nap = Workload("nap", "SELECT pg_sleep(0.05)")
@@ -113,7 +115,7 @@ def test_the_slow_goes_by_time_here(routes: dict[str, Route], monkeypatch: pytes
     assert found["samples"] == 0 or found["wait_events"]["Timeout"] > 0.5
 
 
-def test_cancelled_in_a_diagnostic_slice_the_times_stay(routes: dict[str, Route]) -> None:
+def test_a_cancel_in_a_diagnostic_slice_keeps_the_timed_slices(routes: dict[str, Route]) -> None:
     watcher = Watcher("diagnostic slice 1")
     with pytest.raises(RunCancelled):
         run(asked(ONE_ROW, "socket", layers=("psycopg", "psycopg2")), routes, watcher)
@@ -121,7 +123,7 @@ def test_cancelled_in_a_diagnostic_slice_the_times_stay(routes: dict[str, Route]
     assert [bool(block.diagnostics) for block in watcher.blocks].count(True) == 1
 
 
-def test_failing_in_a_diagnostic_slice_the_times_stay(
+def test_a_failure_in_a_diagnostic_slice_keeps_the_timed_slices(
     routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = DiagnosticConnections.examine
@@ -138,7 +140,7 @@ def test_failing_in_a_diagnostic_slice_the_times_stay(
     assert not any(block.diagnostics for block in watcher.blocks)
 
 
-def test_none_asked_for_none_made(routes: dict[str, Route]) -> None:
+def test_no_diagnostic_slice_without_a_length(routes: dict[str, Route]) -> None:
     watcher = Watcher()
     outcome = execute(
         make_plan(asked(ONE_ROW, "socket", diagnostic_ms=0)), routes, RunSettings("", "t"), watcher
@@ -148,7 +150,7 @@ def test_none_asked_for_none_made(routes: dict[str, Route]) -> None:
     assert watcher.said == [(1.0, "slice 2 of 2")]
 
 
-def test_the_fake_layer_has_no_server_to_ask() -> None:
+def test_the_fake_layer_has_no_server_diagnostics() -> None:
     watcher = Watcher()
     nowhere = {"here": Route("here", "localhost", 1, "none", "nobody", "")}
     execute(make_plan(definition(diagnostic_ms=100)), nowhere, RunSettings("", "t"), watcher)
@@ -156,7 +158,7 @@ def test_the_fake_layer_has_no_server_to_ask() -> None:
     assert watcher.said == [(1.0, "slice 2 of 2")]
 
 
-def test_what_is_asked_is_in_the_prediction() -> None:
+def test_the_estimate_includes_diagnostic_slices() -> None:
     without, with_it = (estimate(make_plan(asked(ONE_ROW, "a", diagnostic_ms=ms))) for ms in (0, 3000))
     assert 6 < with_it.seconds - without.seconds < 7  # the variant and its control
     assert with_it.connections == without.connections + 2
@@ -195,7 +197,7 @@ def lent(stack: dict[str, str]) -> Route:
     return Route("lent", port=int(parts["port"]), pooler="transaction", **login)
 
 
-def test_behind_a_pooler_that_lends_its_connections(lent: Route, routes: dict[str, Route]) -> None:
+def test_behind_a_transaction_pooler(lent: Route, routes: dict[str, Route]) -> None:
     """A backend is known by the name that PgBouncer passes on; statements of one variant cannot be counted."""
     both = {"lent": lent, "tcp": routes["tcp"]}
     found = run(asked(ONE_ROW, "lent", "tcp", clients=(2,)), both, Watcher())[0]
@@ -206,7 +208,7 @@ def test_behind_a_pooler_that_lends_its_connections(lent: Route, routes: dict[st
     assert "behind a transaction pooler" in found["notes"]["statements"]
 
 
-def test_nobody_looks_at_sessions_through_the_pool_that_is_measured(lent: Route) -> None:
+def test_sessions_are_not_polled_through_the_measured_pool(lent: Route) -> None:
     found = run(asked(ONE_ROW, "lent", clients=(2,)), {"lent": lent}, Watcher())[0]
     assert found["wait_events"] is None
     assert "add a direct route" in found["notes"]["wait_events"]
@@ -226,7 +228,7 @@ def test_a_login_that_may_not_have_its_statements_counted(
 
 
 def test_a_console_that_refuses_the_login(routes: dict[str, Route]) -> None:
-    """It is asked once; the rest is found all the same."""
+    """It is queried once. The other sources still answer."""
     refused = replace(routes["pgbouncer"], user="somebody-else")
     with DiagnosticConnections({"socket": routes["socket"], "pgbouncer": refused}, "pgperf-t") as instruments:
         for _ in range(2):
@@ -239,7 +241,7 @@ def test_a_console_that_refuses_the_login(routes: dict[str, Route]) -> None:
         ]
 
 
-def test_an_instrument_that_fails_is_asked_no_more(routes: dict[str, Route]) -> None:
+def test_a_failed_source_is_not_queried_again(routes: dict[str, Route]) -> None:
     with DiagnosticConnections(routes, "pgperf-t") as instruments:
         assert (
             instruments.ask("activity", lambda: instruments.monitor("activity").query("SELECT 1/0")) is None
@@ -251,7 +253,7 @@ def test_an_instrument_that_fails_is_asked_no_more(routes: dict[str, Route]) -> 
         assert instruments.notes["pooler"] == "pooler: this version of pgperf does not know its answer"
 
 
-def test_backends_are_seen_doing_what_they_do(routes: dict[str, Route]) -> None:
+def test_polls_report_the_states_of_backends(routes: dict[str, Route]) -> None:
     own = routes["tcp"]
     with (
         psycopg.connect(**keywords(own), application_name="pgperf-seen", autocommit=True) as sleeper,

@@ -1,4 +1,4 @@
-"""Which of a server's processes are said to work for a variant, and when that is not known: on the real stack."""
+"""The processes that the probe finds for a variant, on a real server and pooler."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -60,7 +60,7 @@ class Agent:
 
 
 def found(over: Route, monitor: ControlConnection, agent: Agent | None = None) -> ClientGroup:
-    """The one group of a run over that route, with whoever works for it."""
+    """The one group of a run over that route, with its server processes."""
     group = ClientGroup(
         variant(workload="w", route=over.name, placement="scheduler"),
         NAME,
@@ -69,14 +69,16 @@ def found(over: Route, monitor: ControlConnection, agent: Agent | None = None) -
     return group
 
 
-def test_what_a_pooler_lends_is_known_by_the_pooler(shared: Route, monitor: ControlConnection) -> None:
+def test_backends_of_a_transaction_pooler_are_found_through_its_process(
+    shared: Route, monitor: ControlConnection
+) -> None:
     group = found(shared, monitor)
     assert group.pooler_pid == pooler_process.process(shared.port)
     assert group.server_pids
     assert group.processes().server == group.server_pids
 
 
-def test_what_an_unseen_pooler_lends_is_not_known(
+def test_backends_of_an_invisible_transaction_pooler_are_unknown(
     shared: Route, monitor: ControlConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those with the variant's name are a part of them."""
@@ -87,7 +89,7 @@ def test_what_an_unseen_pooler_lends_is_not_known(
     assert group.processes().server is group.processes().pooler is None
 
 
-def test_a_session_that_may_not_be_seen_is_not_known(
+def test_a_hidden_session_makes_the_backends_unknown(
     shared: Route, monitor: ControlConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pooler's connections for other logins are not those that are meant."""
@@ -98,10 +100,10 @@ def test_a_session_that_may_not_be_seen_is_not_known(
     assert found(shared, monitor).processes().server is None
 
 
-def test_lent_by_an_unseen_pooler_for_a_server_on_another_host(
+def test_an_invisible_pooler_and_a_server_on_another_host(
     shared: Route, monitor: ControlConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the pooler is over there too, the agent tells what it lends; where it is not, nobody does."""
+    """The agent finds the pooler's backends only if the pooler is on the agent's machine."""
     monkeypatch.setattr("pgperf.runner.processes.backends.is_backend", lambda pid, born_s: False)
     monkeypatch.setattr(pooler_process, "process", lambda port: None)
     agent = Agent()
@@ -113,7 +115,7 @@ def test_lent_by_an_unseen_pooler_for_a_server_on_another_host(
     assert [order.poolers for order in agent.orders] == [[], [(shared.host, shared.port)]]
 
 
-def test_free_slots_are_those_that_the_login_may_take(
+def test_free_slots_count_only_connections_the_login_may_open(
     monitor: ControlConnection, superuser_login: dict[str, Any]
 ) -> None:
     """What is reserved is not free, and a limit of the login's own comes first."""

@@ -31,12 +31,12 @@ def backends(*raws: dict[str, Any]) -> float | None:
     return found
 
 
-def test_sights_of_each_look() -> None:
+def test_backends_are_the_mean_per_sample() -> None:
     running, waiting = ["active", "", "", 30], ["active", "Lock", "advisory", 90]
     assert backends({"sessions": [running, waiting], "samples": 30}) == 4.0
     assert backends({"sessions": [running], "samples": 30}, {"sessions": [running], "samples": 10}) == 1.5
 
 
-def test_nothing_seen_and_nothing_counted_are_unknown() -> None:
+def test_without_samples_or_counts_backends_are_unknown() -> None:
     assert backends({"sessions": [], "samples": 30}) is None
     assert backends({"sessions": [["active", "", "", 30]]}) is None

@@ -79,14 +79,14 @@ def test_waits_switches_and_the_busiest() -> None:
     assert found["system_share"] == {"client": 0.25, "server": None, "pooler": None}
 
 
-def test_who_came_and_went_is_known_where_every_slice_tells() -> None:
+def test_short_lived_processes_are_known_if_every_slice_has_them() -> None:
     assert cpu_account(block({"short_lived_ns": 3 * MS}))["short_lived_us_per_op"] == 3.0
     assert cpu_account(block({"short_lived_ns": 0}))["short_lived_us_per_op"] == 0.0
     assert cpu_account(block())["short_lived_us_per_op"] is None
     assert cpu_account([*block({"short_lived_ns": 3 * MS}), *block()])["short_lived_us_per_op"] is None
 
 
-def test_an_unseen_server_is_unknown_and_its_time_is_not_made_up() -> None:
+def test_the_cpu_time_of_an_invisible_server_is_unknown() -> None:
     unseen = {"server_ns": None, "server_wait_ns": None, "server_busiest_ns": None, "auxiliary_ns": None}
     found = cpu_account(block(None, unseen))
     assert found["share"]["server"] is found["share"]["auxiliaries"] is found["busiest"]["server"] is None
@@ -115,7 +115,7 @@ def test_a_server_on_another_host_has_shares_of_that_host() -> None:
     assert cpu_account(block({"server_host": {**far, "elapsed_ns": 0}}))["server_host"] is None
 
 
-def test_slices_that_lost_sight_of_somebody_do_not_count() -> None:
+def test_slices_with_an_invisible_process_do_not_count() -> None:
     assert cpu_account(block(None, {}, {"server_ns": None}))["share"] == cpu_account(block())["share"]
     assert cpu_account(block(None, {}, {"host_ns": None}))["share"] == cpu_account(block())["share"]
 
@@ -126,7 +126,7 @@ def test_without_the_hosts_account_the_rest_is_unknown() -> None:
     assert [found["share"][name] for name in ("other", "unattributed", "idle")] == [None] * 3
 
 
-def test_slices_without_books_have_none() -> None:
+def test_slices_without_accounts_give_no_account() -> None:
     assert cpu_account([]) == {}
     assert cpu_account([VariantBlock(variant=variant(), cohort=0, block=0, slices=(piece(100),))]) == {}
     assert cpu_account([VariantBlock(variant=variant(), cohort=0, block=0, slices=block()[0].slices)]) == {}
@@ -145,14 +145,14 @@ def test_the_role_cpus_are_those_of_the_last_block() -> None:
         ({"others_ns": 0}, 0),
     ],
 )
-def test_the_census_parts_the_rest(census: dict[str, Any], other: float) -> None:
+def test_process_cpu_divides_the_rest(census: dict[str, Any], other: float) -> None:
     account = Account.of(block(census))
     assert account is not None
     assert account.spent_ns["other"] == (1 + other) * MS
     assert account.spent_ns["unattributed"] == (24 - other) * MS
 
 
-def test_without_a_census_all_the_rest_is_nobody_s_and_that_of_others_unknown() -> None:
+def test_without_process_cpu_the_rest_is_unattributed() -> None:
     share = cpu_account(block({"host_ns": None}))["share"]
     assert share["other"] is None
     assert share["unattributed"] == pytest.approx(0.125)  # 24 ms, and the process that measures

@@ -22,12 +22,12 @@ def test_time_is_spread_over_all_operations_lead_in_included() -> None:
     )
 
 
-def test_slices_that_did_not_see_a_role_do_not_dilute_it() -> None:
+def test_slices_without_figures_of_a_role_are_left_out_of_its_mean() -> None:
     slices = [piece(100, 0, ops=950, server_ns=30_000_000), piece(100, 1, ops=950, server_ns=None)]
     assert cpu_per_operation.per_op_us(block(*slices)).server == 30.0
 
 
-def test_zero_is_measured_and_nothing_is_unknown() -> None:
+def test_zero_is_a_value_and_none_is_unknown() -> None:
     assert cpu_per_operation.per_op_us(block(piece(100, 0, pooler_ns=0))).pooler == 0.0
     assert cpu_per_operation.per_op_us([]) == CpuPerOperation()
     assert cpu_per_operation.per_op_us(block(piece(100, 0, ops=0, lead_in_ops=0))).client_user is None

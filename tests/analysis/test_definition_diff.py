@@ -11,7 +11,7 @@ BEFORE = {
 }
 
 
-def test_nothing_differs_from_itself() -> None:
+def test_a_definition_does_not_differ_from_itself() -> None:
     assert differences(BEFORE, {**BEFORE, "routes": ["socket", "tcp"]}) == []
 
 

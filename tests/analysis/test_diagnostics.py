@@ -128,7 +128,7 @@ def test_several_statements_to_an_operation() -> None:
     assert found == {"calls_per_op": 3.0, "rows_per_op": 0.0, "as_expected": True}
 
 
-def test_nobody_knows_what_an_uncaptured_operation_sends() -> None:
+def test_the_statements_of_an_uncaptured_operation_are_unknown() -> None:
     found = diagnostics(seen(raw(calls_expected=None)))["statements"]
     assert found == {"calls_per_op": 1.0, "rows_per_op": 2.0, "as_expected": None}
 
@@ -162,6 +162,6 @@ def test_shares_sum_to_one_or_are_unknown(sights: list[tuple[str, str, str, int]
             assert found[name] is None
 
 
-def test_the_last_look_at_the_processes_counts() -> None:
+def test_the_last_snapshot_of_processes_counts() -> None:
     blocks = [replace(each, top={"seconds": number}) for number, each in enumerate(seen({}, {}), 1)]
     assert top(blocks) == {"seconds": 2}

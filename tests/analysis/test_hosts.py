@@ -37,13 +37,13 @@ ALL = ("client", "pooler", "server")
         ("scheduler", None, {}),
     ],
 )
-def test_on_one_host_placement_says_who_shares_processors(
+def test_on_one_host_placement_says_who_shares_cpus(
     placement: str, cpus: int | None, expected: dict[str, Side]
 ) -> None:
     assert sides_of(row(placement=placement, cpus=cpus)) == expected
 
 
-def test_a_worker_s_own_processors_are_what_its_clients_have() -> None:
+def test_a_worker_s_own_cpus_are_what_its_clients_have() -> None:
     apart = with_seats(row(cpus=8), clients=1, server=2)
     assert sides_of(apart) == {"clients": Side(ALL[:2], 1), "server": Side(ALL[2:], 2, host=8)}
     alone = with_seats(row(cpus=8, placement="scheduler"), clients=1, server=None)
@@ -65,7 +65,7 @@ def test_a_worker_s_own_processors_are_what_its_clients_have() -> None:
         (remote(agent=False), {"clients": Side(ALL[:2], 2), "server": Side(("server",), None)}),
     ],
 )
-def test_a_server_elsewhere_has_processors_of_its_own(far: Row, expected: dict[str, Side]) -> None:
+def test_a_server_elsewhere_has_cpus_of_its_own(far: Row, expected: dict[str, Side]) -> None:
     assert sides_of(far) == expected
 
 
@@ -89,7 +89,9 @@ def other_cpus(given_row: Row) -> list[float | None]:
         ({"other": None, "unattributed": None}, None),
     ],
 )
-def test_others_are_whoever_is_not_known(share: dict[str, float | None], expected: float | None) -> None:
+def test_other_processes_are_all_unknown_processes(
+    share: dict[str, float | None], expected: float | None
+) -> None:
     assert other_cpus(row(share=share)) == [pytest.approx(expected) if expected else None]
 
 
@@ -102,13 +104,13 @@ def test_who_measures_and_its_relay_are_no_other_cpus() -> None:
 
 
 @pytest.mark.parametrize("unseen", ["pooler", "server"])
-def test_whoever_is_not_seen_may_be_among_the_others(unseen: str) -> None:
+def test_an_invisible_role_makes_the_other_cpus_unknown(unseen: str) -> None:
     lacking: dict[str, Any] = {unseen: None}
     (here,) = hosts_of(row(share={"other": 0.2}, **lacking))
     assert (here.others, here.other_cpus, here.unseen) == (pytest.approx(0.4), None, (unseen,))
 
 
-def test_each_host_has_its_own_others_and_thieves() -> None:
+def test_each_host_has_its_own_other_processes_and_steal_time() -> None:
     far = remote(share={"other": 0.1, "steal": 0.01}, there={"unattributed": 0.05, "steal": 0.03})
     here, there = hosts_of(far)
     assert (here.roles, here.other_cpus, here.steal) == (("client", "pooler"), pytest.approx(0.2), 0.01)

@@ -184,7 +184,7 @@ def test_a_server_that_stays_busy_but_is_bound_by_others_is_left_open() -> None:
     assert outcome("server_cpu", "double_clients", USED_UP, clients).outcome == UNDECIDED
 
 
-def test_on_processors_that_all_share_those_are_the_server_s() -> None:
+def test_on_cpus_that_all_share_those_are_the_server_s() -> None:
     shared = {"client": 8.0, "server": 20.0, "layer": "libpq", "placement": "together"}
     own = judged(224.0, clients=8, queue={"server": 150.0, "client": 40.0}, **shared)
     changed = judged(448.0, clients=16, queue={"server": 310.0, "client": 100.0}, **shared)

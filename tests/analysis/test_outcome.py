@@ -32,7 +32,7 @@ def words(*family: IntervalAt) -> list[str]:
         (0.02, 0.05, "inconclusive"),
     ],
 )
-def test_words(centre: float, spread: float, word: str) -> None:
+def test_the_word_of_each_outcome(centre: float, spread: float, word: str) -> None:
     assert words(blocks(centre, spread)) == [word]
 
 

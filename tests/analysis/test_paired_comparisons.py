@@ -109,7 +109,7 @@ def test_an_indirect_interval_is_wider_than_either_side() -> None:
     )
 
 
-def test_strangers_are_not_compared() -> None:
+def test_variants_without_a_shared_cohort_are_not_compared() -> None:
     measured = Measurements([block(LIBPQ, 0, [1.0], cohort=0), block(ORM, 0, [1.0], cohort=1)])
     assert measured.paired(ORM, LIBPQ) is None
 

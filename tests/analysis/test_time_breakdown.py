@@ -91,7 +91,7 @@ def test_what_is_known_of_the_waiting_is_so_without_knowing_a_role_too() -> None
     assert sum(time.shares().values()) == pytest.approx(1.0)
 
 
-def test_a_role_s_time_is_that_on_a_processor_and_that_in_the_queue_for_it() -> None:
+def test_a_role_s_time_is_that_on_a_cpu_and_that_in_the_queue_for_it() -> None:
     time = breakdown(row(211.0, queue={"client": 4.0}))
     assert time.at("client") == pytest.approx(169.0)
     assert time.run_queue == pytest.approx(4.0)

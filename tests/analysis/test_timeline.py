@@ -67,6 +67,6 @@ def test_no_point_reaches_over_the_pause_between_two_blocks() -> None:
     assert found["roles"]["clients"] == pytest.approx([0.3, 0.6, 0.0])
 
 
-def test_without_books_there_is_no_timeline() -> None:
+def test_without_cpu_accounts_there_is_no_timeline() -> None:
     assert timeline([]) == {}
     assert timeline([VariantBlock(variant=variant(), cohort=0, block=0, slices=(piece(100),))]) == {}

@@ -33,7 +33,7 @@ def test_the_largest_share_of_one_client_s_time_in_words_and_numbers() -> None:
     assert found["missing"] == []
 
 
-def test_a_wait_for_a_processor_is_said_from_a_hundredth_of_the_time_on() -> None:
+def test_a_wait_for_a_cpu_is_said_from_a_hundredth_of_the_time_on() -> None:
     assert "queue" not in judge(row(queue={"client": 2.0}))["evidence"]
     said = "client CPU: 165 of 211 µs and 2.2 µs in the queue for it; waiting 23 µs, server 21 µs"
     assert judge(row(queue={"client": 2.2}))["evidence"] == said
@@ -60,7 +60,7 @@ def test_one_client_is_bound_by_what_it_spends_most_of_its_time_at(
     assert word(given_row) == expected
 
 
-def test_a_processor_nine_tenths_busy_is_used_up_by_several_clients() -> None:
+def test_a_cpu_nine_tenths_busy_is_used_up_by_several_clients() -> None:
     """8 clients, 20 µs of one server processor each time: used up at 50,000 a second."""
     full = row(160.0, client=8.0, server=20.0, clients=8, queue={"server": 130.0}, layer="libpq")
     found = judge(full)
@@ -78,14 +78,14 @@ def test_a_processor_nine_tenths_busy_is_used_up_by_several_clients() -> None:
     assert "busy" not in below["evidence"]
 
 
-def test_clients_and_pooler_share_their_processors_and_the_slower_of_them_is_named() -> None:
+def test_clients_and_pooler_share_their_cpus_and_the_slower_of_them_is_named() -> None:
     shared = {"clients": 8, "queue": {"client": 40.0, "pooler": 90.0}, "layer": "libpq", "route": "pgbouncer"}
     assert word(row(180.0, client=8.0, pooler=14.0, server=10.0, **shared)) == "pooler_cpu"
     shared["queue"] = {"client": 100.0, "pooler": 20.0}
     assert word(row(180.0, client=14.0, pooler=8.0, server=10.0, **shared)) == "client_cpu"
 
 
-def test_a_pooler_has_one_processor_however_many_there_are() -> None:
+def test_a_pooler_has_one_cpu_however_many_there_are() -> None:
     many = row(155.0, client=8.0, pooler=14.0, server=10.0, clients=10, cpus=64, queue={"pooler": 100.0})
     assert many["ops_per_s"] * 14.0 / 1e6 > 0.9
     assert "the pooler's one CPU 90% busy" in judge(many)["evidence"]
@@ -97,15 +97,13 @@ def test_a_pooler_has_one_processor_however_many_there_are() -> None:
     ("placement", "cpus", "expected"),
     [("apart", 2, 1.0), ("apart", 8, 0.25), ("together", 8, 1.4), ("scheduler", 8, 0.175)],
 )
-def test_which_processors_a_side_has_is_a_matter_of_placement(
-    placement: str, cpus: int, expected: float
-) -> None:
+def test_which_cpus_a_side_has_is_a_matter_of_placement(placement: str, cpus: int, expected: float) -> None:
     given_row = row(160.0, client=8.0, server=20.0, clients=8, placement=placement, cpus=cpus)
     used = judge(given_row)["numbers"]["utilisation"]
     assert used["server" if placement == "apart" else "host"] == pytest.approx(expected)
 
 
-def test_a_worker_bound_to_one_processor_uses_that_up() -> None:
+def test_a_worker_bound_to_one_cpu_uses_that_up() -> None:
     """8 clients on one of 8 processors, 20 µs each time: full at 50,000 a second, an eighth of the host."""
     bound = row(
         160.0, client=20.0, server=8.0, clients=8, placement="scheduler", cpus=8, queue={"client": 120.0}
@@ -119,7 +117,7 @@ def test_a_worker_bound_to_one_processor_uses_that_up() -> None:
     assert found["checks"]["capacity"]["withheld"] is True
 
 
-def test_what_is_known_suffices_if_it_uses_the_processors_up() -> None:
+def test_what_is_known_suffices_if_it_uses_the_cpus_up() -> None:
     """The auxiliaries work beside the server; unknown is not nothing."""
     full = row(160.0, client=8.0, server=20.0, clients=8, queue={"server": 130.0}, layer="libpq")
     full["cpu_us_per_op"]["auxiliaries"] = None
@@ -130,7 +128,7 @@ def test_what_is_known_suffices_if_it_uses_the_processors_up() -> None:
     assert "busy" not in below["evidence"]
 
 
-def test_a_server_elsewhere_uses_up_its_own_processors_only() -> None:
+def test_a_server_elsewhere_uses_up_its_own_cpus_only() -> None:
     """50,000 a second, 20 µs of the server's and 8 of the clients' each time."""
     far = {"client": 8.0, "server": 20.0, "clients": 8, "queue": {"server": 130.0}, "layer": "libpq"}
     wide = judge(remote(160.0, far_cpus=8, **far))
@@ -150,7 +148,7 @@ def test_clients_of_a_server_elsewhere_use_up_what_is_here() -> None:
         assert found["checks"]["capacity"]["withheld"] is True
 
 
-def test_a_server_that_nobody_sees_is_not_said_to_be_idle() -> None:
+def test_an_invisible_server_is_not_called_idle() -> None:
     used = judge(remote(160.0, client=8.0, clients=8, agent=False))["numbers"]["utilisation"]
     assert used == {"clients": pytest.approx(0.2), "server": None}
 
@@ -166,7 +164,7 @@ def test_either_host_may_be_disturbed() -> None:
     assert "while other processes kept 0.4 of the server's host's CPUs busy" in crowded["evidence"]
 
 
-def test_who_waits_on_one_host_is_not_disturbed_on_the_other() -> None:
+def test_a_cpu_wait_on_one_host_is_no_disturbance_on_the_other() -> None:
     assert word(remote(queue={"client": 12.0}, there={"unattributed": 0.05})) == "client_cpu"
     assert word(remote(queue={"server": 12.0}, share={"other": 0.2})) == "client_cpu"
     assert word(remote(queue={"client": 12.0}, share={"other": 0.2})) == "disturbed"
@@ -196,7 +194,7 @@ def test_a_pool_s_queue_that_is_most_of_the_time_needs_no_other_sign() -> None:
     assert word(pooled(pool={"wait_us_per_query": 600.0, "sv_idle_min": None})) == "pool_queue"
 
 
-def test_waiting_for_a_processor_that_others_use_is_a_disturbance() -> None:
+def test_waiting_for_a_cpu_that_others_use_is_a_disturbance() -> None:
     crowded = {"queue": {"client": 12.0}, "share": {"other": 0.2}}
     found = judge(row(**crowded))
     assert (found["word"], found["certainty"], found["intervention"]) == ("disturbed", None, "")
@@ -230,7 +228,7 @@ def test_the_server_s_own_processes_have_the_whole_host() -> None:
     assert used == pytest.approx(10 / 9_000 * (2_000 / 4 + 1_500 / 8))
 
 
-def test_a_pooler_of_many_threads_is_not_used_up_by_one_processor() -> None:
+def test_a_pooler_of_many_threads_is_not_used_up_by_one_cpu() -> None:
     pooled_row = row(400.0, client=10.0, pooler=100.0, server=20.0, clients=4, placement="scheduler", cpus=8)
     assert judge(pooled_row)["numbers"]["pooler_busy"] == pytest.approx(1.0)
     pooled_row["cpu_account"]["role_cpus"] = {"clients": 8, "server": None, "pooler": None}
@@ -246,7 +244,7 @@ def test_two_sides_used_up_are_named_with_their_own_numbers() -> None:
     assert f"the host's CPUs {used['host']:.0%} busy" in found["evidence"]
 
 
-def test_others_are_not_blamed_for_a_server_that_is_not_seen() -> None:
+def test_an_invisible_server_is_not_called_a_disturbance() -> None:
     crowded = {"queue": {"client": 12.0, "server": None}, "share": {"other": 0.2}}
     found = judge(row(server=None, **crowded))
     assert (found["word"], found["missing"]) == ("unknown", ["server CPU"])
@@ -256,12 +254,12 @@ def test_others_are_not_blamed_for_a_server_that_is_not_seen() -> None:
     assert word(row(server=None, **(crowded | {"queue": {"client": 8.0, "server": None}}))) == "client_cpu"
 
 
-def test_where_nobody_else_worked_an_unseen_server_did_not_either() -> None:
+def test_with_little_other_cpu_time_an_invisible_server_is_ruled_out() -> None:
     quiet = {"queue": {"client": 12.0, "server": None}, "share": {"other": 0.049}}
     assert word(row(server=None, **quiet)) == "client_cpu"
 
 
-def test_clients_that_queue_for_their_own_processors_disturb_themselves_only() -> None:
+def test_clients_that_queue_for_their_own_cpus_disturb_themselves_only() -> None:
     own = row(1320.0, client=165.0, server=21.0, clients=8, queue={"client": 1100.0}, share={"other": 0.2})
     assert word(own) == "client_cpu"
     assert judge(own)["numbers"]["run_queue"] > 0.8
@@ -273,7 +271,7 @@ def test_stolen_time_disturbs_whatever_else_there_is() -> None:
     assert "the hypervisor took 2% of the host's CPU time" in judge(row(share={"steal": 0.02}))["evidence"]
 
 
-def test_waiting_alone_explains_nothing_where_processors_are_busy_all_the_same() -> None:
+def test_waiting_alone_explains_nothing_where_cpus_are_busy_all_the_same() -> None:
     pool = {"wait_us_per_query": 0.0, "sv_idle_min": 1}
     quiet = pooled(client=280.0, pooler=120.0, server=280.0, cpus=64, pool=pool)
     assert word(quiet) == "latency"
@@ -292,7 +290,7 @@ def test_waiting_alone_explains_nothing_where_processors_are_busy_all_the_same()
         ({"client": 60.0, "queue": {"server": None}}, ["server run queue"]),
     ],
 )
-def test_what_is_not_known_is_named(lacking: dict[str, Any], missing: list[str]) -> None:
+def test_unknown_figures_are_named(lacking: dict[str, Any], missing: list[str]) -> None:
     found = judge(row(**lacking))
     assert (found["word"], found["certainty"], found["missing"]) == ("unknown", None, missing)
     assert f"not known: {missing[0]}" in found["evidence"]
@@ -321,7 +319,7 @@ def test_without_samples_waiting_is_no_latency() -> None:
     assert word(row(211.0, client=165.0) | {"diagnostics": {}}) == "client_cpu"
 
 
-def test_who_waits_for_processors_that_nobody_is_seen_to_use_is_not_judged() -> None:
+def test_who_waits_for_cpus_that_nobody_is_seen_to_use_is_not_judged() -> None:
     found = judge(row(queue={"client": 20.0}, share={"other": None, "unattributed": None}))
     assert (found["word"], found["missing"]) == ("unknown", ["other processes' CPU"])
 
@@ -370,7 +368,7 @@ SHARES = ("clients", "pooler", "server", "other", "unattributed", "idle", "iowai
         {"cpus": st.integers(1, 64), "share": st.dictionaries(st.sampled_from(SHARES), SHARE)}
     ),
 )  # fmt: skip
-def test_any_row_gets_one_of_the_words_and_never_by_a_guess(
+def test_every_row_gets_a_known_verdict_and_unknown_without_figures(
     samples: int | None, seats: Any, far: Any, **given_values: Any
 ) -> None:
     given_row = row(**given_values)

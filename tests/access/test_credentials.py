@@ -1,4 +1,4 @@
-"""Where passwords come from, where they may go, and that no error quotes one."""
+"""Sources of passwords, the hosts they may go to, and errors without passwords."""
 
 import os
 from pathlib import Path
@@ -45,12 +45,12 @@ def resolve(row: Database) -> credentials.Route:
     return credentials.resolve(row, ["tcp"])["tcp"]
 
 
-def test_an_alias(aliases: dict[str, Any]) -> None:
+def test_an_alias_gives_its_login(aliases: dict[str, Any]) -> None:
     route = resolve(database("alias:app"))
     assert (route.host, route.user, route.password, route.dbname) == ("db.example", "app", SECRET, "app")
 
 
-def test_a_pooled_route(aliases: dict[str, Any]) -> None:
+def test_a_pooled_route_has_its_pool_mode(aliases: dict[str, Any]) -> None:
     routes = credentials.resolve(database("alias:app"), ["pgbouncer", "socket"])
     assert list(routes) == ["pgbouncer", "socket"]
     assert (routes["pgbouncer"].pooler, routes["socket"].pooler) == ("transaction", "")
@@ -61,7 +61,7 @@ def test_an_alias_sends_its_password_to_its_own_host_only(aliases: dict[str, Any
         resolve(database("alias:app", "evil.example"))
 
 
-def test_or_where_settings_allow(aliases: dict[str, Any], settings: Any) -> None:
+def test_settings_allow_an_alias_further_hosts(aliases: dict[str, Any], settings: Any) -> None:
     settings.PGPERF = {**settings.PGPERF, "ALLOWED_HOSTS": ["/run/postgresql"]}
     assert resolve(database("alias:app", "/run/postgresql")).host == "/run/postgresql"
     for host in ("/run/postgresql/..", "/run", "127.0.0.1"):
@@ -85,17 +85,19 @@ def test_or_where_settings_allow(aliases: dict[str, Any], settings: Any) -> None
         ("", "app", "credential: "),
     ],
 )
-def test_refusals(aliases: dict[str, Any], credential: str, user: str, message: str) -> None:
+def test_a_refused_credential_says_why(
+    aliases: dict[str, Any], credential: str, user: str, message: str
+) -> None:
     with pytest.raises(CredentialError, match=f"^{message}"):
         resolve(database(credential, user=user))
 
 
-def test_a_route_without_a_target(aliases: dict[str, Any]) -> None:
+def test_a_route_without_a_target_is_refused(aliases: dict[str, Any]) -> None:
     with pytest.raises(CredentialError, match=r"routes: .*no enabled target for vpn"):
         credentials.resolve(database("alias:app"), ["tcp", "vpn"])
 
 
-def test_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_from_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPERF_SECRET_X", SECRET)
     route = resolve(database("env:PGPERF_SECRET_X", user="bench"))
     assert (route.user, route.password) == ("bench", SECRET)
@@ -110,32 +112,34 @@ def secrets_dir(tmp_path: Path, settings: Any) -> Path:
     return folder
 
 
-def test_a_file(secrets_dir: Path) -> None:
+def test_a_password_from_a_file(secrets_dir: Path) -> None:
     (secrets_dir / "bench").write_text(f"{SECRET}\n")
     assert resolve(database("file:bench", user="bench")).password == SECRET
 
 
-def test_a_link_inside_the_directory(secrets_dir: Path) -> None:
+def test_a_link_inside_the_secrets_directory_is_allowed(secrets_dir: Path) -> None:
     (secrets_dir / "real").write_text(SECRET)
     (secrets_dir / "bench").symlink_to("real")
     assert resolve(database("file:bench", user="bench")).password == SECRET
 
 
 @pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "link", "", ".", "missing", "a/../../outside"])
-def test_no_way_out_of_the_directory(secrets_dir: Path, name: str) -> None:
+def test_a_path_outside_the_secrets_directory_is_refused(secrets_dir: Path, name: str) -> None:
     (secrets_dir / "link").symlink_to("../outside")
     with pytest.raises(CredentialError, match="credential: no file"):
         resolve(database(f"file:{name}", user="bench"))
 
 
-def test_a_file_that_is_no_text(secrets_dir: Path) -> None:
+def test_a_binary_file_is_refused(secrets_dir: Path) -> None:
     (secrets_dir / "bench").write_bytes(b"\xff\xfe")
     with pytest.raises(CredentialError, match="not UTF-8") as caught:
         resolve(database("file:bench", user="bench"))
     assert caught.value.__cause__ is None
 
 
-def test_nothing_prints_a_password(aliases: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_representation_contains_a_password(
+    aliases: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     route = resolve(database("alias:app"))
     assert SECRET not in repr(route)
     assert SECRET not in repr(credentials._login(database("alias:app", name="b")))
@@ -157,9 +161,7 @@ def test_nothing_prints_a_password(aliases: dict[str, Any], monkeypatch: pytest.
         ("pooler", "statement"),
     ],
 )
-def test_a_target_that_no_form_has_seen_is_checked_again(
-    aliases: dict[str, Any], field: str, value: Any
-) -> None:
+def test_an_unvalidated_target_is_checked_at_use(aliases: dict[str, Any], field: str, value: Any) -> None:
     row = database("alias:app")
     row.targets.update(**{field: value})
     with pytest.raises(CredentialError, match=f"^{field}: "):
@@ -170,7 +172,7 @@ def test_a_target_that_no_form_has_seen_is_checked_again(
     ("field", "value"),
     [("dbname", "host=evil.example"), ("user", "app options=-cx=y"), ("dbname", "app\nx"), ("dbname", "%zz")],
 )
-def test_and_so_is_its_database(aliases: dict[str, Any], field: str, value: str) -> None:
+def test_an_unvalidated_database_is_checked_at_use(aliases: dict[str, Any], field: str, value: str) -> None:
     with pytest.raises(CredentialError, match=f"^{field}: "):
         resolve(database("env:PGPERF_SECRET_X", **{"user": "bench", field: value}))
 
@@ -197,7 +199,9 @@ def shared(tmp_path: Path) -> str:
     return str(folder)
 
 
-def test_no_password_goes_where_everybody_may_listen(secrets_dir: Path, shared: str, settings: Any) -> None:
+def test_no_password_goes_to_a_world_writable_socket_directory(
+    secrets_dir: Path, shared: str, settings: Any
+) -> None:
     (secrets_dir / "bench").write_text(SECRET)
     row = database("file:bench", shared, user="bench")
     with pytest.raises(
@@ -210,19 +214,19 @@ def test_no_password_goes_where_everybody_may_listen(secrets_dir: Path, shared: 
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o775, 0o2770])
-def test_but_where_only_some_may(secrets_dir: Path, shared: str, mode: int) -> None:
+def test_a_password_goes_to_a_restricted_socket_directory(secrets_dir: Path, shared: str, mode: int) -> None:
     (secrets_dir / "bench").write_text(SECRET)
     Path(shared).chmod(mode)
     assert resolve(database("file:bench", shared, user="bench")).host == shared
 
 
-def test_a_directory_that_is_not_there_is_for_the_driver_to_miss(secrets_dir: Path, tmp_path: Path) -> None:
+def test_a_missing_socket_directory_is_left_to_the_driver(secrets_dir: Path, tmp_path: Path) -> None:
     (secrets_dir / "bench").write_text(SECRET)
     missing = str(tmp_path / "missing")
     assert resolve(database("file:bench", missing, user="bench")).host == missing
 
 
-def test_an_alias_goes_there_if_the_site_does(aliases: dict[str, Any], shared: str) -> None:
+def test_an_alias_may_use_the_socket_directory_of_the_site(aliases: dict[str, Any], shared: str) -> None:
     aliases["app"]["HOST"] = shared
     assert resolve(database("alias:app", shared)).host == shared
 
@@ -233,7 +237,7 @@ def verifying(name: str) -> Database:
     return row
 
 
-def test_certificates_are_a_file_beside_the_secrets(aliases: dict[str, Any], secrets_dir: Path) -> None:
+def test_certificates_are_files_in_the_secrets_directory(aliases: dict[str, Any], secrets_dir: Path) -> None:
     (secrets_dir / "ca.crt").write_text("-----BEGIN CERTIFICATE-----")
     route = resolve(verifying("ca.crt"))
     assert (route.sslmode, route.sslrootcert) == ("verify-full", str(secrets_dir / "ca.crt"))
@@ -241,13 +245,15 @@ def test_certificates_are_a_file_beside_the_secrets(aliases: dict[str, Any], sec
 
 
 @pytest.mark.parametrize("name", ["missing.crt", "../outside", "link"])
-def test_certificates_elsewhere_are_not_found(aliases: dict[str, Any], secrets_dir: Path, name: str) -> None:
+def test_certificates_outside_the_directory_are_refused(
+    aliases: dict[str, Any], secrets_dir: Path, name: str
+) -> None:
     (secrets_dir / "link").symlink_to(secrets_dir.parent / "outside")
     with pytest.raises(CredentialError, match=r"^sslrootcert: "):
         resolve(verifying(name))
 
 
-def test_files_need_the_directory(aliases: dict[str, Any], settings: Any) -> None:
+def test_files_need_the_secrets_directory_setting(aliases: dict[str, Any], settings: Any) -> None:
     settings.PGPERF = {**settings.PGPERF, "SECRETS_DIR": ""}
     with pytest.raises(CredentialError, match=r"^credential: a file needs PGPERF\['SECRETS_DIR'\]"):
         resolve(database("file:x", user="app", name="secret"))
@@ -255,7 +261,7 @@ def test_files_need_the_directory(aliases: dict[str, Any], settings: Any) -> Non
         resolve(verifying("ca.crt"))
 
 
-def test_certificates_that_nothing_would_look_at(aliases: dict[str, Any], secrets_dir: Path) -> None:
+def test_certificates_without_verification_are_refused(aliases: dict[str, Any], secrets_dir: Path) -> None:
     (secrets_dir / "ca.crt").write_text("")
     row = verifying("ca.crt")
     row.targets.update(sslmode="require")
@@ -269,7 +275,7 @@ def with_login(user: str, credential: str) -> Database:
     return row
 
 
-def test_a_route_may_have_a_login_of_its_own(aliases: dict[str, Any], secrets_dir: Path) -> None:
+def test_a_route_may_have_its_own_login(aliases: dict[str, Any], secrets_dir: Path) -> None:
     (secrets_dir / "reader").write_text("another")
     routes = credentials.resolve(with_login("reader", "file:reader"), ["tcp", "pgbouncer"])
     assert [(route.user, route.password) for route in routes.values()] == [
@@ -288,14 +294,14 @@ def test_a_route_may_have_a_login_of_its_own(aliases: dict[str, Any], secrets_di
         ("reader", "alias:app", "user: leave it empty"),
     ],
 )
-def test_half_a_login_is_none(
+def test_an_incomplete_login_is_refused(
     aliases: dict[str, Any], secrets_dir: Path, user: str, credential: str, message: str
 ) -> None:
     with pytest.raises(CredentialError, match=f"^{message}"):
         credentials.resolve(with_login(user, credential), ["pgbouncer"])
 
 
-def test_an_aliass_password_stays_with_its_host(aliases: dict[str, Any]) -> None:
+def test_an_alias_password_stays_with_its_host(aliases: dict[str, Any]) -> None:
     row = with_login("", "alias:app")
     row.targets.update(host="evil.example")
     with pytest.raises(CredentialError, match=r"^host: .*'evil.example'"):

@@ -1,4 +1,4 @@
-"""Fixtures on a real server: made where permitted, explained where not."""
+"""Fixtures on a real server: created with permission, refused with a reason without."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,9 @@ def missing(monitor: ControlConnection) -> None:
         monitor.query(statement)
 
 
-def test_made_once(missing: None, routes: dict[str, Route], monitor: ControlConnection) -> None:
+def test_a_fixture_is_created_once(
+    missing: None, routes: dict[str, Route], monitor: ControlConnection
+) -> None:
     assert not fixtures.exists("site", routes["tcp"])
     assert fixtures.ensure("site", ALLOWED, routes["tcp"])
     assert not fixtures.ensure("site", ALLOWED, routes["tcp"])
@@ -34,18 +36,20 @@ def test_made_once(missing: None, routes: dict[str, Route], monitor: ControlConn
     assert monitor.query("SELECT name FROM pgperf.site WHERE domain = 'beispiel.example'") == [["Größe 42"]]
 
 
-def test_there_already_needs_no_permission(routes: dict[str, Route]) -> None:
+def test_an_existing_fixture_needs_no_permission(routes: dict[str, Route]) -> None:
     fixtures.ensure("site", ALLOWED, routes["tcp"])
     assert not fixtures.ensure("site", FORBIDDEN, routes["tcp"])
 
 
-def test_not_permitted(missing: None, routes: dict[str, Route]) -> None:
+def test_a_missing_fixture_without_permission_is_refused(missing: None, routes: dict[str, Route]) -> None:
     with pytest.raises(FixtureMissing, match=r"(?s)allow fixtures.*CREATE TABLE") as caught:
         fixtures.ensure("site", FORBIDDEN, routes["tcp"])
     assert fixtures.statements("site") in str(caught.value)
 
 
-def test_a_user_who_may_not(missing: None, routes: dict[str, Route], monitor: ControlConnection) -> None:
+def test_a_login_without_create_privilege_is_refused(
+    missing: None, routes: dict[str, Route], monitor: ControlConnection
+) -> None:
     """The refusal is the server's: every connection of this one is read-only."""
     user = routes["tcp"].user
     monitor.query(f'ALTER ROLE "{user}" SET default_transaction_read_only = on')
@@ -57,16 +61,16 @@ def test_a_user_who_may_not(missing: None, routes: dict[str, Route], monitor: Co
         monitor.query(f'ALTER ROLE "{user}" RESET default_transaction_read_only')
 
 
-def test_nothing_needed(routes: dict[str, Route]) -> None:
+def test_a_workload_without_a_fixture_needs_nothing(routes: dict[str, Route]) -> None:
     assert not fixtures.ensure("", FORBIDDEN, routes["tcp"])
 
 
-def test_an_unknown_one(routes: dict[str, Route]) -> None:
+def test_an_unknown_fixture_is_refused(routes: dict[str, Route]) -> None:
     with pytest.raises(FixtureMissing, match="'castle' is unknown; choose from site"):
         fixtures.ensure("castle", ALLOWED, routes["tcp"])
 
 
-def test_a_server_that_is_not_there(routes: dict[str, Route]) -> None:
+def test_an_unreachable_server_is_an_error(routes: dict[str, Route]) -> None:
     nowhere = Route("tcp", "127.0.0.1", 1, "app", "app", "hidden")
     with pytest.raises(ClientFailed) as caught:
         fixtures.ensure("site", ALLOWED, nowhere)

@@ -1,4 +1,4 @@
-"""Controller and agent together, each in a thread: what was sampled, and each failure that a run survives."""
+"""Controller and agent, each in a thread: samples, and each failure that a run survives."""
 
 import threading
 import time
@@ -85,7 +85,7 @@ def why(agent: AgentController) -> str:
 
 
 @threads
-class TestSeen:
+class TestSamples:
     @pytest.fixture
     def monitor(self, routes: dict[str, Route]) -> Iterator[ControlConnection]:
         with ControlConnection(routes["tcp"], "pgperf-test-agent") as found:
@@ -108,7 +108,7 @@ class TestSeen:
         assert seen, agent.facts()
         return agent, seen, begin_ns, end_ns
 
-    def test_a_backend_s_work_lies_where_it_was_done(
+    def test_backend_cpu_time_is_in_the_block_that_used_it(
         self, run: Run, delivered: Any, order: WatchRequest, monitor: ControlConnection
     ) -> None:
         agent, seen, begin_ns, end_ns = self.watched(run, order, monitor)
@@ -122,7 +122,7 @@ class TestSeen:
         assert 1_000_000 < after[0] - before[-1] <= end_ns - begin_ns
         agent.close()
 
-    def test_both_clocks_are_this_machine_s_here_and_found_to_be(
+    def test_clocks_on_one_machine_agree_within_the_error(
         self, run: Run, delivered: Any, order: WatchRequest, monitor: ControlConnection
     ) -> None:
         _agent, seen, begin_ns, _end_ns = self.watched(run, order, monitor)
@@ -131,7 +131,7 @@ class TestSeen:
         assert begin_ns < seen.samples.times_ns[-1] < now_ns + seen.error_ns
         assert seen.error_ns < 50_000_000
 
-    def test_the_environment_says_who_read_and_how_exactly(
+    def test_the_environment_names_the_agent_and_its_precision(
         self, run: Run, delivered: Any, order: WatchRequest, monitor: ControlConnection
     ) -> None:
         agent, seen, *_ = self.watched(run, order, monitor)
@@ -143,7 +143,7 @@ class TestSeen:
         assert facts["kernel"]
         assert 0 <= facts["agent_cpu_percent"] < 100
 
-    def test_one_block_after_the_other(
+    def test_blocks_in_sequence(
         self, run: Run, delivered: Any, order: WatchRequest, monitor: ControlConnection
     ) -> None:
         agent, first, *_ = self.watched(run, order, monitor)
@@ -156,7 +156,7 @@ class TestSeen:
         assert second.processes[order.backends[0]].rss_bytes > 10**6
         assert len(delivered) == 1
 
-    def test_a_pooler_is_found_if_its_address_is_the_agent_s_own(
+    def test_a_pooler_on_the_agent_s_host_is_found(
         self, run: Run, delivered: Any, order: WatchRequest, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         listening = {6432: 4711}
@@ -177,7 +177,7 @@ class TestSeen:
         assert not delivered[0].is_alive()
         assert not Sampling.objects.exists()
 
-    def test_it_leaves_by_itself_when_the_run_dies(self, run: Run, delivered: list[threading.Thread]) -> None:
+    def test_the_agent_leaves_when_the_run_dies(self, run: Run, delivered: list[threading.Thread]) -> None:
         controller_of(run)
         Run.objects.update(heartbeat_at=timezone.now() - timedelta(hours=1))
         delivered[0].join(10)
@@ -189,7 +189,7 @@ class TestUnknown:
 
     ORDER = WatchRequest([["1", "", "", "0"]], [1])
 
-    def test_not_needed(self, run: Run) -> None:
+    def test_a_local_server_needs_no_agent(self, run: Run) -> None:
         assert AgentController(run).facts() == {}
         assert AgentController(run).hand_over() is None
 
@@ -199,11 +199,11 @@ class TestUnknown:
         assert "field agent" in why(controller_of(run))
         assert sent == []
 
-    def test_the_database_is_gone(self, run: Run, sent: list[Any]) -> None:
+    def test_a_deleted_database_has_no_agent(self, run: Run, sent: list[Any]) -> None:
         run.database = None
         assert "field agent" in why(controller_of(run))
 
-    def test_no_agent_is_there(self, run: Run, sent: list[Any]) -> None:
+    def test_no_agent_is_online(self, run: Run, sent: list[Any]) -> None:
         Worker.objects.all().delete()
         assert QUEUE in why(controller_of(run))
         assert (sent, Sampling.objects.count()) == ([], 0)
@@ -212,38 +212,38 @@ class TestUnknown:
         controller_of(run)
         assert sent == [(Sampling.objects.get().pk, QUEUE)]
 
-    def test_the_broker_is_away(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_broker_is_unreachable(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         def away(*_: Any) -> None:
             raise BrokerUnreachable("Celery's broker does not answer")
 
         monkeypatch.setattr(broker, "send_watch", away)
         assert "broker" in why(controller_of(run))
 
-    def test_nobody_takes_the_message(self, run: Run, sent: list[Any], impatient: None) -> None:
+    def test_no_agent_claims_the_row(self, run: Run, sent: list[Any], impatient: None) -> None:
         agent = controller_of(run)
         agent.watch(self.ORDER)
         assert "did not come" in why(agent)
         assert agent.hand_over() is None
 
-    def test_it_falls_silent(self, run: Run, sent: list[Any], impatient: None) -> None:
+    def test_the_agent_stops_answering(self, run: Run, sent: list[Any], impatient: None) -> None:
         agent = controller_of(run)
         rows.claim(Sampling.objects.get().pk, AGENT)
         agent.watch(self.ORDER)
         assert why(agent) == f"agent {AGENT} did not answer within 0.1 s"
 
-    def test_it_refuses(self, run: Run, sent: list[Any]) -> None:
+    def test_the_agent_refuses(self, run: Run, sent: list[Any]) -> None:
         agent = controller_of(run)
         service.serve(Sampling.objects.get().pk, AGENT, "another version")
         agent.watch(self.ORDER)
         assert why(agent) == f"agent {AGENT}: another version"
 
     @threads
-    def test_it_is_on_another_host(self, run: Run, delivered: Any) -> None:
+    def test_the_agent_is_on_another_host(self, run: Run, delivered: Any) -> None:
         agent = controller_of(run)
         agent.watch(self.ORDER)
         assert "does not see the server's processes" in why(agent)
 
-    def test_nothing_is_asked_after_a_failure(self, run: Run, sent: list[Any], impatient: None) -> None:
+    def test_no_order_follows_a_failure(self, run: Run, sent: list[Any], impatient: None) -> None:
         agent = controller_of(run)
         agent.watch(self.ORDER)
         before = Sampling.objects.get().order_number
@@ -259,7 +259,7 @@ class TestUnknown:
             ({"clock": None, "share": 1}, b""),
         ],
     )
-    def test_what_it_hands_over_cannot_be_used(
+    def test_unusable_samples_are_refused(
         self,
         run: Run,
         sent: list[Any],
@@ -280,13 +280,13 @@ class TestUnknown:
         assert agent.hand_over() is None
         assert why(agent)
 
-    def test_the_row_was_cleared_away(self, run: Run, sent: list[Any]) -> None:
+    def test_the_row_was_deleted(self, run: Run, sent: list[Any]) -> None:
         agent = controller_of(run)
         Sampling.objects.all().delete()
         agent.watch(self.ORDER)
         assert "cleared away" in why(agent)
 
-    def test_the_site_s_database_is_away(
+    def test_the_site_s_database_is_unreachable(
         self, run: Run, sent: list[Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def away(*_: Any) -> None:
@@ -302,7 +302,7 @@ class TestUnknown:
 
 
 class TestWatch:
-    def test_a_message_that_comes_twice_or_late_does_nothing(self, run: Run, sent: list[Any]) -> None:
+    def test_a_repeated_or_late_message_has_no_effect(self, run: Run, sent: list[Any]) -> None:
         controller_of(run)
         row = Sampling.objects.get()
         rows.claim(row.pk, "quicker@db")
@@ -312,11 +312,11 @@ class TestWatch:
         assert row.agent == "quicker@db"
 
     @pytest.mark.parametrize(("since_s", "pause_s"), [(None, 0.1), (0.0, 0.1), (5.0, 0.5), (3600.0, 1.0)])
-    def test_it_polls_rarely_while_it_samples(self, since_s: float | None, pause_s: float) -> None:
+    def test_the_poll_interval_is_longer_while_sampling(self, since_s: float | None, pause_s: float) -> None:
         assert service.pause_s(since_s) == pytest.approx(pause_s)
 
 
-def test_the_clock_s_error_is_its_round_trip(run: Run) -> None:
+def test_the_clock_error_is_the_round_trip_time(run: Run) -> None:
     row = rows.open_for(run, QUEUE)
     first, second = clock.offset(row), clock.offset(row)
     assert 0 < first.error_ns < 10**9

@@ -1,4 +1,4 @@
-"""The row between owner and agent: one agent gets it, orders and answers keep their numbers, one attempt counts."""
+"""The row between controller and agent: claims, numbered orders and answers, attempts."""
 
 from datetime import timedelta
 
@@ -31,33 +31,33 @@ def taken(row: int) -> int:
 
 
 class TestClaim:
-    def test_of_several_messages_one_wins(self, row: int) -> None:
+    def test_one_of_several_claims_succeeds(self, row: int) -> None:
         assert [rows.claim(row, agent) for agent in ("a@db", "b@db", "a@db")] == [True, False, False]
         assert rows.taken_by(row) == "a@db"
 
-    def test_nobody_has_it_yet(self, row: int) -> None:
+    def test_an_unclaimed_row_has_no_agent(self, row: int) -> None:
         assert rows.taken_by(row) == ""
 
     @pytest.mark.parametrize("status", [Run.Status.DONE, Run.Status.LOST, Run.Status.QUEUED])
-    def test_not_for_a_run_that_is_not_running(self, run: Run, row: int, status: str) -> None:
+    def test_a_run_that_is_not_running_cannot_be_claimed(self, run: Run, row: int, status: str) -> None:
         Run.objects.update(status=status)
         assert not rows.claim(row, "a@db")
 
-    def test_not_for_another_attempt(self, run: Run, row: int) -> None:
+    def test_another_attempt_cannot_be_claimed(self, run: Run, row: int) -> None:
         Run.objects.update(attempt=2)
         assert not rows.claim(row, "a@db")
 
-    def test_not_for_a_run_that_gives_no_sign_of_life(self, run: Run, row: int) -> None:
+    def test_a_run_without_heartbeat_cannot_be_claimed(self, run: Run, row: int) -> None:
         Run.objects.update(heartbeat_at=timezone.now() - timedelta(seconds=31))
         assert not rows.claim(row, "a@db")
 
-    def test_not_when_it_is_gone(self, row: int) -> None:
+    def test_a_deleted_row_cannot_be_claimed(self, row: int) -> None:
         rows.close(row)
         assert not rows.claim(row, "a@db")
 
 
 class TestOpen:
-    def test_what_ended_runs_left_behind_is_cleared_away(self, run: Run) -> None:
+    def test_rows_of_ended_runs_are_deleted(self, run: Run) -> None:
         dead, other = make_run(Run.Status.LOST), make_run(Run.Status.RUNNING, busy_key="other")
         for each in (dead, other):
             Sampling.objects.create(run=each, attempt=1, queue=QUEUE)
@@ -65,13 +65,13 @@ class TestOpen:
         assert set(Sampling.objects.values_list("run_id", flat=True)) == {run.pk, other.pk}
         assert Sampling.objects.get(run=run).pk == mine
 
-    def test_a_second_attempt_has_a_row_of_its_own(self, run: Run, row: int) -> None:
+    def test_a_second_attempt_has_its_own_row(self, run: Run, row: int) -> None:
         run.attempt = 2
         again = rows.open_for(run, QUEUE)
         assert again != row
         assert [s.attempt for s in Sampling.objects.filter(run=run)] == [2]
 
-    def test_it_goes_with_the_run(self, run: Run, row: int) -> None:
+    def test_deleting_the_run_deletes_the_row(self, run: Run, row: int) -> None:
         run.delete()
         assert not Sampling.objects.exists()
 
@@ -85,19 +85,19 @@ class TestOrders:
         rows.answer(taken, "a@db", number, {"said": 1}, b"bytes")
         assert rows.answered(taken, number) == rows.Answer({"said": 1}, b"bytes", "a@db", "")
 
-    def test_an_answer_to_an_earlier_order_counts_for_nothing(self, taken: int) -> None:
+    def test_an_answer_to_an_earlier_order_is_ignored(self, taken: int) -> None:
         first, second = rows.order(taken, {"n": 1}), rows.order(taken, {"n": 2})
         rows.answer(taken, "a@db", first, {"late": True})
         assert rows.answered(taken, second) is None
         assert second == first + 1
 
-    def test_nor_does_that_of_another_agent(self, taken: int) -> None:
+    def test_an_answer_of_another_agent_is_ignored(self, taken: int) -> None:
         number = rows.order(taken, {})
         rows.answer(taken, "b@db", number, {"stranger": True})
         assert rows.answered(taken, number) is None
         assert rows.poll(taken, "b@db") is None
 
-    def test_a_new_order_forgets_what_was_handed_over(self, taken: int) -> None:
+    def test_a_new_order_clears_the_previous_answer(self, taken: int) -> None:
         rows.answer(taken, "a@db", rows.order(taken, {}), {}, b"bytes")
         rows.order(taken, {})
         assert bytes(Sampling.objects.get().readings) == b""
@@ -113,11 +113,11 @@ class TestOrders:
         Run.objects.update(status=status)
         assert rows.poll(taken, "a@db") is None
 
-    def test_and_that_the_run_gives_no_sign_of_life(self, taken: int) -> None:
+    def test_the_agent_is_told_that_the_run_has_no_heartbeat(self, taken: int) -> None:
         Run.objects.update(heartbeat_at=timezone.now() - timedelta(seconds=31))
         assert rows.poll(taken, "a@db") is None
 
-    def test_and_that_the_row_is_gone(self, taken: int) -> None:
+    def test_the_agent_is_told_that_the_row_is_deleted(self, taken: int) -> None:
         rows.close(taken)
         assert rows.poll(taken, "a@db") is None
         with pytest.raises(AgentFailed, match="cleared away"):

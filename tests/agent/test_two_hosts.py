@@ -1,4 +1,4 @@
-"""The whole of it between two hosts: the site and its worker's work on one, PostgreSQL and the agent on the other.
+"""A run between two hosts: the site and its worker on one, PostgreSQL and the agent on the other.
 
 Neither sees the other's processes. The same run without the agent shows what is unknown then.
 """
@@ -187,7 +187,7 @@ def test_a_server_on_another_host_is_read_by_the_agent_there(site: Site) -> None
     assert all(row["cpu_us_per_op"]["client_user"] is not None for row in told["variants"])
 
 
-def test_a_run_goes_on_without_an_agent_that_was_killed(site: Site) -> None:
+def test_a_run_continues_after_its_agent_was_killed(site: Site) -> None:
     agent = site.agent()
     agent.start()
     told = site.measure_and(
@@ -203,7 +203,7 @@ def test_a_run_goes_on_without_an_agent_that_was_killed(site: Site) -> None:
     assert all(row["cpu_us_per_op"]["client_user"] is not None for row in told["variants"])
 
 
-def test_nothing_is_left_of_a_host() -> None:
+def test_a_simulated_host_leaves_no_processes() -> None:
     with Host() as host:
         inner = subprocess.Popen(host.inside("sleep", "infinity"))
         init = psutil.Process(host.init)

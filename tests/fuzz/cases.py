@@ -1,4 +1,4 @@
-"""How many inputs a property gets, and how many it got: a handful in tests, thousands in `python -m soak.fuzz_python`.
+"""The number of inputs of a property: few in tests, thousands in `python -m soak.fuzz_python`.
 
 FUZZ_CASES is the number of inputs of a property of weight 1, FUZZ_COUNTS the file that gets the count of each area.
 """

@@ -1,4 +1,4 @@
-"""Reads tables as a person does."""
+"""Read tables as text."""
 
 from pgperf.reports.table import Table
 

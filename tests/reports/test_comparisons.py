@@ -32,12 +32,12 @@ def test_baseline_is_named_by_the_fields_that_differ() -> None:
     assert comparisons.baseline_text(row) == "socket"
 
 
-def test_columns_of_numbers_have_heads_of_numbers(run: Run) -> None:
+def test_numeric_columns_have_numeric_headings(run: Run) -> None:
     table = comparisons.comparison_tables(read(run).comparisons)[0]
     assert [column.numeric for column in table.columns] == [False] * 3 + [True] * 6
 
 
-def test_a_change_of_workload_in_one_sentence_and_a_table_of_its_own() -> None:
+def test_a_change_of_workload_has_a_sentence_and_a_table() -> None:
     loop, cure = ({"workload": name, "named": True} for name in ("loop", "cure"))
     rows = [
         _comparison(_row("libpq", **cure), _row("libpq", **loop), -190.0),
@@ -60,7 +60,7 @@ def test_a_change_of_workload_in_one_sentence_and_a_table_of_its_own() -> None:
     assert comparisons.workload_rows(rows) == rows[:2]
 
 
-def test_more_clients_are_no_other_workload() -> None:
+def test_a_change_of_clients_is_no_change_of_workload() -> None:
     rows = [
         _comparison(_row("libpq", clients=16), _row("libpq", clients=8), 700.0),
         _comparison(_row("libpq", clients=32), _row("libpq", clients=8), 1900.0),

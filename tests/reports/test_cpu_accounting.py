@@ -1,4 +1,4 @@
-"""Whose processor time it is, and where an operation's own time is spent."""
+"""CPU time by role, and the time breakdown of an operation."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_a_chart_for_each_number_of_clients() -> None:
     assert charts[1]["series"][-1]["name"] == charts[8]["series"][-1]["name"]
 
 
-def test_what_is_not_seen_is_not_called_waiting(variants: list[VariantResult]) -> None:
+def test_unobserved_time_is_not_labelled_waiting(variants: list[VariantResult]) -> None:
     hidden = variants[0]
     hidden.cpu_us_per_op["server"] = None
     table = cpu_accounting.spent_table(variants)
@@ -48,7 +48,7 @@ def test_what_is_not_seen_is_not_called_waiting(variants: list[VariantResult]) -
     assert chart["series"][-2]["values"][0] is None
 
 
-def test_shares_name_the_host_and_what_nobody_knows(variants: list[VariantResult]) -> None:
+def test_shares_include_the_host_and_the_unattributed_time(variants: list[VariantResult]) -> None:
     for variant in variants:
         variant.cpu_account["share"]["steal"] = None
     table = cpu_accounting.share_table(variants)
@@ -59,7 +59,7 @@ def test_shares_name_the_host_and_what_nobody_knows(variants: list[VariantResult
     assert table.rows[0][-1].value == variants[0].cpu_account["share"]["idle"]
 
 
-def test_a_server_on_another_host_has_books_of_its_own(variants: list[VariantResult]) -> None:
+def test_a_server_on_another_host_has_its_own_account(variants: list[VariantResult]) -> None:
     assert cpu_accounting.server_share_table(variants).rows == []
     far = {"cpus": 8, "elapsed_s": 6.0, "share": {"server": 0.25, "idle": 0.7, "clients": None}}
     variants[0].cpu_account["server_host"] = far
@@ -70,7 +70,7 @@ def test_a_server_on_another_host_has_books_of_its_own(variants: list[VariantRes
     assert [cell.text for cell in table.rows[0]] == ["libpq (C) · socket", "25.0 %", "70.0 %"]
 
 
-def test_waits_and_switches_that_nobody_counted_have_no_column(variants: list[VariantResult]) -> None:
+def test_uncounted_waits_and_switches_have_no_column(variants: list[VariantResult]) -> None:
     for variant in variants:
         variant.cpu_account["switches_per_op"] = {}
     table = cpu_accounting.queue_table(variants)
@@ -82,7 +82,7 @@ def test_waits_and_switches_that_nobody_counted_have_no_column(variants: list[Va
     assert texts(table)[0][1:4] == ["1.40", "0.00", "1.10"]
 
 
-def test_those_who_serve_an_operation_are_drawn_and_the_others_are_in_the_table(
+def test_roles_of_an_operation_are_drawn_and_others_are_in_the_table(
     variants: list[VariantResult],
 ) -> None:
     chart = cpu_accounting.cpu(variants)
@@ -93,6 +93,6 @@ def test_those_who_serve_an_operation_are_drawn_and_the_others_are_in_the_table(
     assert cpu_accounting.cpu_table(variants).heads[-2:] == ("other processes, µs", "unattributed, µs")
 
 
-def test_a_run_without_books_has_no_chart_of_them() -> None:
+def test_a_run_without_cpu_accounts_has_no_cpu_chart() -> None:
     run = factories.make_results(factories.make_run())
     assert cpu_accounting.spent(list(run.variants.all())) == []

@@ -41,7 +41,7 @@ def test_one_row_per_variant_named_as_in_the_json(run: Run) -> None:
     assert found[0]["verdict_word"] == ""
 
 
-def test_what_may_not_be_claimed_has_its_columns(run: Run) -> None:
+def test_a_withheld_capacity_has_columns(run: Run) -> None:
     for position, capacity in enumerate((Capacity(True, "host", 0.93), Capacity())):
         verdict = factories.stored_verdict(capacity=capacity)
         run.variants.filter(position=position).update(verdict=verdict)
@@ -73,7 +73,7 @@ def test_numbers_stay_numbers_in_a_workbook_negative_ones_too(run: Run) -> None:
     assert sheet.cell(2, header.index("run_id") + 1).value == run.pk
 
 
-def test_several_runs_stand_one_after_the_other(run: Run) -> None:
+def test_several_runs_follow_each_other(run: Run) -> None:
     other = factories.make_results(factories.make_run(), routes=("socket",))
     found = rows(csv_results.variants_csv(run, other))
     assert {row["run_id"] for row in found} == {str(run.pk), str(other.pk)}

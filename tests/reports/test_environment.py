@@ -27,7 +27,7 @@ def test_timings_leave_out_what_was_not_measured() -> None:
     ]
 
 
-def test_what_was_captured_is_a_table_and_not_among_the_environment() -> None:
+def test_captures_are_a_separate_table() -> None:
     captured = {
         "loop": {
             "statements": 2,

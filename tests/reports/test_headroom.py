@@ -1,4 +1,4 @@
-"""What a run takes beside what it may take, before anybody has looked."""
+"""The needs of a run beside the limits, before the worker has measured them."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def needs(database: Database, seconds: float = 84.0, connections: int = 18) -> l
     return headroom(ResourceEstimate(seconds, connections, 900 << 20), database)
 
 
-def test_without_a_run_before_it_the_worker_has_to_look(database: Database) -> None:
+def test_limits_are_unknown_before_the_first_run(database: Database) -> None:
     connections, memory, time = needs(database)
     assert (connections.takes, connections.may_take) == (
         "18",
@@ -34,7 +34,7 @@ def test_without_a_run_before_it_the_worker_has_to_look(database: Database) -> N
 
 
 @pytest.mark.parametrize(("connections", "refused"), [(25, False), (26, True)])
-def test_an_earlier_run_tells_how_many_there_are(database: Database, connections: int, refused: bool) -> None:
+def test_limits_come_from_an_earlier_run(database: Database, connections: int, refused: bool) -> None:
     run = factories.make_results(factories.make_run(database=database))
     assert run.environment["server"]["settings"]["max_connections"] == "100"
     (need, *_others) = needs(database, connections=connections)
@@ -48,20 +48,20 @@ def test_an_earlier_run_tells_how_many_there_are(database: Database, connections
 @pytest.mark.parametrize(
     "environment", [{}, {"server": None}, {"server": {"settings": {"max_connections": None}}}]
 )
-def test_what_an_earlier_run_did_not_tell_is_not_known(
+def test_a_limit_missing_from_the_earlier_run_is_unknown(
     database: Database, environment: dict[str, Any]
 ) -> None:
     factories.make_run(database=database, environment=environment)
     assert needs(database)[0].asked == "the worker, before it starts"
 
 
-def test_a_run_elsewhere_or_one_that_failed_tells_nothing(database: Database) -> None:
+def test_runs_on_other_hosts_and_failed_runs_are_ignored(database: Database) -> None:
     environment = factories.ENVIRONMENT
     factories.make_run(database=factories.make_database("other"), environment=environment)
     factories.make_run(Run.Status.FAILED, database=database, environment=environment)
     assert needs(database)[0].asked == "the worker, before it starts"
 
 
-def test_what_takes_too_long_is_known_at_once(database: Database) -> None:
+def test_the_time_limit_needs_no_earlier_run(database: Database) -> None:
     assert needs(database, seconds=1800)[2].problem == ""
     assert "MAX_RUN_SECONDS" in needs(database, seconds=1801)[2].problem

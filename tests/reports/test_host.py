@@ -30,7 +30,7 @@ ROWS = [
 ]
 
 
-def test_the_timeline_stacks_what_is_not_idle() -> None:
+def test_the_timeline_stacks_all_but_idle_time() -> None:
     chart = host.timeline(LINE, ROWS)
     assert chart is not None
     assert "idle" not in [series["name"] for series in chart["series"]]
@@ -40,7 +40,7 @@ def test_the_timeline_stacks_what_is_not_idle() -> None:
     assert chart["max"] == 100
 
 
-def test_a_moment_that_nobody_knows_is_a_gap() -> None:
+def test_an_unknown_moment_is_a_gap() -> None:
     line = LINE | {"roles": LINE["roles"] | {"server": [None, *LINE["roles"]["server"][1:]]}}
     chart = host.timeline(line, ROWS)
     assert chart is not None
@@ -48,7 +48,7 @@ def test_a_moment_that_nobody_knows_is_a_gap() -> None:
     assert server["values"][0] is None
 
 
-def test_a_point_of_several_slices_is_of_no_variant() -> None:
+def test_a_point_of_several_slices_names_no_variant() -> None:
     chart = host.timeline(LINE | {"variant": [None, *LINE["variant"][1:]]}, ROWS)
     assert chart is not None
     assert chart["titles"][:2] == ["", "Django ORM · tcp"]
@@ -70,12 +70,12 @@ def test_no_line_is_drawn_over_the_pause_between_two_blocks() -> None:
         ]
 
 
-def test_no_timeline_no_chart() -> None:
+def test_without_a_timeline_there_is_no_chart() -> None:
     assert host.timeline({}, ROWS) is None
     assert host.timeline({"seconds": [1.0], "roles": {}}, ROWS) is None
 
 
-def test_the_timeline_s_table_has_the_means_of_its_stretches() -> None:
+def test_the_timeline_s_table_has_the_means_of_its_intervals() -> None:
     table = host.timeline_table(LINE)
     assert len(table.rows) == 20
     assert table.rows[0][0].text == "0.00 … 5.00"
@@ -113,7 +113,7 @@ def test_the_host_s_line(variants: list[VariantResult]) -> None:
     assert texts(host.host_table(variants))[0][1:3] == ["3.00", "unknown"]
 
 
-def test_the_line_of_a_server_s_host_stands_beside_it(variants: list[VariantResult]) -> None:
+def test_the_server_s_host_has_its_own_line(variants: list[VariantResult]) -> None:
     variants[0].top["server_host"] = {"host": {"us": 7.0}}
     first, second, third = texts(host.host_table(variants))[:3]
     assert second[:2] == [f"{first[0]}, the server's host", "7.00"]
@@ -128,7 +128,7 @@ def test_the_busiest_processes_come_first_and_the_rest_is_counted(variants: list
     assert shown["libpq (C) · socket"].more == ""
 
 
-def test_a_process_that_is_not_known_well(variants: list[VariantResult]) -> None:
+def test_a_process_with_unknown_fields(variants: list[VariantResult]) -> None:
     variants[0].top["processes"] = [{"role": "distance", "pid": 5, "name": "relay", "cpu_percent": None}]
     (first, *_rest) = texts(host.role_table(variants))
     assert first[1:] == ["distance", "relay", "1", "unknown", "unknown"]

@@ -32,7 +32,7 @@ def test_the_segments_of_a_bar_add_up_to_the_last_rung(run: Run) -> None:
     ]
 
 
-def test_each_rung_stands_on_the_one_below_and_side_rungs_on_the_first(run: Run) -> None:
+def test_a_rung_s_baseline_is_the_one_below_and_a_side_rung_s_the_first(run: Run) -> None:
     found = read(run).ladders
     chart = ladders.ladder_chart(found[0], found)
     assert chart["stands_on"] == [-1, 0, 1, 2, 0]
@@ -55,7 +55,7 @@ def test_a_very_long_whisker_does_not_flatten_the_bars(run: Run) -> None:
     assert ladders.ladder_chart(wild, [wild, *found[1:]])["max"] == 2 * longest
 
 
-def test_a_ladder_s_title_says_what_tells_it_apart() -> None:
+def test_a_ladder_s_title_names_the_fields_that_differ() -> None:
     one = Ladder("w", "tcp", "simple", 1, "apart", "psycopg", ())
     assert ladders.ladder_title(one, [one]) == "tcp"
     assert ladders.ladder_title(one, [one, replace(one, clients=8)]) == "tcp · 1 client"
@@ -94,7 +94,7 @@ def test_the_ladder_s_table_has_the_exact_values_behind_its_texts(run: Run) -> N
     assert texts(table)[4][0] == "psycopg2, beside"
 
 
-def test_headlines_say_it_in_a_sentence(run: Run) -> None:
+def test_a_headline_is_a_sentence(run: Run) -> None:
     assert ladders.headlines(read(run).ladders)[0] == (
         "socket: Django ORM takes 215 µs per operation, ×3.12 of libpq (C)'s 68.9 µs."
     )

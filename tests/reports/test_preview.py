@@ -1,4 +1,4 @@
-"""What a run would do, before it is asked for."""
+"""The preview of a run before its request."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_a_route_that_the_database_lacks_is_named() -> None:
     assert shown.missing == ["tcp"]
 
 
-def test_what_cannot_start_says_why() -> None:
+def test_a_refused_run_names_the_reason() -> None:
     database = factories.make_database()
     database.targets.all().delete()
     shown = preview(factories.make_benchmark(), database, quick=True)

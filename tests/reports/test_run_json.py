@@ -95,7 +95,7 @@ def test_unknown_is_null(result: dict[str, Any]) -> None:
     )
 
 
-def test_books_and_what_goes_with_them() -> None:
+def test_the_cpu_account_and_its_details() -> None:
     run = add_cpu_accounts(
         make_results(make_run(), routes=("tcp",), layers=("libpq", "django_orm"), clients=(1, 8))
     )
@@ -166,7 +166,7 @@ class TestProgress:
     def test_cancelling(self) -> None:
         assert progress_json(make_run(Status.RUNNING, cancel_requested=True))["hint"].startswith("Stopping")
 
-    def test_a_run_whose_worker_died_is_put_right(self) -> None:
+    def test_a_run_whose_worker_died_is_reconciled(self) -> None:
         run = make_run(Status.RUNNING, worker="w@h")
         stale(run)
         progress = progress_json(run)

@@ -23,7 +23,7 @@ def test_a_run_without_results_has_nothing_to_show() -> None:
     assert (empty.sections, empty.measured) == ([], False)
 
 
-def test_an_old_run_shows_nothing_of_books() -> None:
+def test_a_run_without_cpu_accounts_has_no_cpu_section() -> None:
     run = factories.make_results(factories.make_run())
     assert names(run) == [
         "layers", "ladder", "reading", "speed", "latency", "cold", "comparisons", "environment",

@@ -51,7 +51,7 @@ def test_a_number_of_clients_that_was_not_measured_leaves_a_gap(run: Run) -> Non
     assert chart["series"][0]["intervals"][1] is None
 
 
-def test_the_processors_of_all_curves_share_a_scale_and_their_roles(run: Run) -> None:
+def test_the_cpu_charts_of_all_curves_share_scale_and_roles(run: Run) -> None:
     charts = [chart for _title, chart in scaling.cpu_curves(curves(run))]
     assert len(charts) == 6
     assert len({chart["max"] for chart in charts}) == 1
@@ -60,7 +60,7 @@ def test_the_processors_of_all_curves_share_a_scale_and_their_roles(run: Run) ->
     assert charts[0]["series"][0]["values"][2] == 100 * row.cpu_account["share"]["clients"]
 
 
-def test_processors_that_are_not_known_are_not_drawn(run: Run) -> None:
+def test_unknown_cpu_shares_are_not_drawn(run: Run) -> None:
     run.variants.filter(layer="libpq").update(cpu_account={})
     titles = [title for title, _chart in scaling.cpu_curves(curves(run))]
     assert titles == ["Django ORM · socket", "Django ORM · tcp", "Django ORM · pgbouncer"]
@@ -69,7 +69,7 @@ def test_processors_that_are_not_known_are_not_drawn(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("share", "end"), [(0.004, 1), (0.09, 10), (0.41, 50), (0.51, 100), (1.01, 100)])
-def test_the_scale_ends_where_it_can_be_read(share: float, end: int) -> None:
+def test_the_scale_ends_at_a_round_value(share: float, end: int) -> None:
     assert scaling.whole([{"clients": share, "idle": 0.9}, {"clients": None}]) == end
 
 
@@ -82,7 +82,7 @@ def test_the_table_has_the_points(run: Run) -> None:
     assert table.rows[2][2].value == run.summary["scaling"][0]["points"][2]["ops_per_s"]
 
 
-def test_a_title_says_what_tells_a_curve_apart() -> None:
+def test_a_title_names_the_fields_that_differ() -> None:
     one = Curve("w", "libpq", "simple", "tcp", ())
     assert scaling.series_title(one, [one]) == "libpq (C) · tcp"
     assert scaling.series_title(one, [one, replace(one, mode="prepared")]) == "libpq (C) · tcp · simple"

@@ -1,4 +1,4 @@
-"""What the server said."""
+"""Tables of the server's diagnostics."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_wait_events_are_shares_of_the_samples(variants: list[VariantResult]) ->
     assert sum(series["values"][0] for series in chart["series"]) == pytest.approx(100)
 
 
-def test_a_class_of_tomorrow_is_shown_too(variants: list[VariantResult]) -> None:
+def test_an_unknown_wait_class_is_shown(variants: list[VariantResult]) -> None:
     variants[0].diagnostics["wait_events"]["Quantum"] = 0.5
     chart = server.wait_chart(variants)
     assert chart is not None
@@ -35,7 +35,7 @@ def test_a_class_of_tomorrow_is_shown_too(variants: list[VariantResult]) -> None
     assert server.wait_table(variants).heads[-2:] == ("Quantum", "most frequent")
 
 
-def test_the_most_found_come_first_in_whatever_order_they_were_kept(variants: list[VariantResult]) -> None:
+def test_wait_events_are_sorted_by_frequency(variants: list[VariantResult]) -> None:
     variants[0].diagnostics["events"] = {"IO:a": 0.1, "Lock:b": 0.3, "IO:c": 0.05, "IPC:d": 0.2, "IO:e": 0.0}
     assert texts(server.wait_table(variants))[0][-1] == "Lock:b 30.0 %, IPC:d 20.0 %, IO:a 10.0 %"
 
@@ -48,7 +48,7 @@ def test_the_pooler_s_figures_are_those_of_its_routes(variants: list[VariantResu
 
 
 @pytest.mark.parametrize(("expected", "said"), [(True, "yes"), (False, "no"), (None, "unknown")])
-def test_layers_that_did_other_work_are_told(
+def test_layers_with_different_statements_are_noted(
     variants: list[VariantResult], expected: bool | None, said: str
 ) -> None:
     variants[0].diagnostics["statements"] = {
@@ -59,11 +59,11 @@ def test_layers_that_did_other_work_are_told(
     assert texts(server.statement_table(variants))[0][1:] == ["2.00", "unknown", said]
 
 
-def test_each_note_is_said_once(variants: list[VariantResult]) -> None:
+def test_each_note_is_shown_once(variants: list[VariantResult]) -> None:
     assert server.notes(variants) == ["pooler: this route has no pooler (4 variants)"]
 
 
-def test_nothing_was_asked() -> None:
+def test_without_diagnostics_there_is_no_table() -> None:
     rows = list(factories.make_results(factories.make_run()).variants.all())
     assert server.wait_chart(rows) is None
     tables = (server.wait_table(rows), server.pooler_table(rows), server.statement_table(rows))

@@ -1,4 +1,4 @@
-"""Throughput, latency and processor time of each variant."""
+"""Throughput, latency and CPU time of each variant."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def test_throughput_and_cpu_have_the_same_rows_without_controls(run: Run) -> Non
     assert throughput["values"][0] == variants[0].ops_per_s
 
 
-def test_unknown_processor_time_is_empty_not_zero(run: Run) -> None:
+def test_unknown_cpu_time_is_empty_not_zero(run: Run) -> None:
     variants = list(run.variants.all())
     variants[3].cpu_us_per_op["server"] = None
     server = next(
@@ -38,7 +38,7 @@ def test_latency_leaves_out_what_has_no_median(run: Run) -> None:
     assert [series["name"] for series in chart["series"]] == ["p50", "p90", "p95", "p99"]
 
 
-def test_a_variant_without_results_is_drawn_as_nothing(run: Run) -> None:
+def test_a_variant_without_results_is_not_drawn(run: Run) -> None:
     variant = run.variants.first()
     assert variant is not None
     variant.ops_per_s, variant.cpu_us_per_op, variant.latency_us = None, {}, {}
@@ -53,7 +53,7 @@ def test_unknown_is_a_word(run: Run) -> None:
     assert (cell.text, cell.value, cell.mark) == ("unknown", None, "unknown")
 
 
-def test_a_role_that_nobody_knows_has_no_column(run: Run) -> None:
+def test_an_unknown_role_has_no_column(run: Run) -> None:
     variants = list(run.variants.all())
     for variant in variants:
         variant.cpu_us_per_op["pooler"] = None

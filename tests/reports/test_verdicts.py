@@ -41,7 +41,7 @@ def test_one_headline_for_each_route_of_its_last_layer_at_the_most_clients(
     ]  # fmt: skip
 
 
-def test_the_evidence_does_not_say_the_word_twice(variants: list[VariantResult]) -> None:
+def test_the_evidence_does_not_repeat_the_title(variants: list[VariantResult]) -> None:
     numbers = VerdictNumbers(
         response_us=11.0, parts_us={"client": 9.0, "server": 2.0}, queue_us={"client": 0.0}
     )
@@ -64,14 +64,14 @@ def test_the_evidence_does_not_say_the_word_twice(variants: list[VariantResult])
         (None, "add_distance", ""),
     ],
 )
-def test_only_what_is_likely_can_be_put_to_the_test(
+def test_only_a_likely_verdict_can_be_tested(
     variants: list[VariantResult], certainty: str | None, intervention: str, test: str
 ) -> None:
     variants[0].verdict = Verdict("latency", certainty, intervention=intervention).to_json()
     assert verdicts.verdicts(variants)[0].test == test
 
 
-def test_what_a_test_found(variants: list[VariantResult]) -> None:
+def test_the_result_of_a_test_is_shown(variants: list[VariantResult]) -> None:
     tested = Confirmation("lower_layer", "confirmed", None, MeasuredChange(20.0, 11.0, 18.0, 9.0), run=12)
     variants[0].verdict = Verdict("client_cpu", "confirmed", confirmation=tested).to_json()
     found = verdicts.verdicts(variants)[0]
@@ -98,7 +98,7 @@ def test_a_check_that_was_not_made_has_not_failed(variants: list[VariantResult])
     assert verdicts.failed_checks(variants) == []
 
 
-def test_a_withheld_capacity_is_said(variants: list[VariantResult]) -> None:
+def test_a_withheld_capacity_is_shown(variants: list[VariantResult]) -> None:
     variants[0].verdict = Verdict("client_cpu", capacity=Capacity(True, "host", 0.93)).to_json()
     assert verdicts.verdicts(variants)[0].cautions == (
         "Says nothing of what the server could do: the load host's CPUs were 93% busy",

@@ -1,4 +1,4 @@
-"""A site that takes runs through their states: a program, for the tests of databases that a site's own may be.
+"""A program that takes runs through their states, for tests of other databases of a site.
 
 One argument: the `default` of DATABASES, as JSON.
 """

@@ -1,4 +1,4 @@
-"""Blocks into bytes and back, to the last bit."""
+"""The block codec keeps every value exactly."""
 
 import math
 import random
@@ -83,17 +83,17 @@ def encoded(*blocks: VariantBlock) -> bytes:
 
 
 @given(st.lists(slices, max_size=6))
-def test_every_number_comes_back(pieces: list[SliceRecord]) -> None:
+def test_every_number_survives_a_round_trip(pieces: list[SliceRecord]) -> None:
     block = replace(measured(), slices=tuple(pieces))
     assert block_codec.decode(encoded(block)) == [block]
 
 
-def test_the_variants_of_a_block_come_back_in_their_order() -> None:
+def test_variants_keep_their_order() -> None:
     variants = [replace(measured(), variant=replace(VARIANT, layer=layer)) for layer in ("psycopg", "libpq")]
     assert block_codec.decode(encoded(*variants)) == variants
 
 
-def test_a_throughput_that_its_formula_does_not_give_is_kept() -> None:
+def test_a_throughput_that_differs_from_its_formula_is_kept() -> None:
     block = measured(3)
     block = replace(block, slices=(replace(block.slices[0], ops_per_s=1.5), *block.slices[1:]))
     assert block_codec.decode(encoded(block)) == [block]
@@ -120,7 +120,7 @@ def test_a_number_that_json_does_not_have_is_refused() -> None:
 
 
 @pytest.mark.parametrize("stored", [b"", b"\x03abc", encoded(measured())[:40], zlib.compress(b'[{"x":1}]')])
-def test_damaged_bytes_are_named(stored: bytes) -> None:
+def test_damaged_bytes_raise_an_error(stored: bytes) -> None:
     with pytest.raises(UnreadableBlock, match="damaged"):
         block_codec.decode(stored)
 

@@ -1,4 +1,4 @@
-"""Messages to a broker that takes them, one that is not there, and one that never answers."""
+"""Messages to a working broker, an unreachable one, and one that never answers."""
 
 import socket
 import time
@@ -37,7 +37,7 @@ def broker_at(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
 
 
 @pytest.mark.parametrize(("send", "task"), [(broker.send, broker.TASK), (broker.send_watch, broker.WATCH)])
-def test_the_message_holds_the_row_and_nothing_else(send: Callable[[int, str], None], task: str) -> None:
+def test_the_message_contains_only_the_row_s_id(send: Callable[[int, str], None], task: str) -> None:
     send(7, QUEUE)
     with current_app.connection_for_read() as connection:
         queue = Queue(QUEUE)(connection.default_channel)
@@ -51,18 +51,18 @@ def test_the_message_holds_the_row_and_nothing_else(send: Callable[[int, str], N
     assert (args, kwargs) == ([7, broker.SCHEMA], {})
 
 
-def test_agents_of_two_sites_on_one_broker_have_queues_of_their_own(settings: Any) -> None:
+def test_agents_of_two_sites_have_separate_queues(settings: Any) -> None:
     settings.PGPERF = {**settings.PGPERF, "QUEUE": "bench"}
     assert broker.agent_queue("db1") == "bench-agent-db1"
 
 
-def test_ping() -> None:
+def test_ping_tells_whether_the_broker_answers() -> None:
     broker.ping()
 
 
 @pytest.mark.parametrize("act", [lambda: broker.send(7, QUEUE), broker.ping])
 @pytest.mark.parametrize("port", ["closed_port", "silent_port"])
-def test_a_broker_that_does_not_answer_is_given_up_soon(
+def test_a_silent_broker_times_out(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, act: object, port: str
 ) -> None:
     monkeypatch.setattr(broker, "ANSWER_TIMEOUT_S", 0.2)

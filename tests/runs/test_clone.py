@@ -1,4 +1,4 @@
-"""New benchmarks out of old ones, and out of runs."""
+"""New benchmarks from existing ones and from runs."""
 
 import json
 from typing import Any
@@ -32,7 +32,7 @@ def run_column(benchmark: Benchmark, **fields: Any) -> Run:
     return run
 
 
-def test_a_clone_is_the_same_under_another_name(site: Any) -> None:  # noqa: F811
+def test_a_clone_differs_only_in_its_name(site: Any) -> None:  # noqa: F811
     original = site[Benchmark]
     copy = clone.clone(original)
     copy.refresh_from_db()
@@ -51,7 +51,7 @@ def test_names_are_new_and_short_enough() -> None:
     assert names == ["x" * 55 + "-copy", "x" * 53 + "-copy-2"]
 
 
-def test_a_run_s_definition_becomes_a_benchmark_that_asks_for_the_same() -> None:
+def test_a_benchmark_from_a_run_has_the_same_definition() -> None:
     second = Workload.objects.create(name="second", title="Second", sql="SELECT 2")
     benchmark = factories.make_benchmark(
         clients=[1, 4], slice_ms=250, placement="together", compared_with=second
@@ -75,7 +75,7 @@ def test_a_run_s_definition_becomes_a_benchmark_that_asks_for_the_same() -> None
     assert {**again, "seed": 0, "benchmark": ""} == {**run.definition, "seed": 0, "benchmark": ""}
 
 
-def test_a_workload_that_changed_or_went_comes_back_beside() -> None:
+def test_a_changed_or_deleted_workload_is_restored_under_a_new_name() -> None:
     run = run_column(factories.make_benchmark())
     workload = Workload.objects.get(name="site-by-domain")
     sql = workload.sql
@@ -93,7 +93,7 @@ def test_a_workload_that_changed_or_went_comes_back_beside() -> None:
     assert clone.from_run(run).workload.sql == sql
 
 
-def test_a_query_without_code_comes_back_too() -> None:
+def test_a_query_without_code_is_restored() -> None:
     workload = Workload.objects.create(
         name="books",
         title="Books",
@@ -120,7 +120,7 @@ def test_a_query_without_code_comes_back_too() -> None:
         {"workload": {"name": "x", "sql": "SELECT 1"}, "layers": ["no"]},
     ],
 )
-def test_what_this_version_could_not_run_is_refused_whole(definition: dict[str, Any]) -> None:
+def test_an_unsupported_definition_is_refused(definition: dict[str, Any]) -> None:
     run = factories.make_run(definition=definition)
     before = Workload.objects.count(), Benchmark.objects.count()
     with pytest.raises(InvalidDefinition):

@@ -1,4 +1,4 @@
-"""Verdicts put to the test by real runs: real clients, a real server, a relay where the way is to be longer."""
+"""Real runs that test verdicts, with real clients, a real server and the delay relay."""
 
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ def carried_out(row: VariantResult) -> tuple[Run, dict[str, VariantResult]]:
     return run, {each.label: each for each in run.variants.filter(control=0)}
 
 
-def test_a_delay_is_added_to_the_way_and_shows_in_each_operation(database: Database) -> None:
+def test_an_added_delay_appears_in_each_operation(database: Database) -> None:
     run, rows = carried_out(claim(database, "libpq", 2, "latency", "add_distance"))
     assert list(rows) == ["libpq · tcp · 2 clients", "libpq · tcp+4ms · 2 clients"]
     assert rows["libpq · tcp+4ms · 2 clients"].latency_us["min"] > 3000.0
@@ -72,7 +72,7 @@ def test_a_delay_is_added_to_the_way_and_shows_in_each_operation(database: Datab
     assert run.intervention == "add_distance"
 
 
-def test_the_light_statement_is_one_in_the_orm_too(database: Database) -> None:
+def test_the_light_statement_runs_in_the_orm_too(database: Database) -> None:
     run, rows = carried_out(claim(database, "django_orm", 1, "server_cpu", "light_statement"))
     assert list(rows) == ["django_orm · tcp · site-by-domain", f"django_orm · tcp · {LIGHT.name}"]
     assert all(row.rows == row.ops > 0 for row in rows.values())

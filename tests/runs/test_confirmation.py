@@ -1,4 +1,4 @@
-"""The run that puts a verdict to the test: what it measures, and what becomes of the verdict."""
+"""The run that tests a verdict: its definition, and its effect on the verdict."""
 
 from dataclasses import replace
 from typing import Any
@@ -70,7 +70,7 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("intervention", "more", "expected"), CHANGES)
-def test_the_variant_and_what_is_changed_stand_side_by_side(
+def test_the_run_measures_the_variant_and_the_changed_variant(
     database: Database, intervention: str, more: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     row = result(database, intervention=intervention, **more)
@@ -88,7 +88,7 @@ def test_the_variant_and_what_is_changed_stand_side_by_side(
     assert len([variant for variant in cohorts[0].variants if not variant.control]) == 2
 
 
-def test_no_delay_is_added_to_a_unix_socket_but_load(database: Database) -> None:
+def test_a_unix_socket_is_tested_by_load_not_by_delay(database: Database) -> None:
     row = result(database, "latency", "add_distance", clients=4, us=5186.0, route="socket")
     asked = module.definition(row)
     assert (asked.routes, asked.clients) == (("socket",), (4, 8))
@@ -96,7 +96,7 @@ def test_no_delay_is_added_to_a_unix_socket_but_load(database: Database) -> None
     assert module.request(row, foreground=True).intervention == "double_clients"
 
 
-def test_the_longest_name_of_a_route_can_be_made_longer(database: Database) -> None:
+def test_the_longest_route_name_can_be_extended(database: Database) -> None:
     name = "a" * 30
     Target.objects.filter(route="tcp").update(route=name)
     row = result(database, "latency", "add_distance", clients=4, us=5186.0, route=name)
@@ -105,7 +105,7 @@ def test_the_longest_name_of_a_route_can_be_made_longer(database: Database) -> N
     assert add(row.run, route=far, label="far") == VariantResult.objects.get(route=far)
 
 
-def test_it_names_what_is_in_the_way(database: Database, settings: Any) -> None:
+def test_a_refusal_names_the_obstacle(database: Database, settings: Any) -> None:
     settings.PGPERF = {**settings.PGPERF, "MAX_CLIENTS": 7}
     with pytest.raises(InvalidDefinition, match="clients: 8 is more than 7"):
         module.definition(result(database, intervention="double_clients", clients=4))
@@ -118,7 +118,7 @@ def test_it_names_what_is_in_the_way(database: Database, settings: Any) -> None:
         module.definition(VariantResult.objects.get(pk=row.pk))
 
 
-def test_only_what_can_be_tested_is_offered(database: Database) -> None:
+def test_only_testable_verdicts_are_offered(database: Database) -> None:
     row = result(database)
     add(row.run, layer="libpq", verdict=Verdict("disturbed").to_json())
     done = {**row.verdict, "certainty": "confirmed"}
@@ -136,7 +136,7 @@ def test_the_light_statement_is_pgperf_s_own() -> None:
     assert is_catalog(LIGHT)
 
 
-def test_the_run_says_what_it_tests(database: Database) -> None:
+def test_the_run_names_the_tested_verdict(database: Database) -> None:
     row = result(database)
     run = module.request(row, foreground=True, token="a" * 32)
     assert (run.confirms, run.confirms_variant, run.intervention) == (row.run, row.label, "lower_layer")
@@ -155,7 +155,7 @@ def test_a_database_in_production_asks_for_its_name(database: Database) -> None:
     assert module.request(row, foreground=True, confirmed="demo").confirmed_name == "demo"
 
 
-def test_who_may_not_see_what_was_tested_does_not_see_the_test(database: Database) -> None:
+def test_the_test_is_hidden_without_permission_for_the_tested_run(database: Database) -> None:
     row = result(database)
     Run.objects.update(restricted=True)
     assert module.request(VariantResult.objects.get(pk=row.pk), foreground=True).restricted
@@ -171,7 +171,7 @@ def confirmation(row: VariantResult, changed_us: float, again: str = "client_cpu
     return run
 
 
-def test_what_is_confirmed_says_by_which_run(database: Database) -> None:
+def test_a_confirmed_verdict_names_the_confirming_run(database: Database) -> None:
     row = result(database)
     run = confirmation(row, 60.0)
     tested, verdict = module.tested(run) or pytest.fail("nothing was tested")
@@ -192,7 +192,7 @@ def test_what_is_confirmed_says_by_which_run(database: Database) -> None:
         (60.0, "disturbed", "likely", "undecided"),
     ],
 )
-def test_what_fails_the_test_is_withdrawn_and_what_was_disturbed_stays_likely(
+def test_a_failed_test_withdraws_and_a_disturbed_one_stays_likely(
     database: Database, changed_us: float, again: str, certainty: str, outcome: str
 ) -> None:
     _, verdict = module.tested(confirmation(result(database), changed_us, again)) or pytest.fail("no test")
@@ -200,7 +200,7 @@ def test_what_fails_the_test_is_withdrawn_and_what_was_disturbed_stays_likely(
     assert (verdict.certainty, verdict.confirmation.outcome) == (certainty, outcome)
 
 
-def test_other_runs_test_nothing_and_what_is_gone_cannot_be_tested(database: Database) -> None:
+def test_ordinary_runs_and_deleted_verdicts_change_nothing(database: Database) -> None:
     row = result(database)
     assert module.tested(row.run) is None
     run = module.request(row, foreground=True)
@@ -211,7 +211,7 @@ def test_other_runs_test_nothing_and_what_is_gone_cannot_be_tested(database: Dat
     assert module.tested(run) is None
 
 
-def test_a_run_that_ends_settles_the_verdict_it_was_asked_to_test(database: Database) -> None:
+def test_the_end_of_a_run_decides_the_tested_verdict(database: Database) -> None:
     Target.objects.filter(route="tcp").update(route="here")
     row = result(database, layer="fake", route="here", workload="spin")
     asked = state.request_confirmation(
@@ -225,6 +225,6 @@ def test_a_run_that_ends_settles_the_verdict_it_was_asked_to_test(database: Data
     assert row.verdict["certainty"] == {"undecided": "likely"}.get(found["outcome"], found["outcome"])
 
 
-def test_a_far_route_is_no_target_s_name() -> None:
+def test_a_delayed_route_is_no_target_name() -> None:
     assert apart("tcp+2.5ms") == ("tcp", 2.5)
     assert not Target.objects.filter(route__contains="+").exists()

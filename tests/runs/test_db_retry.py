@@ -1,4 +1,4 @@
-"""Steps that meet a database that is away, and one that really cuts the connection."""
+"""Retries while the database is unreachable, and after a connection was cut."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,12 +28,12 @@ def failing(times: int) -> Callable[[], str]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_tries_until_the_database_is_back() -> None:
+def test_retries_until_the_database_is_back() -> None:
     assert retry_while_down(failing(3), 60, "testing") == "done"
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_gives_up_when_the_time_is_over() -> None:
+def test_gives_up_after_the_time_limit() -> None:
     with pytest.raises(OperationalError):
         retry_while_down(failing(1), 0, "testing")
 
@@ -52,14 +52,14 @@ def test_other_errors_are_raised_at_once() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_half_a_transaction_is_not_done_again() -> None:
+def test_a_step_within_a_transaction_is_not_retried() -> None:
     with transaction.atomic(), pytest.raises(OperationalError):
         retry_while_down(failing(1), 60, "testing")
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("inside", [False, True])
-def test_a_connection_that_was_cut(inside: bool) -> None:
+def test_a_cut_connection_is_retried(inside: bool) -> None:
     def step() -> int:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 42")

@@ -111,7 +111,7 @@ def refusal_of_run(benchmark: Benchmark, overrides: Overrides) -> str:
 @pytest.mark.parametrize(
     ("limit", "value", "allowed"), CASES, ids=[f"{limit.name}={value}" for limit, value, _allowed in CASES]
 )
-def test_every_entrance_gives_the_same_answer(
+def test_every_entry_point_gives_the_same_answer(
     monkeypatch: pytest.MonkeyPatch,
     entrance: Callable[[str, int], str],
     limit: Limit,
@@ -157,7 +157,7 @@ def test_every_default_is_the_limit_s(limit: Limit) -> None:
 
 
 @pytest.mark.parametrize("limit", limits.BY_NAME.values(), ids=lambda limit: limit.name)
-def test_a_browser_knows_the_bounds(limit: Limit) -> None:
+def test_form_fields_have_the_bounds(limit: Limit) -> None:
     attributes = BenchmarkForm().fields[limit.name].widget.attrs
     assert attributes["max"] == limit.high
     assert attributes["min"] == (0 if limit.zero_means else limit.low)

@@ -1,4 +1,4 @@
-"""What goes and what stays, with real rows."""
+"""Deleted and kept rows of pruning."""
 
 import io
 from datetime import timedelta
@@ -41,7 +41,7 @@ def command(*words: str) -> str:
     return out.getvalue()
 
 
-def test_old_runs_and_raw_blocks_go_and_the_rest_stays(settings: Any) -> None:
+def test_old_runs_and_raw_blocks_are_deleted(settings: Any) -> None:
     keep(settings, raw=10, runs=100)
     gone, pinned, raw, raw_pinned = aged(101), aged(101, pinned=True), aged(11), aged(11, pinned=True)
     new = aged(9)
@@ -56,7 +56,7 @@ def test_old_runs_and_raw_blocks_go_and_the_rest_stays(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("days", [0, -1])
-def test_for_ever(settings: Any, days: int) -> None:
+def test_unlimited_retention_deletes_nothing(settings: Any, days: int) -> None:
     keep(settings, raw=days, runs=days)
     run = aged(50_000)
     assert retention.prune() == retention.Pruned()
@@ -69,7 +69,7 @@ def test_days_beyond_the_calendar(settings: Any) -> None:
     assert retention.prune() == retention.Pruned()
 
 
-def test_what_has_not_ended_stays(settings: Any) -> None:
+def test_unfinished_runs_are_kept(settings: Any) -> None:
     keep(settings, raw=1, runs=1)
     waiting = factories.make_run(Run.Status.QUEUED, requested_at=timezone.now() - timedelta(days=400))
     lost_alive = aged(400, Run.Status.QUEUED)  # a time from an earlier life does not count
@@ -89,7 +89,7 @@ def test_nothing_is_deleted_while_a_run_measures(settings: Any) -> None:
     assert left() == {old.pk: 2, running.pk: 0}
 
 
-def test_a_run_that_died_holds_nothing_up(settings: Any) -> None:
+def test_a_lost_run_does_not_delay_pruning(settings: Any) -> None:
     keep(settings, raw=1, runs=1)
     old = aged(5)
     dead = factories.make_run(Run.Status.RUNNING, heartbeat_at=timezone.now() - timedelta(days=3))
@@ -98,7 +98,7 @@ def test_a_run_that_died_holds_nothing_up(settings: Any) -> None:
     assert not Run.objects.filter(pk=old.pk).exists()
 
 
-def test_more_than_a_batch(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_batches_are_deleted(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(settings, raw=1, runs=3)
     monkeypatch.setattr(retention, "BATCH", 2)
     for days in (5, 5, 5, 2, 2, 2):
@@ -108,7 +108,7 @@ def test_more_than_a_batch(settings: Any, monkeypatch: pytest.MonkeyPatch) -> No
     assert list(left().values()) == [0, 0, 0]
 
 
-def test_somebody_pins_a_run_just_now(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_pinned_meanwhile_is_kept(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(settings, raw=1, runs=1)
     old, selected = aged(5), False
 
@@ -127,7 +127,7 @@ def test_somebody_pins_a_run_just_now(settings: Any, monkeypatch: pytest.MonkeyP
 
 
 class TestCommand:
-    def test_a_dry_run_says_what_would_go(self, settings: Any) -> None:
+    def test_a_dry_run_lists_what_it_would_delete(self, settings: Any) -> None:
         keep(settings, raw=10, runs=100)
         gone, raw = aged(101), aged(11)
         text = command("--dry-run")
@@ -138,7 +138,7 @@ class TestCommand:
         assert f"Deleted 1 run ({gone.pk})." in command()
         assert left() == {raw.pk: 0}
 
-    def test_by_default_only_raw_blocks_go(self) -> None:
+    def test_by_default_only_raw_blocks_are_deleted(self) -> None:
         run = aged(365)
         text = command()
         assert "keeps runs forever" in text
@@ -150,6 +150,6 @@ class TestCommand:
         command()
         assert "Throughput" in admin_client.get(f"/admin/pgperf/run/{run.pk}/change/").content.decode()
 
-    def test_database_goes_with_fixtures(self) -> None:
+    def test_the_database_option_needs_fixtures(self) -> None:
         with pytest.raises(CommandError, match="--fixtures"):
             command("--database", "demo")

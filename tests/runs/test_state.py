@@ -1,4 +1,4 @@
-"""The Run state machine: every transition, who may not make it, and what happens when many try at once."""
+"""The Run state machine: every transition, refusals, and concurrent attempts."""
 
 import threading
 from collections.abc import Callable
@@ -81,14 +81,14 @@ class TestRequest:
         assert broker.taken == [run.pk]
         assert reread(run).sent_at is not None
 
-    def test_a_broker_that_is_away_loses_nothing(self, broker: Broker, commit: Commit) -> None:
+    def test_an_unreachable_broker_loses_no_run(self, broker: Broker, commit: Commit) -> None:
         broker.away = True
         with commit():
             run = ask()
         assert (reread(run).status, run.sent_at) == (Status.QUEUED, None)
         assert "does not answer" in run.message
 
-    def test_a_worker_that_is_quicker_than_the_note_of_the_sending_is_not_overwritten(
+    def test_noting_the_send_does_not_overwrite_a_quick_worker(
         self, monkeypatch: pytest.MonkeyPatch, commit: Commit
     ) -> None:
         """It finds that the run has to wait while the sender is still at it."""
@@ -122,7 +122,7 @@ class TestRequest:
             state.request(make_benchmark(clients=[0]), make_database())
         assert not Run.objects.exists()
 
-    def test_remembers_who_asked(self) -> None:
+    def test_stores_the_requesting_user(self) -> None:
         user = get_user_model().objects.create(username="ops")
         assert ask(user=user).requested_by_id == user.pk
 
@@ -135,13 +135,13 @@ class TestRequest:
         assert broker.taken == [got[0]]
 
     @pytest.mark.django_db(transaction=True)
-    def test_a_double_click_is_noted_once(self, broker: Broker) -> None:
+    def test_a_double_click_is_audited_once(self, broker: Broker) -> None:
         benchmark, database, noted = make_benchmark(), make_database(), []
         at_once(20, lambda: state.request(benchmark, database, token="click", note=noted.append))
         assert [run.pk for run in noted] == broker.taken
 
     @pytest.mark.django_db(transaction=True)
-    def test_what_cannot_be_noted_is_not_asked_for(self, broker: Broker) -> None:
+    def test_a_failed_audit_entry_cancels_the_request(self, broker: Broker) -> None:
         benchmark, database = make_benchmark(), make_database()
 
         def note(run: Run) -> None:
@@ -174,7 +174,7 @@ class TestClaim:
         with pytest.raises(RunConflict, match="not queued"):
             state.claim(make_run(status).pk, "w@h")
 
-    def test_a_run_that_is_gone(self) -> None:
+    def test_a_deleted_run_cannot_be_claimed(self) -> None:
         with pytest.raises(RunConflict, match="gone"):
             state.claim(12345, "w@h")
 
@@ -199,7 +199,7 @@ class TestClaim:
         second = state.claim(queued(database=make_database("other")).pk, "w@other")
         assert second.status == Status.RUNNING
 
-    def test_a_dead_holder_is_put_aside(self) -> None:
+    def test_a_dead_run_releases_the_database(self) -> None:
         dead = state.claim(queued().pk, "w@h")
         age(dead, 31)
         assert state.claim(queued().pk, "w@h").status == Status.RUNNING
@@ -210,7 +210,7 @@ class TestClaim:
             state.claim(queued(cancel_requested=True).pk, "w@h")
 
     @pytest.mark.django_db(transaction=True)
-    def test_of_twenty_one_wins(self) -> None:
+    def test_one_of_twenty_claims_succeeds(self) -> None:
         run = queued()
         got = at_once(20, lambda: state.claim(run.pk, threading.current_thread().name).worker)
         winners = [name for name in got if isinstance(name, str)]
@@ -253,7 +253,9 @@ class TestRunning:
         ],
     )
     @pytest.mark.parametrize("change", [{"attempt": 2}, {"status": Status.LOST}, {"status": Status.DONE}])
-    def test_the_fence(self, write: Callable[[Run], None], change: dict[str, Any]) -> None:
+    def test_only_the_current_attempt_may_write(
+        self, write: Callable[[Run], None], change: dict[str, Any]
+    ) -> None:
         run = state.claim(queued().pk, "w@h")
         Run.objects.filter(pk=run.pk).update(**change)
         with pytest.raises(FenceLost):
@@ -275,7 +277,7 @@ class TestRunning:
         assert run.finished_at is not None
         assert run.message == ""
 
-    def test_whoever_waited_is_sent_when_it_ends(self, broker: Broker, commit: Commit) -> None:
+    def test_the_end_of_a_run_sends_the_waiting_runs(self, broker: Broker, commit: Commit) -> None:
         first, second = queued(), queued()
         claimed = state.claim(first.pk, "w@h")
         with pytest.raises(RunWaits):
@@ -291,7 +293,7 @@ class TestRefuse:
         state.refuse(run.pk, "restart the workers")
         assert (reread(run).status, run.error) == (Status.FAILED, "restart the workers")
 
-    def test_no_other(self) -> None:
+    def test_a_run_that_is_not_queued_cannot_be_refused(self) -> None:
         run = state.claim(queued().pk, "w@h")
         with pytest.raises(RunConflict):
             state.refuse(run.pk, "reason")
@@ -311,7 +313,7 @@ class TestCancel:
         assert (run.status, state.is_cancelling(run)) == (Status.RUNNING, True)
 
     @pytest.mark.parametrize("status", [Status.DONE, Status.FAILED, Status.CANCELLED, Status.LOST])
-    def test_an_ended_run_cannot_be(self, status: str) -> None:
+    def test_an_ended_run_cannot_be_cancelled(self, status: str) -> None:
         run = make_run(status)
         with pytest.raises(RunConflict, match=f"is {status}"):
             state.request_cancel(run)
@@ -336,7 +338,7 @@ class TestLost:
         assert (reread(run).status, run.busy_key, run.busy_host) == (Status.LOST, None, None)
         assert "w@h" in run.error
 
-    def test_the_rows_state_counts_not_the_copys(self) -> None:
+    def test_the_state_in_the_database_counts(self) -> None:
         copy = state.claim(queued().pk, "w@h")
         state.finish(Run.objects.get())
         assert (copy.status, state.effective_status(copy)) == (Status.RUNNING, Status.DONE)
@@ -348,7 +350,7 @@ class TestLost:
         shown = {run.pk: run.effective for run in state.with_effective_status(Run.objects.all())}  # type: ignore[attr-defined]
         assert shown == {fresh.pk: Status.RUNNING, stale.pk: Status.LOST, done.pk: Status.DONE}
 
-    def test_a_waiting_command_that_is_gone(self) -> None:
+    def test_a_run_of_an_ended_command_is_lost(self) -> None:
         run = make_run(Status.QUEUED, queue="")
         age(run, 20)
         state.stay_queued(run)
@@ -372,18 +374,18 @@ class TestLost:
 
 
 class TestReconcile:
-    def test_sends_what_the_broker_never_took(self, broker: Broker) -> None:
+    def test_sends_runs_that_were_never_sent(self, broker: Broker) -> None:
         run = queued()
         assert state.reconcile().sent == [run.pk]
         assert reread(run).sent_at is not None
         assert state.reconcile().sent == []
 
-    def test_stops_at_a_broker_that_is_away(self, broker: Broker) -> None:
+    def test_stops_at_an_unreachable_broker(self, broker: Broker) -> None:
         queued(), queued()
         broker.away = True
         assert state.reconcile().sent == []
 
-    def test_sends_again_what_a_live_worker_never_took(self, broker: Broker) -> None:
+    def test_sends_unclaimed_runs_again(self, broker: Broker) -> None:
         make_worker()
         run = queued(sent_at=timezone.now())
         assert state.reconcile().sent == []
@@ -407,7 +409,7 @@ class TestReconcile:
             state.mark_lost()
         assert broker.taken == [fetched.pk]
 
-    def test_a_worker_that_starts_sends_all_again(self) -> None:
+    def test_a_starting_worker_sends_all_queued_runs(self) -> None:
         run = queued(sent_at=timezone.now())
         assert state.reconcile(arriving=True).sent == [run.pk]
 
@@ -457,7 +459,7 @@ class TestSignals:
             state.mark_lost()
         assert heard == [("started", "running"), ("finished", "lost"), ("failed", "lost")]
 
-    def test_a_receiver_that_raises_harms_nothing(self, commit: Commit) -> None:
+    def test_a_failing_receiver_has_no_effect(self, commit: Commit) -> None:
         def careless(**_: Any) -> None:
             raise ValueError
 
@@ -472,13 +474,13 @@ class TestSignals:
 
 
 class TestLiveWorkers:
-    def test_those_heard_of_lately(self) -> None:
+    def test_workers_with_a_recent_heartbeat_are_live(self) -> None:
         make_worker("a@h")
         gone = make_worker("b@h")
         type(gone).objects.filter(pk=gone.pk).update(last_seen=timezone.now() - timedelta(minutes=2))
         assert [worker.hostname for worker in state.live_workers()] == ["a@h"]
 
-    def test_and_those_whose_run_lives(self) -> None:
+    def test_workers_of_live_runs_are_live(self) -> None:
         silent = make_worker("b@h")
         type(silent).objects.filter(pk=silent.pk).update(last_seen=timezone.now() - timedelta(minutes=2))
         run = state.claim(queued().pk, "b@h")
@@ -498,16 +500,16 @@ class TestLiveAgents:
     def age(self) -> None:
         Worker.objects.update(last_seen=timezone.now() - timedelta(minutes=2))
 
-    def test_those_of_that_name(self, agent: Worker) -> None:
+    def test_agents_of_the_queue_are_live(self, agent: Worker) -> None:
         assert list(state.live_agents("db1")) == list(state.live_agents()) == [agent]
         assert not state.live_agents("db")
         self.age()
         assert not state.live_agents("db1")
 
-    def test_they_are_not_taken_for_workers_that_perform_runs(self, agent: Worker) -> None:
+    def test_agents_are_not_counted_as_workers(self, agent: Worker) -> None:
         assert not state.live_workers()
 
-    def test_and_those_that_watch_a_run_that_lives(self, agent: Worker) -> None:
+    def test_agents_of_live_runs_are_live(self, agent: Worker) -> None:
         self.age()
         run = state.claim(queued().pk, "b@h")
         Sampling.objects.create(run=run, attempt=run.attempt, queue=self.QUEUE, agent=agent.hostname)

@@ -1,4 +1,4 @@
-"""The Run state machine on MariaDB, whose rules for unique nulls, JSON, times and locks are its own."""
+"""The Run state machine on MariaDB, which differs in unique nulls, JSON, times and locks."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The Run state machine on SQLite, in a process of its own: nothing in it is PostgreSQL's alone."""
+"""The Run state machine on SQLite, in a separate process: it needs no PostgreSQL."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Results into rows and back, under the fence."""
+"""Storing results as rows and loading them, for the current attempt only."""
 
 import math
 from dataclasses import replace
@@ -39,7 +39,7 @@ def run() -> Run:
     return state.claim(make_run(Run.Status.QUEUED, busy_key=None).pk, "w@h")
 
 
-def test_blocks_come_back_as_they_were(run: Run) -> None:
+def test_blocks_survive_a_round_trip(run: Run) -> None:
     control, later = replace(BLOCK, variant=replace(VARIANT, control=1)), replace(BLOCK, block=1)
     store.save_blocks(run, [BLOCK, control])
     store.save_blocks(run, [later])
@@ -47,14 +47,14 @@ def test_blocks_come_back_as_they_were(run: Run) -> None:
     assert set(BlockResult.objects.values_list("attempt", flat=True)) == {1}
 
 
-def test_blocks_of_an_attempt_that_lost_the_run_are_refused(run: Run) -> None:
+def test_blocks_of_an_earlier_attempt_are_refused(run: Run) -> None:
     Run.objects.update(status=Run.Status.LOST)
     with pytest.raises(FenceLost):
         store.save_blocks(run, [BLOCK])
     assert not BlockResult.objects.exists()
 
 
-def test_facts(run: Run) -> None:
+def test_facts_are_stored_on_the_run(run: Run) -> None:
     store.save_facts(
         run,
         {"server": {"version": "18", "load": math.nan}},
@@ -137,5 +137,5 @@ def test_a_summary_that_cannot_be_stored_changes_nothing(run: Run) -> None:
         (True, True),
     ],
 )
-def test_finite(value: Any, kept: Any) -> None:
+def test_non_finite_numbers_become_null(value: Any, kept: Any) -> None:
     assert store.finite(value) == kept

@@ -1,4 +1,4 @@
-"""A run from claim to end with real client processes of the fake layer, and every way it can end."""
+"""Runs from claim to each kind of end, with real client processes of the fake layer."""
 
 import json
 import logging
@@ -78,7 +78,7 @@ class TestDone:
         execution.perform(ask(database).pk, "w@h")
         assert not [child for child in psutil.Process().children(recursive=True) if _is_client(child)]
 
-    def test_what_this_machine_cannot_run_is_skipped_with_the_reason(
+    def test_an_unavailable_layer_is_skipped_with_the_reason(
         self, database: Database, settings: Any, tmp_path: Any
     ) -> None:
         settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": tmp_path}
@@ -97,13 +97,13 @@ def test_skipped_modes() -> None:
 
 
 class TestClaimed:
-    def test_by_somebody_else(self, database: Database) -> None:
+    def test_a_run_claimed_by_another_worker_is_left_alone(self, database: Database) -> None:
         run = ask(database)
         state.claim(run.pk, "other")
         with pytest.raises(RunConflict):
             execution.perform(run.pk, "w@h")
 
-    def test_while_another_runs(self, database: Database) -> None:
+    def test_a_run_waits_while_another_runs(self, database: Database) -> None:
         state.claim(ask(database).pk, "other")
         with pytest.raises(RunWaits):
             execution.perform(ask(database).pk, "w@h")
@@ -125,7 +125,7 @@ class TestFailed:
         Database.objects.update(credential="alias:gone")
         assert "no alias 'gone'" in execution.perform(ask(database).pk, "w@h").error
 
-    def test_a_rail_is_in_the_way(self, database: Database, settings: Any) -> None:
+    def test_a_guardrail_refuses_the_run(self, database: Database, settings: Any) -> None:
         settings.PGPERF = {**settings.PGPERF, "MAX_RUN_SECONDS": 1}
         error = execution.perform(ask(database).pk, "w@h").error
         assert "MAX_RUN_SECONDS" in error
@@ -147,7 +147,7 @@ class TestFailed:
         assert all(row.ops > 0 for row in run.variants.all())
         assert run.finished_at is not None
 
-    def test_a_secret_never_gets_into_the_reason_or_the_log(
+    def test_neither_the_error_nor_the_log_contains_a_secret(
         self,
         database: Database,
         settings: Any,
@@ -164,11 +164,11 @@ class TestFailed:
         assert "hunter2-canary" not in caplog.text
         assert "hunter2-canary" not in json.dumps(list(Run.objects.values()), default=str)
 
-    def test_a_long_reason_is_cut(self, database: Database) -> None:
+    def test_a_long_error_is_truncated(self, database: Database) -> None:
         run = execution.perform(ask(database).pk, "w@h", Watch(_raise_after(0.1, ValueError("x" * 5000))))
         assert len(run.error) == 500
 
-    def test_celerys_time_limit(self, database: Database) -> None:
+    def test_celery_s_time_limit_ends_the_run(self, database: Database) -> None:
         run = execution.perform(ask(database).pk, "w@h", Watch(_raise_after(0.1, SoftTimeLimitExceeded())))
         assert (run.status, "MAX_RUN_SECONDS" in run.error) == (Status.FAILED, True)
 
@@ -198,15 +198,15 @@ class TestPermission:
         user.user_permissions.add(Permission.objects.get(codename="start_run"))
         return user
 
-    def test_whoever_may_start_runs(self, database: Database, user: Any) -> None:
+    def test_a_user_with_permission(self, database: Database, user: Any) -> None:
         assert execution.perform(ask(database, requested_by=user).pk, "w@h").status == Status.DONE
 
-    def test_whoever_may_not_any_more(self, database: Database, user: Any) -> None:
+    def test_a_user_whose_permission_was_withdrawn(self, database: Database, user: Any) -> None:
         user.user_permissions.clear()
         run = execution.perform(ask(database, requested_by=user).pk, "w@h")
         assert (run.status, run.error.partition(":")[0]) == (Status.FAILED, "permission")
 
-    def test_whoever_was_disabled(self, database: Database, user: Any) -> None:
+    def test_a_deactivated_user(self, database: Database, user: Any) -> None:
         get_user_model().objects.update(is_active=False)
         assert execution.perform(ask(database, requested_by=user).pk, "w@h").status == Status.FAILED
 
@@ -216,20 +216,20 @@ class TestCancelled:
     def look_each_round(self, settings: Any) -> None:
         settings.PGPERF = {**settings.PGPERF, "HEARTBEAT_SECONDS": 0.0}
 
-    def test_on_request(self, database: Database) -> None:
+    def test_a_cancel_request_stops_the_run(self, database: Database) -> None:
         asked = ask(database)
         run = execution.perform(asked.pk, "w@h", Watch(_act_after(0.5, lambda: state.request_cancel(asked))))
         assert (run.status, run.error) == (Status.CANCELLED, "cancelled on request")
         assert run.summary["partial"] is True
 
-    def test_by_ctrl_c(self, database: Database) -> None:
+    def test_ctrl_c_cancels_the_run(self, database: Database) -> None:
         asked = ask(database)
         with pytest.raises(KeyboardInterrupt):
             execution.perform(asked.pk, "w@h", Watch(_raise_after(0.1, KeyboardInterrupt())))
         asked.refresh_from_db()
         assert asked.status == Status.CANCELLED
 
-    def test_a_run_that_was_taken_away_stops_and_writes_nothing(self, database: Database) -> None:
+    def test_a_run_lost_to_another_attempt_stops_and_writes_nothing(self, database: Database) -> None:
         asked = ask(database)
 
         def take_away() -> None:
@@ -243,7 +243,7 @@ class TestCancelled:
 
 
 class TestHeartbeat:
-    def test_as_often_as_settings_say(self, database: Database, settings: Any) -> None:
+    def test_the_heartbeat_interval_is_a_setting(self, database: Database, settings: Any) -> None:
         settings.PGPERF = {**settings.PGPERF, "HEARTBEAT_SECONDS": 0.0}
         asked, seen = ask(database), []
         execution.perform(
@@ -261,7 +261,7 @@ class TestHeartbeat:
         assert len(beats) == 1  # the end of the block
 
     @pytest.mark.django_db(transaction=True)
-    def test_a_thread_beats_when_no_round_ends_for_long(
+    def test_a_thread_sends_heartbeats_during_long_rounds(
         self, database: Database, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run = state.claim(ask(database).pk, "w@h")
@@ -279,7 +279,7 @@ class TestHeartbeat:
         assert state.effective_status(run) == Status.RUNNING
 
     @pytest.mark.django_db(transaction=True)
-    def test_the_thread_outlives_a_database_that_is_away(
+    def test_the_thread_survives_an_unreachable_database(
         self, database: Database, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run = state.claim(ask(database).pk, "w@h")
@@ -298,14 +298,14 @@ class TestHeartbeat:
 class TestARestartOfTheSitesDatabase:
     @pytest.mark.django_db(transaction=True)
     @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
-    def test_does_not_stop_a_run(self, database: Database, settings: Any, share: float) -> None:
+    def test_a_restart_does_not_stop_a_run(self, database: Database, settings: Any, share: float) -> None:
         settings.PGPERF = {**settings.PGPERF, "HEARTBEAT_SECONDS": 0.0}
         run = execution.perform(ask(database).pk, "w@h", Watch(_act_after(share, terminate_own_backend)))
         assert (run.status, run.error) == (Status.DONE, "")
         assert len(store.load_blocks(run)) == 3 * 2
 
     @pytest.mark.django_db(transaction=True)
-    def test_does_not_hide_why_a_run_failed(self, database: Database) -> None:
+    def test_a_restart_does_not_hide_the_error_of_a_run(self, database: Database) -> None:
         def cut_and_fail() -> None:
             terminate_own_backend()
             raise ClientFailed("died")
@@ -314,7 +314,7 @@ class TestARestartOfTheSitesDatabase:
         assert (run.status, run.error, run.summary["partial"]) == (Status.FAILED, "died", True)
 
     @pytest.mark.django_db(transaction=True)
-    def test_that_lasts_too_long_stops_it(
+    def test_a_restart_that_takes_too_long_stops_the_run(
         self, database: Database, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def away(*_: Any) -> None:
@@ -327,7 +327,7 @@ class TestARestartOfTheSitesDatabase:
         assert run.error.startswith("The site's own database, which holds the runs, failed or did not answer")
 
     @pytest.mark.django_db(transaction=True)
-    def test_an_end_whose_commit_got_no_answer_is_an_end(self, database: Database) -> None:
+    def test_an_unacknowledged_commit_of_the_end_counts(self, database: Database) -> None:
         run = state.claim(ask(database).pk, "w@h")
 
         def lose_the_answer() -> None:
@@ -338,7 +338,7 @@ class TestARestartOfTheSitesDatabase:
         assert Run.objects.get().status == Status.DONE
 
     @pytest.mark.django_db(transaction=True)
-    def test_another_end_is_not_taken_for_ours(self, database: Database) -> None:
+    def test_an_end_by_another_process_is_recognized(self, database: Database) -> None:
         run = state.claim(ask(database).pk, "w@h")
 
         def lose_the_run() -> None:
@@ -350,7 +350,7 @@ class TestARestartOfTheSitesDatabase:
 
 
 @pytest.mark.parametrize("word", ["hang at connect", "hang at ready", "hang"])
-def test_a_client_that_hangs_holds_up_no_cancel(
+def test_a_hanging_client_does_not_delay_a_cancel(
     database: Database, monkeypatch: pytest.MonkeyPatch, word: str
 ) -> None:
     monkeypatch.setattr(execution, "LONG_ROUND_S", 0.0)
@@ -363,7 +363,7 @@ def test_a_client_that_hangs_holds_up_no_cancel(
 
 
 class TestLostRuns:
-    def test_their_finished_blocks_get_a_summary(self, database: Database) -> None:
+    def test_a_lost_run_gets_a_summary_of_its_finished_blocks(self, database: Database) -> None:
         run = state.claim(ask(database).pk, "w@h")
         measure_without_end(run)
         Run.objects.update(status=Status.LOST, busy_key=None, busy_host=None)
@@ -373,7 +373,7 @@ class TestLostRuns:
         assert run.variants.count() == 2
         assert execution.summarise_lost_runs() == []
 
-    def test_without_blocks_there_is_nothing_to_say(self, database: Database) -> None:
+    def test_a_lost_run_without_blocks_gets_no_summary(self, database: Database) -> None:
         run = state.claim(ask(database).pk, "w@h")
         Run.objects.update(status=Status.LOST)
         assert execution.summarise_lost_runs() == []
@@ -381,7 +381,7 @@ class TestLostRuns:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_real_database(c_client: Any, settings: Any, routes: dict[str, Any]) -> None:
+def test_a_run_on_a_real_database(c_client: Any, settings: Any, routes: dict[str, Any]) -> None:
     """Every layer over the tests' own server: fixture, environment, ladder."""
     settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": c_client.parent}
     database = Database.objects.create(

@@ -1,4 +1,4 @@
-"""How a worker shows itself, and that it puts right what others left."""
+"""A worker's registration and heartbeat, and its reconciliation of abandoned runs."""
 
 import threading
 from datetime import timedelta
@@ -33,7 +33,7 @@ def beat() -> Heartbeat:
     return Heartbeat("w@h", "pgperf")
 
 
-def test_arrives_with_what_it_can_do(beat: Heartbeat) -> None:
+def test_a_new_worker_registers_its_layers(beat: Heartbeat) -> None:
     beat.register()
     row = Worker.objects.get()
     assert (row.hostname, row.queue, set(row.layers)) == ("w@h", "pgperf", set(LAYERS))
@@ -42,13 +42,13 @@ def test_arrives_with_what_it_can_do(beat: Heartbeat) -> None:
     assert list(run_state.live_workers()) == [row]
 
 
-def test_arriving_again_keeps_one_row(beat: Heartbeat) -> None:
+def test_registering_again_keeps_one_row(beat: Heartbeat) -> None:
     beat.register()
     beat.register()
     assert Worker.objects.count() == 1
 
 
-def test_stays(beat: Heartbeat) -> None:
+def test_a_beat_updates_the_row(beat: Heartbeat) -> None:
     beat.register()
     Worker.objects.update(last_seen=timezone.now() - timedelta(hours=1))
     assert not run_state.live_workers()
@@ -56,18 +56,18 @@ def test_stays(beat: Heartbeat) -> None:
     assert run_state.live_workers().count() == 1
 
 
-def test_comes_back_when_its_row_was_deleted(beat: Heartbeat) -> None:
+def test_a_beat_restores_a_deleted_row(beat: Heartbeat) -> None:
     beat.refresh()
     assert Worker.objects.count() == 1
 
 
-def test_leaves(beat: Heartbeat) -> None:
+def test_a_worker_that_leaves_deletes_its_row(beat: Heartbeat) -> None:
     beat.register()
     beat.unregister()
     assert not Worker.objects.exists()
 
 
-def test_an_agent_performs_no_runs_and_puts_none_right() -> None:
+def test_an_agent_performs_and_reconciles_no_runs() -> None:
     run = make_run(Run.Status.RUNNING)
     Run.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
     agent = heartbeat.AgentHeartbeat("a@db", "pgperf-agent-db1")
@@ -79,7 +79,7 @@ def test_an_agent_performs_no_runs_and_puts_none_right() -> None:
     assert [row.layers for row in run_state.live_agents("db1")] == [{}]
 
 
-def test_puts_right_what_others_left(beat: Heartbeat) -> None:
+def test_a_beat_reconciles_abandoned_runs(beat: Heartbeat) -> None:
     run = make_run(Run.Status.RUNNING)
     Run.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
     beat.register()
@@ -88,7 +88,7 @@ def test_puts_right_what_others_left(beat: Heartbeat) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_thread_arrives_stays_and_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_thread_registers_beats_and_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.02)
     stayed = threading.Event()
     thread = heartbeat.Heartbeat("w@h", "pgperf")
@@ -102,7 +102,7 @@ def test_the_thread_arrives_stays_and_leaves(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_thread_outlives_a_database_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_thread_survives_an_unreachable_database(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.02)
     tried = threading.Semaphore(0)
 
@@ -150,7 +150,7 @@ def test_only_killed_processes_lose_runs(
     assert not beat.losses
 
 
-def test_why_a_process_is_gone() -> None:
+def test_the_reason_for_a_process_s_end() -> None:
     assert "(exitcode 155)" in heartbeat.reason_of(
         WorkerLostError("Worker exited prematurely: exitcode 155.")
     )
@@ -161,20 +161,20 @@ def test_why_a_process_is_gone() -> None:
 @pytest.mark.parametrize(
     ("name", "measuring"), [(broker.TASK, True), (broker.WATCH, True), ("site.tasks.mail", False)]
 )
-def test_it_is_silent_only_while_it_measures(
+def test_beats_pause_only_during_measuring(
     monkeypatch: pytest.MonkeyPatch, name: str, measuring: bool
 ) -> None:
     monkeypatch.setattr(state, "active_requests", [SimpleNamespace(name=name)])
     assert heartbeat.is_measuring() is measuring
 
 
-def test_a_pool_that_cannot_measure() -> None:
+def test_an_unsuitable_pool_is_refused() -> None:
     assert "gevent" in heartbeat.refusal_of("celery.concurrency.gevent")
     assert "--pool prefork" in heartbeat.refusal_of("celery.concurrency.eventlet")
     assert heartbeat.refusal_of("celery.concurrency.prefork") == ""
 
 
-def test_is_shown_with_the_reason(beat: Heartbeat, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_worker_is_listed_with_the_reason(beat: Heartbeat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "pool_refusal", "no green threads")
     beat.register()
     assert set(Worker.objects.get().layers.values()) == {"no green threads"}
@@ -190,7 +190,7 @@ def test_is_shown_with_the_reason(beat: Heartbeat, monkeypatch: pytest.MonkeyPat
         (["pgperf-mail"], []),
     ],
 )
-def test_only_a_worker_of_a_queue_of_ours_shows_itself(
+def test_only_workers_of_pgperf_s_queues_register(
     monkeypatch: pytest.MonkeyPatch, queues: list[str], starts: list[str]
 ) -> None:
     started: list[str] = []

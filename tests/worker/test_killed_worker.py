@@ -1,4 +1,4 @@
-"""kill -9 of a real Celery worker in the middle of a real run: nothing goes on, nothing that was finished is lost."""
+"""SIGKILL of a real Celery worker during a run: its clients end, and its blocks are kept."""
 
 import os
 import signal
@@ -74,7 +74,7 @@ def status_of(run: Run) -> str:
     return run.status
 
 
-def test_kill_9(own_worker: Part, database: Database) -> None:
+def test_a_killed_worker_loses_no_finished_block(own_worker: Part, database: Database) -> None:
     doomed, next_one = ask(database, blocks=100), ask(database, blocks=1)
     until(lambda: store.load_blocks(doomed), 30, "a finished block")
     kept = len(store.load_blocks(doomed))
@@ -103,7 +103,7 @@ def test_kill_9(own_worker: Part, database: Database) -> None:
     assert doomed.variants.filter(ops__gt=0).count() == len(LAYERS) + 2
 
 
-def test_a_worker_that_is_stopped_ends_its_run_and_leaves(own_worker: Part, database: Database) -> None:
+def test_a_stopped_worker_ends_its_run_and_deletes_its_row(own_worker: Part, database: Database) -> None:
     run = ask(database, blocks=100)
     until(lambda: status_of(run) == Run.Status.RUNNING and store.load_blocks(run), 30, "a finished block")
     assert [worker.layers["fake"] for worker in state.live_workers()] == [""]

@@ -1,4 +1,4 @@
-"""Whole runs of the example site's own workloads, on the tests' own database, by real clients."""
+"""Whole runs of the example site's workloads on the test database, by real clients."""
 
 import json
 import re
@@ -61,7 +61,7 @@ def performed(name: str, **changes: Any) -> Run:
     return execution.perform(asked.pk, "tests")
 
 
-def test_a_loop_and_its_cure_are_compared_in_every_layer(demo: Database) -> None:
+def test_a_query_loop_and_its_fix_are_compared_in_every_layer(demo: Database) -> None:
     run = performed("n-plus-one", layers=("libpq", "django_orm"))
     assert (run.status, run.error) == (Run.Status.DONE, "")
     captures = run.environment["captures"]
@@ -83,7 +83,7 @@ def test_a_loop_and_its_cure_are_compared_in_every_layer(demo: Database) -> None
     assert versions["engine"] == "django.db.backends.postgresql"
 
 
-def test_captured_values_are_nowhere_but_in_what_a_person_typed(demo: Database) -> None:
+def test_captured_values_are_stored_only_where_a_user_typed_them(demo: Database) -> None:
     run = performed("book-by-isbn", layers=("psycopg", "django_orm"))
     assert run.status == Run.Status.DONE
     typed = {"args": [SECRET]}
@@ -101,9 +101,7 @@ def _results() -> list[Any]:
 
 
 @pytest.mark.parametrize("orm", TOO_HARD)
-def test_what_cannot_be_repeated_is_measured_in_the_orm_alone_and_the_page_says_why(
-    demo: Database, orm: str
-) -> None:
+def test_an_unrepeatable_statement_is_measured_only_in_the_orm(demo: Database, orm: str) -> None:
     work = Workload.objects.create(name="hard", title="Hard", orm=orm)
     Benchmark.objects.create(
         name="hard", title="Hard", workload=work, database=demo, layers=["libpq", "psycopg", "django_orm"],
@@ -118,7 +116,7 @@ def test_what_cannot_be_repeated_is_measured_in_the_orm_alone_and_the_page_says_
     assert not re.search(r"(?<![\d.])4711(?![\d.])", kept), "as a value, not as digits of a time"
 
 
-def test_what_writes_is_refused_by_the_server_and_the_run_says_so(demo: Database) -> None:
+def test_a_writing_statement_is_refused_by_the_server(demo: Database) -> None:
     work = Workload.objects.create(name="hard", title="Hard", orm="tests.writing")
     Benchmark.objects.create(
         name="hard", title="Hard", workload=work, database=demo, layers=["django_orm"], routes=["tcp"],

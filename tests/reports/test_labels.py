@@ -1,4 +1,4 @@
-"""Names and colours."""
+"""Titles and colours of layers."""
 
 from pgperf.core.records import LeftOut
 from pgperf.reports import labels
@@ -8,13 +8,13 @@ def test_an_unknown_layer_keeps_its_own_name() -> None:
     assert labels.layer_title("asyncpg_of_tomorrow") == "asyncpg_of_tomorrow"
 
 
-def test_the_same_on_another_driver_or_implementation_has_the_same_colour() -> None:
+def test_a_layer_on_another_driver_has_the_same_colour() -> None:
     assert labels.colour("django_orm_psycopg2") == labels.colour("django_orm")
     assert labels.colour("psycopg_python") == labels.colour("psycopg")
     assert labels.colour("psycopg2") == {"light": "#9c3587", "dark": "#d982c4"}
 
 
-def test_what_was_left_out_has_a_name_that_people_know() -> None:
+def test_omitted_parts_have_readable_names() -> None:
     for left, title in (
         (
             LeftOut(layer="django_orm_psycopg2", mode="extended", reason=""),

@@ -111,7 +111,7 @@ def apply(plan: Plan, routes: Mapping[str, Route], production: bool) -> GuardedR
             check_statements(work)
     guarded, access, writers = dict(routes), {}, []
     for name, wanted in _demands(plan, routes, production).items():
-        guarded[name], found = _guard(routes[name], wanted)
+        guarded[name], found = guard(routes[name], wanted)
         access[name] = _in_words(found, wanted)
         writers += [found.role] if found.can_write else []
     return GuardedRoutes(guarded, access, ", ".join(dict.fromkeys(writers)))
@@ -131,7 +131,8 @@ def _demands(plan: Plan, routes: Mapping[str, Route], production: bool) -> dict[
     return found
 
 
-def _guard(route: Route, wanted: Demand) -> tuple[Route, Access]:
+def guard(route: Route, wanted: Demand) -> tuple[Route, Access]:
+    """The route as it may be used: with its limits set and its login checked; and what the login may do."""
     access = examine(route)
     if wanted == Demand.PROOF:
         _prove(route, access)

@@ -95,8 +95,8 @@ def test_the_readonly_role_has_the_guardrails(stack: dict[str, str]) -> None:
     route = Route(
         "pooled", "127.0.0.1", port, stack["PGPERF_DB_NAME"], READER, password, pooler="transaction"
     )
-    railed, access = guardrails._on_rails(route, guardrails.Demand.PROOF)
-    assert railed == route
+    guarded, access = guardrails.guard(route, guardrails.Demand.PROOF)
+    assert guarded == route
     assert not access.can_write
 
 

@@ -157,8 +157,8 @@ def test_the_statement_timeout_ends_an_endless_statement(
 
 
 def on_rails(route: Route) -> Route:
-    railed, _access = guardrails._on_rails(route, guardrails.Demand.PROOF)
-    return railed
+    guarded, _access = guardrails.guard(route, guardrails.Demand.PROOF)
+    return guarded
 
 
 def send(layer: str, route: Route, text: str, build_dir: Path) -> str:

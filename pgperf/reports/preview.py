@@ -1,14 +1,13 @@
 """What a run would do and take, before anyone asks for it."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import guardrails
 from pgperf.core.exceptions import PgperfError
 from pgperf.core.layers import LAYERS
-from pgperf.core.records import Definition, LeftOut, Plan
+from pgperf.core.records import Definition, LeftOut
 from pgperf.models import Benchmark, Database, Worker
 from pgperf.reports import number_format
 from pgperf.reports.headroom import Need, headroom
@@ -50,20 +49,27 @@ def preview(benchmark: Benchmark, database: Database, *, quick: bool) -> Preview
     left_out = [LeftOut(layer=layer, reason=reason) for layer, reason in skipped.items()]
     left_out += _lacking_modes(benchmark)
     rows = [Row(layer_title(layer), skipped.get(layer, "")) for layer in benchmark.layers]
-    shape: dict[str, Any] = {
-        "database": database,
-        "routes": list(benchmark.routes),
-        "missing": definitions.missing_routes(benchmark, database),
-        "rows": rows,
-    }
+    shown = Preview(
+        database=database,
+        routes=list(benchmark.routes),
+        missing=definitions.missing_routes(benchmark, database),
+        rows=rows,
+    )
     try:
         plans = {
             length: make_plan(_definition(benchmark, database, length), left_out) for length in (True, False)
         }
     except PgperfError as error:
-        return Preview(**shape, refusal=str(error))
-    return Preview(
-        **shape, **_numbers(plans, quick, database), access=_access(database, plans[quick].definition)
+        return replace(shown, refusal=str(error))
+    needs = {length: estimate(plan) for length, plan in plans.items()}
+    return replace(
+        shown,
+        variants=len(plans[quick].variants),
+        estimate=needs[quick],
+        quick_time=number_format.seconds(needs[True].seconds),
+        full_time=number_format.seconds(needs[False].seconds),
+        needs=tuple(headroom(needs[quick], database)),
+        access=_access(database, plans[quick].definition),
     )
 
 
@@ -109,14 +115,3 @@ _ACCESS = {
 
 def _definition(benchmark: Benchmark, database: Database, quick: bool) -> Definition:
     return definitions.freeze(benchmark, database, definitions.Overrides(quick=quick))
-
-
-def _numbers(plans: dict[bool, Plan], quick: bool, database: Database) -> dict[str, Any]:
-    needs = {length: estimate(plan) for length, plan in plans.items()}
-    return {
-        "variants": len(plans[quick].variants),
-        "estimate": needs[quick],
-        "quick_time": number_format.seconds(needs[True].seconds),
-        "full_time": number_format.seconds(needs[False].seconds),
-        "needs": tuple(headroom(needs[quick], database)),
-    }

@@ -17,7 +17,9 @@ from pgperf.reports.table import Table
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("before", type=int, metavar="RUN", help="the number of the run to compare with")
-    parser.add_argument("after", type=int, metavar="RUN", help="the number of the run that is looked at")
+    parser.add_argument(
+        "after", type=int, metavar="RUN", help="the number of the run to compare with the first"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument(
         "--fail-on", type=percentage, metavar="5%",

@@ -109,7 +109,7 @@ def outcome_text(outcome: str) -> str:
 
 
 def _workload_headline(route: str, rows: Sequence[ComparisonResult]) -> str:
-    """Layers in which nothing is certain are named without a figure, which somebody might quote."""
+    """Layers in which nothing is certain are named without a figure."""
     names = {"route": route, "second": rows[0].variant.workload, "first": rows[0].baseline.workload}
     certain = [row for row in reversed(rows) if row.outcome == DIFFERS]
     vague = [layer_title(row.variant.layer) for row in reversed(rows) if row.outcome != DIFFERS]

@@ -20,8 +20,8 @@ Process = Mapping[str, Any]
 
 _COLOURS = {"clients": "cpu-client_user"}
 _MIB = 2**20
-#: Rows of the timeline's table: its points in stretches.
-_STRETCHES = 20
+#: Rows of the timeline's table: each is the mean of consecutive points.
+_TABLE_ROWS = 20
 #: Of a variant's processes the page shows so many; the file has all.
 _PROCESSES = 12
 
@@ -64,7 +64,7 @@ def timeline(line: Timeline, variants: Sequence[VariantResult]) -> Chart | None:
 
 
 def _with_pauses(line: Timeline) -> Timeline:
-    """The same with a moment of nobody between two blocks, so that no line is drawn over what was not measured."""
+    """The same with an empty moment between two blocks, so that the chart draws no line over the gap."""
     seconds, blocks = line["seconds"], line.get("block") or ()
     new = [at for at, (before, after) in enumerate(pairwise(blocks), 1) if before != after]
 
@@ -85,13 +85,13 @@ def _with_pauses(line: Timeline) -> Timeline:
 
 
 def timeline_table(line: Timeline) -> Table:
-    """The timeline in stretches, each the mean of its moments."""
+    """The timeline in at most `_TABLE_ROWS` rows, each the mean of consecutive moments."""
     names, roles, seconds = role_names(), line["roles"], line["seconds"]
     there = [role for role in result_keys.SHARE if any(value is not None for value in roles.get(role) or ())]
-    step = -(-len(seconds) // _STRETCHES)
+    step = -(-len(seconds) // _TABLE_ROWS)
     rows = [
         (
-            words(_stretch(seconds, at, step)),
+            words(_seconds(seconds, at, step)),
             *(percent(_mean(roles[role][at : at + step])) for role in there),
         )
         for at in range(0, len(seconds), step)
@@ -115,11 +115,11 @@ def host_table(variants: Sequence[VariantResult]) -> Table:
 
 
 def _host_lines(row: VariantResult) -> Iterator[tuple[Cell, ...]]:
-    """The load host's, and the server's where that is another and its agent looked."""
+    """The load host's, and the server's where that is another host and its agent sampled it."""
     title = variant_title(row)
     lines = {title: row.top.get("host") or {}}
-    if far := row.top.get("server_host"):
-        lines[_("%s, the server's host") % title] = far.get("host") or {}
+    if server := row.top.get("server_host"):
+        lines[_("%s, the server's host") % title] = server.get("host") or {}
     for name, line in lines.items():
         yield (words(name), *(number(line.get(key)) for key in result_keys.HOST))
 
@@ -219,7 +219,7 @@ def _moments(line: Timeline) -> list[dict[str, float | None]]:
     return [{role: values[at] for role, values in roles.items()} for at in range(len(line["seconds"]))]
 
 
-def _stretch(seconds: Sequence[float], at: int, step: int) -> str:
+def _seconds(seconds: Sequence[float], at: int, step: int) -> str:
     last = min(at + step, len(seconds)) - 1
     ends = [number_format.number(seconds[end]) for end in dict.fromkeys((at, last))]
     return " … ".join(ends)

@@ -141,23 +141,23 @@ def _cautions(verdict: Verdict) -> Iterator[str]:
 def _failed(checks: Checks) -> Iterator[str]:
     little = checks.little
     if little and little.holds is False:
-        yield _("Little's law: %(clients)s, of whom throughput and time account for %(found)s") % {
+        yield _("Little's law: %(clients)s, of which throughput and time account for %(found)s") % {
             "clients": clients_title(little.clients),
             "found": number_format.number(little.accounted),
         }
-    for role, law in checks.utilisation.items():
-        if law.holds is False:
-            yield _utilisation(role, law)
+    for role, check in checks.utilisation.items():
+        if check.holds is False:
+            yield _utilisation(role, check)
 
 
-def _utilisation(role: str, law: UtilisationLaw) -> str:
+def _utilisation(role: str, check: UtilisationLaw) -> str:
     text = _(
-        "utilisation law, %(role)s: %(law)s CPUs busy by throughput, %(found)s by the host's CPU account"
+        "utilisation law, %(role)s: %(predicted)s CPUs busy by throughput, %(measured)s by the host's CPU account"
     )
     return text % {
         "role": role_names().get(role, role),
-        "law": number_format.number(law.predicted),
-        "found": number_format.number(law.measured),
+        "predicted": number_format.number(check.predicted),
+        "measured": number_format.number(check.measured),
     }
 
 
@@ -166,8 +166,8 @@ def _checks_json(verdict: Verdict) -> dict[str, Any]:
     return {
         "little": asdict(little) | {"why": little.why} if little else None,
         "utilisation": {
-            role: asdict(law) | {"why": why_unchecked(role)}
-            for role, law in verdict.checks.utilisation.items()
+            role: asdict(check) | {"why": why_unchecked(role)}
+            for role, check in verdict.checks.utilisation.items()
         },
         "capacity": asdict(capacity) | {"why": evidence.of_capacity(capacity)},
     }

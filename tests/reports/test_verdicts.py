@@ -87,7 +87,7 @@ def test_failed_checks_are_shown_with_their_numbers(variants: list[VariantResult
     variants[0].verdict = Verdict("unknown", checks=checks(variants[0], holds=False)).to_json()
     little, utilisation = verdicts.failed_checks(variants)
     assert little == (
-        "libpq (C) · socket: Little's law: 1 client, of whom throughput and time account for 0.80"
+        "libpq (C) · socket: Little's law: 1 client, of which throughput and time account for 0.80"
     )  # fmt: skip
     assert utilisation.startswith("libpq (C) · socket: utilisation law, server: ")
 

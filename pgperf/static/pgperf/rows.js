@@ -128,7 +128,8 @@
         const options = {
             legend: {display: false},
             tooltip: {callbacks: {title: (items) => chart.rows[items[0].dataIndex].join(" · "), label: made.tooltip || labelled}},
-            whiskers: {intervals: chart.whiskers, colour: theme.text},
+            // Values inside the segments stay legible with the whisker below the bar.
+            whiskers: {intervals: chart.whiskers, offset: made.segments ? BAR / 2 + 4 : 0, colour: theme.text},
             ends: {texts: chart.ends, tops: made.tops, colour: theme.text, font},
             ranges: {ranges: made.ranges, colour: theme.border},
             line: {at: chart.line, colour: theme.quiet},

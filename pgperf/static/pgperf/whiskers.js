@@ -23,7 +23,7 @@
         }
     }
 
-    /* options.intervals: [low, high] or null for each row; options.colour. */
+    /* options.intervals: [low, high] or null for each row; options.offset: px below a row's middle; options.colour. */
     pgperf.whiskers = {
         id: "whiskers",
         afterDatasetsDraw(chart, _args, options) {
@@ -32,7 +32,8 @@
             ctx.strokeStyle = options.colour;
             ctx.lineWidth = 1.5;
             const area = chart.chartArea;
-            eachRow(chart, options.intervals, ([low, high], y) => {
+            eachRow(chart, options.intervals, ([low, high], middle) => {
+                const y = middle + (options.offset || 0);
                 const [left, right] = [low, high].map((value) => chart.scales.x.getPixelForValue(value));
                 ctx.beginPath();
                 ctx.moveTo(Math.max(left, area.left), y);

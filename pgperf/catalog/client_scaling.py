@@ -9,8 +9,8 @@ CLIENT_SCALING = CatalogBenchmark(
     title="1 to 32 clients",
     description=(
         "The same statement from 1, 2, 4, 8, 16 and 32 clients at the same time, through libpq in C and through the"
-        " ORM, over a local socket, TCP and PgBouncer: throughput, latency and CPU time over the number of"
-        " clients. 64 of them stand by at once, so PostgreSQL needs about 280 free connection slots."
+        " ORM, over a local socket, TCP and PgBouncer: throughput, latency and CPU time by number of"
+        " clients. Up to 64 clients are connected at once, so PostgreSQL needs about 280 free connection slots."
     ),
     workload=SITE_BY_DOMAIN,
     layers=("libpq", "django_orm"),

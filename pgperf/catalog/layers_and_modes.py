@@ -9,9 +9,9 @@ LAYERS_AND_MODES = CatalogBenchmark(
     rank=2,
     title="All layers in all statement modes",
     description=(
-        "The same statement through every driver there is, psycopg's implementations told apart, and through Django on"
-        " psycopg 3 and on psycopg2, sent as simple, extended and prepared statements over a local socket, one client"
-        " each. A layer leaves out what it does not have, with the reason."
+        "The same statement through every driver, with each implementation of psycopg, and through Django on psycopg 3"
+        " and on psycopg2. Each layer sends it as a simple, extended and prepared statement over a local socket, with"
+        " one client. The run page gives the reason for each mode that a layer lacks."
     ),
     workload=SITE_BY_DOMAIN,
     layers=tuple(name for name, layer in LAYERS.items() if layer.connects),

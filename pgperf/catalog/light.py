@@ -1,4 +1,4 @@
-"""The statement that asks a server for next to nothing: a verdict on the server is put to the test by it."""
+"""A trivial statement, with which a test run checks a verdict on the server."""
 
 from pgperf.core.records import Workload
 

@@ -22,8 +22,8 @@ ORM_OVERHEAD = CatalogBenchmark(
     rank=1,
     title="Django ORM overhead",
     description=(
-        "Site.objects.get(domain='example.com') taken apart: the same statement through libpq in C, the raw drivers,"
-        " Django's cursor and the ORM, over a local socket, TCP and PgBouncer, one client each."
+        "What each layer adds to Site.objects.get(domain='example.com'): the same statement through libpq in C, the"
+        " drivers, Django's cursor and the ORM, over a local socket, TCP and PgBouncer, with one client."
     ),
     workload=SITE_BY_DOMAIN,
     layers=("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm"),

@@ -9,8 +9,8 @@ PUBLISHED_A = CatalogBenchmark(
     title="ORM and libpq, as published in 2010",
     description=(
         "Site.objects.get(domain='example.com') and the same statement in C, directly, through PgBouncer and on the"
-        " database's host: six configurations with their cold phases, as Erik LaBianca published them in 2010; beside"
-        " them Django on psycopg 3, and the same at a simulated distance of 0.5 ms, where the database has that route."
+        " database's host: six configurations with their cold phases, as Erik LaBianca published them in 2010. It adds"
+        " Django on psycopg 3 and, if the database has the route distance_05ms, a simulated round trip of 0.5 ms."
     ),
     workload=SITE_BY_DOMAIN,
     layers=("libpq", "django_orm_psycopg2", "django_orm"),
@@ -25,8 +25,9 @@ EIGHT_CLIENTS = CatalogBenchmark(
     title="4 to 32 clients, as published in 2010",
     description=(
         "The cases with several clients that Erik LaBianca published in 2010, with the CPU time of each role and"
-        " a table as top has it: 8 and 16 clients in C directly and through PgBouncer, 4 to 32 on the database's host,"
-        " and 8 of the ORM; and what lies between them. PostgreSQL needs about 300 free connection slots."
+        " a table of processes as in top: 8 and 16 clients in C directly and through PgBouncer, 4 to 32 on the"
+        " database's host, and 8 of the ORM. It adds the combinations in between. PostgreSQL needs about 300 free"
+        " connection slots."
     ),
     workload=SITE_BY_DOMAIN,
     layers=("libpq", "django_orm"),

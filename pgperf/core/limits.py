@@ -58,8 +58,8 @@ SLICE_MS = Limit(
 )
 DIAGNOSTIC_MS = Limit(
     "diagnostic_ms",
-    "Length of the diagnostic slice, in which every variant works once more after the timed rounds while pgperf"
-    " asks the server what it waits for",
+    "Length of the diagnostic slice that each variant runs after the timed rounds, while pgperf"
+    " samples the server's waits",
     50,
     10_000,
     default=1000,

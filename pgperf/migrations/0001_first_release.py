@@ -346,7 +346,7 @@ class Migration(migrations.Migration):
                     "diagnostic_ms",
                     models.PositiveIntegerField(
                         default=1000,
-                        help_text="Length of the diagnostic slice, in which every variant works once more after the timed rounds while pgperf asks the server what it waits for: 50 to 10000 ms, or 0: no diagnostic slices.",
+                        help_text="Length of the diagnostic slice that each variant runs after the timed rounds, while pgperf samples the server's waits: 50 to 10000 ms, or 0: no diagnostic slices.",
                         verbose_name="diagnostic slice (ms)",
                     ),
                 ),

@@ -129,7 +129,7 @@ def _taking_away(name: str, title: str) -> Intervention:
 _ALL = (
     _taking_away(LOWER_LAYER, gettext_noop("the same statements through libpq")),
     _taking_away(BYPASS_POOLER, gettext_noop("the same without the pooler")),
-    _taking_away(LIGHT_STATEMENT, gettext_noop("a statement with next to no work for the server")),
+    _taking_away(LIGHT_STATEMENT, gettext_noop("a trivial statement, SELECT 1")),
     _taking_away(ONE_CLIENT, gettext_noop("one client alone")),
     Intervention(
         DOUBLE_CLIENTS,
@@ -140,7 +140,7 @@ _ALL = (
     ),
     Intervention(
         ADD_DISTANCE,
-        gettext_noop("a longer distance to the server"),
+        gettext_noop("more network delay to the server"),
         _delay_added,
         _delay_shows,
         _said_of_the_delay,

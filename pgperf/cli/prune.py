@@ -38,13 +38,16 @@ def _prune(out: OutputWrapper, *, dry_run: bool) -> None:
     settings = get_settings()
     pruned = retention.prune(dry_run=dry_run)
     for what, key in (("runs", settings.KEEP_RUNS_DAYS), ("raw blocks", settings.KEEP_RAW_DAYS)):
-        out.write(
-            f"pgperf keeps {what} {f'for {key} days' if key > 0 else 'forever'}, and those of pinned runs forever."
-        )
+        out.write(f"pgperf keeps {what} {_period(key)}.")
+    out.write("It never deletes pinned runs or their raw blocks.")
     verb = "Would delete" if dry_run else "Deleted"
     out.write(f"{verb} {_count(len(pruned.runs), 'run')}{_id_list(pruned.runs)}.")
     raw = f"{_count(pruned.blocks, 'raw block')} of {_count(len(pruned.raw), 'more run')}"
     out.write(f"{verb} {raw}{_id_list(pruned.raw)}.")
+
+
+def _period(days: int) -> str:
+    return f"for {days} days" if days > 0 else "forever"
 
 
 def _count(number: int, what: str) -> str:

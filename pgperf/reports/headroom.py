@@ -1,7 +1,7 @@
-"""What a run will take beside what it may take: what this page knows, and what only the worker finds out.
+"""The resources that a run needs, with their limits.
 
-The page has the plan and the settings. How many connections the server has free, and how much memory the worker's
-machine has, the worker asks before anything starts, and refuses with the numbers; an earlier run may tell the limit.
+The page knows the plan and the settings. The worker checks the server's free connections and its
+machine's free memory before the run starts. An earlier run may tell the server's limit.
 """
 
 from dataclasses import dataclass
@@ -35,14 +35,14 @@ def headroom(need: ResourceEstimate, database: Database) -> list[Need]:
 def _connections(need: ResourceEstimate, database: Database) -> Need:
     share, limit = get_settings().CONNECTION_SHARE, _limit(database)
     free = ceil(need.connections / share) if share else need.connections
-    may_take = _("%(share)s of the server's free ones: %(free)d must be free") % {
+    may_take = _("at most %(share)s of the server's free connections, so %(free)d must be free") % {
         "share": _percent(share), "free": free,
     }  # fmt: skip
     if limit is None:
         return Need(_("Connections"), str(need.connections), may_take, _by_worker())
-    told = _("the last run here found room for %d in all") % limit
+    told = _("the last run here found max_connections = %d") % limit
     problem = _(
-        "%(free)d connections must be free, and %(told)s: unless it has more now, the worker refuses this run."
+        "%(free)d connections must be free, but %(told)s. The worker refuses this run unless the limit was raised."
     )
     return Need(
         _("Connections"), str(need.connections), may_take, f"{_by_worker()}; {told}",
@@ -52,7 +52,7 @@ def _connections(need: ResourceEstimate, database: Database) -> Need:
 
 def _memory(need: ResourceEstimate) -> Need:
     free = filesizeformat(need.memory_bytes / MEMORY_SHARE)
-    may_take = _("%(share)s of what the worker's machine has free: %(free)s must be") % {
+    may_take = _("at most %(share)s of the free memory of the worker's machine, so %(free)s must be free") % {
         "share": _percent(MEMORY_SHARE), "free": free,
     }  # fmt: skip
     return Need(_("Memory"), filesizeformat(need.memory_bytes), may_take, _by_worker())

@@ -63,7 +63,7 @@ def clients_title(count: int) -> str:
 
 
 def role_names() -> dict[str, str]:
-    """Who takes processor time, as people read it."""
+    """The roles that use CPU time, and the other parts of an operation's time, as people read them."""
     return {
         "client_user": _("client, user"),
         "client_sys": _("client, system"),

@@ -68,7 +68,7 @@ def ladder_chart(ladder: Ladder, ladders: Sequence[Ladder], among: Sequence[Ladd
 
 def rung_lines(rung: Step, *, beside: bool) -> list[str]:
     """A rung's name over one or two lines."""
-    return [layer_title(rung.layer), _("beside")] if beside else [layer_title(rung.layer)]
+    return [layer_title(rung.layer), _("alternative")] if beside else [layer_title(rung.layer)]
 
 
 def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
@@ -79,7 +79,7 @@ def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
         interval_column(),
         Column(_("step"), "µs"),
         interval_column(),
-        Column(_("over the first")),
+        Column(_("relative to the first")),
         interval_column(),
     )
     climbed = len(ladder.steps)
@@ -96,7 +96,9 @@ def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
 
 
 def _caption(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
-    return _("Ladder over %(title)s: Django on %(driver)s, %(mode)s, %(clients)s, %(placement)s") % {
+    return _(
+        "Ladder over %(title)s: Django on %(driver)s, mode %(mode)s, %(clients)s, placement %(placement)s"
+    ) % {
         "title": ladder_title(ladder, ladders),
         "driver": layer_title(ladder.driver),
         "mode": ladder.mode,
@@ -169,7 +171,7 @@ def _shared_maximum(ladders: Sequence[Ladder]) -> float:
 
 def _headline(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
     first, last = ladder.steps[0], ladder.steps[-1]
-    return _("%(route)s: %(top)s takes %(us)s µs per operation, %(ratio)s of %(bottom)s's %(base)s µs.") % {
+    return _("%(route)s: %(top)s takes %(us)s µs per operation, %(ratio)s the %(base)s µs of %(bottom)s.") % {
         "route": ladder_title(ladder, ladders),
         "top": layer_title(last.layer),
         "us": number_format.number(last.us),

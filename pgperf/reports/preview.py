@@ -105,10 +105,10 @@ def _access(database: Database, definition: Definition) -> tuple[str, ...]:
 #: Demand -> sentence; the credential is a reference, never a secret.
 _ACCESS = {
     guardrails.Demand.SESSION: _(
-        "Unless you have seen to it, this role can write (%s). Its sessions are read-only, with timeouts."
+        "This role may be able to write (%s). Its sessions are read-only, with timeouts."
     ),
     guardrails.Demand.PROOF: _(
-        "This run needs a login that cannot write (%s): the worker proves it before anything starts, or refuses."
+        "This run needs a login that cannot write (%s). The worker checks this first and otherwise refuses the run."
     ),
 }
 

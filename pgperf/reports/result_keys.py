@@ -2,7 +2,7 @@
 
 LATENCY = ("min", "mean", "stddev", "p50", "p90", "p95", "p99", "max")
 COLD = ("startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second")
-#: µs of processor time per operation by who spent it.
+#: CPU time per operation by role, µs.
 CPU = ("client_user", "client_sys", "pooler", "server", "auxiliaries", "other", "unattributed")
 #: Those of them that serve the operation; the others take their time beside it.
 SERVING = CPU[:5]

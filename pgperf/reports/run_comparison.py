@@ -67,7 +67,7 @@ class RunComparison:
         over = {change.variant for change in self.of(OVER)}
         told = [change for change in self.changes if change.measure == OVER or change.variant not in over]
         found = [_sentence(change) for change in told if change.outcome == DIFFERS]
-        return found or [_("Nothing is shown to differ between the two runs.")]
+        return found or [_("The comparison shows no difference between the two runs.")]
 
     @property
     def charts(self) -> list[tuple[str, Chart]]:
@@ -80,13 +80,13 @@ class RunComparison:
 
     @property
     def warnings(self) -> Table | None:
-        """What else differs between the runs and may be why their figures do."""
+        """Other differences between the runs, which may explain different figures."""
         rows = [
             (words(found.what), words(found.before or "–"), words(found.after or "–"))
             for found in (*self.definition, *self.environment)
         ]
         columns = tuple(map(text_column, (_("What"), str(self.before), str(self.after))))
-        return Table(_("What else differs"), columns, rows, "environment") if rows else None
+        return Table(_("Other differences"), columns, rows, "environment") if rows else None
 
 
 #: The one that cancels the machine's drift first.
@@ -179,7 +179,7 @@ def _title(changes: Sequence[Change], measure: str) -> str:
     if measure == TIME:
         return _("Time per operation")
     bases = dict.fromkeys(layer_title(change.base.layer) for change in changes if change.base)
-    return _("Over %s of the same run") % ", ".join(bases)
+    return _("Time relative to %s of the same run") % ", ".join(bases)
 
 
 def _row(change: Change, *, over: bool) -> tuple[Cell, ...]:
@@ -200,9 +200,9 @@ def _row(change: Change, *, over: bool) -> tuple[Cell, ...]:
 
 def _sentence(change: Change) -> str:
     text = (
-        _("%(variant)s: over %(base)s of the same run, %(ratio)s of its former time (%(interval)s).")
+        _("%(variant)s: time relative to %(base)s is %(ratio)s that of the earlier run (%(interval)s).")
         if change.measure == OVER
-        else _("%(variant)s: an operation takes %(ratio)s of its former time (%(interval)s).")
+        else _("%(variant)s: time per operation is %(ratio)s that of the earlier run (%(interval)s).")
     )
     return text % {
         "variant": variant_title(change.variant),

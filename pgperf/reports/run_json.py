@@ -97,7 +97,7 @@ def worker_command(queue: str = "") -> str:
 
 def _hint(run: Run, workers: int) -> str:
     if run.status == Run.Status.QUEUED and run.queue and not workers:
-        return f"No worker is running. Start one: {worker_command()}"
+        return f"No worker is online. Start one: {worker_command()}"
     if run.status == Run.Status.RUNNING and run.cancel_requested:
         return "Stopping: the run ends after the slices under way."
     return ""

@@ -31,7 +31,7 @@ def slower(run: Run) -> Run:
 
 def test_charts_tables_and_sentences(admin_page: Client, run: Run, slower: Run) -> None:
     shown = text(admin_page, slower, run)
-    assert "Django ORM · socket: over libpq (C) of the same run, ×1.100 of its former time" in shown
+    assert "Django ORM · socket: time relative to libpq (C) is ×1.100 that of the earlier run" in shown
     assert shown.count("<canvas ") == 2
     assert shown.count('class="pgperf-table comparisons"') == 2
     assert '<td class="differs">' in shown

@@ -223,7 +223,7 @@ class TestQueue:
         monkeypatch.setattr(run_command, "sleep", lambda _: perform(Run.objects.get().pk, "w@h"))
         err = io.StringIO()
         call_command("pgperf", "run", "spin", "--queue", stdout=io.StringIO(), stderr=err)
-        assert "No worker is running" in err.getvalue()
+        assert "No worker is online" in err.getvalue()
         assert Run.objects.get().queue == "pgperf"
 
     def test_ctrl_c_cancels(self, spin: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,9 +33,9 @@ def part_of(run: Run, title: str) -> list[str]:
 def test_a_ladder_per_route_with_every_step(run: Run) -> None:
     ladders = [part for part in parts(run) if part[0].startswith("Ladder over")]
     assert [ladder[0].split()[2].rstrip(":") for ladder in ladders] == ["socket", "tcp", "pgbouncer"]
-    assert ladders[0][0] == "Ladder over socket: Django on psycopg 3, simple, 1 client, apart"
+    assert ladders[0][0] == "Ladder over socket: Django on psycopg 3, mode simple, 1 client, placement apart"
     titles = [line.split("  ")[0] for line in ladders[0][2:]]
-    assert titles == ["libpq (C)", "psycopg 3", "Django cursor", "Django ORM", "psycopg2, beside"]
+    assert titles == ["libpq (C)", "psycopg 3", "Django cursor", "Django ORM", "psycopg2, alternative"]
 
 
 def test_a_figure_reads_as_on_the_page(run: Run) -> None:

@@ -103,7 +103,7 @@ def test_a_ladder_chart_shows_it_beside_the_ladder() -> None:
     measured = Measurements(blocks(variants, 6, 5, lambda of, number, round_: 10.0 * len(of.layer)))
     found = ladders(measured, variants, "psycopg")
     chart = ladder_chart(found[0], found)
-    assert chart["rows"][-1] == ["Copycat 1", "beside"]
+    assert chart["rows"][-1] == ["Copycat 1", "alternative"]
     assert chart["colours"][-1] == {"light": "#102030", "dark": "#f0e0d0"}
 
 

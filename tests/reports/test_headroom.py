@@ -25,10 +25,12 @@ def test_limits_are_unknown_before_the_first_run(database: Database) -> None:
     connections, memory, time = needs(database)
     assert (connections.takes, connections.may_take) == (
         "18",
-        "25 % of the server's free ones: 72 must be free",
+        "at most 25 % of the server's free connections, so 72 must be free",
     )
     assert connections.asked == memory.asked == "the worker, before it starts"
-    assert memory.may_take == "50 % of what the worker's machine has free: 1.8\xa0GB must be"
+    assert memory.may_take == (
+        "at most 50 % of the free memory of the worker's machine, so 1.8\xa0GB must be free"
+    )
     assert (time.takes, time.may_take, time.asked) == ("about 1 min 24 s", "30 min 0 s", "this page")
     assert not any(need.problem for need in (connections, memory, time))
 
@@ -38,10 +40,10 @@ def test_limits_come_from_an_earlier_run(database: Database, connections: int, r
     run = factories.make_results(factories.make_run(database=database))
     assert run.environment["server"]["settings"]["max_connections"] == "100"
     (need, *_others) = needs(database, connections=connections)
-    assert "found room for 100 in all" in need.asked
+    assert "found max_connections = 100" in need.asked
     assert bool(need.problem) == refused
     assert not refused or need.problem.startswith(
-        "104 connections must be free, and the last run here found room"
+        "104 connections must be free, but the last run here found max_connections = 100."
     )
 
 

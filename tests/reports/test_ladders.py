@@ -38,7 +38,7 @@ def test_a_rung_s_baseline_is_the_one_below_and_a_side_rung_s_the_first(run: Run
     assert chart["stands_on"] == [-1, 0, 1, 2, 0]
     assert chart["values"] == [rung.us for rung in (*found[0].steps, *found[0].side)]
     assert chart["whiskers"][0] == [found[0].steps[0].low, found[0].steps[0].high]
-    assert chart["rows"][-1] == ["psycopg2", "beside"]
+    assert chart["rows"][-1] == ["psycopg2", "alternative"]
 
 
 def test_all_ladders_share_one_scale(run: Run) -> None:
@@ -91,10 +91,10 @@ def test_the_ladder_s_table_has_the_exact_values_behind_its_texts(run: Run) -> N
     assert texts(table)[0] == ["libpq (C)", "68.9", "67.9 … 70.1", "–", "–", "×1.000", "–"]
     assert texts(table)[3][:4] == ["Django ORM", "215", "211 … 218", "+125"]
     assert [row[1].value for row in table.rows[:4]] == [step.us for step in ladder.steps]
-    assert texts(table)[4][0] == "psycopg2, beside"
+    assert texts(table)[4][0] == "psycopg2, alternative"
 
 
 def test_a_headline_is_a_sentence(run: Run) -> None:
     assert ladders.headlines(read(run).ladders)[0] == (
-        "socket: Django ORM takes 215 µs per operation, ×3.12 of libpq (C)'s 68.9 µs."
+        "socket: Django ORM takes 215 µs per operation, ×3.12 the 68.9 µs of libpq (C)."
     )

@@ -58,7 +58,7 @@ def test_the_evidence_does_not_repeat_the_title(variants: list[VariantResult]) -
 @pytest.mark.parametrize(
     ("certainty", "intervention", "test"),
     [
-        ("likely", "add_distance", "a longer distance to the server"),
+        ("likely", "add_distance", "more network delay to the server"),
         ("likely", "", ""),
         ("confirmed", "add_distance", ""),
         (None, "add_distance", ""),

@@ -29,7 +29,7 @@ def test_the_start_page_states_the_requirements_on_the_role(confirm: Any) -> Non
     shipped = factories.make_benchmark(routes=["socket"])
     assert "can write" not in confirm(shipped)
     Database.objects.update(production=True)
-    assert "Unless you have seen to it, this role can write (alias:default)" in confirm(shipped)
+    assert "This role may be able to write (alias:default)" in confirm(shipped)
     own = Workload.objects.create(name="own", title="Own", sql="SELECT 1")
     free = factories.make_benchmark("free", workload=own, routes=["socket"])
     for production in (True, False):

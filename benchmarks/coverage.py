@@ -5,9 +5,9 @@
 The program draws log ratios of paired slices around a known centre, with 2 % of noise in each slice
 and a bias that is constant within a block. Four rules compute an interval from them; `chosen` is
 the rule that pgperf uses. A cell shows the share of trials whose interval contains the centre, and
-the mean half-width. The bar: at nominally 95 %, `chosen` covers in at least 94 % of the trials, less
-the sampling error of their number. It applies to two blocks or more, and to one block without a
-bias. `--quick`: 1,000 trials.
+the mean half-width. The bar: at nominally 95 %, `chosen` covers in at least 94 % of the trials,
+less the sampling error of their number. It applies to two blocks or more, and to one block without
+a bias. `--quick`: 1,000 trials.
 
 A second table does the same for two runs of the same benchmark, compared by blocks: by their times,
 and by their times over libpq in the same run. Between the runs the speed of the machine changes,

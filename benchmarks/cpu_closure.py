@@ -2,14 +2,14 @@
 
     python -m benchmarks.cpu_closure [--windows 3] [--reference group|root] [--quick]
 
-This script, its clients, PostgreSQL and PgBouncer run in a separate control group. The kernel adds up
-the group's CPU time, including that of processes that ended. In each window one variant works for 5
-seconds. Meanwhile the machine is otherwise idle (`quiet`), or spinning processes take half of its
-CPUs (`half loaded`); these are in the group too. `parts / total` is the CPU time of all processes
-that exist at both ends of the window, over the group's total. `--reference root` uses the root of
-cgroup v1 instead, and so every process of the machine; the parts then miss processes that begin and
-end within a window. The bar: in every window the parts are 98 to 102 % of the total. `--quick`:
-windows of a second, 95 to 105 %.
+This script, its clients, PostgreSQL and PgBouncer run in a separate control group. The kernel adds
+up the group's CPU time, including that of processes that ended. In each window one variant works
+for 5 seconds. Meanwhile the machine is otherwise idle (`quiet`), or spinning processes take half of
+its CPUs (`half loaded`); these are in the group too. `parts / total` is the CPU time of all
+processes that exist at both ends of the window, over the group's total. `--reference root` uses the
+root of cgroup v1 instead, and so every process of the machine; the parts then miss processes that
+begin and end within a window. The bar: in every window the parts are 98 to 102 % of the total.
+`--quick`: windows of a second, 95 to 105 %.
 """
 
 import argparse
@@ -57,7 +57,9 @@ class Reference:
 
 @dataclass(frozen=True)
 class Window:
-    """The result of one window: the parts over the total, the machine's load, the shares of the roles."""
+    """The result of one window: the parts over the total, the machine's load, the shares of the
+    roles.
+    """
 
     closure: float
     busy: float
@@ -164,7 +166,9 @@ def _reference(kind: str) -> Iterator[Reference]:
 
 @contextmanager
 def _own_group() -> Iterator[Path]:
-    """A new control group with this process in it, and so all that it starts; left and removed at the end."""
+    """A new control group with this process in it, and so all that it starts; left and removed at
+    the end.
+    """
     parent = next(groups_of(os.getpid()), None)
     if parent is None:
         raise SystemExit("verdict: cannot measure: this machine has no control groups")

@@ -51,7 +51,9 @@ FULL, WIDER = Bar(50, 0.01), Bar(150, 0.02)
 
 @dataclass
 class Measured:
-    """Medians of each round (µs), single delayed operations (µs), CPU time of the relay per operation."""
+    """Medians of each round (µs), single delayed operations (µs), CPU time of the relay per
+    operation.
+    """
 
     direct: list[float] = field(default_factory=list)
     delayed: list[float] = field(default_factory=list)

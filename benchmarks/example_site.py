@@ -12,7 +12,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def manage(stack_env: dict[str, str], *words: str) -> str:
-    """The output of a manage.py command of the example site. The script exits if the command fails."""
+    """The output of a manage.py command of the example site.
+
+    The script exits if the command fails.
+    """
     admin = {
         "PGPERF_ADMIN_USER": "admin",
         "PGPERF_ADMIN_PASSWORD": secrets.token_urlsafe(),

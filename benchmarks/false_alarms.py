@@ -5,8 +5,8 @@
 Each run measures libpq, psycopg and the Django ORM over four routes (local socket, twice; TCP;
 PgBouncer), and a duplicate of each. These are 12 disjoint pairs, planned, measured and judged like
 the controls of every run. An alarm is a 95 % interval that excludes 1; the expected rate is 5 % of
-the comparisons. The bar: 3 to 7 % alarms, and under 1 % "differs". `--quick`: one short run, under a
-minute; the bar is that chance alone explains the number of alarms.
+the comparisons. The bar: 3 to 7 % alarms, and under 1 % "differs". `--quick`: one short run, under
+a minute; the bar is that chance alone explains the number of alarms.
 """
 
 import argparse
@@ -171,7 +171,10 @@ def _make_fixture(route: Route) -> None:
 
 
 def _table(found: Sequence[dict[str, Any]]) -> None:
-    """Print a row for each layer and one for all. Half-widths are those of the ratios' intervals."""
+    """Print a row for each layer and one for all.
+
+    Half-widths are those of the ratios' intervals.
+    """
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in found:
         groups[row["layer"]].append(row)

@@ -2,9 +2,9 @@
 
     python -m benchmarks.growth [--runs 1000] [--quick]
 
-Sizes are those of rows, indexes, and PostgreSQL's further storage of a table (TOAST, maps). The size
-per run is the growth by the copies, divided by their number. The bars: a variant's block takes at
-most 2 kB, the rest of a run at most 150 kB, and a run among many no more than the first one.
+Sizes are those of rows, indexes, and PostgreSQL's further storage of a table (TOAST, maps). The
+size per run is the growth by the copies, divided by their number. The bars: a variant's block takes
+at most 2 kB, the rest of a run at most 150 kB, and a run among many no more than the first one.
 `--quick`: a shorter run and 100 copies, under a minute.
 """
 

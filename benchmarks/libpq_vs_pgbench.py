@@ -5,9 +5,9 @@
 The cases are simple and prepared mode with 1 and 8 clients; pgbench has as many threads as clients.
 Each slot starts new processes on one CPU, while the server has another; the time to connect is not
 counted. A round measures every case once with both programs, in random order. Throughput is defined
-as in pgbench: operations that ended within the slot, over its length.
-The bar: each ratio of throughputs, C client over pgbench, is within 0.98 to 1.05. `--quick`: under a
-minute, with a wider tolerance.
+as in pgbench: operations that ended within the slot, over its length. The bar: each ratio of
+throughputs, C client over pgbench, is within 0.98 to 1.05. `--quick`: under a minute, with a wider
+tolerance.
 """
 
 import argparse

@@ -2,10 +2,11 @@
 
     python -m benchmarks.loop_cost [--quick] [--pairs N]
 
-Each pair runs the same number of operations in a bare loop and in the clients' loop, in random order.
-The clients' loop is pgperf.clients.timed_loop in Python, and pgperf/clients/libpq/timed.c in C. The
-difference per operation is the cost of recording. The bar: the upper end of the 99 % interval is at
-most 150 ns in Python and 40 ns in C. `--quick`: under a minute; the bar applies to the centre.
+Each pair runs the same number of operations in a bare loop and in the clients' loop, in random
+order. The clients' loop is pgperf.clients.timed_loop in Python, and pgperf/clients/libpq/timed.c in
+C. The difference per operation is the cost of recording. The bar: the upper end of the 99 %
+interval is at most 150 ns in Python and 40 ns in C. `--quick`: under a minute; the bar applies to
+the centre.
 """
 
 import argparse

@@ -2,13 +2,13 @@
 
     python -m benchmarks.many_clients [--clients 32] [--starts 5] [--quick]
 
-The clients run on the first two CPUs, against the embedded stack's PostgreSQL over the local socket;
-the code that starts the clients of a run starts them. Memory is the proportional set size (PSS) of
-each C client, from /proc/PID/smaps_rollup: after start-up, after a common slice of the usual
-length, and after one of the greatest length (5 s). Start-up is the wall time from the first spawn
-until all ORM clients are connected and have run the query; it is repeated. The clients' CPU time
-shows how much of it they waited on a busy machine. The bars: no C client above 4 MiB after either
-slice; every start of the ORM clients under 20 s. `--quick`: one start, under a minute.
+The clients run on the first two CPUs, against the embedded stack's PostgreSQL over the local
+socket; the code that starts the clients of a run starts them. Memory is the proportional set size
+(PSS) of each C client, from /proc/PID/smaps_rollup: after start-up, after a common slice of the
+usual length, and after one of the greatest length (5 s). Start-up is the wall time from the first
+spawn until all ORM clients are connected and have run the query; it is repeated. The clients' CPU
+time shows how much of it they waited on a busy machine. The bars: no C client above 4 MiB after
+either slice; every start of the ORM clients under 20 s. `--quick`: one start, under a minute.
 """
 
 import argparse

@@ -1,14 +1,15 @@
-"""The effect of CPU accounting on the measured times: the same slices with and without it, alternating.
+"""The effect of CPU accounting on the measured times: the same slices with and without it,
+alternating.
 
     python -m benchmarks.observer_cost [--rounds 200] [--quick]
 
 The variants are those of the C client, which has the shortest operations: 1 and 8 clients, over the
-local socket and through PgBouncer. CPUs are placed apart and kept awake; windows are as in a run. In
-each round every variant has one slice with and one without readings of CPU time, in random order,
-by the code that measures a run's slices. The ratio is the time per operation with over without: the
-Hodges-Lehmann centre of the pairs, with its signed-rank interval. `account` is the additional wall
-time of a slice; it is spent between slices, not within them.
-The bar: every interval within 1 % of 1. `--quick`: under a minute, within 10 %.
+local socket and through PgBouncer. CPUs are placed apart and kept awake; windows are as in a run.
+In each round every variant has one slice with and one without readings of CPU time, in random
+order, by the code that measures a run's slices. The ratio is the time per operation with over
+without: the Hodges-Lehmann centre of the pairs, with its signed-rank interval. `account` is the
+additional wall time of a slice; it is spent between slices, not within them. The bar: every
+interval within 1 % of 1. `--quick`: under a minute, within 10 %.
 """
 
 import argparse

@@ -1,4 +1,5 @@
-"""The published results of 2010 beside those measured here: table, phases, cases with several clients.
+"""The published results of 2010 beside those measured here: table, phases, cases with several
+clients.
 
     python -m benchmarks.published_a [--single RUN.json --several RUN.json] [--quick]
 
@@ -6,10 +7,10 @@ The two runs are those of `pgperf run published-a --json` and `pgperf run eight-
 Without files, the script runs both on a separate stack. It prints Markdown: the author's figures
 beside ours, and an answer to each of his five conclusions, with the evidence. The answers follow
 from the runs' comparisons, CPU accounts and verdicts by the rules in this file; they were written
-before the first run and made stricter since. Disturbed or uncertain results give the answer unknown.
-The bar: all of his configurations and cases are measured, and every answer is confirmed, refuted or
-qualified. `--quick`: the cases of up to 8 clients, with short measurements; the bar does not require
-answers. docs/published-results.md has the figures of a full run.
+before the first run and made stricter since. Disturbed or uncertain results give the answer
+unknown. The bar: all of his configurations and cases are measured, and every answer is confirmed,
+refuted or qualified. `--quick`: the cases of up to 8 clients, with short measurements; the bar does
+not require answers. docs/published-results.md has the figures of a full run.
 """
 
 import argparse
@@ -27,8 +28,8 @@ CONFIRMED, REFUTED, QUALIFIED, UNKNOWN = "confirmed", "refuted", "qualified", "u
 Row = Mapping[str, Any]
 Run = Mapping[str, Any]
 
-#: His six configurations: description, our kind of layer (the first measured one counts), our route;
-#: real, user and sys in seconds of 10,000 queries.
+#: His six configurations: description, our kind of layer (the first measured one counts), our
+#: route; real, user and sys in seconds of 10,000 queries.
 CONFIGURATIONS = (
     ("Django + psycopg2 via PgBouncer", "django", "pgbouncer", (10.650, 4.217, 0.229)),
     ("Django + psycopg2 direct", "django", "tcp", (10.238, 4.188, 0.219)),
@@ -109,7 +110,9 @@ def judgements(single: Run, several: Run) -> list[Judgement]:
 
 
 def _orm_is_the_bottleneck(single: Run) -> Judgement:
-    """Confirmed: on every route the ORM's verdict is client_cpu, and 40 % of its time is above libpq."""
+    """Confirmed: on every route the ORM's verdict is client_cpu, and 40 % of its time is above
+    libpq.
+    """
     conclusion = "The ORM and the driver, not the database, are the bottleneck (about 50 %)"
     rows = [row for route in PHASE_ROUTES if (row := _row(single, "django", route))]
     words = [row["verdict"]["word"] for row in rows]
@@ -175,8 +178,9 @@ def _kept_from_more(row: Row) -> str:
 
 
 def _network_matters(single: Run) -> Judgement:
-    """Confirmed: locally a fifth less time for Django and half of it for C, and more with a delay, if
-    measured."""
+    """Confirmed: locally a fifth less time for Django and half of it for C, and more with a delay,
+    if measured.
+    """
     conclusion = "Network latency matters: local is about 30 % faster for Django, 2.5 times for C"
     local = {kind: _between(single, kind, "socket", "tcp") for kind in ("django", "libpq")}
     far = {kind: _between(single, kind, "distance_05ms", "tcp") for kind in ("django", "libpq")}
@@ -220,7 +224,9 @@ def _other_ceilings(several: Run) -> Judgement:
 
 
 def _utilisation_misleads(rows: Sequence[Row]) -> Judgement:
-    """Confirmed: half of the host or more was idle while an operation took twice the layer's shortest."""
+    """Confirmed: half of the host or more was idle while an operation took twice the layer's
+    shortest.
+    """
     conclusion = "CPU utilisation misleads: neither side is busy, yet it is slow"
     alone = [row for row in rows if row["clients"] == 1 and row["us_per_op"] and _decided(row)]
     fastest: dict[str, float] = {}

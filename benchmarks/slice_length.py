@@ -2,12 +2,11 @@
 
     python -m benchmarks.slice_length [--passes 2] [--idle awake|system] [--quick]
 
-The script runs one route of `orm-overhead` with windows of 50, 100 and 200 ms, in random order within
-each pass. It prints the geometric mean of the half-widths of all intervals, and its value for equal
-measuring time (half-widths shrink with the square root of the number of slices).
-The bar: for equal measuring time, the half-width of the shortest window is no wider than that of the
-longest.
-`--quick`: 50 and 200 ms, two rungs, one pass.
+The script runs one route of `orm-overhead` with windows of 50, 100 and 200 ms, in random order
+within each pass. It prints the geometric mean of the half-widths of all intervals, and its value
+for equal measuring time (half-widths shrink with the square root of the number of slices). The bar:
+for equal measuring time, the half-width of the shortest window is no wider than that of the
+longest. `--quick`: 50 and 200 ms, two rungs, one pass.
 """
 
 import argparse

@@ -6,10 +6,10 @@ One server runs without the module; another has it loaded with the stack's setti
 compute_query_id off). A C client on each runs one short statement over the local socket. A second
 client of the latter has its sessions counted, as in a diagnostic slice. Slices alternate in random
 order; CPUs are placed apart and kept awake. Ratios are time per operation over the server without
-the module: the Hodges-Lehmann centre of the pairs, with its signed-rank interval. `server` is the CPU
-time of the backend per operation, which is meaningful on a busy machine too.
-The bar: the whole interval of loaded but switched off is within 1 % of not loaded. `--quick`: under a
-minute, within 5 %.
+the module: the Hodges-Lehmann centre of the pairs, with its signed-rank interval. `server` is the
+CPU time of the backend per operation, which is meaningful on a busy machine too. The bar: the whole
+interval of loaded but switched off is within 1 % of not loaded. `--quick`: under a minute, within 5
+%.
 """
 
 import argparse

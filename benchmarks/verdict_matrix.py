@@ -2,8 +2,8 @@
 
     python -m benchmarks.verdict_matrix [--quick] [--seeds 10] [--seed 1] [--cases a,b] [--out FILE]
 
-The seed determines the size of each bottleneck. The script tests every verdict that has a test, with
-the change and the rules of `pgperf confirm`, in one block instead of six. The bar: nine of ten
+The seed determines the size of each bottleneck. The script tests every verdict that has a test,
+with the change and the rules of `pgperf confirm`, in one block instead of six. The bar: nine of ten
 verdicts are right (some cases accept a second word, named in the table), and no wrong one is
 confirmed. `--quick`: one seed of each case, under a minute.
 """

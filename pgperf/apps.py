@@ -1,4 +1,7 @@
-"""The app's configuration: what is wired when Django starts. Nothing here touches a database or the broker."""
+"""The app's configuration: what is wired when Django starts.
+
+Nothing here touches a database or the broker.
+"""
 
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate, pre_delete
@@ -12,7 +15,8 @@ class PgperfConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        # Only now are there models to import; the checks register themselves. A worker's hooks come with tasks.py.
+        # Only now are there models to import; the checks register themselves. A worker's hooks come
+        # with tasks.py.
         from pgperf import models
         from pgperf.access import permissions
         from pgperf.catalog import sync

@@ -1,7 +1,8 @@
-"""System checks: what `manage.py check` and `doctor` say about pgperf's installation. docs/reference.md lists the ids.
+"""System checks: what `manage.py check` and `doctor` say about pgperf's installation.
+docs/reference.md lists the ids.
 
-No I/O beyond file names, but for the check for a worker: it asks the database, and so runs where Django's database
-checks do (`check --database`, `migrate`; any check from Django 6.1 on).
+No I/O beyond file names, but for the check for a worker: it asks the database, and so runs where
+Django's database checks do (`check --database`, `migrate`; any check from Django 6.1 on).
 """
 
 import importlib.util
@@ -66,7 +67,9 @@ def check_drivers(**_: Any) -> list[CheckMessage]:
 
 @register(TAG)
 def check_celery(**_: Any) -> list[CheckMessage]:
-    """Without one of the site's own, Celery makes an application for amqp://localhost, and runs wait for nobody."""
+    """Without one of the site's own, Celery makes an application for amqp://localhost, and runs
+    wait for nobody.
+    """
     if current_app.main == "default":
         return [Warning("The site has no Celery application: runs asked for in the admin cannot be sent.",
                         hint="Make one and import it in the project's __init__.py, as docs/install.md shows. "
@@ -83,7 +86,9 @@ def check_celery(**_: Any) -> list[CheckMessage]:
 
 @register(TAG, Tags.database)
 def check_tables(**given: Any) -> list[CheckMessage]:
-    """Tables from before the first release cannot be migrated: `migrate` stops here, before it fails half-way."""
+    """Tables from before the first release cannot be migrated: `migrate` stops here, before it
+    fails half-way.
+    """
     found: list[CheckMessage] = []
     for alias in given.get("databases") or []:
         try:
@@ -192,7 +197,9 @@ def _c_client(settings: Settings) -> Iterator[CheckMessage]:
 
 
 def _pool() -> Iterator[CheckMessage]:
-    """Only what is configured; a worker's own --pool is refused when it starts (pgperf.worker.heartbeat)."""
+    """Only what is configured; a worker's own --pool is refused when it starts
+    (pgperf.worker.heartbeat).
+    """
     pool = str(current_app.conf.worker_pool)
     if any(name in pool for name in broker.UNFIT_POOLS):
         yield Warning(f"Celery's worker_pool is {pool}, which cannot measure: its threads stop while a driver waits.",

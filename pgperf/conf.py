@@ -18,18 +18,22 @@ class Settings:
     BUILD_DIR: str = str(Path.home() / ".cache" / "pgperf")
     #: Layer -> the Python that runs its client, for those whose driver this environment lacks.
     INTERPRETERS: dict[str, str] = field(default_factory=dict)
-    #: Show pgperf in Django's default admin site; else the site calls pgperf.admin.register(its own).
+    #: Show pgperf in Django's default admin site; else the site calls pgperf.admin.register(its
+    #: own).
     ADMIN_AUTOREGISTER: bool = True
     #: pg_config of the libpq that the C client links to; "" looks on PATH.
     PG_CONFIG: str = ""
     CC: str = "cc"
-    #: The one directory that `file:` credentials and a target's sslrootcert may name files in; "" allows none.
+    #: The one directory that `file:` credentials and a target's sslrootcert may name files in; ""
+    #: allows none.
     SECRETS_DIR: str = ""
-    #: Hosts that a target may send a `DATABASES` alias's credential to, besides the alias's own host.
+    #: Hosts that a target may send a `DATABASES` alias's credential to, besides the alias's own
+    #: host.
     ALLOWED_HOSTS: list[str] = field(
         default_factory=lambda: ["localhost", "127.0.0.1", "::1", "/run/postgresql", "/var/run/postgresql"]
     )
-    #: Send no credential at all, whatever its kind, to a host that is neither allowed nor its alias's own.
+    #: Send no credential at all, whatever its kind, to a host that is neither allowed nor its
+    #: alias's own.
     STRICT_HOSTS: bool = False
     #: May a run pin the server's and pooler's processes to processors, where the system lets it?
     PIN_SERVER: bool = True
@@ -40,7 +44,8 @@ class Settings:
     HEARTBEAT_SECONDS: float = 5.0
     #: A running run without a heartbeat for so long is lost.
     STALE_SECONDS: float = 30.0
-    #: Days after its end that `pgperf prune` keeps a run's raw blocks, and the run itself; 0: for ever.
+    #: Days after its end that `pgperf prune` keeps a run's raw blocks, and the run itself; 0: for
+    #: ever.
     KEEP_RAW_DAYS: int = 90
     KEEP_RUNS_DAYS: int = 0
 

@@ -244,12 +244,17 @@ class Workload(models.Model):
 
     @property
     def query(self) -> dict[str, Any]:
-        """The model query as pgperf.workloads.queries expects it; empty for other kinds of workload."""
+        """The model query as pgperf.workloads.queries expects it; empty for other kinds of
+        workload.
+        """
         return {name: getattr(self, name) for name in validation.QUERY} if self.model else {}
 
 
 class Benchmark(models.Model):
-    """A saved definition. `migrate` copies those of the catalog once; the site may then change them."""
+    """A saved definition.
+
+    `migrate` copies those of the catalog once; the site may then change them.
+    """
 
     class Placement(models.TextChoices):
         APART = "apart", _("apart: clients and pooler on some CPUs, the server on the others")
@@ -377,7 +382,8 @@ class Run(models.Model):
     error = models.TextField(_("error"), blank=True)
     environment = models.JSONField(_("environment"), default=dict)
     timings = models.JSONField(_("timings"), default=dict)
-    #: Results of analysis.summary that have no rows of their own: ladders, controls, skipped layers.
+    #: Results of analysis.summary that have no rows of their own: ladders, controls, skipped
+    #: layers.
     summary = models.JSONField(_("summary"), default=dict)
     analysis_version = models.PositiveSmallIntegerField(_("analysis version"), default=0)
     notes = models.TextField(_("notes"), blank=True)
@@ -405,7 +411,9 @@ class Run(models.Model):
 
 
 class Sampling(models.Model):
-    """The requests of a run to the agent on its database's host, and the answers (see pgperf.agent)."""
+    """The requests of a run to the agent on its database's host, and the answers (see
+    pgperf.agent).
+    """
 
     #: The index of the constraint begins with the run.
     run = models.ForeignKey(Run, models.CASCADE, related_name="samplings", db_index=False)
@@ -432,7 +440,10 @@ class Sampling(models.Model):
 
 
 class VariantResult(models.Model):
-    """The summary of one variant of one run: one row of the tables and of the CSV. Null: unknown."""
+    """The summary of one variant of one run: one row of the tables and of the CSV.
+
+    Null: unknown.
+    """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="variants", db_index=False)
     position = models.PositiveSmallIntegerField()
@@ -523,7 +534,9 @@ class ComparisonResult(models.Model):
 
 
 class BlockResult(models.Model):
-    """All variants of one block of a cohort, written when the block ends: a lost run keeps its blocks."""
+    """All variants of one block of a cohort, written when the block ends: a lost run keeps its
+    blocks.
+    """
 
     #: The index of the constraint begins with the run and serves these queries too.
     run = models.ForeignKey(Run, models.CASCADE, related_name="blocks", db_index=False)

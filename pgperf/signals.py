@@ -1,6 +1,8 @@
-"""Signals a site may connect to. Receivers get `run` (a `pgperf.models.Run`); their exceptions are logged and dropped.
+"""Signals a site may connect to. Receivers get `run` (a `pgperf.models.Run`); their exceptions are
+logged and dropped.
 
-They are sent in the process that moved the run (a Celery worker as a rule), after the change is committed.
+They are sent in the process that moved the run (a Celery worker as a rule), after the change is
+committed.
 """
 
 from django.dispatch import Signal

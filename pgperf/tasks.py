@@ -14,10 +14,14 @@ from pgperf.worker.execution import perform
 logger = logging.getLogger(__name__)
 
 
-# Queue and time limits come with each message (pgperf.runs.broker): they are settings, read when a run is asked for.
+# Queue and time limits come with each message (pgperf.runs.broker): they are settings, read when a
+# run is asked for.
 @shared_task(name=broker.TASK, bind=True, acks_late=False, ignore_result=True, max_retries=0)
 def run_benchmark(self: Any, run_id: int, schema: int) -> None:
-    """Perform the run. A message that comes twice, late or for a run that waits its turn does nothing."""
+    """Perform the run.
+
+    A message that comes twice, late or for a run that waits its turn does nothing.
+    """
     try:
         if reason := _refusal(schema):
             state.refuse(run_id, reason)

@@ -1,4 +1,6 @@
-"""An HTTP client of the site's admin: it logs in, starts runs, cancels them and polls their progress."""
+"""An HTTP client of the site's admin: it logs in, starts runs, cancels them and polls their
+progress.
+"""
 
 import http.client
 import json

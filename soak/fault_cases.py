@@ -26,8 +26,8 @@ WITH_SECOND_WORKER = ("five deliveries", "late deliveries", "two databases")
 CLICKS = 20
 _BLOCKS = BlockResult._meta.db_table
 _TOGETHER = 5
-#: Limit on the time from a cancel to the end of the run: the worker polls every 5 s; the rest is for
-#: killing the clients and storing.
+#: Limit on the time from a cancel to the end of the run: the worker polls every 5 s; the rest is
+#: for killing the clients and storing.
 CANCEL_WITHIN_S = 15.0
 _END_WITHIN_S = 90.0
 #: An unclaimed run is sent again after 20 s; a check every 10 s does so.
@@ -90,7 +90,9 @@ class Performer:
 
     @contextmanager
     def _second_worker(self) -> Iterator[None]:
-        """A second worker with four processes, so that copies of a message are handled concurrently."""
+        """A second worker with four processes, so that copies of a message are handled
+        concurrently.
+        """
         one = self.site.part("worker")
         argv = [*one.argv, "-n", "second@%h"]
         argv[argv.index("-c") + 1] = "4"
@@ -123,7 +125,9 @@ def five_deliveries(on: Performer, count: int, draw: random.Random) -> FaultResu
 
 
 def late_deliveries(on: Performer, count: int, draw: random.Random) -> FaultResult:
-    """Copies arrive after the run's end, of this and of an older message schema: nothing may change."""
+    """Copies arrive after the run's end, of this and of an older message schema: nothing may
+    change.
+    """
     result = FaultResult("from request to end")
     ended = [on.ask() for _ in range(count)]
     for run in ended:

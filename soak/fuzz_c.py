@@ -1,4 +1,5 @@
-"""Fuzz the C client: every fallible call made to fail, then millions of conversations under sanitizers.
+"""Fuzz the C client: every fallible call made to fail, then millions of conversations under
+sanitizers.
 
     python -m soak.fuzz_c [--quick] [--runs 5000000] [--seed 1] [--keep DIR]
 
@@ -38,8 +39,8 @@ WRAPPED = (
 CANARY = "S3cretCANARY42"
 MAX_INPUT_BYTES = 8192
 INPUT_SECONDS = 10
-#: The first eight bytes of an input: piece, listens, clock, status, connect, answers, rows, complaint
-#: (see conversation.c).
+#: The first eight bytes of an input: piece, listens, clock, status, connect, answers, rows,
+#: complaint (see conversation.c).
 SCRIPTS = (
     bytes([0, 0, 0, 255, 0, 255, 1, 0]),
     bytes([1, 0, 3, 255, 0, 255, 10, 20]),

@@ -1,4 +1,5 @@
-"""Fuzz the Python code: the wire protocol, the admin's forms and lists, imports, exports, the command line.
+"""Fuzz the Python code: the wire protocol, the admin's forms and lists, imports, exports, the
+command line.
 
     python -m soak.fuzz_python [--quick] [--cases 640] [--seed 1] [-k WORDS]
 

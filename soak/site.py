@@ -30,7 +30,10 @@ PARTS = {
 
 
 class Site:
-    """A running stack with worker and site. Orphans of its processes become children of this process."""
+    """A running stack with worker and site.
+
+    Orphans of its processes become children of this process.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._stack = Stack(directory, ALL, keep=False)
@@ -69,7 +72,10 @@ class Site:
         process.wait()
 
     def restart(self, name: str) -> None:
-        """Start a part that has ended. PostgreSQL starts only after its old processes have ended."""
+        """Start a part that has ended.
+
+        PostgreSQL starts only after its old processes have ended.
+        """
         part, deadline = self.part(name), time.monotonic() + _RESTART_S
         if not part.has_ended():
             return

@@ -10,7 +10,9 @@ from pgperf.core.exceptions import RunConflict
 
 
 def at_once(count: int, act: Callable[[], Any]) -> list[Any]:
-    """The results of `act` in `count` threads that start together; a RunConflict counts as a result."""
+    """The results of `act` in `count` threads that start together; a RunConflict counts as a
+    result.
+    """
     barrier, got = threading.Barrier(count), []
 
     def one() -> None:

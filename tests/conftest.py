@@ -29,7 +29,9 @@ def stack() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def routes(stack: dict[str, str]) -> dict[str, Route]:
-    """socket, tcp and pgbouncer routes to the stack's own database (not the one Django's tests use)."""
+    """socket, tcp and pgbouncer routes to the stack's own database (not the one Django's tests
+    use).
+    """
     login = {
         "dbname": stack["PGPERF_DB_NAME"],
         "user": stack["PGPERF_DB_USER"],
@@ -65,7 +67,9 @@ def django_db_keepdb() -> bool:
 
 @pytest.fixture(scope="module")
 def worker(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Part]:
-    """A real Celery worker on the tests' own database; tests that use it must commit (transactional_db)."""
+    """A real Celery worker on the tests' own database; tests that use it must commit
+    (transactional_db).
+    """
     database = str(connection.settings_dict["NAME"])
     environment = {**os.environ, "PGPERF_DB_NAME": database, "DJANGO_SETTINGS_MODULE": "tests.settings"}
     part = web.worker(tmp_path_factory.mktemp("worker"), environment)

@@ -1,4 +1,6 @@
-"""The parts of a run beside its times, made without a run: CPU account, top, diagnostics, verdicts, timeline."""
+"""The parts of a run beside its times, made without a run: CPU account, top, diagnostics, verdicts,
+timeline.
+"""
 
 import math
 from typing import Any
@@ -12,7 +14,9 @@ CLIENTS = (1, 2, 4, 8, 16, 32)
 
 
 def add_cpu_accounts(run: Run) -> Run:
-    """Give each variant a CPU account, top and diagnostics that agree with its times, and the run a timeline."""
+    """Give each variant a CPU account, top and diagnostics that agree with its times, and the run a
+    timeline.
+    """
     rows = list(run.variants.all())
     for row in rows:
         row.cpu_us_per_op |= {"auxiliaries": 0.4, "other": 2.6, "unattributed": 1.1}

@@ -69,7 +69,9 @@ def make_benchmark(name: str = "orm-overhead", **fields: Any) -> Benchmark:
 
 
 def make_worker(hostname: str = "pgperf@localhost", **layers: str) -> Worker:
-    """A live worker that can run every layer; a keyword gives the reason why it cannot run that one."""
+    """A live worker that can run every layer; a keyword gives the reason why it cannot run that
+    one.
+    """
     return Worker.objects.update_or_create(
         hostname=hostname,
         defaults={
@@ -118,7 +120,10 @@ def make_results(
     slower: Mapping[str, float] | None = None,
     clients: tuple[int, ...] = (1,),
 ) -> Run:
-    """Fill a run with variants, comparisons, ladders, environment and timings. `slower`: layer -> factor by blocks."""
+    """Fill a run with variants, comparisons, ladders, environment and timings.
+
+    `slower`: layer -> factor by blocks.
+    """
     variants = [
         _variant(layer, route, clients=count) for count in clients for route in routes for layer in layers
     ]

@@ -1,10 +1,12 @@
-"""`make matrix`: the tests under every Python and Django that pgperf promises, each pair in an environment of its own.
+"""`make matrix`: the tests under every Python and Django that pgperf promises, each pair in an
+environment of its own.
 
     python -m tests.matrix [--only 3.12/6.0] [-- PYTEST WORDS]
 
-A row of the table: the tests that ran there (units, commands, admin pages, and a third-party site with a finished run
-through a worker and its pages in Chromium), with our own deprecated calls as errors. What a pair lacks is said, not
-passed over in silence. Exit 0 only if every pair that exists is green.
+A row of the table: the tests that ran there (units, commands, admin pages, and a third-party site
+with a finished run through a worker and its pages in Chromium), with our own deprecated calls as
+errors. What a pair lacks is said, not passed over in silence. Exit 0 only if every pair that exists
+is green.
 """
 
 import argparse
@@ -112,7 +114,9 @@ def find_python(version: str) -> str:
 
 
 def install(cell: Cell, output: int) -> bool:
-    """The environment, made anew where the requirements have changed. psycopg2 is built against the wheel's libpq."""
+    """The environment, made anew where the requirements have changed. psycopg2 is built against the
+    wheel's libpq.
+    """
     python = cell.folder / "bin" / "python"
     wanted = requirements(cell.django)
     stamp = cell.folder / "installed"
@@ -154,7 +158,10 @@ def versions(cell: Cell) -> str:
 
 
 def test(cell: Cell, words: list[str], log: Path) -> str:
-    """pytest's last line. Ours are the deprecations that count; PYTHONDONTWRITEBYTECODE keeps the checkout clean."""
+    """pytest's last line.
+
+    Ours are the deprecations that count; PYTHONDONTWRITEBYTECODE keeps the checkout clean.
+    """
     argv = [
         str(cell.folder / "bin" / "python"),
         "-m",

@@ -1,4 +1,6 @@
-"""The tests' site with one more app and one more alias: what clients of site workloads are started with."""
+"""The tests' site with one more app and one more alias: what clients of site workloads are started
+with.
+"""
 
 from tests.settings import *  # noqa: F403
 from tests.settings import DATABASES as SITE_DATABASES

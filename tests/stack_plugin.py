@@ -1,7 +1,8 @@
-"""Starts PostgreSQL, PgBouncer and Redis for the test session, before Django's settings ask where they are.
+"""Starts PostgreSQL, PgBouncer and Redis for the test session, before Django's settings ask where
+they are.
 
-Where pytest-xdist shares the tests out, each of its workers has a stack of its own, and the process that only hands
-tests out has none.
+Where pytest-xdist shares the tests out, each of its workers has a stack of its own, and the process
+that only hands tests out has none.
 """
 
 import os
@@ -16,7 +17,10 @@ from example.stack import Stack
 
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, object, object]:
-    """A wrapper runs before pytest-django reads the settings. A stack that the environment names is used as it is."""
+    """A wrapper runs before pytest-django reads the settings.
+
+    A stack that the environment names is used as it is.
+    """
     if "PGPERF_DB_PORT" not in os.environ and not _hands_out(early_config):
         directory = Path(tempfile.mkdtemp(prefix="pgperf-test-"))
         stack = Stack(directory, keep=False)

@@ -45,7 +45,9 @@ def test_every_room_is_a_module_or_package(container: str) -> None:
 
 
 def test_the_files_of_the_page_exist() -> None:
-    """Paths are relative to the package, unless they begin with another directory of the repository."""
+    """Paths are relative to the package, unless they begin with another directory of the
+    repository.
+    """
     named = set(re.findall(r"`([a-z_]+(?:/[\w.]+)+/?)`", PAGE))
     assert named
     assert {

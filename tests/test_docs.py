@@ -1,4 +1,6 @@
-"""The documents name only links, files, modules and commands that exist, and their prose wraps at 100 columns."""
+"""The documents name only links, files, modules and commands that exist, and their prose wraps at
+100 columns.
+"""
 
 import re
 from argparse import ArgumentParser, _SubParsersAction
@@ -18,7 +20,8 @@ ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference.md"
 WIDTH = 100
 
-#: Files of this repository that a text names; docs/architecture.md also names them without the package.
+#: Files of this repository that a text names; docs/architecture.md also names them without the
+#: package.
 _PATH = re.compile(r"(?<![\w/.-])(?:pgperf|tests|benchmarks|soak|example|docs)/[\w./-]+")
 _MODULE = re.compile(r"python -m ((?:benchmarks|soak|tests|example)[\w.]*)")
 #: In code only, from the command to the end of the span or line.
@@ -57,7 +60,9 @@ def anchors(page: Path) -> set[str]:
 
 
 def prose(text: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines that can be wrapped: neither code nor a table's row nor one long word such as a link."""
+    """Numbered lines that can be wrapped: neither code nor a table's row nor one long word such as
+    a link.
+    """
     for number, line in enumerate(without_code(text).splitlines(), 1):
         if not line.lstrip().startswith("|") and " " in line.strip():
             yield number, line

@@ -1,7 +1,9 @@
-"""Migrations: the newest state is the models', and a database filled at any released migration survives the later ones.
+"""Migrations: the newest state is the models', and a database filled at any released migration
+survives the later ones.
 
-`tests/migrations/NAME.json` holds the rows of a database at migration NAME. Every migration but the newest needs one;
-docs/architecture.md says how it is written. The newest is filled by the factories.
+`tests/migrations/NAME.json` holds the rows of a database at migration NAME. Every migration but the
+newest needs one; docs/architecture.md says how it is written. The newest is filled by the
+factories.
 """
 
 import json
@@ -38,7 +40,9 @@ def names() -> list[str]:
 
 
 def migrate(name: str | None) -> Any:
-    """The models as of that migration; None: none applied. PostgreSQL alters no table with waiting constraints."""
+    """The models as of that migration; None: none applied. PostgreSQL alters no table with waiting
+    constraints.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
     MigrationExecutor(connection).migrate([(APP, name)])

@@ -1,4 +1,6 @@
-"""The Celery task: thin, deaf to repeated messages, and honest about a version or a pool that does not fit."""
+"""The Celery task: thin, deaf to repeated messages, and honest about a version or a pool that does
+not fit.
+"""
 
 from typing import Any
 

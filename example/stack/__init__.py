@@ -1,4 +1,5 @@
-"""The embedded stack: PostgreSQL, PgBouncer, Redis, a Celery worker and the site, for demo, tests and benchmarks.
+"""The embedded stack: PostgreSQL, PgBouncer, Redis, a Celery worker and the site, for demo, tests
+and benchmarks.
 
     with Stack(directory) as stack:      # starts PostgreSQL, PgBouncer and Redis for this process
         stack.env["PGPERF_DSN_TCP"]      # one of the variables of stack.env

@@ -2,4 +2,7 @@
 
 
 class StackError(Exception):
-    """A part did not start, or the stack is already running. The message names the part and its log."""
+    """A part did not start, or the stack is already running.
+
+    The message names the part and its log.
+    """

@@ -11,7 +11,9 @@ TIMEOUT_S = 20
 
 
 class Lock:
-    """A file lock that every part inherits: it is free once the last process of the stack has ended."""
+    """A file lock that every part inherits: it is free once the last process of the stack has
+    ended.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -22,7 +24,9 @@ class Lock:
         return self.fd >= 0
 
     def take(self) -> None:
-        """Raises StackError if the stack is running, or if processes of an earlier stack do not end in time."""
+        """Raises StackError if the stack is running, or if processes of an earlier stack do not end
+        in time.
+        """
         fd = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         deadline = time.monotonic() + TIMEOUT_S
         while not _try(fd):

@@ -16,7 +16,10 @@ TIMEOUT_S = 60
 
 @dataclass
 class Part:
-    """A process of the stack. `death`: its signal if this process dies; `polite`: the signal to stop it."""
+    """A process of the stack.
+
+    `death`: its signal if this process dies; `polite`: the signal to stop it.
+    """
 
     name: str
     argv: Sequence[str]
@@ -33,7 +36,10 @@ class Part:
     _log_start: int = 0
 
     def start(self) -> None:
-        """Start the process and wait until it answers. Raises StackError with the end of its log."""
+        """Start the process and wait until it answers.
+
+        Raises StackError with the end of its log.
+        """
         self.started = time.monotonic()
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         self.process = spawn(

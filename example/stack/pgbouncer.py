@@ -29,8 +29,9 @@ class Pooling:
     size: int
 
 
-#: In session mode each client holds a server connection, so the pool is as large as a big run needs.
-#: The second has PgBouncer's default size. In the third, all clients wait for one connection.
+#: In session mode each client holds a server connection, so the pool is as large as a big run
+#: needs. The second has PgBouncer's default size. In the third, all clients wait for one
+#: connection.
 POOLINGS = {
     "pgbouncer": Pooling("PgBouncer", "session", 150),
     "pgbouncer_transaction": Pooling("PgBouncer by transaction", "transaction", 20),

@@ -77,7 +77,9 @@ class Place:
         return path
 
     def secrets(self) -> Path:
-        """The directory of PGPERF['SECRETS_DIR']: passwords and certificates for the site and the worker."""
+        """The directory of PGPERF['SECRETS_DIR']: passwords and certificates for the site and the
+        worker.
+        """
         path = self.own / "secrets"
         path.mkdir(mode=0o700, exist_ok=True)
         return path

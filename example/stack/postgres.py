@@ -73,8 +73,8 @@ def part(place: Place, state: State) -> Part:
 def create_roles_and_database(place: Place, state: State) -> None:
     """Create the site's role and database, and a read-only role.
 
-    Tests need CREATEDB, and runs need pg_monitor. The guardrails of the read-only role are settings of
-    the role, because a transaction pooler keeps no others.
+    Tests need CREATEDB, and runs need pg_monitor. The guardrails of the read-only role are settings
+    of the role, because a transaction pooler keeps no others.
     """
     with _connect(place, state) as connection:
         _create_role(connection, ROLE, "CREATEDB", state.site_password, ["pg_monitor"])
@@ -126,7 +126,9 @@ def _answers(place: Place, state: State) -> bool:
 
 
 def _programs(place: Place) -> Path:
-    """The directory of the programs: the wheel, or a copy if the servers' user cannot read the wheel."""
+    """The directory of the programs: the wheel, or a copy if the servers' user cannot read the
+    wheel.
+    """
     wheel = installation()
     if can_run(place, wheel / "bin" / "postgres"):
         return wheel

@@ -17,7 +17,9 @@ GUARD = 'test "$PPID" = "$1" || exit 1; shift; exec "$@"'
 
 
 def guarded(argv: Sequence[str], death: signal.Signals, account: Account | None = None) -> list[str]:
-    """A command that runs `argv` as `account` and gets the signal `death` when the calling thread ends."""
+    """A command that runs `argv` as `account` and gets the signal `death` when the calling thread
+    ends.
+    """
     user = account.setpriv() if account else []
     deathsig = f"--pdeathsig={death.name.removeprefix('SIG')}"
     return ["setpriv", *user, deathsig, "sh", "-c", GUARD, "sh", str(os.getpid()), *argv]
@@ -32,7 +34,10 @@ def spawn(
     env: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start `argv` in a new session and append its output to `log`. Main thread only: see `guarded`."""
+    """Start `argv` in a new session and append its output to `log`.
+
+    Main thread only: see `guarded`.
+    """
     if threading.current_thread() is not threading.main_thread():
         raise StackError(
             "start the stack from the main thread: its processes end when the starting thread does"

@@ -29,9 +29,9 @@ PARTS = ("postgres", *pgbouncer.POOLINGS, *distance.DISTANCES, "redis", "worker"
 class Stack:
     """Runs PostgreSQL and other parts during the context, at most as long as this process.
 
-    Each stack needs its own `directory`. `parts` are names of PARTS and include postgres. `keep` keeps
-    the data for the next start. `env` has the variables with all addresses and passwords. Raises
-    StackError if a part does not start, or if a stack is already running in the directory.
+    Each stack needs its own `directory`. `parts` are names of PARTS and include postgres. `keep`
+    keeps the data for the next start. `env` has the variables with all addresses and passwords.
+    Raises StackError if a part does not start, or if a stack is already running in the directory.
     """
 
     def __init__(self, directory: Path | str, parts: Sequence[str] = SERVERS, keep: bool = True) -> None:

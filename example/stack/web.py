@@ -14,8 +14,8 @@ CHECKOUT = Path(__file__).resolve().parent.parent.parent
 def worker(directory: Path, env: Mapping[str, str]) -> Part:
     """A worker for pgperf's queue with one process, so that it runs one benchmark at a time.
 
-    It is ready when Celery logs `ready.`. It prefetches no messages, because a worker that holds one
-    ends when the broker does.
+    It is ready when Celery logs `ready.`. It prefetches no messages, because a worker that holds
+    one ends when the broker does.
     """
     command = "-m celery -A example worker -Q pgperf -c 1 --disable-prefetch --loglevel INFO"
     return Part(

@@ -1,6 +1,7 @@
 """From a Database and its Targets to routes with a login. Only the process that measures does this.
 
-A credential is a reference; the password it leads to stays in the Route, in memory. No error here quotes a secret.
+A credential is a reference; the password it leads to stays in the Route, in memory. No error here
+quotes a secret.
 """
 
 import os
@@ -24,7 +25,10 @@ _OF_TARGET = ("host", "port", "sslmode", "sslrootcert", "pooler", "user", "crede
 
 @dataclass(frozen=True)
 class Login:
-    """Who to log in as. `host` is the one that the credential belongs to; None: it belongs to no host."""
+    """Who to log in as.
+
+    `host` is the one that the credential belongs to; None: it belongs to no host.
+    """
 
     user: str
     password: str
@@ -83,7 +87,9 @@ def _named(row: Database | Target) -> str:
 
 
 def _check_host(target: Target, own: str | None) -> None:
-    """An alias's password goes to the alias's own host, or where settings allow it; others' where settings say so."""
+    """An alias's password goes to the alias's own host, or where settings allow it; others' where
+    settings say so.
+    """
     settings = get_settings()
     if target.host in settings.ALLOWED_HOSTS:
         return
@@ -166,7 +172,10 @@ def _from_file(name: str) -> str:
 
 
 def _certificates(target: Target) -> str:
-    """Path of the certificates that the target names, "" if it names none. They are read by its clients."""
+    """Path of the certificates that the target names, "" if it names none.
+
+    They are read by its clients.
+    """
     if not target.sslrootcert:
         return ""
     path = _file("sslrootcert", target.sslrootcert)
@@ -176,7 +185,10 @@ def _certificates(target: Target) -> str:
 
 
 def _file(field: str, name: str) -> Path:
-    """A file in the one directory for secrets, links followed. Raises CredentialError, naming the field."""
+    """A file in the one directory for secrets, links followed.
+
+    Raises CredentialError, naming the field.
+    """
     directory = get_settings().SECRETS_DIR
     if not directory:
         raise CredentialError(f"{field}: a file needs PGPERF['SECRETS_DIR']")

@@ -14,7 +14,8 @@ logger = logging.getLogger(__name__)
 def ensure(name: str, database: Database, route: Route) -> bool:
     """Make the fixture where it is missing; True if it was made. An empty name needs nothing.
 
-    Raises FixtureMissing with the SQL or the box to tick, ClientFailed when the server cannot be asked.
+    Raises FixtureMissing with the SQL or the box to tick, ClientFailed when the server cannot be
+    asked.
     """
     if not name:
         return False
@@ -24,7 +25,9 @@ def ensure(name: str, database: Database, route: Route) -> bool:
 
 
 def exists(name: str, route: Route) -> bool:
-    """Is the fixture there? Raises FixtureMissing for an unknown name, ClientFailed when the server cannot be asked."""
+    """Is the fixture there? Raises FixtureMissing for an unknown name, ClientFailed when the server
+    cannot be asked.
+    """
     with ControlConnection(route, "pgperf-fixture") as connection:
         return _is_there(_known(name), connection)
 
@@ -32,8 +35,8 @@ def exists(name: str, route: Route) -> bool:
 def drop(database: Database, route: Route) -> list[str]:
     """Remove every fixture that is there, and the schema with the last thing in it; what went.
 
-    What carries no comment of ours stays. Raises FixtureMissing where the database allows no fixtures, ClientFailed
-    when the server cannot be asked or refuses.
+    What carries no comment of ours stays. Raises FixtureMissing where the database allows no
+    fixtures, ClientFailed when the server cannot be asked or refuses.
     """
     if not database.allow_fixtures:
         raise FixtureMissing(

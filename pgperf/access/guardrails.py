@@ -1,9 +1,10 @@
 """Guardrails: read-only sessions, timeouts, and logins that are proved unable to write.
 
-The workload and the route decide on one of three demands. A catalog workload on a Database that is not in production
-needs nothing. A registered ORM workload (or the catalog in production) on a direct, persistent route gets a read-only
-session. Its role may be able to write; the run's environment then says so. SQL from a user, poolers and connections
-per operation need a role that cannot write. pgperf proves that before every run.
+The workload and the route decide on one of three demands. A catalog workload on a Database that is
+not in production needs nothing. A registered ORM workload (or the catalog in production) on a
+direct, persistent route gets a read-only session. Its role may be able to write; the run's
+environment then says so. SQL from a user, poolers and connections per operation need a role that
+cannot write. pgperf proves that before every run.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +22,8 @@ from pgperf.core.records import Definition, Plan, Route, Workload
 from pgperf.runner.server.control_connection import ControlConnection
 
 APPLICATION = "pgperf-guardrails"
-#: Settings of every guarded session, as pg_settings.setting has them (ms). A role's own, stricter ones stay.
+#: Settings of every guarded session, as pg_settings.setting has them (ms). A role's own, stricter
+#: ones stay.
 LIMITS = {
     "statement_timeout": 30_000,
     "lock_timeout": 1_000,
@@ -102,7 +104,8 @@ def check_statements(work: Workload) -> None:
 def apply(plan: Plan, routes: Mapping[str, Route], production: bool) -> GuardedRoutes:
     """The routes with guardrails, each tried and proved.
 
-    Raises PreflightRefused with what was found and the remedy, ClientFailed when a server cannot be asked.
+    Raises PreflightRefused with what was found and the remedy, ClientFailed when a server cannot be
+    asked.
     """
     definition = plan.definition
     sent = {variant.workload for variant in plan.variants if connects(variant.layer)}
@@ -132,7 +135,9 @@ def _demands(plan: Plan, routes: Mapping[str, Route], production: bool) -> dict[
 
 
 def guard(route: Route, wanted: Demand) -> tuple[Route, Access]:
-    """The route as it may be used: with its limits set and its login checked; and what the login may do."""
+    """The route as it may be used: with its limits set and its login checked; and what the login
+    may do.
+    """
     access = examine(route)
     if wanted == Demand.PROOF:
         _prove(route, access)
@@ -162,7 +167,9 @@ def _read(rows: Iterable[list[str | None]]) -> dict[str, str]:
 
 
 def _options(settings: Mapping[str, str]) -> str:
-    """What the startup packet asks for: read-only, and each limit that the role's own does not keep already."""
+    """What the startup packet asks for: read-only, and each limit that the role's own does not keep
+    already.
+    """
     lacking = {name: most for name, most in LIMITS.items() if not _keeps(settings.get(name), most)}
     return " ".join(f"-c {name}={value}" for name, value in {READ_ONLY: "on", **lacking}.items())
 
@@ -190,7 +197,9 @@ def _wanted(name: str) -> str:
 
 
 def _prove(route: Route, access: Access) -> None:
-    """Raises PreflightRefused unless the role has no power to write and the server refuses it when tried."""
+    """Raises PreflightRefused unless the role has no power to write and the server refuses it when
+    tried.
+    """
     if access.powers:
         raise PreflightRefused(
             f"access: this run needs a login that cannot write, and over route {route.name} {access.role} "

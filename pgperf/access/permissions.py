@@ -1,7 +1,8 @@
 """Permissions: Django's own, narrowed by the groups of a Database and of a Benchmark.
 
-A row without groups is open to every user with the permission; a superuser is in every group. A Benchmark is
-hidden with its usual Database, and a Run with its Benchmark or its Database. Pages and the worker both check here.
+A row without groups is open to every user with the permission; a superuser is in every group. A
+Benchmark is hidden with its usual Database, and a Run with its Benchmark or its Database. Pages and
+the worker both check here.
 """
 
 from typing import Any, TypeVar
@@ -36,7 +37,9 @@ def may_see(user: Any, row: Model) -> bool:
 
 
 def refusal(run: Run) -> str:
-    """Why the user who requested the run has lost the permission; "" for a user who has it, and for a command."""
+    """Why the user who requested the run has lost the permission; "" for a user who has it, and for
+    a command.
+    """
     if run.requested_by_id is None:
         return ""
     user = get_user_model()._default_manager.filter(pk=run.requested_by_id).first()

@@ -8,7 +8,10 @@ ROLE = "pgperf_reader"
 
 
 def create_script(route: Route) -> str:
-    """Ready to paste into psql; the password is asked for by its last line. Raises ClientFailed without an answer."""
+    """Ready to paste into psql; the password is asked for by its last line.
+
+    Raises ClientFailed without an answer.
+    """
     with ControlConnection(route, "pgperf-doctor") as connection:
         ((dbname,),) = connection.query("SELECT quote_ident(current_database())")
         schemas = [str(row[0]) for row in connection.query(_SCHEMAS)]

@@ -1,8 +1,8 @@
 """pgperf's pages in the admin.
 
-pgperf registers them with Django's default site unless PGPERF["ADMIN_AUTOREGISTER"] is False. A project
-with its own AdminSite calls `pgperf.admin.register(site)` where it creates that site, in urls.py or
-admin.py.
+pgperf registers them with Django's default site unless PGPERF["ADMIN_AUTOREGISTER"] is False. A
+project with its own AdminSite calls `pgperf.admin.register(site)` where it creates that site, in
+urls.py or admin.py.
 """
 
 from django.contrib import admin

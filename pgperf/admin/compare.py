@@ -20,7 +20,10 @@ _DIGITS = 18
 
 
 def compare_page(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> HttpResponse:
-    """Compare `run` with the run whose primary key `with` gives. Raises Http404 if there is none."""
+    """Compare `run` with the run whose primary key `with` gives.
+
+    Raises Http404 if there is none.
+    """
     visible = page.get_queryset(request)
     other = _other(visible, run, request.GET.get("with", ""))
     found, error = _compared(other, run)

@@ -42,7 +42,8 @@ class ConfirmForm(forms.Form):
 
 
 def confirm_view(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> HttpResponse:
-    """Show the page for `variant`; a POST with the page's token requests the run and redirects to it.
+    """Show the page for `variant`; a POST with the page's token requests the run and redirects to
+    it.
 
     Answers 403 without `pgperf.start_run`. Redirects to the run with an error for a verdict that no
     run can test.

@@ -16,7 +16,9 @@ from pgperf.transfer.resources import DatabaseResource
 
 
 class TargetInline(admin.StackedInline):
-    """Address, then connection options, then login, in rows: a table of these fields would be too wide."""
+    """Address, then connection options, then login, in rows: a table of these fields would be too
+    wide.
+    """
 
     model = Target
     extra = 0

@@ -55,7 +55,9 @@ class NumbersField(WordsField):
 
 
 class _Decoder(json.JSONDecoder):
-    """What Python cannot read (a number of thousands of digits, lists in lists in lists) is no JSON to a form."""
+    """What Python cannot read (a number of thousands of digits, lists in lists in lists) is no JSON
+    to a form.
+    """
 
     def decode(self, s: str, *args: Any) -> Any:
         try:

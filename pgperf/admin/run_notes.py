@@ -77,7 +77,9 @@ class RunNotesAdmin(admin.ModelAdmin):
         return self._back(run)
 
     def pin_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
-        """POST pins the run with pinned=1, so that `pgperf prune` keeps it, and unpins it otherwise."""
+        """POST pins the run with pinned=1, so that `pgperf prune` keeps it, and unpins it
+        otherwise.
+        """
         if rejected := self._rejected(request, self.has_notes_permission(request)):
             return rejected
         run = get_object_or_404(self.get_queryset(request), pk=run_id)

@@ -28,7 +28,10 @@ LENGTHS = (
 
 
 class StartForm(forms.Form):
-    """Database and length. `token` makes a double click find the run that the first click requested."""
+    """Database and length.
+
+    `token` makes a double click find the run that the first click requested.
+    """
 
     database = forms.ModelChoiceField(Database.objects.none(), label=_("database"), empty_label=None)
     length = forms.ChoiceField(choices=LENGTHS, widget=forms.RadioSelect, label=_("length"))
@@ -53,7 +56,9 @@ class StartForm(forms.Form):
 
 
 def start_view(page: admin.ModelAdmin, request: HttpRequest, benchmark_id: int) -> HttpResponse:
-    """GET shows the preview; POST requests the run and redirects to it. 403 without `pgperf.start_run`."""
+    """GET shows the preview; POST requests the run and redirects to it. 403 without
+    `pgperf.start_run`.
+    """
     if not (page.has_view_permission(request) and request.user.has_perm("pgperf.start_run")):
         raise PermissionDenied
     if request.method not in ("GET", "HEAD", "POST"):

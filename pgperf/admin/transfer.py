@@ -1,8 +1,8 @@
 """Import and export of definitions: two pages and an action, each with its own permission.
 
-pgperf.transfer applies the validation of the model and its form. pgperf does not use the admin pages
-of django-import-export: they let all staff export, keep uploads in a shared folder and need inline
-scripts.
+pgperf.transfer applies the validation of the model and its form. pgperf does not use the admin
+pages of django-import-export: they let all staff export, keep uploads in a shared folder and need
+inline scripts.
 """
 
 from collections.abc import Collection
@@ -127,7 +127,9 @@ class DefinitionAdmin(pages.StylesheetMixin, GroupScopedAdmin):
     # Import
 
     def import_view(self, request: HttpRequest) -> HttpResponse:
-        """GET shows the form; POST imports all rows or none. With `check`, POST only validates the file."""
+        """GET shows the form; POST imports all rows or none. With `check`, POST only validates the
+        file.
+        """
         if not self.has_import_permission(request):
             raise PermissionDenied
         if request.method not in ("GET", "HEAD", "POST"):

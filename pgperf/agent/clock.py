@@ -9,14 +9,18 @@ from pgperf.db.now import Now
 from pgperf.models import Sampling
 from pgperf.runner.remote.clock_offset import ClockOffset, Ping
 
-#: It asks so often; and then, for a second, until an answer was this quick: on a busy machine few are.
+#: It asks so often; and then, for a second, until an answer was this quick: on a busy machine few
+#: are.
 _QUESTIONS, _LONGEST_S = 12, 1.0
 _QUICK_NS = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def offset(row_id: int) -> ClockOffset:
-    """What to add to our monotonic clock to have the database's. Raises Error when it cannot be asked."""
+    """What to add to our monotonic clock to have the database's.
+
+    Raises Error when it cannot be asked.
+    """
     deadline = time.monotonic() + _LONGEST_S
     pings = [_ask(row_id) for _ in range(_QUESTIONS)]
     while min(ping.after_ns - ping.before_ns for ping in pings) > _QUICK_NS and time.monotonic() < deadline:
@@ -33,6 +37,9 @@ def _ask(row_id: int) -> Ping:
 
 
 def _since_epoch_ns(moment: datetime) -> int:
-    """In whole microseconds. A site without time zones (USE_TZ False) gives the same moment to both sides."""
+    """In whole microseconds.
+
+    A site without time zones (USE_TZ False) gives the same moment to both sides.
+    """
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return (aware - _EPOCH) // timedelta(microseconds=1) * 1000

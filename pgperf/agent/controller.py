@@ -1,6 +1,7 @@
 """The run's side of an agent: requests it, orders it to sample, and collects the samples.
 
-A failure never stops the run: its environment keeps the reason, and the server's CPU time is unknown.
+A failure never stops the run: its environment keeps the reason, and the server's CPU time is
+unknown.
 """
 
 import logging
@@ -21,13 +22,17 @@ from pgperf.runs.db_retry import drop_broken_connection
 
 logger = logging.getLogger(__name__)
 
-#: Time limit for an answer of the agent, the first one included; after it the run continues without the agent.
+#: Time limit for an answer of the agent, the first one included; after it the run continues without
+#: the agent.
 ANSWER_S = 5.0
 _ON_WAIT_S = 0.05
 
 
 class AgentController:
-    """A run's view of the agent on its database's host; a `runner.remote.Agent`. Close it when the run is over."""
+    """A run's view of the agent on its database's host; a `runner.remote.Agent`.
+
+    Close it when the run is over.
+    """
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -51,11 +56,17 @@ class AgentController:
         return self._guarded(self._hand_over)
 
     def facts(self) -> dict[str, Any]:
-        """Empty where no agent was needed. `unknown`: why nothing was seen, or from some block on nothing more."""
+        """Empty where no agent was needed.
+
+        `unknown`: why nothing was seen, or from some block on nothing more.
+        """
         return {**self._facts, "unknown": self._why} if self._why else self._facts
 
     def close(self) -> None:
-        """Let the agent go. Safe at any time; what cannot be written now is cleared away by the next run."""
+        """Let the agent go.
+
+        Safe at any time; what cannot be written now is cleared away by the next run.
+        """
         if self._row_id:
             try:
                 rows.close(self._row_id)

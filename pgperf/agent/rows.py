@@ -1,7 +1,7 @@
 """The Sampling row that a run and its agent share: every query on it.
 
-Each order has a number, and its answer repeats it. Each write is one conditional UPDATE, so a late writer changes
-nothing. The row lives as long as its run's attempt.
+Each order has a number, and its answer repeats it. Each write is one conditional UPDATE, so a late
+writer changes nothing. The row lives as long as its run's attempt.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,10 @@ def close(row_id: int) -> None:
 
 
 def claim(row_id: int, agent: str, refusal: str = "") -> bool:
-    """Take the row for an agent; of several messages one wins. A `refusal` tells the owner why it cannot be served."""
+    """Take the row for an agent; of several messages one wins.
+
+    A `refusal` tells the owner why it cannot be served.
+    """
     return bool(_live().filter(pk=row_id, agent="").update(agent=agent, refusal=refusal[:300]))
 
 
@@ -50,7 +53,9 @@ def order(row_id: int, what: dict[str, Any]) -> int:
 
 
 def poll(row_id: int, agent: str) -> tuple[int, dict[str, Any]] | None:
-    """The newest order and its number; None when the run is over, another attempt's, or gives no sign of life."""
+    """The newest order and its number; None when the run is over, another attempt's, or gives no
+    sign of life.
+    """
     found = _live().filter(pk=row_id, agent=agent).values_list("order_number", "order").first()
     return (found[0], found[1]) if found else None
 

@@ -1,7 +1,8 @@
 """The agent's side, on the database's host: carries out a run's orders until the run is over.
 
-It samples only the processes that an order names, and only after it has verified them: PostgreSQL backends that
-began when the server says they did, the server's own processes, a pooler that listens on an address of this host.
+It samples only the processes that an order names, and only after it has verified them: PostgreSQL
+backends that began when the server says they did, the server's own processes, a pooler that listens
+on an address of this host.
 """
 
 import logging
@@ -23,8 +24,8 @@ from pgperf.runs.db_retry import retry_while_down
 
 logger = logging.getLogger(__name__)
 
-#: How often it looks for an order while nothing is read, and at most while it reads: then every look is a query in
-#: somebody's slice, so it waits a tenth of the time that has passed.
+#: How often it looks for an order while nothing is read, and at most while it reads: then every
+#: look is a query in somebody's slice, so it waits a tenth of the time that has passed.
 IDLE_S, _BUSY_S = 0.1, 1.0
 _BUSY_SHARE = 0.1
 #: Share of STALE_SECONDS for which it retries while the site's database is down.
@@ -32,14 +33,19 @@ _RETRY_SHARE = 2 / 3
 
 
 def serve(row_id: int, agent: str, refusal: str = "") -> None:
-    """Serve the run of that row until it is over. Without effect when somebody else has it, or it is gone."""
+    """Serve the run of that row until it is over.
+
+    Without effect when somebody else has it, or it is gone.
+    """
     if rows.claim(row_id, agent, refusal) and not refusal:
         logger.info("pgperf agent: watching for row %s", row_id)
         _Service(row_id, agent).run()
 
 
 def pause_s(since_s: float | None) -> float:
-    """Seconds until the next poll for an order, `since_s` after the last one; None while nothing is sampled."""
+    """Seconds until the next poll for an order, `since_s` after the last one; None while nothing is
+    sampled.
+    """
     return IDLE_S if since_s is None else min(_BUSY_S, max(IDLE_S, since_s * _BUSY_SHARE))
 
 
@@ -117,7 +123,9 @@ class _Service:
 
 
 def _poolers(order: WatchRequest, sessions: Sessions) -> dict[Address, RemotePooler]:
-    """Of the addresses of poolers those that are this host's, with who listens there and what it is connected to."""
+    """Of the addresses of poolers those that are this host's, with who listens there and what it is
+    connected to.
+    """
     own = [(host, port) for host, port in order.poolers if pooler_process.is_own(host, from_elsewhere=True)]
     found = {(host, port): pooler_process.process(port) for host, port in own}
     return {address: RemotePooler(pid, sessions.from_process(pid)) for address, pid in found.items() if pid}

@@ -1,8 +1,9 @@
-"""Two laws that every measurement must obey, checked on each variant: figures that break one are wrong. Pure.
+"""Two laws that every measurement must obey, checked on each variant: figures that break one are
+wrong. Pure.
 
-Little's law: of N clients in a closed loop, N = X (R + Z), with X operations per second, R the time of
-one, and Z the client's time between two. The utilisation law: a resource of which each operation takes D
-is busy U = X D.
+Little's law: of N clients in a closed loop, N = X (R + Z), with X operations per second, R the time
+of one, and Z the client's time between two. The utilisation law: a resource of which each operation
+takes D is busy U = X D.
 
 A check tells something only where its two sides were counted apart; otherwise it is not made.
 """
@@ -19,7 +20,8 @@ TOLERANCE = 0.05
 #: Of a CPU: two accounts of so little may differ by more than the tolerance.
 NEGLIGIBLE = 0.01
 
-#: The role whose processes count their own CPU time; of the others there is the scheduler's account alone.
+#: The role whose processes count their own CPU time; of the others there is the scheduler's account
+#: alone.
 CLIENTS = "clients"
 _ONE_ACCOUNT = "not checked: one account only"
 _ONE_CLIENT = "not checked: the window of one client is the sum of its operations' times"
@@ -27,7 +29,10 @@ _ONE_CLIENT = "not checked: the window of one client is the sum of its operation
 
 @dataclass(frozen=True)
 class LittlesLaw:
-    """How many of the `clients` throughput and mean time account for, and Z (`between_us`). None is not known."""
+    """How many of the `clients` throughput and mean time account for, and Z (`between_us`).
+
+    None is not known.
+    """
 
     clients: int
     accounted: float | None = None
@@ -42,7 +47,9 @@ class LittlesLaw:
 
 @dataclass(frozen=True)
 class UtilisationLaw:
-    """CPUs that a role kept busy: `predicted` by throughput, `measured` by the CPU account of the host."""
+    """CPUs that a role kept busy: `predicted` by throughput, `measured` by the CPU account of the
+    host.
+    """
 
     predicted: float | None = None
     measured: float | None = None

@@ -63,7 +63,9 @@ class CpuShares:
         return cls(**_picked(cls.__dataclass_fields__, stored or {}))
 
     def of(self, role: str) -> float | None:
-        """The share of one of `ROLES`, which this record names in the plural where it is the clients."""
+        """The share of one of `ROLES`, which this record names in the plural where it is the
+        clients.
+        """
         return {"client": self.clients, "pooler": self.pooler, "server": self.server}[role]
 
     @property

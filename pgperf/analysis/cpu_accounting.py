@@ -1,8 +1,10 @@
-"""CPU accounting: whose the host's CPU time was while a variant ran, from its slices and blocks. Pure.
+"""CPU accounting: whose the host's CPU time was while a variant ran, from its slices and blocks.
+Pure.
 
-None is not known, never 0. `other` is the runner and the processes that were seen at the edges of the
-blocks and work for no role. `unattributed` is the rest of the host's total, which no process explains.
-Where nothing tells the two apart, the whole rest is `unattributed` and `other` is not known.
+None is not known, never 0. `other` is the runner and the processes that were seen at the edges of
+the blocks and work for no role. `unattributed` is the rest of the host's total, which no process
+explains. Where nothing tells the two apart, the whole rest is `unattributed` and `other` is not
+known.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -62,7 +64,9 @@ class BlockCount:
 
 @dataclass(frozen=True)
 class Account:
-    """Sums over the slices with a CPU account, ns: the time of all CPUs (`capacity_ns`), and whose it was."""
+    """Sums over the slices with a CPU account, ns: the time of all CPUs (`capacity_ns`), and whose
+    it was.
+    """
 
     cpus: int
     source: str
@@ -90,7 +94,9 @@ class Account:
 
     @property
     def capacity_ns(self) -> int:
-        """The time of all CPUs; a few clock ticks more where accounts of different kinds add up to that."""
+        """The time of all CPUs; a few clock ticks more where accounts of different kinds add up to
+        that.
+        """
         return max(self.cpus * self.elapsed_ns, sum(ns or 0 for ns in self.spent_ns.values()))
 
     def busy(self, busy_ns: int | None) -> "Account":
@@ -100,7 +106,8 @@ class Account:
         return replace(self, spent_ns={**self.spent_ns, "unattributed": rest})
 
     def shares(self) -> CpuShares:
-        """Shares of the CPU time. Where all busy time is known, the rest is `idle`, and the sum is 1.
+        """Shares of the CPU time. Where all busy time is known, the rest is `idle`, and the sum is
+        1.
 
         A role whose processes are on another host has no share of this one.
         """
@@ -141,7 +148,8 @@ def _counts(blocks: Iterable[VariantBlock]) -> list[BlockCount]:
 
 
 def _server_host(counted: Iterable[BlockCount]) -> ServerHost | None:
-    """The shares of the server's host where that is another and was seen (pgperf.runner.remote.server).
+    """The shares of the server's host where that is another and was seen
+    (pgperf.runner.remote.server).
 
     There is no account of other processes there.
     """
@@ -189,7 +197,9 @@ def operations(pieces: Iterable[SliceRecord]) -> int:
 def _rest(
     pieces: Sequence[SliceRecord], counted: Iterable[BlockCount], roles_ns: int
 ) -> dict[str, int | None]:
-    """The host's busy time beside the roles', divided as the process CPU of whole blocks divides it."""
+    """The host's busy time beside the roles', divided as the process CPU of whole blocks divides
+    it.
+    """
     host_ns = total(pieces, "host_ns")
     if host_ns is None:
         return {"other": None, "unattributed": None}
@@ -231,7 +241,9 @@ def _short_lived_us(blocks: Sequence[VariantBlock]) -> float | None:
 
 
 def _switches(blocks: Sequence[VariantBlock]) -> dict[str, float | None]:
-    """Context switches per operation: `voluntary` to wait for something, `involuntary` to let others run."""
+    """Context switches per operation: `voluntary` to wait for something, `involuntary` to let
+    others run.
+    """
     ops = operations(piece for block in blocks for piece in block.slices)
     kinds = ("voluntary", "involuntary")
     return {f"{role}_{kind}": _over(_counted(blocks, role, kind), ops) for role in _WAITS for kind in kinds}

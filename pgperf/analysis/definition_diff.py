@@ -1,11 +1,14 @@
-"""In what two runs differ besides their figures: definition and environment, flattened to dotted names. Pure."""
+"""In what two runs differ besides their figures: definition and environment, flattened to dotted
+names. Pure.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 #: What differs from run to run by nature.
 _VOLATILE = ("seed", "machine.load_average")
-#: The user's own values, or texts that may hold them: that they differ is said, what they are is not.
+#: The user's own values, or texts that may hold them: that they differ is said, what they are is
+#: not.
 _UNSAID = ("workload.sql", "workload.args", "workload.other_sql", "workload.other_args")
 _LONGEST = 120
 

@@ -1,7 +1,7 @@
 """Diagnostics of a variant: wait events, and the counters of the pooler and of pg_stat_statements.
 
-`block.diagnostics` is what the runner saw in a diagnostic slice. Counts of all such slices of a variant
-are added before anything is divided.
+`block.diagnostics` is what the runner saw in a diagnostic slice. Counts of all such slices of a
+variant are added before anything is divided.
 """
 
 from collections import Counter
@@ -15,7 +15,8 @@ from pgperf.core.records import VariantBlock
 #: The wait event type of a backend that waits for nothing: it runs, or is ready to run.
 CPU = "CPU"
 _EVENTS_SHOWN = 5
-#: Calls and rows per operation count as equal up to this: nothing but our own slice is counted, so they are exact.
+#: Calls and rows per operation count as equal up to this: nothing but our own slice is counted, so
+#: they are exact.
 _EQUAL = 1e-6
 #: Name in a pool's counts, and which end of its range tells something.
 _POOL = (
@@ -53,7 +54,10 @@ class PoolerCounters:
 
 @dataclass(frozen=True)
 class StatementCounters:
-    """What pg_stat_statements counted. `as_expected` is None where the expected counts are not known."""
+    """What pg_stat_statements counted.
+
+    `as_expected` is None where the expected counts are not known.
+    """
 
     calls_per_op: float | None
     rows_per_op: float | None
@@ -66,7 +70,8 @@ class StatementCounters:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """What the server and its pooler reported of a variant. `notes` say why a part is None, by part.
+    """What the server and its pooler reported of a variant. `notes` say why a part is None, by
+    part.
 
     `backends` is the mean number of server processes in the samples. The shares are of all samples.
     """
@@ -100,7 +105,9 @@ class Diagnostics:
 
 
 def rows_expected(blocks: Iterable[VariantBlock]) -> dict[str, int]:
-    """Workload -> the rows of one operation, as a layer below the ORM reads them; objects are no rows."""
+    """Workload -> the rows of one operation, as a layer below the ORM reads them; objects are no
+    rows.
+    """
     return {
         block.variant.workload: block.rows_per_op
         for block in blocks
@@ -133,7 +140,9 @@ def diagnostics(blocks: Iterable[VariantBlock], rows: int | None = None) -> Diag
 
 
 def _sessions(raws: Iterable[Raw]) -> Counter[tuple[str, str, str]]:
-    """Empty where a session had no state: pgperf may not see what it does, so no share of all is known."""
+    """Empty where a session had no state: pgperf may not see what it does, so no share of all is
+    known.
+    """
     seen: Counter[tuple[str, str, str]] = Counter()
     for raw in raws:
         for state, kind, event, times in raw["sessions"]:
@@ -174,7 +183,9 @@ def _most(events: Counter[str], samples: int) -> dict[str, float] | None:
 
 
 def _pooler(raws: Iterable[Raw]) -> PoolerCounters | None:
-    """PgBouncer's totals over the slices, per query and per operation, and the extremes of its pool."""
+    """PgBouncer's totals over the slices, per query and per operation, and the extremes of its
+    pool.
+    """
     known = [raw for raw in raws if raw["pooler"]]
     if not known:
         return None
@@ -199,7 +210,10 @@ def _pool(pools: Sequence[Raw]) -> dict[str, Any]:
 
 
 def _statements(raws: Iterable[Raw], rows: int | None, notes: dict[str, str]) -> StatementCounters | None:
-    """Calls and rows per operation as the server counted them. Differences from the expected go to `notes`."""
+    """Calls and rows per operation as the server counted them.
+
+    Differences from the expected go to `notes`.
+    """
     known = [raw for raw in raws if raw["statements"]]
     ops = sum(raw["ops"] for raw in known)
     counted = _added((name, value) for raw in known for name, value in raw["statements"].items())

@@ -57,10 +57,11 @@ class Facts:
         return sum(seen) / whole if seen and whole else None
 
     def saturated(self) -> tuple[str, float, str] | None:
-        """The role that is bound by its CPUs, their utilisation, and whose they are; None if none is.
+        """The role that is bound by its CPUs, their utilisation, and whose they are; None if none
+        is.
 
-        Of several roles, the one where an operation spends most of its time. One client alone cannot
-        use up a CPU that it shares with nothing.
+        Of several roles, the one where an operation spends most of its time. One client alone
+        cannot use up a CPU that it shares with nothing.
         """
         if self.clients == 1:
             return None
@@ -74,7 +75,9 @@ class Facts:
         return max(found.values(), key=lambda each: self.time.at(each[0]) or 0.0, default=None)
 
     def largest(self) -> str | None:
-        """The part where an operation spends most of its time; None where a hidden part may be larger."""
+        """The part where an operation spends most of its time; None where a hidden part may be
+        larger.
+        """
         known = {part: us for part in (*ROLES, *WAITS) if (us := self.time.of_part(part)) is not None}
         part = max(known, key=lambda name: known[name], default=None)
         hidden = (self.time.waiting or 0.0) + (self.time.unseen or 0.0)
@@ -100,8 +103,8 @@ class Facts:
 def _used(per_s: float | None, time: TimeBreakdown, side: Side, auxiliaries: float | None) -> float | None:
     """Utilisation law: operations per second times the CPU time of each on these CPUs.
 
-    Where a part of that is not known, the sum is known only if the known parts alone use the CPUs up:
-    then it is a lower bound.
+    Where a part of that is not known, the sum is known only if the known parts alone use the CPUs
+    up: then it is a lower bound.
     """
     if per_s is None or not side.cpus:
         return None
@@ -118,7 +121,9 @@ def _pooler(variant: VariantSummary) -> Side:
 
 
 def _parallel_workers(variant: VariantSummary) -> bool:
-    """More sessions than clients on a direct route, while the time of short-lived processes is not told."""
+    """More sessions than clients on a direct route, while the time of short-lived processes is not
+    told.
+    """
     account, diagnostics = variant.cpu_account, variant.diagnostics
     if not variant.cpu_us_per_op.is_direct or (account and account.short_lived_us_per_op is not None):
         return False

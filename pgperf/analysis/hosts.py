@@ -1,4 +1,5 @@
-"""The hosts of a variant's roles: which CPUs the roles have there, and how many other processes use. Pure.
+"""The hosts of a variant's roles: which CPUs the roles have there, and how many other processes
+use. Pure.
 
 All roles run on the load host, or the server and perhaps its pooler run on another one. A role that
 cannot be seen may be on either.
@@ -17,7 +18,8 @@ _HERE, _AWAY, _UNSEEN = "here", "away", "unseen"
 class Side:
     """Roles that share CPUs, and how many; None is not known.
 
-    `host`: how many the server's auxiliary processes may use, where these are more than its backends'.
+    `host`: how many the server's auxiliary processes may use, where these are more than its
+    backends'.
     """
 
     roles: tuple[str, ...]
@@ -29,9 +31,9 @@ class Side:
 class HostRoles:
     """A host and the roles that are, or may be, on it. None is not known.
 
-    `others` are the CPUs that no known role or runner uses. Roles that are `unseen` may be among them;
-    `other_processes` are those of them that processes seen to be of no role use. `steal` is a share of
-    the host's CPU time.
+    `others` are the CPUs that no known role or runner uses. Roles that are `unseen` may be among
+    them; `other_processes` are those of them that processes seen to be of no role use. `steal` is a
+    share of the host's CPU time.
     """
 
     title: str
@@ -48,7 +50,10 @@ class HostRoles:
 
 
 def hosts(variant: VariantSummary, cpu: Known) -> tuple[HostRoles, ...]:
-    """The load host, and the server's if that is another and was seen. `cpu`: as in TimeBreakdown."""
+    """The load host, and the server's if that is another and was seen.
+
+    `cpu`: as in TimeBreakdown.
+    """
     account, where = variant.cpu_account, _where(variant, cpu)
     here = tuple(role for role in ROLES if where[role] != _AWAY)
     unseen = tuple(role for role in ROLES if where[role] == _UNSEEN)
@@ -97,7 +102,9 @@ def _unplaced(account: CpuAccount, where: Mapping[str, str], cpus: int) -> dict[
 
 
 def _bounded(found: dict[str, Side], clients: float | None) -> dict[str, Side]:
-    """Clients have the CPUs of the worker that starts them, which may be fewer than the others have."""
+    """Clients have the CPUs of the worker that starts them, which may be fewer than the others
+    have.
+    """
     shared = found.get("clients") or found["host"]
     if not shared.cpus or clients is None or clients >= shared.cpus:
         return found

@@ -1,8 +1,9 @@
 """Interventions: the changes that put a verdict to the test, and what they measure. Pure.
 
-A test measures the variant and a changed one side by side. Three kinds of change tell. *Take away* what
-bounds the variant, and the time must fall with it. *Add load*: throughput must grow if nothing is used
-up, and must not if something is. *Add delay* of at most half of the latency, and all of it must show.
+A test measures the variant and a changed one side by side. Three kinds of change tell. *Take away*
+what bounds the variant, and the time must fall with it. *Add load*: throughput must grow if nothing
+is used up, and must not if something is. *Add delay* of at most half of the latency, and all of it
+must show.
 """
 
 from collections.abc import Callable
@@ -18,11 +19,13 @@ from pgperf.core.translation import gettext_noop
 LOWER_LAYER, BYPASS_POOLER, LIGHT_STATEMENT = "lower_layer", "bypass_pooler", "light_statement"
 ONE_CLIENT, DOUBLE_CLIENTS, ADD_DISTANCE = "one_client", "double_clients", "add_distance"
 
-#: Twice the clients give so many times the throughput where nothing is used up, and at most so many where it is.
+#: Twice the clients give so many times the throughput where nothing is used up, and at most so many
+#: where it is.
 GROWS, FLAT = 1.6, 1.2
 #: CPUs that stay so busy with twice the clients were used up.
 STILL_BUSY = 0.85
-#: The share of what was added that must show in the response time; under the second one it did not matter.
+#: The share of what was added that must show in the response time; under the second one it did not
+#: matter.
 SHOWS, HIDES = 0.8, 0.4
 #: From so much latency on (µs) a delay of half of it is larger than the cost of the delay relay.
 LONG_US = 1000.0
@@ -40,7 +43,9 @@ class Intervention:
 
 
 def added_distance_ms(variant: VariantSummary) -> float:
-    """The round trip to add: half of the latency, so that a queue that was taken for latency would hide it."""
+    """The round trip to add: half of the latency, so that a queue that was taken for latency would
+    hide it.
+    """
     return round((TimeBreakdown.of(variant).waits["latency"] or 0.0) / 2000, 1)
 
 
@@ -89,7 +94,10 @@ def _load_added(part: str, own: VariantSummary, changed: VariantSummary) -> Meas
 
 
 def _grows_or_stays(word: str, found: MeasuredChange) -> str:
-    """Latency leaves room for twice the clients. A used-up server does not, stays busy and is named again."""
+    """Latency leaves room for twice the clients.
+
+    A used-up server does not, stays busy and is named again.
+    """
     growth = found.growth or 0.0
     if word == "latency":
         return CONFIRMED if growth >= GROWS else WITHDRAWN if growth <= FLAT else UNDECIDED

@@ -1,12 +1,14 @@
-"""Ladders: libpq, a driver, the Django cursor and the Django ORM on that driver; what each step costs.
+"""Ladders: libpq, a driver, the Django cursor and the Django ORM on that driver; what each step
+costs.
 
-Django climbs on the driver that it uses, and where that is psycopg 3 a second ladder may stand on psycopg2. Both have
-libpq for their ground.
+Django climbs on the driver that it uses, and where that is psycopg 3 a second ladder may stand on
+psycopg2. Both have libpq for their ground.
 
-The Hodges-Lehmann difference of A and C is not quite that of A and B plus that of B and C. So the steps are fitted:
-a rung's height is the average of its differences from all the rungs (Spjøtvoll's adjusted contrasts), and a step is
-the difference of two heights. Steps then add up, and where the pairwise differences agreed already, nothing changes.
-Each interval keeps its width and moves with its centre. Ratios are fitted in the same way, as logarithms.
+The Hodges-Lehmann difference of A and C is not quite that of A and B plus that of B and C. So the
+steps are fitted: a rung's height is the average of its differences from all the rungs (Spjøtvoll's
+adjusted contrasts), and a step is the difference of two heights. Steps then add up, and where the
+pairwise differences agreed already, nothing changes. Each interval keeps its width and moves with
+its centre. Ratios are fitted in the same way, as logarithms.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -79,7 +81,8 @@ class Ladder:
 
 
 def climbs(variants: Sequence[Variant], django_driver: str) -> dict[str, list[Variant]]:
-    """Driver -> those of the variants that stand on each other, lowest first; Django's own driver comes first.
+    """Driver -> those of the variants that stand on each other, lowest first; Django's own driver
+    comes first.
 
     A driver by itself makes no second ladder: it stands beside the first one.
     """
@@ -134,7 +137,9 @@ def _ladder(measurements: Measurements, driver: str, climbed: list[Variant], bes
 
 
 def adjusted(differences: Differences) -> list[float]:
-    """Heights that add up, the first 0, from pairwise differences: `differences[i][j]` is i above j."""
+    """Heights that add up, the first 0, from pairwise differences: `differences[i][j]` is i above
+    j.
+    """
     heights = [sum(row) / len(row) for row in differences]
     return [height - heights[0] for height in heights]
 

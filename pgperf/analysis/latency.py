@@ -1,8 +1,9 @@
-"""Latencies as HdrHistograms: fold raw durations, merge by addition, read percentiles that the sample can carry.
+"""Latencies as HdrHistograms: fold raw durations, merge by addition, read percentiles that the
+sample can carry.
 
-The histograms hold nanoseconds from 1 ns to one hour at 3 significant digits: a percentile is read at the upper end
-of its cell, at most 0.1 % above the duration that was measured. Minimum, mean, deviation and maximum come exactly,
-from sums that each `VariantBlock` carries beside its histogram.
+The histograms hold nanoseconds from 1 ns to one hour at 3 significant digits: a percentile is read
+at the upper end of its cell, at most 0.1 % above the duration that was measured. Minimum, mean,
+deviation and maximum come exactly, from sums that each `VariantBlock` carries beside its histogram.
 """
 
 import math
@@ -39,7 +40,10 @@ def fold(durations: np.ndarray) -> bytes:
 
 
 def merge(encoded: Iterable[bytes]) -> HdrHistogram:
-    """The sum of encoded histograms; those that are b"" count as empty. Raises what hdrh raises for other bytes."""
+    """The sum of encoded histograms; those that are b"" count as empty.
+
+    Raises what hdrh raises for other bytes.
+    """
     total = empty()
     for blob in encoded:
         if blob:
@@ -52,14 +56,18 @@ def empty() -> HdrHistogram:
 
 
 def percentile_ns(histogram: HdrHistogram, percentile: float) -> float | None:
-    """The duration that `percentile` per cent of the samples do not exceed; None where there are too few of them."""
+    """The duration that `percentile` per cent of the samples do not exceed; None where there are
+    too few of them.
+    """
     if histogram.get_total_count() < MIN_SAMPLES.get(percentile, 1):
         return None
     return float(histogram.get_value_at_percentile(percentile))
 
 
 def summary_us(blocks: Sequence[VariantBlock]) -> dict[str, float | None]:
-    """min, mean, stddev, p50, p90, p95, p99 and max of one variant's blocks, µs; None for what is not known."""
+    """min, mean, stddev, p50, p90, p95, p99 and max of one variant's blocks, µs; None for what is
+    not known.
+    """
     exact = _exact_ns(blocks)
     if exact is None:
         return dict.fromkeys(("min", "mean", "stddev", *_PERCENTILES, "max"))

@@ -1,4 +1,6 @@
-"""Outcomes in words: differs, equivalent or inconclusive, held to one error rate over all comparisons of a run."""
+"""Outcomes in words: differs, equivalent or inconclusive, held to one error rate over all
+comparisons of a run.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -18,7 +20,9 @@ IntervalAt = Callable[[float], Estimate]
 
 @dataclass(frozen=True)
 class Outcome:
-    """`mde`: the smallest ratio change that had an 80 % chance to come out as `differs`; None if none had."""
+    """`mde`: the smallest ratio change that had an 80 % chance to come out as `differs`; None if
+    none had.
+    """
 
     word: str
     mde: float | None
@@ -27,14 +31,17 @@ class Outcome:
 def classify(family: Sequence[IntervalAt]) -> list[Outcome]:
     """The outcome of each of a family of comparisons, in their order.
 
-    `differs`: the interval at Holm's confidence lies wholly outside the margin; over the whole family, a false one is
-    said in at most 5 % of runs. `equivalent`: the 95 % interval, the one that is shown, lies wholly inside.
+    `differs`: the interval at Holm's confidence lies wholly outside the margin; over the whole
+    family, a false one is said in at most 5 % of runs. `equivalent`: the 95 % interval, the one
+    that is shown, lies wholly inside.
     """
     return [_outcome(at, confidence) for at, confidence in zip(family, _holm(family), strict=True)]
 
 
 def _holm(family: Sequence[IntervalAt]) -> list[float]:
-    """The confidence at which each is decided: start with all sharing 5 %; what one that differs used is set free."""
+    """The confidence at which each is decided: start with all sharing 5 %; what one that differs
+    used is set free.
+    """
     confidences = [CONFIDENCE] * len(family)
     open_ = list(range(len(family)))
     while open_:
@@ -68,6 +75,8 @@ def _inside(estimate: Estimate) -> bool:
 
 
 def _smallest_effect(at: IntervalAt, confidence: float) -> float | None:
-    """Margin, plus what the interval reaches, plus the one-sided 80 % reach: that of a two-sided 60 % interval."""
+    """Margin, plus what the interval reaches, plus the one-sided 80 % reach: that of a two-sided 60
+    % interval.
+    """
     reach, slack = at(confidence).half_width(), at(2 * _POWER - 1).half_width()
     return None if reach is None or slack is None else math.expm1(MARGIN + reach + slack)

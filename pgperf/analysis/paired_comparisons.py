@@ -30,7 +30,9 @@ def ops_per_s(piece: SliceRecord) -> float:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """How far one variant is from another; `via` is the other's distance where both were measured from a third."""
+    """How far one variant is from another; `via` is the other's distance where both were measured
+    from a third.
+    """
 
     direct: Sample
     via: Sample | None = None
@@ -41,7 +43,9 @@ class PairedDifference:
 
     @property
     def kind(self) -> str:
-        """ROUNDS as soon as one of its samples is rounds: then the interval speaks of these processes only."""
+        """ROUNDS as soon as one of its samples is rounds: then the interval speaks of these
+        processes only.
+        """
         return BLOCKS if all(sample.kind == BLOCKS for sample in self._samples) else ROUNDS
 
     @property
@@ -56,7 +60,9 @@ class PairedDifference:
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """Variant over baseline: `log` the log ratio, `delta` the difference in µs, of time per operation."""
+    """Variant over baseline: `log` the log ratio, `delta` the difference in µs, of time per
+    operation.
+    """
 
     log: PairedDifference
     delta: PairedDifference
@@ -101,7 +107,9 @@ class Measurements:
         )
 
     def _shared(self, variant: Variant, baseline: Variant, measure: Measure) -> list[list[Pairs]]:
-        """The pairs of both; where they have none, those of each with the first third variant that has with both."""
+        """The pairs of both; where they have none, those of each with the first third variant that
+        has with both.
+        """
         pairs = self._pairs(variant, baseline, measure)
         if pairs:
             return [pairs]

@@ -1,8 +1,9 @@
-"""Paired statistics: log ratios, the Hodges-Lehmann centre, and the interval from the signed-rank test.
+"""Paired statistics: log ratios, the Hodges-Lehmann centre, and the interval from the signed-rank
+test.
 
-Signs: everything is variant over baseline, variant minus baseline. A positive log ratio or difference means that the
-variant takes longer. Zeros and ties need no rule: the interval is made of averages of the values, not of ranks, and
-tied values only make it cover more often than it says.
+Signs: everything is variant over baseline, variant minus baseline. A positive log ratio or
+difference means that the variant takes longer. Zeros and ties need no rule: the interval is made of
+averages of the values, not of ranks, and tied values only make it cover more often than it says.
 """
 
 import math
@@ -12,7 +13,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-#: Up to this many pairs the null distribution is counted exactly; beyond, it is normal to four digits.
+#: Up to this many pairs the null distribution is counted exactly; beyond, it is normal to four
+#: digits.
 EXACT_PAIRS = 100
 
 
@@ -20,8 +22,8 @@ EXACT_PAIRS = 100
 class Estimate:
     """A centre with its confidence interval.
 
-    `low` and `high` are None where `n` values cannot give the confidence that was asked for; `confidence` is then 0,
-    else what the interval achieves, which is at least what was asked for.
+    `low` and `high` are None where `n` values cannot give the confidence that was asked for;
+    `confidence` is then 0, else what the interval achieves, which is at least what was asked for.
     """
 
     centre: float
@@ -42,7 +44,9 @@ class Estimate:
         return replace(self, centre=centre, low=low, high=high)
 
     def of_a_time(self) -> "Estimate":
-        """The same without what lies below 0: wide as an interval may be, no operation takes less than no time."""
+        """The same without what lies below 0: wide as an interval may be, no operation takes less
+        than no time.
+        """
         return replace(self, low=None if self.low is None else max(0.0, self.low))
 
     def half_width(self) -> float | None:
@@ -61,14 +65,18 @@ def walsh_averages(values: np.ndarray) -> np.ndarray:
 
 
 def hodges_lehmann(values: np.ndarray) -> float:
-    """The median of the Walsh averages: nearly as precise as the mean, and steady under a quarter of bad values."""
+    """The median of the Walsh averages: nearly as precise as the mean, and steady under a quarter
+    of bad values.
+    """
     return float(np.median(walsh_averages(values)))
 
 
 def signed_rank_interval(values: np.ndarray, confidence: float = 0.95) -> Estimate:
-    """The centre of a symmetric distribution, from independent draws: all centres that Wilcoxon's test would keep.
+    """The centre of a symmetric distribution, from independent draws: all centres that Wilcoxon's
+    test would keep.
 
-    The ends are the k-th smallest and k-th largest Walsh average. At least one value; 6 give 95 %, 8 give 99 %.
+    The ends are the k-th smallest and k-th largest Walsh average. At least one value; 6 give 95 %,
+    8 give 99 %.
     """
     values = np.asarray(values, dtype=float)
     averages = np.sort(walsh_averages(values))
@@ -80,10 +88,12 @@ def signed_rank_interval(values: np.ndarray, confidence: float = 0.95) -> Estima
 
 
 def interpolated_rank_interval(values: np.ndarray, confidence: float = 0.95) -> Estimate:
-    """The signed-rank interval at just this confidence, for few values, whose ranks have only some confidences.
+    """The signed-rank interval at just this confidence, for few values, whose ranks have only some
+    confidences.
 
-    Each end is so far between two neighbouring Walsh averages as the confidence is between those of their intervals.
-    No bounds where it is more than the values' range has: 6 values reach 96.9 %, 7 reach 98.4 %, 8 reach 99.2 %.
+    Each end is so far between two neighbouring Walsh averages as the confidence is between those of
+    their intervals. No bounds where it is more than the values' range has: 6 values reach 96.9 %, 7
+    reach 98.4 %, 8 reach 99.2 %.
     """
     values = np.asarray(values, dtype=float)
     n, tail = len(values), (1 - confidence) / 2
@@ -98,7 +108,9 @@ def interpolated_rank_interval(values: np.ndarray, confidence: float = 0.95) -> 
 
 
 def _rank(n: int, confidence: float) -> tuple[int, float]:
-    """The largest k whose interval has at least this confidence, with what it achieves; (0, 0.0) if there is none."""
+    """The largest k whose interval has at least this confidence, with what it achieves; (0, 0.0) if
+    there is none.
+    """
     tail = (1 - confidence) / 2
     if n > EXACT_PAIRS:
         return _normal_rank(n, tail)
@@ -108,7 +120,9 @@ def _rank(n: int, confidence: float) -> tuple[int, float]:
 
 
 def _normal_rank(n: int, tail: float) -> tuple[int, float]:
-    """As `_rank`, from the normal approximation with continuity correction: P(W <= w) = Phi((w + 1/2 - mean) / sd)."""
+    """As `_rank`, from the normal approximation with continuity correction: P(W <= w) = Phi((w +
+    1/2 - mean) / sd).
+    """
     w = NormalDist(n * (n + 1) / 4, math.sqrt(n * (n + 1) * (2 * n + 1) / 24))
     k = math.floor(w.inv_cdf(tail) + 0.5)
     return (k, 1 - 2 * w.cdf(k - 0.5)) if k > 0 else (0, 0.0)
@@ -116,7 +130,9 @@ def _normal_rank(n: int, tail: float) -> tuple[int, float]:
 
 @lru_cache(maxsize=256)
 def _null_cdf(n: int) -> np.ndarray:
-    """P(W <= w), w = 0 .. n(n+1)/2, of the signed-rank statistic: each rank is in the sum or not, evenly."""
+    """P(W <= w), w = 0 .. n(n+1)/2, of the signed-rank statistic: each rank is in the sum or not,
+    evenly.
+    """
     probability = np.ones(1)
     for rank in range(1, n + 1):
         without = np.pad(probability, (0, rank))

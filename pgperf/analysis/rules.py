@@ -1,7 +1,8 @@
 """The rules for verdicts: what each finds in the facts of a variant, or None. Pure.
 
-A resource that is used up bounds a variant; where none is, the largest part of its response time does.
-Where a figure is missing, the verdict is "unknown" with its name, unless the known ones suffice.
+A resource that is used up bounds a variant; where none is, the largest part of its response time
+does. Where a figure is missing, the verdict is "unknown" with its name, unless the known ones
+suffice.
 """
 
 from collections.abc import Callable
@@ -13,13 +14,15 @@ from pgperf.analysis.verdict import Basis, Finding
 
 Rule = Callable[[Facts], Finding | None]
 
-#: From these shares on a variant is disturbed: of its time in run queues, and of a host's CPU time stolen.
+#: From these shares on a variant is disturbed: of its time in run queues, and of a host's CPU time
+#: stolen.
 RUN_QUEUE, STEAL = 0.05, 0.02
 #: So many CPUs that other processes use disturb those that wait for a CPU.
 OTHER_CPUS = 0.10
 #: Share of the response time in the pool's queue while the pool has no free server connection.
 POOL_QUEUE = 0.20
-#: With several clients and more than this share of the response time on CPUs, waiting alone explains nothing.
+#: With several clients and more than this share of the response time on CPUs, waiting alone
+#: explains nothing.
 BUSY = 0.70
 
 
@@ -50,7 +53,9 @@ def wait(part: str) -> Rule:
 
 
 def pool_queue(facts: Facts) -> Finding | None:
-    """The pool has no free server connection and clients wait for one, or that wait is most of the time."""
+    """The pool has no free server connection and clients wait for one, or that wait is most of the
+    time.
+    """
     queue, response = facts.time.waits["pool_queue"], facts.time.response
     share = queue / response if queue is not None and response else None
     if facts.clients > 1 and share is not None and share >= POOL_QUEUE and facts.sv_idle == 0:
@@ -82,7 +87,9 @@ def _largest(facts: Facts, part: str) -> Finding | None:
 
 
 def _crowded(facts: Facts, host: HostRoles) -> Finding | None:
-    """Roles of a host wait for a CPU while other processes use it, or may use it: then that is `missing`."""
+    """Roles of a host wait for a CPU while other processes use it, or may use it: then that is
+    `missing`.
+    """
     queued = facts.queued(host.roles)
     if queued is None or queued < RUN_QUEUE or (host.others is not None and host.others < OTHER_CPUS):
         return None
@@ -101,7 +108,9 @@ def _unseen_on(host: HostRoles, facts: Facts) -> tuple[str, ...]:
 
 
 def _wait_in_turn(facts: Facts) -> bool:
-    """Most of the time is latency, but the CPUs are too busy for that: clients may wait for each other."""
+    """Most of the time is latency, but the CPUs are too busy for that: clients may wait for each
+    other.
+    """
     time = facts.time
     busy = (time.busy or 0.0) >= BUSY * (time.response or 0.0)
     return facts.clients > 1 and busy and facts.largest() == "latency"

@@ -1,8 +1,10 @@
-"""Two runs set against each other, block by block: their slices never shared a round, so nothing can be paired.
+"""Two runs set against each other, block by block: their slices never shared a round, so nothing
+can be paired.
 
-Each run keeps of each variant one value per block (`levels`): the centre of its log times, and the centre of its
-distances to the libpq beside it, which were paired inside the run. The second kind cancels whatever made the whole
-machine faster or slower on that day; the first does not. `docs/method.md` says what each may be taken for.
+Each run keeps of each variant one value per block (`levels`): the centre of its log times, and the
+centre of its distances to the libpq beside it, which were paired inside the run. The second kind
+cancels whatever made the whole machine faster or slower on that day; the first does not.
+`docs/method.md` says what each may be taken for.
 """
 
 import math
@@ -23,15 +25,18 @@ TIME, OVER = "time", "over_base"
 #: The stored values end here: a ten-millionth in a logarithm, a tenth of a nanosecond in µs.
 _LOG_DIGITS, _US_DIGITS = 7, 4
 
-#: One value per block; a second tuple is subtracted from the first, where a third variant stands between the two.
+#: One value per block; a second tuple is subtracted from the first, where a third variant stands
+#: between the two.
 Values = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
 class Level:
-    """A variant of one run by blocks. `base_layer` is the layer of its base, the same variant else; "": it has none.
+    """A variant of one run by blocks. `base_layer` is the layer of its base, the same variant else;
+    "": it has none.
 
-    `log_us` is ln µs per operation; `log_over` is ln of the time over the base's, `us_over` the difference in µs.
+    `log_us` is ln µs per operation; `log_over` is ln of the time over the base's, `us_over` the
+    difference in µs.
     """
 
     variant: Variant
@@ -52,12 +57,14 @@ class Level:
 
 @dataclass(frozen=True)
 class Change:
-    """One variant, second run over first, by one measure: TIME, or OVER the time of the base in the same run.
+    """One variant, second run over first, by one measure: TIME, or OVER the time of the base in the
+    same run.
 
     `base` is None for TIME.
 
-    `before` and `after` are µs per operation for TIME and times the base's for OVER; `delta` is in µs: of the time
-    for TIME, of what the variant takes more than its base for OVER. `blocks` counts both runs'.
+    `before` and `after` are µs per operation for TIME and times the base's for OVER; `delta` is in
+    µs: of the time for TIME, of what the variant takes more than its base for OVER. `blocks` counts
+    both runs'.
     """
 
     variant: Variant
@@ -84,9 +91,11 @@ def levels(
 
 
 def changes(before: Sequence[Level], after: Sequence[Level]) -> list[Change]:
-    """The variants that both runs have, in the order of the second; per measure one family of outcomes.
+    """The variants that both runs have, in the order of the second; per measure one family of
+    outcomes.
 
-    Two variants are the same to a reader if their labels are. Runs of one workload each need not share its name.
+    Two variants are the same to a reader if their labels are. Runs of one workload each need not
+    share its name.
     """
     earlier = {level.variant.label: level for level in before}
     both = [(earlier[level.variant.label], level) for level in after if level.variant.label in earlier]
@@ -95,10 +104,11 @@ def changes(before: Sequence[Level], after: Sequence[Level]) -> list[Change]:
 
 
 def unpaired(plus: Values, minus: Values, confidence: float) -> Estimate:
-    """The sum of the centres of `plus` less that of `minus`, all independent samples: Welch's interval.
+    """The sum of the centres of `plus` less that of `minus`, all independent samples: Welch's
+    interval.
 
-    Each centre is a Hodges-Lehmann one; the errors add as squares and the degrees of freedom are Satterthwaite's,
-    rounded down. No bounds where a sample has one value only.
+    Each centre is a Hodges-Lehmann one; the errors add as squares and the degrees of freedom are
+    Satterthwaite's, rounded down. No bounds where a sample has one value only.
     """
     samples = [(1, np.array(values)) for values in plus] + [(-1, np.array(values)) for values in minus]
     centre = sum(sign * hodges_lehmann(values) for sign, values in samples)

@@ -1,10 +1,11 @@
 """What counts as one independent value, and the interval that follows from it.
 
-Two processes of one program differ by 1 to 2 % for as long as they live, so the rounds of one block are not
-independent draws of what the comparison is about. With two blocks or more, the sample is one robust centre per block
-and the interval is the signed-rank test's, or Student's where so few blocks have no such interval. With a single
-block, the rounds are all there is: the sample is the rounds, and its interval speaks of these processes only.
-`benchmarks/coverage.py` shows why there is no test in between that would pool the rounds when blocks seem to agree.
+Two processes of one program differ by 1 to 2 % for as long as they live, so the rounds of one block
+are not independent draws of what the comparison is about. With two blocks or more, the sample is
+one robust centre per block and the interval is the signed-rank test's, or Student's where so few
+blocks have no such interval. With a single block, the rounds are all there is: the sample is the
+rounds, and its interval speaks of these processes only. `benchmarks/coverage.py` shows why there is
+no test in between that would pool the rounds when blocks seem to agree.
 """
 
 import math
@@ -28,7 +29,9 @@ _SPREAD_OF_CENTRE = math.sqrt(math.pi / 3)
 
 @dataclass(frozen=True)
 class Sample:
-    """`values` are centres of blocks or single rounds, as `kind` says; `observations` counts the slices behind them."""
+    """`values` are centres of blocks or single rounds, as `kind` says; `observations` counts the
+    slices behind them.
+    """
 
     kind: str
     values: np.ndarray
@@ -44,10 +47,11 @@ def sample_of(blocks: Sequence[np.ndarray]) -> Sample:
 
 
 def interval(sample: Sample, confidence: float = 0.95) -> Estimate:
-    """The Hodges-Lehmann centre of the sample with its interval; no bounds for a sample of one value.
+    """The Hodges-Lehmann centre of the sample with its interval; no bounds for a sample of one
+    value.
 
-    A few values cannot give the signed-rank test every confidence (fewer than six, not even 95 %): Student's then
-    stands in, at least as wide as all the values.
+    A few values cannot give the signed-rank test every confidence (fewer than six, not even 95 %):
+    Student's then stands in, at least as wide as all the values.
     """
     if len(sample.values) == 1:
         return Estimate(float(sample.values[0]), None, None, 1, 0.0)
@@ -75,7 +79,9 @@ def _widest(values: np.ndarray, confidence: float) -> Estimate:
 
 
 def difference(first: Estimate, second: Estimate) -> Estimate:
-    """first - second for two independent estimates: on each side their distances add as squares (method MOVER)."""
+    """first - second for two independent estimates: on each side their distances add as squares
+    (method MOVER).
+    """
     centre = first.centre - second.centre
     n, confidence = min(first.n, second.n), min(first.confidence, second.confidence)
     if first.low is None or first.high is None or second.low is None or second.high is None:

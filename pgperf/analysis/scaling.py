@@ -60,7 +60,10 @@ def pairs(variants: Iterable[Variant]) -> Iterator[tuple[Variant, Variant]]:
 
 
 def curves(measurements: Measurements, variants: Iterable[Variant], rows: Iterable[Row]) -> list[Curve]:
-    """A curve for each series of variants that differ in their clients only. `rows` are the summary's."""
+    """A curve for each series of variants that differ in their clients only.
+
+    `rows` are the summary's.
+    """
     by_label = {row["label"]: row for row in rows}
     measured = (variant for variant in variants if variant in measurements)
     return [_curve(measurements, series, by_label) for series in _series(measured) if len(series) > 1]

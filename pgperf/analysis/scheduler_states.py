@@ -8,10 +8,10 @@ PARTS = ("client", "pooler", "server", "run_queue", "waiting", "unseen")
 def time_parts(us_per_op: float | None, cpu_us: CpuPerOperation, wait_us: Known) -> dict[str, float | None]:
     """The parts of `us_per_op` in µs; None is not known. `wait_us`: time in run queues by role.
 
-    One process at a time serves an operation in a closed loop, so CPU times and run-queue times add up,
-    and the rest is waiting: for the network, for waking up, for locks, disks or the pool. Where a part
-    is not known, the rest holds it too and is `unseen` instead of `waiting`. Where the parts overlap,
-    the rest is 0.
+    One process at a time serves an operation in a closed loop, so CPU times and run-queue times add
+    up, and the rest is waiting: for the network, for waking up, for locks, disks or the pool. Where
+    a part is not known, the rest holds it too and is `unseen` instead of `waiting`. Where the parts
+    overlap, the rest is 0.
     """
     cpu = {"client": cpu_us.client, "pooler": cpu_us.pooler, "server": cpu_us.server}
     known = {**cpu, "run_queue": _sum(*(_wait(used, wait_us[role]) for role, used in cpu.items()))}

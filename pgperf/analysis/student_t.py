@@ -5,7 +5,10 @@ from functools import lru_cache
 
 
 def coverage(t: float, df: int) -> float:
-    """The probability that |T| <= t, from the finite series in the angle atan(t / sqrt(df)). `t` >= 0, `df` >= 1."""
+    """The probability that |T| <= t, from the finite series in the angle atan(t / sqrt(df)).
+
+    `t` >= 0, `df` >= 1.
+    """
     angle = math.atan(t / math.sqrt(df))
     cosine, sine = math.cos(angle), math.sin(angle)
     odd = df % 2

@@ -35,10 +35,12 @@ COLD_PHASES = (
 def summarise(
     definition: Definition, variants: Sequence[Variant], blocks: Sequence[VariantBlock], django_driver: str
 ) -> dict[str, Any]:
-    """The summary of a run from the blocks it has, complete or not. `variants` are in the order of the tables.
+    """The summary of a run from the blocks it has, complete or not. `variants` are in the order of
+    the tables.
 
-    `variants` holds rows whose keys are the fields of VariantResult, nulls for a variant without a block; `comparisons`
-    holds VariantComparisons, none for a pair that shared no round. The rest is JSON-able: no NaN, no numpy types.
+    `variants` holds rows whose keys are the fields of VariantResult, nulls for a variant without a
+    block; `comparisons` holds VariantComparisons, none for a pair that shared no round. The rest is
+    JSON-able: no NaN, no numpy types.
     """
     measurements = Measurements(blocks)
     originals = [variant for variant in variants if not variant.control]
@@ -112,7 +114,9 @@ class Speed:
 
 
 def _cold_us(blocks: Iterable[VariantBlock]) -> dict[str, float | None]:
-    """The median over the blocks that measured the phase: a fresh process each, so a handful of values."""
+    """The median over the blocks that measured the phase: a fresh process each, so a handful of
+    values.
+    """
     cold = [block.cold_us for block in blocks]
     known = {phase: [us for row in cold if (us := row.get(phase)) is not None] for phase in COLD_PHASES}
     return {phase: median(values) if values else None for phase, values in known.items()}

@@ -1,4 +1,5 @@
-"""Where an operation's time is spent, by the resource that would have to be faster or freer to shorten it. Pure.
+"""Where an operation's time is spent, by the resource that would have to be faster or freer to
+shorten it. Pure.
 
 The parts of `scheduler_states`, with the waiting divided as far as diagnostic rounds tell: into the
 pool's queue, the server's locks, its disks and its other waits, and latency, which is the rest: the
@@ -26,10 +27,11 @@ _NO_WAIT_TIMES: Known = dict.fromkeys(ROLES)
 
 @dataclass(frozen=True)
 class TimeBreakdown:
-    """All in µs per operation; None is not known. `cpu` and `queue` (run queues) are by role, `waits` by kind.
+    """All in µs per operation; None is not known. `cpu` and `queue` (run queues) are by role,
+    `waits` by kind.
 
-    `waiting` is the part of the waiting that cannot be divided. Where a role's CPU time is not known,
-    `unseen` holds both.
+    `waiting` is the part of the waiting that cannot be divided. Where a role's CPU time is not
+    known, `unseen` holds both.
     """
 
     response: float | None
@@ -52,7 +54,9 @@ class TimeBreakdown:
         return cls(variant.us_per_op, cpu, queue, waits, rest if seen else None, None if seen else rest)
 
     def at(self, role: str) -> float | None:
-        """The time that a faster or freer CPU could save in that role: on a CPU and in the run queue."""
+        """The time that a faster or freer CPU could save in that role: on a CPU and in the run
+        queue.
+        """
         used, queued = self.cpu[role], self.queue[role]
         return None if used is None else used + (queued or 0.0)
 
@@ -87,11 +91,12 @@ def _whole(by_role: Known) -> float | None:
 
 
 def _divided(hidden: float | None, kinds: Known, *, seen: bool) -> tuple[Known, float | None]:
-    """The waits by kind, and the rest of the `hidden` time: the waiting, with a role that is not `seen`.
+    """The waits by kind, and the rest of the `hidden` time: the waiting, with a role that is not
+    `seen`.
 
-    Diagnostic rounds sample the kinds, so these never exceed the time that the timed rounds leave. The
-    rest is latency if every kind is known. Behind a pooler without counters even one client may wait
-    for the pooler's other clients.
+    Diagnostic rounds sample the kinds, so these never exceed the time that the timed rounds leave.
+    The rest is latency if every kind is known. Behind a pooler without counters even one client may
+    wait for the pooler's other clients.
     """
     if hidden is None:
         return dict.fromkeys(WAITS), None
@@ -110,7 +115,9 @@ def _kinds(variant: VariantSummary, *, pooled: bool) -> dict[str, float | None]:
 
 
 def _pool_queue(diagnostics: Diagnostics | None) -> float | None:
-    """µs that an operation's queries waited for a server connection; an operation has at least one query."""
+    """µs that an operation's queries waited for a server connection; an operation has at least one
+    query.
+    """
     pooler = diagnostics.pooler if diagnostics else None
     if pooler is None or pooler.wait_us_per_query is None:
         return None
@@ -118,7 +125,9 @@ def _pool_queue(diagnostics: Diagnostics | None) -> float | None:
 
 
 def _server_waits(variant: VariantSummary) -> dict[str, float | None]:
-    """µs per operation that server processes waited: their share of the samples, of all processes' time."""
+    """µs per operation that server processes waited: their share of the samples, of all processes'
+    time.
+    """
     shares, backends = _sampled(variant.diagnostics), _backends(variant)
     if not shares or backends is None or variant.us_per_op is None:
         return dict.fromkeys(_SERVER_WAITS)
@@ -143,7 +152,9 @@ def _kind(event: str) -> str:
 
 
 def _backends(variant: VariantSummary) -> float | None:
-    """How many server processes the samples are of: as sampled, else one for each client of a direct route."""
+    """How many server processes the samples are of: as sampled, else one for each client of a
+    direct route.
+    """
     if variant.diagnostics and variant.diagnostics.backends is not None:
         return variant.diagnostics.backends
     return float(variant.clients) if variant.cpu_us_per_op.is_direct else None

@@ -15,11 +15,12 @@ Moment = tuple[VariantBlock, SliceRecord]
 
 
 def timeline(blocks: Iterable[VariantBlock], points: int = POINTS) -> dict[str, Any]:
-    """`seconds` since the first slice, `roles` (shares as in the CPU account), `variant`, `block`: a value per point.
+    """`seconds` since the first slice, `roles` (shares as in the CPU account), `variant`, `block`:
+    a value per point.
 
-    A point is the mean of consecutive slices of one block, and every slice is in one. Its variant is None
-    where the slices are of several. Start-up and warm-up lie between the blocks and have no point;
-    `block` counts from 0. Empty if no slice has a CPU account.
+    A point is the mean of consecutive slices of one block, and every slice is in one. Its variant
+    is None where the slices are of several. Start-up and warm-up lie between the blocks and have no
+    point; `block` counts from 0. Empty if no slice has a CPU account.
     """
     moments = sorted(_moments(blocks), key=lambda moment: moment[1].started_ns)
     found = [(part, account) for part in _parts(moments, points) if (account := _account(part))]

@@ -41,7 +41,10 @@ class VariantComparison:
 def variant_comparisons(
     definition: Definition, measurements: Measurements, variants: Sequence[Variant], django_driver: str
 ) -> list[VariantComparison]:
-    """Every pair that shared rounds. The pairs share one error rate; each control is decided by itself."""
+    """Every pair that shared rounds.
+
+    The pairs share one error rate; each control is decided by itself.
+    """
     originals = [variant for variant in variants if not variant.control]
     controls = [(variant, replace(variant, control=0)) for variant in variants if variant.control]
     family = _compared(measurements, _pairs(definition, originals, django_driver))
@@ -53,7 +56,10 @@ def variant_comparisons(
 
 
 def bases(variants: Sequence[Variant]) -> dict[Variant, Variant]:
-    """The base of each variant: the libpq beside it, or the first layer there. A base has none itself."""
+    """The base of each variant: the libpq beside it, or the first layer there.
+
+    A base has none itself.
+    """
     groups = same_but_layer(variants)
     return {variant: base for group in groups for variant in group if (base := _base(group)) != variant}
 
@@ -78,7 +84,9 @@ def _base(group: Sequence[Variant]) -> Variant:
 
 
 def _layer_pairs(groups: Iterable[list[Variant]], django_driver: str) -> Iterator[Pair]:
-    """Every layer over libpq, or over the first one where libpq is missing; then each rung over the one below."""
+    """Every layer over libpq, or over the first one where libpq is missing; then each rung over the
+    one below.
+    """
     for group in groups:
         base = _base(group)
         yield from ((variant, base) for variant in group if variant != base)
@@ -97,7 +105,9 @@ def _route_pairs(definition: Definition, variants: Sequence[Variant]) -> Iterato
 
 
 def _workload_pairs(definition: Definition, variants: Sequence[Variant]) -> Iterator[Pair]:
-    """Each layer of the second workload over the same of the first: the cost or the saving of that change."""
+    """Each layer of the second workload over the same of the first: the cost or the saving of that
+    change.
+    """
     for variant in variants:
         base = replace(variant, workload=definition.workload.name)
         if variant != base and base in variants:

@@ -1,4 +1,5 @@
-"""A variant of a run, summarised: the record that all logic reads, made once from the stored row. Pure.
+"""A variant of a run, summarised: the record that all logic reads, made once from the stored row.
+Pure.
 
 The fields are those of the model `VariantResult`. None is not known, never 0.
 """

@@ -63,7 +63,10 @@ class HostUse:
 
 @dataclass(frozen=True)
 class VerdictNumbers:
-    """The numbers behind a verdict: times in µs per operation, utilisations by side. None is not known."""
+    """The numbers behind a verdict: times in µs per operation, utilisations by side.
+
+    None is not known.
+    """
 
     clients: int = 1
     response_us: float | None = None
@@ -103,7 +106,9 @@ class Capacity:
 
 @dataclass(frozen=True)
 class MeasuredChange:
-    """What a test of a verdict measured: `own` is the variant again, `changed` the one beside it. µs."""
+    """What a test of a verdict measured: `own` is the variant again, `changed` the one beside it.
+    µs.
+    """
 
     own_us: float | None = None
     changed_us: float | None = None
@@ -117,7 +122,8 @@ class MeasuredChange:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What a test of a verdict found. `again` is the verdict on the variant measured again, where it differs.
+    """What a test of a verdict found. `again` is the verdict on the variant measured again, where
+    it differs.
 
     `numbers` is None where the test measured nothing that tells.
     """

@@ -1,8 +1,8 @@
 """The verdicts: one entry each, with its word, title, rule, evidence and test. Pure.
 
-To add a verdict, write its rule and add its entry to `VERDICTS`. A run stores the word and the numbers;
-pages, JSON and files make the sentences with the functions here. A verdict is "likely" until a test
-confirms it or withdraws it (`pgperf.analysis.interventions`).
+To add a verdict, write its rule and add its entry to `VERDICTS`. A run stores the word and the
+numbers; pages, JSON and files make the sentences with the functions here. A verdict is "likely"
+until a test confirms it or withdraws it (`pgperf.analysis.interventions`).
 """
 
 from collections.abc import Callable
@@ -148,7 +148,9 @@ def evidence(verdict: Verdict) -> str:
 def confirm(
     verdict: Verdict, intervention: str, own: VariantSummary, changed: VariantSummary | None
 ) -> Confirmation:
-    """What a test says of the verdict: `own` is the variant measured again, `changed` the one beside it."""
+    """What a test says of the verdict: `own` is the variant measured again, `changed` the one
+    beside it.
+    """
     again, kind = own.verdict, kind_of(verdict.word)
     if again and again.word in (DISTURBED, UNKNOWN):
         return Confirmation(intervention, UNDECIDED, again)

@@ -34,8 +34,9 @@ class CatalogBenchmark:
 class Fixture:
     """Tables and rows a workload needs, in the schema `pgperf`.
 
-    `create` are statements to run in order, each in its own transaction; running them again changes nothing. `probe`
-    returns one row with `t` when the fixture is there, complete and of this version. `drop` removes it again.
+    `create` are statements to run in order, each in its own transaction; running them again changes
+    nothing. `probe` returns one row with `t` when the fixture is there, complete and of this
+    version. `drop` removes it again.
     """
 
     name: str

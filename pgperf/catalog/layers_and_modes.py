@@ -1,4 +1,6 @@
-"""`layers-and-modes`: every layer that this machine has, in every statement mode that the layer has."""
+"""`layers-and-modes`: every layer that this machine has, in every statement mode that the layer
+has.
+"""
 
 from pgperf.catalog.base import CatalogBenchmark
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN

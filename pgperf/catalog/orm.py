@@ -8,7 +8,10 @@ from pgperf.registry import workload
 
 
 class Site(models.Model):
-    """A row of the fixture `site`; the shape of django.contrib.sites. The label keeps it out of the site's apps."""
+    """A row of the fixture `site`; the shape of django.contrib.sites.
+
+    The label keeps it out of the site's apps.
+    """
 
     id = models.IntegerField(primary_key=True)
     domain = models.CharField(max_length=100, unique=True)

@@ -1,4 +1,6 @@
-"""`published-a` and `eight-clients`: Erik LaBianca's measurements of 2010, as far as one host can repeat them."""
+"""`published-a` and `eight-clients`: Erik LaBianca's measurements of 2010, as far as one host can
+repeat them.
+"""
 
 from pgperf.catalog.base import CatalogBenchmark
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN

@@ -1,4 +1,6 @@
-"""Copies the benchmarks that ship in code into rows, where a site may change them: missing rows only."""
+"""Copies the benchmarks that ship in code into rows, where a site may change them: missing rows
+only.
+"""
 
 from typing import Any
 
@@ -11,7 +13,8 @@ from pgperf.core import records
 
 
 def copy_catalog(*, using: str, apps: Apps = installed, **_: Any) -> None:
-    """post_migrate handler. Makes the rows that are missing by name; a row that is there is the site's own.
+    """post_migrate handler. Makes the rows that are missing by name; a row that is there is the
+    site's own.
 
     `apps` is the state migrated to; `flush` sends none.
     """

@@ -1,4 +1,6 @@
-"""`pgperf build`: compiles the C client; with --drivers, also installs the drivers that the site lacks."""
+"""`pgperf build`: compiles the C client; with --drivers, also installs the drivers that the site
+lacks.
+"""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,4 +1,6 @@
-"""`pgperf compare`: the second run over the first; with --fail-on, exit 1 when something got worse by more."""
+"""`pgperf compare`: the second run over the first; with --fail-on, exit 1 when something got worse
+by more.
+"""
 
 import json
 from argparse import ArgumentParser, ArgumentTypeError

@@ -28,8 +28,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any], out: OutputWrapper) -> None:
     """Run the relay until Ctrl-C.
 
-    Raises CommandError for an unknown route, InvalidDefinition for a Unix socket, ClientFailed if the
-    relay ends by itself.
+    Raises CommandError for an unknown route, InvalidDefinition for a Unix socket, ClientFailed if
+    the relay ends by itself.
     """
     target = _target(options["database"], options["to"])
     with DelayRelay(target.host, target.port, options["rtt_ms"], options["port"]) as relay:

@@ -29,7 +29,10 @@ _AWAKE_HINT = (
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One line of the report. `mark`: "ok", "note" (missing, but runs work without it) or "problem"."""
+    """One line of the report.
+
+    `mark`: "ok", "note" (missing, but runs work without it) or "problem".
+    """
 
     mark: str
     subject: str

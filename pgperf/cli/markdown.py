@@ -14,13 +14,18 @@ _ESCAPED = str.maketrans({char: f"\\{char}" for char in "\\|<>*`"} | {"\n": " ",
 
 
 def markdown(rows: RunRows) -> str:
-    """Headline, verdicts, ladders, time breakdown, scaling, comparisons, controls, environment in short."""
+    """Headline, verdicts, ladders, time breakdown, scaling, comparisons, controls, environment in
+    short.
+    """
     shown = (part if isinstance(part, str) else table(part) for part in _parts(rows))
     return "\n\n".join(filter(None, shown))
 
 
 def table(made: Table) -> str:
-    """The caption in bold and a pipe table: words to the left, numbers to the right. Cells are escaped."""
+    """The caption in bold and a pipe table: words to the left, numbers to the right.
+
+    Cells are escaped.
+    """
     if not made.rows:
         return ""
     made = made.shown()

@@ -1,4 +1,6 @@
-"""`pgperf reconcile`: marks lost runs, sends queued runs again and summarises what lost runs measured."""
+"""`pgperf reconcile`: marks lost runs, sends queued runs again and summarises what lost runs
+measured.
+"""
 
 from django.core.management.base import OutputWrapper
 

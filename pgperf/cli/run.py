@@ -104,7 +104,8 @@ def find_database(name: str, benchmark: Benchmark) -> Database:
 
 
 def typed_name(database: Database, given: str, err: OutputWrapper) -> str:
-    """The name typed for a production database, prompted for on a terminal; "" for any other database.
+    """The name typed for a production database, prompted for on a terminal; "" for any other
+    database.
 
     Raises CommandError if it is not the database's name.
     """
@@ -150,7 +151,10 @@ def _take_turn(asked: Run, bar: Bar) -> None:
 
 
 def _through_celery(asked: Run, bar: Bar) -> Run:
-    """Wait for a worker to end it. The first Ctrl-C asks the run to stop, a second one leaves it alone."""
+    """Wait for a worker to end it.
+
+    The first Ctrl-C asks the run to stop, a second one leaves it alone.
+    """
     try:
         _await_end(asked, bar)
     except KeyboardInterrupt:

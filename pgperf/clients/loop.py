@@ -30,7 +30,8 @@ class Client(Protocol):
         """Open the one connection."""
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
-        """A callable that runs the statements once, reads every value and returns the number of rows.
+        """A callable that runs the statements once, reads every value and returns the number of
+        rows.
 
         `other`: run the statements of the second query of the cold phases instead.
         """

@@ -1,4 +1,5 @@
-"""The site's Django inside a client: its settings, apps, registered workloads and connection options.
+"""The site's Django inside a client: its settings, apps, registered workloads and connection
+options.
 
 pgperf replaces only the address and the login, on the one alias that the workload uses. It refuses
 connections to every other alias.
@@ -38,7 +39,8 @@ _NAMING_STATES = ("42P01", "42703", "42501", "25006", "3F000", "57014")
 
 
 def set_up(spec: protocol.Spec) -> Any:
-    """Set up Django as the site configures it, and return the connection of the workload, not yet open.
+    """Set up Django as the site configures it, and return the connection of the workload, not yet
+    open.
 
     Raises InvalidDefinition if the site cannot be set up here, or does not have the workload.
     """
@@ -78,7 +80,8 @@ def redirect(using: str, spec: protocol.Spec) -> None:
     session = " ".join(filter(None, (str(own.get("options", "")), keywords.pop("options"))))
     del keywords["client_encoding"]  # Django sets UTF8 itself
     alias["OPTIONS"] = {**own, **keywords, **_MODES[spec.mode], **({"options": session} if session else {})}
-    # Django's pool does not allow persistent connections. Without requests, nothing closes them anyway.
+    # Django's pool does not allow persistent connections. Without requests, nothing closes them
+    # anyway.
     alias |= {"CONN_MAX_AGE": 0 if own.get("pool") else None, "CONN_HEALTH_CHECKS": False}
     if connections[using].vendor != "postgresql":
         raise InvalidDefinition(f"using: the alias {using!r} of DATABASES is not a PostgreSQL database")

@@ -68,7 +68,9 @@ class SelfTimedOperation(Protocol):
 
 
 def run_slice(operation: Operation, request: Slice, stamps: "array[int]") -> Timing:
-    """Wait for the start, run the lead-in, and record until the window closes or the count is reached."""
+    """Wait for the start, run the lead-in, and record until the window closes or the count is
+    reached.
+    """
     if isinstance(operation, SelfTimedOperation):
         return operation.run_slice(request, stamps)
     window = TimedWindow(request, stamps)

@@ -4,7 +4,9 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def is_risky(text: str) -> bool:
-    """Would a spreadsheet run a line of the text as a formula, with or without its control characters?"""
+    """Would a spreadsheet run a line of the text as a formula, with or without its control
+    characters?
+    """
     return any(_begins(each) for each in (text, printable(text)))
 
 

@@ -1,6 +1,8 @@
-"""The layers that pgperf measures (pure). A new layer is one client program and one entry of LAYERS.
+"""The layers that pgperf measures (pure). A new layer is one client program and one entry of
+LAYERS.
 
-Lists of layers elsewhere (forms, estimates, environment, charts, ladders) are made from these entries.
+Lists of layers elsewhere (forms, estimates, environment, charts, ladders) are made from these
+entries.
 """
 
 from dataclasses import dataclass
@@ -40,10 +42,11 @@ class Rung(IntEnum):
 class Layer:
     """One kind of client.
 
-    `program` is the module that runs it, "" for the C client. Any one of `modules` must be importable there.
-    `distributions` are the names of its driver in pip, and `requirement` is what `build --drivers` installs.
-    `megabytes` (one client, with its part of shared pages) and `start_seconds` (one client alone) are rough
-    predictions. `driver` is the driver below a layer of Django, "" for the one that Django chooses.
+    `program` is the module that runs it, "" for the C client. Any one of `modules` must be
+    importable there. `distributions` are the names of its driver in pip, and `requirement` is what
+    `build --drivers` installs. `megabytes` (one client, with its part of shared pages) and
+    `start_seconds` (one client alone) are rough predictions. `driver` is the driver below a layer
+    of Django, "" for the one that Django chooses.
     """
 
     name: str
@@ -238,7 +241,9 @@ def connects(layer: str) -> bool:
 
 
 def place_of(layer: str) -> str:
-    """The layer on the same rung of the ladder on Django's own driver; the layer itself where there is none."""
+    """The layer on the same rung of the ladder on Django's own driver; the layer itself where there
+    is none.
+    """
     entry = LAYERS.get(layer)
     if entry is None or not entry.driver:
         return layer

@@ -11,7 +11,8 @@ PILOT_MIN_MS, PILOT_MAX_MS = 50, 5000
 
 @dataclass(frozen=True)
 class Limit:
-    """One whole number: `low` to `high` inclusive, and 0 if `zero_means` is set, which says what 0 does.
+    """One whole number: `low` to `high` inclusive, and 0 if `zero_means` is set, which says what 0
+    does.
 
     `quick` is the maximum in a quick run, None if it keeps the benchmark's number.
     """

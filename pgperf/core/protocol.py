@@ -16,8 +16,8 @@ PROTOCOL = 3
 MAX_LINE_BYTES = 4 * 1024 * 1024
 MAX_SAMPLES = 1 << 20
 
-#: How a statement is sent. simple: as one text with its values; extended: parsed, bound and executed each time;
-#: prepared: prepared once, then executed.
+#: How a statement is sent. simple: as one text with its values; extended: parsed, bound and
+#: executed each time; prepared: prepared once, then executed.
 MODES = ("simple", "extended", "prepared")
 
 #: Exit codes of a client.
@@ -78,7 +78,8 @@ class Spec(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """Client to runner: connected, and the statement works. Cold phases in µs; null if not measured.
+    """Client to runner: connected, and the statement works. Cold phases in µs; null if not
+    measured.
 
     `next_ten_us` is the total of ten operations.
     """
@@ -159,7 +160,9 @@ class Rows(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """Runner to client (Django only): run the operation once and report the statements that the cursor got."""
+    """Runner to client (Django only): run the operation once and report the statements that the
+    cursor got.
+    """
 
 
 class Traced(NamedTuple):

@@ -57,7 +57,8 @@ class Route:
 
 @dataclass(frozen=True)
 class Workload:
-    """The work of one operation. `sql` has %s placeholders; `orm` names a callable in pgperf.registry.
+    """The work of one operation. `sql` has %s placeholders; `orm` names a callable in
+    pgperf.registry.
 
     The lower layers run `statements` and `other_statements`, if there are any, instead of `sql` and
     `other_sql`. They are captured in the worker, contain the site's own values, and are never
@@ -152,7 +153,8 @@ class Definition:
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """The unit of comparison. `control` > 0 marks a control: a duplicate that is measured as a separate variant.
+    """The unit of comparison. `control` > 0 marks a control: a duplicate that is measured as a
+    separate variant.
 
     `named`: the run has several workloads, so the label contains the workload.
     """
@@ -257,7 +259,8 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class SliceRecord:
-    """One slice of one variant, its clients merged. CPU times cover lead-in and window of all clients.
+    """One slice of one variant, its clients merged. CPU times cover lead-in and window of all
+    clients.
 
     They cover `elapsed_ns`, which is a few milliseconds longer than lead-in and window.
     `*_wait_ns`: time ready to run but waiting for a CPU. `*_busiest_ns`: CPU time of the busiest

@@ -1,4 +1,5 @@
-"""Splits SQL into tokens by PostgreSQL's rules, with `standard_conforming_strings` on. Standard library only.
+"""Splits SQL into tokens by PostgreSQL's rules, with `standard_conforming_strings` on. Standard
+library only.
 
 This is a lexer, not a parser. It classifies letters, digits and spaces as the server does: every
 character beyond ASCII belongs to a word, Unicode spaces included. So it finds quotes where the

@@ -1,4 +1,5 @@
-"""The forms of one statement: with `%s`, with its arguments as literals, with `$1`. Standard library only.
+"""The forms of one statement: with `%s`, with its arguments as literals, with `$1`. Standard
+library only.
 
 The text of a statement has the format of a DB-API driver, with arguments or without: `%s` is a
 placeholder, `%%` is a percent sign, and any other `%` is refused. An argument is a str, int, float,
@@ -34,7 +35,8 @@ def statements(sql: str, args: Sequence[Any]) -> list[Statement]:
 
 
 def literal(sql: str, args: Sequence[Any]) -> str:
-    """`sql` with its arguments as literals, byte for byte the output of psycopg's client-side binding.
+    """`sql` with its arguments as literals, byte for byte the output of psycopg's client-side
+    binding.
 
     Raises InvalidDefinition if placeholders and arguments do not match, or an argument has no SQL
     form.

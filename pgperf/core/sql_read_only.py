@@ -13,7 +13,8 @@ from pgperf.core.sql_lexer import Token, TokenKind, tokens
 MAX_BYTES = 65_535
 
 _READERS = ("select", "with", "values", "table", "show")
-#: Functions that change something although they are called in a SELECT, or that run SQL from a string.
+#: Functions that change something although they are called in a SELECT, or that run SQL from a
+#: string.
 _REFUSED = re.compile(
     r"\b(lo_\w+|loread|lowrite|(?:pg_(?:try_)?advisory|dblink|pg_read_|pg_ls_|pg_file_|pg_logical_|pg_replication_"
     r"|pg_create_|pg_drop_|pg_promote|pg_switch_|pg_import_)\w*|pg_stat_file|pg_terminate_backend|pg_cancel_backend"

@@ -2,5 +2,7 @@
 
 
 def gettext_noop(text: str) -> str:
-    """Mark a text for translation, as Django's function of this name; pages translate it when they show it."""
+    """Mark a text for translation, as Django's function of this name; pages translate it when they
+    show it.
+    """
     return text

@@ -1,7 +1,7 @@
 """Links from pgperf's rows to users and groups, which a site's router may keep in another database.
 
-No query joins the two: ids are read on one side and looked up on the other. Django's own deletions would look for rows
-of ours beside the user; these look where the rows are.
+No query joins the two: ids are read on one side and looked up on the other. Django's own deletions
+would look for rows of ours beside the user; these look where the rows are.
 """
 
 from collections.abc import Iterable
@@ -36,7 +36,10 @@ cascade.lazy_sub_objs = True  # type: ignore[attr-defined]
 
 
 class UserField(models.ForeignKey):
-    """A user; null once the user is deleted. To migrations it is Django's own field with SET_NULL."""
+    """A user; null once the user is deleted.
+
+    To migrations it is Django's own field with SET_NULL.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{**kwargs, "on_delete": set_null})
@@ -47,7 +50,8 @@ class UserField(models.ForeignKey):
 
 
 class GroupsField(models.ManyToManyField):
-    """Groups of users. Forms read and write it by ids; so must everybody: `group_ids`, `set_groups`.
+    """Groups of users. Forms read and write it by ids; so must everybody: `group_ids`,
+    `set_groups`.
 
     To migrations it is Django's own field.
     """

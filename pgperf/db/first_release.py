@@ -18,7 +18,10 @@ def is_unreleased(connection: BaseDatabaseWrapper) -> bool:
 
 
 def removal(connection: BaseDatabaseWrapper) -> list[str]:
-    """The statements that remove pgperf's tables and its rows of django_migrations. Results are lost with them."""
+    """The statements that remove pgperf's tables and its rows of django_migrations.
+
+    Results are lost with them.
+    """
     quote, there = connection.ops.quote_name, set(connection.introspection.table_names())
     tables = [quote(name) for name in _tables() if name in there]
     one_by_one = connection.vendor == "sqlite"  # its DROP TABLE takes one table

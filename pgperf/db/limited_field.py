@@ -1,4 +1,6 @@
-"""A model field for one number of a benchmark: default, help text, bounds and refusal come from its Limit."""
+"""A model field for one number of a benchmark: default, help text, bounds and refusal come from its
+Limit.
+"""
 
 from typing import Any
 
@@ -31,7 +33,9 @@ class LimitedField(models.PositiveIntegerField):
             raise ValidationError(self.limit.remedy)
 
     def formfield(self, **kwargs: Any) -> Any:
-        """The form field has the same bounds, so that a browser shows them before the server refuses."""
+        """The form field has the same bounds, so that a browser shows them before the server
+        refuses.
+        """
         if self.limit is None:
             return super().formfield(**kwargs)
         lowest = 0 if self.limit.zero_means else self.limit.low

@@ -11,7 +11,8 @@ from django.db.models.sql.compiler import SQLCompiler
 class Now(functions.Now):
     """The time as Django writes it: in the site's own zone where USE_TZ is False.
 
-    SQLite alone has to be told; the other databases know the connection's zone. Django sets TZ, which SQLite heeds.
+    SQLite alone has to be told; the other databases know the connection's zone. Django sets TZ,
+    which SQLite heeds.
     """
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any) -> Any:

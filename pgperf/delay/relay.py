@@ -5,8 +5,8 @@
 
 The relay keeps order and bandwidth, and either side may close first. A client's first bytes arrive
 one round trip later, as after a TCP handshake. The delay counts from when the kernel received the
-bytes until the relay sends them, so its own work adds no time (docs/campaigns/simulated-delay.md has
-the precision). The relay listens on loopback only, and ends with its parent. It connects to TCP
+bytes until the relay sends them, so its own work adds no time (docs/campaigns/simulated-delay.md
+has the precision). The relay listens on loopback only, and ends with its parent. It connects to TCP
 only: over a Unix socket, the server would take every client for the relay's own user. Its CPU time
 counts with the process that measures. Standard library only.
 
@@ -258,7 +258,9 @@ class RelayLoop:
             self._abandon(near)
 
     def _accepted(self) -> tuple[socket.socket, socket.socket] | None:
-        """The next client, and a socket for its server; None if the client has left, or descriptors are used up."""
+        """The next client, and a socket for its server; None if the client has left, or descriptors
+        are used up.
+        """
         try:
             client, _ = self._listener.accept()
         except OSError as error:

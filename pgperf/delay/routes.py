@@ -1,4 +1,6 @@
-"""The routes that a definition names: the database's own, and delayed routes (`pgperf.core.delayed_routes`)."""
+"""The routes that a definition names: the database's own, and delayed routes
+(`pgperf.core.delayed_routes`).
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager

@@ -29,8 +29,9 @@ class BuildResult:
 def build(build_dir: str | Path, cc: str = "cc", pg_config: str = "", sanitize: bool = False) -> BuildResult:
     """Compiles the C client into `build_dir`, replacing the one there in one step.
 
-    `cc` is a command, `pg_config` the program of the libpq to link to ("" looks on PATH); `sanitize` adds ASan and
-    UBSan, for tests. Raises LayerUnavailable, saying what to install, when something is missing or does not work.
+    `cc` is a command, `pg_config` the program of the libpq to link to ("" looks on PATH);
+    `sanitize` adds ASan and UBSan, for tests. Raises LayerUnavailable, saying what to install, when
+    something is missing or does not work.
     """
     compiler = _compiler(cc)
     pg_config = _pg_config(pg_config)
@@ -49,7 +50,10 @@ def build(build_dir: str | Path, cc: str = "cc", pg_config: str = "", sanitize: 
 
 
 def command(compiler: str, pg_config: str, output: str, sanitize: bool = False) -> list[str]:
-    """The argv that compiles the client. The run path makes the libpq built against the one that is loaded."""
+    """The argv that compiles the client.
+
+    The run path makes the libpq built against the one that is loaded.
+    """
     include_dir, lib_dir = _ask(pg_config, "--includedir"), _ask(pg_config, "--libdir")
     sources = sorted(str(path) for path in SOURCE_DIR.glob("*.c"))
     flags = [*FLAGS, *SANITIZERS] if sanitize else [*FLAGS]

@@ -57,7 +57,9 @@ def kind(row: ComparisonResult) -> ComparisonKind:
 
 
 def comparison_tables(comparisons: Iterable[ComparisonResult]) -> list[Table]:
-    """Each variant against its baseline, with the outcome in a word: a table for each kind, without the controls."""
+    """Each variant against its baseline, with the outcome in a word: a table for each kind, without
+    the controls.
+    """
     rows = list(comparisons)
     titles = {
         ComparisonKind.WORKLOAD: _("One workload against the other, layer by layer"),
@@ -86,7 +88,9 @@ def control_table(comparisons: Iterable[ComparisonResult]) -> Table:
 
 
 def workload_headlines(comparisons: Iterable[ComparisonResult]) -> list[str]:
-    """What a change from the first workload to the second saves or costs in each layer: a sentence for each route."""
+    """What a change from the first workload to the second saves or costs in each layer: a sentence
+    for each route.
+    """
     routes: dict[str, list[ComparisonResult]] = {}
     for row in workload_rows(comparisons):
         routes.setdefault(row.variant.route, []).append(row)

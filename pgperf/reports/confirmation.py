@@ -19,7 +19,10 @@ from pgperf.runs import confirmation
 
 @dataclass(frozen=True)
 class ConfirmationPreview:
-    """The confirm page's words and numbers. `refusal` is why it cannot start; then there are no numbers."""
+    """The confirm page's words and numbers.
+
+    `refusal` is why it cannot start; then there are no numbers.
+    """
 
     label: str
     evidence: str

@@ -50,7 +50,8 @@ class QueueColumn:
 def cpu(variants: Sequence[VariantResult]) -> Chart:
     """CPU time of one operation by role, in the order of `throughput`'s bars. Unknown stays empty.
 
-    The table alone has the processes that do not serve it: on a busy host they would dwarf the others.
+    The table alone has the processes that do not serve it: on a busy host they would dwarf the
+    others.
     """
     shown = measured(variants)
     names = role_names()
@@ -87,7 +88,9 @@ def cpu_table(variants: Sequence[VariantResult]) -> Table:
 
 
 def spent(variants: Sequence[VariantResult]) -> list[tuple[int, Chart]]:
-    """Where the time of one operation is spent: a chart for each number of clients, a bar for each rung."""
+    """Where the time of one operation is spent: a chart for each number of clients, a bar for each
+    rung.
+    """
     shown = [variant for variant in measured(variants) if variant.cpu_account]
     there = _present([time_us_per_op(variant) for variant in shown])
     counts = sorted({variant.clients for variant in shown})
@@ -127,7 +130,9 @@ def server_share_table(variants: Sequence[VariantResult]) -> Table:
 
 
 def queue_table(variants: Sequence[VariantResult]) -> Table:
-    """Time in run queues and context switches of one operation, and the share of each role's busiest process."""
+    """Time in run queues and context switches of one operation, and the share of each role's
+    busiest process.
+    """
     shown = _accounts(variants)
     there = [
         column

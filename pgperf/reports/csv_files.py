@@ -46,7 +46,9 @@ def long_lead(run: Run) -> dict[str, Value]:
 
 
 def cell_text(text: str) -> str:
-    """The text as a cell may hold it: no formula, and no control character, which no sheet can hold."""
+    """The text as a cell may hold it: no formula, and no control character, which no sheet can
+    hold.
+    """
     return harmless(printable(text))
 
 

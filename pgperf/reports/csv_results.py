@@ -35,7 +35,9 @@ def comparisons_xlsx(*runs: Run) -> bytes:
 
 
 def scaling_csv(*runs: Run) -> str:
-    """One row per number of clients of each layer over each route, with the shares of the host's CPUs."""
+    """One row per number of clients of each layer over each route, with the shares of the host's
+    CPUs.
+    """
     return csv_files.csv(runs, all_points, csv_files.short_lead)
 
 

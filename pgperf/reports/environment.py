@@ -65,7 +65,9 @@ def environment_line(environment: dict[str, Any]) -> str:
 
 
 def capture_tables(environment: dict[str, Any]) -> list[Table]:
-    """What one operation of each of the site's own workloads sent, values masked, with the rows of each statement."""
+    """What one operation of each of the site's own workloads sent, values masked, with the rows of
+    each statement.
+    """
     columns = (
         text_column(_("Statement")),
         text_column(_("its text, values masked")),

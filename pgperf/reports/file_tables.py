@@ -66,7 +66,9 @@ def moment_table(rows: RunRows) -> Table:
 
 
 def process_table(rows: RunRows) -> Table:
-    """A row for each process in the diagnostic slices, with the lines of the load host and of the server's."""
+    """A row for each process in the diagnostic slices, with the lines of the load host and of the
+    server's.
+    """
     columns = file_columns((
         "label", "seconds", *(f"host_{key}" for key in result_keys.HOST), *result_keys.PROCESS,
         *(f"server_host_{key}" for key in result_keys.HOST),

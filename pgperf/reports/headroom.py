@@ -18,7 +18,10 @@ from pgperf.runner.preflight import MEMORY_SHARE, ResourceEstimate
 
 @dataclass(frozen=True)
 class Need:
-    """One thing a run takes. `asked`: what checks whether it is there. `problem`: why it will be refused, or ""."""
+    """One thing a run takes.
+
+    `asked`: what checks whether it is there. `problem`: why it will be refused, or "".
+    """
 
     title: str
     takes: str

@@ -64,7 +64,9 @@ def timeline(line: Timeline, variants: Sequence[VariantResult]) -> Chart | None:
 
 
 def _with_pauses(line: Timeline) -> Timeline:
-    """The same with an empty moment between two blocks, so that the chart draws no line over the gap."""
+    """The same with an empty moment between two blocks, so that the chart draws no line over the
+    gap.
+    """
     seconds, blocks = line["seconds"], line.get("block") or ()
     new = [at for at, (before, after) in enumerate(pairwise(blocks), 1) if before != after]
 

@@ -16,7 +16,9 @@ def layer_title(layer: str) -> str:
 
 
 def colour(layer: str) -> dict[str, str]:
-    """The layer's colour in every chart, on a light and on a dark page; layers of one family share it."""
+    """The layer's colour in every chart, on a light and on a dark page; layers of one family share
+    it.
+    """
     family = LAYERS[layer].family if layer in LAYERS else OTHER
     return {"light": family.light, "dark": family.dark}
 

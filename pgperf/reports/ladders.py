@@ -47,7 +47,8 @@ def time_split(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> Chart
 def ladder_chart(ladder: Ladder, ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> Chart:
     """One ladder as a staircase: each rung stands on the one below, side rungs on the first.
 
-    `stands_on` is the index of the rung below (-1: the ground). All `ladders` share one scale; `among` as above.
+    `stands_on` is the index of the rung below (-1: the ground). All `ladders` share one scale;
+    `among` as above.
     """
     rungs = [*ladder.steps, *ladder.side]
     climbed = len(ladder.steps)
@@ -72,7 +73,9 @@ def rung_lines(rung: Step, *, beside: bool) -> list[str]:
 
 
 def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
-    """One ladder: time of each rung, what it adds, its ratio to the first; each with its 95 % interval."""
+    """One ladder: time of each rung, what it adds, its ratio to the first; each with its 95 %
+    interval.
+    """
     columns = (
         text_column(_("Layer")),
         Column(_("µs per operation")),

@@ -49,14 +49,18 @@ def databases() -> Rows:
 
 
 def workloads() -> Rows:
-    """The callables that the site registered, and each module that cannot be imported, with its `error`."""
+    """The callables that the site registered, and each module that cannot be imported, with its
+    `error`.
+    """
     found = [{"name": name, "title": registry.title(name), "error": ""} for name in discovery.names()]
     failed = [{"name": f.module, "title": "", "error": f.error} for f in discovery.discover()]
     return [*found, *failed]
 
 
 def abilities() -> Rows:
-    """Every layer with its modes ("" or why this machine cannot run it so), and the Python its client runs in."""
+    """Every layer with its modes ("" or why this machine cannot run it so), and the Python its
+    client runs in.
+    """
     settings = get_settings()
     known = settings.BUILD_DIR, settings.INTERPRETERS
     return [

@@ -1,4 +1,6 @@
-"""Numbers as people read them: three digits that count, the reader's own separators, and a word for the unknown."""
+"""Numbers as people read them: three digits that count, the reader's own separators, and a word for
+the unknown.
+"""
 
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
@@ -32,7 +34,9 @@ def percent(share: float | None) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Both ends of a 95 % interval with the decimals of the wider one; "none" where the run gave none."""
+    """Both ends of a 95 % interval with the decimals of the wider one; "none" where the run gave
+    none.
+    """
     if low is None or high is None:
         return _("none")
     decimals = max(_decimals(low), _decimals(high)) if max(abs(low), abs(high)) < 100 else 0

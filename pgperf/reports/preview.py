@@ -28,7 +28,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Preview:
-    """The confirm page's numbers. `refusal` is why it cannot start at all; then there is no estimate."""
+    """The confirm page's numbers.
+
+    `refusal` is why it cannot start at all; then there is no estimate.
+    """
 
     database: Database
     routes: list[str]
@@ -74,7 +77,10 @@ def preview(benchmark: Benchmark, database: Database, *, quick: bool) -> Preview
 
 
 def skipped_layers(benchmark: Benchmark, workers: list[Worker]) -> dict[str, str]:
-    """Layers that none of the workers can run, with the first one's reason. Nothing without workers."""
+    """Layers that none of the workers can run, with the first one's reason.
+
+    Nothing without workers.
+    """
     skipped = {}
     for layer in benchmark.layers:
         reasons = [worker.layers.get(layer, "") for worker in workers]

@@ -1,7 +1,8 @@
-"""A run's raw slices as CSV, piece by piece: however long the run was, one block of it is in memory.
+"""A run's raw slices as CSV, piece by piece: however long the run was, one block of it is in
+memory.
 
-A row is one slice; `us_per_op` and the nanoseconds are the stored numbers, to the last digit. Text is made harmless
-as in `reports.export`.
+A row is one slice; `us_per_op` and the nanoseconds are the stored numbers, to the last digit. Text
+is made harmless as in `reports.export`.
 """
 
 import csv
@@ -29,7 +30,9 @@ def slices_csv(run: Run) -> Iterator[str]:
 
 
 def _blocks(run: Run) -> Iterator[BlockResult]:
-    """One block number per query: a database without cursors on its own side would send all rows at once."""
+    """One block number per query: a database without cursors on its own side would send all rows at
+    once.
+    """
     stored = BlockResult.objects.filter(run=run)
     for number in stored.order_by("block").values_list("block", flat=True).distinct():
         yield from stored.filter(block=number).order_by("cohort")

@@ -1,4 +1,6 @@
-"""The keys of a variant's nested results, in the order of tables, JSON and CSV: each is there, null where unknown."""
+"""The keys of a variant's nested results, in the order of tables, JSON and CSV: each is there, null
+where unknown.
+"""
 
 LATENCY = ("min", "mean", "stddev", "p50", "p90", "p95", "p99", "max")
 COLD = ("startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second")

@@ -1,4 +1,6 @@
-"""Two runs side by side, from what each keeps of its blocks: JSON for the command, charts and tables for the page."""
+"""Two runs side by side, from what each keeps of its blocks: JSON for the command, charts and
+tables for the page.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -63,7 +65,10 @@ class RunComparison:
 
     @cached_property
     def headlines(self) -> list[str]:
-        """What differs, in sentences. A variant's time is left out where its time over libpq is known."""
+        """What differs, in sentences.
+
+        A variant's time is left out where its time over libpq is known.
+        """
         over = {change.variant for change in self.of(OVER)}
         told = [change for change in self.changes if change.measure == OVER or change.variant not in over]
         found = [_sentence(change) for change in told if change.outcome == DIFFERS]
@@ -94,7 +99,10 @@ _MEASURES = (OVER, TIME)
 
 
 def compare_runs(before: Run, after: Run) -> RunComparison:
-    """The comparison. Raises NothingToCompare for a run under way and where the two have no variant in common."""
+    """The comparison.
+
+    Raises NothingToCompare for a run under way and where the two have no variant in common.
+    """
     for run in (before, after):
         if state.effective_status(run) not in TERMINAL:
             raise NothingToCompare(f"run {run.pk}: it has not ended yet; compare it when it has")
@@ -115,7 +123,9 @@ def compare_runs(before: Run, after: Run) -> RunComparison:
 
 
 def levels_of(run: Run) -> list[Level]:
-    """One value per block and variant, as the run's summary keeps them; none before it is summarised."""
+    """One value per block and variant, as the run's summary keeps them; none before it is
+    summarised.
+    """
     return [Level.from_json(level) for level in run.summary.get("levels", [])]
 
 

@@ -29,7 +29,10 @@ _COMPARISON = (
 
 
 def run_json(run: Run) -> dict[str, Any]:
-    """The contract object: run, variants, comparisons, ladders and the rest. Null is "not known", never zero."""
+    """The contract object: run, variants, comparisons, ladders and the rest.
+
+    Null is "not known", never zero.
+    """
     return rows_json(read(run))
 
 
@@ -66,7 +69,10 @@ def rows_json(rows: RunRows) -> dict[str, Any]:
 
 
 def progress_json(run: Run) -> dict[str, Any]:
-    """What the run page polls. A run whose worker died is put right here, so that it shows even with none left."""
+    """What the run page polls.
+
+    A run whose worker died is put right here, so that it shows even with none left.
+    """
     if state.effective_status(run) != run.status:
         state.mark_lost()
         run.refresh_from_db()
@@ -90,7 +96,10 @@ def live_workers() -> list[Worker]:
 
 
 def worker_command(queue: str = "") -> str:
-    """The command that starts a worker for pgperf, as one would type it beside manage.py. `queue`: an agent's."""
+    """The command that starts a worker for pgperf, as one would type it beside manage.py.
+
+    `queue`: an agent's.
+    """
     queue = queue or get_settings().QUEUE
     return f"celery -A {_project()} worker --queues {queue} --pool prefork --concurrency 1"
 
@@ -104,7 +113,9 @@ def _hint(run: Run, workers: int) -> str:
 
 
 def _project() -> str:
-    """The package of the site's Celery application: where its settings live, unless the application is named."""
+    """The package of the site's Celery application: where its settings live, unless the application
+    is named.
+    """
     module = os.environ.get("DJANGO_SETTINGS_MODULE") or str(getattr(settings, "SETTINGS_MODULE", ""))
     return str(current_app.main or module.partition(".")[0] or "PROJECT")
 

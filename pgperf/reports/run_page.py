@@ -51,7 +51,10 @@ SECTIONS = (
 
 @dataclass(frozen=True)
 class Result:
-    """The sections that the run has something for. `measured`: there is something to compare or download."""
+    """The sections that the run has something for.
+
+    `measured`: there is something to compare or download.
+    """
 
     sections: list[Section] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)

@@ -41,7 +41,9 @@ class RunRows:
 
     @cached_property
     def scaling(self) -> list[Curve]:
-        """The curves over the number of clients, each point with the shares of its variant's CPU account."""
+        """The curves over the number of clients, each point with the shares of its variant's CPU
+        account.
+        """
         accounts = {_key(row): row.cpu_account.get("share") for row in self.variants if not row.control}
         curves = map(Curve.from_json, self.run.summary.get("scaling", []))
         return [_with_shares(curve, accounts) for curve in curves]

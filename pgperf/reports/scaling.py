@@ -31,7 +31,9 @@ _COLUMNS = ("clients", "pooler", "server", "idle")
 
 
 def curves(scaling: Sequence[Curve]) -> list[tuple[str, Chart]]:
-    """Throughput, median and 99th percentile over the number of clients: a line for each layer over each route."""
+    """Throughput, median and 99th percentile over the number of clients: a line for each layer over
+    each route.
+    """
     kinds = (
         ("ops_per_s", _("Operations per second"), _("operations per second"), False),
         ("p50_us", _("Median time of an operation"), _("µs, logarithmic"), True),
@@ -50,7 +52,10 @@ def cpu_curves(scaling: Sequence[Curve]) -> list[tuple[str, Chart]]:
 
 
 def scaling_table(scaling: Sequence[Curve]) -> Table:
-    """The numbers of the curves. Efficiency is throughput per client over that of the fewest clients."""
+    """The numbers of the curves.
+
+    Efficiency is throughput per client over that of the fewest clients.
+    """
     names = role_names()
     shares = [point.share or {} for series in scaling for point in series.points]
     shown = [role for role in _COLUMNS if any(share.get(role) for share in shares)]

@@ -126,7 +126,9 @@ def _sampled(variants: Sequence[VariantResult]) -> list[Sampled]:
 
 
 def _events(shown: Iterable[Sampled]) -> list[str]:
-    """The classes with samples, in their usual order; those that this version does not know come last."""
+    """The classes with samples, in their usual order; those that this version does not know come
+    last.
+    """
     found = {event for _row, _found, shares in shown for event, share in shares.items() if share}
     return [event for event in result_keys.WAIT_EVENTS if event in found] + sorted(
         found - set(result_keys.WAIT_EVENTS)

@@ -16,7 +16,8 @@ Value = str | float | None
 
 @dataclass(frozen=True)
 class Column:
-    """`keys` name the values of its cells in files: two for an interval, none if files lack the column.
+    """`keys` name the values of its cells in files: two for an interval, none if files lack the
+    column.
 
     `file_only`: only files have the column.
     """
@@ -34,7 +35,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """The text that is shown, the values behind it (one for each key of the column), a word to colour it by."""
+    """The text that is shown, the values behind it (one for each key of the column), a word to
+    colour it by.
+    """
 
     text: str
     values: tuple[Value, ...] = ()

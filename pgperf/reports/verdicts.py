@@ -18,7 +18,10 @@ from pgperf.reports.table import Cell, Table, text_column, words
 
 @dataclass(frozen=True)
 class ShownVerdict:
-    """One variant's verdict as people read it. `test` is what would test it; "" if nothing would or a test was made."""
+    """One variant's verdict as people read it.
+
+    `test` is what would test it; "" if nothing would or a test was made.
+    """
 
     label: str
     title: str
@@ -57,7 +60,9 @@ def _claim(verdict: ShownVerdict) -> str:
 
 
 def headlines(variants: Sequence[VariantResult]) -> list[ShownVerdict]:
-    """One for each route: that of its last layer at the most clients, which is nearest to what a site runs."""
+    """One for each route: that of its last layer at the most clients, which is nearest to what a
+    site runs.
+    """
     last: dict[str, VariantResult] = {}
     for row in measured(variants):
         known = last.get(row.route)
@@ -77,7 +82,10 @@ def failed_checks(variants: Sequence[VariantResult]) -> list[str]:
 
 
 def verdict_json(verdict: Verdict | None) -> dict[str, Any]:
-    """A verdict as `run --json` has it: the stored numbers with their sentences. All null without a verdict."""
+    """A verdict as `run --json` has it: the stored numbers with their sentences.
+
+    All null without a verdict.
+    """
     if verdict is None:
         return dict.fromkeys(result_keys.VERDICT)
     return {

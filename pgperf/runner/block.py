@@ -65,7 +65,8 @@ class RunContext:
     clock: PhaseClock
     #: Fills in each group's server and pooler processes once all are connected.
     find_servers: Callable[[list[ClientGroup]], None]
-    #: Called after each round and each diagnostic slice, with the numbers of timed and diagnostic slices so far.
+    #: Called after each round and each diagnostic slice, with the numbers of timed and diagnostic
+    #: slices so far.
     between_rounds: Callable[[int, int], None]
     windows: dict[int, protocol.Slice] = field(
         default_factory=dict
@@ -82,9 +83,11 @@ class RunContext:
 def run_block(
     context: RunContext, cohort: int, block: int, done: Callable[[list[VariantBlock]], None]
 ) -> None:
-    """Measure every variant of the cohort in one block; `done` gets the results, in the cohort's order.
+    """Measure every variant of the cohort in one block; `done` gets the results, in the cohort's
+    order.
 
-    The last block ends with the diagnostic slices. If one of them fails, `done` still gets the timed slices.
+    The last block ends with the diagnostic slices. If one of them fails, `done` still gets the
+    timed slices.
     """
     with _resident(context, cohort, block) as groups:
         with context.clock.phase("warm_up"):
@@ -135,7 +138,10 @@ def _resident(context: RunContext, cohort: int, block: int) -> Iterator[list[Cli
 
 
 def _warm_up(context: RunContext, groups: list[ClientGroup]) -> None:
-    """Warm up all clients at the same time, to save wall time. Slow operations get a smaller count."""
+    """Warm up all clients at the same time, to save wall time.
+
+    Slow operations get a smaller count.
+    """
     owners = [group for group in groups if not group.owner]
     for group in owners:
         group.begin(_TRIAL)
@@ -159,7 +165,9 @@ def _warm_up_of(definition: Definition, group: ClientGroup) -> protocol.Slice:
 
 
 def _pilot(context: RunContext, groups: list[ClientGroup]) -> protocol.Slice:
-    """The slice of all the cohort's variants: as long as defined, or as long as its slowest variant needs."""
+    """The slice of all the cohort's variants: as long as defined, or as long as its slowest variant
+    needs.
+    """
     definition = context.plan.definition
     asked = protocol.Slice(
         seq=0, start_ns=0, lead_in_ops=_LEAD_IN_OPS, lead_in_ns=definition.lead_in_ms * 1_000_000
@@ -173,7 +181,8 @@ def _pilot(context: RunContext, groups: list[ClientGroup]) -> protocol.Slice:
 
 
 def fitting(asked: protocol.Slice, needs: Sequence[tuple[int, float]]) -> protocol.Slice:
-    """A slice long enough for all variants; `needs`: number of clients and ns per operation of each.
+    """A slice long enough for all variants; `needs`: number of clients and ns per operation of
+    each.
 
     The window holds 50 operations of each variant and 10 of each client, within 50 ms to 5 s. If
     operations are too slow for that, the slice has a fixed number of them instead.
@@ -189,7 +198,10 @@ def fitting(asked: protocol.Slice, needs: Sequence[tuple[int, float]]) -> protoc
 
 
 def _request(context: RunContext, cohort: int, group: ClientGroup) -> protocol.Slice:
-    """The group's next slice. Clients that share a window lead in with one operation, so as not to start late."""
+    """The group's next slice.
+
+    Clients that share a window lead in with one operation, so as not to start late.
+    """
     request = context.windows[cohort]._replace(seq=context.slices_done + context.diagnosed + 1)
     return request._replace(lead_in_ops=1) if group.variant.clients > 1 else request
 
@@ -204,7 +216,9 @@ def _find_processes(context: RunContext, groups: list[ClientGroup]) -> None:
 
 
 def _close_process_cpu(process_cpu: ProcessCpu, groups: list[ClientGroup]) -> dict[str, Any]:
-    """The CPU time of all processes in the block; short-lived processes of the server count as ours."""
+    """The CPU time of all processes in the block; short-lived processes of the server count as
+    ours.
+    """
     counted = process_cpu.close()
     return {**counted, "ours_ns": counted["ours_ns"] + sum(group.totals.short_lived_ns for group in groups)}
 
@@ -291,7 +305,9 @@ def _diagnose(
 
 
 def _statements_of(work: Workload) -> int | None:
-    """The number of statements of one operation; None for a workload of the site that was not captured."""
+    """The number of statements of one operation; None for a workload of the site that was not
+    captured.
+    """
     return len(work.statements) or (1 if work.sql else None)
 
 

@@ -1,4 +1,6 @@
-"""The client processes of one variant: pgperf starts them, pins them and runs each slice on all of them."""
+"""The client processes of one variant: pgperf starts them, pins them and runs each slice on all of
+them.
+"""
 
 import os
 import time
@@ -27,7 +29,8 @@ _START_TIMEOUT_S = 60.0
 SLICE_GRACE_S = 15.0
 #: A client times out when an operation takes this many times as long as in its calibration.
 _TIMEOUT_FACTOR = 4
-#: How many clients start at the same time. More would slow each other down and exceed their deadlines.
+#: How many clients start at the same time. More would slow each other down and exceed their
+#: deadlines.
 _STARTING = 16
 #: Time between arming several clients and their common start, plus the time that each client adds.
 _ARM_NS, _ARM_EACH_NS = 20_000_000, 500_000
@@ -37,7 +40,8 @@ _READ_NS, _READ_EACH_NS = 2_000_000, 150_000
 
 @dataclass
 class ClientGroup:
-    """All clients of a variant, connected and idle. `*_pids`: the other processes of the variant, if visible.
+    """All clients of a variant, connected and idle. `*_pids`: the other processes of the variant,
+    if visible.
 
     A group with an `owner` has no clients of its own: it uses the owner's first ones.
     """
@@ -85,7 +89,9 @@ class ClientGroup:
                 client.expect(protocol.Armed, SLICE_GRACE_S)
 
     def calibrate(self, request: protocol.Slice) -> None:
-        """Collect a slice of a few operations and store the time of one, from which later timeouts derive."""
+        """Collect a slice of a few operations and store the time of one, from which later timeouts
+        derive.
+        """
         _replies, durations = self._collect(request, _TIMEOUT_FACTOR * SLICE_GRACE_S)
         self.op_s = max(float(each.mean()) for each in durations) / 1e9
 
@@ -115,7 +121,10 @@ class ClientGroup:
 
 
 def find_server_cgroup(groups: Sequence[ClientGroup]) -> None:
-    """Find the server's own control group, if it has one. The groups' server processes must be known."""
+    """Find the server's own control group, if it has one.
+
+    The groups' server processes must be known.
+    """
     found = ServerCgroup.of(pid for group in groups for pid in (*group.server_pids, *group.auxiliary_pids))
     for group in groups:
         group.server_cgroup = found
@@ -124,7 +133,10 @@ def find_server_cgroup(groups: Sequence[ClientGroup]) -> None:
 def measure(
     group: ClientGroup, request: protocol.Slice, round_: int, position: int, host: Host | None = None
 ) -> tuple[SliceRecord, Durations]:
-    """One slice of a variant: its record, and the durations (ns) in its window. Without a host, no CPU account."""
+    """One slice of a variant: its record, and the durations (ns) in its window.
+
+    Without a host, no CPU account.
+    """
     started_ns = time.monotonic_ns()
     request, accounting = _begin(group, request, host)
     replies, durations = group.collect(request)
@@ -151,7 +163,10 @@ def measure(
 
 
 def _account_fields(group: ClientGroup, account: SliceAccount, ops: int) -> dict[str, int | None]:
-    """The CPU fields of a slice. If the known backends used no CPU time, others served it: the server is unknown."""
+    """The CPU fields of a slice.
+
+    If the known backends used no CPU time, others served it: the server is unknown.
+    """
     fields = account.fields()
     if not (ops and group.server_pids and fields["server_ns"] == 0):
         return fields
@@ -173,7 +188,9 @@ def time_per_op_us(durations: Durations) -> float:
 
 @dataclass(frozen=True)
 class SliceWindow:
-    """The operations that count: one client's own window, or those of several that ended in the common window."""
+    """The operations that count: one client's own window, or those of several that ended in the
+    common window.
+    """
 
     ops: int
     length_ns: int
@@ -225,7 +242,8 @@ def started(
     cpus: frozenset[int] | None,
     interpreters: Mapping[str, str] = launch.NO_INTERPRETERS,
 ) -> Iterator[list[ClientGroup]]:
-    """Groups of the variants (each with its application name), connected; ended when the context ends.
+    """Groups of the variants (each with its application name), connected; ended when the context
+    ends.
 
     With `cold`, the first client of each owner starts alone, pinned from the start, and measures
     its cold phases. All other clients start together and are pinned when they are ready.
@@ -259,7 +277,9 @@ def started(
 def _start_coldly(
     groups: list[ClientGroup], spawn: Callable[[ClientGroup], None], cpus: frozenset[int] | None
 ) -> None:
-    """Start the first client of each group, one after the other, so that nothing disturbs its cold phases."""
+    """Start the first client of each group, one after the other, so that nothing disturbs its cold
+    phases.
+    """
     for group in groups:
         spawn(group)
         placement.pin(group.clients[0].pid, cpus)

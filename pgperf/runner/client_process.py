@@ -54,7 +54,8 @@ class ProcessEnvironment:
 
 
 class ClientProcess:
-    """A running client. Every wait has a deadline in seconds; after it, ClientFailed names the client.
+    """A running client. Every wait has a deadline in seconds; after it, ClientFailed names the
+    client.
 
     The kernel kills the client when the thread that created it ends.
     """
@@ -230,7 +231,9 @@ def _leave_no_core(pid: int) -> None:
 
 
 def _clean_environment() -> dict[str, str]:
-    """An environment without the site's PG*, HOME (.pgpass) and proxies, in which pgperf is importable."""
+    """An environment without the site's PG*, HOME (.pgpass) and proxies, in which pgperf is
+    importable.
+    """
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "LANG": "C.UTF-8",

@@ -18,7 +18,10 @@ _SHUFFLES = 24
 
 
 def make_plan(definition: Definition, skipped: Iterable[LeftOut] = ()) -> Plan:
-    """The plan of a definition without what is skipped. Raises InvalidDefinition when nothing is left to compare."""
+    """The plan of a definition without what is skipped.
+
+    Raises InvalidDefinition when nothing is left to compare.
+    """
     skipped = tuple(skipped)
     variants = [v for v in _variants(definition) if not any(each.covers(v) for each in skipped)]
     if not variants:
@@ -83,7 +86,9 @@ def _compared(variants: Sequence[Variant], order: Sequence[int]) -> list[tuple[i
 
 
 def _variants(definition: Definition) -> list[Variant]:
-    """Every combination, in ladder order within each route; the two workloads of a rung are adjacent."""
+    """Every combination, in ladder order within each route; the two workloads of a rung are
+    adjacent.
+    """
     order = [layer for layer in LAYERS if layer in definition.layers]
     unknown = sorted(set(definition.layers) - set(LAYERS))
     if unknown:
@@ -107,7 +112,8 @@ def _variants(definition: Definition) -> list[Variant]:
 
 
 def _controls(variants: list[Variant]) -> list[Variant]:
-    """A duplicate of the fastest and of the slowest: lowest rung of the first route, highest of the last.
+    """A duplicate of the fastest and of the slowest: lowest rung of the first route, highest of the
+    last.
 
     Those with the fewest clients, as a control's processes are its own.
     """
@@ -121,7 +127,9 @@ def _neighbourhood(variant: Variant) -> tuple[str, str, int]:
 
 
 def _cohorts(variants: list[Variant]) -> list[Cohort]:
-    """One cohort if they fit, else one per route and mode (or part of it), each led by the shared reference."""
+    """One cohort if they fit, else one per route and mode (or part of it), each led by the shared
+    reference.
+    """
     if _fit(variants, COHORT_SIZE):
         return [Cohort(tuple(variants))]
     reference = variants[0]

@@ -18,7 +18,9 @@ _QUERIES_S = 0.15  # to read the counters before and after a diagnostic slice
 
 @dataclass(frozen=True)
 class ResourceEstimate:
-    """The needs of a plan: wall time in seconds, simultaneous connections, resident memory in bytes."""
+    """The needs of a plan: wall time in seconds, simultaneous connections, resident memory in
+    bytes.
+    """
 
     seconds: float
     connections: int
@@ -34,7 +36,10 @@ class Headroom:
 
 
 def estimate(plan: Plan) -> ResourceEstimate:
-    """Predict from the plan alone. The run needs one control connection, and two more for diagnostics."""
+    """Predict from the plan alone.
+
+    The run needs one control connection, and two more for diagnostics.
+    """
     clients = [sum(v.clients for v in _owners(cohort)) for cohort in plan.cohorts]
     memory = [sum(v.clients * LAYERS[v.layer].megabytes for v in _owners(cohort)) for cohort in plan.cohorts]
     own = 3 if plan.definition.diagnostic_ms else 1
@@ -42,7 +47,10 @@ def estimate(plan: Plan) -> ResourceEstimate:
 
 
 def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: float) -> ResourceEstimate:
-    """The estimate. Raises PreflightRefused with the numbers, the remedy and a smaller plan that fits."""
+    """The estimate.
+
+    Raises PreflightRefused with the numbers, the remedy and a smaller plan that fits.
+    """
     need = estimate(plan)
     problem = _problem(need, headroom, connection_share, max_seconds)
     if not problem:

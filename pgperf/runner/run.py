@@ -1,4 +1,6 @@
-"""A whole run: probe the server, check the guardrails, measure block by block, pass on each block's results."""
+"""A whole run: probe the server, check the guardrails, measure block by block, pass on each block's
+results.
+"""
 
 import os
 import time
@@ -59,7 +61,8 @@ def execute(
     observer: RunObserver,
     agent: Agent | None = None,
 ) -> RunResult:
-    """Run the plan and pass each block to the observer as it ends. `agent` reads the server's host if it is remote.
+    """Run the plan and pass each block to the observer as it ends. `agent` reads the server's host
+    if it is remote.
 
     Raises a PgperfError with the reason if the run cannot start or finish.
     """
@@ -99,7 +102,9 @@ def _server_host(agent: Agent | None) -> dict[str, Any]:
 
 
 def _blocks(context: RunContext, observer: RunObserver) -> dict[str, dict[str, str]]:
-    """Measure all blocks and pass each to the observer; returns the versions that each layer reported."""
+    """Measure all blocks and pass each to the observer; returns the versions that each layer
+    reported.
+    """
     versions: dict[str, dict[str, str]] = {}
 
     def done(results: list[VariantBlock]) -> None:
@@ -121,7 +126,9 @@ def _placed(plan: Plan, name: str) -> Plan:
 
 
 class _RunGuard:
-    """Called between rounds: reports progress, and ends the run on cancellation or at its time limit."""
+    """Called between rounds: reports progress, and ends the run on cancellation or at its time
+    limit.
+    """
 
     def __init__(
         self, plan: Plan, settings: RunSettings, observer: RunObserver, begin: float, asked: bool

@@ -1,4 +1,6 @@
-"""Layers that have no TLS because their libpq is built without it: found by letting their clients connect."""
+"""Layers that have no TLS because their libpq is built without it: found by letting their clients
+connect.
+"""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -24,7 +26,10 @@ _REASON = (
 def refusals(
     definition: Definition, routes: Mapping[str, Route], settings: CaptureSettings, skipped: Sequence[LeftOut]
 ) -> list[LeftOut]:
-    """The layers without TLS for routes that require it, if not `skipped` already. Other errors surface in the run."""
+    """The layers without TLS for routes that require it, if not `skipped` already.
+
+    Other errors surface in the run.
+    """
     demanding = [route for name, route in routes.items() if route.sslmode in _DEMANDS]
     if not demanding:
         return []

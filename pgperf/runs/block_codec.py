@@ -1,7 +1,9 @@
-"""The variants of one block as zlib-compressed JSON: what a BlockResult row stores. Standard library only.
+"""The variants of one block as zlib-compressed JSON: what a BlockResult row stores. Standard
+library only.
 
-The JSON is a list with one object per variant, whose slices are columns. The variants of a block are compressed
-together, because most of their text is alike. Floats come back bit for bit; null stays null.
+The JSON is a list with one object per variant, whose slices are columns. The variants of a block
+are compressed together, because most of their text is alike. Floats come back bit for bit; null
+stays null.
 """
 
 import json
@@ -49,7 +51,9 @@ def _block(values: dict[str, Any]) -> VariantBlock:
 
 
 def _columns(slices: Sequence[dict[str, Any]]) -> Columns:
-    """Start times become steps; the throughput is left out where its formula gives it to the last bit."""
+    """Start times become steps; the throughput is left out where its formula gives it to the last
+    bit.
+    """
     columns = {name: [piece[name] for piece in slices] for name in (slices[0] if slices else ())}
     if not columns:
         return {}

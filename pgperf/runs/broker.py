@@ -1,4 +1,7 @@
-"""Sends messages to Celery's broker within seconds, or fails. The row that a message names holds the state."""
+"""Sends messages to Celery's broker within seconds, or fails.
+
+The row that a message names holds the state.
+"""
 
 import logging
 from typing import Any
@@ -33,12 +36,18 @@ def agent_queue(name: str) -> str:
 
 
 def send(run_id: int, queue: str) -> None:
-    """Put the run's message on a queue. Raises BrokerUnreachable within seconds when the broker does not take it."""
+    """Put the run's message on a queue.
+
+    Raises BrokerUnreachable within seconds when the broker does not take it.
+    """
     _put(TASK, run_id, queue)
 
 
 def send_watch(row_id: int, queue: str) -> None:
-    """Ask an agent to watch. Raises BrokerUnreachable within seconds when the broker does not take it."""
+    """Ask an agent to watch.
+
+    Raises BrokerUnreachable within seconds when the broker does not take it.
+    """
     _put(WATCH, row_id, queue)
 
 
@@ -73,7 +82,9 @@ def ping() -> None:
 
 
 def _connection(app: Celery) -> Any:
-    """A connection with deadlines: without a socket timeout a silent broker would hold a page for ever."""
+    """A connection with deadlines: without a socket timeout a silent broker would hold a page for
+    ever.
+    """
     options: dict[str, Any] = {"max_retries": 0}
     if str(app.conf.broker_url or "").startswith(("redis", "rediss", "sentinel", "valkey")):
         options |= {"socket_timeout": ANSWER_TIMEOUT_S, "socket_connect_timeout": CONNECT_TIMEOUT_S}

@@ -29,7 +29,8 @@ def clone(benchmark: Benchmark) -> Benchmark:
 
 
 def from_run(run: Run) -> Benchmark:
-    """What the run was asked to do, as a benchmark of its own. Workloads are made where there are no such ones (left).
+    """What the run was asked to do, as a benchmark of its own. Workloads are made where there are
+    no such ones (left).
 
     Raises InvalidDefinition where this version of pgperf could not run it.
     """

@@ -1,4 +1,6 @@
-"""Confirming a verdict: the run that measures the variant again beside a changed one, and what it finds."""
+"""Confirming a verdict: the run that measures the variant again beside a changed one, and what it
+finds.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -22,7 +24,10 @@ def open_verdicts(run: Run) -> list[VariantResult]:
 
 
 def find(run: Run, label: str) -> VariantResult:
-    """The variant of that label, if its verdict can be tested. Raises InvalidDefinition with the reason."""
+    """The variant of that label, if its verdict can be tested.
+
+    Raises InvalidDefinition with the reason.
+    """
     row = run.variants.filter(label=label, control=0).first()
     if row is None:
         there = ", ".join(run.variants.filter(control=0).values_list("label", flat=True)) or "none"
@@ -45,7 +50,10 @@ def intervention(row: VariantResult) -> str:
 
 
 def definition(row: VariantResult) -> Definition:
-    """The variant and, beside it, what the intervention makes of it. Raises InvalidDefinition naming the field."""
+    """The variant and, beside it, what the intervention makes of it.
+
+    Raises InvalidDefinition naming the field.
+    """
     run, database = row.run, row.run.database
     if database is None:
         raise InvalidDefinition(
@@ -86,7 +94,9 @@ def _is_socket(row: VariantResult) -> bool:
 
 
 def _direct(row: VariantResult, database: Database) -> str:
-    """A route without a pooler: of the run's own if there is one, and over the network, as the pooler's is."""
+    """A route without a pooler: of the run's own if there is one, and over the network, as the
+    pooler's is.
+    """
     asked = row.run.definition.get("routes", [])
     there = sorted(
         database.targets.filter(enabled=True).order_by("id"),

@@ -1,4 +1,6 @@
-"""The definition of a run that puts a verdict to the test: the variant and a changed one, side by side. Pure."""
+"""The definition of a run that puts a verdict to the test: the variant and a changed one, side by
+side. Pure.
+"""
 
 import secrets
 from collections.abc import Callable, Iterable
@@ -20,9 +22,11 @@ _DIAGNOSTIC_MS = 250
 def paired(
     asked: Definition, variant: VariantSummary, test: str, direct: Callable[[], str], most_clients: int
 ) -> Definition:
-    """The definition that tests the verdict on a variant of a run of `asked` by the intervention `test`.
+    """The definition that tests the verdict on a variant of a run of `asked` by the intervention
+    `test`.
 
-    `direct` returns a route around the pooler. Raises InvalidDefinition naming the field that is in the way.
+    `direct` returns a route around the pooler. Raises InvalidDefinition naming the field that is in
+    the way.
     """
     own = replace(
         asked,
@@ -66,7 +70,9 @@ def _change(
 def told_apart(
     measured: Iterable[VariantSummary], variant: VariantSummary
 ) -> tuple[VariantSummary, VariantSummary | None]:
-    """The variant measured again and the changed one; an empty record and None where they are missing."""
+    """The variant measured again and the changed one; an empty record and None where they are
+    missing.
+    """
     there = [each for each in measured if not each.control]
     own = [each for each in there if _identity(each) == _identity(variant)]
     changed = [each for each in there if each not in own]

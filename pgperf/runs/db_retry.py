@@ -19,9 +19,11 @@ T = TypeVar("T")
 
 
 def retry_while_down(step: Callable[[], T], seconds: float, what: str) -> T:
-    """The result of `step`, retried for that many seconds while the database is down; then its error is raised.
+    """The result of `step`, retried for that many seconds while the database is down; then its
+    error is raised.
 
-    The step must be safe to repeat: after a lost connection it is unknown whether a COMMIT took effect.
+    The step must be safe to repeat: after a lost connection it is unknown whether a COMMIT took
+    effect.
     """
     deadline = time.monotonic() + seconds
     while True:

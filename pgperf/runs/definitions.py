@@ -38,7 +38,10 @@ AS_SAVED = Overrides()
 def freeze(
     benchmark: models.Benchmark, database: models.Database, overrides: Overrides = AS_SAVED
 ) -> records.Definition:
-    """The definition with every default filled in. Raises InvalidDefinition, which names the wrong field."""
+    """The definition with every default filled in.
+
+    Raises InvalidDefinition, which names the wrong field.
+    """
     preset = _Preset(benchmark, overrides)
     definition = records.Definition(
         benchmark=benchmark.name,

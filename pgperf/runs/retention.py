@@ -27,7 +27,9 @@ _MOST_DAYS = 36_500
 
 @dataclass
 class Pruned:
-    """Ids of the runs that went, of those whose raw blocks went, and how many blocks (those of whole runs aside)."""
+    """Ids of the runs that went, of those whose raw blocks went, and how many blocks (those of
+    whole runs aside).
+    """
 
     runs: list[int] = field(default_factory=list)
     raw: list[int] = field(default_factory=list)

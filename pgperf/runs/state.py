@@ -3,9 +3,9 @@
     queued -> running -> done | failed | cancelled | lost
     queued -> failed | cancelled | lost
 
-Every change is one conditional UPDATE, so only one of several processes succeeds. A claim raises the attempt number,
-and every later write names it (the fence). Times are the database's. A Run row is its own outbox: `sent_at` is null
-until the broker takes its message.
+Every change is one conditional UPDATE, so only one of several processes succeeds. A claim raises
+the attempt number, and every later write names it (the fence). Times are the database's. A Run row
+is its own outbox: `sent_at` is null until the broker takes its message.
 """
 
 import logging
@@ -37,7 +37,8 @@ Status = Run.Status
 ACTIVE = (Status.QUEUED, Status.RUNNING)
 #: A message that no live, idle worker takes in this time counts as lost.
 RESEND_SECONDS = 20
-#: Workers write a heartbeat every `heartbeat.BEAT_SECONDS`; after this time without one they count as gone.
+#: Workers write a heartbeat every `heartbeat.BEAT_SECONDS`; after this time without one they count
+#: as gone.
 WORKER_SECONDS = 45
 _SENDING = "Being sent."
 
@@ -59,10 +60,11 @@ def request(
     confirmed: str = "",
     note: Callable[[Run], None] | None = None,
 ) -> Run:
-    """Queue a run; the same token asked again gives the first one's row. `foreground`: no message is sent.
+    """Queue a run; the same token asked again gives the first one's row. `foreground`: no message
+    is sent.
 
-    `confirmed` is what was typed as the name of the database, which one in production asks for. `note` is called with
-    the new row, in its transaction: once, however many ask at the same time.
+    `confirmed` is what was typed as the name of the database, which one in production asks for.
+    `note` is called with the new row, in its transaction: once, however many ask at the same time.
     Raises InvalidDefinition naming the field that cannot be run as it is.
     """
     if token and (known := _runs().filter(request_token=token).first()):
@@ -90,7 +92,9 @@ def request_confirmation(
     confirmed: str = "",
     note: Callable[[Run], None] | None = None,
 ) -> Run:
-    """Queue a run of `definition` that puts a verdict of another run to the test; the rest is as for `request`."""
+    """Queue a run of `definition` that puts a verdict of another run to the test; the rest is as
+    for `request`.
+    """
     if token and (known := _runs().filter(request_token=token).first()):
         return known
     if origin.database is None:
@@ -154,8 +158,9 @@ def _create(token: str | None, fields: dict[str, Any], note: Callable[[Run], Non
 def _send(run_id: int, queue: str) -> bool:
     """Hand the message to the broker; the row says when, or why not.
 
-    The row changes only while it says "being sent": a worker may already have found that the run has to wait.
-    If this process dies here, the row stays unsent, and the next reconciliation sends it.
+    The row changes only while it says "being sent": a worker may already have found that the run
+    has to wait. If this process dies here, the row stays unsent, and the next reconciliation sends
+    it.
     """
     queued = _runs().filter(pk=run_id, status=Status.QUEUED)
     queued.update(message=_SENDING)
@@ -175,8 +180,8 @@ def _send(run_id: int, queue: str) -> bool:
 def claim(run_id: int, worker: str) -> Run:
     """Take a queued run: exactly one caller gets it, with a new attempt number.
 
-    Raises RunWaits when another run holds the database or this machine (the run stays queued, its message says for
-    whom), RunConflict when the run is not there to be taken.
+    Raises RunWaits when another run holds the database or this machine (the run stays queued, its
+    message says for whom), RunConflict when the run is not there to be taken.
     """
     host = load_host()
     for _ in range(3):  # the holder may end, or turn out to be dead, while we look
@@ -211,7 +216,9 @@ def _claim(run_id: int, worker: str, host: str) -> Run:
 
 
 def _wait_for_holder(run_id: int, host: str) -> Run | None:
-    """Mark the run as to be sent again, then look who holds it up; in this order no end slips through between."""
+    """Mark the run as to be sent again, then look who holds it up; in this order no end slips
+    through between.
+    """
     queued = _runs().filter(pk=run_id, status=Status.QUEUED)
     queued.update(sent_at=None)
     database = _runs().filter(pk=run_id).values("database_name")
@@ -231,7 +238,10 @@ def heartbeat(run: Run, progress: float, message: str) -> None:
 
 
 def lock_attempt(run: Run) -> None:
-    """Lock the run's row for this attempt until the transaction ends. Raises FenceLost when another has it."""
+    """Lock the run's row for this attempt until the transaction ends.
+
+    Raises FenceLost when another has it.
+    """
     _fenced(run, heartbeat_at=Now())
 
 
@@ -269,7 +279,10 @@ def refuse(run_id: int, reason: str) -> None:
 
 
 def lose(run_id: int, worker: str, reason: str) -> None:
-    """running -> lost, when its worker reports that the process died. Raises RunConflict otherwise."""
+    """running -> lost, when its worker reports that the process died.
+
+    Raises RunConflict otherwise.
+    """
     own = _runs().filter(pk=run_id, status=Status.RUNNING, worker=worker)
     _move(own, run_id, Status.LOST, error=f"{reason} The blocks that it finished are kept.")
 
@@ -280,7 +293,10 @@ def has_ended_as(run: Run, status: str) -> bool:
 
 
 def request_cancel(run: Run) -> None:
-    """Cancel a queued run at once; ask a running one to stop. Raises RunConflict when it has ended."""
+    """Cancel a queued run at once; ask a running one to stop.
+
+    Raises RunConflict when it has ended.
+    """
     queued = _runs().filter(pk=run.pk, status=Status.QUEUED)
     try:
         _move(queued, run.pk, Status.CANCELLED, cancel_requested=True, error="Cancelled before it started.")
@@ -301,7 +317,9 @@ def _end(run: Run, status: str, **fields: Any) -> None:
 
 
 def _move(candidates: QuerySet[Run], run_id: int, status: str, **fields: Any) -> None:
-    """One conditional UPDATE into a final state, then the signals, then the messages of waiting runs."""
+    """One conditional UPDATE into a final state, then the signals, then the messages of waiting
+    runs.
+    """
     using = _using()
     with transaction.atomic(using=using):
         moved = candidates.update(status=status, finished_at=Now(), message="", **_FREE, **fields)
@@ -343,9 +361,11 @@ class Reconciled:
 
 
 def reconcile(*, arriving: bool = False) -> Reconciled:
-    """Mark runs lost whose heartbeat stopped, and send those that nobody took. Safe to call at any time.
+    """Mark runs lost whose heartbeat stopped, and send those that nobody took. Safe to call at any
+    time.
 
-    `arriving`: a worker starts, maybe after one that was killed with messages in its hands; all are sent again.
+    `arriving`: a worker starts, maybe after one that was killed with messages in its hands; all are
+    sent again.
     """
     if arriving:
         _forget_messages()
@@ -353,7 +373,10 @@ def reconcile(*, arriving: bool = False) -> Reconciled:
 
 
 def mark_lost() -> list[int]:
-    """running (or waiting in a command that is gone) -> lost. Touches the database only; ids of the runs."""
+    """running (or waiting in a command that is gone) -> lost.
+
+    Touches the database only; ids of the runs.
+    """
     lost = []
     for run_id, worker in _runs().filter(_stale()).values_list("pk", "worker"):
         who = worker or "the command that asked for it"
@@ -368,7 +391,9 @@ def mark_lost() -> list[int]:
 
 
 def _forget_messages() -> None:
-    """Messages that a killed worker had fetched come back only after the broker's visibility timeout, an hour."""
+    """Messages that a killed worker had fetched come back only after the broker's visibility
+    timeout, an hour.
+    """
     _runs().filter(status=Status.QUEUED).exclude(queue="").update(sent_at=None)
 
 
@@ -405,7 +430,9 @@ def _lost_reason(who: str) -> str:
 
 
 def effective_status(run: Run) -> str:
-    """The run's state as of now: lost when its heartbeat is stale by the database's clock, reconciled or not."""
+    """The run's state as of now: lost when its heartbeat is stale by the database's clock,
+    reconciled or not.
+    """
     if run.status not in ACTIVE:
         return run.status
     now = with_effective_status(_runs().filter(pk=run.pk)).first()
@@ -425,7 +452,9 @@ def live_workers() -> QuerySet[Worker]:
 
 
 def live_agents(name: str = "") -> QuerySet[Worker]:
-    """Agents of that name, or all, with a recent heartbeat, of their own or of the run that they serve."""
+    """Agents of that name, or all, with a recent heartbeat, of their own or of the run that they
+    serve.
+    """
     alive = _heard_of(_live_runs().values_list("samplings__agent", flat=True))
     queue = broker.agent_queue(name)
     return alive.filter(queue=queue) if name else alive.filter(queue__startswith=queue)

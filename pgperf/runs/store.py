@@ -16,7 +16,10 @@ from pgperf.runs import block_codec, state
 
 
 def save_blocks(run: Run, blocks: Iterable[VariantBlock]) -> None:
-    """Keep what one block gave, once however often it is given. Raises FenceLost when another attempt has the run."""
+    """Keep what one block gave, once however often it is given.
+
+    Raises FenceLost when another attempt has the run.
+    """
     rows = [_block_row(run, list(variants)) for _key, variants in groupby(blocks, _cohort_and_block)]
     using = router.db_for_write(Run)
     with transaction.atomic(using=using):
@@ -31,7 +34,10 @@ def save_facts(run: Run, environment: Mapping[str, Any], timings: Timings) -> No
 
 
 def save_summary(run: Run, summary: Mapping[str, Any], **more: Any) -> None:
-    """Replace a run's summary: its rows, and the rest (with `more`) on the run. Call inside a transaction."""
+    """Replace a run's summary: its rows, and the rest (with `more`) on the run.
+
+    Call inside a transaction.
+    """
     using = router.db_for_write(Run)
     rest = {key: value for key, value in summary.items() if key not in ("variants", "comparisons")}
     with transaction.atomic(using=using):

@@ -1,8 +1,8 @@
 """Converts one field of a definition to a cell of a file and back, as strictly as a form.
 
-A cell holds a plain value: text, a number, a boolean, a list or the name of another definition. Cells
-of a spreadsheet (`flat`) may hold any of these as text. A wrong value raises ValueError with a message
-for the user.
+A cell holds a plain value: text, a number, a boolean, a list or the name of another definition.
+Cells of a spreadsheet (`flat`) may hold any of these as text. A wrong value raises ValueError with
+a message for the user.
 """
 
 import re

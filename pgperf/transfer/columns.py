@@ -20,7 +20,9 @@ class FieldColumn(Field):
 
 
 class RelatedColumn(FieldColumn):
-    """A value on related rows: kept in memory until the definition is saved, then written by `store`."""
+    """A value on related rows: kept in memory until the definition is saved, then written by
+    `store`.
+    """
 
     def load(self, instance: Any) -> None:
         """Keep the stored value, so that a change can be detected."""
@@ -148,7 +150,10 @@ def plain_target(target: Target) -> dict[str, Any]:
 
 
 def as_list(value: Any, reading: Reading) -> list[Any]:
-    """The value as a list. Raises ValueError unless it is a list or, in a spreadsheet, JSON text of one."""
+    """The value as a list.
+
+    Raises ValueError unless it is a list or, in a spreadsheet, JSON text of one.
+    """
     if reading.flat and isinstance(value, str):
         value = cell_of(models.JSONField(default=list)).clean(value, reading=reading)
     if not isinstance(value, list):

@@ -36,7 +36,10 @@ def suffixes() -> list[str]:
 
 
 def read(name: str, content: bytes) -> ImportTable:
-    """Read a file in the format of its suffix. Raises TransferError with the place of the problem."""
+    """Read a file in the format of its suffix.
+
+    Raises TransferError with the place of the problem.
+    """
     found = next((entry for entry in FORMATS.values() if name.lower().endswith(entry.suffixes)), None)
     if found is None:
         raise TransferError(f"the file name {short(name)} must end in {', '.join(suffixes())}")
@@ -49,5 +52,8 @@ def read(name: str, content: bytes) -> ImportTable:
 
 
 def write(kind: str, rows: Iterable[dict[str, Any]]) -> bytes:
-    """The rows as a file of `kind`, a key of FORMATS. Raises TransferError if a value is too long."""
+    """The rows as a file of `kind`, a key of FORMATS.
+
+    Raises TransferError if a value is too long.
+    """
     return FORMATS[kind].write(rows)

@@ -38,7 +38,10 @@ class ImportPermissions(Protocol):
 
 
 class DefinitionResource(resources.ModelResource):
-    """Identifies definitions by name. A row without changes needs no permission and is not written."""
+    """Identifies definitions by name.
+
+    A row without changes needs no permission and is not written.
+    """
 
     class Meta:
         exclude = LEFT_OUT
@@ -52,7 +55,10 @@ class DefinitionResource(resources.ModelResource):
     def __init__(
         self, queryset: QuerySet[Any] | None = None, permissions: ImportPermissions | None = None
     ) -> None:
-        """`queryset`: the rows that the user may see. Import needs `permissions`; export does not."""
+        """`queryset`: the rows that the user may see.
+
+        Import needs `permissions`; export does not.
+        """
         super().__init__()
         self.queryset = queryset
         self.permissions = permissions

@@ -2,8 +2,8 @@
 
 import re
 
-# XML 1.0 cannot hold control characters and turns a carriage return into a newline. An "x" before four
-# hexadecimal digits is escaped too, because a reader would take it for an escape.
+# XML 1.0 cannot hold control characters and turns a carriage return into a newline. An "x" before
+# four hexadecimal digits is escaped too, because a reader would take it for an escape.
 _XML_UNSAFE = re.compile(r"x(?=[0-9A-Fa-f]{4})|[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 _XML_ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
 

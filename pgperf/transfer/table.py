@@ -60,7 +60,9 @@ def check_headers(headers: Iterable[Any]) -> list[str]:
 
 
 def check_storable(value: Any, depth: int = MAX_DEPTH) -> None:
-    """Raises ValueError for what a database cannot store: NUL, lone surrogates, infinity, deep nesting."""
+    """Raises ValueError for what a database cannot store: NUL, lone surrogates, infinity, deep
+    nesting.
+    """
     if isinstance(value, str):
         if _UNSTORABLE.search(value):
             raise ValueError("contains a character that cannot be stored")

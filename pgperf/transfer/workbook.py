@@ -21,7 +21,8 @@ _OF_CELLS = frozenset({"row", "c", "v", "is", "t", "si"})
 
 
 def check(content: bytes) -> None:
-    """Raises TransferError for a workbook that is too large, BadZipFile for a file that is not a workbook.
+    """Raises TransferError for a workbook that is too large, BadZipFile for a file that is not a
+    workbook.
 
     It scans every part, because a workbook may give its sheets any name.
     """

@@ -1,7 +1,7 @@
 """Executes one run from claim to end, for the Celery task and the foreground command.
 
-Every exit sets a final state with a reason that holds no secret. When the process is killed, `runs.state.reconcile`
-ends the run.
+Every exit sets a final state with a reason that holds no secret. When the process is killed,
+`runs.state.reconcile` ends the run.
 """
 
 import logging
@@ -56,8 +56,9 @@ class ProgressListener(Protocol):
 def perform(run_id: int, worker: str, listener: ProgressListener | None = None) -> Run:
     """Claim the run, measure, store; the run in its final state.
 
-    Raises RunWaits or RunConflict when it cannot be claimed, FenceLost when it was taken away on the way. What
-    stops the process itself (KeyboardInterrupt, SystemExit) is passed on after the run has ended.
+    Raises RunWaits or RunConflict when it cannot be claimed, FenceLost when it was taken away on
+    the way. What stops the process itself (KeyboardInterrupt, SystemExit) is passed on after the
+    run has ended.
     """
     run = retry_while_down(lambda: state.claim(run_id, worker), _retry_s(), f"claiming run {run_id}")
     job = _ClaimedRun(run, listener)
@@ -299,13 +300,17 @@ class _Recorder:
             return False  # the heartbeat limits how long a run continues without an answer
 
     def poll_cancel(self) -> None:
-        """Called while the runner waits for clients, so that neither a slow start nor a long round delays a cancel."""
+        """Called while the runner waits for clients, so that neither a slow start nor a long round
+        delays a cancel.
+        """
         if time.monotonic() - self._progress_at >= LONG_ROUND_S and self.cancelled():
             raise RunCancelled("cancelled on request")
 
     @contextmanager
     def background_heartbeat(self, longest_s: float) -> Iterator[None]:
-        """A thread writes the heartbeat when no round ends for that long (slow queries, many clients)."""
+        """A thread writes the heartbeat when no round ends for that long (slow queries, many
+        clients).
+        """
         over = threading.Event()
         thread = threading.Thread(target=self._beat_when_late, args=(over, longest_s), daemon=True)
         thread.start()
@@ -329,7 +334,9 @@ class _Recorder:
                 self._tried_at = time.monotonic()
 
     def _beat_or_wait(self) -> None:
-        """Survive a short outage of the database; stop the run in a long one, before others mark it lost."""
+        """Survive a short outage of the database; stop the run in a long one, before others mark it
+        lost.
+        """
         try:
             self._beat()
         except CONNECTION_ERRORS:
@@ -344,7 +351,9 @@ class _Recorder:
 
 
 def _check_permission(run: Run) -> None:
-    """The user must still have the permission, and must have confirmed a production database by its name."""
+    """The user must still have the permission, and must have confirmed a production database by its
+    name.
+    """
     if reason := permissions.refusal(run):
         raise PermissionGone(f"permission: {reason}")
     if run.database and run.database.production and run.confirmed_name != run.database.name:
@@ -381,7 +390,10 @@ def _json(skipped: Iterable[LeftOut]) -> list[dict[str, str]]:
 def _in_table_order(
     definition: Definition, skipped: Sequence[LeftOut], blocks: Iterable[VariantBlock]
 ) -> list[Any]:
-    """The measured variants in the plan's order. Their placement may differ from the planned one."""
+    """The measured variants in the plan's order.
+
+    Their placement may differ from the planned one.
+    """
     measured = {block.variant.label: block.variant for block in blocks}
     planned = [variant.label for variant in make_plan(definition, skipped).variants]
     order = [label for label in planned if label in measured]

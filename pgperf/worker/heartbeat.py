@@ -1,10 +1,11 @@
-"""A Celery worker's heartbeat: writes its Worker row with the layers it can run, and reconciles stale runs.
+"""A Celery worker's heartbeat: writes its Worker row with the layers it can run, and reconciles
+stale runs.
 
 An agent on a database's host is a worker that performs no runs. It writes its heartbeat only.
 
-A thread of the worker's main process does this, so a slow database cannot delay the site's own tasks. The thread
-pauses while the worker measures; the run's own heartbeat shows then that the worker is alive.
-pgperf.tasks imports this module, so only workers do.
+A thread of the worker's main process does this, so a slow database cannot delay the site's own
+tasks. The thread pauses while the worker measures; the run's own heartbeat shows then that the
+worker is alive. pgperf.tasks imports this module, so only workers do.
 """
 
 import atexit
@@ -164,7 +165,9 @@ current: Heartbeat | None = None
 
 @signals.worker_ready.connect(dispatch_uid="pgperf.arrive")
 def on_worker_ready(sender: Any, **_: Any) -> None:
-    """Start the beat of a worker that takes pgperf's queue, or an agent's; `sender` is its consumer."""
+    """Start the beat of a worker that takes pgperf's queue, or an agent's; `sender` is its
+    consumer.
+    """
     global current, pool_refusal
     pool_refusal = refusal_of(type(sender.pool).__module__)
     beat = _heartbeat_of(str(sender.hostname), sender.app.amqp.queues.consume_from)
@@ -215,7 +218,9 @@ def at_exit() -> None:
 
 
 def refusal_of(pool: str) -> str:
-    """Why a pool may not measure, by the name of its module: green threads stop while a driver waits, all at once."""
+    """Why a pool may not measure, by the name of its module: green threads stop while a driver
+    waits, all at once.
+    """
     unfit = next((name for name in broker.UNFIT_POOLS if name in pool), "")
     remedy = "start one for pgperf with --pool prefork"
     return f"The worker uses Celery's {unfit} pool, which cannot measure: {remedy}." if unfit else ""

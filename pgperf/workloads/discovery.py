@@ -1,4 +1,5 @@
-"""Loads `pgperf_workloads.py` of every installed app when the registered workloads are first needed.
+"""Loads `pgperf_workloads.py` of every installed app when the registered workloads are first
+needed.
 
 If a module cannot be imported, its workloads are missing and a message says why. The site and the
 other modules are not affected.

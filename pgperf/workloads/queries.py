@@ -1,4 +1,5 @@
-"""Queries without code: builds a callable from a model, a lookup and a fetch method. No text is evaluated.
+"""Queries without code: builds a callable from a model, a lookup and a fetch method. No text is
+evaluated.
 
 A query is a JSON object: `model` ("app.Model"), `fetch` (see FETCHES), `lookup` (arguments of
 `filter()`; values are text, numbers, booleans, null, or lists of them), the lists `select_related`,

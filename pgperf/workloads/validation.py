@@ -22,7 +22,9 @@ _SHIPPED = {
 
 
 def check(workload: Any) -> None:
-    """Raises ValidationError if a Workload row is incomplete, contradictory, or does not fit this site."""
+    """Raises ValidationError if a Workload row is incomplete, contradictory, or does not fit this
+    site.
+    """
     _check_statements(workload)
     if workload.model:
         if workload.sql or workload.orm:
@@ -48,7 +50,9 @@ def _check_statements(workload: Any) -> None:
 
 
 def _check_callable(workload: Any) -> None:
-    """pgperf's own callables need the SQL that they send; the SQL of a site's callables is captured."""
+    """pgperf's own callables need the SQL that they send; the SQL of a site's callables is
+    captured.
+    """
     if registry.is_own(workload.orm):
         if workload.orm not in _SHIPPED:
             raise ValidationError({"orm": _("pgperf ships no callable of that name.")})

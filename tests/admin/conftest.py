@@ -25,7 +25,9 @@ ROLES: dict[str, tuple[str, ...]] = {
 
 @pytest.fixture
 def client_of(db: None) -> Callable[[str], Client]:
-    """A client logged in as a role: one of ROLES, "superuser", "customer" (not staff) or "anonymous"."""
+    """A client logged in as a role: one of ROLES, "superuser", "customer" (not staff) or
+    "anonymous".
+    """
 
     def log_in(role: str) -> Client:
         client = Client()

@@ -1,4 +1,7 @@
-"""Permissions of buttons, actions and missing rows. `test_matrix` covers every page for every role."""
+"""Permissions of buttons, actions and missing rows.
+
+`test_matrix` covers every page for every role.
+"""
 
 from collections.abc import Callable
 

@@ -34,7 +34,10 @@ def refusal() -> str:
 
 
 class Host:
-    """A simulated host for as long as the context lasts. Run commands in it with `inside` or `run`."""
+    """A simulated host for as long as the context lasts.
+
+    Run commands in it with `inside` or `run`.
+    """
 
     def __enter__(self) -> Self:
         spaces = ["unshare", "--net", "--pid", "--mount-proc", "--fork", "--kill-child=SIGKILL"]
@@ -62,7 +65,10 @@ class Host:
         return [*enter, *(["setpriv", *as_user] if as_user else []), *argv]
 
     def run(self, *argv: str, cwd: Path = Path("/"), env: Mapping[str, str] | None = None) -> str:
-        """Run the command and return its output. Raises CalledProcessError; its errors go to our stderr."""
+        """Run the command and return its output.
+
+        Raises CalledProcessError; its errors go to our stderr.
+        """
         done = subprocess.run(
             self.inside(*argv, cwd=cwd),
             stdout=subprocess.PIPE,

@@ -1,4 +1,7 @@
-"""A small run whose summary is kept in golden_summary.json. `python -m tests.analysis.golden` writes it anew."""
+"""A small run whose summary is kept in golden_summary.json.
+
+`python -m tests.analysis.golden` writes it anew.
+"""
 
 import json
 import math
@@ -56,7 +59,9 @@ def summary() -> dict[str, Any]:
 
 
 def _block(of: Variant, position: int, number: int) -> VariantBlock:
-    """Noise without a random generator: waves of a few tenths of a per cent, the machine's drift on top."""
+    """Noise without a random generator: waves of a few tenths of a per cent, the machine's drift on
+    top.
+    """
     base = US[of.layer] + ROUTE_US[of.route]
     times = [
         base

@@ -29,7 +29,9 @@ def row(
     pool: dict[str, Any] | None = None,
     **more: Any,
 ) -> Row:
-    """`us` per operation of one client, of which roles take so much; `events`: shares of the server's samples."""
+    """`us` per operation of one client, of which roles take so much; `events`: shares of the
+    server's samples.
+    """
     user, system = (None, None) if client is None else (client * 0.8, client * 0.2)
     return {
         "label": f"{layer} · {route}", "layer": layer, "route": route, "clients": clients, "placement": placement,
@@ -70,7 +72,9 @@ def remote(
     share: dict[str, float | None] | None = None,
     **more: Any,
 ) -> Row:
-    """The same of a server on another host; `there`: shares of that one. Without an agent nobody sees it."""
+    """The same of a server on another host; `there`: shares of that one. Without an agent nobody
+    sees it.
+    """
     unseen: dict[str, Any] = {} if agent else {"server": None, "queue": {"server": None}}
     here = {"clients": 0.1, "server": None, "auxiliaries": None, "pooler": None if pooled_there else 0.0}
     found = row(us, placement="scheduler", share={**here, **(share or {})}, **{**unseen, **more})

@@ -23,7 +23,9 @@ from .synthetic import piece, timed_block, variant
 
 
 def block(clients: int, busy: float = 1.0) -> VariantBlock:
-    """A window of 200 ms in which each client works for that share of the time, 100 µs an operation."""
+    """A window of 200 ms in which each client works for that share of the time, 100 µs an
+    operation.
+    """
     ops = round(2000 * clients * busy)
     of = variant(clients=clients)
     one = timed_block(of, 0, np.full(ops, 100_000, dtype=np.uint64))
@@ -62,7 +64,10 @@ def laws(blocks: list[VariantBlock], given_row: Row) -> dict[str, UtilisationLaw
 
 
 def accounted(clients: float, client_us: float = 20.0, *more: SliceRecord) -> dict[str, UtilisationLaw]:
-    """4 clients, 20,000 operations a second of 20 µs each: 0.4 CPUs. `clients`: their share of both in the account."""
+    """4 clients, 20,000 operations a second of 20 µs each: 0.4 CPUs.
+
+    `clients`: their share of both in the account.
+    """
     given_row = row(
         200.0, client=client_us, clients=4, share={"clients": clients, "server": 0.1, "pooler": 0.0}
     )

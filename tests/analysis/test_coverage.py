@@ -1,4 +1,6 @@
-"""Simulated comparisons with known answers: how often an interval has the truth, and how often 5 % is seen."""
+"""Simulated comparisons with known answers: how often an interval has the truth, and how often 5 %
+is seen.
+"""
 
 import numpy as np
 import pytest
@@ -48,7 +50,9 @@ def test_two_runs_on_a_machine_that_stays_compare_by_their_times() -> None:
 
 
 def test_five_per_cent_are_seen_and_nothing_is_not() -> None:
-    """A small run as a whole: a drifting machine, biased processes, one pair 5 % apart and one not at all."""
+    """A small run as a whole: a drifting machine, biased processes, one pair 5 % apart and one not
+    at all.
+    """
     rng = np.random.default_rng(11)
     seen, false = 0, 0
     for _ in range(60):

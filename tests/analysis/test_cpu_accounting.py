@@ -1,4 +1,6 @@
-"""Books that close: whatever the parts, known shares of the processors sum to 1, and nothing is counted twice."""
+"""Books that close: whatever the parts, known shares of the processors sum to 1, and nothing is
+counted twice.
+"""
 
 from typing import Any
 
@@ -13,7 +15,8 @@ from pgperf.core.records import VariantBlock
 from .synthetic import piece, variant
 
 MS = 1_000_000
-#: 100 ms on two processors: 40 clients, 30 server, 10 pooler, 5 auxiliaries, 1 runner, 24 more; 90 idle.
+#: 100 ms on two processors: 40 clients, 30 server, 10 pooler, 5 auxiliaries, 1 runner, 24 more; 90
+#: idle.
 SLICE = {
     "elapsed_ns": 100 * MS, "host_ns": 110 * MS, "client_ns": 40 * MS, "server_ns": 30 * MS, "pooler_ns": 10 * MS,
     "auxiliary_ns": 5 * MS, "runner_ns": 1 * MS, "iowait_ns": 10 * MS, "steal_ns": 20 * MS, "client_wait_ns": 3 * MS,
@@ -174,7 +177,9 @@ _maybe = _ns | st.none()
     st.fixed_dictionaries({"host_ns": _maybe, "ours_ns": _ns, "others_ns": _ns}),
 )
 def test_shares_close_whatever_was_read(fields: dict[str, Any], census: dict[str, Any]) -> None:
-    """Ticks and nanoseconds do not agree to the last digit: no share leaves 0 to 1 for that, and none is lost."""
+    """Ticks and nanoseconds do not agree to the last digit: no share leaves 0 to 1 for that, and
+    none is lost.
+    """
     share = cpu_account(block(census, fields))["share"]
     known = [value for value in share.values() if value is not None]
     assert set(share) == set(SHARES)

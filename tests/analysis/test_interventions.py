@@ -115,7 +115,9 @@ def test_what_was_taken_away_must_be_what_the_time_fell_by(us: float, client: fl
 
 
 def test_a_time_that_fell_for_another_reason_confirms_nothing() -> None:
-    """The light statement asks for no lock either: what it saved was not the server's processor time."""
+    """The light statement asks for no lock either: what it saved was not the server's processor
+    time.
+    """
     heavy = judged(900.0, client=50.0, server=300.0, events={"Lock": 0.2, "CPU": 0.3, "Client": 0.5})
     assert word_of(heavy) == "latency"
     claimed = named(heavy, "server_cpu")

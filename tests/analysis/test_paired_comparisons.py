@@ -25,7 +25,9 @@ def test_known_ratio_and_difference() -> None:
 
 
 def test_drift_that_a_pair_shares_cancels() -> None:
-    """The machine gets three times slower and back; each variant's own times say nothing, the ratio is exact."""
+    """The machine gets three times slower and back; each variant's own times say nothing, the ratio
+    is exact.
+    """
     drift = np.exp(np.random.default_rng(5).normal(0, 0.5, (6, 5)))
     measured = Measurements(
         blocks([LIBPQ, ORM], 6, 5, lambda v, b, r: drift[b, r] * (63.0 if v == ORM else 60.0))

@@ -32,7 +32,9 @@ def test_null_distribution_counts_every_choice_of_ranks(n: int) -> None:
 
 @pytest.mark.parametrize("n", [6, 9, 14, 20, 40])
 def test_interval_keeps_what_scipys_test_keeps(n: int) -> None:
-    """Brute force: a centre is inside exactly if Wilcoxon's exact test of the shifted values does not reject it."""
+    """Brute force: a centre is inside exactly if Wilcoxon's exact test of the shifted values does
+    not reject it.
+    """
     data = np.random.default_rng(n).normal(0.3, 1, n)
     found = signed_rank_interval(data)
     assert found.low is not None

@@ -22,7 +22,9 @@ WAVE = (0.001, -0.002, 0.003, 0.0, -0.001, 0.002)
 
 
 def run(orm: float = 200.0, libpq: float = 60.0, machine: float = 1.0, shift: int = 0) -> list[Level]:
-    """What a run of two layers keeps; the machine drifts by 10 % from block to block, for both alike."""
+    """What a run of two layers keeps; the machine drifts by 10 % from block to block, for both
+    alike.
+    """
 
     def times(of: Variant, number: int, round_: int) -> float:
         us = libpq if of == LIBPQ else orm

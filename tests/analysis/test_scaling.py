@@ -16,7 +16,9 @@ COUNTS = (1, 2, 4)
 
 
 def measured(variants: list[Variant], number_of_blocks: int = 6) -> list[VariantBlock]:
-    """Throughput that doubles up to two clients and then stays; the machine drifts by a tenth from round to round."""
+    """Throughput that doubles up to two clients and then stays; the machine drifts by a tenth from
+    round to round.
+    """
     return [_block(of, number) for number in range(number_of_blocks) for of in variants]
 
 

@@ -142,7 +142,9 @@ def test_nothing_measured_is_a_summary_of_nulls() -> None:
 
 
 def test_a_run_cut_short_says_what_it_can() -> None:
-    """One block whole, of the second only the first variant: the rounds of the first are the sample."""
+    """One block whole, of the second only the first variant: the rounds of the first are the
+    sample.
+    """
     variants = [variant("libpq"), variant("django_orm"), variant("psycopg")]
     found = summary_of(
         variants,

@@ -104,7 +104,9 @@ def test_which_cpus_a_side_has_is_a_matter_of_placement(placement: str, cpus: in
 
 
 def test_a_worker_bound_to_one_cpu_uses_that_up() -> None:
-    """8 clients on one of 8 processors, 20 µs each time: full at 50,000 a second, an eighth of the host."""
+    """8 clients on one of 8 processors, 20 µs each time: full at 50,000 a second, an eighth of the
+    host.
+    """
     bound = row(
         160.0, client=20.0, server=8.0, clients=8, placement="scheduler", cpus=8, queue={"client": 120.0}
     )
@@ -208,7 +210,9 @@ def test_waiting_for_a_cpu_that_others_use_is_a_disturbance() -> None:
 
 
 def test_the_server_s_own_parallel_workers_are_no_disturbance() -> None:
-    """They are in what nobody explains, unless a control group tells; a rival that was seen is one all the same."""
+    """They are in what nobody explains, unless a control group tells; a rival that was seen is one
+    all the same.
+    """
     crowded = row(layer="libpq", queue={"server": 12.0}, share={"unattributed": 0.4})
     assert word(crowded) == "disturbed"
     crowded["diagnostics"]["backends"] = 2.4

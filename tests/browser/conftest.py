@@ -30,7 +30,10 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, live_server: LiveServer, transactional_db: None) -> Iterator[Page]:
-    """A page 1280 px wide, logged in as a superuser. A console error, such as a blocked script, fails the test."""
+    """A page 1280 px wide, logged in as a superuser.
+
+    A console error, such as a blocked script, fails the test.
+    """
     User.objects.create_superuser("boss", password="secret")
     context = browser.new_context(
         base_url=live_server.url, viewport={"width": 1280, "height": 900}, color_scheme="light"

@@ -1,4 +1,6 @@
-"""`manage.py pgperf` as people type it: what it prints, how it exits, and that no traceback reaches them."""
+"""`manage.py pgperf` as people type it: what it prints, how it exits, and that no traceback reaches
+them.
+"""
 
 import csv
 import io
@@ -390,7 +392,9 @@ class TestErrors:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_cancels(spin: Benchmark, stop: signal.Signals) -> None:
-    """A real process, stopped in the middle of a run: cancelled, exit code 1, no client left, no traceback."""
+    """A real process, stopped in the middle of a run: cancelled, exit code 1, no client left, no
+    traceback.
+    """
     process = subprocess.Popen(
         [sys.executable, "manage.py", "pgperf", "run", "spin", "--blocks", "100", "--rounds", "20"],
         cwd=CHECKOUT, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

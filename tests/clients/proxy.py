@@ -23,7 +23,9 @@ class Proxy:
         self._sent.clear()
 
     def messages(self) -> list[tuple[str, bytes]]:
-        """What the client sent since `forget`: type and body of each message of PostgreSQL's protocol."""
+        """What the client sent since `forget`: type and body of each message of PostgreSQL's
+        protocol.
+        """
         found, at = [], 0
         while at < len(self._sent):
             kind, length = struct.unpack_from("!cI", self._sent, at)

@@ -32,7 +32,9 @@ def event_loop() -> Iterator[EventLoop]:
 def both(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, event_loop: EventLoop
 ) -> list[timed_loop.Timing]:
-    """The same slice of the same operation outside and inside a loop, on clocks that only operations move."""
+    """The same slice of the same operation outside and inside a loop, on clocks that only
+    operations move.
+    """
 
     def measured(make: Callable[[Clock], timed_loop.Operation]) -> timed_loop.Timing:
         clock = Clock()

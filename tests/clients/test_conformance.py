@@ -16,7 +16,8 @@ from tests.clients.conftest import Start
 from tests.clients.driving import Driven, Subject, spec
 from tests.clients.proxy import Proxy
 
-#: psycopg's program under another implementation: one mode is enough, and psycopg_c has to be compiled.
+#: psycopg's program under another implementation: one mode is enough, and psycopg_c has to be
+#: compiled.
 FEWER_MODES: dict[str, tuple[str, ...]] = {
     "psycopg_binary": ("simple",),
     "psycopg_python": ("prepared",),
@@ -40,11 +41,13 @@ PROGRAMS = (
     LIBPQ, NAMED["psycopg2-simple"], NAMED["psycopg-simple"], NAMED["psycopg_async-simple"],
     NAMED["asyncpg-prepared"], NAMED["django_orm-simple"], FAKE,
 )  # fmt: skip
-#: The readers of the protocol: one in C, one in Python, alone and in programs with and without an event loop.
+#: The readers of the protocol: one in C, one in Python, alone and in programs with and without an
+#: event loop.
 READERS = (LIBPQ, FAKE, NAMED["psycopg-simple"], NAMED["asyncpg-prepared"])
 SQL_LAYERS = [subject for subject in LAYERS if not subject.calls_orm]
 ORM_LAYERS = [subject for subject in LAYERS if subject.calls_orm]
-#: Each program with each driver once, in whichever mode comes first: for what happens before a statement is sent.
+#: Each program with each driver once, in whichever mode comes first: for what happens before a
+#: statement is sent.
 LOGINS = list({(subject.layer, subject.module): subject for subject in reversed(LAYERS)}.values())
 
 SITE = BENCHMARKS["orm-overhead"].workload
@@ -65,7 +68,9 @@ def one_hour_slice() -> protocol.Slice:
 
 
 def select(sql: str, *args: object) -> Workload:
-    """A workload of any SELECT with the columns id, domain, name: the ORM reads it as rows of its model."""
+    """A workload of any SELECT with the columns id, domain, name: the ORM reads it as rows of its
+    model.
+    """
     return Workload("select", sql, args, orm="tests.raw")
 
 
@@ -203,7 +208,8 @@ def test_each_operation_runs_the_statement_once_and_reads_its_rows(
 # What goes over the wire.
 
 
-#: What one operation sends: asyncpg knows a result's columns already, or asks about them in a round trip of its own.
+#: What one operation sends: asyncpg knows a result's columns already, or asks about them in a round
+#: trip of its own.
 EXTENDED = {
     (False, "prepared"): ["B", "D", "E", "S"],
     (False, "extended"): ["P", "B", "D", "E", "S"],

@@ -1,4 +1,6 @@
-"""The conversation of the Python clients, held in this process; what needs a process is in test_conformance.py."""
+"""The conversation of the Python clients, held in this process; what needs a process is in
+test_conformance.py.
+"""
 
 import gc
 import io

@@ -1,4 +1,6 @@
-"""psycopg 3 in C, which is compiled where it is installed: the cases that every other client takes, in each mode."""
+"""psycopg 3 in C, which is compiled where it is installed: the cases that every other client takes,
+in each mode.
+"""
 
 import inspect
 import os
@@ -43,7 +45,9 @@ CASES: tuple[Callable[..., None], ...] = (
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The Python of an environment of its own with psycopg in C, compiled against the embedded PostgreSQL's libpq."""
+    """The Python of an environment of its own with psycopg in C, compiled against the embedded
+    PostgreSQL's libpq.
+    """
     folder, wheel = tmp_path_factory.mktemp("psycopg_c"), postgres_wheel.installation()
     assert wheel
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)

@@ -1,4 +1,6 @@
-"""The site's own Django inside a client: what is replaced, what stays, what is refused and what is told."""
+"""The site's own Django inside a client: what is replaced, what stays, what is refused and what is
+told.
+"""
 
 from collections.abc import Iterator
 from types import SimpleNamespace

@@ -83,7 +83,9 @@ def test_no_text_takes_long(sql: str) -> None:
     ],
 )
 def test_the_server_splits_the_text_alike(routes: dict[str, Route], sql: str, columns: int) -> None:
-    """The commas outside quotes and comments, told by the number of columns that the server answers with."""
+    """The commas outside quotes and comments, told by the number of columns that the server answers
+    with.
+    """
     assert 1 + sum(token.text == "," for token in tokens(sql)) == columns
     route = routes["socket"]
     login = {"host": route.host, "port": route.port, "user": route.user, "password": route.password}

@@ -1,4 +1,6 @@
-"""Links to users and groups, where both sides are in one database; tests/installation has them apart."""
+"""Links to users and groups, where both sides are in one database; tests/installation has them
+apart.
+"""
 
 import pytest
 from django.contrib.auth.models import Group, User

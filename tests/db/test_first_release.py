@@ -1,4 +1,6 @@
-"""Tables from before the first release: recognised, named by a check, and rebuilt by the example site."""
+"""Tables from before the first release: recognised, named by a check, and rebuilt by the example
+site.
+"""
 
 from collections.abc import Iterator
 

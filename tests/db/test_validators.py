@@ -1,4 +1,6 @@
-"""What a field takes and what it refuses: above all, nothing that libpq or a resolver would read as something else."""
+"""What a field takes and what it refuses: above all, nothing that libpq or a resolver would read as
+something else.
+"""
 
 from typing import Any
 

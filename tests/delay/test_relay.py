@@ -31,7 +31,9 @@ DEADLINE_S = 30.0
 
 @contextmanager
 def serving(answer: Callable[[socket.socket], None]) -> Iterator[int]:
-    """The port of a server that gives each connection to `answer`, in a thread of its own, and closes it then."""
+    """The port of a server that gives each connection to `answer`, in a thread of its own, and
+    closes it then.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -77,7 +79,10 @@ def asked(connection: socket.socket, text: bytes) -> float:
 
 
 def test_each_answer_takes_a_round_trip_and_the_first_another_one() -> None:
-    """The second is the handshake's. What is early is so by what waking up usually takes; how late is the machine's."""
+    """The second is the handshake's.
+
+    What is early is so by what waking up usually takes; how late is the machine's.
+    """
     with (
         serving(echo) as port,
         DelayRelay("127.0.0.1", port, RTT_S * 1000) as far,
@@ -107,7 +112,9 @@ def test_order_and_bytes_are_kept() -> None:
 
 
 def test_data_does_not_wait_for_earlier_data() -> None:
-    """20 words, one after the other: if each waited for the one before, they would take 10 s and the answer 0.5 s."""
+    """20 words, one after the other: if each waited for the one before, they would take 10 s and
+    the answer 0.5 s.
+    """
     with (
         serving(heard_whole) as port,
         DelayRelay("127.0.0.1", port, 1000) as far,

@@ -1,6 +1,7 @@
 """The number of inputs of a property: few in tests, thousands in `python -m soak.fuzz_python`.
 
-FUZZ_CASES is the number of inputs of a property of weight 1, FUZZ_COUNTS the file that gets the count of each area.
+FUZZ_CASES is the number of inputs of a property of weight 1, FUZZ_COUNTS the file that gets the
+count of each area.
 """
 
 import json
@@ -23,7 +24,10 @@ counts: Counter[str] = Counter()
 def fuzzed(
     area: str, weight: float = 1.0, **inputs: SearchStrategy[Any]
 ) -> Callable[[Callable[..., None]], Any]:
-    """The test as a property over `inputs`. Without FUZZ_CASES its inputs are few and always the same."""
+    """The test as a property over `inputs`.
+
+    Without FUZZ_CASES its inputs are few and always the same.
+    """
     examples = max(2, int((CASES or _IN_TESTS) * weight))
 
     def decorate(test: Callable[..., None]) -> Any:

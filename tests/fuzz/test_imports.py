@@ -61,7 +61,10 @@ def rows() -> list[Any]:
 
 
 def bring(site: Client, model: str, name: str, content: bytes) -> HttpResponse:
-    """Imports a file. A refused file changes nothing; after an accepted file, all pages still work."""
+    """Imports a file.
+
+    A refused file changes nothing; after an accepted file, all pages still work.
+    """
     page = reverse(f"admin:pgperf_{model}_import")
     before, entries = rows(), LogEntry.objects.count()
     answer = site.post(page, {"import_file": SimpleUploadedFile(name, content)})

@@ -109,7 +109,9 @@ def test_the_error_contains_the_output_of_pip(
 
 
 def test_the_isolated_python_imports_pgperf_only(tmp_path: Path) -> None:
-    """A fake client that talks under another Python sees pgperf and nothing else of this environment."""
+    """A fake client that talks under another Python sees pgperf and nothing else of this
+    environment.
+    """
     code = (
         "import sys, runpy; sys.argv = ['isolated.py', 'pgperf.clients.programs.__init__'];"
         f"runpy.run_path({isolated.__file__!r}, run_name='__main__');"

@@ -22,9 +22,11 @@ def build_distributions(folder: Path, *targets: str) -> list[Path]:
 
 
 def overlay(folder: Path, wheel: Path) -> Path:
-    """The Python of an environment with the wheel, and with the running one's packages for all else.
+    """The Python of an environment with the wheel, and with the running one's packages for all
+    else.
 
-    As an install would do it, but in a second: the wheel holds only files, and found first they hide the checkout.
+    As an install would do it, but in a second: the wheel holds only files, and found first they
+    hide the checkout.
     """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (packages,) = folder.glob("lib/python*/site-packages")
@@ -53,7 +55,10 @@ class Site:
     env: Mapping[str, str]
 
     def run(self, *words: str, code: int = 0) -> str:
-        """Run a Python program of the site and return its stdout. An unexpected exit code fails with its output."""
+        """Run a Python program of the site and return its stdout.
+
+        An unexpected exit code fails with its output.
+        """
         return run([str(self.python), *words], self.folder, self.env, code)
 
     def manage(self, *words: str, code: int = 0) -> str:

@@ -1,7 +1,7 @@
 """Opens every page of pgperf as a superuser, with pgperf's deprecation warnings as errors.
 
-It prints each problem, and each URL that it does not know. It reads downloads to their end. Run it by
-the site's Python in its directory: `python open_pages.py RUN_ID`.
+It prints each problem, and each URL that it does not know. It reads downloads to their end. Run it
+by the site's Python in its directory: `python open_pages.py RUN_ID`.
 """
 
 import os

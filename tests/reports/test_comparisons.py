@@ -78,7 +78,9 @@ def test_a_change_of_clients_is_no_change_of_workload() -> None:
 
 @pytest.mark.parametrize("odd", ["a · b", "8 clients", "control 1", "libpq · tcp · ", " · ", "prepared"])
 def test_names_that_look_like_labels_change_no_table(odd: str) -> None:
-    """Code asks the fields of a variant: no name of a route or a workload can be taken for another part."""
+    """Code asks the fields of a variant: no name of a route or a workload can be taken for another
+    part.
+    """
     first, second = ({"workload": name, "named": True} for name in ("loop", odd))
     rows = [
         _comparison(_row("libpq", route=odd, **second), _row("libpq", route=odd, **first), -190.0),

@@ -11,7 +11,9 @@ from pgperf.core.records import Route
 
 @pytest.fixture
 def book_routes(transactional_db: None, routes: dict[str, Route]) -> dict[str, Route]:
-    """Routes to the tests' own database, which has the example's books; read-only sessions, as rails give them."""
+    """Routes to the tests' own database, which has the example's books; read-only sessions, as
+    rails give them.
+    """
     create_books()
     name = str(connection.settings_dict["NAME"])
     options = "-c default_transaction_read_only=on"

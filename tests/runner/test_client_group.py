@@ -60,7 +60,9 @@ def test_several_clients_count_what_ended_inside_the_common_window() -> None:
 
 
 def test_what_was_under_way_when_the_window_opened_counts_whole() -> None:
-    """So a client that never rests is busy for just as long as the window, however few operations end in it."""
+    """So a client that never rests is busy for just as long as the window, however few operations
+    end in it.
+    """
     request = protocol.Slice(seq=1, start_ns=1000 * MS, lead_in_ns=50 * MS, window_ns=40 * MS, lead_in_ops=1)
     sent = _recorded_from_the_start(request)
     assert (sent.lead_in_ns, sent.window_ns, sent.lead_in_ops) == (0, 90 * MS, 1)
@@ -159,7 +161,9 @@ class TestSharedClients:
             assert record.ops == len(durations) == 15
 
     def test_a_server_that_did_nothing_is_the_wrong_one(self) -> None:
-        """Operations ended, so somebody served them: its time is not 0 but unknown, until it is found."""
+        """Operations ended, so somebody served them: its time is not 0 but unknown, until it is
+        found.
+        """
         with groups_of(1) as (one, _control), subprocess.Popen(["sleep", "60"]) as stopped:
             os.kill(stopped.pid, signal.SIGSTOP)
             os.waitpid(stopped.pid, os.WUNTRACED)

@@ -1,4 +1,7 @@
-"""One client process: deadlines, groups, honest last words. The peers are tiny scripts that misbehave on purpose."""
+"""One client process: deadlines, groups, honest last words.
+
+The peers are tiny scripts that misbehave on purpose.
+"""
 
 import os
 import select

@@ -1,4 +1,6 @@
-"""Clients that variants share, on a real server: whose backends are whose, and a run of 1, 2 and 4 clients."""
+"""Clients that variants share, on a real server: whose backends are whose, and a run of 1, 2 and 4
+clients.
+"""
 
 from pathlib import Path
 

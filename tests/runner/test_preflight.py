@@ -74,7 +74,9 @@ def test_a_refusal_offers_a_plan_that_fits() -> None:
 
 
 def test_more_clients_than_free_slots_are_refused_with_the_numbers() -> None:
-    """32 of two layers on one route, the reference on another, a control, the monitor, and two that ask the server."""
+    """32 of two layers on one route, the reference on another, a control, the monitor, and two that
+    ask the server.
+    """
     what = definition(
         layers=CLIENT_SCALING.layers,
         routes=CLIENT_SCALING.routes,

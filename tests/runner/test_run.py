@@ -1,4 +1,6 @@
-"""The engine end to end with the fake client: known durations in, the same durations out; and every way to fail."""
+"""The engine end to end with the fake client: known durations in, the same durations out; and every
+way to fail.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace

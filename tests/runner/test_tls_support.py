@@ -1,4 +1,6 @@
-"""Layers whose libpq has no TLS are left out where a route demands it; the others are checked as the route says."""
+"""Layers whose libpq has no TLS are left out where a route demands it; the others are checked as
+the route says.
+"""
 
 import os
 import socket
@@ -44,7 +46,9 @@ def definition(*names: str, modes: tuple[str, ...] = ("simple",)) -> Definition:
 def test_those_without_are_found_and_left_out(
     tls: Route, routes: dict[str, Route], site: CaptureSettings
 ) -> None:
-    """The embedded PostgreSQL's libpq is built without OpenSSL, and the C client and psycopg2 stand on it."""
+    """The embedded PostgreSQL's libpq is built without OpenSSL, and the C client and psycopg2 stand
+    on it.
+    """
     wanted = definition("libpq", "psycopg2", "psycopg")
     both = {"tcp": routes["tcp"], "tls": tls}
     lacking = tls_support.refusals(wanted, both, site, [])

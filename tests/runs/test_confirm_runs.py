@@ -54,7 +54,10 @@ def claim(database: Database, layer: str, clients: int, word: str, intervention:
 
 
 def carried_out(row: VariantResult) -> tuple[Run, dict[str, VariantResult]]:
-    """The run that tests it, done, and its variants by label. Whatever it found is written to the row."""
+    """The run that tests it, done, and its variants by label.
+
+    Whatever it found is written to the row.
+    """
     run = execution.perform(confirmation.request(row, foreground=True).pk, "tests")
     assert (run.status, run.error) == (Run.Status.DONE, "")
     row.refresh_from_db()

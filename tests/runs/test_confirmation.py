@@ -45,7 +45,9 @@ def result(
 
 
 def add(run: Run, **more: Any) -> VariantResult:
-    """A variant measured in that run: the ORM's over TCP with one client, unless it is said otherwise."""
+    """A variant measured in that run: the ORM's over TCP with one client, unless it is said
+    otherwise.
+    """
     numbers = measured(**{name: more.pop(name) for name in ("us", "client", "server") if name in more})
     values: dict[str, Any] = {
         "layer": "django_orm", "route": "tcp", "mode": "simple", "clients": 1, "connect": "persistent",

@@ -1,4 +1,6 @@
-"""A benchmark's numbers have one rule: model, form, file, command line and run accept and refuse the same ones."""
+"""A benchmark's numbers have one rule: model, form, file, command line and run accept and refuse
+the same ones.
+"""
 
 import re
 from collections.abc import Callable

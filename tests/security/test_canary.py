@@ -47,7 +47,8 @@ from tests.security import pooler
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-#: The search is for its middle part; the rest needs quoting in connection strings, JSON, URLs and SQL.
+#: The search is for its middle part; the rest needs quoting in connection strings, JSON, URLs and
+#: SQL.
 CANARY = "nightjar7Q4x9Zk"
 PASSWORD = f"a'b\\ {CANARY} \"%27=&ü"
 WRONG = f"wrong-{CANARY}-password"

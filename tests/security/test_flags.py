@@ -52,7 +52,9 @@ def test_the_run_page_names_the_role(admin_client: Client, role: str, shown: boo
 def test_a_run_on_a_production_database_names_the_role(
     routes: dict[str, Any], c_client: Any, settings: Any
 ) -> None:
-    """The test role owns its database: the catalog runs in read-only sessions, custom SQL is refused."""
+    """The test role owns its database: the catalog runs in read-only sessions, custom SQL is
+    refused.
+    """
     settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": c_client.parent}
     database = Database.objects.create(
         name="real", dbname=connection.settings_dict["NAME"], credential="alias:default", allow_fixtures=True,

@@ -1,4 +1,6 @@
-"""Operations that cannot be repeated below the ORM, or fail, each in its own way. 4711 stands for a secret."""
+"""Operations that cannot be repeated below the ORM, or fail, each in its own way. 4711 stands for a
+secret.
+"""
 
 from datetime import date
 from itertools import count

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.django_db
 RESOURCES = [DatabaseResource, WorkloadResource, BenchmarkResource]
 NASTY = '=1+1\r\n\'-2\t@Größe \U0001f600 \x0b _x000D_ "a",b;\n\n '
 
-#: A value other than the default for every field of every definition. A new field fails the tests until
-#: it has a value here: check first that it may be exported, and who may import it.
+#: A value other than the default for every field of every definition. A new field fails the tests
+#: until it has a value here: check first that it may be exported, and who may import it.
 SAMPLES: dict[type[models.Model], dict[str, Any]] = {
     Database: {
         "name": "shop", "dbname": "app-1", "user": "reader", "credential": "env:PGPERF_SECRET_SHOP", "production": True,

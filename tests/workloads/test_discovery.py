@@ -17,7 +17,9 @@ Install = Callable[[str], None]
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Puts an app whose pgperf_workloads.py has that text in front of the example's own; nothing was discovered yet."""
+    """Puts an app whose pgperf_workloads.py has that text in front of the example's own; nothing
+    was discovered yet.
+    """
     monkeypatch.syspath_prepend(tmp_path)
     discovery.discover.cache_clear()
     monkeypatch.setattr(registry, "WORKLOADS", dict(registry.WORKLOADS))

@@ -1,4 +1,5 @@
-"""The asyncpg layer, inside one running event loop. It binds on the server, so it has no mode simple.
+"""The asyncpg layer, inside one running event loop. It binds on the server, so it has no mode
+simple.
 
 Mode extended turns asyncpg's statement cache off (`statement_cache_size=0`). asyncpg then describes
 each statement in a separate round trip before it runs it. Mode prepared keeps one prepared

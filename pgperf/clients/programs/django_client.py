@@ -87,7 +87,9 @@ class DjangoClient:
         return orm_operation(spec, other)
 
     def trace(self, operation: Operation) -> list[protocol.Statement]:
-        """The statements that the cursor gets in one operation, with the values that have a JSON form."""
+        """The statements that the cursor gets in one operation, with the values that have a JSON
+        form.
+        """
         if not self._site:
             raise InvalidDefinition("trace: only site workloads are captured")
         statements: list[protocol.Statement] = []

@@ -1,4 +1,6 @@
-"""The asynchronous psycopg 3 layer: a new cursor for every statement, inside one running event loop."""
+"""The asynchronous psycopg 3 layer: a new cursor for every statement, inside one running event
+loop.
+"""
 
 from typing import Any, BinaryIO
 

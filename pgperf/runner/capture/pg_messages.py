@@ -1,4 +1,5 @@
-"""PostgreSQL's protocol 3: splits bytes into messages and follows the statements of a session. Pure.
+"""PostgreSQL's protocol 3: splits bytes into messages and follows the statements of a session.
+Pure.
 
 `MessageSplitter` splits one direction of a connection into messages. `FrontendParser` finds the
 statement and the parameters of each Execute; `BackendParser` counts its rows.
@@ -36,7 +37,10 @@ _ENCRYPTION = (struct.pack("!i", _SSL_REQUEST), struct.pack("!i", _GSS_REQUEST))
 
 
 class MessageSplitter:
-    """Splits a stream of bytes into messages. `starting`: it begins with a client's messages without a type letter."""
+    """Splits a stream of bytes into messages.
+
+    `starting`: it begins with a client's messages without a type letter.
+    """
 
     def __init__(self, *, starting: bool) -> None:
         self._buffer = bytearray()
@@ -66,7 +70,10 @@ class MessageSplitter:
 
 
 class ExecutedStatement(NamedTuple):
-    """One execution requested by a client. Parameters as on the wire; `formats`: 0 text, 1 binary, one each."""
+    """One execution requested by a client.
+
+    Parameters as on the wire; `formats`: 0 text, 1 binary, one each.
+    """
 
     text: str
     simple: bool
@@ -116,7 +123,9 @@ class FrontendParser:
 
 
 class BackendParser:
-    """Follows the messages of the server: `rows` has the number of data rows of each completed execution."""
+    """Follows the messages of the server: `rows` has the number of data rows of each completed
+    execution.
+    """
 
     def __init__(self) -> None:
         self.rows: list[int] = []
@@ -133,7 +142,9 @@ class BackendParser:
 
 
 def without_channel_binding(message: PgMessage) -> PgMessage:
-    """The server's SASL mechanisms without channel binding, since the client has no TLS connection to the server."""
+    """The server's SASL mechanisms without channel binding, since the client has no TLS connection
+    to the server.
+    """
     if message.kind != "R" or message.body[:4] != struct.pack("!i", _SASL):
         return message
     offered = [name for name in message.body[4:].split(b"\0") if name and not name.endswith(b"-PLUS")]

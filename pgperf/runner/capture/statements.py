@@ -40,7 +40,9 @@ class OperationWork:
     rows: tuple[int, ...]
 
     def difference(self, other: "OperationWork") -> str:
-        """How the other work differs, in a few words; "" if the numbers of statements and rows are equal."""
+        """How the other work differs, in a few words; "" if the numbers of statements and rows are
+        equal.
+        """
         if len(self.texts) != len(other.texts):
             return f"{len(other.texts)} statements instead of {len(self.texts)}"
         if sum(self.rows) != sum(other.rows):
@@ -115,7 +117,8 @@ def filled(definition: Definition, captures: Sequence[Capture]) -> Definition:
 def captured(
     definition: Definition, work: Workload, settings: CaptureSettings, skipped: Sequence[LeftOut]
 ) -> Capture:
-    """Capture a site workload, and check it on every lower layer of the definition that is not `skipped`.
+    """Capture a site workload, and check it on every lower layer of the definition that is not
+    `skipped`.
 
     Raises a PgperfError if the operation itself fails.
     """
@@ -132,7 +135,9 @@ def captured(
 
 
 def capture(definition: Definition, work: Workload, settings: CaptureSettings) -> Capture:
-    """Run the operation warm, twice, in simple mode, and in an extended one if the definition has any."""
+    """Run the operation warm, twice, in simple mode, and in an extended one if the definition has
+    any.
+    """
     extended = next((mode for mode in definition.modes if mode != "simple"), "")
     simple, traced = _twice(definition, work, "simple", settings)
     work_done = _work_of(simple[0])
@@ -165,7 +170,9 @@ def refusal_of(twice: Sequence[RecordedOperation]) -> str:
 
 
 def difference(first: Sequence[ExecutedStatement], second: Sequence[ExecutedStatement]) -> str:
-    """How two captures of one operation differ, values masked; "" if they are the same byte for byte."""
+    """How two captures of one operation differ, values masked; "" if they are the same byte for
+    byte.
+    """
     for number, (one, other) in enumerate(zip_longest(first, second), 1):
         if one == other:
             continue
@@ -294,7 +301,9 @@ def _difference_of(
 def _twice(
     definition: Definition, work: Workload, mode: str, settings: CaptureSettings
 ) -> tuple[list[RecordedOperation], list[protocol.Statement]]:
-    """Two warm operations of the ORM as recorded on the wire, and the arguments of the cursor in the second."""
+    """Two warm operations of the ORM as recorded on the wire, and the arguments of the cursor in
+    the second.
+    """
     with _behind_proxy(definition, work, "django_orm", mode, settings) as (client, proxy):
         client.send(_WARM_UP)
         client.read_bytes(client.expect(protocol.SliceReply, _TIMEOUT_S).nbytes, _TIMEOUT_S)

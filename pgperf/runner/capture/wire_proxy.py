@@ -35,7 +35,9 @@ _SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 
 @dataclass(frozen=True)
 class RecordedOperation:
-    """The statements of one operation in order, and the number of rows that the server returned for each."""
+    """The statements of one operation in order, and the number of rows that the server returned for
+    each.
+    """
 
     executed: tuple[ExecutedStatement, ...]
     rows: tuple[int, ...]
@@ -148,7 +150,8 @@ class WireProxy:
 
 
 def connect(route: Route) -> socket.socket:
-    """A connection to the route's server, with TLS where its sslmode asks for it, ready for the startup message.
+    """A connection to the route's server, with TLS where its sslmode asks for it, ready for the
+    startup message.
 
     Raises OSError, or ClientFailed where TLS is required and the server has none.
     """
@@ -175,7 +178,9 @@ def _encrypted(plain: socket.socket, route: Route) -> socket.socket:
 
 
 def _context(route: Route) -> ssl.SSLContext:
-    """The checks of libpq: none for prefer and require, the chain for verify-ca, also the name for verify-full."""
+    """The checks of libpq: none for prefer and require, the chain for verify-ca, also the name for
+    verify-full.
+    """
     context = ssl.create_default_context(cafile=route.sslrootcert or None)
     context.check_hostname = route.sslmode == "verify-full"
     context.verify_mode = ssl.CERT_REQUIRED if route.sslmode.startswith("verify") else ssl.CERT_NONE

@@ -22,7 +22,10 @@ _NOT_STORED = ("auxiliary_wait_ns", "auxiliary_busiest_ns", "pooler_busiest_ns")
 
 @dataclass(frozen=True)
 class VariantProcesses:
-    """The pids that work for a variant, by role. None: not visible from here; empty: there are none."""
+    """The pids that work for a variant, by role.
+
+    None: not visible from here; empty: there are none.
+    """
 
     client: Sequence[int] | None = None
     server: Sequence[int] | None = None
@@ -52,7 +55,10 @@ class SliceAccount:
     )
 
     def fields(self) -> dict[str, int | None]:
-        """The fields of a slice's record. To save space, all but the roles' run times are rounded to µs."""
+        """The fields of a slice's record.
+
+        To save space, all but the roles' run times are rounded to µs.
+        """
         found: dict[str, int | None] = {
             "elapsed_ns": _rounded(self.host.elapsed_ns),
             "host_ns": _rounded(self.host.busy_ns),
@@ -68,7 +74,10 @@ class SliceAccount:
 
 
 class SliceAccounting:
-    """Reads counters when it is made and again in `close`. The host's total is read closest to the slice."""
+    """Reads counters when it is made and again in `close`.
+
+    The host's total is read closest to the slice.
+    """
 
     def __init__(self, host: Host, processes: VariantProcesses) -> None:
         self._machine, self._processes = host, processes

@@ -31,7 +31,8 @@ ReadNs = Callable[[], int | None]
 class ServerCgroup:
     """A control group that holds one PostgreSQL server and nothing else.
 
-    `known`: the pids whose CPU time is accounted for anyway. All others are sessions of other users.
+    `known`: the pids whose CPU time is accounted for anyway. All others are sessions of other
+    users.
     """
 
     directory: Path
@@ -40,7 +41,9 @@ class ServerCgroup:
 
     @classmethod
     def of(cls, known: Iterable[int], mounts: Path = MOUNTS, proc: Path = PROC) -> Self | None:
-        """The group of the server with these processes (postmaster included); None if it has no group of its own."""
+        """The group of the server with these processes (postmaster included); None if it has no
+        group of its own.
+        """
         pids = frozenset(known)
         for directory in groups_of(min(pids), mounts, proc) if pids else ():
             read_ns = group_ns(directory)
@@ -49,7 +52,9 @@ class ServerCgroup:
         return None
 
     def other_sessions(self) -> Times | None:
-        """The times so far of its other processes; None if there are too many or one is not visible."""
+        """The times so far of its other processes; None if there are too many or one is not
+        visible.
+        """
         try:
             pids = members(self.directory) - self.known
         except OSError:
@@ -66,7 +71,8 @@ def short_lived_ns(
     ours: Sequence[CpuTime | None],
     other_sessions: CpuTime | None,
 ) -> int | None:
-    """The CPU time of a server's group less that of the processes that were visible; None is unknown.
+    """The CPU time of a server's group less that of the processes that were visible; None is
+    unknown.
 
     Parallel workers of other sessions cannot be told from those of the variant, so each other
     session is assumed to have as many as it may.
@@ -79,7 +85,10 @@ def short_lived_ns(
 
 
 def other_sessions_cpu_time(before: Times | None, after: Times | None) -> CpuTime | None:
-    """A session that started in between counts from zero. None if one ended: its last CPU time is unknown."""
+    """A session that started in between counts from zero.
+
+    None if one ended: its last CPU time is unknown.
+    """
     if before is None or after is None:
         return None
     return schedstat.cpu_time_between({pid: {} for pid in after} | dict(before), after)
@@ -139,7 +148,8 @@ def mounted(mounts: Path = MOUNTS) -> Iterator[tuple[Path, str, list[str]]]:
 
 
 def _is_own(directory: Path, known: frozenset[int], proc: Path) -> bool:
-    """Is it the server's own group: all known pids and their descendants, nothing else, and no subgroup?
+    """Is it the server's own group: all known pids and their descendants, nothing else, and no
+    subgroup?
 
     The root never is, because this process is in it or below it.
     """

@@ -90,7 +90,10 @@ class Host:
 
 
 def _cgroup_v1(mounts: Path, _proc: Path) -> ReadNs | None:
-    """cpuacct's root group. A container may see its own group instead; only the real root has `release_agent`."""
+    """cpuacct's root group.
+
+    A container may see its own group instead; only the real root has `release_agent`.
+    """
     for directory, kind, options in mounted(mounts):
         if kind == "cgroup" and "cpuacct" in options and (directory / "release_agent").exists():
             return group_ns(directory)
@@ -98,7 +101,9 @@ def _cgroup_v1(mounts: Path, _proc: Path) -> ReadNs | None:
 
 
 def _cgroup_v2(mounts: Path, proc: Path) -> ReadNs | None:
-    """The topmost groups, if this is the real root (it alone has no `cgroup.type`) and processes are in groups."""
+    """The topmost groups, if this is the real root (it alone has no `cgroup.type`) and processes
+    are in groups.
+    """
     for directory, kind, _options in mounted(mounts):
         if kind == "cgroup2" and not (directory / "cgroup.type").exists() and _in_groups(proc):
             return partial(_topmost, directory)
@@ -143,7 +148,9 @@ def _cpu_count(stat: str) -> int:
 
 
 def _increase(before: int | None, after: int | None) -> int | None:
-    """A decrease by up to two ticks counts as 0 (iowait may do that); a larger one is unknown (a group vanished)."""
+    """A decrease by up to two ticks counts as 0 (iowait may do that); a larger one is unknown (a
+    group vanished).
+    """
     if before is None or after is None:
         return None
     return max(0, after - before) if after > before - 2 * _TICK_NS else None

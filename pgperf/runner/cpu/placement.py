@@ -44,7 +44,10 @@ class CpuPlacement:
 
 
 def place(wish: str, available: Iterable[int], refusal: str) -> CpuPlacement:
-    """The CPUs for a requested placement. `refusal`: why the server may not be pinned, "" if it may."""
+    """The CPUs for a requested placement.
+
+    `refusal`: why the server may not be pinned, "" if it may.
+    """
     cpus = sorted(available)
     if wish == "scheduler":
         return CpuPlacement("scheduler")
@@ -80,7 +83,9 @@ def may_pin(pid: int) -> bool:
 
 
 class TemporaryPinning:
-    """Pins processes that pgperf did not start (a pooler and its backends), and restores their CPUs afterwards."""
+    """Pins processes that pgperf did not start (a pooler and its backends), and restores their CPUs
+    afterwards.
+    """
 
     def __init__(self) -> None:
         self._before: dict[int, frozenset[int]] = {}

@@ -31,7 +31,10 @@ class ProcessCpu:
         self._first = self._sample()
 
     def close(self) -> dict[str, Any]:
-        """`cpus`, `source`, and in ns `elapsed_ns`, `host_ns`, `ours_ns`, `others_ns`. None is unknown."""
+        """`cpus`, `source`, and in ns `elapsed_ns`, `host_ns`, `ours_ns`, `others_ns`.
+
+        None is unknown.
+        """
         before, after = self._first, self._sample()
         intervals = [self._machine.between(*pair) for pair in zip(before.hosts, after.hosts, strict=True)]
         others = after.stats.keys() - self._ours
@@ -54,7 +57,9 @@ class ProcessCpu:
 
 
 class _Sample(NamedTuple):
-    """All processes, and the host before and after they were read: their mean is of the same moment."""
+    """All processes, and the host before and after they were read: their mean is of the same
+    moment.
+    """
 
     stats: ProcessStats
     hosts: tuple[HostCounters, HostCounters]

@@ -1,4 +1,5 @@
-"""CPU time of processes, as the kernel's scheduler counts it (/proc/PID/task/*/schedstat, nanoseconds).
+"""CPU time of processes, as the kernel's scheduler counts it (/proc/PID/task/*/schedstat,
+nanoseconds).
 
 Functions that read are separate from functions that subtract, so that the latter can be tested
 without processes. A value that cannot be read is None, never 0.
@@ -18,7 +19,9 @@ _READ_BYTES = 8192
 
 
 class ThreadTime(NamedTuple):
-    """A thread's time so far: running, and waiting in the run queue (None: the kernel does not count it)."""
+    """A thread's time so far: running, and waiting in the run queue (None: the kernel does not
+    count it).
+    """
 
     run_ns: int
     wait_ns: int | None
@@ -30,7 +33,9 @@ Times = Mapping[int, Mapping[int, ThreadTime]]
 
 @dataclass(frozen=True)
 class CpuTime:
-    """CPU time that a set of processes used between two readings; `busiest_ns`: that of the busiest process."""
+    """CPU time that a set of processes used between two readings; `busiest_ns`: that of the busiest
+    process.
+    """
 
     run_ns: int
     wait_ns: int | None
@@ -71,7 +76,9 @@ def thread_times(pid: int, proc: str = _PROC) -> Mapping[int, ThreadTime] | None
 
 
 def cpu_time_between(before: Times | None, after: Times | None) -> CpuTime | None:
-    """The CPU time used in between; None if either is unknown or a process or thread of `before` is gone."""
+    """The CPU time used in between; None if either is unknown or a process or thread of `before` is
+    gone.
+    """
     if before is None or after is None or before.keys() != after.keys():
         return None
     each = [_process_time(times, after[pid]) for pid, times in before.items()]
@@ -84,7 +91,9 @@ def cpu_time_between(before: Times | None, after: Times | None) -> CpuTime | Non
 
 
 class ProcessStat(NamedTuple):
-    """A process so far: its CPU time with that of ended threads, and the CPU time of children that it reaped."""
+    """A process so far: its CPU time with that of ended threads, and the CPU time of children that
+    it reaped.
+    """
 
     start_ticks: int  # ticks since boot
     parent: int
@@ -93,7 +102,10 @@ class ProcessStat(NamedTuple):
 
 
 def process_stat(pid: int, proc: str = _PROC) -> ProcessStat | None:
-    """None if the process is not visible. The time of ended threads and children has the precision of a tick."""
+    """None if the process is not visible.
+
+    The time of ended threads and children has the precision of a tick.
+    """
     try:
         fields = read_text(f"{proc}/{pid}/stat").rpartition(")")[2].split()
         ticks, reaped = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
@@ -209,7 +221,10 @@ def _sum_of(texts: Iterable[str], name: str) -> int:
 
 
 def read_text(path: str) -> str:
-    """A small file of /proc in one read: microseconds faster than a buffered file. Raises OSError."""
+    """A small file of /proc in one read: microseconds faster than a buffered file.
+
+    Raises OSError.
+    """
     descriptor = os.open(path, os.O_RDONLY)
     try:
         return os.read(descriptor, _READ_BYTES).decode(errors="replace")

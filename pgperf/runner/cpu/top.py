@@ -25,7 +25,10 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True)
 class TopProcess:
-    """One process at one moment. `start_ticks` (since boot) distinguishes it from a later one with its pid."""
+    """One process at one moment.
+
+    `start_ticks` (since boot) distinguishes it from a later one with its pid.
+    """
 
     role: str
     pid: int
@@ -37,7 +40,10 @@ class TopProcess:
 
 @dataclass(frozen=True)
 class TopSnapshot:
-    """What top reads: ticks of the host by state, load averages, every process. None: not readable here."""
+    """What top reads: ticks of the host by state, load averages, every process.
+
+    None: not readable here.
+    """
 
     moment_s: float
     host: tuple[int, ...] | None
@@ -54,11 +60,12 @@ class TopSnapshot:
 
 
 def between(before: TopSnapshot, after: TopSnapshot) -> dict[str, Any]:
-    """From one snapshot to the next: `seconds`, `host` (percentages, and loads at the end), `processes`.
+    """From one snapshot to the next: `seconds`, `host` (percentages, and loads at the end),
+    `processes`.
 
-    A process's `cpu_percent` is of one CPU; its `rss_bytes` and `cpu_s` (since it started) are those
-    of the end. A process that started or ended in between has no row. Roles come in the order in
-    which they were named, `other` last.
+    A process's `cpu_percent` is of one CPU; its `rss_bytes` and `cpu_s` (since it started) are
+    those of the end. A process that started or ended in between has no row. Roles come in the order
+    in which they were named, `other` last.
     """
     seconds = after.moment_s - before.moment_s
     rows = [
@@ -92,7 +99,9 @@ def _busiest(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def percent(before: tuple[int, ...] | None, after: tuple[int, ...] | None) -> dict[str, float | None]:
-    """Percentages of the CPU time of all CPUs; a counter that went backwards (idle and iowait may) counts as 0."""
+    """Percentages of the CPU time of all CPUs; a counter that went backwards (idle and iowait may)
+    counts as 0.
+    """
     if before is None or after is None:
         return dict.fromkeys(HOST)
     used = [max(0, later - earlier) for earlier, later in zip(before, after, strict=True)]
@@ -116,7 +125,10 @@ def _processes(role_of: Mapping[int, str], proc: Path) -> Iterator[TopProcess]:
 
 
 def _process(pid: int, role: str, proc: Path) -> TopProcess | None:
-    """A process from its stat file. Its name may contain `)`, so fields are counted from the last one (proc(5))."""
+    """A process from its stat file.
+
+    Its name may contain `)`, so fields are counted from the last one (proc(5)).
+    """
     try:
         head, _, tail = (proc / str(pid) / "stat").read_text(errors="replace").rpartition(")")
         rest = tail.split()

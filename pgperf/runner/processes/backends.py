@@ -8,8 +8,8 @@ import psutil
 from pgperf.runner.cpu import schedstat
 from pgperf.runner.processes import unix_sockets
 
-#: Every connection of the server, including walsenders. The port and the start time are null for connections of
-#: other roles that the login may not see.
+#: Every connection of the server, including walsenders. The port and the start time are null for
+#: connections of other roles that the login may not see.
 QUERY = """
 SELECT pid, application_name, client_port, extract(epoch FROM backend_start)
 FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL
@@ -68,7 +68,9 @@ class Sessions:
         return [session.pid for name in applications for session in self.here if session.application == name]
 
     def from_process(self, pid: int) -> list[int]:
-        """The pids of backends that a process of this machine is connected to; none if that is not visible."""
+        """The pids of backends that a process of this machine is connected to; none if that is not
+        visible.
+        """
         ports = set(own_ports(pid))
         local = [session.pid for session in self.here if session.port < 0]
         return [session.pid for session in self.here if session.port in ports] + unix_sockets.connected(
@@ -84,7 +86,9 @@ class Sessions:
 
 
 def is_backend(pid: int, born_s: float) -> bool:
-    """Is this pid, as a server reports it with its start time (seconds since 1970), a backend on this machine?"""
+    """Is this pid, as a server reports it with its start time (seconds since 1970), a backend on
+    this machine?
+    """
     if not schedstat.backend_is_here(pid):
         return False
     try:

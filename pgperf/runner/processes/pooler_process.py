@@ -5,8 +5,9 @@ import socket
 
 import psutil
 
-#: The names of poolers that have one process each. The first also has only one thread. Proxies (docker-proxy,
-#: HAProxy, ssh) are not poolers. Poolers with many processes (pgpool, pgagroal) are not supported.
+#: The names of poolers that have one process each. The first also has only one thread. Proxies
+#: (docker-proxy, HAProxy, ssh) are not poolers. Poolers with many processes (pgpool, pgagroal) are
+#: not supported.
 NAMES = ("pgbouncer", "odyssey", "pgcat", "pgdog")
 
 
@@ -49,7 +50,8 @@ def process(port: int) -> int | None:
 
 
 def processors(pid: int | None) -> int | None:
-    """How many CPUs a pooler can use at once: 1 for PgBouncer, which has one thread; None (unknown) for others.
+    """How many CPUs a pooler can use at once: 1 for PgBouncer, which has one thread; None (unknown)
+    for others.
 
     A pooler on another machine is assumed to be PgBouncer.
     """

@@ -27,7 +27,8 @@ _CLOCK_SHARE = 10
 #: Samples further apart than this fraction (1/n) of a slice are not interpolated.
 _GAP_SHARE = 4
 _FOREVER = 1 << 62
-#: The column of PostgreSQL's auxiliary processes; the prefixes of the machine's columns and of those of its top line.
+#: The column of PostgreSQL's auxiliary processes; the prefixes of the machine's columns and of
+#: those of its top line.
 AUXILIARIES, HOST, TOP = "auxiliaries", "host", "top"
 #: Load averages are no counters: kept in hundredths, and read by `CounterSamples.at`.
 LOAD_PARTS = 100
@@ -45,7 +46,9 @@ def wait_column(pid: int) -> str:
 
 @dataclass(frozen=True)
 class CounterSamples:
-    """Counters that only grow, one column each, and the times of the samples (ns, monotonic clock, increasing)."""
+    """Counters that only grow, one column each, and the times of the samples (ns, monotonic clock,
+    increasing).
+    """
 
     times_ns: Counts
     columns: Mapping[str, Counts]

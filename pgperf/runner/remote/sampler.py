@@ -28,7 +28,8 @@ from pgperf.runner.remote.counters import (
 #: The highest share of one CPU, and the shortest pause between two samples.
 _SHARE = 0.01
 SHORTEST_S = 0.005
-#: The number of samples kept. When it is reached, every second one is dropped and the pause doubles.
+#: The number of samples kept. When it is reached, every second one is dropped and the pause
+#: doubles.
 MAX_SAMPLES = 20_000
 _LINE_BYTES = 128
 _TOP_S = 0.03
@@ -165,7 +166,9 @@ class TopMeter:
 
 
 def meters(sessions: Sessions, backends: Iterable[int], poolers: Iterable[int] = ()) -> list[Meter]:
-    """Meters of the machine, of the backends that are here, of the auxiliary processes and of the poolers."""
+    """Meters of the machine, of the backends that are here, of the auxiliary processes and of the
+    poolers.
+    """
     here = {session.pid for session in sessions.here}.intersection(backends)
     found: list[Meter] = [HostMeter(), TopMeter(), *map(process_meter, (*sorted(here), *poolers))]
     if sessions.here:

@@ -1,4 +1,5 @@
-"""A server on another host: the request to its agent, and the CPU time of slices from the agent's samples.
+"""A server on another host: the request to its agent, and the CPU time of slices from the agent's
+samples.
 
 The caller provides the agent (`Agent`). Without one, or if it fails, the CPU time of the server is
 unknown and the run continues.
@@ -117,7 +118,8 @@ class Agent(Protocol):
 
 @dataclass(frozen=True)
 class RemoteProcesses:
-    """The processes of a variant on the server's host: its backends, and the address of its pooler if it has one.
+    """The processes of a variant on the server's host: its backends, and the address of its pooler
+    if it has one.
 
     `shared`: the pooler may use any of its backends, so they are known only if the pooler is
     visible.
@@ -306,7 +308,9 @@ def _max(values: Sequence[int | None]) -> int | None:
 
 @dataclass(frozen=True)
 class DiagnosticInterval:
-    """A diagnostic slice: its processes on the server's host, its edges by this machine's clock, its length."""
+    """A diagnostic slice: its processes on the server's host, its edges by this machine's clock,
+    its length.
+    """
 
     processes: RemoteProcesses
     begin_ns: int

@@ -1,4 +1,7 @@
-"""Control queries of a run. They go through a client process, so its deadlines and its secrecy apply."""
+"""Control queries of a run.
+
+They go through a client process, so its deadlines and its secrecy apply.
+"""
 
 import importlib.util
 import os

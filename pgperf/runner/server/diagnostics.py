@@ -1,4 +1,5 @@
-"""Diagnostic slices: a variant runs once more, untimed, while pgperf queries its server, pooler and host.
+"""Diagnostic slices: a variant runs once more, untimed, while pgperf queries its server, pooler and
+host.
 
 If a source cannot be queried, a note says why, and pgperf does not query it again in this run. Only
 the variant's own clients can fail the run.
@@ -43,7 +44,9 @@ NO_DIRECT_ROUTE = (
 
 @dataclass(frozen=True)
 class DiagnosticResult:
-    """The result of one diagnostic slice: diagnostics (see analysis.diagnostics), and the processes."""
+    """The result of one diagnostic slice: diagnostics (see analysis.diagnostics), and the
+    processes.
+    """
 
     diagnostics: dict[str, Any] = field(default_factory=dict)
     top: dict[str, Any] = field(default_factory=dict)
@@ -51,7 +54,8 @@ class DiagnosticResult:
 
 @dataclass
 class DiagnosticConnections:
-    """The control connections of diagnostic slices, each opened when it is first needed. Use as a context manager.
+    """The control connections of diagnostic slices, each opened when it is first needed. Use as a
+    context manager.
 
     `routes` are the run's; `application` is the prefix of all its application names.
     """
@@ -97,7 +101,9 @@ class DiagnosticConnections:
         return found
 
     def activity(self) -> ControlConnection:
-        """Raises ClientFailed without a direct route: the query would disturb the sessions that it reads."""
+        """Raises ClientFailed without a direct route: the query would disturb the sessions that it
+        reads.
+        """
         if self.direct.pooler:
             raise ClientFailed(NO_DIRECT_ROUTE)
         return self.monitor("activity")

@@ -14,14 +14,16 @@ from pgperf.runner.server.control_connection import ControlConnection
 SAMPLE_MS = 5
 POLL_MS = 50
 
-#: state, wait_event_type, wait_event; "" if the server has none. The state of a session is "" if it is hidden.
+#: state, wait_event_type, wait_event; "" if the server has none. The state of a session is "" if it
+#: is hidden.
 SessionState = tuple[str, str, str]
 
 
 def poll(
     connection: ControlConnection, applications: Sequence[str], milliseconds: int
 ) -> Counter[SessionState]:
-    """The number of samples in each state, over the backends of these connections; takes `milliseconds`.
+    """The number of samples in each state, over the backends of these connections; takes
+    `milliseconds`.
 
     Raises ClientFailed if the server cannot be queried.
     """
@@ -39,9 +41,10 @@ def samples(milliseconds: int) -> int:
     return max(1, milliseconds // SAMPLE_MS)
 
 
-# A volatile subquery is not pulled up, so each sample sleeps, clears the statistics snapshot and only then reads. The
-# argument (always null: all backends) makes the function run once per sample. A parallel worker has its
-# application_name before it has a state. The start time of a hidden session is null.
+# A volatile subquery is not pulled up, so each sample sleeps, clears the statistics snapshot and
+# only then reads. The argument (always null: all backends) makes the function run once per sample.
+# A parallel worker has its application_name before it has a state. The start time of a hidden
+# session is null.
 _POLL = """
 SELECT /* pgperf diagnosis */ a.state, a.wait_event_type, a.wait_event, count(*)
 FROM generate_series(1, {samples}) n

@@ -18,7 +18,9 @@ _GRANTS_SINCE = 15
 
 @dataclass(frozen=True)
 class StatementCounts:
-    """The statements of a login in this database up to the server's `moment`, without pgperf's own queries."""
+    """The statements of a login in this database up to the server's `moment`, without pgperf's own
+    queries.
+    """
 
     calls: int
     rows: int
@@ -36,7 +38,10 @@ class PgStatStatements:
 
     @classmethod
     def find(cls, connection: ControlConnection) -> "PgStatStatements | str":
-        """The extension, or why it cannot be read. Raises ClientFailed if the server cannot be queried."""
+        """The extension, or why it cannot be read.
+
+        Raises ClientFailed if the server cannot be queried.
+        """
         track = connection.query(_TRACK)[0][0]
         if not track:
             return "pg_stat_statements is not in the server's shared_preload_libraries"
@@ -49,13 +54,18 @@ class PgStatStatements:
         return cls(str(schema), track, _yes(top_level))
 
     def shows(self, connection: ControlConnection, user: str) -> bool:
-        """Does it show the texts of that login's statements? They are needed to exclude pgperf's own queries."""
+        """Does it show the texts of that login's statements? They are needed to exclude pgperf's
+        own queries.
+        """
         return _yes(connection.query(sql_parameters.literal(_SHOWS, (user,)))[0][0])
 
     def count(
         self, connection: ControlConnection, user: str, application: str, since: str = ""
     ) -> StatementCounts:
-        """The counts now, for that login. `application`: the prefix of pgperf's own application names."""
+        """The counts now, for that login.
+
+        `application`: the prefix of pgperf's own application names.
+        """
         text = _COUNT.format(schema=self.schema, where="AND s.toplevel" if self.top_level else "")
         text = sql_parameters.literal(text, (user, f"{application}%", since or None, user))
         ((calls, rows, moment, others),) = connection.query(text)

@@ -24,7 +24,9 @@ class PgBouncerConsole:
         )
 
     def totals(self) -> dict[str, int]:
-        """The totals of the route's database since PgBouncer started, by name without `total_`; µs and bytes."""
+        """The totals of the route's database since PgBouncer started, by name without `total_`; µs
+        and bytes.
+        """
         found = [row for row in self._show("STATS") if row["database"] == self._route.dbname]
         return {
             name.removeprefix(_TOTAL): int(value)
@@ -32,7 +34,9 @@ class PgBouncerConsole:
         }  # fmt: skip
 
     def pool(self) -> dict[str, str]:
-        """The pool of the route's login now: cl_active, cl_waiting, sv_idle, ...; empty while there is none."""
+        """The pool of the route's login now: cl_active, cl_waiting, sv_idle, ...; empty while there
+        is none.
+        """
         wanted = (self._route.dbname, self._route.user)
         pools = (row for row in self._show("POOLS") if (row["database"], row["user"]) == wanted)
         return next(pools, {})

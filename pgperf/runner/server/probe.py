@@ -71,7 +71,9 @@ class ServerProbe:
             self._connection.__exit__(*error)
 
     def _end_statements(self, connection: ControlConnection) -> None:
-        """End the statements of killed clients: a server notices a lost connection only after the statement."""
+        """End the statements of killed clients: a server notices a lost connection only after the
+        statement.
+        """
         try:
             with while_waiting(lambda: None):
                 connection.query(_END_STATEMENTS.format(self.application), _CLEAN_UP_S)
@@ -180,7 +182,8 @@ def free_slots(query: Callable[[str], list[list[str | None]]]) -> int:
     return max(0, int(free or 0))
 
 
-# Only pg_monitor sees the type of other roles' backends, so parallel workers count as connections here.
+# Only pg_monitor sees the type of other roles' backends, so parallel workers count as connections
+# here.
 _FREE_SLOTS = """
 SELECT least(
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int

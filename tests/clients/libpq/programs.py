@@ -1,4 +1,6 @@
-"""Compiles a C test program of this folder together with the client's modules, under ASan and UBSan."""
+"""Compiles a C test program of this folder together with the client's modules, under ASan and
+UBSan.
+"""
 
 import subprocess
 from pathlib import Path
@@ -10,7 +12,10 @@ NEEDS_LIBPQ = {"main.c", "session.c", "cold.c", "reply.c"}
 
 
 def compile_program(name: str, folder: Path) -> Path:
-    """The path of the compiled `name`.c. Raises CalledProcessError, the compiler having said why on stderr."""
+    """The path of the compiled `name`.c.
+
+    Raises CalledProcessError, the compiler having said why on stderr.
+    """
     modules = [path for path in SOURCE_DIR.glob("*.c") if path.name not in NEEDS_LIBPQ]
     program = folder / name
     command = ["cc", *FLAGS, *SANITIZERS, "-I", SOURCE_DIR, "-o", program, HERE / f"{name}.c", *modules]

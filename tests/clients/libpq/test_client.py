@@ -1,4 +1,6 @@
-"""The C client as a program, under ASan and UBSan: what only it can get wrong. test_conformance has the rest."""
+"""The C client as a program, under ASan and UBSan: what only it can get wrong. test_conformance has
+the rest.
+"""
 
 import os
 import subprocess

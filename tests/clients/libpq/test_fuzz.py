@@ -1,4 +1,6 @@
-"""The C client with mutated conversations and failing calls; `python -m soak.fuzz_c` is the long version."""
+"""The C client with mutated conversations and failing calls; `python -m soak.fuzz_c` is the long
+version.
+"""
 
 import shutil
 import subprocess

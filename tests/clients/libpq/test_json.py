@@ -47,7 +47,9 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def python_reading(line: bytes) -> Any:
-    """What Python reads, where the reader is as strict as the standard: no NaN, no lone surrogates, no BOM."""
+    """What Python reads, where the reader is as strict as the standard: no NaN, no lone surrogates,
+    no BOM.
+    """
 
     def refuse(name: str) -> None:
         raise ValueError(name)

@@ -1,4 +1,5 @@
-"""Settings: a custom user model, three databases with a router, a custom AdminSite, a strict policy.
+"""Settings: a custom user model, three databases with a router, a custom AdminSite, a strict
+policy.
 
 Celery acknowledges late, limits the time of tasks and routes them to its own queue. Environment
 variables HARBOUR_* give the addresses.

@@ -1,4 +1,6 @@
-"""PostgreSQL's protocol: any split of the bytes gives the same messages, and invalid bytes are refused."""
+"""PostgreSQL's protocol: any split of the bytes gives the same messages, and invalid bytes are
+refused.
+"""
 
 import struct
 from contextlib import suppress

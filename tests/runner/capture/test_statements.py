@@ -108,7 +108,9 @@ def test_values_without_a_json_form_are_replayed_as_sent(site: CaptureSettings) 
 
 
 def test_only_libpq_replays_separate_values_without_a_json_form(site: CaptureSettings) -> None:
-    """A driver that was given the text with its values would send a simple query, or one without arguments."""
+    """A driver that was given the text with its values would send a simple query, or one without
+    arguments.
+    """
     drivers = ("psycopg", "psycopg_async", "asyncpg", "django_cursor")
     found = captured(of("tests.dated"), site, layers=("libpq", *drivers), modes=("extended",))
     assert found.refusal == ""

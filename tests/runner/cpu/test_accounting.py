@@ -203,7 +203,9 @@ def test_the_servers_cpu_time_is_measured(routes: dict[str, Route], route: str) 
 def test_server_connections_of_a_transaction_pooler_count_for_the_variant_that_works(
     routes: dict[str, Route], stack: dict[str, str]
 ) -> None:
-    """A server connection has the application_name of the last transaction, so any variant may have used it."""
+    """A server connection has the application_name of the last transaction, so any variant may have
+    used it.
+    """
     port = int(stack["PGPERF_PGBOUNCER_TRANSACTION_PORT"])
     lending = replace(routes["pgbouncer"], name="lending", port=port, pooler="transaction")
     what = definition(layers=("psycopg",), routes=("socket", "lending"), rounds=2, slice_ms=20)

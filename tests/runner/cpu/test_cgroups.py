@@ -199,7 +199,8 @@ def test_short_lived_time_is_the_groups_less_the_visible_processes() -> None:
     assert short_lived_ns(500, 1500, [server, auxiliary], None) is None
 
 
-#: Its plan is carried out by a parallel worker, which is there for one execution; the backend waits for it.
+#: Its plan is carried out by a parallel worker, which is there for one execution; the backend waits
+#: for it.
 WORK = Workload("heavy", "SELECT count(*) FROM generate_series(1, 100000)")
 IN_PARALLEL = "-c debug_parallel_query=on"
 ENDLESS = b"SELECT count(*) FROM (SELECT generate_series(1, 10000000000)) AS endless"

@@ -14,7 +14,9 @@ DEADLINE_S = 30.0
 
 
 def process(proc: Path, pid: int, schedstats: dict[int, str], user: int = 0, system: int = 0) -> None:
-    """A process whose threads have these lines in schedstat ("": no such file), two and one switches each."""
+    """A process whose threads have these lines in schedstat ("": no such file), two and one
+    switches each.
+    """
     for tid, line in schedstats.items():
         task = proc / str(pid) / "task" / str(tid)
         task.mkdir(parents=True, exist_ok=True)

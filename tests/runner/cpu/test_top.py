@@ -1,4 +1,6 @@
-"""An interval as top shows it: parsing and subtraction on made-up trees, and one test on this machine."""
+"""An interval as top shows it: parsing and subtraction on made-up trees, and one test on this
+machine.
+"""
 
 import os
 from pathlib import Path
@@ -15,7 +17,9 @@ LINE = (
 
 
 def machine(proc: Path, host: str, processes: dict[int, tuple[str, int, int, int]]) -> Path:
-    """A /proc with that first line of stat, and (name, user ticks, system ticks, birth) per pid; 10 pages each."""
+    """A /proc with that first line of stat, and (name, user ticks, system ticks, birth) per pid; 10
+    pages each.
+    """
     proc.mkdir()
     (proc / "stat").write_text(f"cpu  {host} 77 0\ncpu0 {host} 77 0\n")
     (proc / "loadavg").write_text("1.50 2.25 0.75 3/150 4711\n")

@@ -69,7 +69,9 @@ def test_a_proxy_is_not_a_pooler() -> None:
 
 
 def test_several_processes_on_one_port_have_no_known_pooler(tmp_path: Path) -> None:
-    """PgBouncer's so_reuseport: each serves a part of the connections, so the time of one says nothing."""
+    """PgBouncer's so_reuseport: each serves a part of the connections, so the time of one says
+    nothing.
+    """
     program, port = tmp_path / "pgbouncer", free_port(set())
     program.symlink_to(os.path.realpath(sys.executable))
     with listening(program, port) as first:

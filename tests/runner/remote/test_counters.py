@@ -27,7 +27,10 @@ def turns(count: int, length_ns: int, gap_ns: int, owners: Sequence[str]) -> lis
 def machine(
     intervals: Sequence[CounterInterval], rates: Sequence[float], times: Sequence[int]
 ) -> dict[str, list[int]]:
-    """Each column's CPU time at those times. It grows at an interval's rate inside it, and not in between."""
+    """Each column's CPU time at those times.
+
+    It grows at an interval's rate inside it, and not in between.
+    """
     names = {name for interval in intervals for name in interval.columns}
     worked = list(zip(intervals, rates, strict=True))
     return {
@@ -55,7 +58,9 @@ def truth(intervals: Sequence[CounterInterval], rates: Sequence[float]) -> list[
 
 
 class TestOwnProcesses:
-    """Growth is exact for a variant with its own processes, which are idle for the rest of the round."""
+    """Growth is exact for a variant with its own processes, which are idle for the rest of the
+    round.
+    """
 
     @pytest.mark.parametrize("seed", range(5))
     def test_every_slice_is_exact(self, seed: int) -> None:

@@ -31,7 +31,8 @@ from pgperf.runner.remote.server import (
 
 MS = 1_000_000
 POOLER = ("db1", 6432)
-#: Two variants, one with two backends; each has two slices of 100 ms, one after the other, with 50 ms in between.
+#: Two variants, one with two backends; each has two slices of 100 ms, one after the other, with 50
+#: ms in between.
 ONE, TWO = RemoteProcesses((11,)), RemoteProcesses((21, 22), POOLER)
 
 

@@ -173,7 +173,9 @@ def test_a_database_without_the_extension(routes: dict[str, Route]) -> None:
 
 
 def test_a_server_that_always_counts(routes: dict[str, Route]) -> None:
-    """What pgperf itself asks is not in the counts; the C client's and the monitors' sessions begin with it on."""
+    """What pgperf itself asks is not in the counts; the C client's and the monitors' sessions begin
+    with it on.
+    """
     parameters = {"pg_stat_statements.track": "top", "compute_query_id": "on"}
     with ControlConnection(routes["socket"], "pgperf-t-owner") as monitor:
         for name, value in parameters.items():
@@ -198,7 +200,9 @@ def lent(stack: dict[str, str]) -> Route:
 
 
 def test_behind_a_transaction_pooler(lent: Route, routes: dict[str, Route]) -> None:
-    """A backend is known by the name that PgBouncer passes on; statements of one variant cannot be counted."""
+    """A backend is known by the name that PgBouncer passes on; statements of one variant cannot be
+    counted.
+    """
     both = {"lent": lent, "tcp": routes["tcp"]}
     found = run(asked(ONE_ROW, "lent", "tcp", clients=(2,)), both, Watcher())[0]
     assert found["samples"] > 0 or "too busy" in found["notes"]["wait_events"]

@@ -15,7 +15,9 @@ class FailingConfig(AppConfig):
 
 
 def failing(execute: Any) -> Any:
-    """For that benchmark, raise an exception whose message and cause contain the password in each encoding."""
+    """For that benchmark, raise an exception whose message and cause contain the password in each
+    encoding.
+    """
 
     def run(plan: Any, routes: Any, *args: Any) -> Any:
         if plan.definition.benchmark != "broken":

@@ -53,7 +53,9 @@ def create_admin(name: str, password: str) -> None:
 
 
 def create_targets(env: Mapping[str, str]) -> Database:
-    """Create the database `demo`, the site's own PostgreSQL, and update its targets: ports may change."""
+    """Create the database `demo`, the site's own PostgreSQL, and update its targets: ports may
+    change.
+    """
     database, _ = Database.objects.get_or_create(
         name="demo",
         defaults={
@@ -72,8 +74,8 @@ def create_targets(env: Mapping[str, str]) -> Database:
 def routes(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """The routes of the stack, with the fields of their targets.
 
-    The route with transaction pooling uses a read-only role: with such a pooler, session settings of
-    one client would leak to the next.
+    The route with transaction pooling uses a read-only role: with such a pooler, session settings
+    of one client would leak to the next.
     """
     port, pooler = int(env["PGPERF_DB_PORT"]), int(env["PGPERF_PGBOUNCER_PORT"])
     session = {"port": pooler, "pooler": Target.Pooler.SESSION}

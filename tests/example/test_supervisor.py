@@ -7,6 +7,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,8 +84,15 @@ def test_static_files_are_served(running: Supervisor) -> None:
         assert response.headers["Content-Type"].startswith("text/css")
 
 
+def command_lines(running: Supervisor) -> Iterator[str]:
+    """Of the processes that still run: one that has just ended has none."""
+    for process in running.processes():
+        with suppress(psutil.NoSuchProcess):
+            yield " ".join(process.cmdline())
+
+
 def test_the_worker_and_the_servers_run(running: Supervisor) -> None:
-    commands = " ".join(" ".join(process.cmdline()) for process in running.processes())
+    commands = " ".join(command_lines(running))
     for part in (
         "bin/postgres",
         "pgbouncer",
@@ -98,7 +106,7 @@ def test_the_worker_and_the_servers_run(running: Supervisor) -> None:
 def test_no_password_is_in_any_argv(running: Supervisor) -> None:
     passwords = [value for key, value in running.env.items() if "PASSWORD" in key or "SECRET" in key]
     passwords.append(running.env["PGPERF_REDIS_URL"].split(":")[2].split("@")[0])
-    commands = " ".join(" ".join(process.cmdline()) for process in running.processes())
+    commands = " ".join(command_lines(running))
     assert len(passwords) == 4
     assert not [password for password in passwords if password in commands]
 

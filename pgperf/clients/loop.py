@@ -205,8 +205,7 @@ class _Conversation:
         phases["first_us"] = _timed_us(operation)
         phases["second_us"] = _timed_us(operation)
         phases["next_ten_us"] = _timed_us(lambda: [operation() for _ in range(10)])
-        has_other = spec.other_orm if spec.layer.startswith("django_orm") else spec.other_statements
-        if has_other:
+        if spec.other_orm or spec.other_statements:
             other = self._client.operation(spec, other=True)
             phases["other_first_us"] = _timed_us(other)
             phases["other_second_us"] = _timed_us(other)

@@ -47,7 +47,8 @@ class Spec(NamedTuple):
     """Runner to client, once, first: the address, the login, and the work of one operation.
 
     One operation runs all `statements` in order, or calls `orm` with `orm_args`. `other_*` is the
-    second query of the cold phases.
+    second query of the cold phases: `other_orm` for a layer that calls the ORM, else
+    `other_statements`. Both are empty if there is none.
     """
 
     protocol: int = PROTOCOL

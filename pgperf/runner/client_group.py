@@ -358,6 +358,7 @@ def spec(
 ) -> protocol.Spec:
     """The spec for a client of that variant."""
     work = definition.work(variant.workload)
+    calls_orm = layers.calls_orm(variant.layer)
     return protocol.Spec(
         layer=variant.layer,
         mode=variant.mode,
@@ -368,12 +369,15 @@ def spec(
         orm_args=list(work.args),
         query=work.query,
         site=work.is_site,
-        other_statements=list(work.other_statements)
-        or sql_parameters.statements(work.other_sql, work.other_args),
-        other_orm=work.other_orm,
+        other_statements=[] if calls_orm else _other_statements(work),
+        other_orm=work.other_orm if calls_orm else "",
         other_orm_args=list(work.other_args),
         spawned_ns=spawned_ns,
         runner_pid=os.getpid(),
         cold=cold,
         nominal_us=definition.nominal_us.get(variant.label, definition.nominal_us.get(variant.layer, 0.0)),
     )
+
+
+def _other_statements(work: Workload) -> list[protocol.Statement]:
+    return list(work.other_statements) or sql_parameters.statements(work.other_sql, work.other_args)

@@ -95,8 +95,8 @@ OTHER = sql_parameters.statements("select 1", ())
 def test_the_other_statement_is_run_only_if_there_is_one() -> None:
     for spec, has_other in (
         (protocol.Spec(layer="psycopg"), False),
+        (protocol.Spec(layer="django_orm"), False),
         (protocol.Spec(layer="psycopg", other_statements=OTHER, other_orm=""), True),
-        (protocol.Spec(layer="django_orm", other_statements=OTHER, other_orm=""), False),
         (protocol.Spec(layer="django_orm", other_orm="shop.other"), True),
     ):
         ready = hold(Scripted(), spec)[1][0]

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 from pgperf.core import protocol
+from pgperf.core.layers import LAYERS
 from pgperf.core.records import Route
 from pgperf.runner.client_group import (
     _STARTING,
@@ -19,6 +21,7 @@ from pgperf.runner.client_group import (
     SliceWindow,
     _recorded_from_the_start,
     measure,
+    spec,
     started,
     time_per_op_us,
 )
@@ -41,6 +44,16 @@ def reply(first_ns: int, count: int, capped: bool = False) -> protocol.SliceRepl
         capped=capped,
         nbytes=8 * count,
     )
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_client_gets_the_second_query_in_the_form_of_its_layer(layer: str) -> None:
+    what = definition(workload=SITE_BY_DOMAIN, layers=(layer,), modes=LAYERS[layer].modes[:1])
+    route = Route("here", "localhost", 5432, "app", "reader", "")
+    found = spec(what, make_plan(what).variants[0], route, "pgperf", True, 0)
+    assert (bool(found.other_orm), bool(found.other_statements)) == (
+        LAYERS[layer].calls_orm, not LAYERS[layer].calls_orm
+    )  # fmt: skip
 
 
 def test_one_client_counts_all_it_recorded() -> None:

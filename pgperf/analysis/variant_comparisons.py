@@ -8,6 +8,7 @@ from pgperf.analysis import scaling
 from pgperf.analysis.ladder import climbs
 from pgperf.analysis.outcome import CONFIDENCE, Outcome, classify
 from pgperf.analysis.paired_comparisons import Measurements, PairedComparison
+from pgperf.core.layers import BASE_LAYER
 from pgperf.core.records import Definition, Variant
 
 Pair = tuple[Variant, Variant]
@@ -56,7 +57,7 @@ def variant_comparisons(
 
 
 def bases(variants: Sequence[Variant]) -> dict[Variant, Variant]:
-    """The base of each variant: the libpq beside it, or the first layer there.
+    """The base of each variant: the base layer beside it, or the first layer there.
 
     A base has none itself.
     """
@@ -80,12 +81,12 @@ def _pairs(definition: Definition, originals: Sequence[Variant], django_driver: 
 
 
 def _base(group: Sequence[Variant]) -> Variant:
-    return next((variant for variant in group if variant.layer == "libpq"), group[0])
+    return next((variant for variant in group if variant.layer == BASE_LAYER), group[0])
 
 
 def _layer_pairs(groups: Iterable[list[Variant]], django_driver: str) -> Iterator[Pair]:
-    """Every layer over libpq, or over the first one where libpq is missing; then each rung over the
-    one below.
+    """Every layer over the base layer, or over the first one where that is missing; then each rung
+    over the one below.
     """
     for group in groups:
         base = _base(group)

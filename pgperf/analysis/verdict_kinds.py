@@ -27,7 +27,7 @@ from pgperf.analysis.verdict import (
     Finding,
     Verdict,
 )
-from pgperf.core.layers import connects
+from pgperf.core.layers import BASE_LAYER, connects
 from pgperf.core.translation import gettext_noop
 
 Test = Callable[[VariantSummary, Finding], str]
@@ -59,7 +59,7 @@ def _by(name: str) -> Test:
 
 
 def _by_lower_layer(variant: VariantSummary, _finding: Finding) -> str:
-    return "" if variant.layer == "libpq" else interventions.LOWER_LAYER
+    return "" if variant.layer == BASE_LAYER else interventions.LOWER_LAYER
 
 
 def _by_one_client(variant: VariantSummary, _finding: Finding) -> str:

@@ -229,6 +229,9 @@ LAYERS: dict[str, Layer] = {
     )
 }
 
+#: The layer on the lowest rung: ladders begin with it, and others are compared with it.
+BASE_LAYER = min(LAYERS.values(), key=lambda layer: layer.rung).name
+
 
 def calls_orm(layer: str) -> bool:
     """Does the layer call the workload's ORM callable? A layer of another version does not."""

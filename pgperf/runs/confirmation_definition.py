@@ -12,6 +12,7 @@ from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.catalog.light import LIGHT
 from pgperf.core.delayed_routes import lengthened
 from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.layers import BASE_LAYER
 from pgperf.core.records import Definition
 
 #: The fewest that an interval over blocks and a verdict allow.
@@ -52,7 +53,7 @@ def _change(
     clients = variant.clients
     match test:
         case interventions.LOWER_LAYER:
-            return {"layers": ("libpq", variant.layer)}
+            return {"layers": (BASE_LAYER, variant.layer)}
         case interventions.BYPASS_POOLER:
             return {"routes": (direct(), variant.route)}
         case interventions.LIGHT_STATEMENT:

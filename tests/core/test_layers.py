@@ -1,9 +1,11 @@
 """The layers that a machine can run, and the reasons for the others."""
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from pgperf.core import layers
 from pgperf.core.layers import LAYERS
@@ -84,3 +86,19 @@ def test_libpq_needs_the_built_c_client(tmp_path: Path) -> None:
 @pytest.mark.parametrize("layer", LAYERS.values(), ids=list(LAYERS))
 def test_a_layer_that_lacks_a_mode_has_a_reason(layer: layers.Layer) -> None:
     assert bool(layer.mode_reason) == (set(layer.modes) != set(MODES))
+
+
+def test_the_base_layer_is_the_only_one_on_the_lowest_rung() -> None:
+    lowest = min(layer.rung for layer in LAYERS.values())
+    assert [layer.name for layer in LAYERS.values() if layer.rung == lowest] == [layers.BASE_LAYER]
+
+
+def test_each_driver_is_an_extra_with_the_versions_that_its_layers_need() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    extras = {
+        name: str(Requirement(one).specifier)
+        for name, (one, *_rest) in project["optional-dependencies"].items()
+        if Requirement(one).name in layers.distributions()
+    }
+    needs = [Requirement(layer.requirement) for layer in LAYERS.values() if layer.requirement]
+    assert extras == {need.name.removesuffix("-binary"): str(need.specifier) for need in needs}

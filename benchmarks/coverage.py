@@ -25,6 +25,7 @@ from itertools import product
 import numpy as np
 
 from pgperf.analysis import student_t
+from pgperf.analysis.evidence import in_percent
 from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann, signed_rank_interval
 from pgperf.analysis.run_comparison import unpaired
 from pgperf.analysis.samples import interval, sample_of, standard_error
@@ -67,7 +68,11 @@ class Cell:
     half_width: float
 
     def __str__(self) -> str:
-        return f"{self.coverage:.1%} ± {self.half_width:.1%}" if self.coverage >= 0 else "none"
+        return (
+            f"{in_percent(self.coverage, 1)} ± {in_percent(self.half_width, 1)}"
+            if self.coverage >= 0
+            else "none"
+        )
 
 
 def chosen(data: np.ndarray) -> Estimate:
@@ -183,11 +188,12 @@ def main() -> int:
     for runs in RUNS:
         times, over = simulate_runs(runs, trials)
         print(
-            f"| {runs.blocks[0]}, {runs.blocks[1]} | {runs.machine:.0%} | {runs.own:.1%} | {times} | {over} |"
+            f"| {runs.blocks[0]}, {runs.blocks[1]} | {in_percent(runs.machine)} | {in_percent(runs.own, 1)}"
+            f" | {times} | {over} |"
         )
         held.append(bool(runs.machine) or times.coverage >= BAR - error)
         held.append(bool(runs.own) or over.coverage >= BAR - error)
-    print(f"\n{trials} trials: shares ± {error:.1%}")
+    print(f"\n{trials} trials: shares ± {in_percent(error, 1)}")
     print("verdict: " + ("the bar holds" if all(held) else "the bar does NOT hold"))
     return 0 if all(held) else 1
 
@@ -195,7 +201,12 @@ def main() -> int:
 def _row(scenario: Scenario, cells: dict[str, Cell]) -> str:
     shape = f"{scenario.blocks} x {scenario.rounds}"
     return (
-        " | ".join([f"| {shape} | {scenario.bias:.0%} | {scenario.stray:.0%}", *map(str, cells.values())])
+        " | ".join(
+            [
+                f"| {shape} | {in_percent(scenario.bias)} | {in_percent(scenario.stray)}",
+                *map(str, cells.values()),
+            ]
+        )
         + " |"
     )
 

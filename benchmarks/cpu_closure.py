@@ -29,6 +29,7 @@ from benchmarks.example_site import ROOT
 from benchmarks.resident import resident
 from example.stack import Stack
 from pgperf.analysis.cpu_accounting import Account
+from pgperf.analysis.evidence import in_percent
 from pgperf.core import protocol
 from pgperf.core.records import Definition, VariantBlock, Workload
 from pgperf.runner.client_group import ClientGroup, measure
@@ -81,8 +82,10 @@ def main() -> int:
     low, high = 1 - options.tolerance, 1 + options.tolerance
     holds = all(low <= window.closure <= high for window in found)
     least, most = (pick(window.closure for window in found) for pick in (min, max))
-    print(f"\n{len(found)} windows: parts are {least:.2%} to {most:.2%} of the total")
-    print(f"verdict: the bar {'holds' if holds else 'does NOT hold'} ({low:.0%} to {high:.0%})")
+    print(f"\n{len(found)} windows: parts are {in_percent(least, 2)} to {in_percent(most, 2)} of the total")
+    print(
+        f"verdict: the bar {'holds' if holds else 'does NOT hold'} ({in_percent(low)} to {in_percent(high)})"
+    )
     return 0 if holds else 1
 
 
@@ -107,7 +110,10 @@ def _windows(
             window = _window(reference, groups, group, options.window_s)
         shares = "".join(f"{_percent(window.shares[role]):>12}" for role in ROLES)
         label = f"{load} · {group.variant.label}"
-        print(f"{label:<44} {window.closure:>13.2%} {window.busy:>6.0%}{shares}", flush=True)
+        print(
+            f"{label:<44} {in_percent(window.closure, 2):>13} {in_percent(window.busy):>6}{shares}",
+            flush=True,
+        )
         yield window
 
 
@@ -134,7 +140,7 @@ def _window(reference: Reference, groups: list[ClientGroup], group: ClientGroup,
 
 
 def _percent(share: float | None) -> str:
-    return "unknown" if share is None else f"{share:.1%}"
+    return "unknown" if share is None else in_percent(share, 1)
 
 
 @contextmanager

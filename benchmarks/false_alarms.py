@@ -23,6 +23,7 @@ from scipy import stats
 
 from benchmarks.block_collector import BlockCollector
 from example.stack import Stack
+from pgperf.analysis.evidence import in_percent
 from pgperf.analysis.outcome import DIFFERS
 from pgperf.analysis.summary import summarise
 from pgperf.analysis.variant_comparisons import VariantComparison
@@ -198,10 +199,9 @@ def _row(name: str, rows: Sequence[dict[str, Any]]) -> str:
     alarms, differs = count(rows)
     rate = stats.binomtest(alarms, len(rows)).proportion_ci(method="exact")  # Clopper-Pearson
     widths = np.quantile([(row["high"] - row["low"]) / 2 for row in rows], (0.1, 0.5, 0.9, 1))
-    cells = [
-        name, len(rows), f"{alarms} ({alarms / len(rows):.1%})", f"{rate.low:.1%} to {rate.high:.1%}", differs,
-        *(f"{width:.1%}" for width in widths),
-    ]  # fmt: skip
+    share = f"{alarms} ({in_percent(alarms / len(rows), 1)})"
+    range_ = f"{in_percent(rate.low, 1)} to {in_percent(rate.high, 1)}"
+    cells = [name, len(rows), share, range_, differs, *(in_percent(width, 1) for width in widths)]
     return "| " + " | ".join(map(str, cells)) + " |"
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
 from example.stack import Stack
+from pgperf.analysis.evidence import in_percent
 
 _SHORT = ("--layers=libpq,django_orm", "--routes=socket", "--blocks=6", "--rounds=1")
 Runs = dict[str, list[dict[str, Any]]]
@@ -30,7 +31,9 @@ def main() -> int:
         runs = _measure(stack.env, 2 if options.quick else options.pairs, _SHORT if options.quick else ())
     _print_times(runs)
     awake, system = (_scatter(runs[idle]) for idle in ("awake", "system"))
-    print(f"\nhalf-width of an interval, geometric mean: awake {awake:.2%}, system {system:.2%}\n")
+    print(
+        f"\nhalf-width of an interval, geometric mean: awake {in_percent(awake, 2)}, system {in_percent(system, 2)}\n"
+    )
     print("verdict: " + ("the bar holds" if awake < system else "the bar does NOT hold"))
     return 0 if awake < system else 1
 

@@ -29,6 +29,7 @@ import numpy as np
 import psutil
 
 from example.stack import Stack
+from pgperf.analysis.evidence import in_percent
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
 from pgperf.core import protocol
 from pgperf.install.c_client import build
@@ -80,7 +81,7 @@ def main() -> int:
         share = others.share()
     passed = _table(measured, bar)
     print(
-        f"other processes took about {share:.0%} of the two CPUs{'; repeat on a quiet machine' * (share > 0.1)}"
+        f"other processes took about {in_percent(share)} of the two CPUs{'; repeat on a quiet machine' * (share > 0.1)}"
     )
     print(f"verdict: the bar {'holds' if passed else 'does NOT hold'} ({bar.low} to {bar.high})")
     return 0 if passed else 1
@@ -276,7 +277,9 @@ def _table(measured: dict[Case, np.ndarray], bar: Bar) -> bool:
         figures = f"{np.median(libpq):>9.0f} {np.median(pgbench):>9.0f} {ratio.centre:>7.3f}"
         print(f"{label:<20} {figures} {interval:>18} {ratio.n:>6}{'' if bar.holds(ratio) else '  outside'}")
         passed = passed and bar.holds(ratio)
-    print(f"intervals: Hodges-Lehmann, signed rank, {bar.confidence:.0%}; throughput: medians over the slots")
+    print(
+        f"intervals: Hodges-Lehmann, signed rank, {in_percent(bar.confidence)}; throughput: medians over the slots"
+    )
     return passed
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from benchmarks.example_site import ROOT
 from benchmarks.resident import resident
 from example.stack import Stack
+from pgperf.analysis.evidence import in_percent
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
 from pgperf.core import protocol
 from pgperf.core.records import Definition, Workload
@@ -53,7 +54,9 @@ def main() -> int:
     )
     inside = [_print_row(label, slices, options.tolerance) for label in labels]
     holds = all(inside)
-    print(f"\nverdict: the bar {'holds' if holds else 'does NOT hold'} (within {options.tolerance:.0%} of 1)")
+    print(
+        f"\nverdict: the bar {'holds' if holds else 'does NOT hold'} (within {in_percent(options.tolerance)} of 1)"
+    )
     return 0 if holds else 1
 
 

@@ -23,6 +23,7 @@ from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
 from example.stack import Stack
+from pgperf.analysis.evidence import in_percent
 
 CONFIRMED, REFUTED, QUALIFIED, UNKNOWN = "confirmed", "refuted", "qualified", "unknown"
 Row = Mapping[str, Any]
@@ -125,8 +126,10 @@ def _orm_is_the_bottleneck(single: Run) -> Judgement:
     near = all(low >= 1 / 0.6 for _, low, _ in ratios)
     word = CONFIRMED if all(client) and near else QUALIFIED
     times = "; ".join(f"{row['route']} {_times(ratio)}" for row, ratio in zip(rows, ratios, strict=True))
-    share = ", ".join(f"{_above(ratio):.0%}" for ratio, _, _ in ratios)
-    his = ", ".join(f"{_above(_his('django', route) / _his('libpq', route)):.0%}" for route in PHASE_ROUTES)
+    share = ", ".join(in_percent(_above(ratio)) for ratio, _, _ in ratios)
+    his = ", ".join(
+        in_percent(_above(_his("django", route) / _his("libpq", route))) for route in PHASE_ROUTES
+    )
     return Judgement(
         conclusion,
         word if any(client) else REFUTED,
@@ -161,12 +164,12 @@ def _saturates(rows: Iterable[Row]) -> tuple[bool | None, str]:
     full = [row for row in known if _busiest_pooler(row) >= 0.9]
     if full:
         first = min(full, key=lambda row: int(row["clients"]))["label"]
-        return True, f"90 % of one CPU first at: {first} (at most {most:.0%} anywhere)"
+        return True, f"90 % of one CPU first at: {first} (at most {in_percent(most)} anywhere)"
     busy = [row for row in known if _busiest_pooler(row) >= most / 2]
     kept = [f"at {row['label']} {why}" for row in busy if (why := _kept_from_more(row))]
     if kept:
-        return None, f"at most {most:.0%} of one CPU, but {kept[0]}"
-    return False, f"90 % of one CPU in no case (at most {most:.0%} anywhere)"
+        return None, f"at most {in_percent(most)} of one CPU, but {kept[0]}"
+    return False, f"90 % of one CPU in no case (at most {in_percent(most)} anywhere)"
 
 
 def _kept_from_more(row: Row) -> str:
@@ -219,7 +222,7 @@ def _other_ceilings(several: Run) -> Judgement:
     return Judgement(
         conclusion,
         word,
-        f"stolen in one case at most {max(steal):.1%} of the host; idle at least {min(idle):.0%}",
+        f"stolen in one case at most {in_percent(max(steal), 1)} of the host; idle at least {in_percent(min(idle))}",
     )
 
 
@@ -241,8 +244,11 @@ def _utilisation_misleads(rows: Sequence[Row]) -> Judgement:
         return Judgement(conclusion, UNKNOWN, "no CPU account of the host, or none undisturbed")
     share, times, row = max(known, key=lambda each: (each[0] >= 0.5) * each[1])
     word = CONFIRMED if share >= 0.5 and times >= 2 else QUALIFIED if share >= 0.5 else REFUTED
-    said = f"{row['label']}: {share:.0%} idle while an operation took {times:.2f} times the layer's shortest; verdict "
-    return Judgement(conclusion, word, said + str(row["verdict"]["word"]))
+    said = (
+        f"{row['label']}: {in_percent(share)} idle while an operation took {times:.2f} times the layer's"
+        f" shortest; verdict {row['verdict']['word']}"
+    )
+    return Judgement(conclusion, word, said)
 
 
 def _row(run: Run, kind: str, route: str, clients: int = 1) -> Row | None:

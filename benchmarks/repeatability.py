@@ -19,6 +19,7 @@ from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
 from example.stack import Stack
+from pgperf.analysis.evidence import in_percent
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def _controls(runs: list[dict[str, Any]], bar: Bar) -> bool:
         widest = max((c["high"] - c["low"]) / 2 for c in comparisons)
         ratios = [c["ratio"] for c in comparisons]
         print(
-            f"{label:<36} {f'{inside}/{len(runs)}':>10} {statistics.median(ratios):>13.4f} {widest:>9.2%}"
+            f"{label:<36} {f'{inside}/{len(runs)}':>10} {statistics.median(ratios):>13.4f} {in_percent(widest, 2):>9}"
             f"  {min(ratios):.3f} to {max(ratios):.3f}"
         )
         passed = passed and inside >= bar.contain * len(runs) and widest <= bar.half_width
@@ -96,7 +97,9 @@ def _rungs(runs: list[dict[str, Any]], bar: Bar) -> bool:
         middle = statistics.median(values)
         furthest = max(abs(value / middle - 1) for value in values)
         furthest_of_all = max(furthest_of_all, furthest)
-        print(f"{label:<36} {middle:>8.3f} {min(values):>8.3f} {max(values):>8.3f} {furthest:>9.2%}")
+        print(
+            f"{label:<36} {middle:>8.3f} {min(values):>8.3f} {max(values):>8.3f} {in_percent(furthest, 2):>9}"
+        )
     return bool(ratios) and furthest_of_all <= bar.spread
 
 

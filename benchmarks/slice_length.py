@@ -19,6 +19,7 @@ from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
 from example.stack import Stack
+from pgperf.analysis.evidence import in_percent
 
 _WINDOWS_MS = (50, 100, 200)
 Runs = dict[int, list[dict[str, Any]]]
@@ -35,7 +36,7 @@ def main() -> int:
     print(f"{'window, ms':>10} {'half-width':>11} {'for equal time':>15}")
     for window in scatter:
         equal = per_time[window] / per_time[shortest] * scatter[shortest]
-        print(f"{window:>10} {scatter[window]:>11.2%} {equal:>15.2%}")
+        print(f"{window:>10} {in_percent(scatter[window], 2):>11} {in_percent(equal, 2):>15}")
     holds = per_time[shortest] <= per_time[longest]
     print("\nverdict: " + ("the bar holds" if holds else "the bar does NOT hold"))
     return 0 if holds else 1

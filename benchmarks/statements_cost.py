@@ -24,6 +24,7 @@ import numpy as np
 from benchmarks.example_site import ROOT
 from benchmarks.resident import resident
 from example.stack import Stack, postgres
+from pgperf.analysis.evidence import in_percent
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
 from pgperf.core import protocol
 from pgperf.core.records import Definition, Workload
@@ -49,7 +50,9 @@ def main() -> int:
     ratios = {name: _print_row(name, slices) for name in (WITHOUT, OFF, COUNTING)}
     low, high = ratios[OFF].low, ratios[OFF].high
     holds = low is not None and high is not None and 1 - tolerance <= low <= high <= 1 + tolerance
-    print(f"\nverdict: the bar {'holds' if holds else 'does NOT hold'} (switched off within {tolerance:.0%})")
+    print(
+        f"\nverdict: the bar {'holds' if holds else 'does NOT hold'} (switched off within {in_percent(tolerance)})"
+    )
     return 0 if holds else 1
 
 

@@ -26,6 +26,7 @@ from benchmarks import spinning
 from benchmarks.block_collector import BlockCollector
 from example.stack import Stack
 from pgperf.analysis import verdict_kinds
+from pgperf.analysis.evidence import in_percent
 from pgperf.analysis.summary import summarise
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.catalog import FIXTURES
@@ -277,7 +278,7 @@ def _print(cases: Sequence[Case], answers: Sequence[Answer]) -> None:
         numbers = (len(found), tested["confirmed"], tested["withdrawn"], tested["undecided"], tested[""])
         print(f"| {name} | " + " | ".join(map(str, numbers)) + " |")
     good = sum(each.is_accepted for each in answers)
-    print(f"\n{good} of {len(answers)} right or accepted ({good / max(1, len(answers)):.0%})")
+    print(f"\n{good} of {len(answers)} right or accepted ({in_percent(good / max(1, len(answers)))})")
 
 
 def _case(name: str) -> Case:

@@ -176,7 +176,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
     def state(self, run: Run) -> SafeString:
         """The status, and the duration of an ended run."""
         status = Run.Status(run.effective)  # type: ignore[attr-defined]
-        share = f" {run.progress:.0%}" if status == Run.Status.RUNNING else ""
+        share = f" {run.progress * 100:.0f} %" if status == Run.Status.RUNNING else ""
         badge = format_html('<span class="pgperf-badge {}">{}{}</span>', status.value, status.label, share)
         return _two_lines(badge, self.duration(run) if run.started_at and run.finished_at else "")
 

@@ -34,9 +34,7 @@ def of_cpu(title: str, role: str) -> Sentence:
         found, split = verdict.finding, _split(verdict.numbers, title, role)
         if found.basis != Basis.SATURATED:
             return split
-        return (
-            f"{verdict.numbers.clients} clients, {_CPUS[found.where]} {found.share or 0.0:.0%} busy: {split}"
-        )
+        return f"{verdict.numbers.clients} clients, {_CPUS[found.where]} {in_percent(found.share or 0.0)} busy: {split}"
 
     return sentence
 
@@ -53,7 +51,9 @@ def of_pool_queue(title: str) -> Sentence:
 def of_disturbance(verdict: Verdict) -> str:
     found, split = verdict.finding, _all_parts(verdict.numbers)
     if found.basis == Basis.STEAL:
-        stolen = f"steal: the hypervisor took {found.share or 0.0:.0%} of the {found.where}'s CPU time"
+        stolen = (
+            f"steal: the hypervisor took {in_percent(found.share or 0.0)} of the {found.where}'s CPU time"
+        )
         return "; ".join(filter(None, (stolen, split)))
     busy = f"other processes kept {found.cpus or 0.0:.1f} of the {found.where}'s CPUs busy"
     return "; ".join(filter(None, (f"{_queued(found.share)}, while {busy}", split)))
@@ -71,7 +71,7 @@ def of_capacity(capacity: Capacity) -> str:
     if not capacity.withheld:
         return ""
     busy = {"clients": "the clients' CPUs were", "host": "the load host's CPUs were"}[capacity.busy]
-    return f"{busy} {capacity.share or 0.0:.0%} busy"
+    return f"{busy} {in_percent(capacity.share or 0.0)} busy"
 
 
 def in_us(value: float) -> str:
@@ -79,8 +79,13 @@ def in_us(value: float) -> str:
     return f"{value:,.{0 if abs(value) >= 10 else 1 if abs(value) >= 1 else 2}f}"
 
 
+def in_percent(share: float, decimals: int = 0) -> str:
+    """A share of 1: 0.934 as "93 %"."""
+    return f"{share * 100:.{decimals}f} %"
+
+
 def _queued(share: float | None) -> str:
-    return f"run queue: {share or 0.0:.0%} of the time"
+    return f"run queue: {in_percent(share or 0.0)} of the time"
 
 
 def _split(numbers: VerdictNumbers, title: str, part: str) -> str:

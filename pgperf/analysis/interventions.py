@@ -9,7 +9,7 @@ must show.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from pgperf.analysis.evidence import in_us
+from pgperf.analysis.evidence import in_percent, in_us
 from pgperf.analysis.time_breakdown import TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import CONFIRMED, UNDECIDED, WITHDRAWN, Finding, MeasuredChange
@@ -111,7 +111,7 @@ def _said_of_the_load(found: MeasuredChange) -> str:
     said = f"{found.growth or 0.0:.2f} times the throughput"
     if not found.changed_word:
         return said
-    busy = "not seen" if found.server_busy is None else f"{found.server_busy:.0%} busy"
+    busy = "not seen" if found.server_busy is None else f"{in_percent(found.server_busy)} busy"
     return f"{said}, the server's CPUs {busy}, and the verdict {found.changed_word}"
 
 

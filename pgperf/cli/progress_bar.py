@@ -17,7 +17,7 @@ class Bar:
         """`share` 0 to 1."""
         if self._live:
             filled = round(share * _WIDTH)
-            self._draw(f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {share:4.0%}  {message}")
+            self._draw(f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {share * 100:3.0f} %  {message}")
         else:
             self.say(f"{int(share * 10) * 10} %")
 

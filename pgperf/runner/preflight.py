@@ -101,7 +101,7 @@ def _problem(need: ResourceEstimate, headroom: Headroom, connection_share: float
     if need.connections > allowed:
         return (
             f"connections: the run needs {need.connections} at once, allowed are {allowed} "
-            f"({connection_share:.0%} of {headroom.free_connections} free slots); "
+            f"({connection_share * 100:.0f} % of {headroom.free_connections} free slots); "
             "choose fewer routes, layers or clients"
         )
     if need.memory_bytes > headroom.memory_bytes * MEMORY_SHARE:

@@ -99,7 +99,7 @@ def test_a_test_run_links_to_the_tested_run(admin_page: Client, told: Run) -> No
 
 
 def test_cautions_are_shown_with_the_headline(admin_page: Client, told: Run) -> None:
-    said = "Says nothing of what the server could do: the clients&#x27; CPUs were 97% busy"
+    said = "Says nothing of what the server could do: the clients&#x27; CPUs were 97 % busy"
     for row in told.variants.all():
         withheld = row.label == "django_orm · tcp"
         row.verdict["capacity"] = {"withheld": withheld, "busy": "clients", "share": 0.97}

@@ -162,7 +162,7 @@ def test_a_server_that_is_used_up_gives_no_more_and_stays_busy(
     changed = judged(us, client=8.0, server=20.0, clients=16, queue={"server": 290.0}, layer="libpq")
     changed = replace(changed, ops_per_s=50_000 * times)
     assert outcome("server_cpu", "double_clients", own, changed).outcome == expected
-    said = f"the server's CPUs {16 / us * 20:.0%} busy, and the verdict server_cpu"
+    said = f"the server's CPUs {100 * 16 / us * 20:.0f} % busy, and the verdict server_cpu"
     assert said in evidence("server_cpu", "double_clients", own, changed)
 
 
@@ -175,7 +175,7 @@ def test_busy_clients_do_not_confirm_that_the_server_is_used_up() -> None:
     used = numbers_of(clients).utilisation
     assert (used["clients"], used["server"]) == (pytest.approx(1.0), pytest.approx(0.75))
     assert outcome("server_cpu", "double_clients", USED_UP, clients).outcome == UNDECIDED
-    said = "the server's CPUs 75% busy, and the verdict client_cpu"
+    said = "the server's CPUs 75 % busy, and the verdict client_cpu"
     assert said in evidence("server_cpu", "double_clients", USED_UP, clients)
 
 

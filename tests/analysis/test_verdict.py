@@ -66,7 +66,7 @@ def test_a_cpu_nine_tenths_busy_is_used_up_by_several_clients() -> None:
     found = judge(full)
     assert (found["word"], found["intervention"]) == ("server_cpu", "double_clients")
     assert found["evidence"] == (
-        "8 clients, the server's CPUs 100% busy: server CPU: 20 of 160 µs and 130 µs in the queue for it; "
+        "8 clients, the server's CPUs 100 % busy: server CPU: 20 of 160 µs and 130 µs in the queue for it; "
         "client 8.0 µs, waiting 2.0 µs"
     )
     assert word(full | {"ops_per_s": 45_000}) == "server_cpu"
@@ -88,7 +88,7 @@ def test_clients_and_pooler_share_their_cpus_and_the_slower_of_them_is_named() -
 def test_a_pooler_has_one_cpu_however_many_there_are() -> None:
     many = row(155.0, client=8.0, pooler=14.0, server=10.0, clients=10, cpus=64, queue={"pooler": 100.0})
     assert many["ops_per_s"] * 14.0 / 1e6 > 0.9
-    assert "the pooler's one CPU 90% busy" in judge(many)["evidence"]
+    assert "the pooler's one CPU 90 % busy" in judge(many)["evidence"]
     assert word(many) == "pooler_cpu"
     assert "busy" not in judge(many | {"ops_per_s": 64_000})["evidence"]
 
@@ -115,7 +115,7 @@ def test_a_worker_bound_to_one_cpu_uses_that_up() -> None:
     found = judge(bound)
     assert found["word"] == "client_cpu"
     assert found["numbers"]["utilisation"] == {"clients": pytest.approx(1.0), "host": pytest.approx(0.175)}
-    assert "the clients' CPUs 100% busy" in found["evidence"]
+    assert "the clients' CPUs 100 % busy" in found["evidence"]
     assert found["checks"]["capacity"]["withheld"] is True
 
 
@@ -124,7 +124,7 @@ def test_what_is_known_suffices_if_it_uses_the_cpus_up() -> None:
     full = row(160.0, client=8.0, server=20.0, clients=8, queue={"server": 130.0}, layer="libpq")
     full["cpu_us_per_op"]["auxiliaries"] = None
     assert judge(full)["numbers"]["utilisation"]["server"] == pytest.approx(1.0)
-    assert "the server's CPUs 100% busy" in judge(full)["evidence"]
+    assert "the server's CPUs 100 % busy" in judge(full)["evidence"]
     below = judge(full | {"ops_per_s": 44_000})
     assert below["numbers"]["utilisation"]["server"] is None
     assert "busy" not in below["evidence"]
@@ -138,7 +138,7 @@ def test_a_server_elsewhere_uses_up_its_own_cpus_only() -> None:
     assert "busy" not in wide["evidence"]
     narrow = judge(remote(160.0, far_cpus=1, **far))
     assert (narrow["word"], narrow["intervention"]) == ("server_cpu", "double_clients")
-    assert "the server's CPUs 100% busy" in narrow["evidence"]
+    assert "the server's CPUs 100 % busy" in narrow["evidence"]
     assert narrow["checks"]["capacity"]["withheld"] is False
 
 
@@ -159,7 +159,7 @@ def test_either_host_may_be_disturbed() -> None:
     assert word(remote()) == "client_cpu"
     stolen = judge(remote(there={"steal": 0.02}))
     assert stolen["word"] == "disturbed"
-    assert "the hypervisor took 2% of the server's host's CPU time" in stolen["evidence"]
+    assert "the hypervisor took 2 % of the server's host's CPU time" in stolen["evidence"]
     assert stolen["numbers"]["server_host"] == {"other_cpus": 0.0, "steal": 0.02}
     crowded = judge(remote(queue={"server": 12.0}, there={"unattributed": 0.05}))
     assert crowded["word"] == "disturbed"
@@ -201,7 +201,7 @@ def test_waiting_for_a_cpu_that_others_use_is_a_disturbance() -> None:
     found = judge(row(**crowded))
     assert (found["word"], found["certainty"], found["intervention"]) == ("disturbed", None, "")
     assert found["evidence"].startswith(
-        "run queue: 6% of the time, while other processes kept 0.4 of the host's CPUs busy; of 211 µs"
+        "run queue: 6 % of the time, while other processes kept 0.4 of the host's CPUs busy; of 211 µs"
     )
     assert word(row(**(crowded | {"queue": {"client": 10.0}}))) == "client_cpu"
     assert word(row(**(crowded | {"share": {"other": 0.05}}))) == "disturbed"
@@ -245,7 +245,7 @@ def test_two_sides_used_up_are_named_with_their_own_numbers() -> None:
     found = judge(both)
     used = found["numbers"]["utilisation"]
     assert used["host"] != used["clients"]
-    assert f"the host's CPUs {used['host']:.0%} busy" in found["evidence"]
+    assert f"the host's CPUs {100 * used['host']:.0f} % busy" in found["evidence"]
 
 
 def test_an_invisible_server_is_not_called_a_disturbance() -> None:
@@ -253,7 +253,7 @@ def test_an_invisible_server_is_not_called_a_disturbance() -> None:
     found = judge(row(server=None, **crowded))
     assert (found["word"], found["missing"]) == ("unknown", ["server CPU"])
     assert found["numbers"]["load_host"]["other_cpus"] is None
-    assert found["evidence"].startswith("run queue: 6% of the time; not known: server CPU; ")
+    assert found["evidence"].startswith("run queue: 6 % of the time; not known: server CPU; ")
     assert judge(row(pooler=None, **crowded))["missing"] == ["pooler CPU"]
     assert word(row(server=None, **(crowded | {"queue": {"client": 8.0, "server": None}}))) == "client_cpu"
 
@@ -272,7 +272,7 @@ def test_clients_that_queue_for_their_own_cpus_disturb_themselves_only() -> None
 def test_stolen_time_disturbs_whatever_else_there_is() -> None:
     assert word(row(share={"steal": 0.02})) == "disturbed"
     assert word(row(share={"steal": 0.019})) == "client_cpu"
-    assert "the hypervisor took 2% of the host's CPU time" in judge(row(share={"steal": 0.02}))["evidence"]
+    assert "the hypervisor took 2 % of the host's CPU time" in judge(row(share={"steal": 0.02}))["evidence"]
 
 
 def test_waiting_alone_explains_nothing_where_cpus_are_busy_all_the_same() -> None:
@@ -331,7 +331,7 @@ def test_who_waits_for_cpus_that_nobody_is_seen_to_use_is_not_judged() -> None:
 def test_capacity_is_withheld_where_the_load_s_own_host_is_used_up_and_attribution_is_not() -> None:
     full = judge(row(1320.0, client=165.0, server=21.0, clients=8, queue={"client": 1100.0}))
     assert full["word"] == "client_cpu"
-    assert full["checks"]["capacity"]["why"] == "the clients' CPUs were 100% busy"
+    assert full["checks"]["capacity"]["why"] == "the clients' CPUs were 100 % busy"
     busy = judge(row(share={"idle": 0.2}))
     assert busy["checks"]["capacity"]["withheld"] is True
     assert judge(row(share={"idle": 0.21}))["checks"]["capacity"]["withheld"] is False

@@ -27,7 +27,7 @@ def row(layer: str, route: str, clients: int = 1, **changes: Any) -> dict[str, A
 
 
 def verdict(word: str, *, withheld: bool | None = False) -> dict[str, Any]:
-    why = "the clients' CPUs were 96% busy" if withheld else ""
+    why = "the clients' CPUs were 96 % busy" if withheld else ""
     return {"word": word, "checks": {"capacity": {"withheld": withheld, "why": why}}}
 
 
@@ -140,10 +140,10 @@ def test_the_pooler_saturates_from_90_percent_of_a_cpu(ratio: float, pooler: flo
 @pytest.mark.parametrize(
     ("withheld", "word", "said"),
     [
-        (True, QUALIFIED, "at most 53% of one CPU, but at libpq · pgbouncer · 8 clients that CPU is also"
-         " the clients', which left it no more (the clients' CPUs were 96% busy)"),
-        (None, QUALIFIED, "at most 53% of one CPU, but at libpq · pgbouncer · 8 clients how busy the clients'"),
-        (False, REFUTED, "90 % of one CPU in no case (at most 53% anywhere)"),
+        (True, QUALIFIED, "at most 53 % of one CPU, but at libpq · pgbouncer · 8 clients that CPU is also"
+         " the clients', which left it no more (the clients' CPUs were 96 % busy)"),
+        (None, QUALIFIED, "at most 53 % of one CPU, but at libpq · pgbouncer · 8 clients how busy the clients'"),
+        (False, REFUTED, "90 % of one CPU in no case (at most 53 % anywhere)"),
     ],
 )  # fmt: skip
 def test_a_pooler_without_enough_cpu_time_is_no_refutation(
@@ -190,8 +190,8 @@ def test_the_orm_conclusion_by_the_ratio_over_libpq(ratio: float, word: str) -> 
     run = with_ratio(single(*ALL), "django_orm_psycopg2 · tcp", "libpq · tcp", ratio)
     found = judgements(run, several())[0]
     assert found.word == word
-    assert f"{1 - 1 / ratio:.0%}" in found.evidence
-    assert "by his table 56%, 63%, 82%" in found.evidence
+    assert f"{100 * (1 - 1 / ratio):.0f} %" in found.evidence
+    assert "by his table 56 %, 63 %, 82 %" in found.evidence
 
 
 @pytest.mark.parametrize(

@@ -71,4 +71,4 @@ def test_the_printed_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[0].startswith("| bottleneck | right | accepted too | client_cpu |")
     assert "| pool of 1 | pool_queue |  |  |  | 2 |" in lines[4].replace("  |  |", "  |  |")
     assert "| right | 14 | 14 | 0 | 0 | 0 |" in lines
-    assert lines[-1] == "14 of 14 right or accepted (100%)"
+    assert lines[-1] == "14 of 14 right or accepted (100 %)"

@@ -26,7 +26,7 @@ def test_a_terminal_gets_a_bar_that_goes_away() -> None:
     stream = Terminal()
     bar = Bar(OutputWrapper(stream))
     bar.progress(0.5, "slice 1 of 2")
-    assert stream.getvalue() == f"\r\x1b[K[{'#' * 15}{'.' * 15}]  50%  slice 1 of 2"
+    assert stream.getvalue() == f"\r\x1b[K[{'#' * 15}{'.' * 15}]  50 %  slice 1 of 2"
     bar.close()
     assert stream.getvalue().endswith("\r\x1b[K")
 

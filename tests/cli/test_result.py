@@ -108,7 +108,7 @@ def test_verdicts_and_failed_consistency_checks(run: Run) -> None:
     assert re.split(" {2,}", found[2]) == [
         "libpq (C) · socket",
         "disturbed",
-        "steal: the hypervisor took 50% of the host's CPU time",
+        "steal: the hypervisor took 50 % of the host's CPU time",
     ]
     assert re.split(" {2,}", found[3]) == [
         "Django ORM · socket", "client CPU, likely", "client CPU: 165 of 211 µs; waiting 40 µs",
@@ -138,7 +138,7 @@ def test_a_withheld_claim_stands_with_the_evidence(run: Run) -> None:
         run.variants.filter(label=f"libpq · {route}").update(verdict=verdict)
     found = part_of(run, "What bounds each variant")
     assert found[2].endswith("client CPU: 165 of 211 µs; waiting 40 µs")
-    assert found[3].endswith("the clients' CPUs were 97% busy")
+    assert found[3].endswith("the clients' CPUs were 97 % busy")
 
 
 def _more(run: Run, **fields: Any) -> VariantResult:

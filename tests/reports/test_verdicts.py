@@ -101,7 +101,7 @@ def test_a_check_that_was_not_made_has_not_failed(variants: list[VariantResult])
 def test_a_withheld_capacity_is_shown(variants: list[VariantResult]) -> None:
     variants[0].verdict = Verdict("client_cpu", capacity=Capacity(True, "host", 0.93)).to_json()
     assert verdicts.verdicts(variants)[0].cautions == (
-        "Says nothing of what the server could do: the load host's CPUs were 93% busy",
+        "Says nothing of what the server could do: the load host's CPUs were 93 % busy",
     )
 
 
@@ -116,7 +116,7 @@ def _cold_cache(facts: Facts) -> Finding | None:
 
 
 def _sentence(verdict: Verdict) -> str:
-    return f"the cache was cold in {verdict.finding.share:.0%} of the rounds"
+    return f"the cache was cold in {100 * verdict.finding.share:.0f} % of the rounds"
 
 
 def test_one_entry_adds_a_verdict_to_pages_and_json(
@@ -132,13 +132,13 @@ def test_one_entry_adds_a_verdict_to_pages_and_json(
     assert "rounds" not in str(row.verdict)  # the sentence is not stored
     shown = next(each for each in verdicts.verdicts(variants) if each.label == row.label)
     assert (shown.word, shown.evidence, shown.test) == (
-        "cold cache", "the cache was cold in 25% of the rounds", "one client alone",
+        "cold cache", "the cache was cold in 25 % of the rounds", "one client alone",
     )  # fmt: skip
     found = next(each for each in run_json(row.run)["variants"] if each["label"] == row.label)["verdict"]
-    assert (found["word"], found["evidence"]) == ("cold_cache", "the cache was cold in 25% of the rounds")
+    assert (found["word"], found["evidence"]) == ("cold_cache", "the cache was cold in 25 % of the rounds")
     text = report(read(row.run))
     assert "cold cache, likely" in text
-    assert "the cache was cold in 25% of the rounds" in variants_csv(row.run)
+    assert "the cache was cold in 25 % of the rounds" in variants_csv(row.run)
 
 
 def test_variants_without_a_verdict_are_left_out() -> None:

@@ -53,7 +53,7 @@ def test_a_plan_within_the_guardrails_passes() -> None:
         (
             preflight.Headroom(8, 64 << 30),
             1800,
-            r"connections: the run needs 3 at once, allowed are 2 \(25% of 8",
+            r"connections: the run needs 3 at once, allowed are 2 \(25 % of 8",
         ),
         (preflight.Headroom(1000, 1 << 20), 1800, "memory: the clients need about 40 MiB"),
         (PLENTY, 1, "time: the run would take about"),
@@ -84,7 +84,7 @@ def test_more_clients_than_free_slots_are_refused_with_the_numbers() -> None:
         diagnostic_ms=1000,
     )
     with pytest.raises(
-        PreflightRefused, match=r"needs 69 at once, allowed are 24 \(25% of 97 free slots\)"
+        PreflightRefused, match=r"needs 69 at once, allowed are 24 \(25 % of 97 free slots\)"
     ) as no:
         preflight.check(make_plan(what), preflight.Headroom(97, 64 << 30), 0.25, 1800)
     assert str(no.value).endswith("It fits with clients 1, 2, 4, 8")

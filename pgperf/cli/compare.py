@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from pgperf.analysis.run_comparison import Change
+from pgperf.analysis.run_comparison import TIME, Change
 from pgperf.cli import text_table
 from pgperf.cli.export import find
 from pgperf.reports import number_format
@@ -66,6 +66,7 @@ def _parts(found: RunComparison) -> Iterator[str | Table]:
     yield f"{found.after} over {found.before}"
     yield from filter(None, [found.warnings])
     yield from found.tables
+    yield found.note if found.of(TIME) else ""
     for labels, run_ in ((found.only_before, found.before), (found.only_after, found.after)):
         yield f"Only in {run_}: {', '.join(labels)}" if labels else ""
 

@@ -49,6 +49,7 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield verdicts.verdict_table(rows.variants)
     yield "\n\n".join(_cells(verdicts.failed_checks(rows.variants)))
     yield from (ladders.ladder_table(ladder, rows.ladders) for ladder in rows.ladders)
+    yield ladders.note() if rows.ladders else ""
     yield cpu_accounting.spent_table(rows.originals)
     yield scaling.scaling_table(rows.scaling)
     yield from comparisons.comparison_tables(rows.comparisons)

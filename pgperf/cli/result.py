@@ -39,6 +39,7 @@ def skipped(rows: RunRows) -> list[str]:
 def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield _headline(rows.run)
     yield from (ladders.ladder_table(ladder, rows.ladders) for ladder in rows.ladders)
+    yield ladders.note() if rows.ladders else ""
     yield from comparisons.comparison_tables(_beyond_ladders(rows))
     yield throughput.throughput_table(rows.off_ladders)
     yield verdicts.verdict_table(rows.variants)

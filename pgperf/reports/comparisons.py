@@ -5,7 +5,6 @@ from dataclasses import fields
 from enum import StrEnum
 
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from pgperf.analysis.outcome import DIFFERS
 from pgperf.core.records import Variant
@@ -170,6 +169,6 @@ def _comparison(row: ComparisonResult) -> tuple[Cell, ...]:
 
 
 def _sample(row: ComparisonResult) -> str:
-    if row.sample == "blocks":
-        return ngettext("%d block", "%d blocks", row.pairs) % row.pairs
-    return ngettext("%d round", "%d rounds", row.pairs) % row.pairs
+    """How many pairs of slices; one block alone speaks of its own processes only."""
+    text = _("%s in several blocks") if row.sample == "blocks" else _("%s in one block")
+    return text % number_format.whole(row.pairs)

@@ -35,9 +35,12 @@ class Shares:
 
 @dataclass(frozen=True)
 class QueueColumn:
-    """A column of the table of run queues: a part of the CPU account and its key; `is_share`: of 1."""
+    """A column of the table of run queues: a role's part of the CPU account, and the key of that
+    part; `is_share`: of 1.
+    """
 
     title: str
+    role: str
     part: str
     key: str
     is_share: bool = False
@@ -80,7 +83,10 @@ def cpu_table(variants: Sequence[VariantResult]) -> Table:
     roles = [role for role in result_keys.CPU if any(v.cpu_us_per_op.get(role) is not None for v in variants)]
     columns = (text_column(_("Variant")), *(Column(names[role], "µs") for role in roles))
     rows = [
-        (words(variant_title(variant)), *(number(variant.cpu_us_per_op.get(role)) for role in roles))
+        (
+            words(variant_title(variant)),
+            *(_of_role(variant, role, number(variant.cpu_us_per_op.get(role))) for role in roles),
+        )
         for variant in variants
     ]
     asked = [role for role in result_keys.CPU if any(role in v.cpu_us_per_op for v in variants)]
@@ -109,7 +115,11 @@ def spent_table(variants: Sequence[VariantResult]) -> Table:
         *(Column(names[part], "µs") for part in there),
     )
     rows = [
-        (words(variant_title(row)), number(row.us_per_op), *(_part(own, part) for part in there))
+        (
+            words(variant_title(row)),
+            number(row.us_per_op),
+            *(_of_role(row, part, _part(own, part)) for part in there),
+        )
         for row, own in zip(shown, parts, strict=True)
     ]
     return Table(_("Where the time of one operation is spent"), columns, rows, "spent")
@@ -140,7 +150,10 @@ def queue_table(variants: Sequence[VariantResult]) -> Table:
         if any(column.value(account) is not None for _row, account in shown)
     ]
     rows = [
-        (words(variant_title(row)), *(_queue_cell(column, account) for column in there))
+        (
+            words(variant_title(row)),
+            *(_of_role(row, column.role, _queue_cell(column, account)) for column in there),
+        )
         for row, account in shown
     ]
     columns = (text_column(_("Variant")), *(Column(column.title) for column in there))
@@ -189,6 +202,12 @@ def _present(parts: Sequence[dict[str, float | None]]) -> list[str]:
     return [part for part in PARTS if any(own[part] for own in parts)]
 
 
+def _of_role(row: VariantResult, role: str, cell: Cell) -> Cell:
+    """A dash for the pooler of a route without one, which is no measured zero."""
+    direct = role == "pooler" and row.record.cpu_us_per_op.is_direct
+    return Cell("–", cell.values) if direct else cell
+
+
 def _part(own: dict[str, float | None], part: str) -> Cell:
     """Of `waiting` and `unseen`, one is always absent, which is not unknown."""
     other = {"waiting": "unseen", "unseen": "waiting"}.get(part)
@@ -202,7 +221,10 @@ def _shares(shown: Sequence[Shares], title: str) -> Table:
     shares = [asdict(each.share) for each in shown]
     roles = [role for role in result_keys.SHARE if any(share[role] is not None for share in shares)]
     rows = [
-        (words(variant_title(each.row)), *(percent(share[role]) for role in roles))
+        (
+            words(variant_title(each.row)),
+            *(_of_role(each.row, role, percent(share[role])) for role in roles),
+        )
         for each, share in zip(shown, shares, strict=True)
     ]
     columns = (text_column(_("Variant")), *(Column(names[role]) for role in roles))
@@ -220,14 +242,14 @@ def _queue_columns() -> Iterator[QueueColumn]:
     names = role_names()
     switches = {"voluntary": _("%s voluntary switches"), "involuntary": _("%s involuntary switches")}
     for role in ROLES:
-        yield QueueColumn(_("%s in the run queue, µs") % names[role], "wait_us_per_op", role)
+        yield QueueColumn(_("%s in the run queue, µs") % names[role], role, "wait_us_per_op", role)
     for role in ROLES:
         for kind, text in switches.items():
-            yield QueueColumn(text % names[role], "switches_per_op", f"{role}_{kind}")
+            yield QueueColumn(text % names[role], role, "switches_per_op", f"{role}_{kind}")
     for role in ROLES:
-        yield QueueColumn(_("%s in the kernel") % names[role], "system_share", role, is_share=True)
+        yield QueueColumn(_("%s in the kernel") % names[role], role, "system_share", role, is_share=True)
     for role in ROLES:
-        yield QueueColumn(_("busiest %s") % names[role], "busiest", role, is_share=True)
+        yield QueueColumn(_("busiest %s") % names[role], role, "busiest", role, is_share=True)
 
 
 def _known_sum(cpu_us: dict[str, float | None]) -> float | None:

@@ -24,6 +24,14 @@ from pgperf.reports.table import (
 )
 
 
+def note() -> str:
+    """Why the figures of a ladder can differ from those of the other tables."""
+    return _(
+        "Steps and ratios come from slices of the same round, in which changes of the machine’s speed"
+        " cancel. So a sum of steps or a ratio can differ from the times per operation in other tables."
+    )
+
+
 def time_split(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> Chart:
     """Where a query's time goes: one bar per ladder, one segment per layer, µs per operation.
 
@@ -35,7 +43,7 @@ def time_split(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> Chart
         "label": _(
             "Time per operation, split by layer, for each route. The tables of the ladder have the numbers."
         ),
-        "axis": _("µs per operation"),
+        "axis": _("sum of steps, µs per operation"),
         "rows": [_lines(ladder, among or ladders) for ladder in ladders],
         "series": [_split_series(part, ladders) for part in sorted(parts, key=_height)],
         "whiskers": [_whisker(ladder.steps[-1]) for ladder in ladders],
@@ -56,7 +64,7 @@ def ladder_chart(ladder: Ladder, ladders: Sequence[Ladder], among: Sequence[Ladd
         "kind": "ladder",
         "label": _("Ladder of %s: time per operation of each layer. The table below has the numbers.")
         % ladder_title(ladder, among or ladders),
-        "axis": _("µs per operation"),
+        "axis": _("sum of steps, µs per operation"),
         "rows": [rung_lines(rung, beside=index >= climbed) for index, rung in enumerate(rungs)],
         "stands_on": [index - 1 if index < climbed else 0 for index in range(len(rungs))],
         "values": [rung.us for rung in rungs],
@@ -73,16 +81,16 @@ def rung_lines(rung: Step, *, beside: bool) -> list[str]:
 
 
 def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
-    """One ladder: time of each rung, what it adds, its ratio to the first; each with its 95 %
-    interval.
+    """One ladder: the steps up to each rung, its own step, its ratio to the first; each with its
+    95 % interval.
     """
     columns = (
         text_column(_("Layer")),
-        Column(_("µs per operation")),
+        Column(_("sum of steps"), "µs"),
         interval_column(),
         Column(_("step"), "µs"),
         interval_column(),
-        Column(_("relative to the first")),
+        Column(_("ratio to the first")),
         interval_column(),
     )
     climbed = len(ladder.steps)
@@ -174,13 +182,12 @@ def _shared_maximum(ladders: Sequence[Ladder]) -> float:
 
 def _headline(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
     first, last = ladder.steps[0], ladder.steps[-1]
-    return _("%(route)s: %(top)s takes %(us)s µs per operation, %(ratio)s the %(base)s µs of %(bottom)s.") % {
+    return _("%(route)s: %(top)s takes %(ratio)s the time of %(bottom)s, %(us)s µs more per operation.") % {
         "route": ladder_title(ladder, ladders),
         "top": layer_title(last.layer),
-        "us": number_format.number(last.us),
         "ratio": number_format.ratio(last.ratio),
         "bottom": layer_title(first.layer),
-        "base": number_format.number(first.us),
+        "us": number_format.number(last.us - first.us),
     }
 
 

@@ -2,7 +2,7 @@
 tables for the page.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -34,6 +34,8 @@ from pgperf.reports.table import (
     words,
 )
 from pgperf.runs import state
+
+Times = Mapping[str, float | None]
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,14 @@ class RunComparison:
         return [table(self.of(measure), measure) for measure in _MEASURES if self.of(measure)]
 
     @property
+    def note(self) -> str:
+        """Why a ratio is not exactly the quotient of the times beside it."""
+        return _(
+            "The times per operation are those of the runs’ own pages. The ratio compares the logarithms of"
+            " the blocks’ times, so it can differ from the quotient of the two times."
+        )
+
+    @property
     def warnings(self) -> Table | None:
         """Other differences between the runs, which may explain different figures."""
         rows = [
@@ -107,7 +117,8 @@ def compare_runs(before: Run, after: Run) -> RunComparison:
         if state.effective_status(run) not in TERMINAL:
             raise NothingToCompare(f"run {run.pk}: it has not ended yet; compare it when it has")
     earlier, later = levels_of(before), levels_of(after)
-    found = changes(earlier, later)
+    times = times_of(before), times_of(after)
+    found = [_as_on_run_pages(change, *times) for change in changes(earlier, later)]
     if not found:
         raise NothingToCompare(f"runs {before.pk} and {after.pk}: no variant was measured in both")
     ours, theirs = ([level.variant.label for level in each] for each in (earlier, later))
@@ -127,6 +138,20 @@ def levels_of(run: Run) -> list[Level]:
     summarised.
     """
     return [Level.from_json(level) for level in run.summary.get("levels", [])]
+
+
+def times_of(run: Run) -> Times:
+    """µs per operation of each variant by its label, as on the run's page."""
+    return dict(run.variants.values_list("label", "us_per_op"))
+
+
+def _as_on_run_pages(change: Change, before: Times, after: Times) -> Change:
+    """The change with the times of the runs' pages in place of the centres of the logarithms."""
+    label = change.variant.label
+    first, second = before.get(label), after.get(label)
+    if change.measure != TIME or first is None or second is None:
+        return change
+    return replace(change, before=first, after=second)
 
 
 def run_comparison_json(found: RunComparison, fail_on: float | None = None) -> dict[str, Any]:

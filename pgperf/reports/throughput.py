@@ -22,6 +22,22 @@ from pgperf.reports.table import (
 PERCENTILES = ("p50", "p90", "p95", "p99")
 
 
+def throughput_note() -> str:
+    """Why throughput and time per operation are not exact reciprocals."""
+    return _(
+        "Throughput counts every operation. In the time per operation, no operation counts as longer than"
+        " the slice’s 99th percentile. So one is not exactly the reciprocal of the other."
+    )
+
+
+def latency_note() -> str:
+    """Why the mean latency differs from the time per operation."""
+    return _(
+        "These figures are of all operations of the run together. The time per operation is the centre"
+        " of the slices’ means, so that a few long operations hardly change it."
+    )
+
+
 def throughput(variants: Sequence[VariantResult]) -> Chart:
     """Operations per second of each variant, controls left out."""
     shown = measured(variants)

@@ -119,3 +119,12 @@ def test_what_cannot_be_compared() -> None:
     assert "There is no run 4711" in str(failure(done.pk, 4711))
     assert "has not ended yet" in str(failure(done.pk, under_way.pk))
     assert "no variant was measured in both" in str(failure(done.pk, empty.pk))
+
+
+def test_times_are_those_of_the_runs_own_results() -> None:
+    before, after = ended(), ended({"django_orm": 1.1})
+    found = json.loads(compare(before.pk, after.pk, "--json"))["comparisons"]
+    own = {row.label: row.us_per_op for row in after.variants.all()}
+    times = {each["variant"]: each["after"] for each in found if each["measure"] == "time"}
+    assert times
+    assert times == {label: own[label] for label in times}

@@ -79,7 +79,16 @@ def test_uncounted_waits_and_switches_have_no_column(variants: list[VariantResul
         "client in the kernel", "pooler in the kernel", "server in the kernel", "busiest client",
         "busiest pooler", "busiest server",
     )  # fmt: skip
-    assert texts(table)[0][1:4] == ["1.40", "0.00", "1.10"]
+    assert texts(table)[0][1:4] == ["1.40", "–", "1.10"]
+
+
+def test_a_direct_route_has_a_dash_for_the_pooler(variants: list[VariantResult]) -> None:
+    tables = [cpu_accounting.spent_table(variants), cpu_accounting.cpu_table(variants)]
+    for table in tables:
+        at = table.heads.index("pooler, µs")
+        shown = {row.route: cells[at].text for row, cells in zip(variants, table.rows, strict=True)}
+        assert shown["socket"] == "–"
+        assert shown["pgbouncer"] not in ("–", "0.00")
 
 
 def test_roles_of_an_operation_are_drawn_and_others_are_in_the_table(

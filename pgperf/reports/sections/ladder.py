@@ -24,7 +24,8 @@ def part(rows: RunRows) -> Part:
     """The ladders by number of clients, each number with a scale of its own."""
     counts = dict.fromkeys(ladder.clients for ladder in rows.ladders)
     alike = {count: [ladder for ladder in rows.ladders if ladder.clients == count] for count in counts}
-    return {"groups": [(count, _rungs(own, rows.ladders)) for count, own in alike.items()]} if counts else {}
+    groups = [(count, _rungs(own, rows.ladders)) for count, own in alike.items()]
+    return {"groups": groups, "note": ladders.note()} if groups else {}
 
 
 def _rungs(alike: Sequence[Ladder], among: Sequence[Ladder]) -> list[Rungs]:

@@ -9,4 +9,8 @@ def part(rows: RunRows) -> Part:
     if not rows.variants:
         return {}
     chart = throughput.latency(rows.variants)
-    return {"chart": chart if chart["rows"] else None, "table": throughput.latency_table(rows.variants)}
+    return {
+        "chart": chart if chart["rows"] else None,
+        "table": throughput.latency_table(rows.variants),
+        "note": throughput.latency_note(),
+    }

@@ -14,4 +14,5 @@ def part(rows: RunRows) -> Part:
         "headlines": ladders.headlines(first, rows.ladders),
         "saved": comparisons.workload_headlines(rows.comparisons),
         "chart": ladders.time_split(first, rows.ladders),
+        "note": ladders.note(),
     }

@@ -13,6 +13,7 @@ def part(rows: RunRows) -> Part:
         "throughput": throughput.throughput(rows.variants),
         "cpu": cpu_accounting.cpu(rows.variants),
         "tables": [throughput.throughput_table(rows.variants), cpu_accounting.cpu_table(rows.variants)],
+        "note": throughput.throughput_note(),
         "cpu_account": [table for table in _account_tables(rows) if table.rows],
     }
 

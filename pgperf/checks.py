@@ -39,7 +39,12 @@ def check_settings(**_: Any) -> list[CheckMessage]:
         settings = get_settings()
     except ImproperlyConfigured as error:
         return [Error(str(error), hint="See docs/reference.md for every key of PGPERF.", id="pgperf.E001")]
-    return [*_secrets_dir(settings), *_interpreters(settings), *_c_client(settings)]
+    return [
+        *_secrets_dir(settings),
+        *_interpreters(settings),
+        *_allowed_functions(settings),
+        *_c_client(settings),
+    ]
 
 
 @register(TAG)
@@ -178,6 +183,15 @@ def _interpreters(settings: Settings) -> Iterator[CheckMessage]:
             yield Error(f"PGPERF['INTERPRETERS'][{layer!r}] is no program that may be run: {python}",
                         hint="Give the path of a Python that has the driver, or leave it out and run "
                              "`manage.py pgperf build --drivers`.", id="pgperf.E004")  # fmt: skip
+
+
+def _allowed_functions(settings: Settings) -> Iterator[CheckMessage]:
+    for name in settings.ALLOWED_FUNCTIONS:
+        schema, dot, function = name.partition(".")
+        if not (schema and dot and function) or schema == "pg_catalog":
+            yield Error(f"PGPERF['ALLOWED_FUNCTIONS'] names {name!r}, which is no function of the site.",
+                        hint='Write schema.name as pg_proc has it, for example "shop.next_price". Functions of '
+                             "pg_catalog cannot be allowed.", id="pgperf.E006")  # fmt: skip
 
 
 def _c_client(settings: Settings) -> Iterator[CheckMessage]:

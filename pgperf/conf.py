@@ -35,6 +35,8 @@ class Settings:
     #: Send no credential at all, whatever its kind, to a host that is neither allowed nor its
     #: alias's own.
     STRICT_HOSTS: bool = False
+    #: Volatile functions of the site, "schema.name" each, that SQL written by a user may call.
+    ALLOWED_FUNCTIONS: list[str] = field(default_factory=list)
     #: May a run pin the server's and pooler's processes to processors, where the system lets it?
     PIN_SERVER: bool = True
     MAX_RUN_SECONDS: int = 1800
@@ -75,6 +77,8 @@ def _read(given: dict[str, Any]) -> Settings:
             raise ImproperlyConfigured(
                 f"PGPERF[{key!r}] must be {want.__name__}, not {type(value).__name__}."
             )
+        if isinstance(value, list) and not all(isinstance(item, str) for item in value):
+            raise ImproperlyConfigured(f"PGPERF[{key!r}] must be a list of strings.")
         if isinstance(value, dict) and not all(
             isinstance(part, str) for pair in value.items() for part in pair
         ):

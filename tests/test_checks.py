@@ -40,7 +40,9 @@ def test_all_is_well(built: Path) -> None:
     assert messages() == []
 
 
-@pytest.mark.parametrize("wrong", [{"QUEUES": "x"}, {"MAX_CLIENTS": "64"}, {"PIN_SERVER": 1}])
+@pytest.mark.parametrize(
+    "wrong", [{"QUEUES": "x"}, {"MAX_CLIENTS": "64"}, {"PIN_SERVER": 1}, {"ALLOWED_FUNCTIONS": [1]}]
+)
 def test_settings(settings: Any, wrong: dict[str, Any]) -> None:
     settings.PGPERF = wrong
     assert only().id == "pgperf.E001"
@@ -95,6 +97,15 @@ def test_interpreters(built: Path, settings: Any, layer: str, python: str, said:
 def test_an_interpreter_that_is_there(built: Path, settings: Any) -> None:
     settings.PGPERF = {**settings.PGPERF, "INTERPRETERS": {"psycopg": sys.executable}}
     assert messages() == []
+
+
+@pytest.mark.parametrize("name", ["next_price", ".next_price", "shop.", "pg_catalog.pg_notify"])
+def test_allowed_functions(built: Path, settings: Any, name: str) -> None:
+    settings.PGPERF = {**settings.PGPERF, "ALLOWED_FUNCTIONS": ["shop.next_price"]}
+    assert messages() == []
+    settings.PGPERF = {**settings.PGPERF, "ALLOWED_FUNCTIONS": [name]}
+    assert only().id == "pgperf.E006"
+    assert name in only().msg
 
 
 def test_drivers(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any
 
 from pgperf import catalog
+from pgperf.access import called_functions
 from pgperf.catalog.light import LIGHT
 from pgperf.core import sql_read_only
 from pgperf.core.exceptions import ClientFailed, PreflightRefused
@@ -115,6 +116,7 @@ def apply(plan: Plan, routes: Mapping[str, Route], production: bool) -> GuardedR
     guarded, access, writers = dict(routes), {}, []
     for name, wanted in _demands(plan, routes, production).items():
         guarded[name], found = guard(routes[name], wanted)
+        called_functions.check(guarded[name], _custom_sql(plan, name))
         access[name] = _in_words(found, wanted)
         writers += [found.role] if found.can_write else []
     return GuardedRoutes(guarded, access, ", ".join(dict.fromkeys(writers)))
@@ -132,6 +134,12 @@ def _demands(plan: Plan, routes: Mapping[str, Route], production: bool) -> dict[
         if wanted != Demand.NONE and found.get(route.name) != Demand.PROOF:
             found[route.name] = wanted
     return found
+
+
+def _custom_sql(plan: Plan, route: str) -> list[Workload]:
+    """The workloads whose SQL a user wrote and that are sent over the route."""
+    names = {each.workload for each in plan.variants if each.route == route and connects(each.layer)}
+    return [work for work in plan.definition.workloads if work.name in names and is_custom_sql(work)]
 
 
 def guard(route: Route, wanted: Demand) -> tuple[Route, Access]:

@@ -2,31 +2,37 @@
 
 This check catches mistakes at the field where they were typed. It proves nothing: the permissions
 of the readonly role decide what a statement may do, and `access.guardrails` checks that the role
-cannot write.
+cannot write. Which functions the names in the text call is looked up in the server's catalog
+(`access.called_functions`); this check refuses those that every server has and pgperf refuses.
 """
 
 import re
+from itertools import pairwise
 
+from pgperf.core import sql_calls, sql_functions
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.sql_lexer import Token, TokenKind, tokens
 
 MAX_BYTES = 65_535
 
 _READERS = ("select", "with", "values", "table", "show")
-#: Functions that change something although they are called in a SELECT, or that run SQL from a
-#: string.
-_REFUSED = re.compile(
-    r"\b(lo_\w+|loread|lowrite|(?:pg_(?:try_)?advisory|dblink|pg_read_|pg_ls_|pg_file_|pg_logical_|pg_replication_"
-    r"|pg_create_|pg_drop_|pg_promote|pg_switch_|pg_import_)\w*|pg_stat_file|pg_terminate_backend|pg_cancel_backend"
-    r"|pg_reload_conf|pg_rotate_logfile|pg_notify|set_config|nextval|setval"
-    r"|(?:query|cursor|table|schema|database)_to_xml\w*)\s*\(",
-    re.IGNORECASE,
+#: The schema of PostgreSQL's own functions. A name of another schema may be the site's own function.
+_CATALOG = ("", "pg_catalog")
+_QUOTES = (
+    TokenKind.STRING,
+    TokenKind.ESCAPE,
+    TokenKind.UNICODE,
+    TokenKind.DOLLAR,
+    TokenKind.NAME,
+    TokenKind.UNICODE_NAME,
+    TokenKind.COMMENT,
 )
+_PLACEHOLDER = re.compile(r"%(?:%|(s))")
 
 
 def check(field: str, sql: str) -> None:
     """Raises InvalidDefinition, which names the field, unless the text is one statement that reads."""
-    problem = _unfit_text(sql) or _unfit_statement(_skeleton(field, sql))
+    problem = _unfit_text(sql) or _unfit_statement(_skeleton(field, sql)) or _refused_function(sql)
     if problem:
         raise InvalidDefinition(f"{field}: {problem}")
 
@@ -55,8 +61,22 @@ def _unfit_statement(skeleton: str) -> str:
         return "one statement only, without a semicolon inside"
     if word not in _READERS:
         return f"must read: begin with {', '.join(reader.upper() for reader in _READERS)}"
-    refused = _REFUSED.search(body)
-    return f"{refused[1]}() changes something and is refused" if refused else ""
+    return ""
+
+
+def _refused_function(sql: str) -> str:
+    """Why the first refused call is refused; "" if there is none."""
+    if any(_is_treat(token, following) for token, following in pairwise(sql_calls.significant(sql))):
+        return "TREAT(... AS name) calls a function and is refused; write name(...)"
+    for call in sql_calls.calls(sql):
+        why = sql_functions.refusal(call.name)
+        if why and call.schema in _CATALOG and not call.dotted:
+            return f"{call}() is refused: it {why}"
+    return ""
+
+
+def _is_treat(token: Token, following: Token) -> bool:
+    return token.kind is TokenKind.WORD and sql_calls.identifier(token) == "treat" and following.text == "("
 
 
 def _skeleton(field: str, sql: str) -> str:
@@ -72,6 +92,11 @@ def _skeleton(field: str, sql: str) -> str:
 
 def _unfit_token(token: Token) -> str:
     """Why the token is refused; "" if it is not."""
+    if token.kind in _QUOTES and any(match[1] for match in _PLACEHOLDER.finditer(token.text)):
+        # An argument is put into the text with quotes of its own: they would end these.
+        return (
+            "a placeholder %s in quotes or in a comment; write it without quotes, and %% for a percent sign"
+        )
     if token.kind in (TokenKind.UNICODE, TokenKind.UNICODE_NAME):
         return "write U&\"...\" and U&'...' as plain text"
     if not token.closed:

@@ -127,6 +127,7 @@ def timeline(labels: list[str], points: int = 120) -> dict[str, Any]:
         "seconds": [1.0 * at for at in range(points)],
         "roles": roles,
         "variant": [labels[at % len(labels)] for at in range(points)],
+        "block": [0] * points,
     }
 
 

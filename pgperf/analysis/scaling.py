@@ -4,12 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
+from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.outcome import CONFIDENCE
 from pgperf.analysis.paired_comparisons import Measurements, ops_per_s
 from pgperf.analysis.samples import interval
+from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.core.records import Variant
 
-Row = Mapping[str, Any]
+Summaries = Mapping[Variant, VariantSummary]
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Point:
     efficiency: float | None = None
     efficiency_low: float | None = None
     efficiency_high: float | None = None
-    share: Mapping[str, float | None] | None = None  # of the host's CPUs, by role; joined where a run is read
+    share: CpuShares | None = None  # of the host; joined where a run is read
 
 
 @dataclass(frozen=True)
@@ -59,14 +61,10 @@ def pairs(variants: Iterable[Variant]) -> Iterator[tuple[Variant, Variant]]:
         yield from ((variant, series[0]) for variant in series[1:])
 
 
-def curves(measurements: Measurements, variants: Iterable[Variant], rows: Iterable[Row]) -> list[Curve]:
-    """A curve for each series of variants that differ in their clients only.
-
-    `rows` are the summary's.
-    """
-    by_label = {row["label"]: row for row in rows}
-    measured = (variant for variant in variants if variant in measurements)
-    return [_curve(measurements, series, by_label) for series in _series(measured) if len(series) > 1]
+def curves(measurements: Measurements, summaries: Summaries) -> list[Curve]:
+    """A curve for each series of measured variants that differ in their clients only."""
+    measured = (variant for variant in summaries if variant in measurements)
+    return [_curve(measurements, series, summaries) for series in _series(measured) if len(series) > 1]
 
 
 def _series(variants: Iterable[Variant]) -> list[list[Variant]]:
@@ -77,22 +75,22 @@ def _series(variants: Iterable[Variant]) -> list[list[Variant]]:
     return [sorted(series, key=lambda variant: variant.clients) for series in found.values()]
 
 
-def _curve(measurements: Measurements, series: Sequence[Variant], rows: Mapping[str, Row]) -> Curve:
+def _curve(measurements: Measurements, series: Sequence[Variant], summaries: Summaries) -> Curve:
     first = series[0]
-    points = (_point(measurements, variant, first, rows[variant.label]) for variant in series)
+    points = (_point(measurements, variant, first, summaries[variant]) for variant in series)
     return Curve(first.workload, first.layer, first.mode, first.route, tuple(points))
 
 
-def _point(measurements: Measurements, variant: Variant, first: Variant, row: Row) -> Point:
+def _point(measurements: Measurements, variant: Variant, first: Variant, summary: VariantSummary) -> Point:
     throughput = interval(measurements.level(variant, ops_per_s), CONFIDENCE).of_a_time()
     efficiency, low, high = _efficiency(measurements, variant, first)
     return Point(
         clients=variant.clients,
-        ops_per_s=row["ops_per_s"],
+        ops_per_s=summary.ops_per_s,
         low=throughput.low,
         high=throughput.high,
-        p50_us=row["latency_us"]["p50"],
-        p99_us=row["latency_us"]["p99"],
+        p50_us=summary.latency_us["p50"],
+        p99_us=summary.latency_us["p99"],
         efficiency=efficiency,
         efficiency_low=low,
         efficiency_high=high,

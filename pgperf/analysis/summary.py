@@ -45,13 +45,15 @@ def summarise(
     measurements = Measurements(blocks)
     originals = [variant for variant in variants if not variant.control]
     read = diagnostics.rows_expected(blocks)
-    rows = [
-        _summarised(measurements, variant, blocks, read.get(variant.workload)).to_json()
+    summaries = {
+        variant: _summarised(measurements, variant, blocks, read.get(variant.workload))
         for variant in variants
-    ]
+    }
+    own = {variant: summaries[variant] for variant in originals}
+    line = timeline(blocks)
     return {
         "analysis_version": ANALYSIS_VERSION,
-        "variants": rows,
+        "variants": [found.to_json() for found in summaries.values()],
         "comparisons": variant_comparisons(definition, measurements, variants, django_driver),
         "ladders": [
             ladder.to_json()
@@ -59,8 +61,8 @@ def summarise(
             for ladder in ladders(measurements, group, django_driver)
         ],
         "levels": [level.to_json() for level in levels(measurements, originals, bases(originals))],
-        "scaling": [curve.to_json() for curve in scaling.curves(measurements, originals, rows)],
-        "timeline": timeline(blocks),
+        "scaling": [curve.to_json() for curve in scaling.curves(measurements, own)],
+        "timeline": line.to_json() if line else {},
     }
 
 

@@ -1,15 +1,91 @@
-"""The processes of a variant's diagnostic slice, as `top` shows them."""
+"""The processes of a variant's diagnostic slice, as `top` shows them. Pure.
 
-from collections.abc import Iterable
-from typing import Any
+The runner measures them (`pgperf.runner.cpu.top`). None is not known, never 0.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 from pgperf.core.records import VariantBlock
 
+Json = Mapping[str, Any]
 
-def top(blocks: Iterable[VariantBlock]) -> dict[str, Any]:
-    """The last slice that was looked at; empty where none was.
 
-    A variant of several cohorts was looked at in each.
+@dataclass(frozen=True)
+class HostLine:
+    """The line of a host: percentages of the time of all CPUs, and the load averages."""
+
+    us: float | None = None
+    ni: float | None = None
+    sy: float | None = None
+    id: float | None = None
+    wa: float | None = None
+    hi: float | None = None
+    si: float | None = None
+    st: float | None = None
+    load1: float | None = None
+    load5: float | None = None
+    load15: float | None = None
+
+    @classmethod
+    def from_json(cls, stored: Json | None) -> Self:
+        return cls(**{name: (stored or {}).get(name) for name in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process: `cpu_percent` of one CPU during the slice; memory and `cpu_s`, the CPU time
+    since it started, at the end.
+    """
+
+    role: str | None = None
+    pid: int | None = None
+    name: str | None = None
+    cpu_percent: float | None = None
+    rss_bytes: int | None = None
+    cpu_s: float | None = None
+
+    @classmethod
+    def from_json(cls, stored: Json) -> Self:
+        return cls(**{name: stored.get(name) for name in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class Top:
+    """The lines of the load host and of the server's, where that is another one, and processes."""
+
+    seconds: float | None
+    host: HostLine
+    processes: tuple[Process, ...]
+    server_host: HostLine | None = None
+
+    @classmethod
+    def from_json(cls, stored: Json | None) -> Self | None:
+        """None for a variant without a diagnostic slice."""
+        if not stored:
+            return None
+        server = stored.get("server_host")
+        return cls(
+            seconds=stored.get("seconds"),
+            host=HostLine.from_json(stored.get("host")),
+            processes=tuple(map(Process.from_json, stored.get("processes") or ())),
+            server_host=HostLine.from_json(server.get("host")) if server else None,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        own = {
+            "seconds": self.seconds,
+            "host": asdict(self.host),
+            "processes": [asdict(each) for each in self.processes],
+        }
+        return own | ({"server_host": {"host": asdict(self.server_host)}} if self.server_host else {})
+
+
+def top(blocks: Iterable[VariantBlock]) -> Top | None:
+    """The last diagnostic slice; None where none was run.
+
+    A variant of several cohorts has one in each.
     """
     seen = [block.top for block in blocks if block.top]
-    return seen[-1] if seen else {}
+    return Top.from_json(seen[-1]) if seen else None

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from pgperf.analysis.cpu_account import CpuAccount, CpuPerOperation, Known
 from pgperf.analysis.diagnostics import Diagnostics
+from pgperf.analysis.top import Top
 from pgperf.analysis.verdict import Verdict
 
 
@@ -40,7 +41,7 @@ class VariantSummary:
     cold_us: Known = field(default_factory=dict)
     cpu_us_per_op: CpuPerOperation = field(default_factory=CpuPerOperation)
     cpu_account: CpuAccount | None = None
-    top: Mapping[str, Any] = field(default_factory=dict)  # as it is shown: nothing is concluded from it
+    top: Top | None = None
     diagnostics: Diagnostics | None = None
     verdict: Verdict | None = None
 
@@ -51,6 +52,7 @@ class VariantSummary:
         records = {
             "cpu_us_per_op": CpuPerOperation.from_json(stored.get("cpu_us_per_op") or {}),
             "cpu_account": CpuAccount.from_json(stored.get("cpu_account")),
+            "top": Top.from_json(stored.get("top")),
             "diagnostics": Diagnostics.from_json(stored.get("diagnostics")),
             "verdict": Verdict.from_json(stored.get("verdict")),
         }
@@ -58,5 +60,5 @@ class VariantSummary:
 
     def to_json(self) -> dict[str, Any]:
         """The fields of a row, as plain JSON: {} for a part that was not measured."""
-        parts = {"cpu_account": self.cpu_account, "diagnostics": self.diagnostics, "verdict": self.verdict}
+        parts = {name: getattr(self, name) for name in ("cpu_account", "top", "diagnostics", "verdict")}
         return asdict(self) | {name: part.to_json() if part else {} for name, part in parts.items()}

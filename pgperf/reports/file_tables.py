@@ -1,18 +1,17 @@
 """The tables that only files have: all figures of each variant, the whole timeline, all processes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from pgperf.analysis.scheduler_states import PARTS
-from pgperf.models import VariantResult
+from pgperf.analysis.top import HostLine, Process, Top
 from pgperf.reports import result_keys
 from pgperf.reports.run_json import variant_json
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import Cell, Table, exact, file_columns
 
-Json = Mapping[str, Any]
 Path = tuple[str, ...]
 
 #: The columns of a variant: objects of its JSON, and the keys in each.
@@ -52,17 +51,16 @@ def variant_table(rows: RunRows) -> Table:
 
 def moment_table(rows: RunRows) -> Table:
     """A row for each moment of the timeline: the variant, and the shares of the host's CPUs."""
-    line = rows.run.summary.get("timeline") or {}
-    variants, roles = line.get("variant", []), line.get("roles", {})
-    moments = [
+    moments = rows.timeline.moments if rows.timeline else ()
+    cells = [
         (
-            exact(seconds),
-            exact(variants[at] if variants else None),
-            *(exact(roles[role][at] if roles.get(role) else None) for role in result_keys.SHARE),
+            exact(each.seconds),
+            exact(each.variant),
+            *(exact(getattr(each.share, role)) for role in result_keys.SHARE),
         )
-        for at, seconds in enumerate(line.get("seconds", []))
+        for each in moments
     ]
-    return Table(_("Timeline"), file_columns(("seconds", "variant", *result_keys.SHARE)), moments)
+    return Table(_("Timeline"), file_columns(("seconds", "variant", *result_keys.SHARE)), cells)
 
 
 def process_table(rows: RunRows) -> Table:
@@ -73,21 +71,21 @@ def process_table(rows: RunRows) -> Table:
         "label", "seconds", *(f"host_{key}" for key in result_keys.HOST), *result_keys.PROCESS,
         *(f"server_host_{key}" for key in result_keys.HOST),
     ))  # fmt: skip
-    processes = [cells for row in rows.variants if row.top for cells in _processes(row)]
+    tops = ((row.label, row.record.top) for row in rows.variants)
+    processes = [cells for label, top in tops if top for cells in _processes(label, top)]
     return Table(_("Processes"), columns, processes)
 
 
-def _processes(row: VariantResult) -> Iterator[tuple[Cell, ...]]:
+def _processes(label: str, top: Top) -> Iterator[tuple[Cell, ...]]:
     """The server's line is empty where that host is the load host or was not sampled."""
-    lead = exact(row.label), exact(row.top.get("seconds")), *_host_line(row.top)
-    server = _host_line(row.top.get("server_host") or {})
-    for process in row.top.get("processes") or [{}]:
-        yield *lead, *(exact(process.get(key)) for key in result_keys.PROCESS), *server
+    lead = exact(label), exact(top.seconds), *_host_line(top.host)
+    server = _host_line(top.server_host or HostLine())
+    for process in top.processes or (Process(),):
+        yield *lead, *(exact(getattr(process, key)) for key in result_keys.PROCESS), *server
 
 
-def _host_line(top: Json) -> tuple[Cell, ...]:
-    host = top.get("host") or {}
-    return tuple(exact(host.get(key)) for key in result_keys.HOST)
+def _host_line(line: HostLine) -> tuple[Cell, ...]:
+    return tuple(exact(getattr(line, key)) for key in result_keys.HOST)
 
 
 def _at(found: Any, path: Path) -> Any:

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.ladder import Ladder
 from pgperf.analysis.scaling import Curve
+from pgperf.analysis.timeline import Timeline
 from pgperf.core.records import LeftOut
 from pgperf.models import ComparisonResult, Run, VariantResult
 
@@ -44,9 +46,14 @@ class RunRows:
         """The curves over the number of clients, each point with the shares of its variant's CPU
         account.
         """
-        accounts = {_key(row): row.cpu_account.get("share") for row in self.variants if not row.control}
+        shares = {_key(row): account.share for row in self.originals if (account := row.record.cpu_account)}
         curves = map(Curve.from_json, self.run.summary.get("scaling", []))
-        return [_with_shares(curve, accounts) for curve in curves]
+        return [_with_shares(curve, shares) for curve in curves]
+
+    @cached_property
+    def timeline(self) -> Timeline | None:
+        """The host over time; None for a run without CPU accounts."""
+        return Timeline.from_json(self.run.summary.get("timeline"))
 
 
 def read(run: Run) -> RunRows:
@@ -66,7 +73,7 @@ def _key(row: VariantResult) -> _Key:
     return row.workload, row.layer, row.mode, row.route, row.clients
 
 
-def _with_shares(curve: Curve, accounts: dict[_Key, dict[str, float | None] | None]) -> Curve:
+def _with_shares(curve: Curve, shares: dict[_Key, CpuShares]) -> Curve:
     series = curve.workload, curve.layer, curve.mode, curve.route
-    points = (replace(point, share=accounts.get((*series, point.clients))) for point in curve.points)
+    points = (replace(point, share=shares.get((*series, point.clients))) for point in curve.points)
     return replace(curve, points=tuple(points))

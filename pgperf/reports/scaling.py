@@ -1,9 +1,10 @@
 """Throughput, latency and CPUs over the number of clients, as curves and a table."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from django.utils.translation import gettext as _
 
+from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.scaling import Curve, Point
 from pgperf.reports import result_keys
 from pgperf.reports.chart import Chart
@@ -21,8 +22,6 @@ from pgperf.reports.table import (
     text_column,
     words,
 )
-
-Shares = Mapping[str, float | None]
 
 #: Shares that are drawn; what is left above them is idle, or not known.
 SHOWN = tuple(role for role in result_keys.SHARE if role != "idle")
@@ -46,7 +45,7 @@ def cpu_curves(scaling: Sequence[Curve]) -> list[tuple[str, Chart]]:
     """The CPU time of each role by clients: a chart for each curve with known shares."""
     found = [(series, [point.share for point in series.points if point.share]) for series in scaling]
     seen = [(series, each) for series, each in found if len(each) == len(series.points)]
-    roles = [role for role in SHOWN if any(own.get(role) for _series, each in seen for own in each)]
+    roles = [role for role in SHOWN if any(getattr(own, role) for _series, each in seen for own in each)]
     top = whole(own for _series, each in seen for own in each)
     return [(series_title(series, scaling), _cpu_curve(series, each, roles, top)) for series, each in seen]
 
@@ -57,8 +56,8 @@ def scaling_table(scaling: Sequence[Curve]) -> Table:
     Efficiency is throughput per client over that of the fewest clients.
     """
     names = role_names()
-    shares = [point.share or {} for series in scaling for point in series.points]
-    shown = [role for role in _COLUMNS if any(share.get(role) for share in shares)]
+    shares = [point.share for series in scaling for point in series.points if point.share]
+    shown = [role for role in _COLUMNS if any(getattr(share, role) for share in shares)]
     columns = (
         text_column(_("Layer and route"), "workload", "layer", "mode", "route"),
         Column(_("clients"), keys=("clients",)),
@@ -129,7 +128,7 @@ def _intervals(series: Curve, clients: Sequence[int]) -> list[list[float] | None
     return [None if low is None or high is None else [low, high] for low, high in zip(*ends, strict=True)]
 
 
-def _cpu_curve(series: Curve, shares: Sequence[Shares], roles: Sequence[str], top: int) -> Chart:
+def _cpu_curve(series: Curve, shares: Sequence[CpuShares], roles: Sequence[str], top: int) -> Chart:
     names, title = role_names(), series_title(series, [series])
     return {
         "kind": "area",
@@ -151,15 +150,15 @@ def _cpu_curve(series: Curve, shares: Sequence[Shares], roles: Sequence[str], to
     }
 
 
-def whole(moments: Iterable[Shares]) -> int:
+def whole(moments: Iterable[CpuShares]) -> int:
     """The end of the scale, %: the whole host, or a round number above the largest use."""
-    most = max((100 * sum(share.get(role) or 0 for role in SHOWN) for share in moments), default=0)
+    most = max((100 * sum(getattr(share, role) or 0 for role in SHOWN) for share in moments), default=0)
     return next(end for end in (1, 2, 5, 10, 20, 50, 100) if most <= end or end == 100)
 
 
-def percents(shares: Sequence[Shares], role: str) -> list[float | None]:
+def percents(shares: Iterable[CpuShares], role: str) -> list[float | None]:
     """A role's shares of 1 as percentages; null where it is not known."""
-    return [None if (share := each.get(role)) is None else 100 * share for each in shares]
+    return [None if (share := getattr(each, role)) is None else 100 * share for each in shares]
 
 
 def _cells(point: Point) -> tuple[Cell, ...]:
@@ -174,8 +173,8 @@ def _cells(point: Point) -> tuple[Cell, ...]:
     )
 
 
-def _roles(share: Shares | None) -> tuple[Cell, ...]:
-    return tuple(percent((share or {}).get(role)) for role in result_keys.SHARE)
+def _roles(share: CpuShares | None) -> tuple[Cell, ...]:
+    return tuple(percent(getattr(share or CpuShares(), role)) for role in result_keys.SHARE)
 
 
 def _series_cell(series: Curve, scaling: Sequence[Curve]) -> Cell:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pgperf.analysis import diagnostics as module
 from pgperf.analysis.diagnostics import rows_expected
-from pgperf.analysis.top import top
+from pgperf.analysis.top import Top, top
 from pgperf.core.records import VariantBlock
 
 from .synthetic import block, variant
@@ -43,7 +43,7 @@ def seen(*raws: dict[str, Any], layer: str = "libpq") -> list[VariantBlock]:
 
 def test_no_diagnostic_slice_no_diagnosis() -> None:
     assert diagnostics(seen({}, {})) == {}
-    assert top(seen({})) == {}
+    assert top(seen({})) is None
 
 
 def test_shares_are_of_all_samples_the_greatest_first() -> None:
@@ -164,4 +164,7 @@ def test_shares_sum_to_one_or_are_unknown(sights: list[tuple[str, str, str, int]
 
 def test_the_last_snapshot_of_processes_counts() -> None:
     blocks = [replace(each, top={"seconds": number}) for number, each in enumerate(seen({}, {}), 1)]
-    assert top(blocks) == {"seconds": 2}
+    found = top(blocks)
+    assert found
+    assert (found.seconds, found.host.us, found.processes) == (2, None, ())
+    assert Top.from_json(found.to_json()) == found

@@ -8,6 +8,7 @@ import pytest
 from pgperf.analysis import scaling
 from pgperf.analysis.paired_comparisons import Measurements
 from pgperf.analysis.summary import summarise
+from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.core.records import Variant, VariantBlock
 
 from .synthetic import block, definition, piece, variant
@@ -34,7 +35,8 @@ def _block(of: Variant, number: int) -> VariantBlock:
 
 def curves(variants: list[Variant], found: list[VariantBlock]) -> list[scaling.Curve]:
     rows = summarise(definition(routes=("socket", "tcp")), variants, found, "psycopg")["variants"]
-    made = scaling.curves(Measurements(found), variants, rows)
+    summaries = dict(zip(variants, map(VariantSummary.from_json, rows), strict=True))
+    made = scaling.curves(Measurements(found), summaries)
     for curve in made:
         assert scaling.Curve.from_json(json.loads(json.dumps(curve.to_json(), allow_nan=False))) == curve
     return made

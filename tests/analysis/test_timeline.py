@@ -1,9 +1,11 @@
 """The host over time: every slice in order, in few enough points."""
 
+import json
+
 import pytest
 
 from pgperf.analysis.cpu_accounting import SHARES
-from pgperf.analysis.timeline import timeline
+from pgperf.analysis.timeline import POINTS, Timeline, timeline
 from pgperf.core.records import VariantBlock
 
 from .synthetic import piece, variant
@@ -36,37 +38,48 @@ def block(layer: str, *slices: tuple[int, int], number: int = 0) -> VariantBlock
     )
 
 
+def shares(found: Timeline, role: str) -> list[float]:
+    return [getattr(each.share, role) for each in found.moments]
+
+
+def line(*given: VariantBlock, points: int = POINTS) -> Timeline:
+    found = timeline(given, points)
+    assert found
+    assert Timeline.from_json(json.loads(json.dumps(found.to_json()))) == found
+    return found
+
+
 def test_slices_of_all_variants_in_the_order_of_time() -> None:
-    found = timeline(
-        [block("libpq", (0, 20), (200, 40)), block("psycopg", (100, 60)), block("libpq", (900, 0), number=1)]
+    found = line(
+        block("libpq", (0, 20), (200, 40)), block("psycopg", (100, 60)), block("libpq", (900, 0), number=1)
     )
-    assert found["seconds"] == pytest.approx([0.05, 0.15, 0.25, 0.95])
-    assert found["variant"] == ["libpq · socket", "psycopg · socket", "libpq · socket", "libpq · socket"]
-    assert found["block"] == [0, 0, 0, 1]
-    assert found["roles"]["clients"] == pytest.approx([0.2, 0.6, 0.4, 0.0])
-    assert found["roles"]["idle"] == pytest.approx([0.8, 0.4, 0.6, 1.0])
-    assert set(found["roles"]) == set(SHARES)
+    assert [each.seconds for each in found.moments] == pytest.approx([0.05, 0.15, 0.25, 0.95])
+    assert [each.variant for each in found.moments] == [
+        "libpq · socket", "psycopg · socket", "libpq · socket", "libpq · socket"
+    ]  # fmt: skip
+    assert [each.block for each in found.moments] == [0, 0, 0, 1]
+    assert shares(found, "clients") == pytest.approx([0.2, 0.6, 0.4, 0.0])
+    assert shares(found, "idle") == pytest.approx([0.8, 0.4, 0.6, 1.0])
+    assert set(found.to_json()["roles"]) == set(SHARES)
 
 
 def test_a_long_run_has_no_more_points_than_asked_for() -> None:
     slices = [(100 * at, at % 2 * 100) for at in range(1001)]
-    found = timeline([block("libpq", *slices)])
-    assert len(found["seconds"]) == len(found["variant"]) == 167  # six slices each
-    assert found["roles"]["clients"][0] == 0.5
-    few = timeline([block("libpq", (0, 30), (200, 50)), block("psycopg", (100, 10))], points=1)
-    assert few["seconds"] == [0.15]
-    assert few["variant"] == [None]
-    assert few["roles"]["clients"] == pytest.approx([0.3])
+    found = line(block("libpq", *slices))
+    assert len(found.moments) == 167  # six slices each
+    assert shares(found, "clients")[0] == 0.5
+    (few,) = line(block("libpq", (0, 30), (200, 50)), block("psycopg", (100, 10)), points=1).moments
+    assert (few.seconds, few.variant, few.share.clients) == (0.15, None, pytest.approx(0.3))
 
 
 def test_no_point_reaches_over_the_pause_between_two_blocks() -> None:
     early, late = block("libpq", (0, 20), (100, 40), (200, 60)), block("libpq", (900, 0), number=1)
-    found = timeline([early, late], points=2)
-    assert found["seconds"] == pytest.approx([0.1, 0.25, 0.95])
-    assert found["block"] == [0, 0, 1]
-    assert found["roles"]["clients"] == pytest.approx([0.3, 0.6, 0.0])
+    found = line(early, late, points=2)
+    assert [each.seconds for each in found.moments] == pytest.approx([0.1, 0.25, 0.95])
+    assert [each.block for each in found.moments] == [0, 0, 1]
 
 
-def test_without_cpu_accounts_there_is_no_timeline() -> None:
-    assert timeline([]) == {}
-    assert timeline([VariantBlock(variant=variant(), cohort=0, block=0, slices=(piece(100),))]) == {}
+def test_without_cpu_accounts_there_is_none() -> None:
+    assert timeline([]) is None
+    assert timeline([VariantBlock(variant=variant(), cohort=0, block=0, slices=(piece(100),))]) is None
+    assert Timeline.from_json({}) is None

@@ -1,9 +1,13 @@
 """The host over the run, and as top shows it."""
 
+from typing import Any
+
 import pytest
 
+from pgperf.analysis.timeline import Timeline
 from pgperf.models import VariantResult
 from pgperf.reports import host
+from pgperf.reports.chart import Chart
 from tests import factories
 from tests.cpu_accounts import add_cpu_accounts, timeline
 from tests.reports.reading import texts
@@ -30,9 +34,19 @@ ROWS = [
 ]
 
 
+def line(**changes: Any) -> Timeline:
+    """The stored timeline with these columns, as a record."""
+    found = Timeline.from_json({**LINE, **changes})
+    assert found
+    return found
+
+
+def chart_of(**changes: Any) -> Chart:
+    return host.timeline(line(**changes), ROWS)
+
+
 def test_the_timeline_stacks_all_but_idle_time() -> None:
-    chart = host.timeline(LINE, ROWS)
-    assert chart is not None
+    chart = chart_of()
     assert "idle" not in [series["name"] for series in chart["series"]]
     assert chart["series"][0]["values"] == [100 * share for share in LINE["roles"]["clients"]]
     assert chart["x"] == LINE["seconds"]
@@ -41,24 +55,20 @@ def test_the_timeline_stacks_all_but_idle_time() -> None:
 
 
 def test_an_unknown_moment_is_a_gap() -> None:
-    line = LINE | {"roles": LINE["roles"] | {"server": [None, *LINE["roles"]["server"][1:]]}}
-    chart = host.timeline(line, ROWS)
-    assert chart is not None
+    chart = chart_of(roles=LINE["roles"] | {"server": [None, *LINE["roles"]["server"][1:]]})
     server = next(series for series in chart["series"] if series["name"] == "server")
     assert server["values"][0] is None
 
 
 def test_a_point_of_several_slices_names_no_variant() -> None:
-    chart = host.timeline(LINE | {"variant": [None, *LINE["variant"][1:]]}, ROWS)
-    assert chart is not None
+    chart = chart_of(variant=[None, *LINE["variant"][1:]])
     assert chart["titles"][:2] == ["", "Django ORM · tcp"]
 
 
 def test_no_line_is_drawn_over_the_pause_between_two_blocks() -> None:
     block = [at // 60 for at in range(len(LINE["seconds"]))]
     pauses = block[-1]
-    chart = host.timeline(LINE | {"block": block}, ROWS)
-    assert chart is not None
+    chart = chart_of(block=block)
     before, pause, after = chart["x"][59:62]
     assert (before, after) == (LINE["seconds"][59], LINE["seconds"][60])
     assert before < pause < after
@@ -70,13 +80,8 @@ def test_no_line_is_drawn_over_the_pause_between_two_blocks() -> None:
         ]
 
 
-def test_without_a_timeline_there_is_no_chart() -> None:
-    assert host.timeline({}, ROWS) is None
-    assert host.timeline({"seconds": [1.0], "roles": {}}, ROWS) is None
-
-
 def test_the_timeline_s_table_has_the_means_of_its_intervals() -> None:
-    table = host.timeline_table(LINE)
+    table = host.timeline_table(line())
     assert len(table.rows) == 20
     assert table.rows[0][0].text == "0.00 … 5.00"
     assert table.rows[0][1].value == pytest.approx(sum(LINE["roles"]["clients"][:6]) / 6)
@@ -84,8 +89,8 @@ def test_the_timeline_s_table_has_the_means_of_its_intervals() -> None:
 
 
 def test_a_role_that_is_not_known_is_named_in_the_caption() -> None:
-    line = {"seconds": [0.0, 1.0], "roles": {"clients": [0.1, 0.2], "server": [None, None]}}
-    table = host.timeline_table(line)
+    roles = {"clients": [0.1, 0.2], "server": [None, None]}
+    table = host.timeline_table(line(seconds=[0.0, 1.0], variant=[None] * 2, block=[0, 0], roles=roles))
     assert table.heads == ("Seconds", "clients")
     assert table.caption.endswith("not known here: pooler, server, server auxiliaries, other processes, "
                                   "unattributed, iowait, steal, idle")  # fmt: skip

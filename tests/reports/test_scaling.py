@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.scaling import Curve
 from pgperf.models import Run
 from pgperf.reports import scaling
@@ -70,7 +71,7 @@ def test_unknown_cpu_shares_are_not_drawn(run: Run) -> None:
 
 @pytest.mark.parametrize(("share", "end"), [(0.004, 1), (0.09, 10), (0.41, 50), (0.51, 100), (1.01, 100)])
 def test_the_scale_ends_at_a_round_value(share: float, end: int) -> None:
-    assert scaling.whole([{"clients": share, "idle": 0.9}, {"clients": None}]) == end
+    assert scaling.whole([CpuShares(clients=share, idle=0.9), CpuShares()]) == end
 
 
 def test_the_table_has_the_points(run: Run) -> None:

@@ -6,14 +6,14 @@ from pgperf.reports.sections.section import Part
 
 
 def part(rows: RunRows) -> Part:
-    line = rows.run.summary.get("timeline") or {}
-    chart = host.timeline(line, rows.variants)
+    line = rows.timeline
+    chart = host.timeline(line, rows.variants) if line else None
     topped = any(variant.top for variant in rows.variants)
     if not chart and not topped:
         return {}
     return {
         "timeline": chart,
-        "timeline_table": host.timeline_table(line) if chart else None,
+        "timeline_table": host.timeline_table(line) if line else None,
         "tops": [host.host_table(rows.variants), host.role_table(rows.variants)] if topped else [],
         "processes": host.process_tables(rows.variants),
     }

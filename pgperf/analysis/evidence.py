@@ -34,7 +34,7 @@ def of_cpu(title: str, role: str) -> Sentence:
         found, split = verdict.finding, _split(verdict.numbers, title, role)
         if found.basis != Basis.SATURATED:
             return split
-        return f"{verdict.numbers.clients} clients, {_CPUS[found.where]} {in_percent(found.share or 0.0)} busy: {split}"
+        return f"{verdict.numbers.clients} clients, {_CPUS[found.where]} {in_percent(found.share or 0.0)} busy; {split}"
 
     return sentence
 
@@ -43,7 +43,7 @@ def of_pool_queue(title: str) -> Sentence:
     def sentence(verdict: Verdict) -> str:
         split = _split(verdict.numbers, title, "pool_queue")
         exhausted = verdict.finding.basis == Basis.NO_FREE_CONNECTION
-        return f"no server connection free: {split}" if exhausted else split
+        return f"no server connection free; {split}" if exhausted else split
 
     return sentence
 
@@ -52,7 +52,7 @@ def of_disturbance(verdict: Verdict) -> str:
     found, split = verdict.finding, _all_parts(verdict.numbers)
     if found.basis == Basis.STEAL:
         stolen = (
-            f"steal: the hypervisor took {in_percent(found.share or 0.0)} of the {found.where}'s CPU time"
+            f"the hypervisor took {in_percent(found.share or 0.0)} of the {found.where}'s CPU time (steal)"
         )
         return "; ".join(filter(None, (stolen, split)))
     busy = f"other processes kept {found.cpus or 0.0:.1f} of the {found.where}'s CPUs busy"
@@ -67,7 +67,7 @@ def of_unknown(verdict: Verdict) -> str:
 
 
 def of_capacity(capacity: Capacity) -> str:
-    """Why nothing can be said of what the server could do; "" where nothing is withheld."""
+    """Why the run does not show how much the server could do; "" where nothing is withheld."""
     if not capacity.withheld:
         return ""
     busy = {"clients": "the clients' CPUs were", "host": "the load host's CPUs were"}[capacity.busy]
@@ -85,7 +85,7 @@ def in_percent(share: float, decimals: int = 0) -> str:
 
 
 def _queued(share: float | None) -> str:
-    return f"run queue: {in_percent(share or 0.0)} of the time"
+    return f"{in_percent(share or 0.0)} of the time in the run queue"
 
 
 def _split(numbers: VerdictNumbers, title: str, part: str) -> str:

@@ -33,7 +33,7 @@ from pgperf.core.translation import gettext_noop
 Test = Callable[[VariantSummary, Finding], str]
 
 DISTURBED, UNKNOWN = "disturbed", "unknown"
-#: A load host so busy tells nothing of what the server could do.
+#: With a load host so busy, a run does not show how much the server could do.
 HOST_BUSY = 0.80
 
 

@@ -9,6 +9,7 @@ from pgperf.analysis import verdict_kinds
 from pgperf.cli.export import find
 from pgperf.cli.run import carry_out, typed_name
 from pgperf.models import Run, VariantResult
+from pgperf.reports.verdicts import verdicts
 from pgperf.runs import confirmation
 
 
@@ -60,10 +61,6 @@ def _chosen(tested: Run, label: str) -> VariantResult:
 
 
 def _outcome_text(row: VariantResult) -> str:
-    verdict = row.record.verdict
-    assert verdict  # a variant without one was refused
-    title, certain = verdict_kinds.title(verdict.word), verdict.certainty
-    said = f"\n{row.label} of run {row.run_id}: {title}, {certain}. {verdict_kinds.evidence(verdict)}"
-    if (found := verdict.confirmation) is None:
-        return said
-    return f"{said}\nRun {found.run}: {found.outcome}. {verdict_kinds.confirmation_evidence(verdict)}"
+    [shown] = verdicts([row])
+    said = f"\n{row.label} of run {row.run_id}: {shown.word}, {shown.certainty} – {shown.short}"
+    return "\n".join((said, *map(str, shown.notes)))

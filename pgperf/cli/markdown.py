@@ -30,7 +30,7 @@ def table(made: Table) -> str:
         return ""
     made = made.shown()
     rule = ["---:" if column.numeric and at else "---" for at, column in enumerate(made.columns)]
-    rows = (_cells(cell.text for cell in row) for row in made.rows)
+    rows = (_cells(". ".join(cell.lines) for cell in row) for row in made.rows)
     lines = (f"| {' | '.join(cells)} |" for cells in (_cells(made.heads), rule, *rows))
     return f"**{escaped(made.caption)}**\n\n" + "\n".join(lines)
 

@@ -1,8 +1,13 @@
 """Tables for a terminal: aligned columns, words to the left, numbers to the right."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from textwrap import wrap
 
-from pgperf.reports.table import Table
+from pgperf.reports.table import Cell, Table
+
+#: Characters of a cell's line.
+_WIDEST = 80
 
 
 def text(table: Table) -> str:
@@ -10,10 +15,16 @@ def text(table: Table) -> str:
     if not table.rows:
         return ""
     table = table.shown()
-    lines = [table.heads, *([cell.text for cell in row] for row in table.rows)]
+    lines = [table.heads, *(line for row in table.rows for line in _lines(row))]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     left = [at == 0 or not column.numeric for at, column in enumerate(table.columns)]
     return "\n".join([table.caption, *(_line(line, widths, left) for line in lines)])
+
+
+def _lines(row: Sequence[Cell]) -> Iterator[tuple[str, ...]]:
+    """A row over as many lines as its tallest cell has: long words are wrapped, notes stand below."""
+    cells = ([part for line in cell.lines for part in _wrapped(line)] for cell in row)
+    return zip_longest(*cells, fillvalue="")
 
 
 def report(parts: Iterable[str | Table]) -> str:
@@ -24,6 +35,10 @@ def report(parts: Iterable[str | Table]) -> str:
 
 def names(values: Sequence[object]) -> str:
     return ", ".join(map(str, values)) or "none"
+
+
+def _wrapped(line: str) -> list[str]:
+    return wrap(line, _WIDEST, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def _line(line: Sequence[str], widths: Sequence[int], left: Sequence[bool]) -> str:

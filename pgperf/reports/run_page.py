@@ -32,7 +32,7 @@ from pgperf.reports.sections.section import Entry, Part, Section
 
 #: In the order of the page.
 SECTIONS = (
-    Entry("verdicts", _("What bounds it"), verdicts.part),
+    Entry("verdicts", _("Bottlenecks"), verdicts.part),
     Entry("layers", _("Where a query's time goes"), layers.part),
     Entry("spent", _("Time breakdown"), spent.part),
     Entry("ladder", _("The ladder"), ladder.part),

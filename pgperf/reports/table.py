@@ -34,14 +34,46 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Note:
+    """A line below the text of a cell. `run` is the number of a run that it tells of, None without
+    one.
+    """
+
+    text: str
+    mark: str = ""
+    run: int | None = None
+
+    def __str__(self) -> str:
+        if self.run is None:
+            return self.text
+        return _("Run %(number)s: %(text)s") % {"number": self.run, "text": self.text}
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A test run that pages offer in a cell: of the variant with this label, by this change."""
+
+    label: str
+    variant: str
+    change: str
+
+
+@dataclass(frozen=True)
 class Cell:
     """The text that is shown, the values behind it (one for each key of the column), a word to
-    colour it by.
+    colour it by, lines below the text, and a test run that only pages offer.
     """
 
     text: str
     values: tuple[Value, ...] = ()
     mark: str = ""
+    notes: tuple[Note, ...] = ()
+    offer: Offer | None = None
+
+    @property
+    def lines(self) -> list[str]:
+        """The text and the notes, each a line of its own."""
+        return [self.text, *map(str, self.notes)]
 
     @property
     def value(self) -> float | None:
@@ -89,8 +121,8 @@ def file_columns(keys: Iterable[str]) -> tuple[Column, ...]:
     return tuple(Column(key, keys=(key,), file_only=True) for key in keys)
 
 
-def words(text: str, *values: Value) -> Cell:
-    return Cell(str(text), values)
+def words(text: str, *values: Value, notes: tuple[Note, ...] = ()) -> Cell:
+    return Cell(str(text), values, notes=notes)
 
 
 def number(value: float | None) -> Cell:

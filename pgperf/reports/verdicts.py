@@ -1,4 +1,4 @@
-"""What bounds each variant, with evidence; and the consistency checks that its figures fail."""
+"""The bottleneck of each variant, with evidence; and the consistency checks that its figures fail."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,7 +13,7 @@ from pgperf.analysis.verdict import Confirmation, Verdict
 from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
 from pgperf.reports.labels import clients_title, measured, role_names, variant_title
-from pgperf.reports.table import Cell, Table, text_column, words
+from pgperf.reports.table import Cell, Note, Offer, Table, text_column, words
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,7 @@ class ShownVerdict:
     evidence: str
     short: str  # the evidence without the word that it begins with
     test: str = ""
-    cautions: tuple[str, ...] = ()
-    tested_by: int | None = None  # the run that tested it
-    found: str = ""  # and what came of it
+    notes: tuple[Note, ...] = ()  # the outcome of its test, and cautions
 
 
 def verdicts(variants: Sequence[VariantResult]) -> list[ShownVerdict]:
@@ -42,21 +40,18 @@ def verdicts(variants: Sequence[VariantResult]) -> list[ShownVerdict]:
 
 
 def verdict_table(variants: Sequence[VariantResult]) -> Table:
-    """What bounds each variant, with the evidence and what it does not tell."""
-    columns = text_column(_("Variant")), text_column(_("bound by")), text_column(_("evidence"))
+    """The bottleneck of each variant, with the evidence and what it does not tell."""
+    columns = text_column(_("Variant")), text_column(_("bottleneck")), text_column(_("evidence"))
     rows = [
-        (
-            words(each.title),
-            Cell(_claim(each), (each.word,), each.mark),
-            words(". ".join((each.evidence, *each.cautions))),
-        )
-        for each in verdicts(variants)
+        (words(each.title), _claim(each), words(each.short, notes=each.notes)) for each in verdicts(variants)
     ]
-    return Table(_("What bounds each variant"), columns, rows, "verdicts")
+    return Table(_("Bottleneck of each variant"), columns, rows, "verdicts")
 
 
-def _claim(verdict: ShownVerdict) -> str:
-    return f"{verdict.word}, {verdict.certainty}" if verdict.mark else verdict.word
+def _claim(verdict: ShownVerdict) -> Cell:
+    text = f"{verdict.word}, {verdict.certainty}" if verdict.mark else verdict.word
+    offer = Offer(verdict.label, verdict.title, verdict.test) if verdict.test else None
+    return Cell(text, (verdict.word,), verdict.mark, offer=offer)
 
 
 def headlines(variants: Sequence[VariantResult]) -> list[ShownVerdict]:
@@ -119,7 +114,7 @@ def intervention_title(name: str) -> str:
 
 
 def _shown(row: VariantResult, verdict: Verdict) -> ShownVerdict:
-    said, confirmation = verdict_kinds.evidence(verdict), verdict.confirmation
+    said = verdict_kinds.evidence(verdict)
     return ShownVerdict(
         row.label,
         variant_title(row),
@@ -129,21 +124,21 @@ def _shown(row: VariantResult, verdict: Verdict) -> ShownVerdict:
         said,
         said.removeprefix(f"{verdict_kinds.title(verdict.word)}: "),
         intervention_title(verdict.intervention) if verdict.is_open else "",
-        tuple(_cautions(verdict)),
-        confirmation.run if confirmation else None,
-        _outcome(verdict, confirmation) if confirmation else "",
+        tuple(_notes(verdict)),
     )
 
 
 def _outcome(verdict: Verdict, confirmation: Confirmation) -> str:
     titles = {"confirmed": _("confirmed"), "withdrawn": _("withdrawn"), "undecided": _("could not tell")}
     outcome = titles.get(confirmation.outcome, confirmation.outcome)
-    return f"{outcome}. {verdict_kinds.confirmation_evidence(verdict)}"
+    return f"{outcome}; {verdict_kinds.confirmation_evidence(verdict)}"
 
 
-def _cautions(verdict: Verdict) -> Iterator[str]:
+def _notes(verdict: Verdict) -> Iterator[Note]:
+    if found := verdict.confirmation:
+        yield Note(_outcome(verdict, found), run=found.run)
     if why := evidence.of_capacity(verdict.capacity):
-        yield _("Says nothing of what the server could do: %s") % why
+        yield Note(_("This run does not show how much the server could do: %s") % why, "caution")
 
 
 def _failed(checks: Checks) -> Iterator[str]:

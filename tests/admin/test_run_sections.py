@@ -99,7 +99,7 @@ def test_a_test_run_links_to_the_tested_run(admin_page: Client, told: Run) -> No
 
 
 def test_cautions_are_shown_with_the_headline(admin_page: Client, told: Run) -> None:
-    said = "Says nothing of what the server could do: the clients&#x27; CPUs were 97 % busy"
+    said = "This run does not show how much the server could do: the clients&#x27; CPUs were 97 % busy"
     for row in told.variants.all():
         withheld = row.label == "django_orm · tcp"
         row.verdict["capacity"] = {"withheld": withheld, "busy": "clients", "share": 0.97}
@@ -117,7 +117,7 @@ def test_the_outcome_of_a_test_is_shown_beside_the_verdict(admin_page: Client, t
     row.verdict = factories.stored_verdict(certainty="withdrawn", confirmation=tested)
     row.save()
     text = admin_page.get(page(told)).content.decode()
-    assert f'<a href="{page(other)}">Run {other.pk}</a>: withdrawn. the same statements through libpq' in text
+    assert f'<a href="{page(other)}">Run {other.pk}</a>: withdrawn; the same statements through libpq' in text
     assert "and the time fell by 6.0 µs" in text
 
 

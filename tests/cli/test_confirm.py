@@ -51,10 +51,11 @@ def test_tests_the_only_open_verdict_and_prints_its_outcome(run: Run) -> None:
     assert verdict
     assert verdict.confirmation
     outcome = verdict.confirmation.outcome
+    title = {"undecided": "could not tell"}.get(outcome, outcome)
     last = text.strip().splitlines()[-2:]
-    said = f"network and waking up, {verdict.certainty}. network and waking up: 40 of 60 µs"
+    said = f"network and waking up, {verdict.certainty} – 40 of 60 µs"
     assert last[0] == f"fake · here of run {run.pk}: {said}"
-    assert last[1] == f"Run {asked.pk}: {outcome}. {verdict_kinds.confirmation_evidence(verdict)}"
+    assert last[1] == f"Run {asked.pk}: {title}; {verdict_kinds.confirmation_evidence(verdict)}"
     assert verdict.certainty == {"undecided": "likely"}.get(outcome, outcome)
 
 

@@ -73,7 +73,10 @@ def test_markdown_says_what_bounds_it_and_where_the_time_is_spent(db: None) -> N
     orm = run.variants.get(label="django_orm · socket")
     verdict = orm.record.verdict
     assert verdict
-    assert f"| Django ORM · socket | client CPU, likely | {evidence(verdict)} |" in text
+    assert (
+        f"| Django ORM · socket | client CPU, likely | {evidence(verdict).removeprefix('client CPU: ')} |"
+        in text
+    )
     shared = read(run)
     for table in (spent_table(shared.originals), scaling_table(shared.scaling).shown()):
         printed = text.partition(f"**{table.caption}**\n\n")[2].splitlines()
@@ -88,7 +91,7 @@ def test_markdown_says_what_the_figures_do_not_tell(run: Run) -> None:
     row = add_cpu_accounts(run).variants.get(label="libpq · tcp")
     row.verdict = stored_verdict(capacity=Capacity(True, "host", 0.93))
     row.save()
-    told = "Says nothing of what the server could do: the load host's CPUs were 93 % busy |"
+    told = "This run does not show how much the server could do: the load host's CPUs were 93 % busy |"
     assert export(run.pk, "--format", "md").count(told) == 1
 
 

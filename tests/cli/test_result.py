@@ -97,21 +97,21 @@ def test_the_headline_says_whether_processors_slept(run: Run, idle: str, said: s
 
 
 def test_verdicts_and_failed_consistency_checks(run: Run) -> None:
-    assert not [part for part in parts(run) if part[0].startswith("What bounds")]
+    assert not [part for part in parts(run) if part[0].startswith("Bottleneck of each variant")]
     row = run.variants.get(label="django_orm · socket")
     laws = {"server": UtilisationLaw(holds=True), "clients": UtilisationLaw(holds=False)}
     row.verdict = stored_verdict(checks=Checks(LittlesLaw(8, holds=False), laws))
     row.save()
     stolen = Verdict("disturbed", finding=Finding(Basis.STEAL, "host", 0.5))
     run.variants.filter(label="libpq · socket").update(verdict=stolen.to_json())
-    found = part_of(run, "What bounds each variant")
+    found = part_of(run, "Bottleneck of each variant")
     assert re.split(" {2,}", found[2]) == [
         "libpq (C) · socket",
         "disturbed",
-        "steal: the hypervisor took 50 % of the host's CPU time",
+        "the hypervisor took 50 % of the host's CPU time (steal)",
     ]
     assert re.split(" {2,}", found[3]) == [
-        "Django ORM · socket", "client CPU, likely", "client CPU: 165 of 211 µs; waiting 40 µs",
+        "Django ORM · socket", "client CPU, likely", "165 of 211 µs; waiting 40 µs",
     ]  # fmt: skip
     failed = next(part for part in parts(run) if "Little" in part[0])
     assert len(failed) == 2
@@ -136,9 +136,13 @@ def test_a_withheld_claim_stands_with_the_evidence(run: Run) -> None:
     for route, capacity in (("tcp", Capacity(True, "clients", 0.97)), ("socket", Capacity(False))):
         verdict = stored_verdict(capacity=capacity)
         run.variants.filter(label=f"libpq · {route}").update(verdict=verdict)
-    found = part_of(run, "What bounds each variant")
-    assert found[2].endswith("client CPU: 165 of 211 µs; waiting 40 µs")
-    assert found[3].endswith("the clients' CPUs were 97 % busy")
+    found = part_of(run, "Bottleneck of each variant")
+    assert [line.split("  ")[-1].strip() for line in found[2:]] == [
+        "165 of 211 µs; waiting 40 µs",
+        "165 of 211 µs; waiting 40 µs",
+        "This run does not show how much the server could do: the clients' CPUs were 97 %",
+        "busy",
+    ]
 
 
 def _more(run: Run, **fields: Any) -> VariantResult:

@@ -1,7 +1,7 @@
 """Tables of the terminal."""
 
 from pgperf.cli import text_table
-from pgperf.reports.table import Cell, Column, Table, text_column
+from pgperf.reports.table import Cell, Column, Note, Table, text_column
 
 COLUMNS = text_column("name"), Column("time", "µs"), text_column("outcome")
 
@@ -23,3 +23,12 @@ def test_a_table_without_rows_is_not_shown() -> None:
 
 def test_names() -> None:
     assert (text_table.names([]), text_table.names([1, "b"])) == ("none", "1, b")
+
+
+def test_long_words_are_wrapped_and_notes_stand_below() -> None:
+    long = Cell("word " * 30, notes=(Note("outcome", run=7), Note("caution")))
+    lines = text_table.text(Table("", COLUMNS, [(Cell("a"), Cell("1.0"), long)])).split("\n")[2:]
+    assert lines[0].startswith("a          1.0  word word")
+    assert [line.strip() for line in lines[-2:]] == ["Run 7: outcome", "caution"]
+    assert len({line.index(line.split("  ")[-1]) for line in lines}) == 1
+    assert max(map(len, lines)) < 100

@@ -75,11 +75,11 @@ def test_the_result_of_a_test_is_shown(variants: list[VariantResult]) -> None:
     tested = Confirmation("lower_layer", "confirmed", None, MeasuredChange(20.0, 11.0, 18.0, 9.0), run=12)
     variants[0].verdict = Verdict("client_cpu", "confirmed", confirmation=tested).to_json()
     found = verdicts.verdicts(variants)[0]
-    assert (found.tested_by, found.test) == (12, "")
-    assert found.found == (
-        "confirmed. the same statements through libpq: 11 instead of 20 µs; "
+    assert found.test == ""
+    assert list(map(str, found.notes)) == [
+        "Run 12: confirmed; the same statements through libpq: 11 instead of 20 µs; "
         "it took away 9.0 of 18 µs, and the time fell by 9.0 µs"
-    )
+    ]
 
 
 def test_failed_checks_are_shown_with_their_numbers(variants: list[VariantResult]) -> None:
@@ -100,9 +100,9 @@ def test_a_check_that_was_not_made_has_not_failed(variants: list[VariantResult])
 
 def test_a_withheld_capacity_is_shown(variants: list[VariantResult]) -> None:
     variants[0].verdict = Verdict("client_cpu", capacity=Capacity(True, "host", 0.93)).to_json()
-    assert verdicts.verdicts(variants)[0].cautions == (
-        "Says nothing of what the server could do: the load host's CPUs were 93 % busy",
-    )
+    assert list(map(str, verdicts.verdicts(variants)[0].notes)) == [
+        "This run does not show how much the server could do: the load host's CPUs were 93 % busy"
+    ]
 
 
 def test_a_word_of_another_version_is_its_own_title() -> None:

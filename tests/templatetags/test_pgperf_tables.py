@@ -1,11 +1,16 @@
 """Rows of tables as HTML."""
 
-from pgperf.reports.table import Cell, Column, Table, text_column
+from django.template import Context
+
+from pgperf.reports.table import Cell, Column, Note, Offer, Table, text_column
 from pgperf.templatetags.pgperf_tables import rows
 
 
 def body(*cells: tuple[Cell, Column]) -> str:
-    return rows(Table("", tuple(column for _cell, column in cells), [tuple(cell for cell, _column in cells)]))
+    return rows(
+        Context(),
+        Table("", tuple(column for _cell, column in cells), [tuple(cell for cell, _column in cells)]),
+    )
 
 
 WORDS, NUMBERS = text_column("words"), Column("numbers")
@@ -38,3 +43,10 @@ def test_text_never_becomes_markup() -> None:
     assert "<script" not in made
     assert "<b" not in made
     assert made.count("&lt;script&gt;") == 2
+
+
+def test_notes_and_offers_stand_below_the_text_and_are_escaped() -> None:
+    cell = Cell("client CPU", notes=(Note("<b>", "caution"),), offer=Offer("a · b", "A · b", "one client"))
+    made = body((Cell(""), WORDS), (cell, WORDS))
+    assert 'client CPU<span class="caution">&lt;b&gt;</span>' in made
+    assert "<form" not in made  # the context of this test allows no start

@@ -1,4 +1,4 @@
-"""What bounds each variant."""
+"""The bottleneck of each variant."""
 
 from pgperf.reports import verdicts
 from pgperf.reports.run_rows import RunRows
@@ -11,6 +11,6 @@ def part(rows: RunRows) -> Part:
         return {}
     return {
         "headlines": verdicts.headlines(rows.variants),
-        "verdicts": found,
+        "table": verdicts.verdict_table(rows.variants),
         "failed": verdicts.failed_checks(rows.variants),
     }

@@ -18,9 +18,11 @@ from pgperf.core.records import Route
 from pgperf.install import launch
 from pgperf.models import Benchmark, Database, Run
 from pgperf.reports.run_json import live_workers, worker_command
+from pgperf.runner import site_connection
 from pgperf.runner.cpu import idle
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runs import broker, state
+from pgperf.workloads import discovery
 
 _AWAKE_HINT = (
     f'let the worker\'s user write to {idle.DEVICE} (udev: GROUP, MODE="0660"); without it, results vary more'
@@ -174,6 +176,7 @@ def _database(database: Database) -> Iterator[CheckResult]:
     if direct:
         yield from _fixtures(database, direct)
         yield from _login(database, direct)
+        yield from _own_workloads(database, direct)
 
 
 def _agent(database: Database) -> CheckResult:
@@ -240,6 +243,25 @@ def _login(database: Database, route: Route) -> Iterator[CheckResult]:
         )
     except PgperfError as error:
         yield CheckResult("problem", subject, str(error))
+
+
+def _own_workloads(database: Database, route: Route) -> Iterator[CheckResult]:
+    """Whether a client of an own workload connects: the site's Django, read-only, on each of its
+    aliases.
+    """
+    for alias, workload in sorted(discovery.aliases().items()):
+        if connections[alias].vendor != "postgresql":
+            continue
+        subject = f"{database} · own workloads of alias {alias!r}"
+        try:
+            guarded, _access = guardrails.guard(route, guardrails.Demand.SESSION)
+            site_connection.check(guarded, workload, "pgperf-doctor")
+            yield CheckResult("ok", subject, f"connect over {route.name} with the alias's OPTIONS")
+        except PgperfError as error:
+            yield CheckResult("problem", subject, str(error), _OPTIONS_HINT)
+
+
+_OPTIONS_HINT = "docs/your-queries.md lists what pgperf does with each key of OPTIONS"
 
 
 def _first_line(error: Exception) -> str:

@@ -18,6 +18,7 @@ from pgperf.core.exceptions import InvalidDefinition, PgperfError, ProtocolError
 # A file that cannot exist: the password comes from the spec or not at all.
 _NO_PASSFILE = "/dev/null/none"
 _MESSAGE_CHARACTERS = 2000
+_DRIVERS = ("psycopg", "psycopg2", "asyncpg")
 
 
 class Client(Protocol):
@@ -275,8 +276,9 @@ class _Conversation:
         describe_error: Callable[[Exception], str] = getattr(self._client, "describe", describe)
         message = protocol.scrub(describe_error(error), self._secrets)[:_MESSAGE_CHARACTERS]
         message = message.encode(errors="replace").decode()
-        _quietly(lambda: print(f"pgperf: {self._stage}: {message}", file=sys.stderr))
-        self._send(protocol.Error(self._stage, sqlstate(error), message))
+        stage = "spec" if self._stage == "connect" and not is_of_connection(error) else self._stage
+        _quietly(lambda: print(f"pgperf: {stage}: {message}", file=sys.stderr))
+        self._send(protocol.Error(stage, sqlstate(error), message))
 
 
 def describe(error: Exception) -> str:
@@ -288,6 +290,24 @@ def describe(error: Exception) -> str:
     known = isinstance(error, PgperfError) or _sqlstate(error) is not None
     text = str(error).strip()
     return text if known and text else f"{type(error).__name__}: {text}".rstrip(": ")
+
+
+def is_of_connection(error: Exception) -> bool:
+    """Is it an error on connecting, whose text a server may have written?
+
+    A driver's ProgrammingError without SQLSTATE precedes the connection: it does not know a
+    keyword.
+    """
+    unknown_keyword = any(type(cause).__name__ == "ProgrammingError" for cause in _causes(error))
+    return bool(sqlstate(error)) or (is_of_driver(error) and not unknown_keyword)
+
+
+def is_of_driver(error: Exception) -> bool:
+    """Did a driver or the system raise it?"""
+    return any(
+        isinstance(cause, OSError | EOFError) or type(cause).__module__.partition(".")[0] in _DRIVERS
+        for cause in _causes(error)
+    )
 
 
 def sqlstate(error: Exception) -> str:

@@ -20,15 +20,12 @@ from django.db import connections
 from django.db.backends.signals import connection_created
 
 from pgperf import registry
+from pgperf.clients import connection_options
 from pgperf.clients.loop import login, sqlstate
 from pgperf.core import protocol, sql_masking
 from pgperf.core.exceptions import InvalidDefinition, PgperfError
 from pgperf.workloads import discovery, queries
 
-#: Keys of OPTIONS for address and login, which the route sets.
-_ROUTE_OPTIONS = ("service", "passfile", "host", "hostaddr", "port", "dbname", "user", "password")
-#: Keys of OPTIONS that the statement mode sets.
-_MODE_OPTIONS = ("server_side_binding", "prepare_threshold")
 _MODES: dict[str, dict[str, Any]] = {
     "simple": {},
     "extended": {"server_side_binding": True, "prepare_threshold": None},
@@ -76,13 +73,11 @@ def redirect(using: str, spec: protocol.Spec) -> None:
     alias = connections.databases[using]
     keywords = login(spec)
     alias |= {name: keywords.pop(key) for name, key in _ADDRESS.items()}
-    own = {k: v for k, v in alias["OPTIONS"].items() if k not in (*_ROUTE_OPTIONS, *_MODE_OPTIONS)}
+    own = connection_options.kept(alias["OPTIONS"], spec.mode, spec.layer)
     session = " ".join(filter(None, (str(own.get("options", "")), keywords.pop("options"))))
     del keywords["client_encoding"]  # Django sets UTF8 itself
     alias["OPTIONS"] = {**own, **keywords, **_MODES[spec.mode], **({"options": session} if session else {})}
-    # Django's pool does not allow persistent connections. Without requests, nothing closes them
-    # anyway.
-    alias |= {"CONN_MAX_AGE": 0 if own.get("pool") else None, "CONN_HEALTH_CHECKS": False}
+    alias |= {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": False}
     if connections[using].vendor != "postgresql":
         raise InvalidDefinition(f"using: the alias {using!r} of DATABASES is not a PostgreSQL database")
     del connections[using]  # Django creates the next one from the new settings

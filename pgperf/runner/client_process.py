@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from pgperf.core import protocol
+from pgperf.core import connection_errors, protocol
 from pgperf.core.exceptions import ClientFailed, ProtocolError
 from pgperf.core.records import Route
 
@@ -107,10 +107,7 @@ class ClientProcess:
         """
         message = protocol.decode(self._read_line(time.monotonic() + timeout_s))
         if isinstance(message, protocol.Error):
-            raise ClientFailed(
-                f"{self.name}: {message.message}{_code(message.sqlstate)} (while: {message.stage})",
-                message.sqlstate,
-            )
+            raise self._failed(message)
         if not isinstance(message, kind):
             raise ProtocolError(f"{self.name}: expected {kind.__name__}, got {type(message).__name__}")
         return message
@@ -175,6 +172,12 @@ class ClientProcess:
         if not chunk:
             raise self._gone()
         self._buffer += chunk
+
+    def _failed(self, error: protocol.Error) -> ClientFailed:
+        text, sqlstate = error.message, error.sqlstate
+        if error.stage == "connect":
+            text, sqlstate = connection_errors.shown(text, sqlstate)
+        return ClientFailed(f"{self.name}: {text}{_code(sqlstate)} (while: {error.stage})", sqlstate)
 
     def _gone(self) -> ClientFailed:
         """The error for a client that ended unexpectedly, with its last line on stderr."""

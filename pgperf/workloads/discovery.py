@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from django.apps import apps
+from django.db import router
 
 from pgperf import registry
 
@@ -38,6 +40,18 @@ def names() -> list[str]:
     """The site's own registered workloads, sorted. pgperf's are left out."""
     discover()
     return [name for name in registry.names() if not registry.is_own(name)]
+
+
+def aliases() -> dict[str, dict[str, Any]]:
+    """The aliases of DATABASES that own workloads can use, each with one such workload.
+
+    The workload is `{"orm": name}` or `{"query": {"model": label}}`, as in a client's spec.
+    """
+    by_model = {router.db_for_read(model): model._meta.label for model in apps.get_models()}
+    found: dict[str, dict[str, Any]] = {
+        str(alias): {"query": {"model": label}} for alias, label in by_model.items()
+    }
+    return {**found, **{registry.find(name).using: {"orm": name} for name in names()}}
 
 
 def _load(app: str) -> ImportFailure | None:

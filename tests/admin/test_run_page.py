@@ -93,6 +93,23 @@ def test_a_failed_run_shows_the_error_and_the_next_step(admin_page: Client) -> N
     assert "Download variants (CSV)" not in text
 
 
+@pytest.mark.parametrize(
+    ("status", "error", "hinted"),
+    [
+        (Run.Status.FAILED, "host: it is wrong", True),
+        (Run.Status.FAILED, "", False),
+        (Run.Status.CANCELLED, "Cancelled: interrupted.", False),
+        (Run.Status.LOST, "Its worker stopped.", False),
+    ],
+)
+def test_only_a_failed_run_with_an_error_asks_to_correct_it(
+    admin_page: Client, db: None, status: Run.Status, error: str, hinted: bool
+) -> None:
+    text = admin_page.get(page(factories.make_run(status, error=error))).content.decode()
+    assert "This run has no results" in text
+    assert ("Correct the error above" in text) == hinted
+
+
 def test_a_lost_run_shows_partial_results(admin_page: Client) -> None:
     run = factories.make_results(
         factories.make_run(Run.Status.LOST, error="The worker died."), routes=("socket",)

@@ -297,6 +297,23 @@ class TestDoctor:
         assert all(f"demo · {route}: PostgreSQL 18" in text for route in ("socket", "tcp"))
         assert "broker: answers" in text
 
+    def test_it_connects_as_an_own_workload_does(
+        self, demo: Database, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With the site's OPTIONS: one that pgperf overrides, and one that lets no client connect."""
+        subject = "demo · own workloads of alias 'default': "
+        monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.settings_options")
+        monkeypatch.setenv("PGPERF_DB_NAME", demo.dbname)
+        monkeypatch.setenv("PGPERF_TEST_OPTIONS", '{"target_session_attrs": "read-write"}')
+        assert f"ok       {subject}connect over socket" in pgperf("doctor")
+        monkeypatch.setenv("PGPERF_TEST_OPTIONS", '{"replication": "database"}')
+        out = io.StringIO()
+        with pytest.raises(CommandError, match="1 problem found"):
+            call_command("pgperf", "doctor", stdout=out)
+        assert f"problem  {subject}" in out.getvalue()
+        assert "OPTIONS['replication'] of the alias: Django cannot" in out.getvalue()
+        assert "docs/your-queries.md lists" in out.getvalue()
+
     def test_an_agent_is_looked_for(self, demo: Database) -> None:
         Database.objects.update(agent="db1")
         missing = pgperf("doctor")

@@ -59,7 +59,8 @@ def test_only_the_address_and_login_are_replaced(handler: ConnectionHandler) -> 
     assert options["application_name"] == "pgperf-1"
     assert (options["server_side_binding"], options["prepare_threshold"]) == (True, 0)
     assert "service" not in options
-    assert alias["CONN_MAX_AGE"] == 0  # the pool's condition
+    assert "pool" not in options
+    assert alias["CONN_MAX_AGE"] is None
     assert not alias["CONN_HEALTH_CHECKS"]
 
 

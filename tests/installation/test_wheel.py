@@ -82,4 +82,4 @@ def test_a_wheel_without_chart_js_is_refused(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel"]
     done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
     assert done.returncode
-    assert "lacks chart.umd.js.map: run `make build` first" in done.stderr
+    assert "lacks chart.umd.js.map: run `make wheel`" in done.stderr

@@ -1,5 +1,6 @@
 """pgperf's settings: one `PGPERF` dict over typed defaults, read when asked for."""
 
+import sys
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,26 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 
 
+def default_build_dir() -> str:
+    """A directory of the virtual environment; without one, of the user.
+
+    The environment's Python runs the site and its worker, whichever users these have.
+    """
+    if sys.prefix != sys.base_prefix:
+        return str(Path(sys.prefix, "pgperf"))
+    try:
+        return str(Path.home() / ".cache" / "pgperf")
+    except RuntimeError:  # a user without a home, as in a container
+        return str(Path(sys.prefix, "pgperf"))
+
+
 @dataclass(frozen=True)
 class Settings:
     """Every key of `PGPERF` with its default. Unknown keys and wrong types are refused by name."""
 
     QUEUE: str = "pgperf"
     #: Where `pgperf build` puts the C client.
-    BUILD_DIR: str = str(Path.home() / ".cache" / "pgperf")
+    BUILD_DIR: str = field(default_factory=default_build_dir)
     #: Layer -> the Python that runs its client, for those whose driver this environment lacks.
     INTERPRETERS: dict[str, str] = field(default_factory=dict)
     #: Show pgperf in Django's default admin site; else the site calls pgperf.admin.register(its

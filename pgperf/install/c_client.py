@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgperf.core.exceptions import LayerUnavailable
+from pgperf.install.build_dir import make
 from pgperf.install.launch import C_CLIENT
 
 SOURCE_DIR = Path(__file__).parent.parent / "clients" / "libpq"
@@ -35,7 +36,7 @@ def build(build_dir: str | Path, cc: str = "cc", pg_config: str = "", sanitize: 
     """
     compiler = _compiler(cc)
     pg_config = _pg_config(pg_config)
-    folder = _folder(build_dir)
+    folder = make(build_dir)
     handle, unfinished = tempfile.mkstemp(prefix=f".{C_CLIENT}-", dir=folder)
     os.close(handle)
     try:
@@ -79,19 +80,6 @@ def _pg_config(name: str) -> str:
             "(Debian: apt install libpq-dev) or name a pg_config in PGPERF['PG_CONFIG']"
         )
     return found
-
-
-def _folder(build_dir: str | Path) -> Path:
-    folder = Path(build_dir)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LayerUnavailable(
-            f"{folder} cannot be made: {error.strerror}; choose another PGPERF['BUILD_DIR']"
-        ) from error
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise LayerUnavailable(f"{folder} is not writable; choose another PGPERF['BUILD_DIR']")
-    return folder
 
 
 def _ask(pg_config: str, option: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pgperf.core.exceptions import LayerUnavailable
 from pgperf.core.layers import LAYERS
+from pgperf.install.build_dir import make
 from pgperf.install.launch import DRIVERS, in_site
 
 _INSTALL_SECONDS = 600
@@ -30,14 +31,8 @@ def build_drivers(build_dir: str | Path) -> DriversResult:
     wanted = missing()
     if not wanted:
         return DriversResult("", ())
-    folder = Path(build_dir).absolute() / DRIVERS
+    folder = make(build_dir) / DRIVERS
     python = str(folder / "bin" / "python")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LayerUnavailable(
-            f"{folder} cannot be made: {error.strerror}; choose another PGPERF['BUILD_DIR']"
-        ) from error
     _run(
         [sys.executable, "-m", "venv", str(folder)],
         "no virtual environment (Debian: apt install python3-venv)",

@@ -1,0 +1,98 @@
+"""The boxes of pgperf's pages, under the installed Django: nothing overlaps, nothing is cut."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page
+
+from pgperf.models import Run
+from pgperf.runs.definitions import freeze
+from tests import factories
+from tests.cpu_accounts import add_cpu_accounts
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+#: Where to keep a picture of each page, for a look by eye; by default nowhere.
+PICTURES = os.environ.get("PGPERF_TEST_PICTURES")
+FAULTS = (Path(__file__).parent / "layout_faults.js").read_text()
+#: How the breadcrumbs look; the admin's own pages give the values that ours must have.
+BREADCRUMBS = """() => {
+    const bar = document.querySelector(".breadcrumbs");
+    const style = getComputedStyle(bar), link = getComputedStyle(bar.querySelector("a"));
+    return {
+        background: style.backgroundColor, colour: style.color, padding: style.padding, link: link.color,
+        height: Math.round(bar.getBoundingClientRect().height), markup: bar.tagName,
+    };
+}"""
+
+#: Two frames, in which charts take their size.
+CHARTS_STAND = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
+
+
+@pytest.fixture
+def rows() -> dict[str, Any]:
+    """One of each, with long texts and a run in every state."""
+    factories.make_worker()
+    database = factories.make_database()
+    frozen = freeze(factories.make_benchmark(), database).to_json()
+    notes = "before the second CPU " * 9
+    made = factories.make_run(
+        definition=frozen, quick=True, requested_by=User.objects.get(), pinned=True, notes=notes
+    )
+    run = add_cpu_accounts(factories.make_results(made))
+    run.variants.filter(label="django_orm · socket").update(verdict=factories.stored_verdict())
+    earlier = factories.make_results(factories.make_run(), slower={"django_orm": 1.1})
+    assert run.benchmark is not None
+    return {
+        "run": run,
+        "earlier": earlier,
+        "failed": factories.make_run(Run.Status.FAILED, error="connection refused " * 12),
+        "queued": factories.make_run(Run.Status.QUEUED),
+        "benchmark": run.benchmark,
+        "workload": run.benchmark.workload,
+        "database": run.database,
+    }
+
+
+LISTS = {model: f"{model}/" for model in ("benchmark", "database", "run", "worker", "workload")}
+PAGES: dict[str, str] = {
+    **{f"{model}s": path for model, path in LISTS.items()},
+    **{
+        f"change-{model}": f"{model}/{{{model}.pk}}/change/"
+        for model in ("benchmark", "database", "workload")
+    },
+    **{f"add-{model}": f"{model}/add/" for model in ("benchmark", "database", "workload")},
+    **{f"{name}-run": f"run/{{{name}.pk}}/change/" for name in ("run", "failed", "queued")},
+    "start": "benchmark/{benchmark.pk}/run/",
+    "compare": "run/{run.pk}/compare/?with={earlier.pk}",
+    "confirm": "run/{run.pk}/confirm/?variant=django_orm%20%C2%B7%20socket",
+    "import": "benchmark/import/",
+    "export": "benchmark/export/",
+    "history": "run/{run.pk}/history/",
+    "delete": "benchmark/{benchmark.pk}/delete/",
+}
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (800, "dark")])
+def test_no_page_has_a_fault(page: Page, rows: dict[str, Any], width: int, scheme: str) -> None:
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/admin/auth/user/")
+    own = page.evaluate(BREADCRUMBS)
+    found = {}
+    for name, path in PAGES.items():
+        answer = page.goto(f"/admin/pgperf/{path.format(**rows)}", wait_until="load")
+        assert answer is not None
+        assert answer.ok, name
+        page.evaluate(CHARTS_STAND)
+        faults = page.evaluate(FAULTS)
+        if page.evaluate(BREADCRUMBS) != own:
+            faults.append("the breadcrumbs do not look like those of the admin")
+        found[name] = faults
+        if PICTURES:
+            page.screenshot(path=f"{PICTURES}/{name}-{width}-{scheme}.png", full_page=True)
+    said = [f"{name}: {fault}" for name, faults in found.items() for fault in faults]
+    assert not said, "\n".join(said)

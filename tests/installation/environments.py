@@ -33,7 +33,10 @@ def overlay(folder: Path, wheel: Path) -> Path:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(packages)
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return folder / "bin" / "python"
+    python, celery = folder / "bin" / "python", folder / "bin" / "celery"
+    celery.write_text(f"#!{python}\nfrom celery.__main__ import main\nmain()\n")
+    celery.chmod(0o755)
+    return python
 
 
 def bare_environment(**more: str) -> dict[str, str]:
@@ -66,7 +69,7 @@ class Site:
 
 
 def run(argv: Sequence[str], folder: Path, env: Mapping[str, str], code: int = 0) -> str:
-    done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == code, (
         f"{' '.join(argv)} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
     )

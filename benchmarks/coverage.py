@@ -25,7 +25,7 @@ from itertools import product
 import numpy as np
 
 from pgperf.analysis import student_t
-from pgperf.analysis.evidence import in_percent
+from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann, signed_rank_interval
 from pgperf.analysis.run_comparison import unpaired
 from pgperf.analysis.samples import interval, sample_of, standard_error

@@ -29,7 +29,7 @@ from benchmarks.example_site import ROOT
 from benchmarks.resident import resident
 from example.stack import Stack
 from pgperf.analysis.cpu_accounting import Account
-from pgperf.analysis.evidence import in_percent
+from pgperf.analysis.number_text import in_percent
 from pgperf.core import protocol
 from pgperf.core.records import Definition, VariantBlock, Workload
 from pgperf.runner.client_group import ClientGroup, measure

@@ -23,7 +23,7 @@ from scipy import stats
 
 from benchmarks.block_collector import BlockCollector
 from example.stack import Stack
-from pgperf.analysis.evidence import in_percent
+from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.outcome import DIFFERS
 from pgperf.analysis.summary import summarise
 from pgperf.analysis.variant_comparisons import VariantComparison

@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
 from example.stack import Stack
-from pgperf.analysis.evidence import in_percent
+from pgperf.analysis.number_text import in_percent
 
 _SHORT = ("--layers=libpq,django_orm", "--routes=socket", "--blocks=6", "--rounds=1")
 Runs = dict[str, list[dict[str, Any]]]

@@ -29,7 +29,7 @@ import numpy as np
 import psutil
 
 from example.stack import Stack
-from pgperf.analysis.evidence import in_percent
+from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
 from pgperf.core import protocol
 from pgperf.install.c_client import build

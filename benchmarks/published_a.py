@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
 from example.stack import Stack
-from pgperf.analysis.evidence import in_percent
+from pgperf.analysis.number_text import in_percent
 
 CONFIRMED, REFUTED, QUALIFIED, UNKNOWN = "confirmed", "refuted", "qualified", "unknown"
 Row = Mapping[str, Any]

@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
 from example.stack import Stack
-from pgperf.analysis.evidence import in_percent
+from pgperf.analysis.number_text import in_percent
 
 
 @dataclass(frozen=True)

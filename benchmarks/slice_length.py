@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
 from example.stack import Stack
-from pgperf.analysis.evidence import in_percent
+from pgperf.analysis.number_text import in_percent
 
 _WINDOWS_MS = (50, 100, 200)
 Runs = dict[int, list[dict[str, Any]]]

@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.example_site import ROOT
 from benchmarks.resident import resident
 from example.stack import Stack, postgres
-from pgperf.analysis.evidence import in_percent
+from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
 from pgperf.core import protocol
 from pgperf.core.records import Definition, Workload

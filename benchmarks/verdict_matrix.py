@@ -26,7 +26,7 @@ from benchmarks import spinning
 from benchmarks.block_collector import BlockCollector
 from example.stack import Stack
 from pgperf.analysis import verdict_kinds
-from pgperf.analysis.evidence import in_percent
+from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.summary import summarise
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.catalog import FIXTURES

@@ -9,7 +9,7 @@ must show.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from pgperf.analysis.evidence import in_percent, in_us
+from pgperf.analysis.number_text import in_percent, in_us
 from pgperf.analysis.time_breakdown import TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import CONFIRMED, UNDECIDED, WITHDRAWN, Finding, MeasuredChange

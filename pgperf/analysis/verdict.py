@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from pgperf.analysis.consistency_checks import Checks
 from pgperf.analysis.cpu_account import Known
+from pgperf.analysis.number_text import in_percent
 
 Json = Mapping[str, Any]
 
@@ -102,6 +103,14 @@ class Capacity:
     withheld: bool | None = None
     busy: str = ""  # "clients", "host" or ""
     share: float | None = None
+
+    @property
+    def why(self) -> str:
+        """Why the run does not show how much the server could do; "" where nothing is withheld."""
+        if not self.withheld:
+            return ""
+        busy = {"clients": "the clients' CPUs were", "host": "the load host's CPUs were"}[self.busy]
+        return f"{busy} {in_percent(self.share or 0.0)} busy"
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,15 @@ numbers; pages, JSON and files make the sentences with the functions here. A ver
 until a test confirms it or withdraws it (`pgperf.analysis.interventions`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from pgperf.analysis import evidence as sentences
 from pgperf.analysis import interventions, rules
 from pgperf.analysis.consistency_checks import Checks
-from pgperf.analysis.evidence import Sentence
-from pgperf.analysis.facts import SATURATED, Facts
+from pgperf.analysis.cpu_account import ROLES, Known
 from pgperf.analysis.interventions import INTERVENTIONS
-from pgperf.analysis.rules import Rule
+from pgperf.analysis.number_text import in_percent, in_us
+from pgperf.analysis.rules import Facts, Rule
 from pgperf.analysis.time_breakdown import TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import (
@@ -22,19 +21,31 @@ from pgperf.analysis.verdict import (
     UNDECIDED,
     WITHDRAWN,
     Basis,
-    Capacity,
     Confirmation,
     Finding,
     Verdict,
+    VerdictNumbers,
 )
 from pgperf.core.layers import BASE_LAYER, connects
 from pgperf.core.translation import gettext_noop
 
 Test = Callable[[VariantSummary, Finding], str]
+Sentence = Callable[[Verdict], str]
 
 DISTURBED, UNKNOWN = "disturbed", "unknown"
-#: With a load host so busy, a run does not show how much the server could do.
-HOST_BUSY = 0.80
+#: Smaller shares of the response time are not in the sentence.
+_LEAST = 0.01
+_PART_TITLES = {
+    "client": "client", "pooler": "pooler", "server": "server", "run_queue": "run queue",
+    "pool_queue": "queue for the pool", "server_lock": "locks", "server_io": "I/O", "server_wait": "other server waits",
+    "latency": "waiting", "waiting": "waiting", "unseen": "not seen",
+}  # fmt: skip
+_CPUS = {
+    "pooler": "the pooler's one CPU",
+    "clients": "the clients' CPUs",
+    "server": "the server's CPUs",
+    "host": "the host's CPUs",
+}
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,50 @@ class VerdictKind:
     test: Test = interventions.no_test  # the name of the intervention for a variant; "" for none
     part: str = ""
     claims: bool = True
+
+
+def _of_part(title: str, part: str) -> Sentence:
+    """ "client CPU: 165 of 211 µs; server 21 µs, waiting 25 µs": the part, then the others by size."""
+    return lambda verdict: _split(verdict.numbers, title, part)
+
+
+def _of_cpu(title: str, role: str) -> Sentence:
+    """As `_of_part`, after whose CPUs are used up if that decided."""
+
+    def sentence(verdict: Verdict) -> str:
+        found, split = verdict.finding, _split(verdict.numbers, title, role)
+        if found.basis != Basis.SATURATED:
+            return split
+        return f"{verdict.numbers.clients} clients, {_CPUS[found.where]} {in_percent(found.share or 0.0)} busy; {split}"
+
+    return sentence
+
+
+def _of_pool_queue(title: str) -> Sentence:
+    def sentence(verdict: Verdict) -> str:
+        split = _split(verdict.numbers, title, "pool_queue")
+        exhausted = verdict.finding.basis == Basis.NO_FREE_CONNECTION
+        return f"no server connection free; {split}" if exhausted else split
+
+    return sentence
+
+
+def _of_disturbance(verdict: Verdict) -> str:
+    found, split = verdict.finding, _all_parts(verdict.numbers)
+    if found.basis == Basis.STEAL:
+        stolen = (
+            f"the hypervisor took {in_percent(found.share or 0.0)} of the {found.where}'s CPU time (steal)"
+        )
+        return "; ".join(filter(None, (stolen, split)))
+    busy = f"other processes kept {found.cpus or 0.0:.1f} of the {found.where}'s CPUs busy"
+    return "; ".join(filter(None, (f"{_queued(found.share)}, while {busy}", split)))
+
+
+def _of_unknown(verdict: Verdict) -> str:
+    found = verdict.finding
+    before = {Basis.RUN_QUEUE: _queued(found.share), Basis.IN_TURN: "no resource is used up"}.get(found.basis)
+    missing = f"not known: {', '.join(found.missing)}" if found.missing else ""
+    return "; ".join(filter(None, (before, missing, _all_parts(verdict.numbers))))
 
 
 def _by(name: str) -> Test:
@@ -78,11 +133,11 @@ def _by_distance_or_load(variant: VariantSummary, _finding: Finding) -> str:
 
 
 def _cpu(role: str, title: str, test: Test) -> VerdictKind:
-    return VerdictKind(f"{role}_cpu", title, rules.cpu(role), sentences.of_cpu(title, role), test, role)
+    return VerdictKind(f"{role}_cpu", title, rules.cpu(role), _of_cpu(title, role), test, role)
 
 
 def _wait(part: str, title: str, test: Test, rule: Rule | None = None) -> VerdictKind:
-    return VerdictKind(part, title, rule or rules.wait(part), sentences.of_part(title, part), test, part)
+    return VerdictKind(part, title, rule or rules.wait(part), _of_part(title, part), test, part)
 
 
 VERDICTS: tuple[VerdictKind, ...] = (
@@ -93,7 +148,7 @@ VERDICTS: tuple[VerdictKind, ...] = (
         "pool_queue",
         gettext_noop("queue for the pool"),
         rules.pool_queue,
-        sentences.of_pool_queue("queue for the pool"),
+        _of_pool_queue("queue for the pool"),
         _by(interventions.BYPASS_POOLER),
         "pool_queue",
     ),
@@ -101,10 +156,8 @@ VERDICTS: tuple[VerdictKind, ...] = (
     _wait("server_io", gettext_noop("server I/O"), _by(interventions.LIGHT_STATEMENT)),
     _wait("server_wait", gettext_noop("other waits in the server"), _by(interventions.LIGHT_STATEMENT)),
     _wait("latency", gettext_noop("network and waking up"), _by_distance_or_load, rules.latency),
-    VerdictKind(
-        DISTURBED, gettext_noop("disturbed"), rules.disturbed, sentences.of_disturbance, claims=False
-    ),
-    VerdictKind(UNKNOWN, gettext_noop("unknown"), rules.unknown, sentences.of_unknown, claims=False),
+    VerdictKind(DISTURBED, gettext_noop("disturbed"), rules.disturbed, _of_disturbance, claims=False),
+    VerdictKind(UNKNOWN, gettext_noop("unknown"), rules.unknown, _of_unknown, claims=False),
 )
 
 
@@ -134,7 +187,7 @@ def judge(variant: VariantSummary, checks: Checks | None = None) -> Verdict:
         finding=finding,
         numbers=facts.numbers(),
         checks=checks or Checks(),
-        capacity=_capacity(facts),
+        capacity=facts.capacity(),
         intervention=kind.test(variant, finding) if connects(variant.layer) else "",
     )
 
@@ -184,12 +237,38 @@ def confirmation_evidence(verdict: Verdict) -> str:
     return f"measured again it was {found.again.word}: {evidence(found.again)}"
 
 
-def _capacity(facts: Facts) -> Capacity:
-    """Withheld where the clients' CPUs, or those of the load host, were used up."""
-    used = facts.utilisation.get("clients", facts.utilisation.get("host"))
-    if facts.clients > 1 and used is not None and used >= SATURATED:
-        return Capacity(True, "clients", used)
-    if facts.not_working is None:
-        return Capacity()
-    busy = 1 - facts.not_working
-    return Capacity(True, "host", busy) if busy >= HOST_BUSY else Capacity(False)
+def _queued(share: float | None) -> str:
+    return f"{in_percent(share or 0.0)} of the time in the run queue"
+
+
+def _split(numbers: VerdictNumbers, title: str, part: str) -> str:
+    """The part with its share of the response time, then the others by size."""
+    if numbers.response_us is None:
+        return title
+    parts, least = dict(_known(numbers.parts_us)), _LEAST * numbers.response_us
+    said = f"{title}: {in_us(parts.pop(part, 0.0))} of {in_us(numbers.response_us)} µs"
+    queued = numbers.queue_us[part] or 0.0 if part in ROLES else 0.0
+    if part in ROLES and queued >= least:
+        parts["run_queue"] = parts.get("run_queue", queued) - queued
+        said += f" and {in_us(queued)} µs in the queue for it"
+    return "; ".join(filter(None, (said, _listed(parts, least))))
+
+
+def _all_parts(numbers: VerdictNumbers) -> str:
+    if numbers.response_us is None:
+        return ""
+    response = f"{in_us(numbers.response_us)} µs"
+    rest = _listed(dict(_known(numbers.parts_us)), _LEAST * numbers.response_us)
+    return f"of {response}: {rest}" if rest else response
+
+
+def _known(parts: Known) -> Iterator[tuple[str, float]]:
+    return ((name, us) for name, us in parts.items() if us)
+
+
+def _listed(parts: dict[str, float], least: float) -> str:
+    """The parts that are large enough, the largest first."""
+    shown = sorted(
+        ((us, name) for name, us in parts.items() if us and us >= least), key=lambda each: -each[0]
+    )
+    return ", ".join(f"{_PART_TITLES[name]} {in_us(us)} µs" for us, name in shown)

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from pgperf.analysis import evidence, verdict_kinds
+from pgperf.analysis import verdict_kinds
 from pgperf.analysis.consistency_checks import Checks, UtilisationLaw, why_unchecked
 from pgperf.analysis.interventions import INTERVENTIONS
 from pgperf.analysis.verdict import Confirmation, Verdict
@@ -137,7 +137,7 @@ def _outcome(verdict: Verdict, confirmation: Confirmation) -> str:
 def _notes(verdict: Verdict) -> Iterator[Note]:
     if found := verdict.confirmation:
         yield Note(_outcome(verdict, found), run=found.run)
-    if why := evidence.of_capacity(verdict.capacity):
+    if why := verdict.capacity.why:
         yield Note(_("This run does not show how much the server could do: %s") % why, "caution")
 
 
@@ -172,7 +172,7 @@ def _checks_json(verdict: Verdict) -> dict[str, Any]:
             role: asdict(check) | {"why": why_unchecked(role)}
             for role, check in verdict.checks.utilisation.items()
         },
-        "capacity": asdict(capacity) | {"why": evidence.of_capacity(capacity)},
+        "capacity": asdict(capacity) | {"why": capacity.why},
     }
 
 

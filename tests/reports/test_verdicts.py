@@ -4,7 +4,7 @@ import pytest
 
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.consistency_checks import Checks, LittlesLaw, UtilisationLaw
-from pgperf.analysis.facts import Facts
+from pgperf.analysis.rules import Facts
 from pgperf.analysis.verdict import (
     Basis,
     Capacity,

@@ -27,11 +27,11 @@ from pgperf.admin import audit, pages
 from pgperf.admin.access import GroupScopedAdmin
 from pgperf.core.exceptions import TransferError
 from pgperf.transfer import files
-from pgperf.transfer.importing import ImportOutcome, Problem, import_table
+from pgperf.transfer.importing import ImportOutcome, Problem, RowChange, import_table
 from pgperf.transfer.resources import DefinitionResource
 from pgperf.transfer.table import MAX_BYTES, MAX_ROWS, ImportTable, short
 
-_PROBLEMS_SHOWN = 100
+_LINES_SHOWN = 100
 
 
 class ImportForm(forms.Form):
@@ -165,13 +165,15 @@ class DefinitionAdmin(pages.StylesheetMixin, GroupScopedAdmin):
         self, request: HttpRequest, form: ImportForm, outcome: ImportOutcome | None
     ) -> TemplateResponse:
         problems: list[Problem] = outcome.problems if outcome else []
+        changes: list[RowChange] = outcome.changes if outcome else []
         context = {
             "title": gettext("Import %s") % self.opts.verbose_name_plural,
             "form": form,
             "outcome": outcome,
             "summary": _summary(outcome) if outcome and not problems else "",
-            "problems": problems[:_PROBLEMS_SHOWN],
-            "more_problems": max(len(problems) - _PROBLEMS_SHOWN, 0),
+            "problems": problems[:_LINES_SHOWN],
+            "changes": changes[:_LINES_SHOWN],
+            "more": max(len(problems or changes) - _LINES_SHOWN, 0),
             "columns": self._columns(),
             "suffixes": ", ".join(files.suffixes()),
             "accept": ",".join(files.suffixes()),

@@ -19,6 +19,8 @@ from pgperf.transfer.tree import from_json
 
 _TRUE = ("true", "1", "yes")
 _FALSE = ("false", "0", "no")
+#: A float holds every whole number below it.
+_WHOLE_FLOATS = 2**53
 
 
 class Reading(NamedTuple):
@@ -113,7 +115,7 @@ class IntCell(FieldCell):
 
 class FloatCell(FieldCell):
     def read(self, value: Any, reading: Reading) -> float:
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if isinstance(value, float) or (type(value) is int and abs(value) < _WHOLE_FLOATS):
             return float(value)
         if reading.flat and isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", value):
             return float(value)
@@ -145,17 +147,22 @@ class NameCell(FieldCell):
         return None if value is None else value.name
 
     def read(self, value: Any, reading: Reading) -> Any:
+        return self.named([value], reading)[0]
+
+    def named(self, values: list[Any], reading: Reading) -> list[Any]:
+        """The definitions of these names, each once. Raises ValueError for the first unknown name."""
         model = self.field.related_model
-        name = TextCell(model._meta.get_field("name")).read(value, reading)
+        cell = TextCell(model._meta.get_field("name"))
+        names = dict.fromkeys(cell.read(value, reading) for value in values)
         rows = reading.visible(model._default_manager.using(router.db_for_write(model)))
-        found = rows.filter(name=name).first()
-        if found is None:
-            kind = model._meta.verbose_name
+        found = {row.name: row for row in rows.filter(name__in=names)}
+        unknown = next((name for name in names if name not in found), None)
+        if unknown is not None:
             raise ValueError(
                 _("There is no %(kind)s %(name)s. Import it or add it first.")
-                % {"kind": kind, "name": short(name)}
+                % {"kind": model._meta.verbose_name, "name": short(unknown)}
             )
-        return found
+        return [found[name] for name in names]
 
 
 CELLS: tuple[tuple[type[models.Field], type[FieldCell]], ...] = (

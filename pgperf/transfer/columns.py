@@ -9,7 +9,11 @@ from import_export.fields import Field
 
 from pgperf.models import Target
 from pgperf.transfer.cells import FieldCell, NameCell, Reading, cell_of
-from pgperf.transfer.table import short
+from pgperf.transfer.table import first_duplicate, short
+
+#: Items of a list, each of which costs queries: names of definitions, and targets of a database.
+MAX_NAMES = 100
+MAX_TARGETS = 10
 
 
 class FieldColumn(Field):
@@ -62,8 +66,10 @@ class NamesCell(NameCell):
         return [row.name for row in value]
 
     def read(self, value: Any, reading: Reading) -> Any:
-        found = [super(NamesCell, self).read(name, reading) for name in as_list(value, reading)]
-        return sorted(set(found), key=lambda row: row.name)
+        names = as_list(value, reading)
+        if len(names) > MAX_NAMES:
+            raise ValueError(_("Give at most %d names.") % MAX_NAMES)
+        return sorted(self.named(names, reading), key=lambda row: row.name)
 
 
 class NamesColumn(RelatedColumn):
@@ -92,9 +98,11 @@ class TargetsCell(FieldCell):
         return []
 
     def read(self, value: Any, reading: Reading) -> list[dict[str, Any]]:
-        found = [self._target(at, item) for at, item in enumerate(as_list(value, reading), 1)]
-        routes = [target["route"] for target in found]
-        doubled = next((route for route in routes if routes.count(route) > 1), None)
+        items = as_list(value, reading)
+        if len(items) > MAX_TARGETS:
+            raise ValueError(_("A database has at most %d targets.") % MAX_TARGETS)
+        found = [self._target(at, item) for at, item in enumerate(items, 1)]
+        doubled = first_duplicate(target["route"] for target in found)
         if doubled is not None:
             raise ValueError(_("Route %s appears twice.") % short(doubled))
         return sorted(found, key=lambda target: str(target["route"]))
@@ -136,9 +144,13 @@ class TargetsColumn(RelatedColumn):
     def store(self, instance: Any, using: str) -> None:
         wanted = {target["route"]: target for target in self.get_value(instance)}
         targets = Target.objects.using(using).filter(database=instance)
-        targets.exclude(route__in=wanted).delete()
-        for route, values in wanted.items():
-            targets.update_or_create(defaults=values, database=instance, route=route)
+        kept = {target.route: plain_target(target) for target in targets}
+        targets.filter(route__in=kept.keys() - wanted.keys()).delete()
+        for route in kept.keys() & wanted.keys():
+            if kept[route] != wanted[route]:
+                targets.filter(route=route).update(**wanted[route])
+        fresh = [target for route, target in wanted.items() if route not in kept]
+        Target.objects.using(using).bulk_create(Target(database=instance, **target) for target in fresh)
 
 
 def target_fields() -> list[Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pgperf.core.exceptions import TransferError
 from pgperf.transfer import sheet, tree
-from pgperf.transfer.table import MAX_BYTES, ImportTable, short
+from pgperf.transfer.table import MAX_BYTES, ImportTable, clipped, short
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,13 @@ def read(name: str, content: bytes) -> ImportTable:
 
     Raises TransferError with the place of the problem.
     """
+    try:
+        return _read(name, content)
+    except TransferError as error:
+        raise TransferError(clipped(str(error))) from None
+
+
+def _read(name: str, content: bytes) -> ImportTable:
     found = next((entry for entry in FORMATS.values() if name.lower().endswith(entry.suffixes)), None)
     if found is None:
         raise TransferError(f"the file name {short(name)} must end in {', '.join(suffixes())}")

@@ -13,7 +13,7 @@ from import_export.results import RowResult
 from pgperf.core.exceptions import PgperfError
 from pgperf.transfer.cells import Reading
 from pgperf.transfer.resources import ABSENT, DefinitionResource
-from pgperf.transfer.table import ImportTable, short
+from pgperf.transfer.table import ImportTable, clipped, short
 
 _UNKNOWN_SHOWN = 20
 
@@ -99,7 +99,7 @@ def _problems(result: Any, numbers: list[int]) -> list[Problem]:
     for row in result.invalid_rows:
         for name, messages in row.error_dict.items():
             column = "" if name == NON_FIELD_ERRORS else name
-            found += [Problem(numbers[row.number - 1], column, message) for message in messages]
+            found += [Problem(numbers[row.number - 1], column, clipped(message)) for message in messages]
     for row in result.error_rows:
         found += [Problem(numbers[row.number - 1], "", _why(error.error)) for error in row.errors]
     return sorted(found, key=lambda problem: problem.row or 0)

@@ -20,6 +20,8 @@ from pgperf.transfer.table import short
 
 #: The value of a column that a row omits.
 ABSENT: Any = object()
+#: Characters of SQL in one file: the check of a statement reads each token of it.
+MAX_SQL = 128 * 1024
 #: Primary keys differ between sites.
 LEFT_OUT = ("id",)
 
@@ -204,6 +206,16 @@ def _address(target: dict[str, Any]) -> str:
 class WorkloadResource(DefinitionResource):
     class Meta:
         model = Workload
+
+    _sql_length = 0
+
+    def before_import_row(self, row: Any, **kwargs: Any) -> None:
+        texts = (row.get(name) for name in ("sql", "other_sql"))
+        self._sql_length += sum(len(text) for text in texts if isinstance(text, str))
+        if self._sql_length > MAX_SQL:
+            most = MAX_SQL // 1024
+            raise ValidationError({"sql": _("The file has more than %d KiB of SQL: split it.") % most})
+        super().before_import_row(row, **kwargs)
 
 
 class BenchmarkResource(DefinitionResource):

@@ -4,7 +4,7 @@ import csv
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from io import BytesIO, StringIO
+from io import StringIO
 from typing import Any
 
 import tablib
@@ -14,7 +14,7 @@ from pgperf.core.exceptions import TransferError
 from pgperf.core.formula_injection import harmless, unharmed
 from pgperf.transfer import workbook
 from pgperf.transfer.spreadsheet import from_xml, to_xml
-from pgperf.transfer.table import MAX_COLUMNS, MAX_ROWS, ImportTable, check_headers, short
+from pgperf.transfer.table import MAX_COLUMNS, MAX_LINES, ImportTable, check_headers, short
 from pgperf.transfer.tree import decoded
 
 #: The longest cell of each format.
@@ -42,10 +42,10 @@ def write_csv(rows: Rows) -> bytes:
 def read_xlsx(content: bytes) -> ImportTable:
     """The first sheet of a workbook."""
     try:
-        workbook.check(content)
+        parts = workbook.checked(content)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            book = load_workbook(BytesIO(content), read_only=True, keep_links=False)
+            book = load_workbook(parts, read_only=True, keep_links=False)
             return _table(_sheet_rows(book.worksheets[0]), lambda text: unharmed(from_xml(text)), even=False)
     except TransferError:
         raise
@@ -64,6 +64,8 @@ def _table(lines: Iterable[tuple[int, Sequence[Any]]], restore: Any, *, even: bo
     table = ImportTable(flat=True)
     names: list[str] = []
     for number, line in lines:
+        if number > MAX_LINES:
+            raise TransferError(f"the file has more than {MAX_LINES:,} lines: split it")
         if not names:
             names = check_headers(line)
         elif any(cell not in (None, "") for cell in line):
@@ -84,8 +86,6 @@ def _sheet_rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
     """Each row up to its last non-empty cell. The size that the sheet declares is ignored."""
     sheet.reset_dimensions()
     for number, row in enumerate(sheet.iter_rows(), 1):
-        if number > MAX_ROWS + 1:
-            raise TransferError(f"the file has more than {MAX_ROWS:,} rows: split it")
         if len(row) > MAX_COLUMNS:
             raise TransferError(f"row {number}: more than {MAX_COLUMNS} columns")
         formula = next((at for at, cell in enumerate(row, 1) if cell.data_type == "f"), None)

@@ -2,17 +2,28 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 from pgperf.core.exceptions import TransferError
 
-MAX_BYTES = 10 * 1024 * 1024
-MAX_ROWS = 2_000
+#: The readers check these limits before any work that grows with the file, and their work is
+#: linear in it. So a file costs a web process less than 2 s of CPU time and 200 MB.
+MAX_BYTES = 2 * 1024 * 1024
+MAX_ROWS = 200
 MAX_COLUMNS = 100
-#: Nesting of lists and objects; a definition needs three levels.
+#: Lines of a spreadsheet, the empty ones included.
+MAX_LINES = 10_000
+#: Nesting of lists and objects in a value; a definition needs three levels.
 MAX_DEPTH = 10
+#: Values in one list or object, with those inside.
+MAX_VALUES = 10_000
+#: Digits of a number. Python needs quadratic time for long ones.
+MAX_DIGITS = 1_000
+
+_Item = TypeVar("_Item", bound=Hashable)
 
 #: NUL and lone surrogates.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -44,37 +55,62 @@ class ImportTable:
         return dict(reversed(found.items()))
 
 
-def check_headers(headers: Iterable[Any]) -> list[str]:
-    """The column names. Raises TransferError for a missing or duplicate name."""
+def check_headers(headers: Sequence[Any]) -> list[str]:
+    """The column names. Raises TransferError for too many, a missing or a duplicate name."""
+    if len(headers) > MAX_COLUMNS:
+        raise TransferError(f"the file has more than {MAX_COLUMNS} columns")
     names = [str(header).strip() if header is not None else "" for header in headers]
     if not any(names):
         raise TransferError("the first row must name the columns")
     if "" in names:
         raise TransferError(f"column {names.index('') + 1} has no name in the first row")
-    doubled = next((name for name in names if names.count(name) > 1), None)
+    doubled = first_duplicate(names)
     if doubled is not None:
         raise TransferError(f"column {short(doubled)} appears twice")
-    if len(names) > MAX_COLUMNS:
-        raise TransferError(f"the file has more than {MAX_COLUMNS} columns")
     return names
 
 
-def check_storable(value: Any, depth: int = MAX_DEPTH) -> None:
-    """Raises ValueError for what a database cannot store: NUL, lone surrogates, infinity, deep
-    nesting.
+def first_duplicate(items: Iterable[_Item]) -> _Item | None:
+    """The first item that equals an earlier one, or None."""
+    seen: set[_Item] = set()
+    for item in items:
+        if item in seen:
+            return item
+        seen.add(item)
+    return None
+
+
+def check_storable(value: Any) -> None:
+    """Raises ValueError for too many or too deeply nested values, and for what a database cannot
+    store: NUL, lone surrogates, infinity.
     """
-    if isinstance(value, str):
-        if _UNSTORABLE.search(value):
-            raise ValueError("contains a character that cannot be stored")
-    elif isinstance(value, float):
-        if not math.isfinite(value):
-            raise ValueError("contains a number that JSON does not have")
-    elif isinstance(value, list | dict):
-        if not depth:
-            raise ValueError(f"is nested deeper than {MAX_DEPTH} levels")
-        parts = [*value, *value.values()] if isinstance(value, dict) else value
-        for part in parts:
-            check_storable(part, depth - 1)
+    level, count = [value], 0
+    for _ in range(MAX_DEPTH + 1):
+        count += len(level)
+        if count > MAX_VALUES:
+            raise ValueError(f"has more than {MAX_VALUES:,} values")
+        for part in level:
+            _check_scalar(part)
+        level = [inner for part in level if isinstance(part, list | dict) for inner in _inner(part)]
+        if not level:
+            return
+    raise ValueError(f"is nested deeper than {MAX_DEPTH} levels")
+
+
+def _check_scalar(value: Any) -> None:
+    if isinstance(value, str) and _UNSTORABLE.search(value):
+        raise ValueError("contains a character that cannot be stored")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("contains a number that JSON does not have")
+
+
+def _inner(value: list[Any] | dict[Any, Any]) -> Iterable[Any]:
+    return chain(value, value.values()) if isinstance(value, dict) else value
+
+
+def clipped(message: str, most: int = 300) -> str:
+    """A message that may quote a file, shortened."""
+    return message if len(message) <= most else f"{message[:most]}…"
 
 
 def short(text: object, most: int = 60) -> str:

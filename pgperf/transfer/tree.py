@@ -5,17 +5,20 @@ from collections.abc import Iterable
 from typing import Any
 
 from pgperf.core.exceptions import TransferError
-from pgperf.transfer.table import MAX_COLUMNS, ImportTable, short
+from pgperf.transfer.table import MAX_COLUMNS, MAX_DIGITS, ImportTable, first_duplicate, short
 
 try:
     import yaml
 except ImportError:  # an extra: pip install 'pgperf[yaml]'
     yaml = None  # type: ignore[assignment]
 
-#: PyYAML is slow; each name, value, list and object is one or two events of its parser.
-MAX_YAML_BYTES = 1024 * 1024
-MAX_YAML_EVENTS = 150_000
+#: PyYAML is slow, most of all without its C library. Each name, value, list and object is one or
+#: two events of its parser.
+MAX_YAML_BYTES = 512 * 1024
+MAX_YAML_EVENTS = 40_000
 _YAML_DEPTH = 100
+#: Other plain values are text: YAML's dates, merge keys and the like have no place in JSON.
+_YAML_TYPES = ("null", "bool", "int", "float")
 
 Rows = Iterable[dict[str, Any]]
 
@@ -23,7 +26,9 @@ Rows = Iterable[dict[str, Any]]
 def from_json(text: str) -> Any:
     """Strict JSON: unique names, no NaN. Raises ValueError with the place of the problem."""
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        return json.loads(
+            text, object_pairs_hook=_unique, parse_int=_whole_number, parse_constant=_no_constant
+        )
     except json.JSONDecodeError as error:
         raise ValueError(f"invalid JSON: {error.msg}, line {error.lineno} column {error.colno}") from None
     except RecursionError:
@@ -50,9 +55,8 @@ def read_yaml(content: bytes) -> ImportTable:
         return _table(yaml.load(text, Loader=_loader()))
     except yaml.YAMLError as error:
         raise TransferError(f"invalid YAML: {_where(error)}") from None
-    except (RecursionError, ValueError) as error:
-        deep = isinstance(error, RecursionError)
-        raise TransferError(f"invalid YAML: {'nested too deeply' if deep else error}") from None
+    except ValueError as error:
+        raise TransferError(f"invalid YAML: {error}") from None
 
 
 def write_yaml(rows: Rows) -> bytes:
@@ -85,10 +89,15 @@ def _table(data: Any) -> ImportTable:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        doubled = next(name for name in names if names.count(name) > 1)
+        doubled = first_duplicate(name for name, _ in pairs)
         raise ValueError(f"invalid JSON: {short(doubled)} appears twice in one object")
     return found
+
+
+def _whole_number(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise ValueError(f"a number has more than {MAX_DIGITS} digits")
+    return int(text)
 
 
 def _no_constant(name: str) -> Any:
@@ -96,16 +105,23 @@ def _no_constant(name: str) -> Any:
 
 
 def _check_events(text: str) -> None:
-    """Reject aliases, which can expand a small file, and files with too many values."""
+    """Refuse costly files before PyYAML builds their values."""
     depth = 0
     for number, event in enumerate(yaml.parse(text, Loader=_base())):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _YAML_DEPTH:
             raise yaml.YAMLError("nested too deeply")
-        if isinstance(event, yaml.AliasEvent):
-            raise yaml.YAMLError("aliases (*name) are not allowed")
         if number > MAX_YAML_EVENTS:
             raise yaml.YAMLError("too many values: use JSON")
+        if problem := _unfit_event(event):
+            raise yaml.YAMLError(problem)
+
+
+def _unfit_event(event: Any) -> str:
+    """Why an event is refused; "" if it is not. Aliases can expand a small file."""
+    if isinstance(event, yaml.AliasEvent):
+        return "aliases (*name) are not allowed"
+    return "tags (!name) are not allowed" if getattr(event, "tag", None) else ""
 
 
 def _base() -> Any:
@@ -114,18 +130,23 @@ def _base() -> Any:
 
 
 def _loader() -> Any:
-    """A safe loader without timestamps that rejects duplicate names."""
+    """A safe loader of JSON's types that refuses duplicate names and long numbers."""
 
     class Loader(_base()):  # type: ignore[misc]
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-            if len(set(names)) < len(names):
-                doubled = next(name for name in names if names.count(name) > 1)
+            doubled = first_duplicate(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+            if doubled is not None:
                 raise yaml.YAMLError(f"{short(doubled)} appears twice in one object")
             return super().construct_mapping(node, deep)
 
+        def construct_scalar(self, node: Any) -> Any:
+            number = node.tag.endswith((":int", ":float"))
+            if number and len(node.value) > MAX_DIGITS:
+                raise yaml.YAMLError(f"a number has more than {MAX_DIGITS} digits")
+            return super().construct_scalar(node)
+
     Loader.yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in _YAML_TYPES]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
     return Loader

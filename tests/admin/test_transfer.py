@@ -159,9 +159,20 @@ class TestImport:
             assert inline_parts(page) == []
 
     def test_the_list_of_problems_is_limited(self, admin_page: Client) -> None:
-        response = upload(admin_page, "workload", [{"name": f"n{at}"} for at in range(300)])
+        response = upload(admin_page, "workload", [{"name": f"n{at}"} for at in range(150)])
         assert len(problems(response)) == 100
-        assert "more" in response.content.decode()
+        assert "and 50 more" in response.content.decode()
+
+    def test_the_list_of_changes_is_limited(self, admin_page: Client) -> None:
+        rows = [{"name": f"n{at}", "title": "t", "sql": "SELECT 1"} for at in range(150)]
+        page = upload(admin_page, "workload", rows, check="1").content.decode()
+        assert page.count(" is new</li>") == 100
+        assert "and 50 more" in page
+
+    def test_a_message_that_quotes_the_file_is_short(self, admin_page: Client) -> None:
+        """The choice that the message names has 1 MB."""
+        rows = [{"name": "a", "title": "t", "model": "auth.User", "fetch": "x" * 10**6}]
+        assert len(upload(admin_page, "workload", rows).content) < 20_000
 
     @pytest.mark.parametrize(
         ("name", "content"),

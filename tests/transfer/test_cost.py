@@ -1,0 +1,63 @@
+"""A costly file is read or refused within the bar of time and memory, with a short message."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgperf.core.exceptions import TransferError
+from pgperf.transfer import files, tree
+from pgperf.transfer.table import MAX_DEPTH, MAX_VALUES, check_storable, clipped, first_duplicate
+from tests.fuzz.cost import measured
+from tests.transfer.bulky import FILES
+
+CASES = [(kind, name) for kind, made in FILES.items() for name in made]
+
+
+def read(name: str, content: str | bytes) -> str:
+    """Why the file is refused; "" if it is not."""
+    raw = content if isinstance(content, bytes) else content.encode()
+    with measured() as cost:
+        try:
+            files.read(name, raw)
+            why = ""
+        except TransferError as error:
+            why = str(error)
+    cost.check()
+    return why
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES)
+def test_a_costly_file_is_read_or_refused_within_the_bar(kind: str, name: str) -> None:
+    assert len(read(f"x.{kind}", FILES[kind][name]())) < 500
+
+
+@pytest.mark.parametrize(
+    "name", ["a duplicate key in many", "a plain text of lines", "a long number in base 60"]
+)
+def test_pyyaml_without_its_c_library_holds_the_bar(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree, "_base", lambda: tree.yaml.SafeLoader)
+    assert len(read("x.yaml", FILES["yaml"][name]())) < 500
+
+
+@given(st.lists(st.text("ab", max_size=3)))
+def test_the_first_duplicate_is_found(items: list[str]) -> None:
+    slow = next((item for at, item in enumerate(items) if item in items[:at]), None)
+    assert first_duplicate(items) == slow
+
+
+def nested(levels: int) -> list[object]:
+    return [nested(levels - 1)] if levels > 1 else [1]
+
+
+def test_a_value_has_limits() -> None:
+    check_storable(nested(MAX_DEPTH))
+    check_storable([1] * (MAX_VALUES - 1))
+    with pytest.raises(ValueError, match="deeper"):
+        check_storable(nested(MAX_DEPTH + 1))
+    with pytest.raises(ValueError, match="values"):
+        check_storable({"a": [{"b": [1] * MAX_VALUES}]})
+
+
+def test_a_message_is_clipped() -> None:
+    assert clipped("x" * 300) == "x" * 300
+    assert len(clipped("x" * 10_000)) == 301

@@ -14,7 +14,6 @@ from django.utils.translation import gettext_lazy as _
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import MODES
 from pgperf.db import validators
-from pgperf.models import Benchmark
 
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,8}")
 
@@ -84,6 +83,8 @@ def _layer_choices() -> list[tuple[str, str]]:
 
 
 class BenchmarkForm(forms.ModelForm):
+    """The admin page names the model and, in its fieldsets, the fields."""
+
     layers = forms.MultipleChoiceField(
         label=_("Layers"),
         choices=_layer_choices,
@@ -98,28 +99,6 @@ class BenchmarkForm(forms.ModelForm):
         label=_("Routes"), help_text=_("Names of routes, for example socket, tcp, pgbouncer.")
     )
     clients = NumbersField(label=_("Clients"), help_text=lazy(_clients_help, str)())
-
-    class Meta:
-        model = Benchmark
-        fields = (
-            "name",
-            "title",
-            "description",
-            "workload",
-            "compared_with",
-            "database",
-            "groups",
-            "layers",
-            "routes",
-            "modes",
-            "clients",
-            "placement",
-            "idle",
-            "blocks",
-            "rounds",
-            "slice_ms",
-            "diagnostic_ms",
-        )
 
     def clean_routes(self) -> list[str]:
         validators.name_list(self.cleaned_data["routes"])

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib import admin
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.forms.models import model_to_dict
+from django.forms.models import ModelForm, model_to_dict
+from django.test import RequestFactory
 
 import pgperf
-from pgperf.admin.forms import BenchmarkForm
 from pgperf.cli import run as cli_run
 from pgperf.core import limits
 from pgperf.core.exceptions import InvalidDefinition
@@ -58,10 +60,17 @@ def by_model(field: str, number: int) -> str:
     return ""
 
 
+def page_form() -> type[ModelForm]:
+    """The form of the admin page."""
+    request = RequestFactory().get("/")
+    request.user = User(is_superuser=True)
+    return admin.site.get_model_admin(Benchmark).get_form(request, change=True)
+
+
 def by_form(field: str, number: int) -> str:
     benchmark = make_benchmark()
     sent = {**model_to_dict(benchmark), "routes": "tcp", "clients": "1", "database": "", "compared_with": ""}
-    form = BenchmarkForm({**sent, field: str(number)}, instance=benchmark)
+    form = page_form()({**sent, field: str(number)}, instance=benchmark)
     if form.is_valid():
         return ""
     assert list(form.errors) == [field]
@@ -130,7 +139,7 @@ def test_every_entry_point_gives_the_same_answer(
 
 
 def help_of_field(limit: Limit) -> str:
-    return str(BenchmarkForm().fields[limit.name].help_text)
+    return str(page_form()().fields[limit.name].help_text)
 
 
 def help_of_file(limit: Limit) -> str:
@@ -160,7 +169,7 @@ def test_every_default_is_the_limit_s(limit: Limit) -> None:
 
 @pytest.mark.parametrize("limit", limits.BY_NAME.values(), ids=lambda limit: limit.name)
 def test_form_fields_have_the_bounds(limit: Limit) -> None:
-    attributes = BenchmarkForm().fields[limit.name].widget.attrs
+    attributes = page_form()().fields[limit.name].widget.attrs
     assert attributes["max"] == limit.high
     assert attributes["min"] == (0 if limit.zero_means else limit.low)
 

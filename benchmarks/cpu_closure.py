@@ -31,13 +31,13 @@ from example.stack import Stack
 from pgperf.analysis.cpu_accounting import Account
 from pgperf.analysis.number_text import in_percent
 from pgperf.core import protocol
-from pgperf.core.records import Definition, VariantBlock, Workload
+from pgperf.core.records import Definition, VariantBlock, WorkloadDefinition
 from pgperf.runner.client_group import ClientGroup, measure
 from pgperf.runner.cpu.cgroups import group_ns, groups_of, members
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.cpu.process_cpu import ProcessCpu
 
-WORK = Workload("pg_class", "select relname, relkind from pg_class where oid = 1259")
+WORK = WorkloadDefinition("pg_class", "select relname, relkind from pg_class where oid = 1259")
 LAYERS, CLIENTS = ("libpq", "psycopg"), (1, 4)
 LOADS = ("quiet", "half loaded")
 ROLES = ("clients", "pooler", "server", "auxiliaries", "other")

@@ -27,11 +27,11 @@ from example.stack import Stack
 from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
 from pgperf.core import protocol
-from pgperf.core.records import Definition, Workload
+from pgperf.core.records import Definition, WorkloadDefinition
 from pgperf.runner.client_group import ClientGroup, measure
 from pgperf.runner.cpu.host import Host
 
-WORK = Workload("pg_class", "select relname, relkind from pg_class where oid = 1259")
+WORK = WorkloadDefinition("pg_class", "select relname, relkind from pg_class where oid = 1259")
 #: The lengths in a run of these variants.
 LEAD_IN_NS, WINDOW_NS = 50_000_000, 50_000_000
 CLIENTS = (1, 8)

@@ -32,7 +32,7 @@ from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 from pgperf.core.exceptions import PgperfError
-from pgperf.core.records import Cohort, Definition, Plan, Route, Workload
+from pgperf.core.records import Cohort, Definition, Plan, Route, WorkloadDefinition
 from pgperf.delay.routes import longer
 from pgperf.install.c_client import build
 from pgperf.install.launch import django_driver
@@ -64,8 +64,8 @@ class Case:
 _LOCKED = "SELECT pg_advisory_xact_lock(4711), pg_sleep({})"
 
 
-def _sql(name: str, sql: str) -> Workload:
-    return Workload(name, sql)
+def _sql(name: str, sql: str) -> WorkloadDefinition:
+    return WorkloadDefinition(name, sql)
 
 
 CASES = (

@@ -27,7 +27,7 @@ from typing import get_args
 
 from example.postgres_wheel import installation
 from pgperf.core import protocol
-from pgperf.core.records import Definition, Route, Variant, Workload
+from pgperf.core.records import Definition, Route, Variant, WorkloadDefinition
 from pgperf.install.c_client import FLAGS, SANITIZERS, SOURCE_DIR
 from pgperf.runner.client_group import spec
 
@@ -150,8 +150,8 @@ def _compile(command: Sequence[str | Path], folder: Path) -> None:
 
 def conversations() -> Iterator[bytes]:
     """Whole conversations as the runner would send them, over modes and kinds of slices."""
-    plain = Workload("site", "select %s::int, %s", (1, "ä'"), other_sql="select 1")
-    bare = Workload("bare", "select 1")
+    plain = WorkloadDefinition("site", "select %s::int, %s", (1, "ä'"), other_sql="select 1")
+    bare = WorkloadDefinition("bare", "select 1")
     slices = [
         protocol.Slice(seq=1, start_ns=0, lead_in_ops=2, lead_in_ns=1000, window_ns=0, count=3),
         protocol.Slice(seq=2, start_ns=2_000_000_000, lead_in_ops=1, lead_in_ns=1000, window_ns=5000),
@@ -185,7 +185,7 @@ NEAR_MISSES = (
 )
 
 
-def _spec(work: Workload, mode: str, cold: bool) -> protocol.Spec:
+def _spec(work: WorkloadDefinition, mode: str, cold: bool) -> protocol.Spec:
     variant = Variant(
         workload=work.name,
         layer="libpq",
@@ -320,7 +320,7 @@ def fail_every_call(program: Path, folder: Path) -> list[Fault]:
 
 
 def _conversation(mode: str) -> bytes:
-    work = Workload("site", "select %s::int", (1,), other_sql="select 1")
+    work = WorkloadDefinition("site", "select %s::int", (1,), other_sql="select 1")
     spec = _spec(work, mode, cold=True)._replace(runner_pid=0)
     return _encoded(
         spec,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pgperf.conf import get_settings
 from pgperf.core import sql_calls, sql_functions, sql_parameters
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.records import Route, Workload
+from pgperf.core.records import Route, WorkloadDefinition
 from pgperf.core.sql_calls import Call
 from pgperf.runner.server.control_connection import ControlConnection
 
@@ -34,7 +34,7 @@ class Function:
         return f"{self.schema}.{self.name}"
 
 
-def check(route: Route, works: Iterable[Workload]) -> None:
+def check(route: Route, works: Iterable[WorkloadDefinition]) -> None:
     """Raises InvalidDefinition, which names the field, if SQL of a workload calls a function that
     may do more than read. Raises ClientFailed when the server cannot be asked.
     """
@@ -76,7 +76,7 @@ def refusal(function: Function) -> str:
     return f"{function}() is refused: it is volatile, so it may do more than read; {may_allow}"
 
 
-def _fields(works: Iterable[Workload]) -> Iterator[tuple[str, list[Call]]]:
+def _fields(works: Iterable[WorkloadDefinition]) -> Iterator[tuple[str, list[Call]]]:
     """The calls of each field, in every form in which the clients send it."""
     for work in works:
         for field, sql, args in (

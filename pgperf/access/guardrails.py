@@ -19,7 +19,7 @@ from pgperf.catalog.light import LIGHT
 from pgperf.core import sql_read_only
 from pgperf.core.exceptions import ClientFailed, PreflightRefused
 from pgperf.core.layers import connects
-from pgperf.core.records import Definition, Plan, Route, Workload
+from pgperf.core.records import Definition, Plan, Route, WorkloadDefinition
 from pgperf.runner.server.control_connection import ControlConnection
 
 APPLICATION = "pgperf-guardrails"
@@ -73,18 +73,18 @@ class GuardedRoutes:
         return {**found, "can_write": self.can_write} if self.can_write else found
 
 
-def is_custom_sql(work: Workload) -> bool:
+def is_custom_sql(work: WorkloadDefinition) -> bool:
     """Did a user write its SQL? Unchanged catalog workloads and captured statements do not count."""
     return bool(work.sql or work.other_sql) and not is_catalog(work)
 
 
-def is_catalog(work: Workload) -> bool:
+def is_catalog(work: WorkloadDefinition) -> bool:
     """Is it an unchanged workload of the catalog?"""
     bare = replace(work, statements=(), other_statements=())
     return bare in [LIGHT, *(benchmark.workload for benchmark in catalog.BENCHMARKS.values())]
 
 
-def demand(work: Workload, pooler: str, production: bool, connect: str = "persistent") -> Demand:
+def demand(work: WorkloadDefinition, pooler: str, production: bool, connect: str = "persistent") -> Demand:
     """The demand of that workload on a route with that pooler ("" for none)."""
     if is_catalog(work) and not production:
         return Demand.NONE
@@ -93,7 +93,7 @@ def demand(work: Workload, pooler: str, production: bool, connect: str = "persis
     return Demand.SESSION
 
 
-def check_statements(work: Workload) -> None:
+def check_statements(work: WorkloadDefinition) -> None:
     """The form's rules again, in the worker. Raises InvalidDefinition naming the field."""
     if not is_custom_sql(work):
         return
@@ -136,7 +136,7 @@ def _demands(plan: Plan, routes: Mapping[str, Route], production: bool) -> dict[
     return found
 
 
-def _custom_sql(plan: Plan, route: str) -> list[Workload]:
+def _custom_sql(plan: Plan, route: str) -> list[WorkloadDefinition]:
     """The workloads whose SQL a user wrote and that are sent over the route."""
     names = {each.workload for each in plan.variants if each.route == route and connects(each.layer)}
     return [work for work in plan.definition.workloads if work.name in names and is_custom_sql(work)]

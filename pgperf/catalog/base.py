@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pgperf.core import limits
-from pgperf.core.records import Workload
+from pgperf.core.records import WorkloadDefinition
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class CatalogBenchmark:
     name: str
     title: str
     description: str
-    workload: Workload
+    workload: WorkloadDefinition
     layers: tuple[str, ...]
     routes: tuple[str, ...]
     modes: tuple[str, ...] = ("simple",)

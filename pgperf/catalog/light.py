@@ -1,5 +1,5 @@
 """A trivial statement, with which a test run checks a verdict on the server."""
 
-from pgperf.core.records import Workload
+from pgperf.core.records import WorkloadDefinition
 
-LIGHT = Workload(name="pgperf-light", sql="SELECT 1 AS id", orm="pgperf.light")
+LIGHT = WorkloadDefinition(name="pgperf-light", sql="SELECT 1 AS id", orm="pgperf.light")

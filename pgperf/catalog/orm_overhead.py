@@ -1,12 +1,12 @@
 """`orm-overhead`: what each layer adds to fetching one row by a unique column."""
 
 from pgperf.catalog.base import CatalogBenchmark
-from pgperf.core.records import Workload
+from pgperf.core.records import WorkloadDefinition
 
 # What Django sends for the two callables of pgperf.catalog.orm; a test holds them equal.
 _FETCH = 'SELECT "pgperf"."site"."id", "pgperf"."site"."domain", "pgperf"."site"."name" FROM "pgperf"."site"'
 
-SITE_BY_DOMAIN = Workload(
+SITE_BY_DOMAIN = WorkloadDefinition(
     name="site-by-domain",
     sql=f'{_FETCH} WHERE "pgperf"."site"."domain" = %s LIMIT 21',
     args=("example.com",),

@@ -33,7 +33,7 @@ def copy_catalog(*, using: str, apps: Apps = installed, **_: Any) -> None:
         )
 
 
-def _workload_fields(title: str, workload: records.Workload) -> dict[str, Any]:
+def _workload_fields(title: str, workload: records.WorkloadDefinition) -> dict[str, Any]:
     plain = ("name", "sql", "orm", "other_sql", "other_orm", "fixture")
     fields: dict[str, Any] = {name: getattr(workload, name) for name in plain}
     return {**fields, "args": list(workload.args), "other_args": list(workload.other_args), "title": title}

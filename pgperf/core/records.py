@@ -56,7 +56,7 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Workload:
+class WorkloadDefinition:
     """The work of one operation. `sql` has %s placeholders; `orm` names a callable in
     pgperf.registry.
 
@@ -100,7 +100,7 @@ class Definition:
     """A benchmark with all its defaults. A Run stores and hashes it. Times in ms."""
 
     benchmark: str
-    workload: Workload
+    workload: WorkloadDefinition
     layers: tuple[str, ...]
     routes: tuple[str, ...]
     modes: tuple[str, ...] = ("simple",)
@@ -118,15 +118,17 @@ class Definition:
     )  # blocks whose processes start one at a time, so that cold phases are clean
     seed: int = 0
     nominal_us: dict[str, float] = field(default_factory=dict)  # fake client only
-    compared_with: Workload | None = None  # a second workload, measured beside the first in every layer
+    compared_with: WorkloadDefinition | None = (
+        None  # a second workload, measured beside the first in every layer
+    )
     diagnostic_ms: int = 0  # window of each variant's diagnostic slice after the timed rounds; 0: none
 
     @property
-    def workloads(self) -> tuple[Workload, ...]:
+    def workloads(self) -> tuple[WorkloadDefinition, ...]:
         """The measured workloads: one, or two to compare."""
         return (self.workload, self.compared_with) if self.compared_with else (self.workload,)
 
-    def work(self, name: str) -> Workload:
+    def work(self, name: str) -> WorkloadDefinition:
         """The workload of that name. Raises KeyError."""
         return {work.name: work for work in self.workloads}[name]
 
@@ -137,7 +139,9 @@ class Definition:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         works = {
-            k: Workload.from_json(v) for k, v in data.items() if k in ("workload", "compared_with") and v
+            k: WorkloadDefinition.from_json(v)
+            for k, v in data.items()
+            if k in ("workload", "compared_with") and v
         }
         rest: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
         return cls(**{**rest, **works})

@@ -12,7 +12,7 @@ import numpy as np
 from pgperf.analysis import latency
 from pgperf.core import protocol
 from pgperf.core.limits import PILOT_MAX_MS, PILOT_MIN_MS
-from pgperf.core.records import Definition, Plan, Route, SliceRecord, VariantBlock, Workload
+from pgperf.core.records import Definition, Plan, Route, SliceRecord, VariantBlock, WorkloadDefinition
 from pgperf.runner.client_group import ClientGroup, Durations, find_server_cgroup, measure, started
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.cpu.placement import CpuPlacement
@@ -304,7 +304,7 @@ def _diagnose(
         context.between_rounds(context.slices_done, context.diagnosed)
 
 
-def _statements_of(work: Workload) -> int | None:
+def _statements_of(work: WorkloadDefinition) -> int | None:
     """The number of statements of one operation; None for a workload of the site that was not
     captured.
     """

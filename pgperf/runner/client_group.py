@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgperf.core import layers, protocol, sql_parameters
-from pgperf.core.records import Definition, Route, SliceRecord, Variant, Workload
+from pgperf.core.records import Definition, Route, SliceRecord, Variant, WorkloadDefinition
 from pgperf.install import launch
 from pgperf.runner.client_process import ClientProcess, ProcessEnvironment, login, site_environment
 from pgperf.runner.cpu import placement
@@ -348,7 +348,7 @@ def _arm_ns(group: ClientGroup) -> int:
     return _ARM_NS + _ARM_EACH_NS * len(group.clients)
 
 
-def process_environment(work: Workload, layer: str) -> ProcessEnvironment | None:
+def process_environment(work: WorkloadDefinition, layer: str) -> ProcessEnvironment | None:
     """The site's for Django's layers of the site's own workloads, else none: a clean environment."""
     return site_environment() if work.is_site and layers.LAYERS[layer].needs_site else None
 
@@ -379,5 +379,5 @@ def spec(
     )
 
 
-def _other_statements(work: Workload) -> list[protocol.Statement]:
+def _other_statements(work: WorkloadDefinition) -> list[protocol.Statement]:
     return list(work.other_statements) or sql_parameters.statements(work.other_sql, work.other_args)

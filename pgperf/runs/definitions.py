@@ -65,9 +65,9 @@ def freeze(
     return definition
 
 
-def workload(row: models.Workload) -> records.Workload:
+def workload(row: models.Workload) -> records.WorkloadDefinition:
     """The record of a Workload row. Raises InvalidDefinition, which names the wrong field."""
-    return records.Workload(
+    return records.WorkloadDefinition(
         name=row.name,
         sql=row.sql,
         args=_checked("args", row.args, validators.scalar_list),
@@ -80,7 +80,7 @@ def workload(row: models.Workload) -> records.Workload:
     )
 
 
-def _compared_with(benchmark: models.Benchmark) -> records.Workload | None:
+def _compared_with(benchmark: models.Benchmark) -> records.WorkloadDefinition | None:
     if benchmark.compared_with is None:
         return None
     if benchmark.compared_with == benchmark.workload:

@@ -131,7 +131,7 @@ def _is_scalar(item: Any) -> bool:
     return math.isfinite(item) if isinstance(item, float) else not isinstance(item, list | dict)
 
 
-def _fetch_problems(query: Mapping[str, Any], model: type[Model]) -> Iterator[str]:
+def _fetch_problems(query: Mapping[str, Any], _unused: type[Model]) -> Iterator[str]:
     if query.get("fetch") not in FETCHES:
         yield _("Choose one of: %s.") % ", ".join(FETCHES)
 
@@ -230,7 +230,7 @@ def _value_problem(model: type[Model], name: str) -> str:
     return ""
 
 
-def _limit_problems(query: Mapping[str, Any], model: type[Model]) -> Iterator[str]:
+def _limit_problems(query: Mapping[str, Any], _unused: type[Model]) -> Iterator[str]:
     limit = query.get("limit") or 0
     if type(limit) is not int or not 0 <= limit <= MAX_LIMIT:
         yield _("Give a whole number from 0 (no limit) to %d.") % MAX_LIMIT

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from pgperf.analysis import latency
-from pgperf.core.records import Definition, SliceRecord, Variant, VariantBlock, Workload
+from pgperf.core.records import Definition, SliceRecord, Variant, VariantBlock, WorkloadDefinition
 
 WINDOW_NS = 200_000_000
 #: (variant, block, round) -> µs per operation
@@ -29,7 +29,7 @@ def variant(
 
 def definition(blocks: int = 6, rounds: int = 5, routes: tuple[str, ...] = ("socket",)) -> Definition:
     layers = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
-    workload = Workload("site-by-domain", "SELECT 1")
+    workload = WorkloadDefinition("site-by-domain", "SELECT 1")
     return Definition("orm-overhead", workload, layers, routes, blocks=blocks, rounds=rounds)
 
 

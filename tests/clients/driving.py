@@ -14,7 +14,7 @@ from typing import Self, TypeVar
 
 from pgperf.core import protocol, sql_parameters
 from pgperf.core.layers import calls_orm
-from pgperf.core.records import Route, Workload
+from pgperf.core.records import Route, WorkloadDefinition
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 60.0
@@ -56,7 +56,7 @@ class Subject:
         return calls_orm(self.layer)
 
 
-def spec(subject: Subject, route: Route, work: Workload, **changes: object) -> protocol.Spec:
+def spec(subject: Subject, route: Route, work: WorkloadDefinition, **changes: object) -> protocol.Spec:
     """What the runner would send for that workload."""
     return protocol.Spec(
         layer=subject.layer, mode=subject.mode, host=route.host, port=route.port, dbname=route.dbname,

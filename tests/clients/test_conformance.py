@@ -11,7 +11,7 @@ import pytest
 
 from pgperf.catalog import BENCHMARKS
 from pgperf.core import layers, protocol, sql_parameters
-from pgperf.core.records import Route, Workload
+from pgperf.core.records import Route, WorkloadDefinition
 from tests.clients.conftest import Start
 from tests.clients.driving import Driven, Subject, spec
 from tests.clients.proxy import Proxy
@@ -67,14 +67,16 @@ def one_hour_slice() -> protocol.Slice:
     )
 
 
-def select(sql: str, *args: object) -> Workload:
+def select(sql: str, *args: object) -> WorkloadDefinition:
     """A workload of any SELECT with the columns id, domain, name: the ORM reads it as rows of its
     model.
     """
-    return Workload("select", sql, args, orm="tests.raw")
+    return WorkloadDefinition("select", sql, args, orm="tests.raw")
 
 
-def started(start: Start, subject: Subject, route: Route, work: Workload = SITE, **changes: object) -> Driven:
+def started(
+    start: Start, subject: Subject, route: Route, work: WorkloadDefinition = SITE, **changes: object
+) -> Driven:
     """A client that has its spec; one of the ORM reads any SELECT through `tests.raw`."""
     if subject.calls_orm and work.orm.startswith("tests."):
         module = (
@@ -300,7 +302,9 @@ def test_results_of_every_kind(subject: Subject, start: Start, tcp: Route, kind:
 def test_results_of_every_kind_in_one_operation(subject: Subject, start: Start, tcp: Route) -> None:
     """For a layer of SQL a result is a result, in whichever statement."""
     statements = tuple(sql_parameters.statement(text, []) for text, _ in RESULTS.values())
-    client = started(start, subject, tcp, Workload("results", "", statements=statements), cold=False)
+    client = started(
+        start, subject, tcp, WorkloadDefinition("results", "", statements=statements), cold=False
+    )
     assert client.read(protocol.Ready).rows_per_op == 10**5 + 3
     reply, _ = client.slice(AT_ONCE._replace(count=2))
     assert reply.rows == 2 * (10**5 + 3)
@@ -309,7 +313,7 @@ def test_results_of_every_kind_in_one_operation(subject: Subject, start: Start, 
 @pytest.mark.parametrize("subject", SQL_LAYERS, ids=str)
 def test_arguments_of_every_kind(subject: Subject, start: Start, tcp: Route) -> None:
     args = ["it's \\ 'ü' 漢\n%", 7, -7, 2.5, True, None]
-    work = Workload(
+    work = WorkloadDefinition(
         "arguments",
         "SELECT 1 / (%s::text = E'it''s \\\\ ''ü'' 漢\\n' || chr(37) AND 10 %% %s::int = 3 AND 1-%s::int = 8"
         " AND %s::float8 = 2.5 AND %s::bool AND %s::text IS NULL)::int",
@@ -320,7 +324,7 @@ def test_arguments_of_every_kind(subject: Subject, start: Start, tcp: Route) -> 
 
 @pytest.mark.parametrize("subject", SQL_LAYERS, ids=str)
 def test_a_command_without_rows_and_with_a_notice(subject: Subject, start: Start, tcp: Route) -> None:
-    work = Workload("command", "DO $$ BEGIN RAISE WARNING 'stray'; END $$")
+    work = WorkloadDefinition("command", "DO $$ BEGIN RAISE WARNING 'stray'; END $$")
     client = started(start, subject, tcp, work)
     assert client.read(protocol.Ready).rows_per_op == 0
     assert client.slice(AT_ONCE)[0].rows == 0
@@ -331,7 +335,7 @@ def test_a_command_without_rows_and_with_a_notice(subject: Subject, start: Start
 def test_rows_of_an_orm_callable_are_counted(
     subject: Subject, start: Start, tcp: Route, orm: str, rows: int
 ) -> None:
-    client = started(start, subject, tcp, Workload("orm", "%s", ("example.com",), orm=orm))
+    client = started(start, subject, tcp, WorkloadDefinition("orm", "%s", ("example.com",), orm=orm))
     assert client.read(protocol.Ready).rows_per_op == rows
 
 
@@ -346,7 +350,7 @@ THREE = (
 
 @pytest.mark.parametrize("subject", SQL_LAYERS, ids=str)
 def test_an_operation_runs_its_statements_in_order(subject: Subject, start: Start, tcp: Route) -> None:
-    work = Workload("three", "", statements=THREE)
+    work = WorkloadDefinition("three", "", statements=THREE)
     with Proxy(tcp.port) as proxy:
         client = started(start, subject, tcp, work, host="127.0.0.1", port=proxy.port)
         assert client.read(protocol.Ready).rows_per_op == 4
@@ -364,7 +368,7 @@ def test_an_operation_runs_its_statements_in_order(subject: Subject, start: Star
 def test_a_statement_without_python_values_runs_unchanged(subject: Subject, start: Start, tcp: Route) -> None:
     text = "SELECT 1 / ('%s %% %' = '%s ' || repeat('%', 2) || ' %')::int"
     statement = protocol.Statement("not this", None, text, "nor this")
-    client = started(start, subject, tcp, Workload("as it is", "", statements=(statement,)))
+    client = started(start, subject, tcp, WorkloadDefinition("as it is", "", statements=(statement,)))
     assert client.read(protocol.Ready).rows_per_op == 1
 
 
@@ -639,7 +643,7 @@ def test_nonsense_instead_of_a_slice(subject: Subject, start: Start, tcp: Route,
 def test_stray_prints_do_not_reach_the_replies(start: Start, tcp: Route, module: str) -> None:
     subject = Subject("django_orm", "simple", module)
     client = start(subject)
-    client.send(spec(subject, tcp, Workload("noisy", "%s", ("example.com",), orm="tests.noisy")))
+    client.send(spec(subject, tcp, WorkloadDefinition("noisy", "%s", ("example.com",), orm="tests.noisy")))
     client.read(protocol.Ready)
     assert client.slice(AT_ONCE._replace(count=5))[0].rows == 5
     client.send(protocol.Bye())
@@ -711,7 +715,7 @@ def test_a_client_without_texts_refuses_queries(subject: Subject, start: Start, 
 
 @pytest.mark.parametrize("subject", [s for s in LAYERS if s.layer == "asyncpg"], ids=str)
 def test_asyncpg_reports_a_wrong_type_without_the_value(subject: Subject, start: Start, tcp: Route) -> None:
-    work = Workload("wrong", "SELECT %s::int", ("private value",))
+    work = WorkloadDefinition("wrong", "SELECT %s::int", ("private value",))
     error = started(start, subject, tcp, work).read(protocol.Error)
     assert (error.stage, error.message.partition(":")[0]) == ("ready", "args")
     assert "private" not in error.message
@@ -719,7 +723,7 @@ def test_asyncpg_reports_a_wrong_type_without_the_value(subject: Subject, start:
 
 @pytest.mark.parametrize("subject", [s for s in LAYERS if s.layer == "asyncpg"], ids=str)
 def test_asyncpg_leaves_out_the_detail_that_quotes_values(subject: Subject, start: Start, tcp: Route) -> None:
-    work = Workload("detail", "INSERT INTO pgperf.site VALUES (99, %s, 'x')", ("example.com",))
+    work = WorkloadDefinition("detail", "INSERT INTO pgperf.site VALUES (99, %s, 'x')", ("example.com",))
     error = started(start, subject, tcp, work).read(protocol.Error)
     assert error.sqlstate == "23505"
     assert "example.com" not in error.message

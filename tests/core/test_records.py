@@ -4,9 +4,9 @@ import json
 from dataclasses import replace
 
 from pgperf.core import sql_parameters
-from pgperf.core.records import Definition, Route, Workload, most_direct
+from pgperf.core.records import Definition, Route, WorkloadDefinition, most_direct
 
-WORK = Workload("open-orders", "", orm="shop.open_orders")
+WORK = WorkloadDefinition("open-orders", "", orm="shop.open_orders")
 DEFINITION = Definition("orders", WORK, layers=("libpq",), routes=("socket",))
 
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from pgperf.core.records import Definition, Workload
+from pgperf.core.records import Definition, WorkloadDefinition
 
-FAKE_WORK = Workload("spin", "SELECT 1")
+FAKE_WORK = WorkloadDefinition("spin", "SELECT 1")
 
 
 def definition(**changes: Any) -> Definition:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgperf.core.records import Definition, Route, VariantBlock, Workload
+from pgperf.core.records import Definition, Route, VariantBlock, WorkloadDefinition
 from pgperf.runner.client_group import ClientGroup, started
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.plan import make_plan
@@ -19,7 +19,11 @@ from .test_run import Watcher
 
 def many(route: str, **changes: object) -> Definition:
     return definition(
-        workload=Workload("one", "SELECT 1"), layers=("libpq",), routes=(route,), clients=(1, 2, 4), **changes
+        workload=WorkloadDefinition("one", "SELECT 1"),
+        layers=("libpq",),
+        routes=(route,),
+        clients=(1, 2, 4),
+        **changes,
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.records import LeftOut, Variant, Workload
+from pgperf.core.records import LeftOut, Variant, WorkloadDefinition
 from pgperf.runner.plan import COHORT_PROCESSES, COHORT_SIZE, make_plan, round_order, sharing
 from tests.runner.builders import definition
 
@@ -153,7 +153,8 @@ class TestTwoWorkloads:
     """A workload beside another: next to each other on each rung, in one cohort."""
 
     what = definition(
-        workload=Workload("loop", "", orm="x.loop"), compared_with=Workload("cure", "", orm="x.cure"),
+        workload=WorkloadDefinition("loop", "", orm="x.loop"),
+        compared_with=WorkloadDefinition("cure", "", orm="x.cure"),
         layers=("libpq", "psycopg", "django_orm"), routes=("socket",),
     )  # fmt: skip
 

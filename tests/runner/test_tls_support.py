@@ -14,7 +14,7 @@ import pytest
 
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed
-from pgperf.core.records import Definition, LeftOut, Route, Workload
+from pgperf.core.records import Definition, LeftOut, Route, WorkloadDefinition
 from pgperf.delay.relay import RelayLoop
 from pgperf.install import launch
 from pgperf.runner import tls_support
@@ -22,7 +22,7 @@ from pgperf.runner.capture.statements import CaptureSettings
 from pgperf.runner.client_process import ClientProcess, ProcessEnvironment, login
 from pgperf.runner.plan import make_plan
 
-WORK = Workload("one", "SELECT 1")
+WORK = WorkloadDefinition("one", "SELECT 1")
 #: psycopg's own libpq: the same version as the embedded PostgreSQL's, and built with OpenSSL.
 WITH_TLS = sorted((Path(psycopg.__file__).parent.parent / "psycopg_binary.libs").glob("libpq-*.so*"))
 

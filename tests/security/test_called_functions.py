@@ -14,7 +14,7 @@ from psycopg import sql
 from pgperf.access import called_functions, guardrails
 from pgperf.core import sql_functions
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.records import Route, Workload
+from pgperf.core.records import Route, WorkloadDefinition
 from pgperf.core.sql_calls import Call, calls
 from pgperf.runner.server.control_connection import ControlConnection
 from tests.core.spellings import spelled_calls
@@ -202,7 +202,7 @@ ATTACKS = [
 @pytest.mark.parametrize("field", ["sql", "other_sql"])
 def test_attacks_are_refused_in_the_worker(harm: Harm, field: str, text: str) -> None:
     before = harm.state()
-    work = Workload(**{"name": "own", "sql": "SELECT 1", field: text})
+    work = WorkloadDefinition(**{"name": "own", "sql": "SELECT 1", field: text})
     with pytest.raises(InvalidDefinition, match=rf"^{field}: .* is refused"):
         guardrails.apply(plan(work), {"tcp": harm.route("harm_bare")}, production=False)
     assert harm.state() == before
@@ -213,18 +213,18 @@ def test_attacks_are_refused_in_the_worker(harm: Harm, field: str, text: str) ->
 def test_an_argument_cannot_leave_its_quotes(harm: Harm, text: str, args: tuple[str]) -> None:
     with pytest.raises(InvalidDefinition, match=r"^sql: a placeholder"):
         guardrails.apply(
-            plan(Workload("own", text, args)), {"tcp": harm.route("harm_bare")}, production=False
+            plan(WorkloadDefinition("own", text, args)), {"tcp": harm.route("harm_bare")}, production=False
         )
 
 
 def test_a_name_that_an_argument_completes_is_found(route: Route, server: psycopg.Connection[Any]) -> None:
     server.execute("CREATE OR REPLACE FUNCTION own.step7() RETURNS int LANGUAGE sql VOLATILE AS 'SELECT 1'")
     with pytest.raises(InvalidDefinition, match=r"^sql: over route tcp, own\.step7\(\) is refused"):
-        called_functions.check(route, [Workload("own", "SELECT step%s()", (7,))])
+        called_functions.check(route, [WorkloadDefinition("own", "SELECT step%s()", (7,))])
 
 
 def test_harmless_sql_passes(harm: Harm) -> None:
     text = "SELECT note, upper(note), now(), random(), p.note FROM public.precious AS p WHERE id = abs(%s)"
-    work = replace(Workload("own", text, (1,)), other_sql="SELECT clock_timestamp(), pg_sleep(0)")
+    work = replace(WorkloadDefinition("own", text, (1,)), other_sql="SELECT clock_timestamp(), pg_sleep(0)")
     guarded = guardrails.apply(plan(work), {"tcp": harm.route("harm_bare")}, production=False)
     assert guarded.routes["tcp"].options

@@ -14,15 +14,15 @@ from pgperf import catalog
 from pgperf.access import guardrails, readonly_role
 from pgperf.access.guardrails import Demand
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition, PreflightRefused
-from pgperf.core.records import Plan, Route, Workload
+from pgperf.core.records import Plan, Route, WorkloadDefinition
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunSettings, execute
 from tests.runner.builders import definition
 from tests.security.conftest import DATABASE, Harm
 
 SHIPPED = catalog.BENCHMARKS["orm-overhead"].workload
-FREE = Workload("own", "SELECT note FROM precious WHERE id = %s", (1,))
-REGISTERED = Workload("registered", "", orm="shop.open_orders")
+FREE = WorkloadDefinition("own", "SELECT note FROM precious WHERE id = %s", (1,))
+REGISTERED = WorkloadDefinition("registered", "", orm="shop.open_orders")
 
 
 class Silent:
@@ -63,7 +63,7 @@ class TestDemand:
         ],
     )
     def test_by_workload_and_route(
-        self, work: Workload, pooler: str, production: bool, connect: str, wanted: Demand
+        self, work: WorkloadDefinition, pooler: str, production: bool, connect: str, wanted: Demand
     ) -> None:
         assert guardrails.demand(work, pooler, production, connect) == wanted
 
@@ -152,7 +152,7 @@ def test_every_layer_has_the_same_session_settings(harm: Harm, c_client: Path, l
     wanted = {"default_transaction_read_only": "on", "statement_timeout": "30s", "lock_timeout": "1s",
               "idle_in_transaction_session_timeout": "10s", "client_connection_check_interval": "1s"}  # fmt: skip
     holds = " AND ".join(f"current_setting('{name}') = '{value}'" for name, value in wanted.items())
-    work = Workload("session", f"SELECT 1 / (CASE WHEN {holds} THEN 1 ELSE 0 END)")
+    work = WorkloadDefinition("session", f"SELECT 1 / (CASE WHEN {holds} THEN 1 ELSE 0 END)")
     planned = plan(work, layers=(layer,))
     guarded = guardrails.apply(planned, {"tcp": harm.route("harm_bare")}, production=False)
     machine = RunSettings(build_dir=str(c_client.parent), run_id="rails")
@@ -220,7 +220,7 @@ def test_the_printed_script_creates_a_role_that_passes(
         assert connection.execute("SELECT count(*) FROM precious").fetchone() == (100,)
 
 
-def plan(work: Workload, layers: tuple[str, ...] = ("psycopg",), route: str = "tcp") -> Plan:
+def plan(work: WorkloadDefinition, layers: tuple[str, ...] = ("psycopg",), route: str = "tcp") -> Plan:
     mode = "extended" if layers == ("asyncpg",) else "simple"
     return make_plan(definition(workload=work, layers=layers, routes=(route,), modes=(mode,)))
 

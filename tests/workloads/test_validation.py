@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ValidationError
 
-from pgperf.core.records import Definition
-from pgperf.core.records import Workload as Record
+from pgperf.core.records import Definition, WorkloadDefinition
 from pgperf.models import Workload
 from pgperf.runs.definitions import workload
 
@@ -60,8 +59,8 @@ def test_is_site_tells_site_workloads() -> None:
 
 def test_a_definition_of_two_workloads_survives_its_json() -> None:
     first, second = (
-        Record("a", "", orm="books.page", args=("x", 1)),
-        Record("b", "", query={"model": "books.Book"}),
+        WorkloadDefinition("a", "", orm="books.page", args=("x", 1)),
+        WorkloadDefinition("b", "", query={"model": "books.Book"}),
     )
     definition = Definition("n", first, ("libpq",), ("tcp",), compared_with=second)
     again = Definition.from_json(definition.to_json())

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition
-from pgperf.core.records import Definition, LeftOut, Route, Variant, Workload
+from pgperf.core.records import Definition, LeftOut, Route, Variant, WorkloadDefinition
 from pgperf.core.sql_masking import Effect, effect, masked
 from pgperf.install import launch
 from pgperf.runner import client_group, client_process
@@ -62,7 +62,7 @@ class Capture:
     `refusal`: why lower layers cannot run its statements; "" if they can.
     """
 
-    workload: Workload
+    workload: WorkloadDefinition
     work: OperationWork
     refusal: str = ""
     bound: bool = True  # do drivers bind the values like Django? If not, they send the bytes unchanged
@@ -115,7 +115,7 @@ def filled(definition: Definition, captures: Sequence[Capture]) -> Definition:
 
 
 def captured(
-    definition: Definition, work: Workload, settings: CaptureSettings, skipped: Sequence[LeftOut]
+    definition: Definition, work: WorkloadDefinition, settings: CaptureSettings, skipped: Sequence[LeftOut]
 ) -> Capture:
     """Capture a site workload, and check it on every lower layer of the definition that is not
     `skipped`.
@@ -134,7 +134,7 @@ def captured(
     return replace(found, differences=differences)
 
 
-def capture(definition: Definition, work: Workload, settings: CaptureSettings) -> Capture:
+def capture(definition: Definition, work: WorkloadDefinition, settings: CaptureSettings) -> Capture:
     """Run the operation warm, twice, in simple mode, and in an extended one if the definition has
     any.
     """
@@ -299,7 +299,7 @@ def _difference_of(
 
 
 def _twice(
-    definition: Definition, work: Workload, mode: str, settings: CaptureSettings
+    definition: Definition, work: WorkloadDefinition, mode: str, settings: CaptureSettings
 ) -> tuple[list[RecordedOperation], list[protocol.Statement]]:
     """Two warm operations of the ORM as recorded on the wire, and the arguments of the cursor in
     the second.
@@ -318,7 +318,7 @@ def _twice(
 
 @contextmanager
 def _behind_proxy(
-    definition: Definition, work: Workload, layer: str, mode: str, settings: CaptureSettings
+    definition: Definition, work: WorkloadDefinition, layer: str, mode: str, settings: CaptureSettings
 ) -> Iterator[tuple[client_process.ClientProcess, WireProxy]]:
     """A client of the layer, ready, connected through a wire proxy."""
     variant = Variant(

@@ -11,7 +11,7 @@ import pytest
 from pgperf.core import sql_parameters
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition
 from pgperf.core.protocol import SliceReply, Statement
-from pgperf.core.records import Definition, LeftOut, Route, Workload
+from pgperf.core.records import Definition, LeftOut, Route, WorkloadDefinition
 from pgperf.runner.capture import statements as module
 from pgperf.runner.capture.pg_messages import ExecutedStatement
 from pgperf.runner.capture.statements import CaptureSettings
@@ -29,15 +29,15 @@ def site(book_routes: Routes, c_client: Path, monkeypatch: pytest.MonkeyPatch) -
     return CaptureSettings(book_routes["tcp"], str(c_client.parent))
 
 
-def definition(work: Workload, **changes: Any) -> Definition:
+def definition(work: WorkloadDefinition, **changes: Any) -> Definition:
     return replace(Definition("test", work, LAYERS, ("tcp",)), **changes)
 
 
-def of(name: str, *args: Any) -> Workload:
-    return Workload(name.replace(".", "-"), "", args, orm=name)
+def of(name: str, *args: Any) -> WorkloadDefinition:
+    return WorkloadDefinition(name.replace(".", "-"), "", args, orm=name)
 
 
-def captured(work: Workload, site: CaptureSettings, **changes: Any) -> module.Capture:
+def captured(work: WorkloadDefinition, site: CaptureSettings, **changes: Any) -> module.Capture:
     return module.captured(definition(work, **changes), work, site, ())
 
 
@@ -82,7 +82,7 @@ def test_a_query_without_code_is_captured_too(site: CaptureSettings) -> None:
         "limit": 7,
         "ordering": ["isbn"],
     }
-    found = captured(Workload("form", "", query=query), site)
+    found = captured(WorkloadDefinition("form", "", query=query), site)
     assert found.refusal == ""
     assert found.work.rows == (7,)
 
@@ -126,7 +126,7 @@ def test_only_libpq_replays_separate_values_without_a_json_form(site: CaptureSet
 def test_each_mode_sends_its_own_messages(site: CaptureSettings, layer: str, mode: str) -> None:
     if (layer, mode) == ("asyncpg", "simple"):
         pytest.skip("asyncpg has no mode simple")
-    work = Workload("plain", "SELECT %s::text", ("a value",))
+    work = WorkloadDefinition("plain", "SELECT %s::text", ("a value",))
     plain = definition(replace(work, statements=tuple(sql_parameters.statements(work.sql, work.args))))
     with module._behind_proxy(plain, plain.workload, layer, mode, site) as (client, proxy):
         proxy.reset()
@@ -205,7 +205,7 @@ def test_a_layer_with_different_work_is_skipped_with_the_difference(site: Captur
 
 
 def test_one_layer_of_one_workload_can_be_left_out() -> None:
-    work, other = Workload("a", "", orm="x.a"), Workload("b", "", orm="x.b")
+    work, other = WorkloadDefinition("a", "", orm="x.a"), WorkloadDefinition("b", "", orm="x.b")
     left = LeftOut(workload="a", layer="libpq", reason="why")
     found = module.Capture(work, module.OperationWork((), ()), differences=(left,))
     plan = make_plan(definition(work, compared_with=other), found.skipped())
@@ -216,7 +216,7 @@ def test_one_layer_of_one_workload_can_be_left_out() -> None:
 def test_only_the_site_layers_get_the_site_environment(site: CaptureSettings) -> None:
     work = of("books.by_isbn", "1")
     assert process_environment(work, "libpq") is None
-    assert process_environment(Workload("plain", "SELECT 1"), "django_orm") is None
+    assert process_environment(WorkloadDefinition("plain", "SELECT 1"), "django_orm") is None
     around = process_environment(work, "django_cursor")
     assert around
     assert around.directory == os.getcwd()

@@ -16,7 +16,7 @@ import pytest
 
 from pgperf.analysis import cpu_per_operation
 from pgperf.analysis.cpu_accounting import cpu_account
-from pgperf.core.records import Definition, Route, Workload
+from pgperf.core.records import Definition, Route, WorkloadDefinition
 from pgperf.runner.cpu.cgroups import (
     ServerCgroup,
     group_ns,
@@ -201,7 +201,7 @@ def test_short_lived_time_is_the_groups_less_the_visible_processes() -> None:
 
 #: Its plan is carried out by a parallel worker, which is there for one execution; the backend waits
 #: for it.
-WORK = Workload("heavy", "SELECT count(*) FROM generate_series(1, 100000)")
+WORK = WorkloadDefinition("heavy", "SELECT count(*) FROM generate_series(1, 100000)")
 IN_PARALLEL = "-c debug_parallel_query=on"
 ENDLESS = b"SELECT count(*) FROM (SELECT generate_series(1, 10000000000)) AS endless"
 
@@ -259,7 +259,7 @@ def remove(directory: Path) -> None:
     directory.rmdir()
 
 
-def on_psycopg(work: Workload = WORK) -> Definition:
+def on_psycopg(work: WorkloadDefinition = WORK) -> Definition:
     return definition(workload=work, layers=("psycopg",), routes=("socket",), lead_in_ms=20, slice_ms=50)
 
 
@@ -297,7 +297,7 @@ def busy(route: Route) -> Iterator[None]:
 
 def test_sessions_of_other_users_do_not_count(own_group: Path, routes: dict[str, Route]) -> None:
     with busy(routes["socket"]):
-        blocks = measured(on_psycopg(Workload("light", "SELECT 1")), routes)
+        blocks = measured(on_psycopg(WorkloadDefinition("light", "SELECT 1")), routes)
     us = asdict(cpu_per_operation.per_op_us(blocks))
     assert cpu_account(blocks).short_lived_us_per_op == 0
     assert us["other"] + us["unattributed"] > us["server"] > us["auxiliaries"]

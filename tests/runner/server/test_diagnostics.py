@@ -14,7 +14,7 @@ import pytest
 
 from pgperf.analysis.diagnostics import diagnostics
 from pgperf.core.exceptions import ClientFailed, RunCancelled
-from pgperf.core.records import Definition, Route, VariantBlock, Workload
+from pgperf.core.records import Definition, Route, VariantBlock, WorkloadDefinition
 from pgperf.runner.plan import make_plan
 from pgperf.runner.preflight import estimate
 from pgperf.runner.run import RunSettings, execute
@@ -25,8 +25,8 @@ from pgperf.runner.server.pg_stat_statements import PgStatStatements
 from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
 from tests.runner.builders import definition
 
-ONE_ROW = Workload("one-row", "SELECT relname FROM pg_class WHERE oid = %s", (1259,))
-TURNS = Workload("turns", "SELECT pg_advisory_xact_lock(4711), pg_sleep(0.004)")
+ONE_ROW = WorkloadDefinition("one-row", "SELECT relname FROM pg_class WHERE oid = %s", (1259,))
+TURNS = WorkloadDefinition("turns", "SELECT pg_advisory_xact_lock(4711), pg_sleep(0.004)")
 
 
 class Watcher:
@@ -47,7 +47,7 @@ class Watcher:
         return self._cancel_at in self.said[-1][1]
 
 
-def asked(workload: Workload, *routes: str, **changed: Any) -> Definition:
+def asked(workload: WorkloadDefinition, *routes: str, **changed: Any) -> Definition:
     values = {
         "workload": workload, "layers": ("psycopg",), "routes": routes, "diagnostic_ms": 200, "cold_blocks": 0,
         "lead_in_ms": 10, "slice_ms": 20, **changed,
@@ -108,7 +108,7 @@ def test_a_slow_variant_runs_by_time_in_a_diagnostic_slice(
 ) -> None:
     monkeypatch.setattr("pgperf.runner.block.WINDOW_MAX_NS", 1_000_000)
     monkeypatch.setattr("pgperf.runner.block.PILOT_OPS", 1)
-    nap = Workload("nap", "SELECT pg_sleep(0.05)")
+    nap = WorkloadDefinition("nap", "SELECT pg_sleep(0.05)")
     found = run(asked(nap, "socket", slice_ms=0), routes, Watcher())[0]
     assert found["statements"]["calls_per_op"] == 1.0
     assert was_seen(found)

@@ -409,6 +409,11 @@ class Run(models.Model):
     def __str__(self) -> str:
         return f"{self.benchmark_name} #{self.pk}"
 
+    @property
+    def partial(self) -> bool:
+        """Are its figures those of the blocks that it finished before it ended?"""
+        return bool(self.summary.get("partial"))
+
 
 class Sampling(models.Model):
     """The requests of a run to the agent on its database's host, and the answers (see

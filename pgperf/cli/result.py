@@ -28,7 +28,7 @@ def title(run: Run) -> str:
 
 
 def partial(run: Run) -> str:
-    return "Unfinished: the figures are those of its finished blocks." if run.summary.get("partial") else ""
+    return "Unfinished: the figures are those of its finished blocks." if run.partial else ""
 
 
 def skipped(rows: RunRows) -> list[str]:

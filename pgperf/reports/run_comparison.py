@@ -265,7 +265,7 @@ def _run_json(run: Run) -> dict[str, Any]:
         "database": run.database_name,
         "status": str(state.effective_status(run)),
         "quick": run.quick,
-        "partial": bool(run.summary.get("partial", False)),
+        "partial": run.partial,
         "definition_hash": run.definition_hash,
         **{name: moment.isoformat() if moment else None for name, moment in moments.items()},
     }

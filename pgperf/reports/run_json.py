@@ -50,7 +50,7 @@ def rows_json(rows: RunRows) -> dict[str, Any]:
             "started": _time(run.started_at),
             "finished": _time(run.finished_at),
             "error": run.error,
-            "partial": bool(run.summary.get("partial", False)),
+            "partial": run.partial,
             "skipped": [each.to_json() for each in rows.skipped],
             "definition": run.definition,
             "definition_hash": run.definition_hash,

@@ -4,15 +4,17 @@ A section is a module in sections/ with a function `part`, a template of the sam
 templates/pgperf/sections/, and an entry in SECTIONS.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.models import Run
 from pgperf.reports.labels import left_out_title
 from pgperf.reports.run_rows import RunRows, read
 from pgperf.reports.sections import (
+    Part,
     captures,
     cold,
     comparisons,
@@ -28,7 +30,33 @@ from pgperf.reports.sections import (
     spent,
     verdicts,
 )
-from pgperf.reports.sections.section import Entry, Part, Section
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A section in `SECTIONS`.
+
+    `name` is its anchor, and the name of its template under templates/pgperf/sections/. `make` is
+    the function `part` of its module.
+    """
+
+    name: str
+    title: str | Promise
+    make: Callable[[RunRows], Part]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of one run's page, with the data that its template shows."""
+
+    name: str
+    title: str
+    part: Part
+
+    @property
+    def template(self) -> str:
+        return f"pgperf/sections/{self.name}.html"
+
 
 #: In the order of the page.
 SECTIONS = (
@@ -72,7 +100,7 @@ def result(run: Run) -> Result:
     return Result(
         sections=list(_sections(rows)),
         skipped={left_out_title(each): each.reason for each in rows.skipped},
-        partial=bool(run.summary.get("partial", False)),
+        partial=run.partial,
         measured=bool(rows.variants or rows.ladders),
     )
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from pgperf.models import Run
 from pgperf.reports import run_page
-from pgperf.reports.sections.section import Entry
+from pgperf.reports.run_page import Entry
 
 MODULE = """
 from pgperf.reports.table import Table, count, text_column, words, Column

@@ -1,0 +1,8 @@
+"""The sections of the run page: each module's function `part` makes the data that its template
+shows.
+"""
+
+from typing import Any
+
+#: What a template gets; empty if the run has nothing for the section.
+Part = dict[str, Any]

@@ -2,7 +2,7 @@
 
 from pgperf.reports import environment
 from pgperf.reports.run_rows import RunRows
-from pgperf.reports.sections.section import Part
+from pgperf.reports.sections import Part
 
 
 def part(rows: RunRows) -> Part:

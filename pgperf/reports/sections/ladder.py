@@ -7,7 +7,7 @@ from pgperf.analysis.ladder import Ladder
 from pgperf.reports import ladders
 from pgperf.reports.chart import Chart
 from pgperf.reports.run_rows import RunRows
-from pgperf.reports.sections.section import Part
+from pgperf.reports.sections import Part
 from pgperf.reports.table import Table
 
 

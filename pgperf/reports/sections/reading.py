@@ -1,7 +1,7 @@
 """How to read the run page."""
 
 from pgperf.reports.run_rows import RunRows
-from pgperf.reports.sections.section import Part
+from pgperf.reports.sections import Part
 
 
 def part(rows: RunRows) -> Part:

@@ -161,7 +161,7 @@ class TestImport:
     def test_the_list_of_problems_is_limited(self, admin_page: Client) -> None:
         response = upload(admin_page, "workload", [{"name": f"n{at}"} for at in range(150)])
         assert len(problems(response)) == 100
-        assert "and 50 more" in response.content.decode()
+        assert "and 200 more" in response.content.decode()
 
     def test_the_list_of_changes_is_limited(self, admin_page: Client) -> None:
         rows = [{"name": f"n{at}", "title": "t", "sql": "SELECT 1"} for at in range(150)]

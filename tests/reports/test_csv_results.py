@@ -86,7 +86,7 @@ def test_a_formula_in_a_label_is_harmless_in_both_formats(run: Run) -> None:
     run.variants.filter(position=0).update(label="  @SUM(1)", workload="-1+1")
     first = rows(csv_results.variants_csv(run))[0]
     assert (first["benchmark"], first["label"], first["workload"]) == (
-        '\'=HYPERLINK("http://x")', "'  @SUM(1)", "'-1+1",
+        '\'=HYPERLINK("http://x")', "  '@SUM(1)", "'-1+1",
     )  # fmt: skip
     sheet = openpyxl.load_workbook(io.BytesIO(csv_results.variants_xlsx(run))).active
     assert all(cell.data_type != "f" for row in sheet.iter_rows() for cell in row)

@@ -18,7 +18,7 @@ from pgperf.transfer.table import MAX_BYTES, MAX_COLUMNS, MAX_ROWS, ImportTable
 from pgperf.transfer.workbook import MAX_OTHER_ELEMENTS, MAX_UNPACKED_BYTES
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
-TRICKY = st.text(alphabet=st.sampled_from("'=+-@\t\r\n x_0aFD\x0b\",;#N/A"), max_size=20)
+TRICKY = st.text(alphabet=st.sampled_from("'=+-@＝\t\r\n x_0aFD\x0b\u200b\u2028\",;|#N/A"), max_size=20)
 VALUE = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXT | TRICKY
 CELL = VALUE | st.lists(VALUE, max_size=3)
 ROWS = st.lists(

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -11,6 +12,7 @@ from django.utils.functional import lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from pgperf.core import limits
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import MODES
 from pgperf.db import validators
@@ -78,8 +80,9 @@ def _clients_help() -> str:
     return gettext("%s Several numbers are compared: 1, 8.") % validators.client_limit().help_text
 
 
-def _layer_choices() -> list[tuple[str, str]]:
-    return [(layer.name, layer.title) for layer in LAYERS.values()]
+def _layer_choices(chosen: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """The layers that connect to a database, and those that are `chosen` already."""
+    return [(layer.name, layer.title) for layer in LAYERS.values() if layer.connects or layer.name in chosen]
 
 
 class BenchmarkForm(forms.ModelForm):
@@ -99,6 +102,15 @@ class BenchmarkForm(forms.ModelForm):
         label=_("Routes"), help_text=_("Names of routes, for example socket, tcp, pgbouncer.")
     )
     clients = NumbersField(label=_("Clients"), help_text=lazy(_clients_help, str)())
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "layers" in self.fields:  # not on a page that only shows the benchmark
+            self.fields["layers"].choices = _layer_choices(self.instance.layers or ())  # type: ignore[attr-defined]
+        if "rounds" in self.fields:  # its label says what the number is
+            self.fields["rounds"].help_text = gettext("Timed slices of each variant in a block: %s.") % (
+                limits.ROUNDS.bounds
+            )
 
     def clean_routes(self) -> list[str]:
         validators.name_list(self.cleaned_data["routes"])

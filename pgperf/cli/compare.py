@@ -18,18 +18,16 @@ from pgperf.reports.table import Table
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("before", type=int, metavar="RUN", help="the number of the run to compare with")
-    parser.add_argument(
-        "after", type=int, metavar="RUN", help="the number of the run to compare with the first"
-    )
+    parser.add_argument("before", type=int, metavar="BEFORE", help="the number of the earlier run")
+    parser.add_argument("after", type=int, metavar="AFTER", help="the number of the later run")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument(
         "--fail-on", type=percentage, metavar="5%",
-        help="exit 1 when something differs and takes longer by more than this",
+        help="exit 1 if a comparison differs and takes longer by more than this",
     )  # fmt: skip
     parser.add_argument(
         "--relative", action="store_true",
-        help="judge only times over libpq of the same run, in which a slower machine cancels",
+        help="compare only times relative to libpq of the same run, which a slower machine does not change",
     )  # fmt: skip
 
 

@@ -109,9 +109,9 @@ def machine() -> Iterator[CheckResult]:
     for name, layer in layers.LAYERS.items():
         reason = launch.unavailable_in_all(name, *known)
         python = launch.interpreter(name, *known) if layer.program else sys.executable
-        title = layer.title if python == sys.executable else f"{layer.title}, in {python}"
+        found = "can run here" if python == sys.executable else f"can run here, in {python}"
         yield (
-            CheckResult("note", name, "cannot run here", reason) if reason else CheckResult("ok", name, title)
+            CheckResult("note", name, "cannot run here", reason) if reason else CheckResult("ok", name, found)
         )
 
 

@@ -41,13 +41,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--layers", type=_names, metavar="A,B", help="layers to run, as `pgperf list` names them"
     )
     parser.add_argument("--routes", type=_names, metavar="A,B", help="routes of the database to use")
-    parser.add_argument("--clients", type=_numbers, metavar="1,8", help=limits.CLIENTS.help_text)
+    parser.add_argument("--clients", type=_numbers, metavar="1,8", help=limits.CLIENTS.option_help)
     parser.add_argument(
         "--placement", choices=PLACEMENTS, help="which CPUs the clients and the server run on"
     )
     parser.add_argument("--idle", choices=IDLES, help="awake keeps the CPUs from sleeping during the run")
     for limit in limits.BY_NAME.values():
-        parser.add_argument(f"--{limit.name.replace('_', '-')}", type=int, metavar="N", help=limit.help_text)
+        parser.add_argument(
+            f"--{limit.name.replace('_', '-')}", type=int, metavar="N", help=limit.option_help
+        )
     parser.add_argument(
         "--database-name",
         default="",

@@ -45,6 +45,11 @@ class Limit:
     def help_text(self) -> str:
         return f"{self.meaning}: {self.bounds}."
 
+    @property
+    def option_help(self) -> str:
+        """The same for the option of a command."""
+        return f"{self.meaning[0].lower()}{self.meaning[1:]}: {self.bounds}"
+
 
 BLOCKS = Limit("blocks", "Number of blocks, 6 or more for an interval", 1, 100, default=6, quick=7)
 ROUNDS = Limit("rounds", "Rounds per block", 1, 200, default=5, quick=7)

@@ -170,5 +170,5 @@ def _comparison(row: ComparisonResult) -> tuple[Cell, ...]:
 
 def _sample(row: ComparisonResult) -> str:
     """How many pairs of slices; one block alone speaks of its own processes only."""
-    text = _("%s in several blocks") if row.sample == "blocks" else _("%s in one block")
+    text = _("%s in blocks") if row.sample == "blocks" else _("%s in one block")
     return text % number_format.whole(row.pairs)

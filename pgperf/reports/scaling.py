@@ -174,7 +174,12 @@ def _cells(point: Point) -> tuple[Cell, ...]:
 
 
 def _roles(share: CpuShares | None) -> tuple[Cell, ...]:
-    return tuple(percent(getattr(share or CpuShares(), role)) for role in result_keys.SHARE)
+    return tuple(_role(role, getattr(share or CpuShares(), role)) for role in result_keys.SHARE)
+
+
+def _role(role: str, share: float | None) -> Cell:
+    """A dash where no pooler worked, which is no measured zero."""
+    return Cell("–", (share,)) if role == "pooler" and share == 0 else percent(share)
 
 
 def _series_cell(series: Curve, scaling: Sequence[Curve]) -> Cell:

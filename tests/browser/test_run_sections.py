@@ -69,7 +69,7 @@ def test_every_chart_is_drawn_in_distinct_colours(page: Page, run: Run, scheme: 
     unfold(page)
     canvases = page.locator("canvas[data-chart]")
     assert all(canvas.evaluate(INK) > 1000 for canvas in canvases.all())
-    for name in ("chart-spent-6", "chart-cpu", "chart-scaling-cpu-6", "chart-timeline", "chart-waits"):
+    for name in ("chart-spent-1", "chart-cpu", "chart-scaling-cpu-1", "chart-timeline", "chart-waits"):
         legend = page.evaluate(LEGEND, name)
         assert len({colour for colour, _text in legend}) == len(legend) > 3, name
 

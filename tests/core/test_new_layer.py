@@ -3,12 +3,14 @@
 import ast
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.forms import modelform_factory
 
 import pgperf
 from pgperf.admin.forms import BenchmarkForm
@@ -17,6 +19,7 @@ from pgperf.analysis.paired_comparisons import Measurements
 from pgperf.core.layers import LAYERS, OTHER, Family, Layer, Rung, place_of
 from pgperf.db import validators
 from pgperf.install import drivers, launch
+from pgperf.models import Benchmark
 from pgperf.reports import labels
 from pgperf.reports.ladders import ladder_chart
 from pgperf.reports.listing import abilities
@@ -49,8 +52,14 @@ def copycat(monkeypatch: pytest.MonkeyPatch) -> Layer:
     return ENTRY
 
 
-def test_forms_offer_it() -> None:
-    assert ("copycat", "Copycat 1") in BenchmarkForm.base_fields["layers"].choices
+def test_forms_offer_it_if_it_connects_or_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    form = modelform_factory(Benchmark, form=BenchmarkForm, fields=["layers"])
+    choice = ("copycat", "Copycat 1")
+    assert choice not in form().fields["layers"].choices
+    chosen = form(instance=Benchmark(layers=["copycat"]))
+    assert choice in chosen.fields["layers"].choices
+    monkeypatch.setitem(LAYERS, ENTRY.name, replace(ENTRY, connects=True))
+    assert choice in form().fields["layers"].choices
 
 
 def test_validators_accept_it() -> None:

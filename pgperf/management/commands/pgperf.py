@@ -20,7 +20,12 @@ class Command(BaseCommand):
     requires_system_checks = []  # doctor must work if checks fail; run makes its own checks
 
     def add_arguments(self, parser: CommandParser) -> None:
-        new = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND").add_parser
+        commands = parser.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
+
+        def new(name: str, help: str) -> ArgumentParser:
+            """A subcommand, which `--help` describes in the same words as the list of subcommands."""
+            return commands.add_parser(name, help=help, description=f"{help[0].upper()}{help[1:]}.")
+
         self._register(
             new("list", help="list benchmarks, targets and layers"), self._list, list.add_arguments
         )

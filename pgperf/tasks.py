@@ -17,14 +17,18 @@ logger = logging.getLogger(__name__)
 # Queue and time limits come with each message (pgperf.runs.broker): they are settings, read when a
 # run is asked for.
 @shared_task(name=broker.TASK, bind=True, acks_late=False, ignore_result=True, max_retries=0)
-def run_benchmark(self: Any, run_id: int, schema: int) -> None:
+def run_benchmark(self: Any, *args: Any, **kwargs: Any) -> None:
     """Perform the run.
 
-    A message that comes twice, late or for a run that waits its turn does nothing.
+    A message that comes twice, late, for a run that waits its turn, or from another version does
+    nothing.
     """
+    run_id = broker.row_of(broker.TASK, args, kwargs)
+    if run_id is None:
+        return
     try:
-        if reason := _refusal(schema):
-            state.refuse(run_id, reason)
+        if heartbeat.pool_refusal:
+            state.refuse(run_id, heartbeat.pool_refusal)
         else:
             perform(run_id, str(self.request.hostname or ""))
     except RunConflict as error:
@@ -32,9 +36,11 @@ def run_benchmark(self: Any, run_id: int, schema: int) -> None:
 
 
 @shared_task(name=broker.WATCH, bind=True, acks_late=False, ignore_result=True, max_retries=0)
-def watch_host(self: Any, row_id: int, schema: int) -> None:
+def watch_host(self: Any, *args: Any, **kwargs: Any) -> None:
     """Serve a run as the agent on its database's host, until the run is over."""
-    serve(row_id, str(self.request.hostname or ""), _refusal(schema))
+    row_id = broker.row_of(broker.WATCH, args, kwargs)
+    if row_id is not None:
+        serve(row_id, str(self.request.hostname or ""), heartbeat.pool_refusal)
 
 
 @shared_task(name="pgperf.prune", acks_late=False, ignore_result=True)
@@ -44,12 +50,3 @@ def prune() -> None:
         retention.prune()
     except RunConflict as error:
         logger.info("not pruned: %s", error)
-
-
-def _refusal(schema: int) -> str:
-    if schema != broker.SCHEMA:
-        return (
-            f"The worker runs another version of pgperf than the site (message {schema}, it knows {broker.SCHEMA}): "
-            "restart the workers after an upgrade."
-        )
-    return heartbeat.pool_refusal

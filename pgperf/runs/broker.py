@@ -4,6 +4,8 @@ The row that a message names holds the state.
 """
 
 import logging
+from collections.abc import Mapping, Sequence
+from reprlib import repr as short_repr
 from typing import Any
 
 from celery import Celery, current_app
@@ -19,6 +21,7 @@ TASK = "pgperf.tasks.run_benchmark"
 WATCH = "pgperf.tasks.watch_host"
 #: Version of the messages' arguments: (id of a row, version).
 SCHEMA = 1
+_MAX_ID = 2**63 - 1
 
 #: Celery's pools of green threads, which stop while a driver waits, all at once.
 UNFIT_POOLS = ("gevent", "eventlet")
@@ -49,6 +52,22 @@ def send_watch(row_id: int, queue: str) -> None:
     Raises BrokerUnreachable within seconds when the broker does not take it.
     """
     _put(WATCH, row_id, queue)
+
+
+def row_of(task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int | None:
+    """The id of the row that a message names; None for a message of another version or shape.
+
+    Such a message is only logged: it may be anyone's, and the row's own message is sent again.
+    """
+    match list(args):
+        case [int(row_id), int(version)] if (
+            not kwargs and type(row_id) is int and version == SCHEMA and 0 < row_id <= _MAX_ID
+        ):
+            return row_id
+    logger.warning(
+        "ignored a message for %s, which is not of version %s: %s", task, SCHEMA, short_repr((args, kwargs))
+    )
+    return None
 
 
 def _put(task: str, row_id: int, queue: str) -> None:

@@ -190,8 +190,10 @@ def _heartbeat_of(hostname: str, queues: Iterable[str]) -> Heartbeat | None:
 def on_task_failure(sender: Any, exception: BaseException, args: Any, **_: Any) -> None:
     """Mark a run lost at once when its pool process was killed, for example out of memory."""
     killed = isinstance(exception, WorkerLostError | TimeLimitExceeded)
-    if current and killed and sender.name == broker.TASK and args:
-        current.lose(int(args[0]), reason_of(exception))
+    if current and killed and sender.name == broker.TASK:
+        run_id = broker.row_of(broker.TASK, args or (), {})
+        if run_id is not None:
+            current.lose(run_id, reason_of(exception))
 
 
 def reason_of(exception: BaseException) -> str:

@@ -4,7 +4,8 @@ Nothing here touches a database or the broker.
 """
 
 from django.apps import AppConfig
-from django.db.models.signals import post_migrate, pre_delete
+from django.conf import settings
+from django.db.models.signals import m2m_changed, post_migrate, pre_delete, pre_save
 from django.utils.translation import gettext_lazy as _
 
 
@@ -17,11 +18,28 @@ class PgperfConfig(AppConfig):
     def ready(self) -> None:
         # Only now are there models to import; the checks register themselves. A worker's hooks come
         # with tasks.py.
-        from pgperf import models
-        from pgperf.access import permissions
         from pgperf.catalog import sync
 
         post_migrate.connect(sync.copy_catalog, sender=self, dispatch_uid="pgperf.copy_catalog")
-        for model in (models.Database, models.Benchmark):
-            uid = f"pgperf.restrict_runs.{model.__name__}"
-            pre_delete.connect(permissions.restrict_runs, sender=model, dispatch_uid=uid)
+        _keep_restrictions()
+
+
+def _keep_restrictions() -> None:
+    """Rows stay restricted when a group, a user, or a row that they are hidden with, goes."""
+    from django.contrib.auth.models import Group
+
+    from pgperf import models
+    from pgperf.db import restriction
+
+    for model in (models.Database, models.Workload, models.Benchmark):
+        uid = f"pgperf.restriction.{model.__name__}"
+        m2m_changed.connect(restriction.groups_change, sender=model.groups.through, dispatch_uid=uid)
+        pre_delete.connect(restriction.parent_is_deleted, sender=model, dispatch_uid=uid)
+    pre_save.connect(restriction.parents_change, sender=models.Benchmark, dispatch_uid="pgperf.restriction")
+    pre_delete.connect(restriction.group_is_deleted, sender=Group, dispatch_uid="pgperf.restriction")
+    pre_delete.connect(
+        models.Run._meta.get_field("requested_by").forget_user,
+        sender=settings.AUTH_USER_MODEL,
+        weak=False,
+        dispatch_uid="pgperf.forget_user",
+    )

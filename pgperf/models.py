@@ -4,7 +4,7 @@
 """
 
 from dataclasses import fields as fields_of
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import Group
@@ -20,10 +20,41 @@ from pgperf.db.limited_field import LimitedField
 from pgperf.workloads import validation
 
 
-class Database(models.Model):
+def _restricted() -> "models.BooleanField[bool, bool]":
+    return models.BooleanField(
+        _("restricted"),
+        default=False,
+        help_text=_(
+            "Only members of the groups and superusers may see it; without groups, only superusers. "
+            "Choosing groups ticks this box. Only a superuser may untick it."
+        ),
+    )
+
+
+class _Restrictable(models.Model):
+    """A definition that groups may hide (see pgperf.db.restriction)."""
+
+    #: The same words whether the user may see the row of that name or not.
+    name = models.SlugField(
+        _("name"),
+        max_length=60,
+        unique=True,
+        error_messages={"unique": _("This name is not available. Choose another name.")},
+    )
+
+    #: Foreign keys to rows that it is hidden with.
+    hidden_with: ClassVar[tuple[str, ...]] = ()
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Database(_Restrictable):
     """A PostgreSQL database to measure."""
 
-    name = models.SlugField(_("name"), max_length=60, unique=True)
     dbname = models.CharField(_("database name"), max_length=63, validators=[validators.plain_text])
     user = models.CharField(
         _("user"),
@@ -69,9 +100,10 @@ class Database(models.Model):
         related_name="+",
         help_text=_(
             "The groups whose members may see it and run benchmarks on it. Members still need the "
-            "permissions. Empty: all users with the permissions."
+            "permissions."
         ),
     )
+    restricted = _restricted()
 
     class Meta:
         verbose_name = _("database")
@@ -82,9 +114,6 @@ class Database(models.Model):
             ("export_database", _("Can export databases")),
             ("manage_targets", _("Can manage the addresses and logins of databases")),
         ]
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class Target(models.Model):
@@ -163,7 +192,7 @@ class Target(models.Model):
         validators.own_login(self.user, self.credential)
 
 
-class Workload(models.Model):
+class Workload(_Restrictable):
     """One operation: SQL, a registered callable, or a model query without code."""
 
     class Fetch(models.TextChoices):
@@ -174,7 +203,6 @@ class Workload(models.Model):
         EXISTS = "exists", _("exists")
         VALUES_LIST = "values_list", _("values list: tuples")
 
-    name = models.SlugField(_("name"), max_length=60, unique=True)
     title = models.CharField(_("title"), max_length=200)
     sql = models.TextField(
         _("SQL"),
@@ -224,6 +252,18 @@ class Workload(models.Model):
         blank=True,
         help_text=_("The name of the tables and rows that pgperf creates for it. Empty: it needs none."),
     )
+    groups = fields.GroupsField(
+        Group,
+        verbose_name=_("groups"),
+        blank=True,
+        db_constraint=False,
+        related_name="+",
+        help_text=_(
+            "The groups whose members may see it, and the benchmarks that use it. Members still need the "
+            "permissions."
+        ),
+    )
+    restricted = _restricted()
 
     class Meta:
         verbose_name = _("workload")
@@ -233,9 +273,6 @@ class Workload(models.Model):
             ("import_workload", _("Can import workloads")),
             ("export_workload", _("Can export workloads")),
         ]
-
-    def __str__(self) -> str:
-        return self.name
 
     def clean(self) -> None:
         """Raises ValidationError by field."""
@@ -250,11 +287,13 @@ class Workload(models.Model):
         return {name: getattr(self, name) for name in validation.QUERY} if self.model else {}
 
 
-class Benchmark(models.Model):
+class Benchmark(_Restrictable):
     """A saved definition.
 
     `migrate` copies those of the catalog once; the site may then change them.
     """
+
+    hidden_with = ("database", "workload", "compared_with")
 
     class Placement(models.TextChoices):
         APART = "apart", _("apart: clients and pooler on some CPUs, the server on the others")
@@ -265,7 +304,6 @@ class Benchmark(models.Model):
         AWAKE = "awake", _("awake: CPUs do not sleep during a run, if the system permits it")
         SYSTEM = "system", _("system: CPUs may sleep, and the times include waking them")
 
-    name = models.SlugField(_("name"), max_length=60, unique=True)
     title = models.CharField(_("title"), max_length=200)
     description = models.TextField(_("description"), blank=True)
     workload = models.ForeignKey(Workload, models.PROTECT, verbose_name=_("workload"))
@@ -306,11 +344,9 @@ class Benchmark(models.Model):
         blank=True,
         db_constraint=False,
         related_name="+",
-        help_text=_(
-            "The groups whose members may see it and run it. Members still need the permissions. "
-            "Empty: all users with the permissions."
-        ),
+        help_text=_("The groups whose members may see it and run it. Members still need the permissions."),
     )
+    restricted = _restricted()
 
     class Meta:
         verbose_name = _("benchmark")
@@ -321,12 +357,11 @@ class Benchmark(models.Model):
             ("export_benchmark", _("Can export benchmarks")),
         ]
 
-    def __str__(self) -> str:
-        return self.name
-
 
 class Run(models.Model):
     """One execution of a frozen definition. Only runs/state.py changes its state."""
+
+    hidden_with: ClassVar[tuple[str, ...]] = ("benchmark", "database")
 
     class Status(models.TextChoices):
         QUEUED = "queued", _("queued")
@@ -358,8 +393,10 @@ class Run(models.Model):
     requested_at = models.DateTimeField(_("requested"))
     #: The name that the user typed for a production Database; the worker checks it again.
     confirmed_name = models.CharField(max_length=60, blank=True, editable=False)
-    #: Its Benchmark or Database had groups and was deleted: only superusers may see the run.
-    restricted = models.BooleanField(default=False, editable=False)
+    #: A user requested it, not a command. Without `requested_by` that user was deleted.
+    by_user = models.BooleanField(default=False, editable=False)
+    #: Its Benchmark or Database was restricted when the run was requested, or when it was deleted.
+    restricted = models.BooleanField(_("restricted"), default=False, editable=False)
     #: Token of the form that requested it: a double click finds the run of the first click.
     request_token = models.CharField(max_length=64, unique=True, null=True, blank=True, editable=False)
     started_at = models.DateTimeField(_("started"), null=True, blank=True)

@@ -1,34 +1,35 @@
-"""Permissions: Django's own, narrowed by the groups of a Database and of a Benchmark.
+"""Permissions: Django's own, narrowed by the groups of Databases, Workloads and Benchmarks.
 
-A row without groups is open to every user with the permission; a superuser is in every group. A
-Benchmark is hidden with its usual Database, and a Run with its Benchmark or its Database. Pages and
-the worker both check here.
+A row that is not restricted is open to every user with the permission; a superuser sees all. A
+Benchmark is hidden with its usual Database and its Workloads, and a Run with its Benchmark and its
+Database. A restricted Run that lost one of these is for superusers, as is one whose Benchmark and
+Database are not restricted any more. Pages and the worker both check here.
 """
 
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from django.contrib.auth import get_user_model
-from django.db.models import Exists, Model, OuterRef, Q, QuerySet
+from django.db.models import Exists, Model, Q, QuerySet
 
-from pgperf.db.fields import group_ids
-from pgperf.models import Benchmark, Database, Run
+from pgperf.db import restriction
+from pgperf.models import Benchmark, Database, Run, Workload
 
 M = TypeVar("M", bound=Model)
 
 START, MANAGE_TARGETS = "pgperf.start_run", "pgperf.manage_targets"
+#: The models with rows that groups may hide.
+SCOPED = (Database, Workload, Benchmark, Run)
 
 
 def visible(rows: QuerySet[M], user: Any) -> QuerySet[M]:
     """The rows that the groups let the user see; all rows of other models."""
-    if user.is_superuser:
+    if user.is_superuser or rows.model not in SCOPED:
         return rows
-    if rows.model is Run:
-        return rows.filter(
-            _theirs("benchmark", Benchmark, rows, user), _theirs("database", Database, rows, user)
-        )
-    if rows.model is Benchmark:
-        rows = rows.filter(Q(database=None) | Q(database__in=_all(Database, rows, user)))
-    return _open_to(rows, user) if rows.model in (Benchmark, Database) else rows
+    groups = getattr(user, "groups", None)
+    # Group ids are fetched first: users may live in another database.
+    own = list(groups.values_list("pk", flat=True)) if groups is not None else []
+    return rows.filter(_Member(own, rows.db).sees(rows.model))
 
 
 def may_see(user: Any, row: Model) -> bool:
@@ -40,39 +41,42 @@ def refusal(run: Run) -> str:
     """Why the user who requested the run has lost the permission; "" for a user who has it, and for
     a command.
     """
-    if run.requested_by_id is None:
+    if run.requested_by_id is None and not run.by_user:
         return ""
-    user = get_user_model()._default_manager.filter(pk=run.requested_by_id).first()
-    if user is None or not user.is_active or not user.has_perm(START):
+    user = run.requested_by_id and get_user_model()._default_manager.filter(pk=run.requested_by_id).first()
+    if not user or not user.is_active or not user.has_perm(START):
         return "the user who asked for this run may not start runs any more"
-    for row in filter(None, (run.benchmark, run.database)):
+    for row in filter(None, (run.benchmark, run.database, run)):
         if not may_see(user, row):
-            return (
-                f"the user who asked for this run is in no group of {row._meta.verbose_name} {row} any more"
-            )
+            return f"the user who asked for this run may not see {row._meta.verbose_name} {row} any more"
     return ""
 
 
-def restrict_runs(sender: type[Model], instance: Database | Benchmark, using: str, **_: Any) -> None:
-    """pre_delete handler: runs of a row that had groups stay hidden after it is deleted."""
-    name = "database" if isinstance(instance, Database) else "benchmark"
-    if group_ids(instance):
-        Run.objects.using(using).filter(**{name: instance}).update(restricted=True)
+@dataclass(frozen=True)
+class _Member:
+    """A user who is no superuser, by the ids of the groups; `using`: the database that is asked."""
 
+    groups: list[int]
+    using: str
 
-def _theirs(field: str, model: type[Database] | type[Benchmark], rows: QuerySet[Any], user: Any) -> Q:
-    return Q(**{f"{field}__in": _all(model, rows, user)}) | Q(**{field: None}, restricted=False)
+    def sees(self, model: type[Model]) -> Q:
+        """The condition on rows of the model."""
+        condition = self._of_run() if model is Run else self._of_groups(model)
+        for name in restriction.parents(model):
+            condition &= Q(**{name: None}) | self._sees_parent(model, name)
+        return condition
 
+    def _of_groups(self, model: type[Model]) -> Q:
+        named = restriction.named(model)
+        return Q(restricted=False) & ~Exists(named) | Q(Exists(named.filter(group_id__in=self.groups)))
 
-def _all(model: type[Database] | type[Benchmark], beside: QuerySet[Any], user: Any) -> QuerySet[Any]:
-    """Every visible row of the model, in the database that `beside` asks."""
-    return visible(model._default_manager.using(beside.db).all(), user)
+    def _of_run(self) -> Q:
+        """A restricted run is for those who see it with what restricts it."""
+        whole = Q(benchmark__isnull=False, database__isnull=False)
+        by_benchmark = Q(benchmark__in=restriction.restricted_rows(Benchmark, self.using))
+        by_database = Q(database__in=restriction.restricted_rows(Database, self.using))
+        return Q(restricted=False) | whole & (by_benchmark | by_database)
 
-
-def _open_to(rows: QuerySet[M], user: Any) -> QuerySet[M]:
-    """Group ids are fetched first: users may live in another database."""
-    groups = getattr(user, "groups", None)
-    own = list(groups.values_list("pk", flat=True)) if groups is not None else []
-    through = rows.model._meta.get_field("groups").remote_field.through  # type: ignore[union-attr]
-    named = through._default_manager.filter(**{f"{rows.model._meta.model_name}_id": OuterRef("pk")})
-    return rows.filter(~Exists(named) | Exists(named.filter(group_id__in=own)))
+    def _sees_parent(self, model: type[Model], name: str) -> Q:
+        parent: Any = model._meta.get_field(name).related_model
+        return Q(**{f"{name}__in": parent._default_manager.using(self.using).filter(self.sees(parent))})

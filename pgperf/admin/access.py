@@ -15,7 +15,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from pgperf.access import permissions
-from pgperf.models import Benchmark, Database
+from pgperf.admin import consequences
 
 METHODS = ["GET", "HEAD", "POST"]
 _DIGITS = 18
@@ -40,14 +40,22 @@ class GroupScopedAdmin(admin.ModelAdmin):
         for number in request.POST.getlist(ACTION_CHECKBOX_NAME):
             if not (number.isascii() and number.isdigit() and len(number) <= _DIGITS):
                 raise SuspiciousOperation("a selected primary key is not a number")
-        return super().response_action(request, *args, **kwargs)
+        response = super().response_action(request, *args, **kwargs)
+        context = getattr(response, "context_data", None) or {}
+        if "deletable_objects" in context:
+            context["consequences"] = consequences.of_deletion(context["queryset"], request.user)
+        return response
+
+    def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+        stays = consequences.of_deletion([context["object"]], request.user)
+        return super().render_delete_form(request, {**context, "consequences": stays})
 
     def formfield_for_foreignkey(
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
     ) -> Any:
         """Offer only the rows that the lists show."""
         model = db_field.related_model
-        if model in (Benchmark, Database):
+        if model in permissions.SCOPED:
             kwargs["queryset"] = permissions.visible(model._default_manager.all(), request.user)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 

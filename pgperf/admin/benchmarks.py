@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from pgperf.admin import audit, pages
 from pgperf.admin.forms import BenchmarkForm
 from pgperf.admin.start_run import start_view
-from pgperf.admin.transfer import DefinitionAdmin
+from pgperf.admin.transfer import ACCESS, DefinitionAdmin
 from pgperf.models import Benchmark, Database
 from pgperf.runs.clone import clone
 from pgperf.transfer.resources import BenchmarkResource
@@ -28,7 +28,12 @@ class BenchmarkAdmin(DefinitionAdmin):
     change_form_template = "admin/pgperf/benchmark/change_form.html"
     form = BenchmarkForm
     list_display = ("name", "title", "what_runs", "database")
-    list_filter = ("workload", ("database", admin.RelatedOnlyFieldListFilter), "placement")
+    list_filter = (
+        ("workload", admin.RelatedOnlyFieldListFilter),
+        ("database", admin.RelatedOnlyFieldListFilter),
+        "placement",
+        "restricted",
+    )
     search_fields = ("name", "title", "description")
     list_select_related = ("workload", "database")
     save_as = True
@@ -36,8 +41,9 @@ class BenchmarkAdmin(DefinitionAdmin):
     fieldsets = (
         (
             None,
-            {"fields": ("name", "title", "description", "workload", "compared_with", "database", "groups")},
+            {"fields": ("name", "title", "description", "workload", "compared_with", "database")},
         ),
+        ACCESS,
         (
             _("Layers, routes and clients"),
             {"fields": ("layers", "routes", "modes", "clients", "placement", "idle")},

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import permissions
 from pgperf.admin import audit
+from pgperf.admin.forms import DefinitionForm
 from pgperf.admin.transfer import DefinitionAdmin
 from pgperf.models import Database, Target
 from pgperf.transfer.resources import DatabaseResource
@@ -33,13 +34,14 @@ class DatabaseAdmin(DefinitionAdmin):
     """Only superusers may change whether a database is in production."""
 
     resource_class = DatabaseResource
+    form = DefinitionForm
     list_display = ("name", "dbname", "routes", "production", "allow_fixtures", "credential")
-    list_filter = ("production", "allow_fixtures")
+    list_filter = ("production", "allow_fixtures", "restricted")
     search_fields = ("name", "dbname", "notes", "targets__host")
     inlines = (TargetInline,)
     fieldsets = (
         (None, {"fields": ("name", "dbname", "user", "credential", "agent")}),
-        (_("Access and safety"), {"fields": ("production", "allow_fixtures", "groups")}),
+        (_("Access and safety"), {"fields": ("production", "allow_fixtures", "groups", "restricted")}),
         (_("Notes"), {"fields": ("notes",)}),
     )
 
@@ -71,7 +73,7 @@ class DatabaseAdmin(DefinitionAdmin):
         return super().get_queryset(request).prefetch_related("targets").annotate(enabled_targets=enabled)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Database | None = None) -> tuple[str, ...]:
-        return () if request.user.is_superuser else ("production",)
+        return () if request.user.is_superuser else ("production", *super().get_readonly_fields(request, obj))
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> LogEntry:
         """Record the client's address too: the change may decide where a password is sent."""

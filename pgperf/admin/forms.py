@@ -16,6 +16,7 @@ from pgperf.core import limits
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import MODES
 from pgperf.db import validators
+from pgperf.db.restriction import UNTICKED_WITH_GROUPS
 
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,8}")
 
@@ -85,7 +86,18 @@ def _layer_choices(chosen: Sequence[str] = ()) -> list[tuple[str, str]]:
     return [(layer.name, layer.title) for layer in LAYERS.values() if layer.connects or layer.name in chosen]
 
 
-class BenchmarkForm(forms.ModelForm):
+class DefinitionForm(forms.ModelForm):
+    """The form of a definition that groups may hide. Only superusers have the field `restricted`."""
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        unticked = "restricted" in self.changed_data and not cleaned.get("restricted")
+        if unticked and not self.instance._state.adding and cleaned.get("groups"):
+            self.add_error("restricted", ValidationError(UNTICKED_WITH_GROUPS))
+        return cleaned
+
+
+class BenchmarkForm(DefinitionForm):
     """The admin page names the model and, in its fieldsets, the fields."""
 
     layers = forms.MultipleChoiceField(

@@ -6,15 +6,17 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db import router
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from pgperf.access import permissions
 from pgperf.admin import audit, pages
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.models import Run
+from pgperf.models import Run, Workload
 from pgperf.runs import clone
 
 _SUMMARY_LENGTH = 40
@@ -52,7 +54,10 @@ class RunNotesAdmin(admin.ModelAdmin):
         return (
             self.has_view_permission(request)
             and request.user.has_perm("pgperf.add_benchmark")
-            and (request.user.has_perm("pgperf.add_workload") or not clone.needs_workload(run))
+            and (
+                request.user.has_perm("pgperf.add_workload")
+                or not clone.needs_workload(run, _workloads(request))
+            )
         )
 
     def notes_context(self, request: HttpRequest, run: Run) -> dict[str, Any]:
@@ -100,7 +105,7 @@ class RunNotesAdmin(admin.ModelAdmin):
         if not self.has_save_as_benchmark_permission(request, run):
             raise PermissionDenied
         try:
-            benchmark = clone.from_run(run)
+            benchmark = clone.from_run(run, _workloads(request))
         except InvalidDefinition as error:
             text = gettext("This run cannot be saved as a benchmark. %s") % error
             self.message_user(request, text, messages.ERROR)
@@ -127,3 +132,8 @@ class RunNotesAdmin(admin.ModelAdmin):
 
     def _back(self, run: Run) -> HttpResponse:
         return HttpResponseRedirect(pages.url(self, "pgperf_run_change", run.pk))
+
+
+def _workloads(request: HttpRequest) -> QuerySet[Workload]:
+    """Those that the user may use."""
+    return permissions.visible(Workload.objects.all(), request.user)

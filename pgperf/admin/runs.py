@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
+from django.db import router
 from django.db.models import QuerySet
 from django.http import (
     HttpRequest,
@@ -20,7 +21,7 @@ from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import template_localtime  # type: ignore[attr-defined]
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.admin import audit, compare, downloads, pages
@@ -49,11 +50,25 @@ class RunChangeList(ChangeList):
 class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
     change_list_template = "admin/pgperf/run/change_list.html"
     list_display = ("name", "state", "requested", "notes_summary")
-    list_filter = ("status", "pinned", "quick", "benchmark_name", "database_name", "requested_at")
+    list_filter = (
+        "status",
+        "pinned",
+        "quick",
+        "benchmark_name",
+        "database_name",
+        "restricted",
+        "requested_at",
+    )
     search_fields = ("benchmark_name", "database_name", "worker", "error", "notes")
     date_hierarchy = "requested_at"
     list_per_page = 50
-    actions = ("compare_two", "export_variants_csv", "export_variants_xlsx", "export_comparisons_csv")
+    actions = (
+        "compare_two",
+        "export_variants_csv",
+        "export_variants_xlsx",
+        "export_comparisons_csv",
+        "lift_restriction",
+    )
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
@@ -83,8 +98,13 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
     def has_export_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("pgperf.export_run") and self.has_view_permission(request)
 
-    def has_cancel_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("pgperf.cancel_run") and self.has_view_permission(request)
+    def has_cancel_permission(self, request: HttpRequest, run: Run) -> bool:
+        """Users may cancel the runs that they requested."""
+        own = run.requested_by_id is not None and run.requested_by_id == request.user.pk
+        return (own or request.user.has_perm("pgperf.cancel_run")) and self.has_view_permission(request)
+
+    def has_lift_restriction_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_superuser)
 
     # Pages
 
@@ -118,7 +138,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         run = self._run(request, run_id)
-        if not self.has_cancel_permission(request):
+        if not self.has_cancel_permission(request, run):
             raise PermissionDenied
         try:
             run_state.request_cancel(run)
@@ -213,6 +233,19 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
     def export_comparisons_csv(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
         return self._tables(request, "comparisons.csv", queryset)
 
+    @admin.action(
+        description=_("Open to everyone who may see the database"), permissions=["lift_restriction"]
+    )
+    def lift_restriction(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
+        chosen = list(queryset.filter(restricted=True).only("benchmark_name"))
+        runs = Run.objects.using(router.db_for_write(Run)).filter(pk__in=[run.pk for run in chosen])
+        runs.update(restricted=False)
+        audit.log_all_changed(request, chosen, "Lifted the restriction.")
+        text = ngettext(
+            "%d run is not restricted any more.", "%d runs are not restricted any more.", len(chosen)
+        )
+        self.message_user(request, text % len(chosen), messages.SUCCESS)
+
     def _tables(self, request: HttpRequest, name: str, queryset: QuerySet[Run]) -> HttpResponse:
         audit.log_all_changed(request, queryset.only("benchmark_name"), f"Exported {name}.")
         return downloads.tables(name, "runs", queryset)
@@ -238,7 +271,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
                 "change": intervention_title(run.intervention),
             },
             **self.notes_context(request, run),
-            "may_cancel": not progress["terminal"] and self.has_cancel_permission(request),
+            "may_cancel": not progress["terminal"] and self.has_cancel_permission(request, run),
             "may_export": progress["terminal"] and self.has_export_permission(request),
             "may_start": progress["terminal"]
             and run.benchmark_id is not None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.validators import RegexValidator
@@ -25,13 +25,18 @@ from django.utils.translation import gettext_lazy as _
 from pgperf.access import permissions
 from pgperf.admin import audit, pages
 from pgperf.admin.access import GroupScopedAdmin
+from pgperf.admin.consequences import runs_of
 from pgperf.core.exceptions import TransferError
+from pgperf.db.fields import group_ids, restrict
+from pgperf.db.restriction import is_marked
 from pgperf.transfer import files
 from pgperf.transfer.importing import ImportOutcome, Problem, RowChange, import_table
 from pgperf.transfer.resources import DefinitionResource
 from pgperf.transfer.table import MAX_BYTES, MAX_ROWS, ImportTable, short
 
 _LINES_SHOWN = 100
+#: A fieldset of every definition.
+ACCESS: Any = (_("Access"), {"fields": ("groups", "restricted")})
 
 
 class ImportForm(forms.Form):
@@ -123,6 +128,40 @@ class DefinitionAdmin(pages.StylesheetMixin, GroupScopedAdmin):
             "may_export": self.has_export_permission(request),
         }
         return super().changelist_view(request, {**(extra_context or {}), **may})
+
+    # Restriction
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return () if request.user.is_superuser else ("restricted",)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        if change and not request.user.is_superuser and is_marked(obj):
+            obj.restricted = True
+        super().save_model(request, obj, form, change)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """A copy made by *Save as new* is restricted as its original is, unless a superuser unticks
+        it.
+        """
+        super().save_related(request, form, formsets, change)
+        row = form.instance
+        if "_saveasnew" in request.POST and not request.user.is_superuser and self._original_marked(request):
+            restrict(row)
+        self._say_who_sees(request, row, opened=change and "restricted" in form.changed_data)
+
+    def _original_marked(self, request: HttpRequest) -> bool:
+        match = request.resolver_match
+        original = self.get_object(request, match.kwargs.get("object_id", "")) if match else None
+        return original is not None and is_marked(original)
+
+    def _say_who_sees(self, request: HttpRequest, row: Any, *, opened: bool) -> None:
+        if row.restricted and not group_ids(row):
+            text = gettext("Only superusers see %s now: it is restricted and has no groups.")
+            self.message_user(request, text % row, messages.WARNING)
+        if opened and not row.restricted and (runs := runs_of(row).filter(restricted=True).count()):
+            text = ngettext("%d run of it stays restricted.", "%d runs of it stay restricted.", runs) % runs
+            remedy = gettext("To open runs, select them in the list of runs.")
+            self.message_user(request, f"{text} {remedy}", messages.WARNING)
 
     # Import
 

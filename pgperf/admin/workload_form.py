@@ -5,14 +5,14 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from pgperf.admin.forms import JSONField, WordsField
+from pgperf.admin.forms import DefinitionForm, JSONField, WordsField
 from pgperf.models import Workload
 from pgperf.workloads import discovery, queries
 
 _NONE = [("", "---------")]
 
 
-class WorkloadForm(forms.ModelForm):
+class WorkloadForm(DefinitionForm):
     orm = forms.ChoiceField(label=_("Registered callable"), required=False)
     model = forms.ChoiceField(label=_("Model"), required=False)
     select_related = WordsField(
@@ -37,6 +37,7 @@ class WorkloadForm(forms.ModelForm):
         fields = (
             "name", "title", "sql", "args", "orm", "model", "fetch", "lookup", "select_related", "prefetch_related",
             "ordering", "values", "limit", "other_sql", "other_args", "other_orm", "fixture",
+            "groups", "restricted",
         )  # fmt: skip
         field_classes = dict.fromkeys(("args", "other_args", "lookup"), JSONField)
 

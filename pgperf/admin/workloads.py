@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from pgperf.admin.transfer import DefinitionAdmin
+from pgperf.admin.transfer import ACCESS, DefinitionAdmin
 from pgperf.admin.workload_form import WorkloadForm
 from pgperf.models import Workload
 from pgperf.transfer.resources import WorkloadResource
@@ -14,11 +14,12 @@ class WorkloadAdmin(DefinitionAdmin):
     resource_class = WorkloadResource
     form = WorkloadForm
     list_display = ("name", "title", "kind", "fixture")
-    list_filter = ("fixture",)
+    list_filter = ("fixture", "restricted")
     search_fields = ("name", "title", "sql", "orm", "model")
     save_as = True
     fieldsets = (
         (None, {"fields": ("name", "title")}),
+        ACCESS,
         (_("Operation: a registered callable"), {"fields": ("orm", "args")}),
         (
             _("or a model query, without code"),

@@ -8,9 +8,11 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import models, router, transaction
+from django.db.models import QuerySet
 
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.db.fields import group_ids, set_groups
+from pgperf.db import restriction
+from pgperf.db.fields import restrict
 from pgperf.models import Benchmark, Run, Workload
 
 _COPIED = re.compile(r"-copy(-\d+)?$")
@@ -25,13 +27,15 @@ def clone(benchmark: Benchmark) -> Benchmark:
         copy.save(using=using, force_insert=True)
         for relation in Benchmark._meta.many_to_many:
             relation.save_form_data(copy, relation.value_from_object(benchmark))
+        if restriction.is_marked(benchmark):
+            restrict(copy)
     return copy
 
 
-def from_run(run: Run) -> Benchmark:
-    """What the run was asked to do, as a benchmark of its own. Workloads are made where there are
-    no such ones (left).
+def from_run(run: Run, workloads: QuerySet[Workload]) -> Benchmark:
+    """What the run was asked to do, as a benchmark of its own, restricted as the run is.
 
+    It uses those of `workloads` that are still as the run had them, and copies of the others.
     Raises InvalidDefinition where this version of pgperf could not run it.
     """
     using = router.db_for_write(Benchmark)
@@ -44,17 +48,16 @@ def from_run(run: Run) -> Benchmark:
     )
     with transaction.atomic(using=using):
         for role, frozen in _works(run).items():
-            setattr(benchmark, role, _same_workload(frozen) or _made_workload(run, frozen))
+            setattr(benchmark, role, _same_workload(frozen, workloads) or _made_workload(run, frozen))
         _check(benchmark)
         benchmark.save(using=using, force_insert=True)
-        if run.benchmark:
-            set_groups(benchmark, group_ids(run.benchmark))
+        _inherit(benchmark, run)
     return benchmark
 
 
-def needs_workload(run: Run) -> bool:
+def needs_workload(run: Run, workloads: QuerySet[Workload]) -> bool:
     """Would `from_run` have to make a workload?"""
-    return any(_same_workload(frozen) is None for frozen in _works(run).values())
+    return any(_same_workload(frozen, workloads) is None for frozen in _works(run).values())
 
 
 def free_name(model: Any, name: str) -> str:
@@ -84,8 +87,8 @@ def _works(run: Run) -> dict[str, dict[str, Any]]:
     return {role: {**work, **(work.get("query") or {})} for role, work in works.items() if work}
 
 
-def _same_workload(frozen: dict[str, Any]) -> Workload | None:
-    row = Workload.objects.using(router.db_for_write(Workload)).filter(name=frozen.get("name", "")).first()
+def _same_workload(frozen: dict[str, Any], workloads: QuerySet[Workload]) -> Workload | None:
+    row = workloads.filter(name=frozen.get("name", "")).first()
     same = row and all(getattr(row, name) == value for name, value in _frozen(Workload, frozen).items())
     return row if same else None
 
@@ -97,7 +100,20 @@ def _made_workload(run: Run, frozen: dict[str, Any]) -> Workload:
         setattr(workload, field, value)
     _check(workload)
     workload.save(using=router.db_for_write(Workload), force_insert=True)
+    _inherit(workload, run)
     return workload
+
+
+def _inherit(made: Benchmark | Workload, run: Run) -> None:
+    """Restrict what was made from the run to the groups that all see what restricts the run.
+
+    What made a run restricted may be gone; then there is none.
+    """
+    if not restriction.marked(run):
+        return
+    whole = run.benchmark is not None and run.database is not None
+    marks = restriction.marked(run.benchmark, run.database) if whole or not run.restricted else []
+    restriction.restrict_to(made, restriction.shared_groups(marks))
 
 
 def _check(row: models.Model) -> None:

@@ -26,6 +26,7 @@ from pgperf import signals
 from pgperf.conf import get_settings
 from pgperf.core.exceptions import BrokerUnreachable, FenceLost, InvalidDefinition, RunConflict, RunWaits
 from pgperf.core.records import Definition
+from pgperf.db import restriction
 from pgperf.db.now import Now
 from pgperf.models import Benchmark, Database, Run, Worker
 from pgperf.runs import broker
@@ -75,6 +76,7 @@ def request(
         "benchmark": benchmark,
         "benchmark_name": benchmark.name,
         "quick": overrides.quick or quick,
+        "restricted": bool(restriction.marked(benchmark, database)),
         **_request_fields(database, definition, user, confirmed, foreground),
     }
     return _create(token or None, fields, note)
@@ -104,7 +106,7 @@ def request_confirmation(
         "benchmark_id": origin.benchmark_id,
         "benchmark_name": origin.benchmark_name,
         "quick": origin.quick,
-        "restricted": origin.restricted,
+        "restricted": bool(restriction.marked(origin)),
         "confirms": origin,
         "confirms_variant": variant,
         "intervention": intervention,
@@ -132,6 +134,7 @@ def _request_fields(
         "definition": definition.to_json(),
         "definition_hash": definition.digest(),
         "requested_by_id": user.pk if user else None,
+        "by_user": user is not None,
         "queue": "" if foreground else get_settings().QUEUE,
     }
 

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from import_export import resources
 
+from pgperf.db.restriction import UNTICKED_WITH_GROUPS, is_marked
 from pgperf.models import Benchmark, Database, Target, Workload
 from pgperf.transfer.cells import cell_of
 from pgperf.transfer.columns import FieldColumn, NamesCell, NamesColumn, RelatedColumn, TargetsColumn
@@ -114,6 +115,7 @@ class DefinitionResource(resources.ModelResource):
         row["name"] = name
 
     def after_init_instance(self, instance: Any, new: bool, row: Any, **kwargs: Any) -> None:
+        instance.restricted = not new and is_marked(instance)
         for column in self.related_columns():
             column.load(instance)
         self._before = {name: column.get_value(instance) for name, column in self.fields.items()}
@@ -156,10 +158,13 @@ class DefinitionResource(resources.ModelResource):
             add = _("You do not have permission to add definitions.")
             change = _("You do not have permission to change this definition.")
             return {NON_FIELD_ERRORS: [ValidationError(change if row else add)]}
+        opened = self._before["restricted"] and not instance.restricted
+        if opened and self.fields["groups"].get_value(instance):
+            return {"restricted": [ValidationError(UNTICKED_WITH_GROUPS)]}
         readonly = set(self.permissions.readonly(row)) & set(self._changes(instance))
         return {
             name: [ValidationError(_("You do not have permission to change this field."))]
-            for name in readonly
+            for name in readonly - (set() if opened else {"restricted"})
         }
 
 

@@ -60,8 +60,8 @@ def test_a_benchmark_from_a_run_has_the_same_definition() -> None:
     run = run_column(benchmark)
     before = values(benchmark)
     Benchmark.objects.filter(pk=benchmark.pk).update(clients=[1], blocks=99, layers=["libpq"])
-    assert not clone.needs_workload(run)
-    made = clone.from_run(run)
+    assert not clone.needs_workload(run, Workload.objects.all())
+    made = clone.from_run(run, Workload.objects.all())
     given = {
         "id": made.pk,
         "name": "orm-overhead-copy",
@@ -80,8 +80,8 @@ def test_a_changed_or_deleted_workload_is_restored_under_a_new_name() -> None:
     workload = Workload.objects.get(name="site-by-domain")
     sql = workload.sql
     Workload.objects.filter(pk=workload.pk).update(sql="SELECT 1 AS changed", orm="")
-    assert clone.needs_workload(run)
-    made = clone.from_run(run)
+    assert clone.needs_workload(run, Workload.objects.all())
+    made = clone.from_run(run, Workload.objects.all())
     assert (made.workload.name, made.workload.sql, made.workload.orm) == (
         "site-by-domain-copy",
         sql,
@@ -90,7 +90,7 @@ def test_a_changed_or_deleted_workload_is_restored_under_a_new_name() -> None:
     Benchmark.objects.all().delete()
     Workload.objects.all().delete()
     run.refresh_from_db()
-    assert clone.from_run(run).workload.sql == sql
+    assert clone.from_run(run, Workload.objects.all()).workload.sql == sql
 
 
 def test_a_query_without_code_is_restored() -> None:
@@ -104,10 +104,10 @@ def test_a_query_without_code_is_restored() -> None:
         lookup={"pk__gte": 1},
     )
     run = run_column(factories.make_benchmark(workload=workload, layers=["django_orm"]))
-    assert not clone.needs_workload(run)
+    assert not clone.needs_workload(run, Workload.objects.all())
     Workload.objects.filter(pk=workload.pk).update(limit=6)
-    assert clone.needs_workload(run)
-    made = clone.from_run(run).workload
+    assert clone.needs_workload(run, Workload.objects.all())
+    made = clone.from_run(run, Workload.objects.all()).workload
     assert (made.name, made.query) == ("books-copy", workload.query)
 
 
@@ -124,5 +124,5 @@ def test_an_unsupported_definition_is_refused(definition: dict[str, Any]) -> Non
     run = factories.make_run(definition=definition)
     before = Workload.objects.count(), Benchmark.objects.count()
     with pytest.raises(InvalidDefinition):
-        clone.from_run(run)
+        clone.from_run(run, Workload.objects.all())
     assert (Workload.objects.count(), Benchmark.objects.count()) == before

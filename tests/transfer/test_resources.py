@@ -31,6 +31,7 @@ SAMPLES: dict[type[models.Model], dict[str, Any]] = {
     Database: {
         "name": "shop", "dbname": "app-1", "user": "reader", "credential": "env:PGPERF_SECRET_SHOP", "production": True,
         "allow_fixtures": True, "agent": "db1", "notes": NASTY, "groups": ["+ops", "readers"],
+        "restricted": True,
     },
     Target: {
         "route": "pooled", "host": "10.0.0.5", "port": 6432, "sslmode": "verify-full",
@@ -44,13 +45,13 @@ SAMPLES: dict[type[models.Model], dict[str, Any]] = {
         "lookup": {"title": "=1", "year__gte": 2000},
         "select_related": ["publisher"], "prefetch_related": ["authors"], "ordering": ["-year"], "values": ["title"],
         "limit": 20, "other_sql": "-- x\nSELECT 1", "other_args": [1], "other_orm": "pgperf.sites_by_name",
-        "fixture": "site",
+        "fixture": "site", "groups": ["+ops"], "restricted": True,
     },
     Benchmark: {
         "name": "mine", "title": "-1", "description": NASTY, "workload": "orders", "compared_with": "others",
         "database": "shop", "layers": ["libpq", "psycopg"], "routes": ["tcp"], "modes": ["simple", "prepared"],
         "clients": [1, 8], "placement": "together", "idle": "system", "blocks": 7, "rounds": 9, "slice_ms": 250,
-        "diagnostic_ms": 300, "groups": ["readers"],
+        "diagnostic_ms": 300, "groups": ["readers"], "restricted": True,
     },
 }  # fmt: skip
 

@@ -1,0 +1,80 @@
+"""What a deletion leaves behind, and who may see it then: the delete pages name it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.db.models import Model, Q, QuerySet
+from django.utils.translation import gettext as _
+
+from pgperf.access import permissions
+from pgperf.db import restriction
+from pgperf.models import Benchmark, Database, Run, Workload
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Consequence:
+    """Rows that stay: the names of some that the user may see, and the number of the others."""
+
+    text: str
+    names: list[str]
+    more: int
+
+
+def runs_of(row: Model) -> QuerySet[Run]:
+    """The runs that are hidden with the row."""
+    uses: dict[type[Model], Q] = {
+        Database: Q(database=row.pk) | Q(benchmark__database=row.pk),
+        Workload: Q(benchmark__workload=row.pk) | Q(benchmark__compared_with=row.pk),
+        Benchmark: Q(benchmark=row.pk),
+    }
+    return Run.objects.using(row._state.db).filter(uses[type(row)])
+
+
+def of_deletion(rows: Iterable[Model], user: Any) -> list[Consequence]:
+    """What stays when the rows are deleted."""
+    found = []
+    for row in rows:
+        if isinstance(row, Database):
+            found += _benchmarks(row, user)
+        if isinstance(row, Database | Benchmark):
+            found += _runs(row, user)
+    return found
+
+
+def _benchmarks(database: Database, user: Any) -> list[Consequence]:
+    left = Benchmark.objects.using(database._state.db).filter(database=database)
+    by_text: dict[str, list[int]] = {}
+    for benchmark in left:
+        by_text.setdefault(_benchmark_text(benchmark, database), []).append(benchmark.pk)
+    return [_listed(text, left.filter(pk__in=chosen), user) for text, chosen in by_text.items()]
+
+
+def _benchmark_text(benchmark: Benchmark, database: Database) -> str:
+    if not restriction.is_marked(database):
+        return _("Benchmarks that lose the default database %s:") % database
+    marks = [row for row in (database, benchmark) if restriction.is_marked(row)]
+    groups = Group.objects.filter(pk__in=restriction.shared_groups(marks)).values_list("name", flat=True)
+    who = ", ".join(groups.order_by("name")) or _("superusers")
+    text = _("Benchmarks that lose the default database %(row)s. Then only %(who)s may see them:")
+    return text % {"row": database, "who": who}
+
+
+def _runs(row: Database | Benchmark, user: Any) -> list[Consequence]:
+    name = str(row._meta.model_name)
+    runs = Run.objects.using(row._state.db).filter(**{name: row.pk})
+    hidden = runs if restriction.marked(row) else runs.filter(restricted=True)
+    both = (
+        (_("Runs of %s that only superusers may see then:") % row, hidden),
+        (_("Runs of %s that stay as they are:") % row, runs.exclude(pk__in=hidden.values("pk"))),
+    )
+    return [_listed(text, found, user) for text, found in both if found.exists()]
+
+
+def _listed(text: str, rows: QuerySet[Any], user: Any) -> Consequence:
+    shown = permissions.visible(rows, user)[:_SHOWN]
+    names = [str(row) for row in shown]
+    return Consequence(text, names, rows.count() - len(names))

@@ -1,0 +1,468 @@
+"""What groups hide stays hidden, whatever is deleted or emptied, in any order."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import cycle, permutations
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import transaction
+from django.db.models import Model, ProtectedError, Q
+from django.test import Client
+from django.urls import reverse
+
+from pgperf.access import permissions
+from pgperf.access.permissions import SCOPED
+from pgperf.db.fields import group_ids, set_groups
+from pgperf.models import Benchmark, Database, Run, Workload
+from pgperf.runs import clone, confirmation, state
+from pgperf.runs.definitions import freeze
+from pgperf.worker import execution
+from tests import factories
+from tests.admin.form_data import form_data
+from tests.runner.builders import definition
+
+pytestmark = pytest.mark.django_db
+
+SECRET = "hushed"
+KINDS = ("database", "workload", "benchmark")
+#: The rows that are given the group.
+GIVEN = (("database",), ("benchmark",), ("workload",), KINDS)
+GONE = ("group", "benchmark", "database", "workload", "requester")
+
+
+@dataclass
+class Site:
+    """One row of each kind, and users with all permissions: in the group, in none, a superuser."""
+
+    group: Group
+    database: Database
+    workload: Workload
+    benchmark: Benchmark
+    run: Run
+    requester: User
+    member: User
+    stranger: User
+    superuser: User
+
+    def rows(self) -> list[Any]:
+        """Those that are still there, as they are now."""
+        return [row for kind in SCOPED for row in kind._default_manager.filter(ours(kind))]
+
+    def give(self, *kinds: str) -> None:
+        for kind in kinds:
+            getattr(self, kind).groups.add(self.group)
+
+    def seen_by(self, user: User) -> set[tuple[str, int]]:
+        found = (permissions.visible(kind._default_manager.filter(ours(kind)), user) for kind in SCOPED)
+        return {(type(row).__name__, row.pk) for rows in found for row in rows}
+
+
+def ours(kind: type[Model]) -> Q:
+    return Q(**{f"{'benchmark_name' if kind is Run else 'name'}__startswith": SECRET})
+
+
+@pytest.fixture
+def site() -> Site:
+    group = Group.objects.create(name="insiders")
+    member, requester = (user(name, group) for name in ("member", "requester"))
+    workload = Workload.objects.create(name=f"{SECRET}-workload", title="w", sql="SELECT 1")
+    database = factories.make_database(f"{SECRET}-database")
+    benchmark = factories.make_benchmark(
+        f"{SECRET}-benchmark", workload=workload, database=database, title=f"{SECRET} title"
+    )
+    run = factories.make_run(
+        benchmark=benchmark,
+        database=database,
+        requested_by=requester,
+        definition=freeze(benchmark, database).to_json(),
+    )
+    boss = User.objects.create_superuser("boss")
+    return Site(group, database, workload, benchmark, run, requester, member, user("stranger"), boss)
+
+
+def user(name: str, *groups: Group) -> User:
+    made = User.objects.create_user(name, is_staff=True)
+    made.user_permissions.set(Permission.objects.filter(content_type__app_label__in=["pgperf", "auth"]))
+    made.groups.set(groups)
+    return made
+
+
+def client(user: User) -> Client:
+    found = Client()
+    found.force_login(user)
+    return found
+
+
+def delete(row: Model) -> bool:
+    """False where a benchmark still protects a workload."""
+    try:
+        with transaction.atomic():
+            row.delete()
+    except ProtectedError:
+        return False
+    return True
+
+
+@contextmanager
+def rolled_back() -> Iterator[None]:
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+@pytest.mark.parametrize("first", GONE)
+def test_no_order_of_deletions_opens_a_row(first: str, site: Site) -> None:
+    """Every order of a group, a benchmark, a database, a workload and the user who asked."""
+    orders = [order for order in permutations(GONE) if order[0] == first]
+    for given, order in zip(cycle(GIVEN), orders, strict=False):
+        with rolled_back():
+            rows = {name: type(row).objects.get(pk=row.pk) for name in order for row in [getattr(site, name)]}
+            site.give(*given)
+            hidden = site.seen_by(site.superuser) - site.seen_by(site.stranger)
+            member = site.seen_by(site.member)
+            assert len(hidden) >= 2
+            for name in (*order, "workload"):
+                if rows[name].pk is None or not delete(rows[name]):
+                    continue  # deleted before, or a benchmark still protects it
+                assert site.seen_by(site.stranger).isdisjoint(hidden), (given, order, name)
+            assert site.seen_by(site.member) <= member, (given, order)
+            assert len(site.seen_by(site.superuser)) == len(site.rows()) == 1, "the run stays"
+
+
+@pytest.mark.parametrize("name", ["group", "benchmark", "database", "requester"])
+@pytest.mark.parametrize("given", GIVEN, ids="+".join)
+def test_pages_files_and_json_show_nothing_after_a_deletion(
+    name: str, given: tuple[str, ...], site: Site
+) -> None:
+    site.give(*given)
+    factories.make_results(site.run)
+    hidden = {
+        str(row): row
+        for row in site.rows()
+        if (type(row).__name__, row.pk) not in site.seen_by(site.stranger)
+    }
+    getattr(site, name).delete()
+    text = everything(client(site.stranger), site)
+    for shown, row in hidden.items():
+        assert shown not in text or not type(row)._default_manager.filter(pk=row.pk).exists(), shown
+    assert site.run.benchmark_name in everything(client(site.superuser), site)
+
+
+def everything(client: Client, site: Site) -> str:
+    """Lists, pages, JSON and files, as one text."""
+    found = [client.get(reverse(f"admin:pgperf_{kind}_changelist")) for kind in (*KINDS, "run")]
+    found += [client.get(reverse("admin:pgperf_benchmark_add"))]
+    for kind in KINDS:
+        form = {"format": "json", "chosen": ""}
+        found.append(client.post(reverse(f"admin:pgperf_{kind}_export"), form))
+    for row in (site.database, site.workload, site.benchmark, site.run):
+        if row.pk:
+            found.append(client.get(reverse(f"admin:pgperf_{row._meta.model_name}_change", args=[row.pk])))
+    if site.run.pk:
+        found.append(client.get(reverse("admin:pgperf_run_progress", args=[site.run.pk])))
+        found.append(client.get(reverse("admin:pgperf_run_download", args=[site.run.pk, "variants.csv"])))
+    return "".join(
+        (b"".join(each.streaming_content) if each.streaming else each.content).decode() for each in found
+    )
+
+
+@pytest.mark.parametrize("name", ["group", "benchmark", "requester"])
+def test_the_worker_refuses_a_user_who_sees_a_run_no_more(name: str, site: Site) -> None:
+    site.database.targets.filter(route="tcp").update(route="here")
+    frozen = definition(blocks=1).to_json()
+    site.give("database", "benchmark")
+    run = state.request(
+        factories.make_benchmark(f"{SECRET}-benchmark", layers=["fake"], routes=["here"]),
+        site.database,
+        user=site.requester,
+    )
+    Run.objects.filter(pk=run.pk).update(definition=frozen, busy_key=None)
+    assert permissions.refusal(run) == ""
+    getattr(site, name).delete()
+    run = execution.perform(run.pk, "w@h")
+    assert run.status == Run.Status.FAILED
+    assert run.error.startswith("permission: the user who asked for this run may not")
+
+
+def by_form(row: Any, who: User) -> None:
+    page = reverse(f"admin:pgperf_{row._meta.model_name}_change", args=[row.pk])
+    data = {**form_data(client(who).get(page)), "groups": []}
+    response = client(who).post(page, data)
+    assert response.status_code == 302, response.context["adminform"].form.errors
+
+
+def by_import(row: Any, who: User) -> None:
+    upload = SimpleUploadedFile("x.json", json.dumps([{"name": row.name, "groups": []}]).encode())
+    page = reverse(f"admin:pgperf_{row._meta.model_name}_import")
+    assert client(who).post(page, {"import_file": upload}).status_code == 302
+
+
+EMPTY: dict[str, Callable[[Any, User], Any]] = {
+    "form": by_form,
+    "import": by_import,
+    "clear": lambda row, who: row.groups.clear(),
+    "set": lambda row, who: row.groups.set([]),
+    "remove": lambda row, who: row.groups.remove(*row.groups.all()),
+    "set_groups": lambda row, who: set_groups(row, []),
+    "links": lambda row, who: type(row).groups.through.objects.all().delete(),
+}
+
+
+@pytest.mark.parametrize("way", EMPTY)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("who", ["member", "superuser"])
+def test_no_way_to_empty_the_groups_opens_a_row(who: str, kind: str, way: str, site: Site) -> None:
+    if who == "superuser" and way not in ("form", "import"):
+        pytest.skip("a shell asks for no user")
+    site.give(kind)
+    row = type(getattr(site, kind)).objects.get(pk=getattr(site, kind).pk)
+    hidden = site.seen_by(site.superuser) - site.seen_by(site.stranger)
+    EMPTY[way](row, getattr(site, who))
+    assert group_ids(row) == []
+    assert site.seen_by(site.stranger).isdisjoint(hidden)
+    assert site.seen_by(site.member).isdisjoint(hidden)
+    assert hidden <= site.seen_by(site.superuser)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_groups_that_were_linked_past_every_signal_hide_too(kind: str, site: Site) -> None:
+    row = getattr(site, kind)
+    through = type(row).groups.through
+    through.objects.bulk_create([through(**{f"{kind}_id": row.pk, "group_id": site.group.pk})])
+    hidden = site.seen_by(site.superuser) - site.seen_by(site.stranger)
+    assert (type(row).__name__, row.pk) in hidden
+    site.group.delete()
+    assert site.seen_by(site.stranger).isdisjoint(hidden)
+
+
+@pytest.mark.parametrize("way", ["form", "import"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_a_superuser_opens_a_row(kind: str, way: str, site: Site) -> None:
+    site.give(kind)
+    row = getattr(site, kind)
+
+    def untick(who: User, groups: list[str]) -> None:
+        if way == "form":
+            page = reverse(f"admin:pgperf_{kind}_change", args=[row.pk])
+            keys = Group.objects.filter(name__in=groups).values_list("pk", flat=True)
+            data = {**form_data(client(who).get(page)), "groups": list(keys)}
+            data.pop("restricted", None)
+            client(who).post(page, data)
+        else:
+            found = [{"name": row.name, "groups": groups, "restricted": False}]
+            upload = SimpleUploadedFile("x.json", json.dumps(found).encode())
+            client(who).post(reverse(f"admin:pgperf_{kind}_import"), {"import_file": upload})
+        row.refresh_from_db()
+
+    untick(site.superuser, ["insiders"])
+    assert row.restricted, "groups and no restriction contradict each other"
+    untick(site.member, [])
+    assert row.restricted
+    untick(site.superuser, [])
+    assert not row.restricted
+    assert permissions.may_see(site.stranger, row)
+
+
+def test_runs_of_an_opened_row_wait_for_a_superuser(site: Site) -> None:
+    site.give("database")
+    run = state.request(factories.make_benchmark(), site.database, user=site.member)
+    assert run.restricted
+    assert permissions.may_see(site.member, run)
+    page = reverse("admin:pgperf_database_change", args=[site.database.pk])
+    boss = client(site.superuser)
+    data = {**form_data(boss.get(page)), "groups": []}
+    data.pop("restricted")
+    assert "1 run of it stays restricted" in boss.post(page, data, follow=True).content.decode()
+    assert not permissions.may_see(site.stranger, run)
+    lift = {"action": "lift_restriction", "_selected_action": [run.pk]}
+    address = reverse("admin:pgperf_run_changelist")
+    client(site.member).post(address, lift)
+    assert not permissions.may_see(site.stranger, run)
+    boss.post(address, lift)
+    assert permissions.may_see(site.stranger, run)
+
+
+class TestCopies:
+    def test_a_clone_is_restricted(self, site: Site) -> None:
+        site.give("benchmark")
+        Group.objects.all().delete()
+        copy = clone.clone(Benchmark.objects.get(pk=site.benchmark.pk))
+        assert not permissions.may_see(site.stranger, copy)
+
+    @pytest.mark.parametrize("given", GIVEN, ids="+".join)
+    def test_a_benchmark_made_from_a_run_is_restricted(self, given: tuple[str, ...], site: Site) -> None:
+        site.give(*given)
+        Workload.objects.filter(pk=site.workload.pk).update(sql="SELECT 2")
+        made = clone.from_run(site.run, Workload.objects.all())
+        Benchmark.objects.filter(pk=made.pk).update(database=None)
+        for row in (made, made.workload):
+            assert not permissions.may_see(site.stranger, row)
+            assert permissions.may_see(site.member, row)
+
+    def test_a_benchmark_made_from_a_run_without_its_database_is_for_superusers(self, site: Site) -> None:
+        site.give("database")
+        benchmark = factories.make_benchmark(f"{SECRET}-open")
+        run = state.request(benchmark, site.database)
+        site.database.delete()
+        run = Run.objects.get(pk=run.pk)
+        made = clone.from_run(run, Workload.objects.all())
+        assert not permissions.may_see(site.member, made)
+
+    @pytest.mark.parametrize("given", GIVEN, ids="+".join)
+    def test_a_run_and_its_confirmation_are_restricted(self, given: tuple[str, ...], site: Site) -> None:
+        site.give(*given)
+        first = state.request(site.benchmark, site.database)
+        origin = factories.make_results(site.run)
+        origin.variants.update(workload=site.workload.name)
+        assert first.restricted
+        test_run = confirmation.request(
+            origin.variants.get(label=factories.label_to_test(origin)), user=site.member
+        )
+        assert test_run.restricted
+        assert permissions.may_see(site.member, test_run)
+        site.benchmark.delete()
+        assert not permissions.may_see(site.member, test_run)
+        assert permissions.may_see(site.superuser, test_run)
+
+    @pytest.mark.parametrize("kind", ["benchmark", "workload"])
+    def test_save_as_new_keeps_the_restriction(self, kind: str, site: Site) -> None:
+        site.give(kind)
+        row = getattr(site, kind)
+        page = reverse(f"admin:pgperf_{kind}_change", args=[row.pk])
+        member = client(site.member)
+        data = {**form_data(member.get(page)), "groups": [], "name": "copied", "_saveasnew": "1"}
+        response = member.post(page, data, follow=True)
+        assert "Only superusers see copied now" in response.content.decode()
+        copy = type(row).objects.get(name="copied")
+        assert copy.restricted
+        assert not permissions.may_see(site.stranger, copy)
+
+
+class TestWorkload:
+    @pytest.fixture(autouse=True)
+    def given(self, site: Site) -> None:
+        site.give("workload")
+
+    def test_it_hides_the_benchmarks_that_use_it(self, site: Site) -> None:
+        pair = factories.make_benchmark("pair", compared_with=site.workload)
+        assert not permissions.may_see(site.stranger, pair)
+        assert permissions.may_see(site.member, pair)
+
+    @pytest.mark.parametrize("page", ["change", "delete", "history"])
+    def test_strangers_reach_no_page_of_it(self, page: str, site: Site) -> None:
+        address = reverse(f"admin:pgperf_workload_{page}", args=[site.workload.pk])
+        for response in (
+            client(site.stranger).get(address),
+            client(site.stranger).post(address, {"post": "yes"}),
+        ):
+            assert response.status_code in (302, 404)
+        assert Workload.objects.filter(pk=site.workload.pk, sql="SELECT 1").exists()
+
+    @pytest.mark.parametrize("field", ["workload", "compared_with"])
+    def test_strangers_cannot_choose_it(self, field: str, site: Site) -> None:
+        mine = factories.make_benchmark("mine")
+        page = reverse("admin:pgperf_benchmark_change", args=[mine.pk])
+        stranger = client(site.stranger)
+        data = {**form_data(stranger.get(page)), field: site.workload.pk}
+        assert "valid choice" in stranger.post(page, data).content.decode()
+        upload = SimpleUploadedFile(
+            "x.json", json.dumps([{"name": "mine", field: site.workload.name}]).encode()
+        )
+        answer = stranger.post(reverse("admin:pgperf_benchmark_import"), {"import_file": upload})
+        assert "There is no workload" in answer.content.decode()
+        mine.refresh_from_db()
+        assert getattr(mine, field) != site.workload
+
+    def test_strangers_cannot_import_over_it(self, site: Site) -> None:
+        found = [{"name": site.workload.name, "title": "taken over", "sql": "SELECT 666"}]
+        upload = SimpleUploadedFile("x.json", json.dumps(found).encode())
+        page = reverse("admin:pgperf_workload_import")
+        answer = client(site.stranger).post(page, {"import_file": upload})
+        assert "This name is not available" in answer.content.decode()
+        site.workload.refresh_from_db()
+        assert site.workload.sql == "SELECT 1"
+
+
+@pytest.mark.parametrize("way", ["form", "shell"])
+@pytest.mark.parametrize("kind", ["database", "workload"])
+def test_a_benchmark_that_leaves_a_restricted_row_stays_hidden(kind: str, way: str, site: Site) -> None:
+    site.give(kind)
+    other = factories.make_database("other") if kind == "database" else factories.make_benchmark().workload
+    if way == "form":
+        page = reverse("admin:pgperf_benchmark_change", args=[site.benchmark.pk])
+        member = client(site.member)
+        text = member.post(
+            page, {**form_data(member.get(page)), kind: other.pk}, follow=True
+        ).content.decode()
+        assert f"Only superusers see {SECRET}-benchmark now" in text
+    else:
+        setattr(site.benchmark, kind, other)
+        site.benchmark.save()
+    assert not permissions.may_see(site.stranger, Benchmark.objects.get(pk=site.benchmark.pk))
+    assert not permissions.may_see(site.stranger, site.run)
+
+
+def test_a_benchmark_takes_over_the_groups_of_a_deleted_database(site: Site) -> None:
+    """Those of the database; where it has groups of its own, those that both have."""
+    other = Group.objects.create(name="others")
+    site.give("database")
+    narrow = factories.make_benchmark("narrow", database=site.database)
+    narrow.groups.set([site.group, other])
+    alone = factories.make_benchmark("alone", database=site.database)
+    alone.groups.set([other])
+    site.database.delete()
+    assert group_ids(site.benchmark) == group_ids(narrow) == [site.group.pk]
+    assert group_ids(alone) == []
+    alone.refresh_from_db()
+    assert alone.restricted
+
+
+class TestDeletePages:
+    def test_a_restricted_database(self, site: Site) -> None:
+        site.give("database")
+        page = reverse("admin:pgperf_database_delete", args=[site.database.pk])
+        text = client(site.member).get(page).content.decode()
+        assert f"Benchmarks that lose the default database {SECRET}-database. Then only insiders" in text
+        assert f"Runs of {SECRET}-database that only superusers may see then:" in text
+        assert f"<li>{site.run}</li>" in text
+
+    def test_one_that_is_open(self, site: Site) -> None:
+        site.give("benchmark")
+        page = reverse("admin:pgperf_database_delete", args=[site.database.pk])
+        text = client(site.stranger).get(page).content.decode()
+        assert f"Benchmarks that lose the default database {SECRET}-database:" in text
+        assert f"{SECRET}-benchmark" not in text
+        assert str(site.run) not in text
+        assert text.count("1 more") == 2
+
+    def test_several_at_once(self, site: Site) -> None:
+        site.give("benchmark")
+        data = {"action": "delete_selected", "_selected_action": [site.benchmark.pk]}
+        text = client(site.member).post(reverse("admin:pgperf_benchmark_changelist"), data).content.decode()
+        assert f"Runs of {SECRET}-benchmark that only superusers may see then:" in text
+        assert Benchmark.objects.filter(pk=site.benchmark.pk).exists()
+
+
+def test_a_taken_name_is_refused_in_the_same_words_whoever_sees_it(site: Site) -> None:
+    site.give(*KINDS)
+    open_ones = {
+        "database": factories.make_database("open"),
+        "workload": Workload.objects.create(name="open", title="o", sql="SELECT 1"),
+        "benchmark": factories.make_benchmark("open"),
+    }
+    stranger = client(site.stranger)
+    for kind, mine in open_ones.items():
+        page = reverse(f"admin:pgperf_{kind}_add")
+        change = reverse(f"admin:pgperf_{kind}_change", args=[mine.pk])
+        errors = [
+            stranger.post(page, {**form_data(stranger.get(change)), "name": name})
+            .context["adminform"]
+            .form.errors["name"]
+            for name in ("open", f"{SECRET}-{kind}")
+        ]
+        assert errors[0] == errors[1] == ["This name is not available. Choose another name."]

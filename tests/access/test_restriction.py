@@ -298,7 +298,7 @@ class TestCopies:
     def test_a_benchmark_made_from_a_run_is_restricted(self, given: tuple[str, ...], site: Site) -> None:
         site.give(*given)
         Workload.objects.filter(pk=site.workload.pk).update(sql="SELECT 2")
-        made = clone.from_run(site.run, Workload.objects.all())
+        made = clone.from_run(Run.objects.get(pk=site.run.pk), Workload.objects.all())
         Benchmark.objects.filter(pk=made.pk).update(database=None)
         for row in (made, made.workload):
             assert not permissions.may_see(site.stranger, row)

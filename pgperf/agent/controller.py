@@ -133,7 +133,10 @@ class AgentController:
         agent = rows.taken_by(self._row_id)
         if agent:
             return f"agent {agent} did not answer within {ANSWER_S:g} s"
-        return f"agent {self._name} did not come within {ANSWER_S:g} s: is it busy with another run, or of another version of pgperf?"
+        return (
+            f"agent {self._name} did not come within {ANSWER_S:g} s: "
+            "is it busy with another run, or of another version of pgperf?"
+        )
 
     def _guarded(self, step: Callable[[], Any]) -> Any:
         """What the step gives; None when it fails, and from then on nothing more is asked."""

@@ -55,6 +55,9 @@ class Settings:
     PIN_SERVER: bool = True
     MAX_RUN_SECONDS: int = 1800
     MAX_CLIENTS: int = 64
+    #: Memory that the clients of a run may take together, MiB; 0: half of what is free when it
+    #: starts.
+    RUN_MEMORY_MB: int = 0
     #: Share of the server's free connection slots that one run may take.
     CONNECTION_SHARE: float = 0.25
     HEARTBEAT_SECONDS: float = 5.0
@@ -93,6 +96,8 @@ def _read(given: dict[str, Any]) -> Settings:
             )
         if isinstance(value, list) and not all(isinstance(item, str) for item in value):
             raise ImproperlyConfigured(f"PGPERF[{key!r}] must be a list of strings.")
+        if isinstance(value, int | float) and value < 0:
+            raise ImproperlyConfigured(f"PGPERF[{key!r}] must be 0 or more, not {value}.")
         if isinstance(value, dict) and not all(
             isinstance(part, str) for pair in value.items() for part in pair
         ):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any, BinaryIO, NoReturn, Protocol
 
+from pgperf.clients import memory_limit
 from pgperf.clients.timed_loop import Operation, new_stamps, run_slice
 from pgperf.core import protocol
 from pgperf.core.exceptions import InvalidDefinition, PgperfError, ProtocolError
@@ -196,6 +197,7 @@ class _Conversation:
             phases["startup_us"] = (monotonic_ns() - spec.spawned_ns) / 1000
         phases["connect_us"] = _timed_us(lambda: self._client.connect(spec))
         self._stage = "ready"
+        self._memory_bytes = memory_limit.limit(spec.memory_bytes)
         operation = self._client.operation(spec)
         if spec.cold:
             self._run_cold(spec, operation, phases)
@@ -222,6 +224,7 @@ class _Conversation:
                 versions={"python": sys.version.split()[0], **self._client.versions()},
                 server_version=self._client.server_version,
                 rows_per_op=rows,
+                memory_bytes=self._memory_bytes,
                 **phases,
             )
         )
@@ -273,12 +276,15 @@ class _Conversation:
             raise _EndConversation(protocol.EXIT_OK) from None
 
     def _report(self, error: Exception) -> None:
+        memory_limit.lift()
         describe_error: Callable[[Exception], str] = getattr(self._client, "describe", describe)
-        message = protocol.scrub(describe_error(error), self._secrets)[:_MESSAGE_CHARACTERS]
+        exhausted = memory_limit.is_reached(error)
+        text = protocol.OUT_OF_MEMORY if exhausted else describe_error(error)
+        message = protocol.scrub(text, self._secrets)[:_MESSAGE_CHARACTERS]
         message = message.encode(errors="replace").decode()
         stage = "spec" if self._stage == "connect" and not is_of_connection(error) else self._stage
         _quietly(lambda: print(f"pgperf: {stage}: {message}", file=sys.stderr))
-        self._send(protocol.Error(stage, sqlstate(error), message))
+        self._send(protocol.Error(stage, "" if exhausted else sqlstate(error), message))
 
 
 def describe(error: Exception) -> str:

@@ -1,5 +1,10 @@
 """The errors that pgperf raises. Each message says what is wrong and what to do about it."""
 
+#: What a user can do about an operation whose result is too large.
+FEWER_ROWS = (
+    "Read fewer rows (LIMIT) or columns, choose fewer clients or layers, or raise PGPERF['RUN_MEMORY_MB']"
+)
+
 
 class PgperfError(Exception):
     """Base of all errors below; never raised itself. The message is safe to show to a user."""
@@ -33,6 +38,17 @@ class ClientFailed(PgperfError):
     def __init__(self, message: str, sqlstate: str = "") -> None:
         super().__init__(message)
         self.sqlstate = sqlstate
+
+
+class OutOfMemory(ClientFailed):
+    """A client needs more memory than it may take. The message says what to do."""
+
+
+class UnexpectedAnswer(ClientFailed):
+    """A server answered a control query with columns or values that the query cannot have.
+
+    The message names the route and the server.
+    """
 
 
 class ProtocolError(ClientFailed):

@@ -12,13 +12,16 @@ from typing import Any, BinaryIO, NamedTuple, get_args, get_origin
 
 from pgperf.core.exceptions import ProtocolError
 
-PROTOCOL = 3
+PROTOCOL = 4
 MAX_LINE_BYTES = 4 * 1024 * 1024
 MAX_SAMPLES = 1 << 20
 
 #: How a statement is sent. simple: as one text with its values; extended: parsed, bound and
 #: executed each time; prepared: prepared once, then executed.
 MODES = ("simple", "extended", "prepared")
+
+#: The message of an `Error` without SQLSTATE if the client needs more memory than it may take.
+OUT_OF_MEMORY = "out of memory"
 
 #: Exit codes of a client.
 EXIT_OK = 0  # after `bye`, or if the runner has ended (EOF on stdin, closed stdout)
@@ -75,6 +78,7 @@ class Spec(NamedTuple):
     spawned_ns: int = 0
     runner_pid: int = 0
     cold: bool = True
+    memory_bytes: int = 0  # that the client may take beyond what it has once connected; 0: no limit
     nominal_us: float = 0.0  # fake client only: the duration of one operation
 
 
@@ -90,6 +94,7 @@ class Ready(NamedTuple):
     versions: dict[str, str]  # e.g. {"python": .., "driver": .., "libpq": .., "django": ..}
     server_version: str
     rows_per_op: int
+    memory_bytes: int = 0  # the limit of its data that the kernel enforces; 0: none
     startup_us: float | None = None
     connect_us: float | None = None
     first_us: float | None = None

@@ -13,7 +13,8 @@ from django.utils.translation import gettext as _
 from pgperf.conf import get_settings
 from pgperf.models import Database, Run
 from pgperf.reports import number_format
-from pgperf.runner.preflight import MEMORY_SHARE, ResourceEstimate
+from pgperf.runner.memory import MEMORY_SHARE, MIB
+from pgperf.runner.preflight import ResourceEstimate
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,13 @@ def _connections(need: ResourceEstimate, database: Database) -> Need:
 
 
 def _memory(need: ResourceEstimate) -> Need:
+    if most := get_settings().RUN_MEMORY_MB * MIB:
+        limit = _("at most %s (PGPERF['RUN_MEMORY_MB']), if so much is free") % filesizeformat(most)
+        problem = _("This takes more than PGPERF['RUN_MEMORY_MB'] allows: the worker refuses this run.")
+        return Need(
+            _("Memory"), filesizeformat(need.memory_bytes), limit, _by_worker(),
+            problem if need.memory_bytes > most else "",
+        )  # fmt: skip
     free = filesizeformat(need.memory_bytes / MEMORY_SHARE)
     may_take = _("at most %(share)s of the free memory of the worker's machine, so %(free)s must be free") % {
         "share": _percent(MEMORY_SHARE), "free": free,

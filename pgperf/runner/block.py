@@ -75,6 +75,8 @@ class RunContext:
     diagnosed: int = 0
     diagnostic_connections: DiagnosticConnections | None = None  # None: no diagnostic slices
     host: Host = field(default_factory=Host.here)
+    client_bytes: int = 0  # of memory that each client may take for its operations; 0: no limit
+    unlimited: set[str] = field(default_factory=set)  # what the kernel does not limit, for the environment
     relays: Mapping[str, int] = field(default_factory=dict)  # delayed route -> pid of its relay
     agent: Agent | None = None  # on the server's host, if that is another machine
     interpreters: Mapping[str, str] = field(default_factory=dict)  # layer -> Python, if the site named one
@@ -129,11 +131,12 @@ def _resident(context: RunContext, cohort: int, block: int) -> Iterator[list[Cli
     cold = block < plan.definition.cold_blocks
     start = partial(
         started, plan.definition, named, context.routes, context.build_dir, cold, context.cpu_placement.clients,
-        interpreters=context.interpreters,
+        interpreters=context.interpreters, memory_bytes=context.client_bytes,
     )  # fmt: skip
     begin = time.monotonic()
     with start() as groups:
         context.clock.spent["startup"] += time.monotonic() - begin
+        context.unlimited.update(reason for group in groups for reason in group.unlimited())
         yield groups
 
 

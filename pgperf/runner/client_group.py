@@ -75,6 +75,13 @@ class ClientGroup:
         self.clients = owner.clients[: self.variant.clients]
         self.ready = owner.ready[: self.variant.clients]
 
+    def unlimited(self) -> Iterator[str]:
+        """What the kernel does not enforce on its clients."""
+        if not all(ready.memory_bytes for ready in self.ready):
+            yield f"{self.variant.layer}: its memory has no limit"
+        if not all(client.ends_first for client in self.clients):
+            yield "oom_score_adj cannot be raised"
+
     def run(self, request: protocol.Slice) -> tuple[list[protocol.SliceReply], list[Durations]]:
         """Run one slice on every client; replies and durations (ns) in client order."""
         self.begin(request)
@@ -241,12 +248,14 @@ def started(
     cold: bool,
     cpus: frozenset[int] | None,
     interpreters: Mapping[str, str] = launch.NO_INTERPRETERS,
+    memory_bytes: int = 0,
 ) -> Iterator[list[ClientGroup]]:
     """Groups of the variants (each with its application name), connected; ended when the context
     ends.
 
     With `cold`, the first client of each owner starts alone, pinned from the start, and measures
     its cold phases. All other clients start together and are pinned when they are ready.
+    `memory_bytes`: the limit of each client's operations, 0 for none.
     """
     groups = {variant: ClientGroup(variant, name) for variant, name in variants}
     families = sharing(groups)
@@ -254,7 +263,7 @@ def started(
 
     def spawn(group: ClientGroup, cold: bool) -> None:
         argv = launch.command(group.variant.layer, build_dir, interpreters)
-        _spawn(group, definition, routes[group.variant.route], argv, cold)
+        _spawn(group, definition, routes[group.variant.route], argv, cold, memory_bytes)
 
     try:
         owners = [groups[variant] for variant in families]
@@ -299,13 +308,20 @@ def _start_together(groups: list[ClientGroup], spawn: Callable[[ClientGroup], No
         _await(group)
 
 
-def _spawn(group: ClientGroup, definition: Definition, route: Route, argv: list[str], cold: bool) -> None:
+def _spawn(
+    group: ClientGroup,
+    definition: Definition,
+    route: Route,
+    argv: list[str],
+    cold: bool,
+    memory_bytes: int,
+) -> None:
     variant = group.variant
     around = process_environment(definition.work(variant.workload), variant.layer)
     name = application_of(group.application, len(group.clients))
     client = ClientProcess(variant.label, argv, route.password, around)
     group.clients.append(client)
-    client.send(spec(definition, variant, route, name, cold, client.spawned_ns))
+    client.send(spec(definition, variant, route, name, cold, client.spawned_ns, memory_bytes))
 
 
 def _await(group: ClientGroup) -> None:
@@ -354,7 +370,13 @@ def process_environment(work: WorkloadDefinition, layer: str) -> ProcessEnvironm
 
 
 def spec(
-    definition: Definition, variant: Variant, route: Route, name: str, cold: bool, spawned_ns: int
+    definition: Definition,
+    variant: Variant,
+    route: Route,
+    name: str,
+    cold: bool,
+    spawned_ns: int,
+    memory_bytes: int = 0,
 ) -> protocol.Spec:
     """The spec for a client of that variant."""
     work = definition.work(variant.workload)
@@ -375,6 +397,7 @@ def spec(
         spawned_ns=spawned_ns,
         runner_pid=os.getpid(),
         cold=cold,
+        memory_bytes=memory_bytes,
         nominal_us=definition.nominal_us.get(variant.label, definition.nominal_us.get(variant.layer, 0.0)),
     )
 

@@ -1,5 +1,6 @@
 """One client process: start it, exchange messages within deadlines, end its whole process group."""
 
+import math
 import os
 import resource
 import select
@@ -18,12 +19,20 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from pgperf.core import connection_errors, protocol
-from pgperf.core.exceptions import ClientFailed, ProtocolError
+from pgperf.core.exceptions import FEWER_ROWS, ClientFailed, OutOfMemory, ProtocolError
 from pgperf.core.records import Route
 
 _PACKAGE_ROOT = str(Path(protocol.__file__).resolve().parent.parent.parent)
 _STDERR_TAIL_BYTES = 2000
 _GOODBYE_S = 2.0
+#: The highest score: without memory, the kernel ends clients first, and not the worker.
+_OOM_SCORE = 1000
+#: On stderr, from the C client, libpq, Python and C++.
+_NO_MEMORY = ("no memory", "out of memory", "MemoryError", "bad_alloc")
+_VM = ("VmData", "VmPeak", "VmSize")
+#: A client that is late had little room if it could take less than this share of its memory. It
+#: was refused more at once: drivers double their buffers.
+_LITTLE_ROOM = 0.75
 POLL_S = 1.0
 
 M = TypeVar("M", bound=protocol.Message)
@@ -83,6 +92,10 @@ class ClientProcess:
             cwd=around.directory,
         )
         _leave_no_core(self.pid)  # before it receives any secret
+        #: Will the kernel end it before the worker when the machine is out of memory?
+        self.ends_first = _end_first(self.pid)
+        self._memory_bytes = 0  # that it may take for its operations; 0: no limit
+        self._oom_kills = oom_kills()
         assert self._process.stdin
         assert self._process.stdout
         self._stdin, self._stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -93,6 +106,8 @@ class ClientProcess:
 
     def send(self, message: protocol.Message) -> None:
         """Write one message. Raises ClientFailed if the client has ended."""
+        if isinstance(message, protocol.Spec):
+            self._memory_bytes = message.memory_bytes
         data = protocol.encode(message)
         try:
             while data:
@@ -166,7 +181,7 @@ class ClientProcess:
         _on_wait.get()()
         while not poll.poll(min(POLL_S, max(0.0, deadline - time.monotonic())) * 1000):
             if time.monotonic() >= deadline:
-                raise ClientFailed(f"{self.name}: no answer within its deadline")
+                raise self._late()
             _on_wait.get()()
         chunk = os.read(self._stdout, 1 << 20)
         if not chunk:
@@ -177,6 +192,8 @@ class ClientProcess:
         text, sqlstate = error.message, error.sqlstate
         if error.stage == "connect":
             text, sqlstate = connection_errors.shown(text, sqlstate)
+        elif (text, sqlstate) == (protocol.OUT_OF_MEMORY, ""):
+            return self._out_of_memory(f"while: {error.stage}")
         return ClientFailed(f"{self.name}: {text}{_code(sqlstate)} (while: {error.stage})", sqlstate)
 
     def _gone(self) -> ClientFailed:
@@ -186,7 +203,26 @@ class ClientProcess:
         except subprocess.TimeoutExpired:
             return ClientFailed(f"{self.name}: closed its pipe but is still running")
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return ClientFailed(f"{self.name}: ended unexpectedly ({how}){self._last_stderr_line()}")
+        last = self._last_stderr_line()
+        if any(words in last for words in _NO_MEMORY):
+            return self._out_of_memory(how)
+        if code == -signal.SIGKILL and oom_kills() > self._oom_kills:
+            return self._out_of_memory("the kernel ended it: the machine or its control group is full")
+        return ClientFailed(f"{self.name}: ended unexpectedly ({how}){last}")
+
+    def _late(self) -> ClientFailed:
+        """The error for a missed deadline. asyncpg may wait for ever once it was refused memory."""
+        if least_room_bytes(self.pid) < self._memory_bytes * _LITTLE_ROOM:
+            return self._out_of_memory("no answer within its deadline, and little memory was left")
+        return ClientFailed(f"{self.name}: no answer within its deadline")
+
+    def _out_of_memory(self, how: str) -> OutOfMemory:
+        limit = (
+            f"the {self._memory_bytes >> 20} MiB that each client may take"
+            if self._memory_bytes
+            else "it got"
+        )
+        return OutOfMemory(f"{self.name}: out of memory ({how}): it needs more than {limit}. {FEWER_ROWS}")
 
     def _last_stderr_line(self) -> str:
         size = self._stderr.seek(0, os.SEEK_END)
@@ -231,6 +267,42 @@ def _leave_no_core(pid: int) -> None:
         resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
     except ProcessLookupError:  # it has ended; the next wait for an answer reports that
         pass
+
+
+def _end_first(pid: int) -> bool:
+    """Make the kernel end this process first when memory runs out. Returns whether it will."""
+    try:
+        Path(f"/proc/{pid}/oom_score_adj").write_text(str(_OOM_SCORE))
+    except OSError:  # it has ended, or the system forbids it
+        return False
+    return True
+
+
+def least_room_bytes(pid: int) -> float:
+    """What the process could still take when it had most; infinite without a limit.
+
+    The kernel keeps the peak of all its memory only. What was more then was data.
+    """
+    try:
+        limit = resource.prlimit(pid, resource.RLIMIT_DATA)[0]
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        kib = {
+            name: int(value.split()[0]) for name, _, value in (s.partition(":") for s in lines) if name in _VM
+        }
+    except (OSError, ValueError, LookupError):
+        return math.inf
+    if limit == resource.RLIM_INFINITY or len(kib) < len(_VM):
+        return math.inf
+    return limit - 1024 * (kib["VmData"] + kib["VmPeak"] - kib["VmSize"])
+
+
+def oom_kills() -> int:
+    """How many processes the kernel has ended for lack of memory since it started; 0 if unknown."""
+    try:
+        counters = Path("/proc/vmstat").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in counters if line.startswith("oom_kill "))
 
 
 def _clean_environment() -> dict[str, str]:

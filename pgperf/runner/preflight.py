@@ -1,17 +1,16 @@
 """The connections, memory and time that a plan needs, checked before a run starts anything."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pgperf.core import limits
-from pgperf.core.exceptions import PreflightRefused
+from pgperf.core.exceptions import FEWER_ROWS, PreflightRefused
 from pgperf.core.layers import LAYERS
-from pgperf.core.records import Cohort, Definition, Plan, Variant
-from pgperf.runner.plan import make_plan, sharing
+from pgperf.core.records import Cohort, Definition, Plan
+from pgperf.runner.memory import MIB, owners, start_bytes
+from pgperf.runner.plan import make_plan
 
 _ARMING_S, _ARMING_EACH_S = 0.025, 0.001  # to start several clients together: once, and per client
-#: The share of the free memory that the clients may take.
-MEMORY_SHARE = 0.5
 _FIXED_SECONDS = 2.0
 _QUERIES_S = 0.15  # to read the counters before and after a diagnostic slice
 
@@ -29,10 +28,26 @@ class ResourceEstimate:
 
 @dataclass(frozen=True)
 class Headroom:
-    """Free connection slots of the server and free memory of this machine in bytes."""
+    """Free connection slots of the server, and the memory in bytes that the clients may take.
+
+    `memory_rule`: where that number comes from.
+    """
 
     free_connections: int
     memory_bytes: int
+    memory_rule: str = "half of what is free"
+
+
+@dataclass(frozen=True)
+class ResultSize:
+    """The result of one operation by the server's plan: rows, and bytes per row."""
+
+    rows: int
+    width: int
+
+    @property
+    def bytes(self) -> int:
+        return self.rows * self.width
 
 
 def estimate(plan: Plan) -> ResourceEstimate:
@@ -40,10 +55,10 @@ def estimate(plan: Plan) -> ResourceEstimate:
 
     The run needs one control connection, and two more for diagnostics.
     """
-    clients = [sum(v.clients for v in _owners(cohort)) for cohort in plan.cohorts]
-    memory = [sum(v.clients * LAYERS[v.layer].megabytes for v in _owners(cohort)) for cohort in plan.cohorts]
+    clients = [sum(v.clients for v in owners(cohort)) for cohort in plan.cohorts]
+    memory = [start_bytes(cohort) for cohort in plan.cohorts]
     own = 3 if plan.definition.diagnostic_ms else 1
-    return ResourceEstimate(_seconds(plan), max(clients) + own, max(memory) * 1024 * 1024)
+    return ResourceEstimate(_seconds(plan), max(clients) + own, max(memory))
 
 
 def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: float) -> ResourceEstimate:
@@ -61,6 +76,20 @@ def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: 
 
     offered = " or with ".join(offers(plan, fits))
     raise PreflightRefused(f"{problem}. It fits with {offered}" if offered else problem)
+
+
+def check_results(results: Mapping[str, ResultSize], client_bytes: int) -> None:
+    """Raises PreflightRefused if one result alone exceeds what each client may take.
+
+    `results`: the server's estimates for one operation of each workload.
+    """
+    for workload, result in results.items():
+        if result.bytes > client_bytes:
+            raise PreflightRefused(
+                f"memory: by the server's plan, one operation of {workload} returns {result.rows:,} rows of "
+                f"{result.width:,} bytes, about {result.bytes // MIB} MiB; each client may take "
+                f"{client_bytes // MIB} MiB. {FEWER_ROWS}"
+            )
 
 
 def offers(plan: Plan, fits: Callable[[Plan], bool]) -> list[str]:
@@ -104,10 +133,10 @@ def _problem(need: ResourceEstimate, headroom: Headroom, connection_share: float
             f"({connection_share * 100:.0f} % of {headroom.free_connections} free slots); "
             "choose fewer routes, layers or clients"
         )
-    if need.memory_bytes > headroom.memory_bytes * MEMORY_SHARE:
+    if need.memory_bytes > headroom.memory_bytes:
         return (
-            f"memory: the clients need about {need.memory_bytes >> 20} MiB, half of what is free is "
-            f"{headroom.memory_bytes >> 21} MiB; choose fewer clients or layers"
+            f"memory: the clients need about {need.memory_bytes // MIB} MiB, allowed are "
+            f"{headroom.memory_bytes // MIB} MiB ({headroom.memory_rule}); choose fewer clients or layers"
         )
     if need.seconds > max_seconds:
         return (
@@ -122,9 +151,9 @@ def _seconds(plan: Plan) -> float:
     total = _FIXED_SECONDS
     cold = min(definition.cold_blocks, definition.blocks)
     for cohort in plan.cohorts:
-        together = sum(v.clients * LAYERS[v.layer].start_seconds for v in _owners(cohort)) / 2
+        together = sum(v.clients * LAYERS[v.layer].start_seconds for v in owners(cohort)) / 2
         # the first client of each variant starts alone in a cold block
-        alone = sum(LAYERS[v.layer].start_seconds for v in _owners(cohort)) / 2
+        alone = sum(LAYERS[v.layer].start_seconds for v in owners(cohort)) / 2
         total += definition.blocks * (together + definition.warm_up_ms / 1000) + cold * alone
         total += definition.blocks * definition.rounds * _round_s(definition, cohort)
         total += len(cohort.variants) * diagnostic_s(definition)
@@ -149,8 +178,3 @@ def diagnostic_s(definition: Definition) -> float:
         if definition.diagnostic_ms
         else 0.0
     )
-
-
-def _owners(cohort: Cohort) -> Iterable[Variant]:
-    """Variants with client processes of their own."""
-    return sharing(cohort.variants)

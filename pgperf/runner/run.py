@@ -14,8 +14,10 @@ from pgperf.core.records import Plan, Route, Timings, VariantBlock
 from pgperf.runner import environment, preflight
 from pgperf.runner.block import PHASES, PhaseClock, RunContext, run_block
 from pgperf.runner.cpu import idle, placement
+from pgperf.runner.memory import RunMemory
 from pgperf.runner.processes import relay_process
 from pgperf.runner.remote.server import Agent
+from pgperf.runner.server import result_size
 from pgperf.runner.server.diagnostics import DiagnosticConnections
 from pgperf.runner.server.probe import ServerProbe
 
@@ -43,6 +45,7 @@ class RunSettings:
     connection_share: float = 0.25
     max_run_seconds: float = 1800.0
     interpreters: Mapping[str, str] = field(default_factory=dict)
+    memory: RunMemory = field(default_factory=RunMemory.now)
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,11 @@ def execute(
             ServerProbe.open(plan, routes, settings.run_id, settings.pin_server, agent)
         )
         server.call_agent()
-        preflight.check(plan, server.headroom(), settings.connection_share, settings.max_run_seconds)
+        headroom = server.headroom(settings.memory)
+        preflight.check(plan, headroom, settings.connection_share, settings.max_run_seconds)
+        client_bytes = settings.memory.client_bytes(plan)
+        sizes = result_size.estimates(plan, routes, server.application)
+        preflight.check_results(sizes, client_bytes)
         cpu_placement = placement.place(
             plan.definition.placement, os.sched_getaffinity(0), server.pin_refusal()
         )
@@ -85,6 +92,7 @@ def execute(
             plan, routes, settings.build_dir, cpu_placement, server.application, clock, server.finder(cpu_placement),
             between_rounds,
             agent=agent, interpreters=settings.interpreters, relays=relay_process.find(routes.values()),
+            client_bytes=client_bytes,
         )  # fmt: skip
         if plan.definition.diagnostic_ms and server.can_be_asked:
             context.diagnostic_connections = stack.enter_context(
@@ -93,7 +101,9 @@ def execute(
         versions = _blocks(context, observer)
     wall = time.monotonic() - begin
     timings = Timings(wall_s=wall, **{f"{name}_s": clock.spent[name] for name in PHASES})
-    return RunResult(plan, {**facts, **environment.after(versions), **_server_host(agent)}, timings)
+    memory = settings.memory.to_json(client_bytes, context.unlimited)
+    found = {**facts, **environment.after(versions), "memory": memory, **_server_host(agent)}
+    return RunResult(plan, found, timings)
 
 
 def _server_host(agent: Agent | None) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from pgperf.models import Run
 from pgperf.runner import tls_support
 from pgperf.runner.capture import statements
 from pgperf.runner.client_process import while_waiting
+from pgperf.runner.memory import RunMemory
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunResult, RunSettings, execute
 from pgperf.runs import confirmation, state, store
@@ -125,6 +126,7 @@ class _ClaimedRun:
         plan = make_plan(definition, self.skipped)
         near = self._routes(plan)
         observer = _Recorder(run, self.listener, settings.HEARTBEAT_SECONDS, _retry_s())
+        memory = RunMemory.now(settings.RUN_MEMORY_MB)
         machine = RunSettings(
             build_dir=settings.BUILD_DIR,
             run_id=str(run.pk),
@@ -132,6 +134,7 @@ class _ClaimedRun:
             connection_share=settings.CONNECTION_SHARE,
             max_run_seconds=settings.MAX_RUN_SECONDS,
             interpreters=settings.INTERPRETERS,
+            memory=memory,
         )
         with (
             observer.background_heartbeat(settings.STALE_SECONDS / 3),
@@ -142,7 +145,8 @@ class _ClaimedRun:
             self._prepare(plan, routes)
             guarded = self._guarded_routes(plan, routes)
             with closing(AgentController(run)) as agent:
-                return execute(self._captured(plan, guarded), guarded, machine, observer, agent)
+                captured = self._captured(plan, guarded, memory.client_bytes(plan))
+                return execute(captured, guarded, machine, observer, agent)
 
     def done(self, outcome: RunResult) -> None:
         """Store the summary and the final state in one transaction, unless the run was taken away."""
@@ -206,16 +210,17 @@ class _ClaimedRun:
         self.access = guarded.facts()
         return guarded.routes
 
-    def _captured(self, plan: Plan, routes: Mapping[str, Route]) -> Plan:
+    def _captured(self, plan: Plan, routes: Mapping[str, Route], client_bytes: int) -> Plan:
         """The plan with the captured statements of the site's workloads, in memory only.
 
-        Layers that cannot run these statements are left out.
+        Layers that cannot run these statements are left out. `client_bytes`: the memory limit of
+        each client's operations.
         """
         settings = get_settings()
         if not any(work.is_site for work in plan.definition.workloads):
             return plan
         site = statements.CaptureSettings(
-            most_direct(routes.values()), settings.BUILD_DIR, settings.INTERPRETERS
+            most_direct(routes.values()), settings.BUILD_DIR, settings.INTERPRETERS, client_bytes
         )
         captures = statements.of_definition(plan.definition, site, self.skipped)
         for each in captures:

@@ -45,6 +45,14 @@ void failure_limit(struct failure *failure, size_t bytes)
     failure->message[bytes] = '\0';
 }
 
+void failure_name_memory(struct failure *failure)
+{
+    if (!failure->message || *failure->sqlstate)
+        return;
+    if (strstr(failure->message, "out of memory") || strstr(failure->message, "cannot allocate memory"))
+        failure_set(failure, "", "out of memory");
+}
+
 void failure_scrub(struct failure *failure, const char *name, const char *secret)
 {
     char *scrubbed = NULL;

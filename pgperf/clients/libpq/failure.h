@@ -18,6 +18,9 @@ void failure_clear(struct failure *failure);
 /* Cuts the message to at most `bytes` bytes, at a character boundary. */
 void failure_limit(struct failure *failure, size_t bytes);
 
+/* Names a lack of memory in the protocol's words, if that is what libpq reports. */
+void failure_name_memory(struct failure *failure);
+
 /* Reports on stderr that there is no memory, and ends the process with EXIT_FAILED. */
 _Noreturn void failure_no_memory(void);
 

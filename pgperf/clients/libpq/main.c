@@ -84,6 +84,7 @@ static enum outcome listening(bool replied)
 /* Reports `client->failure` to the runner and on stderr. */
 static enum outcome report(struct client *client, const char *stage, enum outcome outcome)
 {
+    failure_name_memory(&client->failure);
     failure_scrub(&client->failure, "password", client->spec.spec.password);
     failure_limit(&client->failure, MESSAGE_BYTES);
     fprintf(stderr, "pgperf-libpq: %s: %s\n", stage, client->failure.message);
@@ -159,11 +160,21 @@ static enum outcome connect_server(struct client *client)
     return worked ? GO_ON : report(client, "connect", OUTCOME_FAILED);
 }
 
+/* Beside what an operation needs, the client will need memory for its samples. */
+static int64_t limit_memory(const struct spec *spec)
+{
+    const int64_t own_bytes = TIMED_MAX_SAMPLES * (int64_t)sizeof(uint64_t);
+    if (spec->memory_bytes <= 0 || spec->memory_bytes > INT64_MAX - own_bytes)
+        return 0;
+    return process_limit_memory(spec->memory_bytes + own_bytes);
+}
+
 /* One run counts the rows of an operation. It must come after the cold phases, if there are any. */
 static enum outcome tell_ready(struct client *client)
 {
     struct spec *spec = &client->spec.spec;
     int64_t rows = 0;
+    int64_t memory_bytes = limit_memory(spec);
     if (spec->statements.count == 0)
         return give_up(client, "ready", "statements: none given; this layer runs SQL, so give the workload some",
                        OUTCOME_FAILED);
@@ -173,7 +184,7 @@ static enum outcome tell_ready(struct client *client)
     client->samples = timed_new_samples();
     if (!client->samples)
         return give_up(client, "ready", "no memory for the durations", OUTCOME_FAILED);
-    return listening(reply_ready(client->replies, &client->session, rows, &client->cold));
+    return listening(reply_ready(client->replies, &client->session, rows, memory_bytes, &client->cold));
 }
 
 static bool run_statements(void *self, int64_t *rows)

@@ -41,6 +41,7 @@ static const struct field fields[] = {
     SPEC("spawned_ns", NANOSECONDS, spawned_ns),
     SPEC("runner_pid", INTEGER, runner_pid),
     SPEC("cold", BOOLEAN, cold),
+    SPEC("memory_bytes", COUNT, memory_bytes),
     {"sql", TEXT, MESSAGE_QUERY, offsetof(struct message, sql)},
     OTHER_LAYERS("orm", MESSAGE_SPEC),
     OTHER_LAYERS("orm_args", MESSAGE_SPEC),

@@ -1,7 +1,9 @@
 #include "process.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -18,6 +20,32 @@ void process_guard(void)
     prctl(PR_SET_TIMERSLACK, 1);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     signal(SIGPIPE, SIG_IGN);
+}
+
+/* The pages of data are the sixth field. -1 if they cannot be read. */
+static int64_t data_bytes(void)
+{
+    int64_t pages = -1;
+    FILE *statm = fopen("/proc/self/statm", "re");
+    if (!statm)
+        return -1;
+    if (fscanf(statm, "%*s %*s %*s %*s %*s %" SCNd64, &pages) != 1)
+        pages = -1;
+    fclose(statm);
+    return pages < 0 ? -1 : pages * sysconf(_SC_PAGESIZE);
+}
+
+int64_t process_limit_memory(int64_t more_bytes)
+{
+    struct rlimit limit;
+    int64_t has = data_bytes();
+    if (has < 0 || more_bytes > INT64_MAX - has || getrlimit(RLIMIT_DATA, &limit) != 0)
+        return 0;
+    rlim_t wanted = (rlim_t)(has + more_bytes);
+    if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max > wanted)
+        limit.rlim_max = wanted;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_DATA, &limit) == 0 ? (int64_t)limit.rlim_max : 0;
 }
 
 static void remove_variable(const char *entry)

@@ -17,6 +17,10 @@ void process_clean_environment(void);
  * Returns the new descriptor, -1 on failure. */
 int process_keep_stdout(void);
 
+/* Lets the process take so many bytes of data beyond what it has now. Returns the limit in bytes that the kernel
+ * enforces, 0 if there is none. */
+int64_t process_limit_memory(int64_t more_bytes);
+
 /* Is `runner_pid` still the parent? True for 0, which means that the spec names no parent. */
 bool process_has_parent(int64_t runner_pid);
 

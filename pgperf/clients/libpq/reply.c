@@ -89,7 +89,8 @@ void reply_libpq_version(char *text)
     snprintf(text, 32, "%d.%d", version / 10000, version % 10000);
 }
 
-bool reply_ready(int fd, const struct session *session, int64_t rows_per_op, const struct cold *cold)
+bool reply_ready(int fd, const struct session *session, int64_t rows_per_op, int64_t memory_bytes,
+                 const struct cold *cold)
 {
     struct line line;
     char libpq[32];
@@ -100,6 +101,7 @@ bool reply_ready(int fd, const struct session *session, int64_t rows_per_op, con
     fprintf(out, ",\"versions\":{\"libpq\":\"%s\",\"client\":\"%s\"}", libpq, CLIENT_VERSION);
     put_text(out, "server_version", PQparameterStatus(session->connection, "server_version"));
     put_integer(out, "rows_per_op", rows_per_op);
+    put_integer(out, "memory_bytes", memory_bytes);
     put_cold(out, cold);
     return finish(&line, fd);
 }

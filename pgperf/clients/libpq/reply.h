@@ -8,7 +8,8 @@
 #include "session.h"
 #include "timed.h"
 
-bool reply_ready(int fd, const struct session *session, int64_t rows_per_op, const struct cold *cold);
+bool reply_ready(int fd, const struct session *session, int64_t rows_per_op, int64_t memory_bytes,
+                 const struct cold *cold);
 bool reply_armed(int fd, int64_t seq);
 
 /* Sends the message and the durations. The samples have the byte order of the protocol afterwards. */

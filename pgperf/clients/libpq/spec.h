@@ -26,6 +26,7 @@ struct spec {
     int64_t spawned_ns;     /* CLOCK_MONOTONIC; 0 if unknown */
     int64_t runner_pid;     /* 0 if unknown */
     bool cold;              /* measure the cold phases */
+    int64_t memory_bytes;   /* that the client may take beyond what it has once connected; 0: no limit */
 };
 
 #endif

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from pgperf.core.exceptions import ProtocolError
 
 _SSL_REQUEST, _GSS_REQUEST, _CANCEL_REQUEST = 80877103, 80877104, 80877102
-_LONGEST = 1 << 30
+#: The worker holds a whole message in its memory, so a longer one (a very wide row) is refused.
+_LONGEST = 1 << 26
 _SASL = 10
 
 
@@ -58,7 +59,7 @@ class MessageSplitter:
             return None
         (length,) = struct.unpack_from("!i", self._buffer, letters)
         if not 4 <= length <= _LONGEST:
-            raise ProtocolError(f"not PostgreSQL's protocol: a message of {length} bytes")
+            raise ProtocolError(_refusal(length))
         end = letters + length
         if len(self._buffer) < end:
             return None
@@ -67,6 +68,12 @@ class MessageSplitter:
         message = PgMessage(raw[:letters].decode("latin-1"), raw[letters + 4 :], raw)
         self._starting = self._starting and message.asks_for_encryption
         return message
+
+
+def _refusal(length: int) -> str:
+    if length > _LONGEST:
+        return f"not PostgreSQL's protocol, or a row longer than {_LONGEST:,} bytes: a message of {length:,}"
+    return f"not PostgreSQL's protocol: a message of {length} bytes"
 
 
 class ExecutedStatement(NamedTuple):

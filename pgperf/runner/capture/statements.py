@@ -91,6 +91,7 @@ class CaptureSettings:
     route: Route
     build_dir: str
     interpreters: Mapping[str, str] = field(default_factory=dict)
+    memory_bytes: int = 0  # that a client may take for its operations; 0: no limit
 
 
 def of_definition(
@@ -336,10 +337,16 @@ def _behind_proxy(
         name = f"{layer} of {work.name}, captured"
         process_environment = client_group.process_environment(work, layer)
         with client_process.ClientProcess(name, argv, settings.route.password, process_environment) as client:
-            spec = client_group.spec(alone, variant, proxy.route, "pgperf-capture", False, client.spawned_ns)
+            spec = client_group.spec(
+                alone, variant, proxy.route, "pgperf-capture", False, client.spawned_ns, settings.memory_bytes
+            )
             client.send(spec)
-            client.expect(protocol.Ready, _TIMEOUT_S)
-            yield client, proxy
+            try:
+                client.expect(protocol.Ready, _TIMEOUT_S)
+                yield client, proxy
+            except ClientFailed:
+                proxy.check()
+                raise
 
 
 def _work_of(recorded: RecordedOperation) -> OperationWork:

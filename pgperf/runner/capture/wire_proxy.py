@@ -60,13 +60,17 @@ class WireProxy:
         self._frontend.executed.clear()
         self._backend.rows.clear()
 
+    def check(self) -> None:
+        """Raises ClientFailed with the reason if the connection could not be followed."""
+        if self._error:
+            raise ClientFailed(f"the connection could not be followed: {self._error}")
+
     def recorded(self) -> RecordedOperation:
         """The record since `reset`. Raises ClientFailed if the connection could not be followed.
 
         Call it after the client has received its answers: the record is complete then.
         """
-        if self._error:
-            raise ClientFailed(f"the connection could not be followed: {self._error}")
+        self.check()
         return RecordedOperation(tuple(self._frontend.executed), tuple(self._backend.rows))
 
     def __enter__(self) -> Self:

@@ -16,8 +16,8 @@ from pgperf.runner.cpu import schedstat
 from pgperf.runner.cpu.schedstat import CpuTime, Times
 
 MOUNTS, PROC = Path("/proc/self/mounts"), Path("/proc")
-#: Where CPU time is summed: the file system type, and the controller (cgroup v1 only).
-_ACCOUNTS = (("cgroup", "cpuacct"), ("cgroup2", ""))
+#: The controller of cgroup v1 that sums CPU time.
+_CPU_TIME = "cpuacct"
 #: Reading more of them, before and after each slice, would take over a millisecond.
 _MAX_OTHER_SESSIONS = 32
 #: A backend with max_parallel_workers_per_gather = 2 workers, PostgreSQL's default.
@@ -94,16 +94,18 @@ def other_sessions_cpu_time(before: Times | None, after: Times | None) -> CpuTim
     return schedstat.cpu_time_between({pid: {} for pid in after} | dict(before), after)
 
 
-def groups_of(pid: int, mounts: Path = MOUNTS, proc: Path = PROC) -> Iterator[Path]:
-    """The mounted groups that count a process's CPU time, cgroup v1 first."""
+def groups_of(
+    pid: int, mounts: Path = MOUNTS, proc: Path = PROC, controller: str = _CPU_TIME
+) -> Iterator[Path]:
+    """The mounted groups of a process, cgroup v1 first. `controller`: the one of v1."""
     try:
         lines = [line.split(":", 2) for line in schedstat.read_text(f"{proc}/{pid}/cgroup").splitlines()]
     except OSError:
         return
-    for kind, controller in _ACCOUNTS:
-        paths = [path for _, names, path in lines if controller in names.split(",")]
+    for kind, needed in (("cgroup", controller), ("cgroup2", "")):
+        paths = [path for _, names, path in lines if needed in names.split(",")]
         for directory, mounted_kind, options in mounted(mounts):
-            if mounted_kind == kind and (not controller or controller in options):
+            if mounted_kind == kind and (not needed or needed in options):
                 yield from (directory / path.lstrip("/") for path in paths)
 
 

@@ -5,16 +5,22 @@ They go through a client process, so its deadlines and its secrecy apply.
 
 import importlib.util
 import os
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from pgperf.core import layers, protocol, sql_parameters
-from pgperf.core.exceptions import LayerUnavailable
+from pgperf.core.answers import ControlQuery
+from pgperf.core.exceptions import LayerUnavailable, OutOfMemory, UnexpectedAnswer
 from pgperf.core.records import Route
 from pgperf.install import launch
 from pgperf.runner.client_process import ClientProcess, login
 
 _TIMEOUT_S = 30.0
+#: Enough for the longest answer that the protocol passes on.
+_MEMORY_BYTES = 1 << 26
+
+T = TypeVar("T")
 
 
 class ControlConnection:
@@ -30,6 +36,7 @@ class ControlConnection:
         layer = next((name for name in layers.DJANGO_DRIVERS if importlib.util.find_spec(name)), "")
         if not layer:
             raise LayerUnavailable("neither psycopg nor psycopg2 is installed: pip install psycopg")
+        self._server = f"{route.host}:{route.port}" if route.port else route.host
         self._client = ClientProcess(
             f"connection over {route.name}", launch.command(layer, ""), route.password
         )
@@ -41,6 +48,7 @@ class ControlConnection:
             spawned_ns=self._client.spawned_ns,
             runner_pid=os.getpid(),
             cold=False,
+            memory_bytes=_MEMORY_BYTES,
         )
 
     def query(self, sql: str, timeout_s: float = _TIMEOUT_S) -> list[list[str | None]]:
@@ -50,7 +58,45 @@ class ControlConnection:
     def ask(self, sql: str, timeout_s: float = _TIMEOUT_S) -> protocol.Rows:
         """Like `query`, with the names of the columns."""
         self._client.send(protocol.Query(sql))
-        return self._client.expect(protocol.Rows, timeout_s)
+        try:
+            return self._client.expect(protocol.Rows, timeout_s)
+        except OutOfMemory:
+            raise self.unexpected("a control query", "it is too long") from None
+
+    def rows(self, query: ControlQuery) -> list[list[str | None]]:
+        """The rows of a control query as text, checked.
+
+        Raises UnexpectedAnswer if its columns or values are not those of the query.
+        """
+        rows = self.query(query.sql)
+        self._read(query.read, query, rows)
+        return rows
+
+    def all(self, query: ControlQuery) -> list[tuple[Any, ...]]:
+        """Like `rows`, as typed values."""
+        return self._read(query.read, query, self.query(query.sql))
+
+    def one(self, query: ControlQuery) -> tuple[Any, ...]:
+        """Like `all`, of the only row."""
+        return self._read(query.read_one, query, self.query(query.sql))
+
+    def unexpected(self, about: str, problem: object) -> UnexpectedAnswer:
+        """The error for an answer that cannot be used."""
+        return UnexpectedAnswer(
+            f"{self._client.name}: the answer of {self._server} about {about} is unusable: {problem}. "
+            "Is it a PostgreSQL server of a supported version, or a pooler of one?"
+        )
+
+    def _read(
+        self,
+        read: Callable[[Sequence[Sequence[str | None]]], T],
+        query: ControlQuery,
+        rows: list[list[str | None]],
+    ) -> T:
+        try:
+            return read(rows)
+        except ValueError as problem:
+            raise self.unexpected(query.about, problem) from None
 
     def __enter__(self) -> Self:
         try:

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import psutil
-
 from pgperf.core import layers
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Plan, Route, most_direct
@@ -12,6 +10,7 @@ from pgperf.runner import preflight
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.cpu import placement, schedstat
+from pgperf.runner.memory import RunMemory
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.processes.backends import QUERY, Sessions
 from pgperf.runner.remote.server import Agent, RemoteProcesses, WatchRequest
@@ -93,9 +92,9 @@ class ServerProbe:
     def query(self, sql: str) -> list[list[str | None]]:
         return self._connection.query(sql) if self._connection else []
 
-    def headroom(self) -> preflight.Headroom:
-        memory = int(psutil.virtual_memory().available)
-        return preflight.Headroom(free_slots(self.query) if self._connection else 1_000_000, memory)
+    def headroom(self, memory: RunMemory) -> preflight.Headroom:
+        free = free_slots(self.query) if self._connection else 1_000_000
+        return preflight.Headroom(free, memory.allowed_bytes, memory.rule)
 
     def pin_refusal(self) -> str:
         """Why the server's backends may not be pinned; "" if they may."""

@@ -1,0 +1,153 @@
+"""Every layer against results that exceed its memory limit: an error that is typed, and in time."""
+
+import resource
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from pgperf.clients import memory_limit
+from pgperf.core import layers, protocol
+from pgperf.core.exceptions import ClientFailed, OutOfMemory
+from pgperf.core.records import Route
+from pgperf.install import launch
+from pgperf.runner.client_process import ClientProcess
+from tests.clients.conftest import Start
+from tests.clients.driving import Driven, Subject, spec
+from tests.clients.test_conformance import LOGINS, NAMED, every_login, select, started
+
+_SHARE = 8 << 20
+#: Results of more than 25 MB in the shapes that drivers read differently.
+RESULTS = {
+    "many rows": "SELECT 1 AS id, repeat('x', 1000) AS domain, 'n' AS name FROM generate_series(1, 28000)",
+    "one wide row": "SELECT 1 AS id, repeat('x', 28000000) AS domain, 'n' AS name",
+    "few long arrays": "SELECT 1 AS id, array(SELECT x FROM generate_series(1, 500000) x) AS domain, 'n' AS name"
+    " FROM generate_series(1, 8)",
+    "few long documents": "SELECT 1 AS id, (SELECT json_agg(x) FROM generate_series(1, 500000) x) AS domain,"
+    " 'n' AS name FROM generate_series(1, 8)",
+}
+
+
+@pytest.fixture
+def start(c_client: Path, admin: psycopg.Connection) -> Iterator[Start]:
+    """The C client without sanitizers, which do not survive a refused allocation."""
+    begun: list[Driven] = []
+
+    def start(subject: Subject, **environment: str) -> Driven:
+        begun.append(Driven.start(subject, c_client, **environment))
+        return begun[-1]
+
+    yield start
+    for client in begun:
+        client.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("result", RESULTS)
+@every_login
+def test_a_result_beyond_the_limit_is_an_out_of_memory_error(
+    start: Start, subject: Subject, tcp: Route, result: str
+) -> None:
+    if subject.layer == "asyncpg" and result != "many rows":
+        pytest.skip("asyncpg may wait for ever; the next test has its deadline")
+    client = started(start, subject, tcp, select(RESULTS[result]), cold=False, memory_bytes=_SHARE)
+    error = client.read(protocol.Error)
+    assert (error.stage, error.sqlstate, error.message) == ("ready", "", protocol.OUT_OF_MEMORY)
+    assert client.wait() == protocol.EXIT_FAILED
+
+
+@pytest.mark.parametrize("result", RESULTS)
+def test_asyncpg_fails_within_its_deadline(tcp: Route, result: str) -> None:
+    """After a refused allocation it may wait for messages that it has dropped."""
+    subject = NAMED["asyncpg-extended"]
+    with ClientProcess("asyncpg", launch.command("asyncpg", "")) as client:
+        client.send(spec(subject, tcp, select(RESULTS[result]), cold=False, memory_bytes=_SHARE))
+        with pytest.raises(OutOfMemory):
+            client.expect(protocol.Ready, 8)
+
+
+@every_login
+def test_a_result_within_the_limit_is_read(start: Start, subject: Subject, tcp: Route) -> None:
+    rows = "SELECT x AS id, repeat('x', 1000) AS domain, 'n' AS name FROM generate_series(1, 2000) x"
+    client = started(start, subject, tcp, select(rows), cold=False, memory_bytes=_SHARE)
+    ready = client.read(protocol.Ready)
+    assert ready.rows_per_op == 2000
+    assert ready.memory_bytes == resource.prlimit(ready.pid, resource.RLIMIT_DATA)[0] > _SHARE
+
+
+@every_login
+def test_without_a_limit_the_client_says_so(start: Start, subject: Subject, tcp: Route) -> None:
+    client = started(start, subject, tcp, select("SELECT 1 AS id, 'd' AS domain, 'n' AS name"), cold=False)
+    assert client.read(protocol.Ready).memory_bytes == 0
+
+
+def test_the_servers_own_lack_of_memory_is_another_error() -> None:
+    class FromServer(Exception):
+        sqlstate = "53200"
+
+    assert not memory_limit.is_reached(FromServer("out of memory"))
+    assert memory_limit.is_reached(MemoryError())
+
+
+@pytest.mark.parametrize("cause", [MemoryError(), RuntimeError("consuming input failed: out of memory")])
+def test_a_wrapped_lack_of_memory_is_found(cause: Exception) -> None:
+    error = ValueError("Django's own words")
+    error.__cause__ = cause
+    assert memory_limit.is_reached(error)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'printf \'%s\\n\' \'{"type":"error","stage":"slice","sqlstate":"","message":"out of memory"}\'',
+        "echo 'pgperf-libpq: no memory' >&2; exit 3",
+        "echo 'Fatal Python error: Cannot recover from MemoryErrors' >&2; kill -ABRT $$",
+        "echo \"terminate called after throwing an instance of 'std::bad_alloc'\" >&2; kill -ABRT $$",
+    ],
+)
+def test_the_runner_names_the_limit_and_the_remedy(script: str) -> None:
+    with ClientProcess("psycopg", ["sh", "-c", f"read line; {script}"]) as client:
+        client.send(protocol.Spec(memory_bytes=64 << 20))
+        with pytest.raises(OutOfMemory, match=r"psycopg: .* 64 MiB .*LIMIT.*RUN_MEMORY_MB"):
+            client.expect(protocol.Ready, 20)
+
+
+def test_a_client_that_hangs_with_its_memory_used_up_ran_out_of_memory() -> None:
+    hang = (
+        "import sys, resource; from pgperf.clients import memory_limit; sys.stdin.readline();"
+        " resource.setrlimit(resource.RLIMIT_DATA, (memory_limit._data_bytes() + (40 << 20),) * 2);"
+        " held = bytearray(30 << 20); sys.stdin.readline()"
+    )
+    with ClientProcess("asyncpg", [sys.executable, "-c", hang]) as client:
+        client.send(protocol.Spec(memory_bytes=40 << 20))
+        with pytest.raises(OutOfMemory, match="no answer within its deadline"):
+            client.expect(protocol.Ready, 3)
+
+
+def test_a_client_that_hangs_with_memory_left_is_late() -> None:
+    with ClientProcess("asyncpg", ["sleep", "60"]) as client:
+        client.send(protocol.Spec(memory_bytes=40 << 20))
+        with pytest.raises(ClientFailed, match="no answer") as late:
+            client.expect(protocol.Ready, 0.1)
+        assert not isinstance(late.value, OutOfMemory)
+
+
+def test_a_client_that_the_kernel_ended_ran_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ClientProcess("psycopg", ["sh", "-c", "read line; kill -KILL $$"]) as client:
+        monkeypatch.setattr("pgperf.runner.client_process.oom_kills", lambda: 1 << 30)
+        client.send(protocol.Spec())
+        with pytest.raises(OutOfMemory, match="the kernel ended it"):
+            client.expect(protocol.Ready, 20)
+
+
+def test_the_kernel_ends_clients_before_the_worker() -> None:
+    with ClientProcess("psycopg", ["cat"]) as client:
+        assert client.ends_first
+        assert Path(f"/proc/{client.pid}/oom_score_adj").read_text().strip() == "1000"
+
+
+def test_every_layer_with_a_connection_is_tried() -> None:
+    assert {subject.layer for subject in LOGINS} == {
+        layer.name for layer in layers.LAYERS.values() if layer.connects and layer.name != "psycopg_c"
+    }

@@ -43,6 +43,7 @@ def check_settings(**_: Any) -> list[CheckMessage]:
         *_secrets_dir(settings),
         *_interpreters(settings),
         *_allowed_functions(settings),
+        *_refused_models(settings),
         *_c_client(settings),
     ]
 
@@ -192,6 +193,34 @@ def _allowed_functions(settings: Settings) -> Iterator[CheckMessage]:
             yield Error(f"PGPERF['ALLOWED_FUNCTIONS'] names {name!r}, which is no function of the site.",
                         hint='Write schema.name as pg_proc has it, for example "shop.next_price". Functions of '
                              "pg_catalog cannot be allowed.", id="pgperf.E006")  # fmt: skip
+
+
+def _refused_models(settings: Settings) -> Iterator[CheckMessage]:
+    """A name that is misspelled would refuse nothing."""
+    for setting, names in (
+        ("REFUSED_MODELS", settings.REFUSED_MODELS),
+        ("REFUSED_FIELDS", settings.REFUSED_FIELDS),
+    ):
+        for name in names:
+            if not (_is_model(name) if setting == "REFUSED_MODELS" else _is_field(name)):
+                yield Error(f"PGPERF[{setting!r}] names {name!r}, which this site does not have.",
+                            hint='Write "app.Model", or "app.*" for all models of an app, into REFUSED_MODELS, and '
+                                 '"app.Model.field" into REFUSED_FIELDS.', id="pgperf.E007")  # fmt: skip
+
+
+def _is_model(name: str) -> bool:
+    app, _dot, model = name.partition(".")
+    try:
+        return bool(apps.get_app_config(app) if model == "*" else apps.get_model(name))
+    except (LookupError, ValueError):
+        return False
+
+
+def _is_field(name: str) -> bool:
+    model, _dot, field = name.rpartition(".")
+    return _is_model(model) and any(
+        each.name.lower() == field.lower() for each in apps.get_model(model)._meta.get_fields()
+    )
 
 
 def _c_client(settings: Settings) -> Iterator[CheckMessage]:

@@ -49,6 +49,10 @@ class Settings:
     #: Send no credential at all, whatever its kind, to a host that is neither allowed nor its
     #: alias's own.
     STRICT_HOSTS: bool = False
+    #: Models ("app.Model" or "app.*") and fields ("app.Model.field") that no query without code may
+    #: read, besides those of pgperf.workloads.secret_models.
+    REFUSED_MODELS: list[str] = field(default_factory=list)
+    REFUSED_FIELDS: list[str] = field(default_factory=list)
     #: Volatile functions of the site, "schema.name" each, that SQL written by a user may call.
     ALLOWED_FUNCTIONS: list[str] = field(default_factory=list)
     #: May a run pin the server's and pooler's processes to processors, where the system lets it?

@@ -1,8 +1,11 @@
 """The example site's settings as the tests use them."""
 
 from example.settings import *  # noqa: F403
+from example.settings import INSTALLED_APPS as SITE_APPS
 from example.settings import MIDDLEWARE as SITE_MIDDLEWARE
 
+#: tests.library has a relation of every kind.
+INSTALLED_APPS = [*SITE_APPS, "tests.library"]
 # Pages under test need no collected files, and the live server finds static files by itself.
 MIDDLEWARE = [name for name in SITE_MIDDLEWARE if not name.startswith("whitenoise.")]
 STORAGES = {

@@ -108,6 +108,28 @@ def test_allowed_functions(built: Path, settings: Any, name: str) -> None:
     assert name in only().msg
 
 
+def test_refused_models_and_fields(built: Path, settings: Any) -> None:
+    more = {"REFUSED_MODELS": ["books.book", "auth.*"], "REFUSED_FIELDS": ["books.Book.isbn"]}
+    settings.PGPERF = {**settings.PGPERF, **more}
+    assert messages() == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "name"),
+    [
+        ("REFUSED_MODELS", "books.Bock"),
+        ("REFUSED_MODELS", "book"),
+        ("REFUSED_MODELS", "shop.*"),
+        ("REFUSED_FIELDS", "books.Book"),
+        ("REFUSED_FIELDS", "books.Book.price"),
+    ],
+)
+def test_refused_names_that_do_not_exist(built: Path, settings: Any, setting: str, name: str) -> None:
+    settings.PGPERF = {**settings.PGPERF, setting: [name]}
+    assert only().id == "pgperf.E007"
+    assert name in only().msg
+
+
 def test_drivers(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks.importlib.util, "find_spec", lambda name: None)
     assert only().id == "pgperf.W002"

@@ -43,13 +43,20 @@ def refusal(run: Run) -> str:
     """
     if run.requested_by_id is None and not run.by_user:
         return ""
-    user = run.requested_by_id and get_user_model()._default_manager.filter(pk=run.requested_by_id).first()
-    if not user or not user.is_active or not user.has_perm(START):
+    user = requester(run)
+    if user is None or not user.is_active or not user.has_perm(START):
         return "the user who asked for this run may not start runs any more"
     for row in filter(None, (run.benchmark, run.database, run)):
         if not may_see(user, row):
             return f"the user who asked for this run may not see {row._meta.verbose_name} {row} any more"
     return ""
+
+
+def requester(run: Run) -> Any:
+    """The user who requested the run; None for a command, or if the user was deleted."""
+    if run.requested_by_id is None:
+        return None
+    return get_user_model()._default_manager.filter(pk=run.requested_by_id).first()
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ class RunNotesAdmin(admin.ModelAdmin):
         if not self.has_save_as_benchmark_permission(request, run):
             raise PermissionDenied
         try:
-            benchmark = clone.from_run(run, _workloads(request))
+            benchmark = clone.from_run(run, _workloads(request), request.user)
         except InvalidDefinition as error:
             text = gettext("This run cannot be saved as a benchmark. %s") % error
             self.message_user(request, text, messages.ERROR)

@@ -5,7 +5,7 @@ pages of django-import-export: they let all staff export, keep uploads in a shar
 inline scripts.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ from pgperf.transfer import files
 from pgperf.transfer.importing import ImportOutcome, Problem, RowChange, import_table
 from pgperf.transfer.resources import DefinitionResource
 from pgperf.transfer.table import MAX_BYTES, MAX_ROWS, ImportTable, short
+from pgperf.workloads import query_access
 
 _LINES_SHOWN = 100
 #: A fieldset of every definition.
@@ -93,6 +94,9 @@ class FormPermissions:
 
     def visible(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         return permissions.visible(rows, self.request.user)
+
+    def check_query(self, query: Mapping[str, Any]) -> None:
+        query_access.check_user(query, self.request.user)
 
 
 class DefinitionAdmin(pages.StylesheetMixin, GroupScopedAdmin):

@@ -3,16 +3,20 @@
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.admin.forms import DefinitionForm, JSONField, WordsField
 from pgperf.models import Workload
-from pgperf.workloads import discovery, queries
+from pgperf.workloads import discovery, queries, query_access
 
 _NONE = [("", "---------")]
 
 
 class WorkloadForm(DefinitionForm):
+    #: The user who saves it.
+    user: Any = None
+
     orm = forms.ChoiceField(label=_("Registered callable"), required=False)
     model = forms.ChoiceField(label=_("Model"), required=False)
     select_related = WordsField(
@@ -56,6 +60,15 @@ class WorkloadForm(DefinitionForm):
         offered = [*choices, *([own] if own and own not in choices else [])]
         field.choices = [*_NONE, *((each, each) for each in offered)]
         field.help_text = help_text
+
+    def _post_clean(self) -> None:
+        """Ask for the user's permissions once the query fits its model."""
+        super()._post_clean()  # type: ignore[misc]
+        if not self.errors and self.instance.model:
+            try:
+                query_access.check_user(self.instance.query, self.user)
+            except ValidationError as error:
+                self.add_error(None, error)
 
     def clean_args(self) -> Any:
         return self.cleaned_data["args"] or []

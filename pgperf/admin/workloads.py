@@ -1,6 +1,9 @@
 """Workloads: the list and the form."""
 
+from typing import Any
+
 from django.contrib import admin
+from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -39,6 +42,10 @@ class WorkloadAdmin(DefinitionAdmin):
         (_("or SQL"), {"fields": ("sql", "fixture")}),
         (_("Second query of the cold phases"), {"fields": ("other_sql", "other_args", "other_orm")}),
     )
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)
+        return type(form.__name__, (form,), {"user": request.user})
 
     @admin.display(description=_("operation"))
     def kind(self, workload: Workload) -> str:

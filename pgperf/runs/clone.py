@@ -14,6 +14,7 @@ from pgperf.core.exceptions import InvalidDefinition
 from pgperf.db import restriction
 from pgperf.db.fields import restrict
 from pgperf.models import Benchmark, Run, Workload
+from pgperf.runs import query_access
 
 _COPIED = re.compile(r"-copy(-\d+)?$")
 
@@ -32,12 +33,14 @@ def clone(benchmark: Benchmark) -> Benchmark:
     return copy
 
 
-def from_run(run: Run, workloads: QuerySet[Workload]) -> Benchmark:
+def from_run(run: Run, workloads: QuerySet[Workload], user: Any = None) -> Benchmark:
     """What the run was asked to do, as a benchmark of its own, restricted as the run is.
 
     It uses those of `workloads` that are still as the run had them, and copies of the others.
-    Raises InvalidDefinition where this version of pgperf could not run it.
+    Raises InvalidDefinition where this version of pgperf could not run it, or where the user may
+    not send its queries.
     """
+    query_access.check((work.get("query") or {} for work in _works(run).values()), user)
     using = router.db_for_write(Benchmark)
     benchmark = Benchmark(
         name=free_name(Benchmark, run.benchmark_name),

@@ -29,7 +29,7 @@ from pgperf.core.records import Definition
 from pgperf.db import restriction
 from pgperf.db.now import Now
 from pgperf.models import Benchmark, Database, Run, Worker
-from pgperf.runs import broker
+from pgperf.runs import broker, query_access
 from pgperf.runs.definitions import AS_SAVED, Overrides, freeze
 
 logger = logging.getLogger(__name__)
@@ -72,6 +72,7 @@ def request(
         return known
     _check_confirmed(database, confirmed)
     definition = freeze(benchmark, database, replace(overrides, quick=overrides.quick or quick))
+    query_access.check((work.query for work in definition.workloads), user)
     fields = {
         "benchmark": benchmark,
         "benchmark_name": benchmark.name,
@@ -102,6 +103,7 @@ def request_confirmation(
     if origin.database is None:
         raise InvalidDefinition(f"database: {origin.database_name} was deleted")
     _check_confirmed(origin.database, confirmed)
+    query_access.check((work.query for work in definition.workloads), user)
     fields = {
         "benchmark_id": origin.benchmark_id,
         "benchmark_name": origin.benchmark_name,

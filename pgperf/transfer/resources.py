@@ -4,7 +4,7 @@ A new model field is exported without a change here; the tests fail for a field 
 does not know.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
@@ -18,6 +18,7 @@ from pgperf.models import Benchmark, Database, Target, Workload
 from pgperf.transfer.cells import cell_of
 from pgperf.transfer.columns import FieldColumn, NamesCell, NamesColumn, RelatedColumn, TargetsColumn
 from pgperf.transfer.table import short
+from pgperf.workloads import queries
 
 #: The value of a column that a row omits.
 ABSENT: Any = object()
@@ -38,6 +39,9 @@ class ImportPermissions(Protocol):
 
     def visible(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         """The rows of a related model that this user may name."""
+
+    def check_query(self, query: Mapping[str, Any]) -> None:
+        """Raises ValidationError unless this user may read what the query without code reads."""
 
 
 class DefinitionResource(resources.ModelResource):
@@ -221,6 +225,28 @@ class WorkloadResource(DefinitionResource):
             most = MAX_SQL // 1024
             raise ValidationError({"sql": _("The file has more than %d KiB of SQL: split it.") % most})
         super().before_import_row(row, **kwargs)
+
+    def _refusals(self, instance: Any) -> dict[str, Any]:
+        return {**_unreadable(instance, self.permissions), **super()._refusals(instance)}
+
+
+def _unreadable(workload: Workload, permissions: ImportPermissions | None) -> dict[str, Any]:
+    """Field -> errors for what the query without code reads and this user may not.
+
+    The model's own validation tells what is wrong with the query itself.
+    """
+    assert permissions is not None
+    if not workload.model:
+        return {}
+    try:
+        queries.check(workload.query)
+    except ValidationError:
+        return {}
+    try:
+        permissions.check_query(workload.query)
+    except ValidationError as error:
+        return dict(error.error_dict)
+    return {}
 
 
 class BenchmarkResource(DefinitionResource):

@@ -36,7 +36,7 @@ from pgperf.runner.client_process import while_waiting
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunResult, RunSettings, execute
-from pgperf.runs import confirmation, state, store
+from pgperf.runs import confirmation, query_access, state, store
 from pgperf.runs.db_retry import CONNECTION_ERRORS, drop_broken_connection, retry_while_down
 
 logger = logging.getLogger(__name__)
@@ -122,6 +122,7 @@ class _ClaimedRun:
         settings, run = get_settings(), self.run
         _check_permission(run)
         definition = Definition.from_json(run.definition)
+        query_access.check((work.query for work in definition.workloads), permissions.requester(run))
         self.skipped = skipped_layers(definition, settings.BUILD_DIR, settings.INTERPRETERS)
         plan = make_plan(definition, self.skipped)
         near = self._routes(plan)

@@ -16,6 +16,8 @@ from django.db import router
 from django.db.models import Model, QuerySet
 from django.utils.translation import gettext as _
 
+from pgperf.workloads import query_access
+
 FETCHES = ("get", "list", "first", "count", "exists", "values_list")
 MAX_LIMIT = 100_000
 
@@ -24,9 +26,10 @@ _LIMITED = ("list", "values_list", "count")
 
 
 def check(query: Mapping[str, Any]) -> None:
-    """Raises ValidationError with a message for each part that does not fit the model.
+    """Raises ValidationError with a message for each part that does not fit the model, or that reads
+    a secret.
 
-    Runs no query.
+    Runs no query. `query_access.check_user` asks for the permissions of a user.
     """
     model = _checked_model(query)
     found: dict[str, list[str]] = {}
@@ -35,6 +38,7 @@ def check(query: Mapping[str, Any]) -> None:
             found[part] = messages
     if found:
         raise ValidationError(found)
+    query_access.check_secrets(query)
 
 
 def build(query: Mapping[str, Any]) -> Callable[[], Any]:

@@ -1,0 +1,1 @@
+"""An app of the tests' site with relations of every kind, and secrets."""

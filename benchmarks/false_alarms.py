@@ -145,7 +145,7 @@ def _check_placement(variants: Sequence[Variant]) -> None:
 
 
 def _routes(env: dict[str, str]) -> dict[str, Route]:
-    login = {
+    login: dict[str, Any] = {
         "dbname": env["PGPERF_DB_NAME"],
         "user": env["PGPERF_DB_USER"],
         "password": env["PGPERF_DB_PASSWORD"],

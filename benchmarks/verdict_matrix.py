@@ -229,7 +229,7 @@ def _site() -> Iterator[Site]:
 
 
 def _routes(env: Mapping[str, str]) -> dict[str, Route]:
-    login = {
+    login: dict[str, Any] = {
         "dbname": env["PGPERF_DB_NAME"],
         "user": env["PGPERF_DB_USER"],
         "password": env["PGPERF_DB_PASSWORD"],

@@ -155,6 +155,14 @@ class Target(models.Model):
             "Empty: libpq's default, ~/.postgresql/root.crt of the worker's user."
         ),
     )
+    allow_cleartext_password = models.BooleanField(
+        _("allow clear-text password"),
+        default=False,
+        help_text=_(
+            "The server may ask for the password in clear text, as it does for LDAP, PAM, RADIUS and tokens. "
+            "Needs sslmode verify-full."
+        ),
+    )
     pooler = models.CharField(
         _("pooler"), max_length=12, choices=Pooler.choices, default=Pooler.NONE, blank=True
     )
@@ -190,6 +198,7 @@ class Target(models.Model):
         super().clean()
         validators.certificates(self.sslrootcert, self.sslmode)
         validators.own_login(self.user, self.credential)
+        validators.cleartext_password(self.allow_cleartext_password, self.sslmode, self.host)
 
 
 class Workload(_Restrictable):

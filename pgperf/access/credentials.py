@@ -20,7 +20,9 @@ from pgperf.models import Database, Target
 
 _SECRET_PREFIX = "PGPERF_SECRET_"
 _MAX_BYTES = 4096
-_OF_TARGET = ("host", "port", "sslmode", "sslrootcert", "pooler", "user", "credential")
+_OF_TARGET = (
+    "host", "port", "sslmode", "sslrootcert", "allow_cleartext_password", "pooler", "user", "credential",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ def _route(database: Database, target: Target, login: Login) -> Route:
         password=login.password,
         sslmode=target.sslmode,
         sslrootcert=_certificates(target),
+        allow_cleartext_password=target.allow_cleartext_password,
         pooler=target.pooler,
     )
 

@@ -26,6 +26,7 @@ class TargetInline(admin.StackedInline):
     fields = (
         ("route", "host", "port", "enabled"),
         ("pooler", "sslmode", "sslrootcert"),
+        ("allow_cleartext_password",),
         ("user", "credential"),
     )
 
@@ -89,7 +90,10 @@ class DatabaseAdmin(DefinitionAdmin):
 
 
 #: The fields that decide which login is sent where.
-_ADDRESS = ("dbname", "user", "credential", "host", "port", "sslmode", "sslrootcert", "pooler", "enabled")
+_ADDRESS = (
+    "dbname", "user", "credential", "host", "port", "sslmode", "sslrootcert", "allow_cleartext_password", "pooler",
+    "enabled",
+)  # fmt: skip
 
 
 def _address_changes(form: Any, formsets: Any) -> list[dict[str, Any]]:

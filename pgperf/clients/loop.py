@@ -19,6 +19,7 @@ from pgperf.core.exceptions import InvalidDefinition, PgperfError, ProtocolError
 # A file that cannot exist: the password comes from the spec or not at all.
 _NO_PASSFILE = "/dev/null/none"
 _MESSAGE_CHARACTERS = 2000
+_KNOWS_REQUIRE_AUTH = 160000
 _DRIVERS = ("psycopg", "psycopg2", "asyncpg")
 
 
@@ -137,11 +138,13 @@ def statements(spec: protocol.Spec, other: bool) -> list[tuple[str, list[Any] | 
     ]
 
 
-def login(spec: protocol.Spec) -> dict[str, Any]:
-    """Connection keywords for a driver, all of them explicit."""
+def login(spec: protocol.Spec, libpq_version: int) -> dict[str, Any]:
+    """Connection keywords for a driver on that libpq (180006 is 18.6), all of them explicit."""
     certificates = {"sslrootcert": spec.sslrootcert} if spec.sslrootcert else {}
+    knows = spec.require_auth and libpq_version >= _KNOWS_REQUIRE_AUTH
     return {
         **certificates,
+        **({"require_auth": spec.require_auth} if knows else {}),
         "host": spec.host,
         "port": spec.port,
         "dbname": spec.dbname,

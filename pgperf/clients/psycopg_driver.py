@@ -8,9 +8,14 @@ from psycopg import pq
 from pgperf.core import protocol
 
 
+def libpq_version() -> int:
+    """The version of the libpq that psycopg has loaded, such as 180006."""
+    return pq.version()
+
+
 def versions() -> dict[str, str]:
     """The driver, its version and implementation, and the libpq it has loaded."""
-    major, minor = divmod(pq.version(), 10000)
+    major, minor = divmod(libpq_version(), 10000)
     return {
         "driver": "psycopg",
         "driver_version": psycopg.__version__,

@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any
@@ -70,17 +71,25 @@ def redirect(using: str, spec: protocol.Spec) -> None:
         raise InvalidDefinition(
             f"using: DATABASES has no alias {using!r}; it has {', '.join(connections.databases)}"
         )
+    if connections[using].vendor != "postgresql":
+        raise InvalidDefinition(f"using: the alias {using!r} of DATABASES is not a PostgreSQL database")
+    driver = driver_of(connections[using])
     alias = connections.databases[using]
-    keywords = login(spec)
+    keywords = login(spec, driver.libpq_version())
     alias |= {name: keywords.pop(key) for name, key in _ADDRESS.items()}
     own = connection_options.kept(alias["OPTIONS"], spec.mode, spec.layer)
     session = " ".join(filter(None, (str(own.get("options", "")), keywords.pop("options"))))
     del keywords["client_encoding"]  # Django sets UTF8 itself
+    if "require_auth" in own:
+        keywords.pop("require_auth", None)  # the site's own demand includes this one
     alias["OPTIONS"] = {**own, **keywords, **_MODES[spec.mode], **({"options": session} if session else {})}
     alias |= {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": False}
-    if connections[using].vendor != "postgresql":
-        raise InvalidDefinition(f"using: the alias {using!r} of DATABASES is not a PostgreSQL database")
     del connections[using]  # Django creates the next one from the new settings
+
+
+def driver_of(connection: Any) -> Any:
+    """The module for the driver of a connection."""
+    return import_module(f"pgperf.clients.{connection.Database.__name__}_driver")
 
 
 _ADDRESS = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}

@@ -64,6 +64,7 @@ class Spec(NamedTuple):
     password: str = ""
     sslmode: str = "disable"
     sslrootcert: str = ""  # file of trusted certificates; "": libpq's default
+    require_auth: str = "!password"  # libpq's keyword, for libpq 16 and newer; "": no demand
     connect_timeout_s: int = 10
     application_name: str = "pgperf"
     options: str = ""  # settings of the session, in the form of libpq's keyword: "-c name=value"

@@ -51,6 +51,7 @@ class Route:
     password: str = field(repr=False)
     sslmode: str = "disable"
     sslrootcert: str = ""  # file of trusted certificates; "": libpq's default
+    allow_cleartext_password: bool = False  # may the server ask for the password in clear text?
     pooler: str = ""  # "" for a direct route, else "session" or "transaction"
     options: str = ""  # settings of its sessions, "-c name=value" each; poolers accept none
 

@@ -62,6 +62,14 @@ def certificates(sslrootcert: str, sslmode: str) -> None:
         )
 
 
+def cleartext_password(allowed: bool, sslmode: str, host: str) -> None:
+    """Only TLS with the server's certificate and name checked hides it from others on the way."""
+    if allowed and (sslmode != "verify-full" or host.startswith("/")):
+        raise ValidationError(
+            {"allow_cleartext_password": _("Choose a route by TCP with sslmode verify-full, or untick this.")}
+        )
+
+
 def own_login(user: str, credential: str) -> None:
     """Without its own credential, this user would log in with another user's password."""
     if user and not credential:

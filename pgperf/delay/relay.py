@@ -71,10 +71,11 @@ class DelayRelay:
     def over(self, route: Route) -> Route:
         """The route through the relay.
 
-        A certificate has the name of the database, so the name is not checked.
+        A certificate has the name of the database, so the name is not checked, and no password goes
+        over it in clear text.
         """
         sslmode = "verify-ca" if route.sslmode == "verify-full" else route.sslmode
-        return replace(route, host=HOST, port=self.port, sslmode=sslmode)
+        return replace(route, host=HOST, port=self.port, sslmode=sslmode, allow_cleartext_password=False)
 
     @property
     def pid(self) -> int:

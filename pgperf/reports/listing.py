@@ -75,7 +75,9 @@ def abilities() -> Rows:
 
 
 def _target(target: Target) -> dict[str, Any]:
-    fields = ("route", "host", "port", "sslmode", "sslrootcert", "pooler", "enabled")
+    fields = (
+        "route", "host", "port", "sslmode", "sslrootcert", "allow_cleartext_password", "pooler", "enabled",
+    )  # fmt: skip
     return {name: getattr(target, name) for name in fields}
 
 

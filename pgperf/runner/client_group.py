@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.records import Definition, Route, SliceRecord, Variant, WorkloadDefinition
 from pgperf.install import launch
+from pgperf.runner import authentication
 from pgperf.runner.client_process import ClientProcess, ProcessEnvironment, login, site_environment
 from pgperf.runner.cpu import placement
 from pgperf.runner.cpu.accounting import BlockTotals, SliceAccount, SliceAccounting, VariantProcesses
@@ -257,6 +258,7 @@ def started(
     its cold phases. All other clients start together and are pinned when they are ready.
     `memory_bytes`: the limit of each client's operations, 0 for none.
     """
+    _check_authentication([variant for variant, _ in variants], routes)
     groups = {variant: ClientGroup(variant, name) for variant, name in variants}
     families = sharing(groups)
     clean = False
@@ -281,6 +283,12 @@ def started(
     finally:
         for client in [client for group in groups.values() if not group.owner for client in group.clients]:
             client.goodbye() if clean else client.kill()
+
+
+def _check_authentication(variants: Sequence[Variant], routes: Mapping[str, Route]) -> None:
+    """No client sends its password to a server that asks for it in clear text."""
+    for name in dict.fromkeys(variant.route for variant in variants if layers.connects(variant.layer)):
+        authentication.check(routes[name])
 
 
 def _start_coldly(

@@ -24,6 +24,8 @@ from pgperf.core.records import Route
 
 _PACKAGE_ROOT = str(Path(protocol.__file__).resolve().parent.parent.parent)
 _STDERR_TAIL_BYTES = 2000
+#: The value of libpq's `require_auth` for a login that sends no password in clear text.
+NOT_IN_CLEAR = "!password"
 _GOODBYE_S = 2.0
 #: The highest score: without memory, the kernel ends clients first, and not the worker.
 _OOM_SCORE = 1000
@@ -234,7 +236,8 @@ class ClientProcess:
 def login(route: Route) -> dict[str, Any]:
     """The fields of a Spec for the address and the login."""
     names = ("host", "port", "dbname", "user", "password", "sslmode", "sslrootcert", "options")
-    return {name: getattr(route, name) for name in names}
+    require_auth = "" if route.allow_cleartext_password else NOT_IN_CLEAR
+    return {**{name: getattr(route, name) for name in names}, "require_auth": require_auth}
 
 
 def site_environment() -> ProcessEnvironment:

@@ -7,6 +7,7 @@ from typing import Any
 from pgperf.core import protocol, sql_parameters
 from pgperf.core.records import Route
 from pgperf.install import launch
+from pgperf.runner import authentication
 from pgperf.runner.client_process import ClientProcess, login, site_environment
 
 _LAYER = "django_cursor"
@@ -19,6 +20,7 @@ def check(route: Route, workload: Mapping[str, Any], application_name: str) -> N
     `workload` has the fields of a Spec that name it: `orm` or `query`. Raises ClientFailed with the
     reason.
     """
+    authentication.check(route, application_name)
     argv = launch.command(_LAYER, "")
     name = f"the site's Django over {route.name}"
     with ClientProcess(name, argv, route.password, site_environment()) as client:

@@ -9,7 +9,7 @@ from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Definition, LeftOut, Route, Variant
 from pgperf.install import launch
-from pgperf.runner import client_group
+from pgperf.runner import authentication, client_group
 from pgperf.runner.capture.statements import CaptureSettings
 from pgperf.runner.client_process import ClientProcess
 
@@ -62,6 +62,7 @@ def _lacks(
     argv = launch.command(layer, settings.build_dir, settings.interpreters)
     name, around = f"{layer} over {route.name}", client_group.process_environment(work, layer)
     try:
+        authentication.check(route)
         with ClientProcess(name, argv, route.password, around) as client:
             spec = client_group.spec(definition, variant, route, "pgperf-tls", False, client.spawned_ns)
             client.send(

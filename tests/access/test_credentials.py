@@ -269,6 +269,19 @@ def test_certificates_without_verification_are_refused(aliases: dict[str, Any], 
         resolve(row)
 
 
+def test_a_clear_text_password_is_allowed_by_the_target_alone(
+    aliases: dict[str, Any], secrets_dir: Path
+) -> None:
+    (secrets_dir / "ca.crt").write_text("")
+    assert not resolve(verifying("ca.crt")).allow_cleartext_password
+    row = Database.objects.get()
+    row.targets.update(allow_cleartext_password=True)
+    assert resolve(row).allow_cleartext_password
+    row.targets.update(sslmode="verify-ca")
+    with pytest.raises(CredentialError, match=r"^allow_cleartext_password: .*verify-full"):
+        resolve(row)
+
+
 def with_login(user: str, credential: str) -> Database:
     row = database("alias:app")
     row.targets.filter(route="pgbouncer").update(user=user, credential=credential)

@@ -174,6 +174,27 @@ def test_the_model_refuses_it_at_its_field(field: str, value: Any) -> None:
     assert list(caught.value.message_dict) == [field]
 
 
+@pytest.mark.parametrize(
+    ("host", "sslmode", "allowed"),
+    [
+        ("db.example", "verify-full", True),
+        ("db.example", "verify-ca", False),
+        ("db.example", "require", False),
+        ("db.example", "prefer", False),
+        ("db.example", "disable", False),
+        ("/run/postgresql", "verify-full", False),
+    ],
+)
+def test_clear_text_passwords_need_a_verified_server(host: str, sslmode: str, allowed: bool) -> None:
+    row = target(host=host, sslmode=sslmode, allow_cleartext_password=True)
+    if allowed:
+        row.clean()
+        return
+    with pytest.raises(ValidationError) as caught:
+        row.clean()
+    assert list(caught.value.message_dict) == ["allow_cleartext_password"]
+
+
 @pytest.mark.parametrize("sslmode", ["verify-ca", "verify-full"])
 def test_certificates_go_with_what_verifies(sslmode: str) -> None:
     target(sslrootcert="ca.crt", sslmode=sslmode).clean()

@@ -35,7 +35,7 @@ SAMPLES: dict[type[models.Model], dict[str, Any]] = {
     },
     Target: {
         "route": "pooled", "host": "10.0.0.5", "port": 6432, "sslmode": "verify-full",
-        "sslrootcert": "ca.crt", "pooler": "transaction", "user": "reader",
+        "sslrootcert": "ca.crt", "allow_cleartext_password": True, "pooler": "transaction", "user": "reader",
         "credential": "file:reader", "enabled": False,
     },
     Workload: {

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define REQUIRE_AUTH_VERSION 160000 /* the first libpq that has this keyword */
+
 /* The result of reading the values; volatile, so that the compiler cannot remove the reads. */
 static volatile unsigned values_read;
 
@@ -27,15 +29,16 @@ bool session_find_mode(const char *name, enum session_mode *mode)
 bool session_connect(struct session *session, const struct spec *spec, struct failure *failure)
 {
     char port[24], timeout[24];
+    bool knows_require_auth = PQlibVersion() >= REQUIRE_AUTH_VERSION;
     snprintf(port, sizeof port, "%" PRId64, spec->port);
     snprintf(timeout, sizeof timeout, "%" PRId64, spec->connect_timeout_s);
     const char *const keywords[] = {"host", "port", "dbname", "user", "password", "sslmode", "sslrootcert",
                                     "connect_timeout", "application_name", "options", "gssencmode", "client_encoding",
-                                    "passfile", NULL};
+                                    "passfile", knows_require_auth ? "require_auth" : NULL, NULL};
     /* The passfile cannot exist, so only the spec provides a password. */
     const char *const values[] = {spec->host, port, spec->dbname, spec->user, spec->password, spec->sslmode,
                                   spec->sslrootcert, timeout, spec->application_name, spec->options, "disable", "UTF8",
-                                  "/dev/null/none", NULL};
+                                  "/dev/null/none", spec->require_auth, NULL};
     session->connection = PQconnectdbParams(keywords, values, 0);
     if (PQstatus(session->connection) != CONNECTION_OK) {
         failure_set(failure, "", PQerrorMessage(session->connection));

@@ -18,6 +18,7 @@ struct spec {
     const char *password;
     const char *sslmode;
     const char *sslrootcert; /* "": libpq's default */
+    const char *require_auth; /* for libpq 16 and newer; "": no demand */
     int64_t connect_timeout_s;
     const char *application_name;
     const char *options; /* settings of the session: "-c name=value" */

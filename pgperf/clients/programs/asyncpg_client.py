@@ -100,7 +100,7 @@ class AsyncpgClient:
 
 def keywords(spec: protocol.Spec) -> dict[str, Any]:
     """The connection keywords that asyncpg takes."""
-    libpq = login(spec)
+    libpq = login(spec, 0)  # asyncpg has no keyword against a password in clear text
     options = {"options": libpq["options"]} if libpq.get("options") else {}
     return {
         **{key: libpq[key] for key in ("host", "port", "user", "password", "passfile")},

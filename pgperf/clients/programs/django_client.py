@@ -141,9 +141,17 @@ def hide(module: str) -> None:
     sys.modules.update(hidden)
 
 
+def driver() -> Any:
+    """The module for the driver that Django will choose: psycopg 3 if it can be imported."""
+    try:
+        return import_module("pgperf.clients.psycopg_driver")
+    except ImportError:
+        return import_module("pgperf.clients.psycopg2_driver")
+
+
 def minimal_settings(spec: protocol.Spec) -> dict[str, Any]:
     """Django settings with one database and nothing else."""
-    options = login(spec)
+    options = login(spec, driver().libpq_version())
     address = {name: options.pop(key) for name, key in _ADDRESS.items()}
     del options["client_encoding"]  # Django sets UTF8 itself
     if spec.mode != "simple":

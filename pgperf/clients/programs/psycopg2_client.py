@@ -22,7 +22,7 @@ class Psycopg2Client:
             raise LayerUnavailable("mode: psycopg2 always binds on the client; choose simple")
 
     def connect(self, spec: protocol.Spec) -> None:
-        self._connection = psycopg2.connect(**login(spec))
+        self._connection = psycopg2.connect(**login(spec, driver.libpq_version()))
         self._connection.autocommit = True
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:

@@ -28,7 +28,9 @@ class PsycopgAsyncClient:
     def connect(self, spec: protocol.Spec) -> None:
         factory = psycopg.AsyncClientCursor if spec.mode == "simple" else psycopg.AsyncCursor
         connect = psycopg.AsyncConnection.connect
-        self._connection = self._loop.run(connect(**login(spec), autocommit=True, cursor_factory=factory))
+        self._connection = self._loop.run(
+            connect(**login(spec, driver.libpq_version()), autocommit=True, cursor_factory=factory)
+        )
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
         return LoopOperation(self._loop, [self._run(spec.mode, *each) for each in statements(spec, other)])

@@ -33,7 +33,9 @@ class PsycopgClient:
 
     def connect(self, spec: protocol.Spec) -> None:
         factory = self._psycopg.ClientCursor if spec.mode == "simple" else self._psycopg.Cursor
-        self._connection = self._psycopg.connect(**login(spec), autocommit=True, cursor_factory=factory)
+        self._connection = self._psycopg.connect(
+            **login(spec, self._driver.libpq_version()), autocommit=True, cursor_factory=factory
+        )
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
         return in_order([self._run(spec.mode, *each) for each in statements(spec, other)])

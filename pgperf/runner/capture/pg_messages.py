@@ -30,10 +30,16 @@ class PgMessage(NamedTuple):
         return not self.kind and self.body[:4] in _ENCRYPTION
 
     @property
+    def asks_for_clear_text(self) -> bool:
+        """The server's request for the password in clear text."""
+        return self.kind == "R" and self.body[:4] == _CLEAR_TEXT_PASSWORD
+
+    @property
     def is_cancel(self) -> bool:
         return not self.kind and self.body[:4] == struct.pack("!i", _CANCEL_REQUEST)
 
 
+_CLEAR_TEXT_PASSWORD = struct.pack("!i", 3)
 _ENCRYPTION = (struct.pack("!i", _SSL_REQUEST), struct.pack("!i", _GSS_REQUEST))
 
 

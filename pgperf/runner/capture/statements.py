@@ -22,7 +22,7 @@ from pgperf.core.exceptions import ClientFailed, InvalidDefinition
 from pgperf.core.records import Definition, LeftOut, Route, Variant, WorkloadDefinition
 from pgperf.core.sql_masking import Effect, effect, masked
 from pgperf.install import launch
-from pgperf.runner import client_group, client_process
+from pgperf.runner import authentication, client_group, client_process
 from pgperf.runner.capture.pg_messages import ExecutedStatement
 from pgperf.runner.capture.wire_proxy import RecordedOperation, WireProxy
 
@@ -333,6 +333,7 @@ def _behind_proxy(
     )
     alone = replace(definition, workload=work, compared_with=None)
     argv = launch.command(layer, settings.build_dir, settings.interpreters)
+    authentication.check(settings.route)
     with WireProxy(settings.route) as proxy:
         name = f"{layer} of {work.name}, captured"
         process_environment = client_group.process_environment(work, layer)

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from pgperf.core.connection_errors import CLEAR_TEXT
 from pgperf.core.exceptions import ClientFailed, PgperfError, ProtocolError
 from pgperf.core.records import Route
 from pgperf.runner.capture.pg_messages import (
@@ -135,6 +136,7 @@ class WireProxy:
             while data := server.recv(1 << 16):
                 messages = [without_channel_binding(message) for message in self._messages(splitter, data)]
                 for message in messages:
+                    self._refuse_clear_text(message)
                     self._record(parser, message)
                 client.sendall(b"".join(message.raw for message in messages))
         _end(client)
@@ -145,6 +147,12 @@ class WireProxy:
         except ProtocolError as error:
             self._error = str(error)
             raise ConnectionError from None
+
+    def _refuse_clear_text(self, message: PgMessage) -> None:
+        """The client is not asked, so it sends no password. Raises ConnectionError."""
+        if message.asks_for_clear_text and not self._upstream.allow_cleartext_password:
+            self._error = CLEAR_TEXT
+            raise ConnectionError
 
     def _record(self, parser: FrontendParser | BackendParser, message: PgMessage) -> None:
         try:

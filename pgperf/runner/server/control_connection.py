@@ -14,6 +14,7 @@ from pgperf.core.answers import ControlQuery
 from pgperf.core.exceptions import LayerUnavailable, OutOfMemory, UnexpectedAnswer
 from pgperf.core.records import Route
 from pgperf.install import launch
+from pgperf.runner import authentication
 from pgperf.runner.client_process import ClientProcess, login
 
 _TIMEOUT_S = 30.0
@@ -37,6 +38,7 @@ class ControlConnection:
         if not layer:
             raise LayerUnavailable("neither psycopg nor psycopg2 is installed: pip install psycopg")
         self._server = f"{route.host}:{route.port}" if route.port else route.host
+        self._route = route
         self._client = ClientProcess(
             f"connection over {route.name}", launch.command(layer, ""), route.password
         )
@@ -100,6 +102,7 @@ class ControlConnection:
 
     def __enter__(self) -> Self:
         try:
+            authentication.check(self._route, self._spec.application_name)
             self._client.send(self._spec)
             self._client.expect(protocol.Ready, _TIMEOUT_S)
         except BaseException:

@@ -1,0 +1,146 @@
+"""Reads how a server wants a login to authenticate, before any client sends it a password.
+
+A server, or a program that listens on its port, may ask for the password in clear text. libpq 16
+and newer refuse that themselves (`require_auth`). Older ones and asyncpg answer, so this module asks
+first: it sends the startup message, reads the server's request, and ends the connection.
+"""
+
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import product
+
+from pgperf.core.connection_errors import CLEAR_TEXT
+from pgperf.core.exceptions import ClientFailed
+from pgperf.core.records import Route
+
+_PROTOCOL_3 = 196608
+_SSL_REQUEST = struct.pack("!ii", 8, 80877103)
+_AUTHENTICATION, _CLEAR_TEXT_PASSWORD = b"R", 3
+#: Messages that may precede the request: a notice, and the versions that the server speaks.
+_BEFORE = (b"N", b"v")
+_TIMEOUT_S = 10.0
+_MAX_BYTES = 30_000  # libpq's limit for messages at this stage
+
+
+def check(route: Route, application_name: str = "pgperf") -> None:
+    """Raises ClientFailed if a server of the route asks for the password in clear text, unless the
+    route allows that.
+
+    Every way by which a client may connect is tried: each address of the host, and for sslmode
+    prefer with and without TLS. Other failures are left to the client, whose errors name them.
+    """
+    if not route.password or route.allow_cleartext_password:
+        return
+    for address, encrypted in product(_addresses(route), _encryptions(route)):
+        try:
+            request = _request(route, address, encrypted, application_name)
+        except TimeoutError:
+            raise ClientFailed(
+                f"connection over {route.name}: the server did not ask for a login within {_TIMEOUT_S:.0f} s"
+            ) from None
+        except OSError:
+            continue
+        if request == _CLEAR_TEXT_PASSWORD:
+            raise ClientFailed(f"connection over {route.name}: {CLEAR_TEXT}")
+
+
+_Address = tuple[socket.AddressFamily, object]
+
+
+def _addresses(route: Route) -> Iterator[_Address]:
+    if route.host.startswith("/"):
+        yield socket.AF_UNIX, f"{route.host}/.s.PGSQL.{route.port}"
+        return
+    with suppress(OSError):
+        for family, _, _, _, address in socket.getaddrinfo(route.host, route.port, type=socket.SOCK_STREAM):
+            yield family, address
+
+
+def _encryptions(route: Route) -> tuple[bool, ...]:
+    if route.host.startswith("/") or route.sslmode in ("disable", "allow"):
+        return (False,)
+    return (True, False) if route.sslmode == "prefer" else (True,)
+
+
+def _request(route: Route, address: _Address, encrypted: bool, application_name: str) -> int | None:
+    """The code of the server's authentication request; None if it sends another answer.
+
+    Raises OSError if there is no connection, TimeoutError if there is no answer.
+    """
+    deadline = time.monotonic() + _TIMEOUT_S
+    with _connected(address) as plain:
+        if not encrypted:
+            return _answer(plain, route, application_name, deadline)
+        plain.sendall(_SSL_REQUEST)
+        if plain.recv(1) != b"S":
+            return None
+        with _unverified().wrap_socket(plain, server_hostname=route.host) as secure:
+            return _answer(secure, route, application_name, deadline)
+
+
+def _connected(address: _Address) -> socket.socket:
+    """Raises ConnectionError instead of TimeoutError: the client will not connect either."""
+    family, place = address
+    each = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        each.settimeout(_TIMEOUT_S)
+        each.connect(place)  # type: ignore[arg-type]
+    except OSError as error:
+        each.close()
+        raise ConnectionError from error
+    return each
+
+
+def _unverified() -> ssl.SSLContext:
+    """TLS without a check of the certificate: no secret is sent here, and the client checks it."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _answer(connection: socket.socket, route: Route, application_name: str, deadline: float) -> int | None:
+    connection.sendall(_startup(route, application_name))
+    kind, body = _message(connection, deadline)
+    while kind in _BEFORE:
+        kind, body = _message(connection, deadline)
+    if kind != _AUTHENTICATION or len(body) < 4:
+        return None
+    (code,) = struct.unpack_from("!i", body)
+    return int(code)
+
+
+def _startup(route: Route, application_name: str) -> bytes:
+    parameters = {
+        "user": route.user,
+        "database": route.dbname,
+        "client_encoding": "UTF8",
+        "application_name": application_name,
+        **({"options": route.options} if route.options else {}),
+    }
+    body = b"".join(f"{name}\0{value}\0".encode() for name, value in parameters.items()) + b"\0"
+    return struct.pack("!ii", len(body) + 8, _PROTOCOL_3) + body
+
+
+def _message(connection: socket.socket, deadline: float) -> tuple[bytes, bytes]:
+    """The letter and the body of the server's next message."""
+    header = _exactly(connection, 5, deadline)
+    (length,) = struct.unpack_from("!i", header, 1)
+    if not 4 <= length <= _MAX_BYTES:
+        raise ConnectionError
+    return header[:1], _exactly(connection, length - 4, deadline)
+
+
+def _exactly(connection: socket.socket, count: int, deadline: float) -> bytes:
+    data = b""
+    while len(data) < count:
+        connection.settimeout(max(0.001, deadline - time.monotonic()))
+        chunk = connection.recv(count - len(data))
+        if not chunk:
+            raise ConnectionError
+        data += chunk
+    return data

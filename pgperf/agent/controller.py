@@ -11,12 +11,12 @@ from typing import Any
 
 from django.db import Error
 
-from pgperf.agent import clock, rows
+from pgperf.agent import answers, clock, rows
 from pgperf.core.exceptions import AgentFailed, BrokerUnreachable
 from pgperf.models import Run
 from pgperf.runner.remote.clock_offset import ClockOffset
 from pgperf.runner.remote.counters import CounterSamples
-from pgperf.runner.remote.server import Address, AgentSamples, RemotePooler, RemoteProcess, WatchRequest
+from pgperf.runner.remote.server import Address, AgentSamples, RemotePooler, WatchRequest
 from pgperf.runs import broker, state
 from pgperf.runs.db_retry import drop_broken_connection
 
@@ -85,37 +85,35 @@ class AgentController:
     def _watch(self, order: WatchRequest) -> None:
         self._clocks = None
         answer = self._ordered({"watch": order.to_json()})
-        missing = answer.data["missing"]
-        if order.backends and len(missing) == len(order.backends):
+        found = answers.watching(answer.data)
+        if order.backends and len(found.missing) == len(order.backends):
             raise AgentFailed(
                 f"agent {answer.agent} does not see the server's processes: "
                 "it has to run on the database's host, and in its container"
             )
-        self._clocks = self._clock(answer)
-        there = answer.data["poolers"]
-        self._poolers = {(host, port): RemotePooler(pid, backends) for host, port, pid, backends in there}
-        self._facts |= {"agent": answer.agent, **answer.data["host"]}
+        self._clocks = self._to_ours(found.clock)
+        self._poolers = found.poolers
+        self._facts |= {"agent": answer.agent, "kernel": found.kernel, "processors": found.cpus}
 
     def _hand_over(self) -> AgentSamples:
         first, self._clocks = self._clocks, None
         assert first
         answer = self._ordered({"hand_over": True})
-        between = ClockOffset.over(first, self._clock(answer))
+        found = answers.handed_over(answer.data)
+        between = ClockOffset.over(first, self._to_ours(found.clock))
         readings = CounterSamples.unpack(answer.readings).on_clock(between)
-        self._remember(between, float(answer.data["share"]))
-        processes = {pid: RemoteProcess(name, rss_bytes) for pid, name, rss_bytes in answer.data["processes"]}
-        return AgentSamples(
-            readings, between.error_ns, self._poolers, int(self._facts["processors"]), processes
-        )
+        self._remember(between, found.share)
+        cpus = int(self._facts["processors"])
+        return AgentSamples(readings, between.error_ns, self._poolers, cpus, found.processes)
 
     def _remember(self, between: ClockOffset, share: float) -> None:
         """The worst of all blocks."""
         for name, value in (("clock_error_us", between.error_ns / 1000), ("agent_cpu_percent", 100 * share)):
             self._facts[name] = max(self._facts.get(name, 0.0), value)
 
-    def _clock(self, answer: rows.Answer) -> ClockOffset:
+    def _to_ours(self, agents: ClockOffset) -> ClockOffset:
         """From the agent's clock to ours, by way of the database's."""
-        return ClockOffset.from_json(answer.data["clock"]).then_back(clock.offset(self._row_id))
+        return agents.then_back(clock.offset(self._row_id))
 
     def _ordered(self, what: dict[str, Any]) -> rows.Answer:
         number = rows.order(self._row_id, what)
@@ -147,9 +145,5 @@ class AgentController:
         except Error as error:
             drop_broken_connection()
             self._why = f"the site's own database did not answer ({type(error).__name__})"
-        except (KeyError, TypeError, ValueError) as error:
-            self._why = (
-                f"the agent's answer cannot be used ({type(error).__name__}): is it of the same version?"
-            )
         logger.warning("run %s: server time is unknown: %s", self._run.pk, self._why)
         return None

@@ -9,9 +9,11 @@ from typing import Any
 
 from django.db import router
 from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Length
 
 from pgperf.core.exceptions import AgentFailed
 from pgperf.models import Run, Sampling
+from pgperf.runner.remote.counters import MAX_PACKED_BYTES
 from pgperf.runs import state
 
 
@@ -52,6 +54,11 @@ def order(row_id: int, what: dict[str, Any]) -> int:
     return int(_rows().values_list("order_number", flat=True).get(pk=row_id))
 
 
+def refuse(row_id: int, agent: str, reason: str) -> None:
+    """Tell the owner why its order cannot be carried out."""
+    _rows().filter(pk=row_id, agent=agent).update(refusal=reason[:300])
+
+
 def poll(row_id: int, agent: str) -> tuple[int, dict[str, Any]] | None:
     """The newest order and its number; None when the run is over, another attempt's, or gives no
     sign of life.
@@ -67,9 +74,14 @@ def answer(row_id: int, agent: str, number: int, data: dict[str, Any], readings:
 
 
 def answered(row_id: int, number: int) -> Answer | None:
-    """The answer to that order, or a refusal; None until there is one."""
-    said = Q(answer_number=number) | ~Q(refusal="")
-    row = _rows().filter(said, pk=row_id).first()
+    """The answer to that order, or a refusal; None until there is one.
+
+    Raises AgentFailed for more samples than a block has.
+    """
+    said = _rows().filter(Q(answer_number=number) | ~Q(refusal=""), pk=row_id)
+    if said.annotate(size=Length("readings")).filter(size__gt=MAX_PACKED_BYTES).exists():
+        raise AgentFailed(f"the agent's answer has more than {MAX_PACKED_BYTES // 2**20} MiB of samples")
+    row = said.first()
     return Answer(row.answer, bytes(row.readings), row.agent, row.refusal) if row else None
 
 

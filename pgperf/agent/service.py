@@ -73,17 +73,22 @@ class _Service:
         finally:
             self._stop()
 
-    def _carry_out(self, number: int, order: dict[str, Any]) -> None:
+    def _carry_out(self, number: int, order: Any) -> None:
         self._ordered_s, self._done = time.monotonic(), number
-        data, readings = self._watch(order["watch"]) if "watch" in order else self._hand_over()
+        try:
+            request = _request(order)
+        except ValueError as error:
+            logger.warning("pgperf agent: row %s: %s", self._row_id, error)
+            self._retry(partial(rows.refuse, self._row_id, self._agent, f"the order is not valid: {error}"))
+            return
+        data, readings = self._watch(request) if request else self._hand_over()
         data["clock"] = clock.offset(self._row_id).to_json()
         answer = partial(rows.answer, self._row_id, self._agent, number, data, readings)
         self._retry(answer)
 
-    def _watch(self, wanted: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    def _watch(self, order: WatchRequest) -> tuple[dict[str, Any], bytes]:
         """Begin to read; what was found."""
         self._stop()
-        order = WatchRequest.from_json(wanted)
         sessions = Sessions.of(order.sessions)
         there = _poolers(order, sessions)
         backends = {*order.backends, *(pid for pooler in there.values() for pid in pooler.backends)}
@@ -120,6 +125,15 @@ class _Service:
     def _retry(self, step: Any) -> Any:
         seconds = get_settings().STALE_SECONDS * _RETRY_SHARE
         return retry_while_down(step, seconds, f"the agent's row {self._row_id}")
+
+
+def _request(order: Any) -> WatchRequest | None:
+    """The request to watch; None for the order to hand over. Raises ValueError for anything else."""
+    if isinstance(order, dict) and "watch" in order:
+        return WatchRequest.from_json(order["watch"])
+    if isinstance(order, dict) and "hand_over" in order:
+        return None
+    raise ValueError("an order is to watch or to hand over")
 
 
 def _poolers(order: WatchRequest, sessions: Sessions) -> dict[Address, RemotePooler]:

@@ -1,27 +1,41 @@
 """Controller and agent, each in a thread: samples, and each failure that a run survives."""
 
+import json
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, connection, connections
+from django.db.models import JSONField, Value
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from pgperf.agent import clock, controller, rows, service
 from pgperf.agent.controller import AgentController
-from pgperf.core.exceptions import BrokerUnreachable
-from pgperf.core.records import Route
+from pgperf.core.exceptions import AgentFailed, BrokerUnreachable
+from pgperf.core.records import Route, SliceRecord
 from pgperf.models import Database, Run, Sampling, Worker
 from pgperf.runner.processes.backends import QUERY
-from pgperf.runner.remote.counters import AUXILIARIES, run_column
-from pgperf.runner.remote.server import AgentSamples, RemotePooler, WatchRequest
+from pgperf.runner.remote.counters import AUXILIARIES, MAX_PACKED_BYTES, run_column
+from pgperf.runner.remote.server import (
+    AgentSamples,
+    RemotePooler,
+    RemoteProcesses,
+    VariantSlices,
+    WatchRequest,
+    complete_slices,
+)
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runs import broker
 from tests.factories import make_database, make_run, make_worker
+from tests.fuzz.hostile import JSON_VALUES
 
 pytestmark = pytest.mark.django_db
 #: The agent is another thread, with a connection of its own.
@@ -82,6 +96,39 @@ def controller_of(run: Run) -> AgentController:
 
 def why(agent: AgentController) -> str:
     return str(agent.facts()["unknown"])
+
+
+_WATCHING = {
+    "missing": [], "poolers": [["h", 6432, 7, [1]]], "host": {"kernel": "6", "processors": 2},
+    "clock": {"ns": 0, "error_ns": 1},
+}  # fmt: skip
+_HANDED_OVER = {"clock": {"ns": 0, "error_ns": 1}, "share": 0.01, "processes": [[1, "postgres", 10**6]]}
+_SLICES = VariantSlices(
+    RemoteProcesses([1], ("h", 6432)),
+    [
+        SliceRecord(
+            round=0, position=0, ops=1, rows=1, lead_in_ops=0, window_ns=1, us_per_op=1.0, ops_per_s=1.0,
+            user_ns=0, sys_ns=0, started_ns=10**12,
+        )
+    ],
+    [10**12 + 10**9],
+)  # fmt: skip
+_COUNTS = st.lists(st.integers()) | JSON_VALUES
+_PACKED = (
+    st.fixed_dictionaries(
+        {"times_ns": _COUNTS, "columns": st.dictionaries(st.sampled_from(["1.run", "host.busy", "x"]), _COUNTS)}
+    ) | JSON_VALUES
+).map(lambda value: zlib.compress(json.dumps(value).encode()))  # fmt: skip
+
+
+def _forged(genuine: Any) -> st.SearchStrategy[Any]:
+    """The value, or another one, or its parts forged."""
+    other = st.just(genuine) | JSON_VALUES | st.sampled_from(["x" * 10**6, [0] * 20_000, 2**70, -1, True])
+    if isinstance(genuine, dict) and genuine:
+        return st.fixed_dictionaries({name: _forged(part) for name, part in genuine.items()}) | other
+    if isinstance(genuine, list) and genuine:
+        return st.tuples(*map(_forged, genuine)).map(list) | other
+    return other
 
 
 @threads
@@ -280,6 +327,38 @@ class TestUnknown:
         assert agent.hand_over() is None
         assert why(agent)
 
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(data=st.data())
+    def test_a_forged_row_raises_nothing(self, run: Run, sent: list[Any], data: st.DataObject) -> None:
+        """Genuine answers of which some parts are replaced, and samples of any kind."""
+        genuine = iter([_WATCHING, _HANDED_OVER])
+        packed = data.draw(st.binary(max_size=30) | _PACKED)
+
+        def answered(row_id: int, number: int) -> rows.Answer:
+            return rows.Answer(data.draw(_forged(next(genuine))), packed, AGENT, "")
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(rows, "answered", answered)
+            agent = controller_of(run)
+            agent.watch(self.ORDER)
+            seen = agent.hand_over()
+        facts = agent.facts()
+        assert seen is not None or "agent" in why(agent) or "samples" in why(agent)
+        assert json.loads(json.dumps(facts, allow_nan=False)) == facts
+        assert len(json.dumps(facts)) < 1000
+        if seen:
+            complete_slices([_SLICES], seen)
+
+    def test_too_many_samples_are_not_loaded(self, run: Run, sent: list[Any]) -> None:
+        controller_of(run)
+        row = Sampling.objects.get()
+        rows.claim(row.pk, AGENT)
+        too_many = b"x" * (MAX_PACKED_BYTES + 1)
+        Sampling.objects.update(answer=_WATCHING, answer_number=1, readings=too_many)
+        with CaptureQueriesContext(connection) as queries, pytest.raises(AgentFailed, match="MiB of samples"):
+            rows.answered(row.pk, 1)
+        assert not any(query["sql"].startswith('SELECT "pgperf_sampling"."id"') for query in queries)
+
     def test_the_row_was_deleted(self, run: Run, sent: list[Any]) -> None:
         agent = controller_of(run)
         Sampling.objects.all().delete()
@@ -302,6 +381,34 @@ class TestUnknown:
 
 
 class TestWatch:
+    @pytest.mark.parametrize("order", [
+        [], 1, "watch", None, {}, {"watch": None}, {"watch": []},
+        {"watch": {"sessions": 1, "backends": [], "poolers": []}},
+        {"watch": {"sessions": [["1", "", "", "nan"]], "backends": [], "poolers": []}},
+        {"watch": {"sessions": [["1/../2", "", "", "0"]], "backends": [], "poolers": []}},
+        {"watch": {"sessions": [["1", {}, "", "0"]], "backends": [], "poolers": []}},
+        {"watch": {"sessions": [], "backends": [-1], "poolers": []}},
+        {"watch": {"sessions": [], "backends": ["1"], "poolers": []}},
+        {"watch": {"sessions": [], "backends": [2**40], "poolers": []}},
+        {"watch": {"sessions": [], "backends": [], "poolers": [["h"]]}},
+        {"watch": {"sessions": [], "backends": [], "poolers": [["h", "x"]]}},
+    ])  # fmt: skip
+    def test_a_forged_order_is_refused_and_the_run_is_told(
+        self, run: Run, sent: list[Any], monkeypatch: pytest.MonkeyPatch, order: Any
+    ) -> None:
+        agent = controller_of(run)
+        row = Sampling.objects.get()
+        Sampling.objects.update(order=Value(order, JSONField()), order_number=1)
+        polls = iter([rows.poll, rows.poll])
+        monkeypatch.setattr(rows, "claim", lambda *_: Sampling.objects.update(agent=AGENT))
+        monkeypatch.setattr(
+            service.rows, "poll", lambda *args, poll=rows.poll: poll(*args) if next(polls, None) else None
+        )
+        service.serve(row.pk, AGENT)
+        agent.watch(TestUnknown.ORDER)
+        assert why(agent).startswith(f"agent {AGENT}: the order is not valid")
+        assert agent.hand_over() is None
+
     def test_a_repeated_or_late_message_has_no_effect(self, run: Run, sent: list[Any]) -> None:
         controller_of(run)
         row = Sampling.objects.get()

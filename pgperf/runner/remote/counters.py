@@ -22,6 +22,9 @@ Counts = NDArray[np.int64]
 
 #: A counter that could not be read; counters themselves are never negative.
 UNKNOWN = -1
+#: Of a block's samples, packed and unpacked: a forged row must not exhaust the worker's memory.
+MAX_PACKED_BYTES, MAX_UNPACKED_BYTES = 4 * 1024 * 1024, 16 * 1024 * 1024
+_CORRUPT = (zlib.error, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 #: If the clock error exceeds this fraction (1/n) of a slice, its growth is unknown.
 _CLOCK_SHARE = 10
 #: Samples further apart than this fraction (1/n) of a slice are not interpolated.
@@ -77,10 +80,10 @@ class CounterSamples:
     def unpack(cls, packed: bytes) -> Self:
         """Raises AgentFailed unless the bytes are the output of `pack`."""
         try:
-            steps = json.loads(zlib.decompress(packed))
+            steps = json.loads(_unzipped(packed))
             columns = {str(name): np.cumsum(values) for name, values in steps["columns"].items()}
             return cls.of(np.cumsum(steps["times_ns"]), columns)
-        except (zlib.error, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        except _CORRUPT as error:
             raise AgentFailed("samples: the bytes from the agent are corrupt; repeat the run") from error
 
     def at(self, name: str, moment_ns: int) -> int | None:
@@ -93,6 +96,14 @@ class CounterSamples:
     def on_clock(self, offset: ClockOffset) -> "CounterSamples":
         """The same samples with the times of another clock."""
         return CounterSamples(self.times_ns + offset.ns, self.columns)
+
+
+def _unzipped(packed: bytes) -> bytes:
+    unpacking = zlib.decompressobj()
+    data = unpacking.decompress(packed, MAX_UNPACKED_BYTES)
+    if not unpacking.eof:
+        raise ValueError("samples: truncated or too large")
+    return data
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ The caller provides the agent (`Agent`). Without one, or if it fails, the CPU ti
 unknown and the run continues.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
@@ -53,18 +54,28 @@ class WatchRequest:
         try:
             return cls(
                 [_row(row) for row in data["sessions"]],
-                [int(pid) for pid in data["backends"]],
+                [_pid(pid) for pid in data["backends"]],
                 [(str(host), int(port)) for host, port in data["poolers"]],
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
             raise ValueError("a watch request has sessions, backends and poolers") from error
 
 
 def _row(row: Sequence[str | None]) -> Row:
-    pid, _name, port, born_s = row
-    for number in (pid, port or 0, born_s or 0):
-        float(number)  # type: ignore[arg-type]
+    pid, name, port, born_s = row
+    _pid(int(pid or 0))
+    if not isinstance(name, str | None) or not -1 <= int(port or 0) <= 65_535:
+        raise ValueError("a session has a name and a port")
+    if not math.isfinite(float(born_s or 0)):
+        raise ValueError("a session has a time")
     return row
+
+
+def _pid(value: Any) -> int:
+    """A pid, which becomes part of a path in /proc."""
+    if type(value) is not int or not 0 <= value < 2**31:
+        raise ValueError("a pid is a whole number")
+    return value
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@
 from collections.abc import Callable
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
@@ -59,3 +60,18 @@ def test_an_active_run_cannot_be_deleted(run: Run, admin_page: Client) -> None:
         page = reverse("admin:pgperf_run_delete", args=[row.pk])
         assert admin_page.post(page, {"post": "yes"}).status_code == status
     assert list(Run.objects.all()) == [running]
+
+
+@pytest.mark.parametrize(("requester", "status"), [("viewer", 302), ("runner", 403), (None, 403)])
+def test_users_may_cancel_the_runs_that_they_requested(
+    requester: str | None, status: int, client_of: Callable
+) -> None:
+    """Without the permission cancel_run."""
+    page, _other = client_of("viewer"), client_of("runner")
+    asked = User.objects.get(username=requester) if requester else None
+    run = factories.make_run(Run.Status.QUEUED, requested_by=asked)
+    shown = page.get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()
+    assert ("Cancel run" in shown) == (status == 302)
+    assert page.post(reverse("admin:pgperf_run_cancel", args=[run.pk])).status_code == status
+    run.refresh_from_db()
+    assert (run.status == Run.Status.CANCELLED) == (status == 302)

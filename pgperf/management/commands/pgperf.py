@@ -11,7 +11,20 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from pgperf.cli import add, build, compare, confirm, distance, doctor, export, list, prune, reconcile, run
+from pgperf.cli import (
+    add,
+    build,
+    cancel,
+    compare,
+    confirm,
+    distance,
+    doctor,
+    export,
+    list,
+    prune,
+    reconcile,
+    run,
+)
 from pgperf.core.exceptions import PgperfError
 
 
@@ -39,6 +52,9 @@ class Command(BaseCommand):
         )
         self._register(
             new("confirm", help="test a verdict by another run"), self._confirm, confirm.add_arguments
+        )
+        self._register(
+            new("cancel", help="cancel a queued or running run"), self._cancel, cancel.add_arguments
         )
         self._register(new("doctor", help="check the installation and print hints"), self._doctor)
         self._register(
@@ -74,6 +90,9 @@ class Command(BaseCommand):
 
     def _confirm(self, options: dict[str, Any]) -> None:
         confirm.run(options, self.stdout, self.stderr)
+
+    def _cancel(self, options: dict[str, Any]) -> None:
+        cancel.run(options, self.stdout)
 
     def _doctor(self, options: dict[str, Any]) -> None:
         doctor.run(self.stdout)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import guardrails
+from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import PgperfError
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import Definition, LeftOut
@@ -101,14 +102,17 @@ def _lacking_modes(benchmark: Benchmark) -> list[LeftOut]:
 
 
 def _access(database: Database, definition: Definition) -> tuple[str, ...]:
-    """What is said of the login before anybody has asked its server: only the worker does that."""
-    targets = database.targets.filter(enabled=True, route__in=definition.routes)
-    poolers = [target.pooler for target in targets]
-    demands = guardrails.definition_demands(definition, poolers, database.production)
-    return tuple(_ACCESS[demand] % database.credential for demand in _ACCESS if demand in demands)
+    """What is said of the logins before anybody has asked their server: only the worker does that."""
+    names = {apart(route)[0] for route in definition.routes}
+    logins: dict[guardrails.Demand, dict[str, None]] = {}
+    for target in database.targets.filter(enabled=True, route__in=names):
+        demands = guardrails.definition_demands(definition, [target.pooler], database.production)
+        for demand in demands:
+            logins.setdefault(demand, {})[target.credential or database.credential] = None
+    return tuple(_ACCESS[demand] % ", ".join(logins[demand]) for demand in _ACCESS if demand in logins)
 
 
-#: Demand -> sentence; the credential is a reference, never a secret.
+#: Demand -> sentence; the credentials are references, never secrets.
 _ACCESS = {
     guardrails.Demand.SESSION: _(
         "This role may be able to write (%s). Its sessions are read-only, with timeouts."

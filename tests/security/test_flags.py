@@ -38,6 +38,21 @@ def test_the_start_page_states_the_requirements_on_the_role(confirm: Any) -> Non
     assert database.credential == "alias:default"
 
 
+def test_the_start_page_names_the_login_of_each_route(confirm: Any) -> None:
+    """The target's own where it has one, else the database's, each once."""
+    database = factories.make_database()
+    database.targets.filter(route="pgbouncer").update(user="reader", credential="env:PGPERF_SECRET_READER")
+    own = Workload.objects.create(name="own", title="Own", sql="SELECT 1")
+    said = "This run needs a login that cannot write"
+    for routes, logins in {
+        ("pgbouncer",): "env:PGPERF_SECRET_READER",
+        ("socket", "tcp"): "alias:default",
+        ("tcp", "pgbouncer"): "alias:default, env:PGPERF_SECRET_READER",
+    }.items():
+        benchmark = factories.make_benchmark("free", workload=own, routes=list(routes))
+        assert f"{said} ({logins})" in confirm(benchmark), routes
+
+
 @pytest.mark.parametrize(("role", "shown"), [("app", True), ("", False)])
 def test_the_run_page_names_the_role(admin_client: Client, role: str, shown: bool) -> None:
     run = factories.make_results(factories.make_run())

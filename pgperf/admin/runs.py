@@ -132,7 +132,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         """The JSON that the run page polls every two seconds."""
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
-        return JsonResponse(progress_json(self._run(request, run_id)))
+        return JsonResponse(progress_json(self._run(request, run_id), request.user))
 
     def cancel_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
         if request.method != "POST":
@@ -257,7 +257,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         return get_object_or_404(self.get_queryset(request), pk=run_id)
 
     def _page(self, request: HttpRequest, run: Run) -> dict[str, Any]:
-        progress = progress_json(run)
+        progress = progress_json(run, request.user)
         return {
             "title": str(run),
             "run": run,

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from pgperf.cli import result
 from pgperf.models import Run
 from pgperf.reports import comparisons, cpu_accounting, environment, ladders, scaling, verdicts
+from pgperf.reports.run_names import named
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import Table
 
@@ -64,7 +65,7 @@ def _headline(rows: RunRows) -> str:
     lines = [
         f"### {escaped(result.title(run))}",
         result.partial(run),
-        escaped(run.error),
+        escaped(named(run.error)),
         f"{when}; definition `{run.definition_hash[:_HASH_CHARACTERS]}`",
         *map(escaped, result.skipped(rows)),
     ]

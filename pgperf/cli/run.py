@@ -19,6 +19,7 @@ from pgperf.core.exceptions import RunConflict, RunWaits
 from pgperf.core.records import IDLES, PLACEMENTS
 from pgperf.models import Benchmark, Database, Run
 from pgperf.reports.run_json import TERMINAL, progress_json, rows_json
+from pgperf.reports.run_names import named
 from pgperf.reports.run_rows import read
 from pgperf.runs import state
 from pgperf.runs.definitions import Overrides
@@ -81,7 +82,7 @@ def carry_out(asked: Run, options: dict[str, Any], out: OutputWrapper, err: Outp
         bar.close()
     _print(ended, out, as_json=options["json"])
     if ended.status != Run.Status.DONE:
-        raise CommandError(f"{ended}: {ended.get_status_display()}. {ended.error}")
+        raise CommandError(f"{ended}: {ended.get_status_display()}. {named(ended.error)}")
 
 
 def find_benchmark(name: str) -> Benchmark:
@@ -145,7 +146,7 @@ def _take_turn(asked: Run, bar: Bar) -> None:
         try:
             perform(asked.pk, worker, bar)
         except RunWaits as reason:
-            bar.say(str(reason))
+            bar.say(named(str(reason)))
             state.stay_queued(asked)
             sleep(_TURN_SECONDS)
         except RunConflict:  # cancelled, or taken by another process; the row has the state

@@ -23,6 +23,7 @@ def restrict(apps: Any, schema_editor: Any) -> None:
     runs = run.objects.using(using)
     hidden = Q(database__in=databases) | Q(benchmark__in=list(benchmarks.values_list("pk", flat=True)))
     runs.filter(hidden | Q(database=None) | Q(benchmark=None)).update(restricted=True)
+    runs.filter(message__startswith="Waits for ").update(message="Waits for its turn.")  # it named another run
     runs.exclude(requested_by=None, request_token=None).update(by_user=True)
 
 

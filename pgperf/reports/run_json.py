@@ -12,6 +12,7 @@ from pgperf.analysis.scheduler_states import PARTS, time_parts
 from pgperf.conf import get_settings
 from pgperf.models import ComparisonResult, Run, VariantResult, Worker
 from pgperf.reports import result_keys
+from pgperf.reports.run_names import named
 from pgperf.reports.run_rows import RunRows, read
 from pgperf.reports.verdicts import verdict_json
 from pgperf.runs import state
@@ -49,7 +50,7 @@ def rows_json(rows: RunRows) -> dict[str, Any]:
             "requested": _time(run.requested_at),
             "started": _time(run.started_at),
             "finished": _time(run.finished_at),
-            "error": run.error,
+            "error": named(run.error),
             "partial": run.partial,
             "skipped": [each.to_json() for each in rows.skipped],
             "definition": run.definition,
@@ -68,8 +69,8 @@ def rows_json(rows: RunRows) -> dict[str, Any]:
     }
 
 
-def progress_json(run: Run) -> dict[str, Any]:
-    """What the run page polls.
+def progress_json(run: Run, viewer: Any = None) -> dict[str, Any]:
+    """What the run page polls; `viewer` as in `run_names`.
 
     A run whose worker died is put right here, so that it shows even with none left.
     """
@@ -82,8 +83,8 @@ def progress_json(run: Run) -> dict[str, Any]:
         "status": run.status,
         "status_text": run.get_status_display(),
         "progress": run.progress,
-        "message": run.message,
-        "error": run.error,
+        "message": named(run.message, viewer),
+        "error": named(run.error, viewer),
         "terminal": run.status in TERMINAL,
         "workers": workers,
         "hint": _hint(run, workers),

@@ -195,7 +195,7 @@ def claim(run_id: int, worker: str) -> Run:
         except IntegrityError:
             mark_lost()
             if holder := _wait_for_holder(run_id, host):
-                raise RunWaits(f"Waits for {holder}, which is running{_where(holder, host)}.") from None
+                raise RunWaits(_waits(holder, host)) from None
     raise RunWaits("Waits for its turn: others were quicker.")
 
 
@@ -229,12 +229,14 @@ def _wait_for_holder(run_id: int, host: str) -> Run | None:
     database = _runs().filter(pk=run_id).values("database_name")
     holder = _runs().filter(Q(busy_key__in=database) | Q(busy_host=host)).exclude(pk=run_id).first()
     if holder:
-        queued.update(message=f"Waits for {holder}, which is running{_where(holder, host)}.")
+        queued.update(message=_waits(holder, host))
     return holder
 
 
-def _where(holder: Run, host: str) -> str:
-    return " on this machine" if holder.busy_host == host else f" on database {holder.database_name}"
+def _waits(holder: Run, host: str) -> str:
+    """Without the holder's name, which not everyone may see who sees the run that waits."""
+    where = "on this machine" if holder.busy_host == host else f"on database {holder.database_name}"
+    return f"Waits for run {holder.pk}, which is running {where}."
 
 
 def heartbeat(run: Run, progress: float, message: str) -> None:

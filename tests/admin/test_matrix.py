@@ -14,7 +14,9 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, reverse
 
+from pgperf.core.exceptions import RunWaits
 from pgperf.models import Benchmark, Database, Run
+from pgperf.runs import state
 from tests import factories
 from tests.admin.conftest import VIEW
 
@@ -251,6 +253,37 @@ def test_an_outsider_sees_no_hidden_name(name: str, rows: Rows) -> None:
     response = client.get(rows.address(name), follow=True)
     text = b"".join(response.streaming_content) if response.streaming else response.content
     assert b"hushed" not in text
+
+
+@pytest.mark.parametrize("waits", ["open", "hidden"])
+def test_a_message_names_another_run_to_those_who_see_it(waits: str, rows: Rows) -> None:
+    """Two workers of one machine: one run of each side runs, the other waits for it."""
+    Run.objects.filter(pk=rows.run.pk).update(
+        benchmark_name="hushed-benchmark", database_name="hushed-database", status=Run.Status.QUEUED
+    )
+    mine = factories.make_run(
+        Run.Status.QUEUED,
+        benchmark=factories.make_benchmark("open"),
+        database=factories.make_database("other"),
+    )
+    first, second = (rows.run, mine) if waits == "open" else (mine, rows.run)
+    holder = state.claim(first.pk, "one@host")
+    with pytest.raises(RunWaits):
+        state.claim(second.pk, "two@host")
+    outsider, viewer = log_in("outsider", rows), log_in("viewer", rows)
+    for text in ("message", "error"):
+        if text == "error":
+            state.refuse(second.pk, f"No worker came: run {first.pk} was in the way.")
+        second.refresh_from_db()
+        assert f"run {first.pk}" in getattr(second, text)
+        assert str(holder) not in getattr(second, text)
+        for name in ("pgperf_run_changelist", "pgperf_run_change", "pgperf_run_progress"):
+            address = reverse(f"admin:{name}", args=[] if name.endswith("list") else [second.pk])
+            assert "hushed" not in outsider.get(address, follow=True).content.decode()
+        address = reverse("admin:pgperf_run_progress", args=[second.pk])
+        assert str(holder) in viewer.get(address).json()[text]
+        seen = outsider.get(address)
+        assert f"run {first.pk}" in seen.json()[text] if waits == "open" else seen.status_code == 404
 
 
 def test_an_outsider_cannot_start_a_hidden_run(rows: Rows) -> None:

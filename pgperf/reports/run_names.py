@@ -1,0 +1,25 @@
+"""Names of other runs in a run's message or error.
+
+The stored text says "run 6", because not everyone who sees a run may see the run that it waits
+for. The name is added for those who may.
+"""
+
+import re
+from typing import Any
+
+from pgperf.access import permissions
+from pgperf.models import Run
+
+_RUN = re.compile(r"\brun ([0-9]{1,18})\b")
+
+
+def named(text: str, viewer: Any = None) -> str:
+    """The text with the names of the runs that the viewer may see; None: a command, which may see
+    all.
+    """
+    if not (numbers := {int(number) for number in _RUN.findall(text)}):
+        return text
+    runs = Run.objects.filter(pk__in=numbers).only("benchmark_name")
+    shown = runs if viewer is None else permissions.visible(runs, viewer)
+    names = {str(run.pk): str(run) for run in shown}
+    return _RUN.sub(lambda found: names.get(found[1], found[0]), text)

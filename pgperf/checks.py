@@ -73,8 +73,8 @@ def check_drivers(**_: Any) -> list[CheckMessage]:
 
 @register(TAG)
 def check_celery(**_: Any) -> list[CheckMessage]:
-    """Without one of the site's own, Celery makes an application for amqp://localhost, and runs
-    wait for nobody.
+    """Without one of the site's own, Celery makes an application for amqp://localhost, and no
+    worker receives the runs.
     """
     if current_app.main == "default":
         return [Warning("The site has no Celery application: runs asked for in the admin cannot be sent.",

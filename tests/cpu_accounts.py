@@ -52,7 +52,7 @@ def cpu_account(row: VariantResult) -> dict[str, Any]:
 
 
 def shares(row: VariantResult) -> dict[str, float]:
-    """Of all processors' time; what nobody spent is idle."""
+    """Shares of the time of all CPUs; the rest is idle."""
     used = {
         "clients": _share(row, "client_user") + _share(row, "client_sys"),
         **{role: _share(row, role) for role in ("pooler", "server", "auxiliaries", "other", "unattributed")},

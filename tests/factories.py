@@ -165,7 +165,7 @@ ENVIRONMENT: dict[str, Any] = {
 
 
 def _us(layer: str, route: str, clients: int = 1) -> float:
-    """Two processors serve the clients; what is left of a client's time passes without one."""
+    """Two CPUs serve the clients; for the rest of its time a client waits."""
     alone = _US[layer] + _ROUTE_US[route]
     return max(alone, alone * 0.85 * clients)
 
@@ -280,7 +280,7 @@ def _level(layer: str, route: str, first: str, slower: Mapping[str, float]) -> d
 
 
 def make_blocks(run: Run, blocks: int = 2, rounds: int = 3, routes: tuple[str, ...] = ("socket",)) -> Run:
-    """Store slices that nobody measured, a little different in each."""
+    """Store invented slices, a little different in each."""
     numbered = range(blocks)
     for at in numbered:
         store_block(run, [_block(layer, route, at, rounds) for route in routes for layer in LAYER_NAMES])

@@ -147,7 +147,7 @@ def test_celery_application(built: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.fixture
 def celery(monkeypatch: pytest.MonkeyPatch) -> Celery:
-    """An application that nobody else sees."""
+    """An application for one test only."""
     app = Celery("site", broker="redis://127.0.0.1:1/0", set_as_current=False)
     monkeypatch.setattr(checks, "current_app", app)
     return app
@@ -200,7 +200,7 @@ def test_a_queue_without_a_worker(built: Path) -> None:
     def told() -> list[str | None]:
         return [message.id for message in run_checks(tags=[checks.TAG], databases=["default"])]
 
-    assert told() == [], "nobody waits"
+    assert told() == [], "no run waits"
     run = make_run(Run.Status.QUEUED)
     assert messages() == [], "no database, no query"
     assert told() == ["pgperf.W005"]

@@ -133,9 +133,7 @@ def _login(row: Database | Target) -> Login:
         raise CredentialError(f"user: {_named(row)} needs one, {kind}: holds a password only")
     password = _from_environment(name) if kind == "env" else _from_file(name)
     if "\x00" in password:
-        raise CredentialError(
-            f"credential: what {kind}:{name} holds has a NUL character, so it is no password"
-        )
+        raise CredentialError(f"credential: {kind}:{name} contains a NUL character and cannot be a password")
     return Login(row.user, password)
 
 
@@ -144,7 +142,9 @@ def _from_alias(row: Database | Target, name: str) -> Login:
         raise CredentialError(f"credential: DATABASES has no alias {name!r} on this machine")
     alias = connections.databases[name]
     if "postgresql" not in alias["ENGINE"] and "postgis" not in alias["ENGINE"]:
-        raise CredentialError(f"credential: alias {name!r} of DATABASES is no PostgreSQL ({alias['ENGINE']})")
+        raise CredentialError(
+            f"credential: alias {name!r} of DATABASES is not a PostgreSQL database ({alias['ENGINE']})"
+        )
     user = str(alias.get("USER") or "")
     if row.user not in ("", user):
         raise CredentialError(f"user: leave it empty, the password of alias {name!r} is not {row.user!r}'s")

@@ -188,7 +188,7 @@ def _keeps(value: str | None, most: int) -> bool:
 
 
 def _check_settings(route: Route, access: Access) -> None:
-    """What the session says it has; a pooler nobody told us of may have dropped what we asked for."""
+    """Check the session's own settings: an unknown pooler may have dropped those that we requested."""
     wrong = [name for name, most in LIMITS.items() if not _keeps(access.settings.get(name), most)]
     if access.settings.get(READ_ONLY) != "on":
         wrong.insert(0, READ_ONLY)

@@ -57,8 +57,8 @@ class NumbersField(WordsField):
 
 
 class _Decoder(json.JSONDecoder):
-    """What Python cannot read (a number of thousands of digits, lists in lists in lists) is no JSON
-    to a form.
+    """Refuses what Python cannot read (a number of thousands of digits, deeply nested lists) as
+    invalid JSON.
     """
 
     def decode(self, s: str, *args: Any) -> Any:

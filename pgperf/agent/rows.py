@@ -50,7 +50,7 @@ def order(row_id: int, what: dict[str, Any]) -> int:
     """Ask for something; the order's number. Raises AgentFailed when the row is gone."""
     number = F("order_number") + 1
     if not _rows().filter(pk=row_id).update(order=what, order_number=number, readings=b""):
-        raise AgentFailed("agent: somebody cleared away what it was asked")
+        raise AgentFailed("agent: the row with its order was deleted")
     return int(_rows().values_list("order_number", flat=True).get(pk=row_id))
 
 

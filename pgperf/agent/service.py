@@ -24,8 +24,8 @@ from pgperf.runs.db_retry import retry_while_down
 
 logger = logging.getLogger(__name__)
 
-#: How often it looks for an order while nothing is read, and at most while it reads: then every
-#: look is a query in somebody's slice, so it waits a tenth of the time that has passed.
+#: Seconds between two queries for an order: while the agent is idle, and at most while it samples.
+#: Then each query disturbs a slice, so the agent waits a tenth of the time that has passed.
 IDLE_S, _BUSY_S = 0.1, 1.0
 _BUSY_SHARE = 0.1
 #: Share of STALE_SECONDS for which it retries while the site's database is down.
@@ -35,7 +35,7 @@ _RETRY_SHARE = 2 / 3
 def serve(row_id: int, agent: str, refusal: str = "") -> None:
     """Serve the run of that row until it is over.
 
-    Without effect when somebody else has it, or it is gone.
+    Without effect if another agent has the row, or if it was deleted.
     """
     if rows.claim(row_id, agent, refusal) and not refusal:
         logger.info("pgperf agent: watching for row %s", row_id)

@@ -2,7 +2,7 @@
 
 from pgperf.catalog.base import Fixture
 
-# The comment is set last: with it, the fixture is complete and nobody else's table of that name.
+# The comment is set last: it marks the fixture as complete and as created by pgperf.
 SITE = Fixture(
     name="site",
     create=(

@@ -51,7 +51,7 @@ def percentage(text: str) -> float:
     except ValueError:
         share = -1.0
     if digits == text.strip() or not 0 <= share < 100:
-        raise ArgumentTypeError(f"{text!r} is no percentage such as 5%")
+        raise ArgumentTypeError(f"{text!r} is not a percentage such as 5%")
     return share
 
 

@@ -40,6 +40,6 @@ class Bar:
         self._write(f"\r\x1b[K{line}")
 
     def _write(self, piece: str) -> None:
-        """As it is: progress is no error, so not in an error's colour."""
+        """Write the text without the colour of errors, which stderr has by default."""
         self._stream.write(piece, style_func=str, ending="")
         self._stream.flush()

@@ -209,7 +209,7 @@ def _numbers(value: str) -> list[int]:
     try:
         return [int(item) for item in value.split(",")]
     except ValueError:
-        raise ArgumentTypeError(f"{value!r} is no list of whole numbers such as 1,8") from None
+        raise ArgumentTypeError(f"{value!r} is not a list of whole numbers such as 1,8") from None
 
 
 def _listed(names: Any, otherwise: str) -> str:

@@ -285,7 +285,7 @@ def read_message(stream: BinaryIO) -> Message | None:
     if not line:
         return None
     if not line.endswith(b"\n"):
-        raise ProtocolError("a line without its end" if len(line) < MAX_LINE_BYTES else "a line too long")
+        raise ProtocolError("an incomplete line" if len(line) < MAX_LINE_BYTES else "a line too long")
     return decode(line)
 
 

@@ -56,7 +56,7 @@ def _unfit_statement(skeleton: str) -> str:
     if not body:
         return "no statement"
     if "\\" in body:
-        return "a backslash outside quotes is no SQL (commands of psql do not work here)"
+        return "a backslash outside quotes is not SQL (psql commands do not work here)"
     if ";" in body:
         return "one statement only, without a semicolon inside"
     if word not in _READERS:

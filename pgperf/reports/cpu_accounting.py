@@ -203,7 +203,7 @@ def _present(parts: Sequence[dict[str, float | None]]) -> list[str]:
 
 
 def _of_role(row: VariantResult, role: str, cell: Cell) -> Cell:
-    """A dash for the pooler of a route without one, which is no measured zero."""
+    """A dash for the pooler of a route without one, which is not a measured zero."""
     direct = role == "pooler" and row.record.cpu_us_per_op.is_direct
     return Cell("–", cell.values) if direct else cell
 

@@ -89,8 +89,8 @@ class RunComparison:
     def note(self) -> str:
         """Why a ratio is not exactly the quotient of the times beside it."""
         return _(
-            "The times per operation are those of the runs’ own pages. The ratio compares the logarithms of"
-            " the blocks’ times, so it can differ from the quotient of the two times."
+            "The times per operation are those of the runs’ own pages. The ratio and the change are centres"
+            " of the runs’ blocks, so they can differ from the quotient and the difference of the two times."
         )
 
     @property

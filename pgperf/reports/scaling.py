@@ -178,7 +178,7 @@ def _roles(share: CpuShares | None) -> tuple[Cell, ...]:
 
 
 def _role(role: str, share: float | None) -> Cell:
-    """A dash where no pooler worked, which is no measured zero."""
+    """A dash where no pooler worked, which is not a measured zero."""
     return Cell("–", (share,)) if role == "pooler" and share == 0 else percent(share)
 
 

@@ -310,7 +310,7 @@ def request_cancel(run: Run) -> None:
     except RunConflict:
         mark_lost()
         asked = _runs().filter(pk=run.pk, status=Status.RUNNING).update(cancel_requested=True)
-        if not asked:  # what it was a moment ago is no reason
+        if not asked:  # report its status now, not the earlier one
             raise RunConflict(_status_text(run.pk, _runs().filter(pk=run.pk).first())) from None
     run.refresh_from_db(using=_using())
 
@@ -368,8 +368,9 @@ class Reconciled:
 
 
 def reconcile(*, arriving: bool = False) -> Reconciled:
-    """Mark runs lost whose heartbeat stopped, and send those that nobody took. Safe to call at any
-    time.
+    """Mark runs lost whose heartbeat stopped, and send queued runs that no worker took.
+
+    Safe to call at any time.
 
     `arriving`: a worker starts, maybe after one that was killed with messages in its hands; all are
     sent again.
@@ -391,7 +392,7 @@ def mark_lost() -> list[int]:
             with transaction.atomic(using=_using()):
                 _move(_runs().filter(_stale(), pk=run_id), run_id, Status.LOST, error=_lost_reason(who))
                 _forget_messages()
-        except RunConflict:  # somebody else was quicker, or it spoke up again
+        except RunConflict:  # another process was faster, or the heartbeat came back
             continue
         lost.append(run_id)
     return lost

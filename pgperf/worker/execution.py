@@ -364,7 +364,7 @@ def _check_permission(run: Run) -> None:
         raise PermissionGone(f"permission: {reason}")
     if run.database and run.database.production and run.confirmed_name != run.database.name:
         raise PermissionGone(
-            f"database: {run.database} is in production, and nobody typed its name; ask for the run again"
+            f"database: {run.database} is a production database, and its name was not confirmed; start the run again"
         )
 
 

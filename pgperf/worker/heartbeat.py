@@ -159,7 +159,7 @@ def is_measuring() -> bool:
         return True
 
 
-#: The beat of this worker; None in a process that is no worker of ours.
+#: The beat of this worker; None in a process that is not a pgperf worker.
 current: Heartbeat | None = None
 
 
@@ -178,7 +178,7 @@ def on_worker_ready(sender: Any, **_: Any) -> None:
 
 
 def _heartbeat_of(hostname: str, queues: Iterable[str]) -> Heartbeat | None:
-    """None for a worker that has nothing to do with pgperf. One that performs runs is no agent."""
+    """None for a worker that has nothing to do with pgperf. One that performs runs is not an agent."""
     known = list(queues)
     if get_settings().QUEUE in known:
         return Heartbeat(hostname, get_settings().QUEUE)

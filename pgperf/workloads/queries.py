@@ -119,7 +119,7 @@ def _lookup_problem(model: type[Model], name: str, value: Any) -> str:
     `filter()` checks path, lookup and value without a query.
     """
     if name.startswith("_"):  # private parameters of filter() begin with an underscore
-        return _('"%s" is no field: names of lookups do not begin with an underscore.') % name
+        return _('"%s" is not a field: names of lookups do not begin with an underscore.') % name
     if not all(_is_scalar(item) for item in (value if isinstance(value, list) else [value])):
         return _("%s: give text, a number, true, false, null, or a list of these.") % name
     try:

@@ -73,7 +73,7 @@ def test_settings_allow_an_alias_further_hosts(aliases: dict[str, Any], settings
     ("credential", "user", "message"),
     [
         ("alias:missing", "", "credential: DATABASES has no alias 'missing'"),
-        ("alias:lite", "", "credential: alias 'lite' of DATABASES is no PostgreSQL"),
+        ("alias:lite", "", "credential: alias 'lite' of DATABASES is not a PostgreSQL database"),
         ("alias:nobody", "", "credential: alias 'nobody' of DATABASES has no USER"),
         ("alias:app", "root", "user: leave it empty"),
         ("env:PGPERF_SECRET_MISSING", "app", "credential: PGPERF_SECRET_MISSING is not set"),

@@ -363,7 +363,7 @@ class TestUnknown:
         agent = controller_of(run)
         Sampling.objects.all().delete()
         agent.watch(self.ORDER)
-        assert "cleared away" in why(agent)
+        assert "was deleted" in why(agent)
 
     def test_the_site_s_database_is_unreachable(
         self, run: Run, sent: list[Any], monkeypatch: pytest.MonkeyPatch

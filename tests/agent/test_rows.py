@@ -120,5 +120,5 @@ class TestOrders:
     def test_the_agent_is_told_that_the_row_is_deleted(self, taken: int) -> None:
         rows.close(taken)
         assert rows.poll(taken, "a@db") is None
-        with pytest.raises(AgentFailed, match="cleared away"):
+        with pytest.raises(AgentFailed, match="was deleted"):
             rows.order(taken, {})

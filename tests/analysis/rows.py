@@ -72,8 +72,8 @@ def remote(
     share: dict[str, float | None] | None = None,
     **more: Any,
 ) -> Row:
-    """The same of a server on another host; `there`: shares of that one. Without an agent nobody
-    sees it.
+    """The same of a server on another host; `there`: shares of that one. Without an agent it is
+    unknown.
     """
     unseen: dict[str, Any] = {} if agent else {"server": None, "queue": {"server": None}}
     here = {"clients": 0.1, "server": None, "auxiliaries": None, "pooler": None if pooled_there else 0.0}

@@ -1,4 +1,4 @@
-"""Books that close: whatever the parts, known shares of the processors sum to 1, and nothing is
+"""CPU accounts add up: whatever the parts, known shares of the CPUs sum to 1, and nothing is
 counted twice.
 """
 
@@ -15,7 +15,7 @@ from pgperf.core.records import VariantBlock
 from .synthetic import piece, variant
 
 MS = 1_000_000
-#: 100 ms on two processors: 40 clients, 30 server, 10 pooler, 5 auxiliaries, 1 runner, 24 more; 90
+#: 100 ms on two CPUs: 40 clients, 30 server, 10 pooler, 5 auxiliaries, 1 runner, 24 more; 90
 #: idle.
 SLICE = {
     "elapsed_ns": 100 * MS, "host_ns": 110 * MS, "client_ns": 40 * MS, "server_ns": 30 * MS, "pooler_ns": 10 * MS,

@@ -1,4 +1,4 @@
-"""Whose processors are whose, on one host and on two."""
+"""The CPUs of each role, on one host and on two."""
 
 from typing import Any
 

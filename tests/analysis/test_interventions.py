@@ -170,7 +170,7 @@ USED_UP = judged(160.0, client=8.0, server=20.0, clients=8, queue={"server": 130
 
 
 def test_busy_clients_do_not_confirm_that_the_server_is_used_up() -> None:
-    """The clients' processors are full, the server's three quarters."""
+    """The clients' CPUs are fully used, the server's by three quarters."""
     clients = judged(320.0, client=20.0, server=15.0, clients=16, queue={"client": 260.0}, layer="libpq")
     used = numbers_of(clients).utilisation
     assert (used["clients"], used["server"]) == (pytest.approx(1.0), pytest.approx(0.75))

@@ -104,7 +104,7 @@ def test_which_cpus_a_side_has_is_a_matter_of_placement(placement: str, cpus: in
 
 
 def test_a_worker_bound_to_one_cpu_uses_that_up() -> None:
-    """8 clients on one of 8 processors, 20 µs each time: full at 50,000 a second, an eighth of the
+    """8 clients on one of 8 CPUs, 20 µs for each operation: full at 50,000 a second, an eighth of the
     host.
     """
     bound = row(
@@ -210,8 +210,8 @@ def test_waiting_for_a_cpu_that_others_use_is_a_disturbance() -> None:
 
 
 def test_the_server_s_own_parallel_workers_are_no_disturbance() -> None:
-    """They are in what nobody explains, unless a control group tells; a rival that was seen is one
-    all the same.
+    """They are unattributed unless a control group counts them; other processes that were seen still
+    disturb.
     """
     crowded = row(layer="libpq", queue={"server": 12.0}, share={"unattributed": 0.4})
     assert word(crowded) == "disturbed"
@@ -323,7 +323,7 @@ def test_without_samples_waiting_is_no_latency() -> None:
     assert word(row(211.0, client=165.0) | {"diagnostics": {}}) == "client_cpu"
 
 
-def test_who_waits_for_cpus_that_nobody_is_seen_to_use_is_not_judged() -> None:
+def test_waiting_for_cpus_that_no_known_process_uses_is_unknown() -> None:
     found = judge(row(queue={"client": 20.0}, share={"other": None, "unattributed": None}))
     assert (found["word"], found["missing"]) == ("unknown", ["other processes' CPU"])
 

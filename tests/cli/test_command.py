@@ -199,7 +199,7 @@ class TestRun:
         assert "cancelled" in refusal("run", "spin")
         assert Run.objects.filter(benchmark_name="spin", status=Run.Status.CANCELLED).exists()
 
-    def test_somebody_else_cancels_while_it_waits(
+    def test_another_user_cancels_while_it_waits(
         self, spin: Benchmark, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         state.claim(make_run(Run.Status.QUEUED, busy_key=None, database=Database.objects.get()).pk, "w@h")

@@ -111,7 +111,7 @@ def test_variants_of_one_run_only() -> None:
 
 @pytest.mark.parametrize("limit", ["5", "x%", "-1%", "%", "0.05", "1e9%", "nan%"])
 def test_a_limit_is_a_percentage(limit: str) -> None:
-    assert "no percentage such as 5%" in str(failure(1, 2, f"--fail-on={limit}"))
+    assert "not a percentage such as 5%" in str(failure(1, 2, f"--fail-on={limit}"))
 
 
 def test_what_cannot_be_compared() -> None:

@@ -91,7 +91,7 @@ def test_a_run_without_results() -> None:
 @pytest.mark.parametrize(
     ("idle", "said"), [("awake", "CPUs were kept awake"), ("system", "Idle CPUs could sleep")]
 )
-def test_the_headline_says_whether_processors_slept(run: Run, idle: str, said: str) -> None:
+def test_the_headline_says_whether_cpus_slept(run: Run, idle: str, said: str) -> None:
     run.environment = {**run.environment, "idle": {"idle": idle, "note": ""}}
     assert said in report(read(run)).split("\n\n")[0]
 

@@ -588,7 +588,7 @@ def test_a_whole_conversation_in_one_write(subject: Subject, start: Start, tcp: 
         b'{"type":"spec","protocol":1}\n',
         b'{"type":"spec","port":"5432"}\n',
         b'{"type":"slice","seq":1}\n',
-        b'{"type":"spec","orm":"a line without its end"',
+        b'{"type":"spec","orm":"an incomplete line"',
         b"[" * 100_000 + b"\n",
         b"x" * (protocol.MAX_LINE_BYTES + 1),
     ],

@@ -101,7 +101,7 @@ def test_a_stream_of_messages_ends_with_none(messages: list[protocol.Message]) -
 def test_a_line_cut_short_is_no_message(message: protocol.Message, data: st.DataObject) -> None:
     line = protocol.encode(message)
     piece = line[: data.draw(st.integers(1, len(line) - 1))]
-    with pytest.raises(ProtocolError, match="without its end"):
+    with pytest.raises(ProtocolError, match="incomplete line"):
         protocol.read_message(io.BytesIO(piece))
 
 

@@ -174,8 +174,8 @@ class TestSharedClients:
             assert record.ops == len(durations) == 15
 
     def test_a_server_that_did_nothing_is_the_wrong_one(self) -> None:
-        """Operations ended, so somebody served them: its time is not 0 but unknown, until it is
-        found.
+        """Operations ended, so another process served them: its time is unknown until it is
+        found, not 0.
         """
         with groups_of(1) as (one, _control), subprocess.Popen(["sleep", "60"]) as stopped:
             os.kill(stopped.pid, signal.SIGSTOP)

@@ -44,7 +44,7 @@ def test_silence_ends_at_the_deadline() -> None:
         client.expect(protocol.Ready, 0.01)
 
 
-def test_whoever_waits_looks_up_and_may_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_checks_for_a_cancel_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_process, "POLL_S", 0.01)
     looks = iter([None, None, RunCancelled("enough")])
 

@@ -79,7 +79,7 @@ def test_several_clients_share_one_window() -> None:
         assert all(record.window_ns == 20_000_000 for record in block.slices)
 
 
-def test_cold_phases_are_those_of_whoever_has_the_clients() -> None:
+def test_cold_phases_belong_to_the_variant_that_owns_the_clients() -> None:
     watcher = Watcher()
     run(definition(clients=(1, 2), rounds=2), watcher)
     found = {(b.variant.clients, b.variant.control): (len(b.slices), bool(b.cold_us)) for b in watcher.blocks}

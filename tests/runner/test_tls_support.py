@@ -59,7 +59,7 @@ def test_those_without_are_found_and_left_out(
     assert left == everything - {("libpq", "tls"), ("psycopg2", "tls")}
 
 
-def test_nobody_is_asked_where_no_route_demands_it(routes: dict[str, Route]) -> None:
+def test_no_client_is_started_if_no_route_requires_tls(routes: dict[str, Route]) -> None:
     nothing = CaptureSettings(routes["tcp"], "/nonexistent")
     for sslmode in ("disable", "prefer"):
         route = replace(routes["tcp"], sslmode=sslmode)

@@ -18,7 +18,7 @@ PATIENCE_S = 20.0
 
 @pytest.fixture
 def silent_port() -> Iterator[int]:
-    """A port where somebody listens and never says a word."""
+    """A port with a listener that never answers."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()

@@ -36,7 +36,7 @@ def database(
 
 
 def claim(database: Database, layer: str, clients: int, word: str, intervention: str) -> VariantResult:
-    """A variant of a run that nobody made, with that verdict, and 8 ms of latency."""
+    """A variant of an invented run, with that verdict, and 8 ms of latency."""
     benchmark = Benchmark.objects.get(name="orm-overhead")
     small = Overrides(quick=True, layers=(layer,), routes=("tcp",), slice_ms=60, diagnostic_ms=100)
     definition = freeze(benchmark, database, small)

@@ -64,7 +64,7 @@ def test_a_database_that_became_production_requires_its_name(
     Database.objects.update(production=True)
     run = performed(database, confirmed_name=typed)
     assert run.status == status
-    assert ("nobody typed its name" in run.error) == (status == "failed")
+    assert ("its name was not confirmed" in run.error) == (status == "failed")
 
 
 def test_a_production_run_requires_the_name_at_every_entry_point(database: Database) -> None:

@@ -7,7 +7,7 @@
 
 void failure_no_memory(void)
 {
-    static const char words[] = "pgperf-libpq: no memory\n";
+    static const char words[] = "pgperf-libpq: out of memory\n";
     ssize_t ignored = write(STDERR_FILENO, words, sizeof words - 1);
     (void)ignored;
     _exit(EXIT_FAILED);

@@ -133,11 +133,11 @@ static bool read_string(struct json *json, char **text, size_t *length)
     *text = from;
     while (*from != '"') {
         if ((unsigned char)*from < 0x20)
-            return fail(json, "a string with a control character or without its end");
+            return fail(json, "an unterminated string or a control character in one");
         if (*from != '\\')
             *to++ = *from++;
         else if (!(from = decode_escape(from, &to)))
-            return fail(json, "a bad escape");
+            return fail(json, "an invalid escape");
     }
     *to = '\0';
     *length = (size_t)(to - *text);
@@ -277,7 +277,7 @@ bool json_next_item(struct json *json)
 
 bool json_end(struct json *json)
 {
-    return !json->fault && (next(json) == '\0' || fail(json, "something behind the value"));
+    return !json->fault && (next(json) == '\0' || fail(json, "text after the value"));
 }
 
 void json_write_string(FILE *out, const char *text, size_t length)

@@ -107,11 +107,11 @@ static enum outcome next_message(struct client *client, struct message *message,
     case LINE_END:
         return OUTCOME_OK;
     case LINE_CUT:
-        return give_up(client, stage, "a line without its end", OUTCOME_PROTOCOL);
+        return give_up(client, stage, "an incomplete line", OUTCOME_PROTOCOL);
     case LINE_TOO_LONG:
         return give_up(client, stage, "a line too long", OUTCOME_PROTOCOL);
     case LINE_NO_MEMORY:
-        return give_up(client, stage, "no memory for a line", OUTCOME_FAILED);
+        return give_up(client, stage, "out of memory for a line", OUTCOME_FAILED);
     case LINE_OK:
         break;
     }
@@ -183,7 +183,7 @@ static enum outcome tell_ready(struct client *client)
         return report(client, "ready", OUTCOME_FAILED);
     client->samples = timed_new_samples();
     if (!client->samples)
-        return give_up(client, "ready", "no memory for the durations", OUTCOME_FAILED);
+        return give_up(client, "ready", "out of memory for the durations", OUTCOME_FAILED);
     return listening(reply_ready(client->replies, &client->session, rows, memory_bytes, &client->cold));
 }
 

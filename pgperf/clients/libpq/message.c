@@ -128,13 +128,13 @@ static bool read_statements(struct json *json, const struct field *field, struct
 
 static bool read_field(struct json *json, const struct field *field, struct message *message)
 {
-    static const char *const wanted[] = {"wants a text without NUL",
-                                         "wants an integer",
-                                         "wants an integer that is not negative",
-                                         "wants nanoseconds that are not negative",
-                                         "wants true or false",
-                                         "wants a list of statements",
-                                         "wants a value"};
+    static const char *const wanted[] = {"must be a string without NUL",
+                                         "must be an integer",
+                                         "must be an integer of 0 or more",
+                                         "must be nanoseconds of 0 or more",
+                                         "must be true or false",
+                                         "must be a list of statements",
+                                         "must be a value"};
     struct json_value value;
     if (field->kind == STATEMENTS)
         return read_statements(json, field, message);
@@ -146,9 +146,9 @@ static bool read_kind(struct json *json, struct message *message)
 {
     struct json_value value;
     if (!json_read(json, &value) || !is_text(&value))
-        return refuse(message, "type", "wants a text");
+        return refuse(message, "type", "must be a string");
     message->kind = find_kind(value.text);
-    return message->kind || refuse(message, "type", "not one that a client takes");
+    return message->kind || refuse(message, "type", "unknown type of message");
 }
 
 /* `type` may come last, so the fields are checked against it at the end. */
@@ -159,7 +159,7 @@ static bool read_members(struct json *json, struct message *message, bool seen[F
     while (json_next_member(json, &name, &length)) {
         const struct field *field = find_field(name);
         if (strcmp(name, "type") == 0 ? !read_kind(json, message) : !field)
-            return *message->fault ? false : refuse(message, "a field", "not one of this protocol");
+            return *message->fault ? false : refuse(message, "a field", "unknown");
         if (!field)
             continue;
         seen[field - fields] = true;

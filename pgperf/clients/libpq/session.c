@@ -100,7 +100,7 @@ static bool take(struct session *session, PGresult *result, int64_t *rows, struc
     case PGRES_COPY_IN:
     case PGRES_COPY_OUT:
     case PGRES_COPY_BOTH:
-        return refuse(result, failure, "COPY is no statement this client can run");
+        return refuse(result, failure, "this client cannot run COPY");
     default:
         return fail(session, result, failure);
     }
@@ -154,6 +154,6 @@ PGresult *session_query(struct session *session, const char *sql, struct failure
     if (status == PGRES_FATAL_ERROR)
         fail(session, result, failure);
     else
-        refuse(result, failure, "no statement this client can run");
+        refuse(result, failure, "this client cannot run the statement");
     return NULL;
 }

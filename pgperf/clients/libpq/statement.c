@@ -107,8 +107,8 @@ static const struct field *find_field(const char *name)
 
 static const char *read_statement(struct json *json, struct statement *statement, const char **at)
 {
-    static const char *const wanted[] = {"wants a text without NUL", "wants a list of texts and nulls",
-                                         "wants a list of type numbers", "wants a value"};
+    static const char *const wanted[] = {"must be a string without NUL", "must be a list of strings and nulls",
+                                         "must be a list of type numbers", "must be a value"};
     char *name;
     size_t length;
     if (!json_enter_object(json))
@@ -116,14 +116,14 @@ static const char *read_statement(struct json *json, struct statement *statement
     while (json_next_member(json, &name, &length)) {
         const struct field *field = find_field(name);
         if (!field)
-            return "a field that is not one of this protocol";
+            return "an unknown field";
         if (!read_field(json, field, statement)) {
             *at = field->name;
             return json->fault ? json->fault : wanted[field->kind];
         }
     }
     if (!json->fault && statement->oid_count && statement->oid_count != statement->value_count)
-        return "wants as many arg_oids as args_text, or none";
+        return "must have as many arg_oids as args_text, or none";
     return json->fault;
 }
 

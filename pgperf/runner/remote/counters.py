@@ -33,7 +33,7 @@ _FOREVER = 1 << 62
 #: The column of PostgreSQL's auxiliary processes; the prefixes of the machine's columns and of
 #: those of its top line.
 AUXILIARIES, HOST, TOP = "auxiliaries", "host", "top"
-#: Load averages are no counters: kept in hundredths, and read by `CounterSamples.at`.
+#: Load averages are not counters: kept in hundredths, and read by `CounterSamples.at`.
 LOAD_PARTS = 100
 
 

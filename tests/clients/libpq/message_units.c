@@ -61,28 +61,28 @@ static void small_messages(void)
     CHECK(decode("{\"type\":\"bye\"}") && message.kind == MESSAGE_BYE);
     CHECK(decode("{\"sql\":\"select 1\",\"type\":\"query\"}") && message.kind == MESSAGE_QUERY);
     CHECK(strcmp(message.sql, "select 1") == 0);
-    CHECK(refused("{\"type\":\"query\",\"sql\":\"a\\u0000b\"}", "sql: wants a text without NUL"));
+    CHECK(refused("{\"type\":\"query\",\"sql\":\"a\\u0000b\"}", "sql: must be a string without NUL"));
 }
 
 static void wrong_shapes(void)
 {
     CHECK(refused("[]", "the line: not an object") && refused("", "the line: not an object"));
-    CHECK(refused("{}", "type: missing") && refused("{\"type\":1}", "type: wants a text"));
-    CHECK(refused("{\"type\":\"ready\"}", "type: not one that a client takes"));
-    CHECK(refused("{\"type\":\"bye\"}{}", "the line: something behind the value"));
-    CHECK(refused("{\"type\":\"bye\",\"x\":1}", "a field: not one of this protocol"));
+    CHECK(refused("{}", "type: missing") && refused("{\"type\":1}", "type: must be a string"));
+    CHECK(refused("{\"type\":\"ready\"}", "type: unknown type of message"));
+    CHECK(refused("{\"type\":\"bye\"}{}", "the line: text after the value"));
+    CHECK(refused("{\"type\":\"bye\",\"x\":1}", "a field: unknown"));
     CHECK(refused("{\"type\":\"bye\",\"seq\":1}", "seq: does not belong to this type of message"));
     CHECK(refused("{\"type\":\"bye\"", "the line: a comma is missing"));
 }
 
 static void wrong_values(void)
 {
-    CHECK(refused("{\"type\":\"spec\",\"port\":\"5432\"}", "port: wants an integer"));
-    CHECK(refused("{\"type\":\"spec\",\"port\":99999999999999999999}", "port: wants an integer"));
-    CHECK(refused("{\"type\":\"spec\",\"port\":1.0}", "port: wants an integer"));
-    CHECK(refused("{\"type\":\"spec\",\"cold\":1}", "cold: wants true or false"));
-    CHECK(refused("{\"type\":\"spec\",\"password\":null}", "password: wants a text without NUL"));
-    CHECK(refused("{\"type\":\"spec\",\"password\":\"a\\u0000b\"}", "password: wants a text without NUL"));
+    CHECK(refused("{\"type\":\"spec\",\"port\":\"5432\"}", "port: must be an integer"));
+    CHECK(refused("{\"type\":\"spec\",\"port\":99999999999999999999}", "port: must be an integer"));
+    CHECK(refused("{\"type\":\"spec\",\"port\":1.0}", "port: must be an integer"));
+    CHECK(refused("{\"type\":\"spec\",\"cold\":1}", "cold: must be true or false"));
+    CHECK(refused("{\"type\":\"spec\",\"password\":null}", "password: must be a string without NUL"));
+    CHECK(refused("{\"type\":\"spec\",\"password\":\"a\\u0000b\"}", "password: must be a string without NUL"));
     CHECK(refused("{\"type\":\"spec\",\"orm_args\":[1,}", "orm_args: not a value"));
 }
 
@@ -98,25 +98,25 @@ static void wrong_statements(void)
     CHECK(refused("{\"type\":\"spec\",\"statements\":{}}", "statements: not a list"));
     CHECK(refused("{\"type\":\"spec\",\"other_statements\":[{}", "other_statements: a comma is missing"));
     CHECK(refused_statement("[]", "statements: not an object"));
-    CHECK(refused_statement("{\"literal\":1}", "literal: wants a text without NUL"));
-    CHECK(refused_statement("{\"numbered\":\"a\\u0000b\"}", "numbered: wants a text without NUL"));
-    CHECK(refused_statement("{\"args_text\":[1]}", "args_text: wants a list of texts and nulls"));
-    CHECK(refused_statement("{\"args_text\":[[]]}", "args_text: wants a list of texts and nulls"));
+    CHECK(refused_statement("{\"literal\":1}", "literal: must be a string without NUL"));
+    CHECK(refused_statement("{\"numbered\":\"a\\u0000b\"}", "numbered: must be a string without NUL"));
+    CHECK(refused_statement("{\"args_text\":[1]}", "args_text: must be a list of strings and nulls"));
+    CHECK(refused_statement("{\"args_text\":[[]]}", "args_text: must be a list of strings and nulls"));
     CHECK(refused_statement("{\"args_text\":null}", "args_text: not a list"));
-    CHECK(refused_statement("{\"arg_oids\":[-1]}", "arg_oids: wants a list of type numbers"));
-    CHECK(refused_statement("{\"arg_oids\":[4294967296]}", "arg_oids: wants a list of type numbers"));
-    CHECK(refused_statement("{\"arg_oids\":[1]}", "statements: wants as many arg_oids as args_text, or none"));
+    CHECK(refused_statement("{\"arg_oids\":[-1]}", "arg_oids: must be a list of type numbers"));
+    CHECK(refused_statement("{\"arg_oids\":[4294967296]}", "arg_oids: must be a list of type numbers"));
+    CHECK(refused_statement("{\"arg_oids\":[1]}", "statements: must have as many arg_oids as args_text, or none"));
     CHECK(refused_statement("{\"args\":[1,}", "args: not a value"));
-    CHECK(refused_statement("{\"x\":1}", "statements: a field that is not one of this protocol"));
+    CHECK(refused_statement("{\"x\":1}", "statements: an unknown field"));
 }
 
 static void wrong_slices(void)
 {
     CHECK(refused("{\"type\":\"slice\",\"count\":1}", "seq: missing"));
     CHECK(refused("{\"type\":\"query\"}", "sql: missing"));
-    CHECK(refused("{\"type\":\"slice\",\"seq\":1,\"count\":-1}", "count: wants an integer that is not negative"));
+    CHECK(refused("{\"type\":\"slice\",\"seq\":1,\"count\":-1}", "count: must be an integer of 0 or more"));
     CHECK(refused("{\"type\":\"slice\",\"seq\":1,\"window_ns\":9223372036854775807}",
-                  "window_ns: wants nanoseconds that are not negative"));
+                  "window_ns: must be nanoseconds of 0 or more"));
 }
 
 int main(void)

@@ -229,7 +229,7 @@ def own_group(request: pytest.FixtureRequest, postmaster: psutil.Process) -> Ite
     """The server in a control group of its own."""
     parents = [each for each in groups_of(os.getpid()) if (each / "cpuacct.usage").exists() is request.param]
     if not parents:
-        pytest.skip("this machine has no control groups of that version that count processor time")
+        pytest.skip("this machine has no control groups of that version that count CPU time")
     directory = parents[0] / f"pgperf-test-{os.getpid()}"
     try:
         directory.mkdir()

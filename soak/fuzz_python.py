@@ -6,8 +6,8 @@ command line.
 The program runs the property tests in tests/fuzz/ with many inputs, drawn from the seed, in a
 separate stack. `--cases` is the number of inputs of a property of weight 1; the default gives more
 than 20,000 inputs for wire, forms and imports together. The bar: that number of inputs, and no
-input that causes a status 500, a traceback, or anything else that a property forbids. `--quick`: a
-tenth of the inputs.
+input that takes more than 2 s of CPU time or 200 MB, or causes a status 500, a traceback, or
+anything else that a property forbids. `--quick`: a tenth of the inputs.
 """
 
 import argparse
@@ -16,7 +16,12 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+#: Area -> its number of inputs, and the CPU time and memory of its costliest one.
+Areas = Mapping[str, Mapping[str, Any]]
 
 ROOT = Path(__file__).resolve().parent.parent
 #: The least number of inputs of these areas together.
@@ -41,15 +46,21 @@ def main() -> int:
     return 0 if passed else 1
 
 
-def _counted(found: dict[str, int]) -> int:
-    return sum(found.get(area, 0) for area in COUNTED_AREAS)
+def _counted(found: Areas) -> int:
+    return _total([found[area] for area in COUNTED_AREAS if area in found])["inputs"]
 
 
-def _table(found: dict[str, int], seed: int) -> None:
-    print(f"\n| area (seed {seed}) | inputs |\n|---|---|")
-    totals = {", ".join(COUNTED_AREAS): _counted(found), "all": sum(found.values())}
-    for area, count in {**found, **totals}.items():
-        print(f"| {area} | {count:,} |")
+def _total(areas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    most = {name: max((area[name] for area in areas), default=0) for name in ("cpu_s", "mb")}
+    return {"inputs": sum(area["inputs"] for area in areas), **most}
+
+
+def _table(found: Areas, seed: int) -> None:
+    print(f"\n| area (seed {seed}) | inputs | most CPU time, s | most memory, MB |\n|---|---|---|---|")
+    counted = [found[area] for area in COUNTED_AREAS if area in found]
+    totals = {", ".join(COUNTED_AREAS): _total(counted), "all": _total(list(found.values()))}
+    for name, area in {**found, **totals}.items():
+        print(f"| {name} | {area['inputs']:,} | {area['cpu_s']:.2f} | {area['mb']:.0f} |")
     print()
 
 

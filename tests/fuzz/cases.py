@@ -1,13 +1,14 @@
 """The number of inputs of a property: few in tests, thousands in `python -m soak.fuzz_python`.
 
 FUZZ_CASES is the number of inputs of a property of weight 1, FUZZ_COUNTS the file that gets the
-count of each area.
+count of each area and its costliest input. Each input has a bar of CPU time and memory.
 """
 
 import json
 import os
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,13 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import SearchStrategy
 
+from tests.fuzz.cost import Cost, measured
+
 CASES = int(os.environ.get("FUZZ_CASES", "0"))
 _IN_TESTS = 5
 
 counts: Counter[str] = Counter()
+worst: dict[str, Cost] = {}
 
 
 def fuzzed(
@@ -34,7 +38,10 @@ def fuzzed(
         @wraps(test)
         def counted(*args: Any, **values: Any) -> None:
             counts[area] += 1
-            test(*args, **values)
+            with measured() as cost:
+                test(*args, **values)
+            worst[area] = worst.get(area, Cost()).most(cost)
+            cost.check()
 
         limits = settings(
             max_examples=examples, deadline=None, database=None, derandomize=not CASES, print_blob=True,
@@ -48,4 +55,5 @@ def fuzzed(
 def keep_counts() -> None:
     """At the end of a campaign."""
     if path := os.environ.get("FUZZ_COUNTS"):
-        Path(path).write_text(json.dumps(counts))
+        areas = {area: {"inputs": count, **asdict(worst.get(area, Cost()))} for area, count in counts.items()}
+        Path(path).write_text(json.dumps(areas))

@@ -29,6 +29,13 @@ JSON_VALUES = st.recursive(
 )
 JSON_TEXTS = JSON_VALUES.map(json.dumps)
 VALUES = st.one_of(WORDS, NUMBERS, JSON_TEXTS)
+_PARTS = ("x", "9", "1,", "1 8 ", "socket,", "[", "[],", '"a",', '{"a":', '{"a":1},', '"k":1,', "'", '"', "(", "$a$",
+          "/*", "--\n", "\n", "é", "%s", "\\", "a.", "/", "a__b,")  # fmt: skip
+#: Long texts of one repeated part, in brackets or not.
+LONG = st.builds(
+    lambda part, frame, most: frame[0] + part * (most // len(part.encode())) + frame[1],
+    st.sampled_from(_PARTS), st.sampled_from(["[]", "{}", '""', ("", "")]), st.sampled_from([10_000, 250_000]),
+)  # fmt: skip
 
 
 def query_strings(names: tuple[str, ...]) -> st.SearchStrategy[str]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pgperf.models import Benchmark, Database, Run, Workload
 from tests.fuzz.browser import ANSWERS, Fields, form
 from tests.fuzz.cases import fuzzed
-from tests.fuzz.hostile import VALUES, pick
+from tests.fuzz.hostile import LONG, VALUES, pick
 
 Undone = Callable[[], AbstractContextManager[None]]
 MODELS = {"benchmark": Benchmark, "database": Database, "workload": Workload}
@@ -52,6 +52,16 @@ def test_a_changed_row_is_saved_or_refused(
     row = MODELS[model].objects.order_by("pk").first()  # type: ignore[attr-defined]
     with undone():
         send(site, reverse(f"admin:pgperf_{model}_change", args=[row.pk]), "name", changes)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@fuzzed("forms", 0.5, field=st.integers(0, 99), long=LONG)
+def test_a_long_value_is_saved_or_refused(
+    site: Client, undone: Undone, model: str, field: int, long: str
+) -> None:
+    row = MODELS[model].objects.order_by("pk").first()  # type: ignore[attr-defined]
+    with undone():
+        send(site, reverse(f"admin:pgperf_{model}_change", args=[row.pk]), "name", [(field, [long])])
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -18,6 +18,7 @@ from pgperf.transfer.files import FORMATS
 from tests.fuzz.browser import ANSWERS
 from tests.fuzz.cases import fuzzed
 from tests.fuzz.hostile import JSON_VALUES, VALUES, spliced
+from tests.transfer.bulky import FILES
 
 Undone = Callable[[], AbstractContextManager[None]]
 MODELS = {"benchmark": Benchmark, "database": Database, "workload": Workload}
@@ -116,6 +117,19 @@ def test_a_cell_of_the_wrong_kind_is_all_or_nothing(
     row[key] = cell
     with undone():
         bring(site, model, "x.json", json.dumps([*found, *more]).encode())
+
+
+@fuzzed(
+    "imports", 1, model=st.sampled_from(list(MODELS)),
+    file=st.sampled_from([(kind, name) for kind, made in FILES.items() for name in made]),
+)  # fmt: skip
+def test_a_costly_file_is_all_or_nothing(
+    site: Client, undone: Undone, model: str, file: tuple[str, str]
+) -> None:
+    kind, name = file
+    made = FILES[kind][name]()
+    with undone():
+        bring(site, model, f"x.{kind}", made if isinstance(made, bytes) else made.encode())
 
 
 @fuzzed(

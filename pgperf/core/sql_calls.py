@@ -6,7 +6,7 @@ need not be a function, and a name after a dot is mostly a column. The server's 
 (`access.called_functions`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -28,12 +28,17 @@ class Call(NamedTuple):
 
 def calls(sql: str) -> list[Call]:
     """Every possible call in the text, once each, in order."""
-    return list(dict.fromkeys(_calls(significant(sql))))
+    return calls_of(significant(tokens(sql)))
 
 
-def significant(sql: str) -> list[Token]:
+def calls_of(found: list[Token]) -> list[Call]:
+    """Every possible call in these tokens, which have no spaces and comments."""
+    return list(dict.fromkeys(_calls(found)))
+
+
+def significant(found: Iterable[Token]) -> list[Token]:
     """The tokens without spaces and comments."""
-    return [token for token in tokens(sql) if token.kind not in (TokenKind.SPACE, TokenKind.COMMENT)]
+    return [token for token in found if token.kind not in (TokenKind.SPACE, TokenKind.COMMENT)]
 
 
 def identifier(token: Token) -> str:

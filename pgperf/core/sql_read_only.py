@@ -7,6 +7,7 @@ cannot write. Which functions the names in the text call is looked up in the ser
 """
 
 import re
+from collections.abc import Iterable
 from itertools import pairwise
 
 from pgperf.core import sql_calls, sql_functions
@@ -32,7 +33,10 @@ _PLACEHOLDER = re.compile(r"%(?:%|(s))")
 
 def check(field: str, sql: str) -> None:
     """Raises InvalidDefinition, which names the field, unless the text is one statement that reads."""
-    problem = _unfit_text(sql) or _unfit_statement(_skeleton(field, sql)) or _refused_function(sql)
+    problem = _unfit_text(sql)
+    if not problem:
+        found = list(tokens(sql))
+        problem = _unfit_statement(_skeleton(field, found)) or _refused_function(sql_calls.significant(found))
     if problem:
         raise InvalidDefinition(f"{field}: {problem}")
 
@@ -64,11 +68,11 @@ def _unfit_statement(skeleton: str) -> str:
     return ""
 
 
-def _refused_function(sql: str) -> str:
+def _refused_function(found: list[Token]) -> str:
     """Why the first refused call is refused; "" if there is none."""
-    if any(_is_treat(token, following) for token, following in pairwise(sql_calls.significant(sql))):
+    if any(_is_treat(token, following) for token, following in pairwise(found)):
         return "TREAT(... AS name) calls a function and is refused; write name(...)"
-    for call in sql_calls.calls(sql):
+    for call in sql_calls.calls_of(found):
         why = sql_functions.refusal(call.name)
         if why and call.schema in _CATALOG and not call.dotted:
             return f"{call}() is refused: it {why}"
@@ -79,10 +83,10 @@ def _is_treat(token: Token, following: Token) -> bool:
     return token.kind is TokenKind.WORD and sql_calls.identifier(token) == "treat" and following.text == "("
 
 
-def _skeleton(field: str, sql: str) -> str:
+def _skeleton(field: str, found: Iterable[Token]) -> str:
     """The text without comments and with empty quotes. Quoted names become plain words."""
     pieces = []
-    for token in tokens(sql):
+    for token in found:
         problem = _unfit_token(token)
         if problem:
             raise InvalidDefinition(f"{field}: {problem}")

@@ -22,10 +22,21 @@ def check_secrets(query: Mapping[str, Any]) -> None:
 
 
 def check_user(query: Mapping[str, Any], user: Any) -> None:
-    """Raises ValidationError, which names each part, unless the user may view every model that the
-    query reads.
+    """Raises ValidationError unless the user may view every model that the query reads. It names each
+    permission that the user lacks once, at the first part that needs it.
     """
-    _raise(query, lambda read: _lacking(read, user))
+    named: set[str] = set()
+
+    def lacking(read: Read) -> str:
+        for model in _viewed(read.model):
+            permission = _permission("view", model)
+            if permission not in named and not may_view(user, model):
+                named.add(permission)
+                place = {"path": read.path, "model": model._meta.label, "permission": permission}
+                return _("%(path)s: needs the permission to view %(model)s (%(permission)s).") % place
+        return ""
+
+    _raise(query, lacking)
 
 
 def _raise(query: Mapping[str, Any], problem: Callable[[Read], str]) -> None:
@@ -62,18 +73,6 @@ def _secret(read: Read) -> str:
 
 def _leads_anywhere(column: Any) -> bool:
     return bool(column.is_relation) and column.related_model is None
-
-
-def _lacking(read: Read, user: Any) -> str:
-    """The permission that the user lacks for the model, in words; "" if none."""
-    for model in _viewed(read.model):
-        if not may_view(user, model):
-            return _("%(path)s: needs the permission to view %(model)s (%(permission)s).") % {
-                "path": read.path,
-                "model": model._meta.label,
-                "permission": _permission("view", model),
-            }
-    return ""
 
 
 def may_view(user: Any, model: type[Model]) -> bool:

@@ -15,7 +15,7 @@ from django.db import connections
 
 from pgperf.conf import get_settings
 from pgperf.core.exceptions import CredentialError
-from pgperf.core.records import Route
+from pgperf.core.records import Route, most_direct
 from pgperf.models import Database, Target
 
 _SECRET_PREFIX = "PGPERF_SECRET_"
@@ -49,6 +49,18 @@ def resolve(database: Database, names: Iterable[str]) -> dict[str, Route]:
     if missing:
         raise CredentialError(f"routes: database {database} has no enabled target for {', '.join(missing)}")
     return {name: _route(database, targets[name], login) for name in names}
+
+
+def direct_route(database: Database) -> Route:
+    """The most direct enabled route; a pooler only if there is no other.
+
+    Raises CredentialError naming the field and the remedy.
+    """
+    targets = list(database.targets.filter(enabled=True))
+    if not targets:
+        raise CredentialError(f"routes: database {database} has no enabled target; add one in the admin")
+    name = most_direct(targets).route
+    return resolve(database, [name])[name]
 
 
 def _route(database: Database, target: Target, login: Login) -> Route:

@@ -32,6 +32,18 @@ def exists(name: str, route: Route) -> bool:
         return _is_there(_known(name), connection)
 
 
+def present(route: Route) -> list[str]:
+    """The names of the fixtures that are there. Raises ClientFailed if the server cannot be asked."""
+    with ControlConnection(route, "pgperf-fixture") as connection:
+        return [fixture.name for fixture in FIXTURES.values() if _is_there(fixture, connection)]
+
+
+def drop_script() -> str:
+    """The SQL that drops every fixture, for people who run it themselves."""
+    drops = (statement for fixture in FIXTURES.values() for statement in fixture.drop)
+    return "\n".join(f"{statement};" for statement in (*drops, "DROP SCHEMA IF EXISTS pgperf"))
+
+
 def drop(database: Database, route: Route) -> list[str]:
     """Remove every fixture that is there, and the schema with the last thing in it; what went.
 
@@ -57,7 +69,8 @@ def drop(database: Database, route: Route) -> list[str]:
 
 _OWN_EMPTY_SCHEMA = (
     "SELECT EXISTS (SELECT FROM pg_namespace n WHERE n.nspname = 'pgperf' AND pg_has_role(n.nspowner, 'USAGE')"
-    " AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid))"
+    " AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid"
+    " AND d.deptype = 'n'))"  # default privileges go with the schema
 )
 
 

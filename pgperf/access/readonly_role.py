@@ -35,6 +35,32 @@ def create_script(route: Route) -> str:
     return "\n".join(lines)
 
 
+def removal_script(route: Route) -> str:
+    """The SQL that removes the roles of `create_script` from a server; "" if it has none.
+
+    A role that owns something is left out: DROP OWNED would drop that too. Raises ClientFailed
+    without an answer.
+    """
+    with ControlConnection(route, "pgperf-doctor") as connection:
+        found = [(str(role), str(dbname or "")) for role, dbname in connection.query(_GRANTS)]
+    lines = []
+    for role in dict.fromkeys(role for role, _ in found):
+        for dbname in (dbname for other, dbname in found if other == role and dbname):
+            lines += [f"\\connect {dbname}", f"DROP OWNED BY {role}; -- its privileges; it owns nothing"]
+        lines.append(f"DROP ROLE {role};")
+    return "\n".join(lines)
+
+
+#: A role of ours, and the databases in which it has privileges, also on a database itself.
+_GRANTS = (
+    "SELECT DISTINCT quote_ident(r.rolname), quote_ident(d.datname) FROM pg_roles r"
+    " LEFT JOIN pg_shdepend s ON s.refclassid = 'pg_authid'::regclass AND s.refobjid = r.oid"
+    " LEFT JOIN pg_database d ON d.oid = s.dbid"
+    " OR (s.dbid = 0 AND s.classid = 'pg_database'::regclass AND d.oid = s.objid)"
+    f" WHERE starts_with(r.rolname, '{ROLE}') AND NOT EXISTS (SELECT FROM pg_shdepend o"
+    " WHERE o.refclassid = 'pg_authid'::regclass AND o.refobjid = r.oid AND o.deptype = 'o')"
+    " ORDER BY 1, 2 NULLS FIRST"
+)
 _OURS = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
 _SCHEMAS = f"SELECT quote_ident(n.nspname) FROM pg_namespace n WHERE {_OURS} ORDER BY 1"
 _OWNERS = (

@@ -9,7 +9,6 @@ from django.core.management.base import CommandError, OutputWrapper
 from pgperf.access import credentials, fixtures
 from pgperf.conf import get_settings
 from pgperf.core.exceptions import PgperfError
-from pgperf.core.records import Route, most_direct
 from pgperf.models import Database, Run
 from pgperf.runs import retention
 
@@ -101,7 +100,7 @@ def _drop(database: Database, out: OutputWrapper) -> bool:
     try:
         if Run.objects.filter(database=database, status=Run.Status.RUNNING).exists():
             raise PgperfError("a run is active; wait for its end or cancel it")
-        dropped = fixtures.drop(database, _route(database))
+        dropped = fixtures.drop(database, credentials.direct_route(database))
     except PgperfError as error:
         out.write(f"{database}: {error}")
         return False
@@ -109,12 +108,3 @@ def _drop(database: Database, out: OutputWrapper) -> bool:
         f"{database}: dropped {', '.join(dropped)}." if dropped else f"{database}: has no tables of pgperf."
     )
     return True
-
-
-def _route(database: Database) -> Route:
-    """The most direct route; a pooler only if there is no other route."""
-    targets = list(database.targets.filter(enabled=True))
-    if not targets:
-        raise PgperfError("it has no enabled target; add one in the admin")
-    route = most_direct(targets).route
-    return credentials.resolve(database, [route])[route]

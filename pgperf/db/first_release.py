@@ -22,16 +22,19 @@ def removal(connection: BaseDatabaseWrapper) -> list[str]:
 
     Results are lost with them.
     """
-    quote, there = connection.ops.quote_name, set(connection.introspection.table_names())
-    tables = [quote(name) for name in _tables() if name in there]
+    quote = connection.ops.quote_name
+    names = [quote(name) for name in tables(connection)]
     one_by_one = connection.vendor == "sqlite"  # its DROP TABLE takes one table
-    drops = tables if one_by_one else [", ".join(tables)] if tables else []
+    drops = names if one_by_one else [", ".join(names)] if names else []
+    migrated = [f"DELETE FROM {quote('django_migrations')} WHERE app = '{APP}';"]
     return [
-        *(f"DROP TABLE {names};" for names in drops),
-        f"DELETE FROM {quote('django_migrations')} WHERE app = '{APP}';",
+        *(f"DROP TABLE {each};" for each in drops),
+        *(migrated if MigrationRecorder(connection).has_table() else []),
     ]
 
 
-def _tables() -> list[str]:
+def tables(connection: BaseDatabaseWrapper) -> list[str]:
+    """The names of pgperf's tables that are there."""
+    there = set(connection.introspection.table_names())
     models = apps.get_app_config(APP).get_models(include_auto_created=True)
-    return sorted(model._meta.db_table for model in models)
+    return sorted(model._meta.db_table for model in models if model._meta.db_table in there)

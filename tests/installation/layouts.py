@@ -36,7 +36,7 @@ TEMPLATES = [{{
 DATABASE = """
 DATABASES = {
     "default": {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": os.environ.get("DB_ENGINE", "django.db.backends.postgresql"),
         **{name: os.environ[f"DB_{name}"] for name in ("NAME", "USER", "PASSWORD", "HOST", "PORT")},
     }
 }

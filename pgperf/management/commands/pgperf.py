@@ -24,6 +24,7 @@ from pgperf.cli import (
     prune,
     reconcile,
     run,
+    uninstall,
 )
 from pgperf.core.exceptions import PgperfError
 
@@ -67,6 +68,11 @@ class Command(BaseCommand):
         self._register(
             new("prune", help="delete old runs, or pgperf's tables"), self._prune, prune.add_arguments
         )
+        self._register(
+            new("uninstall", help="remove all that pgperf has made in the site's databases"),
+            self._uninstall,
+            uninstall.add_arguments,
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         with _no_traceback():
@@ -108,6 +114,9 @@ class Command(BaseCommand):
 
     def _prune(self, options: dict[str, Any]) -> None:
         prune.run(options, self.stdout)
+
+    def _uninstall(self, options: dict[str, Any]) -> None:
+        uninstall.run(options, self.stdout)
 
     @staticmethod
     def _register(

@@ -1,0 +1,106 @@
+"""What an installation of pgperf has made in the site's databases, and its removal."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.apps import apps
+from django.db import DatabaseError, connections, router, transaction
+from django.db.migrations.recorder import MigrationRecorder
+from django.db.models import QuerySet
+
+from pgperf.db import first_release
+from pgperf.models import Run
+
+APP = first_release.APP
+ACTIVE = (Run.Status.QUEUED, Run.Status.RUNNING)
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What pgperf has left in the database of one alias of `DATABASES`."""
+
+    alias: str
+    tables: tuple[str, ...] = ()
+    migrations: int = 0
+    content_types: int = 0
+    permissions: int = 0
+    log_entries: int = 0
+    #: Why it is not known; "" if it is.
+    unreachable: str = ""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        found = {
+            "tables": len(self.tables),
+            "permissions": self.permissions,
+            "content types": self.content_types,
+            "entries in the admin's log": self.log_entries,
+            "rows of django_migrations": self.migrations,
+        }
+        return {what: count for what, count in found.items() if count}
+
+
+def active_runs() -> list[int]:
+    """The ids of queued and running runs; none without pgperf's tables."""
+    alias = router.db_for_read(Run)
+    if Run._meta.db_table not in connections[alias].introspection.table_names():
+        return []
+    return list(
+        Run.objects.using(alias).filter(status__in=ACTIVE).order_by("pk").values_list("pk", flat=True)
+    )
+
+
+def traces() -> Iterator[Traces]:
+    """Of every alias that has some, and of those that cannot be reached."""
+    for alias in connections:
+        try:
+            found = _traces(alias)
+        except DatabaseError as error:
+            found = Traces(alias, unreachable=(str(error).splitlines() or [type(error).__name__])[0])
+        if found.counts or found.unreachable:
+            yield found
+
+
+def remove(alias: str) -> None:
+    """Remove all traces in one transaction, where the database has such for DDL.
+
+    A foreign key of another app to a table of pgperf stops it: nothing is dropped by CASCADE.
+    Raises DatabaseError.
+    """
+    connection = connections[alias]
+    with connection.constraint_checks_disabled(), transaction.atomic(using=alias):
+        _log_entries(alias).delete()
+        _of_app(alias, "contenttypes.ContentType", app_label=APP).delete()
+        with connection.cursor() as cursor:
+            for statement in first_release.removal(connection):
+                cursor.execute(statement)
+
+
+def _traces(alias: str) -> Traces:
+    connection = connections[alias]
+    recorder = MigrationRecorder(connection)
+    return Traces(
+        alias,
+        tables=tuple(first_release.tables(connection)),
+        migrations=recorder.migration_qs.filter(app=APP).count() if recorder.has_table() else 0,
+        content_types=_of_app(alias, "contenttypes.ContentType", app_label=APP).count(),
+        permissions=_of_app(alias, "auth.Permission", content_type__app_label=APP).count(),
+        log_entries=_log_entries(alias).count(),
+    )
+
+
+def _log_entries(alias: str) -> QuerySet[Any]:
+    return _of_app(alias, "admin.LogEntry", content_type__app_label=APP)
+
+
+def _of_app(alias: str, label: str, **filters: str) -> QuerySet[Any]:
+    """Rows of a model that the site may lack, or keep in another database."""
+    app = label.partition(".")[0]
+    if not apps.is_installed(f"django.contrib.{app}"):
+        return Run.objects.none()
+    model = apps.get_model(label)
+    manager = model._default_manager.using(alias)
+    if model._meta.db_table not in connections[alias].introspection.table_names():
+        return manager.none()
+    return manager.filter(**filters)

@@ -1,0 +1,143 @@
+"""`pgperf uninstall`: removes what pgperf has made in the site's databases, and prints the rest."""
+
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.management.base import CommandError, OutputWrapper
+from django.db import DatabaseError, connections, router
+
+from pgperf.access import credentials, fixtures, readonly_role, removal
+from pgperf.access.removal import Traces
+from pgperf.conf import get_settings
+from pgperf.core.exceptions import PgperfError
+from pgperf.db import first_release
+from pgperf.models import Database
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="remove it; without this option, only print it")
+
+
+def run(options: dict[str, Any], out: OutputWrapper) -> None:
+    """Print what would be removed, or remove it. Raises CommandError if something stays."""
+    if active := removal.active_runs():
+        ids = ", ".join(str(run_id) for run_id in active)
+        raise CommandError(
+            f"Nothing was removed. Queued or running: run {ids}. Cancel it or wait for its end."
+        )
+    databases, found = _databases(), list(removal.traces())
+    logins = list(_logins(databases))
+    if options["yes"]:
+        kept = [*_drop_fixtures(databases, out), *_remove(found, out)]
+    else:
+        kept = []
+        _preview(databases, found, out)
+    _print_rest(logins, out)
+    if kept:
+        raise CommandError(f"Not removed: {', '.join(kept)}. The reasons are above.")
+    if not options["yes"]:
+        out.write("\nNothing was removed. To remove it, add --yes.")
+
+
+def _databases() -> list[Database]:
+    alias = router.db_for_read(Database)
+    if Database._meta.db_table not in first_release.tables(connections[alias]):
+        return []
+    return list(Database.objects.prefetch_related("targets"))
+
+
+def _preview(databases: list[Database], found: list[Traces], out: OutputWrapper) -> None:
+    out.write("This would be removed:\n")
+    for database in databases:
+        try:
+            there = fixtures.present(credentials.direct_route(database))
+        except PgperfError as error:
+            out.write(f"database {database}: {_unreachable(error)}")
+            continue
+        if there and database.allow_fixtures:
+            out.write(
+                f"database {database}: the fixture {', '.join(there)}, and the schema pgperf if it is empty"
+            )
+        elif there:
+            out.write(f"database {database}: nothing. {_forbidden()}")
+    for traces in found:
+        if traces.unreachable:
+            out.write(f"alias {traces.alias}: not reachable ({traces.unreachable})")
+        else:
+            out.write(f"alias {traces.alias}: {_counted(traces)}")
+            out.write("".join(f"  {name}\n" for name in traces.tables), ending="")
+
+
+def _drop_fixtures(databases: list[Database], out: OutputWrapper) -> Iterator[str]:
+    """Drop them everywhere, and yield the databases where they stay."""
+    for database in databases:
+        try:
+            route = credentials.direct_route(database)
+            there = fixtures.present(route)
+            if there and not database.allow_fixtures:
+                out.write(f"database {database}: nothing was dropped. {_forbidden()}")
+                yield f"the fixture in {database}"
+            elif there:
+                out.write(f"database {database}: dropped {', '.join(fixtures.drop(database, route))}")
+        except PgperfError as error:
+            out.write(f"database {database}: {_unreachable(error)}")
+            yield f"the fixture in {database}"
+
+
+def _remove(found: list[Traces], out: OutputWrapper) -> Iterator[str]:
+    """Remove the traces of every alias, and yield the aliases where they stay."""
+    for traces in found:
+        if traces.unreachable:
+            reason = traces.unreachable
+        else:
+            try:
+                removal.remove(traces.alias)
+            except DatabaseError as error:
+                reason = (str(error).splitlines() or [type(error).__name__])[0]
+            else:
+                out.write(f"alias {traces.alias}: removed {_counted(traces)}")
+                continue
+        out.write(f"alias {traces.alias}: nothing was removed ({reason})")
+        yield f"alias {traces.alias}"
+
+
+def _counted(traces: Traces) -> str:
+    return ", ".join(f"{count} {what}" for what, count in traces.counts.items())
+
+
+def _unreachable(error: PgperfError) -> str:
+    return (
+        f"not reachable ({error}). If pgperf has created tables there, drop them:\n{fixtures.drop_script()}"
+    )
+
+
+def _forbidden() -> str:
+    return f"It does not allow fixtures, and has some. Tick 'allow fixtures', or drop them:\n{fixtures.drop_script()}"
+
+
+def _logins(databases: list[Database]) -> Iterator[str]:
+    """The SQL that removes the logins of each server that answers."""
+    for database in databases:
+        try:
+            script = readonly_role.removal_script(credentials.direct_route(database))
+        except PgperfError:
+            continue
+        if script:
+            yield f"-- The logins on the server of {database}. Paste into psql as a superuser.\n{script}"
+
+
+def _print_rest(logins: list[str], out: OutputWrapper) -> None:
+    out.write("\nThese steps remain for you:")
+    for script in dict.fromkeys(logins):
+        out.write(script)
+    for number, step in enumerate(_STEPS, 1):
+        out.write(f"{number}. {step.format(queue=get_settings().QUEUE, build_dir=get_settings().BUILD_DIR)}")
+
+
+_STEPS = (
+    "Stop the workers of the queue {queue}.",
+    'Remove "pgperf" from INSTALLED_APPS before the next migrate, which would create the tables again. Remove '
+    '"import_export" and PGPERF too, if nothing else uses them.',
+    "Run pip uninstall pgperf, and delete {build_dir}.",
+)

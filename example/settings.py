@@ -1,6 +1,7 @@
 """Settings of the example site. Stack settings come from the environment or from `.stack/env`."""
 
 import os
+import re
 from pathlib import Path
 
 from example.env_file import read_env_file
@@ -81,12 +82,18 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 10, "socket_connect_timeout
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 
+POOLER_OR_RELAY = re.compile(r"PGPERF_(PGBOUNCER|DISTANCE)\w*_PORT")
+
 PGPERF = {
     "BUILD_DIR": BASE_DIR / ".build",
     "PG_CONFIG": WHEEL / "bin" / "pg_config" if (WHEEL := installation()) else "",
     "SECRETS_DIR": STACK.get("PGPERF_CREDENTIAL_DIR", ""),
-    # The demo's targets use alias:default over TCP and over the Unix socket directory.
-    "ALLOWED_HOSTS": ["127.0.0.1", "localhost", *filter(None, [STACK.get("PGPERF_DB_SOCKET")])],
+    # The demo's targets use alias:default over TCP, the Unix socket's directory, PgBouncer and relays.
+    "ALLOWED_HOSTS": [
+        "127.0.0.1",
+        *(f"127.0.0.1:{port}" for name, port in STACK.items() if POOLER_OR_RELAY.fullmatch(name)),
+        *filter(None, [STACK.get("PGPERF_DB_SOCKET")]),
+    ],
 }
 
 LANGUAGE_CODE = "en"

@@ -23,6 +23,7 @@ from django.urls import NoReverseMatch, reverse
 from pgperf.conf import Settings, get_settings
 from pgperf.core import layers
 from pgperf.db import first_release
+from pgperf.db.allowed_hosts import AllowedHost
 from pgperf.install import launch
 from pgperf.models import Run
 from pgperf.reports.run_json import live_workers, worker_command
@@ -42,6 +43,7 @@ def check_settings(**_: Any) -> list[CheckMessage]:
     return [
         *_secrets_dir(settings),
         *_interpreters(settings),
+        *_allowed_hosts(settings),
         *_allowed_functions(settings),
         *_refused_models(settings),
         *_c_client(settings),
@@ -184,6 +186,16 @@ def _interpreters(settings: Settings) -> Iterator[CheckMessage]:
             yield Error(f"PGPERF['INTERPRETERS'][{layer!r}] is no program that may be run: {python}",
                         hint="Give the path of a Python that has the driver, or leave it out and run "
                              "`manage.py pgperf build --drivers`.", id="pgperf.E004")  # fmt: skip
+
+
+def _allowed_hosts(settings: Settings) -> Iterator[CheckMessage]:
+    for text in settings.ALLOWED_HOSTS:
+        try:
+            AllowedHost.parse(str(text))
+        except ValueError as error:
+            yield Error(f"PGPERF['ALLOWED_HOSTS']: {error}.",
+                        hint="Write a host name, an address or a socket's directory. A port may follow: "
+                             "'db.example:6432', '[::1]:6432', 'db.example:*' for any.", id="pgperf.E008")  # fmt: skip
 
 
 def _allowed_functions(settings: Settings) -> Iterator[CheckMessage]:

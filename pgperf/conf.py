@@ -42,7 +42,7 @@ class Settings:
     #: allows none.
     SECRETS_DIR: str = ""
     #: Hosts that a target may send a `DATABASES` alias's credential to, besides the alias's own
-    #: host.
+    #: address; pgperf.db.allowed_hosts has the form of an entry.
     ALLOWED_HOSTS: list[str] = field(
         default_factory=lambda: ["localhost", "127.0.0.1", "::1", "/run/postgresql", "/var/run/postgresql"]
     )

@@ -3,6 +3,7 @@
 from example.settings import *  # noqa: F403
 from example.settings import INSTALLED_APPS as SITE_APPS
 from example.settings import MIDDLEWARE as SITE_MIDDLEWARE
+from example.settings import PGPERF as SITE_PGPERF
 
 #: tests.library has a relation of every kind.
 INSTALLED_APPS = [*SITE_APPS, "tests.library"]
@@ -13,3 +14,9 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+# Relays, proxies and poolers of tests listen on ports of their own.
+PGPERF = {
+    **SITE_PGPERF,
+    "ALLOWED_HOSTS": [*SITE_PGPERF["ALLOWED_HOSTS"], "127.0.0.1:*", "localhost:*"],
+}

@@ -16,10 +16,12 @@ from django.db import connections
 from pgperf.conf import get_settings
 from pgperf.core.exceptions import CredentialError
 from pgperf.core.records import Route, most_direct
+from pgperf.db import allowed_hosts
 from pgperf.models import Database, Target
 
 _SECRET_PREFIX = "PGPERF_SECRET_"
 _MAX_BYTES = 4096
+_DEFAULT_PORT = 5432
 _OF_TARGET = (
     "host", "port", "sslmode", "sslrootcert", "allow_cleartext_password", "pooler", "user", "credential",
 )  # fmt: skip
@@ -29,12 +31,13 @@ _OF_TARGET = (
 class Login:
     """Who to log in as.
 
-    `host` is the one that the credential belongs to; None: it belongs to no host.
+    `host` and `port` are those that the credential belongs to; None: it belongs to no host.
     """
 
     user: str
     password: str
     host: str | None = None
+    port: str = ""
 
     def __repr__(self) -> str:
         return f"Login({self.user!r})"
@@ -66,7 +69,7 @@ def direct_route(database: Database) -> Route:
 def _route(database: Database, target: Target, login: Login) -> Route:
     _check_fields(target, _OF_TARGET)
     login = _login(target) if target.credential else login
-    _check_host(target, login.host)
+    _check_host(target, login)
     return Route(
         name=target.route,
         host=target.host,
@@ -101,27 +104,28 @@ def _named(row: Database | Target) -> str:
     return f"{row._meta.verbose_name} {row}"
 
 
-def _check_host(target: Target, own: str | None) -> None:
-    """An alias's password goes to the alias's own host, or where settings allow it; others' where
-    settings say so.
+def _check_host(target: Target, login: Login) -> None:
+    """An alias's password goes to the alias's own host and port, or where settings allow it; others'
+    where settings say so.
     """
-    settings = get_settings()
-    if target.host in settings.ALLOWED_HOSTS:
+    own_port = login.port if login.host is not None else None
+    if allowed_hosts.allows(target.host, target.port, own_port):
         return
-    if own is not None and target.host != own:
+    entry = allowed_hosts.entry_for(target.host, target.port)
+    if login.host is not None and (target.host, str(target.port)) != (login.host, login.port):
         raise CredentialError(
-            f"host: target {target} has {target.host!r}, which is not the alias's own host; "
-            "to send the alias's password there, add it to PGPERF['ALLOWED_HOSTS']"
+            f"host: target {target} has {target.host!r}, port {target.port}, which is not the alias's own address; "
+            f"to send the alias's password there, add {entry!r} to PGPERF['ALLOWED_HOSTS']"
         )
-    if own is None and settings.STRICT_HOSTS:
+    if login.host is None and get_settings().STRICT_HOSTS:
         raise CredentialError(
-            f"host: target {target} has {target.host!r}, which is not in PGPERF['ALLOWED_HOSTS']; "
-            "with PGPERF['STRICT_HOSTS'] no password goes anywhere else"
+            f"host: target {target} has {target.host!r}, port {target.port}, which is not in PGPERF['ALLOWED_HOSTS']; "
+            f"with PGPERF['STRICT_HOSTS'] no password goes anywhere else, unless you add {entry!r}"
         )
-    if own is None and _everybody_writes(target.host):
+    if login.host is None and _everybody_writes(target.host):
         raise CredentialError(
             f"host: target {target} has {target.host!r}, where everybody may open a socket and wait for a password; "
-            "choose a directory that only the server writes to, or TCP, or add this one to PGPERF['ALLOWED_HOSTS']"
+            f"choose a directory that only the server writes to, or TCP, or add {entry!r} to PGPERF['ALLOWED_HOSTS']"
         )
 
 
@@ -162,7 +166,8 @@ def _from_alias(row: Database | Target, name: str) -> Login:
         raise CredentialError(f"user: leave it empty, the password of alias {name!r} is not {row.user!r}'s")
     if not user:
         raise CredentialError(f"credential: alias {name!r} of DATABASES has no USER")
-    return Login(user, str(alias.get("PASSWORD") or ""), str(alias.get("HOST") or ""))
+    address = str(alias.get("HOST") or ""), str(alias.get("PORT") or _DEFAULT_PORT)
+    return Login(user, str(alias.get("PASSWORD") or ""), *address)
 
 
 def _from_environment(name: str) -> str:

@@ -7,7 +7,8 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import OutputWrapper
 from django.db import connections, router, transaction
 
-from pgperf.core.exceptions import InvalidDefinition
+from pgperf.access import credentials
+from pgperf.core.exceptions import CredentialError, InvalidDefinition
 from pgperf.models import Database, Target
 
 
@@ -43,6 +44,10 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
     except ValidationError as error:
         raise InvalidDefinition(_as_text(error)) from None
     out.write(f"{database.name}: {database.dbname}, route {target.route} ({target.host}:{target.port})")
+    try:
+        credentials.resolve(database, [target.route])
+    except CredentialError as error:
+        out.write(f"Not usable yet. {error}")
 
 
 def _alias(name: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pgperf.conf import get_settings
 from pgperf.core.layers import LAYERS
 from pgperf.core.limits import CLIENTS, Limit
 from pgperf.core.records import MODES
+from pgperf.db import allowed_hosts
 
 _CREDENTIAL = re.compile(r"alias:\w[\w-]*|env:PGPERF_SECRET_[A-Z0-9_]+|file:\w[\w.-]*")
 _FILE = re.compile(r"\w[\w.-]*")
@@ -106,7 +107,7 @@ def _is_shared(value: str) -> bool:
 def _is_named_by_settings(value: str) -> bool:
     """Is the directory in ALLOWED_HOSTS, or does a DATABASES alias of the site use it?"""
     own = [str(alias.get("HOST") or "") for alias in connections.databases.values()]
-    return value in get_settings().ALLOWED_HOSTS or value in own
+    return value in own or any(value == entry.host for entry in allowed_hosts.entries())
 
 
 def _is_socket(value: str) -> bool:

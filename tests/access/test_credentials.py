@@ -1,6 +1,7 @@
 """Sources of passwords, the hosts they may go to, and errors without passwords."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,41 @@ def test_settings_allow_an_alias_further_hosts(aliases: dict[str, Any], settings
     for host in ("/run/postgresql/..", "/run", "127.0.0.1"):
         with pytest.raises(CredentialError, match=r"^host: "):
             resolve(database("alias:app", host, name=f"d{host.count('/')}"))
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "allowed_hosts", "entry"),
+    [
+        ("db.example", 5432, [], ""),
+        ("db.example", 6432, [], "db.example:6432"),
+        ("db.example", 6432, ["db.example"], "db.example:6432"),
+        ("db.example", 6432, ["db.example:6433"], "db.example:6432"),
+        ("db.example", 6432, ["db.example:6432"], ""),
+        ("db.example", 6432, ["db.example:*"], ""),
+        ("other.example", 5432, ["other.example"], ""),
+        ("other.example", 5433, ["other.example"], "other.example:5433"),
+        ("other.example", 5432, ["db.example:*"], "other.example:5432"),
+        ("::1", 6432, ["::1"], "[::1]:6432"),
+        ("::1", 6432, ["[::1]:6432"], ""),
+        ("::1", 5432, ["::1"], ""),
+        ("/run/postgresql", 6432, ["/run/postgresql"], "/run/postgresql:6432"),
+        ("/run/postgresql", 6432, ["/run/postgresql:6432"], ""),
+        ("db.example", 6432, ["db.example:64320", "db.example:", "*", "db.example:6432 "], "db.example:6432"),
+    ],
+)
+def test_an_alias_password_goes_to_its_own_port_or_to_an_entry(
+    aliases: dict[str, Any], settings: Any, host: str, port: int, allowed_hosts: list[str], entry: str
+) -> None:
+    settings.PGPERF = {**settings.PGPERF, "ALLOWED_HOSTS": allowed_hosts}
+    row = database("alias:app", host)
+    row.targets.update(port=port)
+    if not entry:
+        assert resolve(row).port == port
+        return
+    with pytest.raises(CredentialError, match=rf"^host: .*add '{re.escape(entry)}' to PGPERF\['ALLOWED"):
+        resolve(row)
+    settings.PGPERF = {**settings.PGPERF, "ALLOWED_HOSTS": [entry]}
+    assert resolve(row).port == port
 
 
 @pytest.mark.parametrize(

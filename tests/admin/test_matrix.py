@@ -15,7 +15,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, reverse
 
 from pgperf.core.exceptions import RunWaits
-from pgperf.models import Benchmark, Database, Run
+from pgperf.models import Benchmark, Database, Run, Workload
 from pgperf.runs import state
 from tests import factories
 from tests.admin.conftest import VIEW
@@ -87,11 +87,9 @@ def _definitions(model: str, changes: frozenset[str], carries: frozenset[str]) -
     return {
         f"pgperf_{model}_changelist": Page(VIEWS, VIEWS),
         f"pgperf_{model}_add": Page(changes, changes),
-        f"pgperf_{model}_history": Page(VIEWS, VIEWS, row=model != "workload"),
-        f"pgperf_{model}_delete": Page(
-            changes, changes, row=model != "workload", data=lambda: {"post": "yes"}
-        ),
-        f"pgperf_{model}_change": Page(VIEWS, changes, row=model != "workload"),
+        f"pgperf_{model}_history": Page(VIEWS, VIEWS, row=True),
+        f"pgperf_{model}_delete": Page(changes, changes, row=True, data=lambda: {"post": "yes"}),
+        f"pgperf_{model}_change": Page(VIEWS, changes, row=True),
         f"pgperf_{model}:<path:object_id>/": Page(STAFF, STAFF),
         f"pgperf_{model}_import": Page(carries, carries, data=_file),
         f"pgperf_{model}_export": Page(carries, carries, data=_export),
@@ -178,9 +176,14 @@ def rows(db: None) -> Rows:
     group = Group.objects.create(name="insiders")
     assert run.benchmark
     assert run.database
-    run.benchmark.groups.add(group)
-    run.database.groups.add(group)
+    for row in (run.benchmark, run.benchmark.workload, run.database):
+        row.groups.add(group)
     return Rows(group, run.benchmark, run.database, run, worker)
+
+
+def open_benchmark() -> Benchmark:
+    workload = Workload.objects.create(name="open", title="Open", sql="SELECT 1")
+    return factories.make_benchmark("open", workload=workload)
 
 
 def log_in(role: str, rows: Rows) -> Client:
@@ -248,6 +251,7 @@ def test_an_outsider_sees_no_hidden_name(name: str, rows: Rows) -> None:
     """Neither in lists, filters and choices, nor in error messages."""
     Benchmark.objects.filter(pk=rows.benchmark.pk).update(name="hushed-benchmark", title="hushed title")
     Database.objects.filter(pk=rows.database.pk).update(name="hushed-database")
+    Workload.objects.filter(pk=rows.benchmark.workload_id).update(name="hushed-workload", title="hushed")
     Run.objects.update(benchmark_name="hushed-benchmark", database_name="hushed-database")
     client = log_in("outsider", rows)
     response = client.get(rows.address(name), follow=True)
@@ -263,7 +267,7 @@ def test_a_message_names_another_run_to_those_who_see_it(waits: str, rows: Rows)
     )
     mine = factories.make_run(
         Run.Status.QUEUED,
-        benchmark=factories.make_benchmark("open"),
+        benchmark=open_benchmark(),
         database=factories.make_database("other"),
     )
     first, second = (rows.run, mine) if waits == "open" else (mine, rows.run)
@@ -288,7 +292,7 @@ def test_a_message_names_another_run_to_those_who_see_it(waits: str, rows: Rows)
 
 def test_an_outsider_cannot_start_a_hidden_run(rows: Rows) -> None:
     """Neither a hidden benchmark nor a visible benchmark on a hidden database."""
-    open_one = factories.make_benchmark("open")
+    open_one = open_benchmark()
     client = log_in("outsider", rows)
     for benchmark in (rows.benchmark, open_one):
         page = reverse("admin:pgperf_benchmark_run", args=[benchmark.pk])
@@ -320,7 +324,7 @@ def test_a_run_stays_hidden_when_its_database_is_deleted(rows: Rows) -> None:
 
 
 def test_unrestricted_rows_need_the_permission_only(rows: Rows) -> None:
-    for row in (rows.benchmark, rows.database):
+    for row in (rows.benchmark, rows.benchmark.workload, rows.database):
         row.groups.clear()
         type(row)._default_manager.update(restricted=False)
     page = reverse("admin:pgperf_run_change", args=[rows.run.pk])

@@ -19,6 +19,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile  # noqa: E402
 from django.test import Client  # noqa: E402
 from django.urls import reverse  # noqa: E402
 
+from pgperf.access.permissions import may_see  # noqa: E402
 from pgperf.analysis.verdict import Verdict  # noqa: E402
 from pgperf.db.fields import group_ids  # noqa: E402
 from pgperf.models import Database, Run  # noqa: E402
@@ -64,6 +65,9 @@ run = Run.objects.first()
 Run.objects.filter(pk=run.pk).update(requested_by=clerk.pk)
 assert "clerk@harbour.example" in client.get(reverse("ops:pgperf_run_changelist")).content.decode()
 person = reverse("ops:people_person_delete", args=[clerk.pk])
+assert client.get(person).status_code == 200
+run.refresh_from_db()
+assert run.requested_by_id == clerk.pk, "the page that asks first deletes nothing"
 assert client.post(person, {"post": "yes"}).status_code == 302
 assert not people.filter(pk=clerk.pk).exists()
 run.refresh_from_db()
@@ -81,6 +85,22 @@ assert client.post(reverse("ops:pgperf_run_cancel", args=[test.pk])).status_code
 test.refresh_from_db()
 assert test.cancel_requested
 
-# A deleted group leaves no rows behind.
-assert client.post(reverse("ops:auth_group_delete", args=[group.pk]), {"post": "yes"}).status_code == 302
+# A deleted group leaves no rows behind, and opens nothing.
+clerk = people.create_user(email="clerk@harbour.example", password="x")
+pilot = people.create_user(email="pilot@harbour.example", password="x")
+pilot.groups.add(group)
+assert may_see(pilot, run)
+assert not may_see(clerk, run)
+address = reverse("ops:auth_group_delete", args=[group.pk])
+assert client.get(address).status_code == 200
+assert group_ids(database) == [group.pk], "the page that asks first deletes nothing"
+assert client.post(address, {"post": "yes"}).status_code == 302
 assert group_ids(database) == []
+database.refresh_from_db()
+assert database.restricted
+for person in (clerk, pilot):
+    assert not may_see(person, database)
+    assert not may_see(person, run)
+assert may_see(boss, run)
+database.delete()
+assert not may_see(clerk, run)

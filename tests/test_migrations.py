@@ -17,8 +17,9 @@ from django.core.management import call_command
 from django.core.management.color import no_style
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
 
-from pgperf.models import Run, Sampling
+from pgperf.models import Benchmark, Database, Run, Sampling, Workload
 from pgperf.reports.raw_slices import slices_csv
 from pgperf.reports.run_json import run_json
 from pgperf.runs import store
@@ -129,3 +130,43 @@ def test_a_database_filled_at_a_migration_survives_the_later_ones(name: str) -> 
     assert_readable()
     if newest:
         assert read(apps) == rows
+
+
+def test_rows_with_groups_and_runs_without_a_parent_become_restricted() -> None:
+    """Whether a parent that is gone was restricted is not known any more."""
+    migrate(None)
+    old = migrate("0001_first_release")
+    database, workload, benchmark, run = (
+        old.get_model(APP, name) for name in ("Database", "Workload", "Benchmark", "Run")
+    )
+    for model in (run, benchmark, database):
+        model.objects.all().delete()
+    work = workload.objects.create(name="work", title="w")
+    hidden, plain = (database.objects.create(name=name) for name in ("hidden", "plain"))
+    database.groups.through.objects.create(database_id=hidden.pk, group_id=7)
+    through, own, free = (
+        benchmark.objects.create(name=name, title=name, workload=work, database=usual)
+        for name, usual in (("through", hidden), ("own", None), ("free", plain))
+    )
+    benchmark.groups.through.objects.create(benchmark_id=own.pk, group_id=7)
+    pairs = {
+        "on hidden": (free, hidden),
+        "through": (through, plain),
+        "own": (own, plain),
+        "no benchmark": (None, plain),
+        "no database": (free, None),
+        "free": (free, plain),
+    }
+    for number, (name, (of, on)) in enumerate(pairs.items()):
+        asked = {"request_token": name} if number % 2 else {}
+        run.objects.create(
+            notes=name, benchmark=of, database=on, definition={}, requested_at=timezone.now(),
+            message="Waits for secret #6, which is running on this machine.", **asked,
+        )  # fmt: skip
+    migrate(names()[-1])
+    assert [*Database.objects.filter(restricted=True).values_list("name", flat=True)] == ["hidden"]
+    assert [*Benchmark.objects.filter(restricted=True).values_list("name", flat=True)] == ["own"]
+    assert not Workload.objects.filter(restricted=True).exists()
+    assert {row.notes for row in Run.objects.filter(restricted=False)} == {"free"}
+    assert all(row.by_user == bool(row.request_token) for row in Run.objects.all())
+    assert {row.message for row in Run.objects.all()} == {"Waits for its turn."}

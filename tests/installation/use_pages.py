@@ -86,8 +86,8 @@ test.refresh_from_db()
 assert test.cancel_requested
 
 # A deleted group leaves no rows behind, and opens nothing.
-clerk = people.create_user(email="clerk@harbour.example", password="x")
-pilot = people.create_user(email="pilot@harbour.example", password="x")
+clerk = people.create(email="clerk@harbour.example")
+pilot = people.create(email="pilot@harbour.example")
 pilot.groups.add(group)
 assert may_see(pilot, run)
 assert not may_see(clerk, run)

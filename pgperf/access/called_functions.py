@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pgperf.conf import get_settings
 from pgperf.core import sql_calls, sql_functions, sql_parameters
+from pgperf.core.answers import TEXT, TRUTH, ControlQuery
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.records import Route, WorkloadDefinition
 from pgperf.core.sql_calls import Call
@@ -54,10 +55,9 @@ def functions(connection: ControlConnection, calls: Iterable[Call]) -> list[Func
     if not names:
         return []
     values = ", ".join(_row(call) for call in names)
-    rows = connection.query(_LOOKUP.replace("{calls}", values))
-    return [
-        Function(str(schema), str(name), _true(own), _true(volatile)) for schema, name, own, volatile in rows
-    ]
+    sql = _LOOKUP.replace("{calls}", values)
+    query = ControlQuery("the functions that a statement calls", sql, (TEXT, TEXT, TRUTH, TRUTH))
+    return [Function(*row) for row in connection.all(query)]
 
 
 def refusal(function: Function) -> str:
@@ -93,10 +93,6 @@ def _fields(works: Iterable[WorkloadDefinition]) -> Iterator[tuple[str, list[Cal
 
 def _row(call: Call) -> str:
     return sql_parameters.literal("(%s, %s, %s)", (call.schema, call.name, call.dotted))
-
-
-def _true(value: str | None) -> bool:
-    return value in ("t", "true", "True")
 
 
 #: `name` is cut to 63 bytes as the server cuts the name in the text. The notation value.name calls

@@ -3,6 +3,7 @@
 import logging
 
 from pgperf.catalog import FIXTURES, Fixture
+from pgperf.core.answers import TRUTH, ControlQuery
 from pgperf.core.exceptions import ClientFailed, FixtureMissing
 from pgperf.core.records import Route
 from pgperf.models import Database
@@ -108,7 +109,8 @@ def _is_there(fixture: Fixture, connection: ControlConnection) -> bool:
 
 
 def _yes(connection: ControlConnection, question: str) -> bool:
-    return connection.query(question) in ([["t"]], [["true"]], [["True"]])
+    (answer,) = connection.one(ControlQuery("the tables of a workload", question, (TRUTH,)))
+    return bool(answer)
 
 
 def _denied(fixture: Fixture, route: Route, error: ClientFailed) -> str:

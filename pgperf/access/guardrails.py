@@ -17,6 +17,7 @@ from pgperf import catalog
 from pgperf.access import called_functions
 from pgperf.catalog.light import LIGHT
 from pgperf.core import sql_read_only
+from pgperf.core.answers import TEXT, TRUTH, ControlQuery
 from pgperf.core.exceptions import ClientFailed, PreflightRefused
 from pgperf.core.layers import connects
 from pgperf.core.records import Definition, Plan, Route, WorkloadDefinition
@@ -159,19 +160,15 @@ def guard(route: Route, wanted: Demand) -> tuple[Route, Access]:
 def examine(route: Route) -> Access:
     """What the login of a route may do. Raises ClientFailed when the server cannot be asked."""
     with ControlConnection(route, APPLICATION) as connection:
-        role, standby, table = connection.query(_WHO)[0]
-        powers = tuple(str(row[0]) for row in connection.query(POWERS))
-        settings = _read(connection.query(_SETTINGS))
-    return Access(str(role), powers, settings, standby in ("t", "true", "True"), table or "")
+        role, standby, table = connection.one(_WHO)
+        powers = tuple(words for (words,) in connection.all(_POWERS))
+        settings = dict(connection.all(_SETTINGS))
+    return Access(role, powers, settings, standby, table or "")
 
 
 def _settings(route: Route) -> dict[str, str]:
     with ControlConnection(route, APPLICATION) as connection:
-        return _read(connection.query(_SETTINGS))
-
-
-def _read(rows: Iterable[list[str | None]]) -> dict[str, str]:
-    return {str(name): str(value) for name, value in rows}
+        return dict(connection.all(_SETTINGS))
 
 
 def _options(settings: Mapping[str, str]) -> str:
@@ -249,16 +246,18 @@ def definition_demands(definition: Definition, poolers: Iterable[str], productio
     return {demand(work, pooler, production) for work, pooler in pairs}
 
 
-_WHO = """
+_WHO_SQL = """
 SELECT current_user, pg_is_in_recovery(),
        (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
           AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_toast%'
         ORDER BY c.oid LIMIT 1)
 """
-_SETTINGS = "SELECT name, setting FROM pg_settings WHERE name IN ({})".format(
+_SETTINGS_SQL = "SELECT name, setting FROM pg_settings WHERE name IN ({})".format(
     ", ".join(f"'{name}'" for name in (READ_ONLY, *LIMITS))
 )
+_WHO = ControlQuery("the role of this connection", _WHO_SQL, (TEXT, TRUTH, TEXT.or_null))
+_SETTINGS = ControlQuery("the settings of the session", _SETTINGS_SQL, (TEXT, TEXT))
 #: One row of words for each power to change something, over every role that the login may become.
 POWERS = """
 WITH roles AS (
@@ -315,3 +314,4 @@ WITH roles AS (
 )
 SELECT words FROM powers, super WHERE place = 1 OR NOT is_super ORDER BY place, words
 """
+_POWERS = ControlQuery("what the role may change", POWERS, (TEXT,))

@@ -1,6 +1,7 @@
 """The SQL that creates a readonly role: a login that can read one database and change nothing."""
 
 from pgperf.access.guardrails import LIMITS, READ_ONLY
+from pgperf.core.answers import TEXT, ControlQuery
 from pgperf.core.records import Route
 from pgperf.runner.server.control_connection import ControlConnection
 
@@ -13,10 +14,10 @@ def create_script(route: Route) -> str:
     Raises ClientFailed without an answer.
     """
     with ControlConnection(route, "pgperf-doctor") as connection:
-        ((dbname,),) = connection.query("SELECT quote_ident(current_database())")
-        schemas = [str(row[0]) for row in connection.query(_SCHEMAS)]
-        owners = [(str(schema), str(owner)) for schema, owner in connection.query(_OWNERS)]
-        open_schemas = [str(row[0]) for row in connection.query(_OPEN_SCHEMAS)]
+        (dbname,) = connection.one(_DBNAME)
+        schemas = [schema for (schema,) in connection.all(_SCHEMAS)]
+        owners = connection.all(_OWNERS)
+        open_schemas = [schema for (schema,) in connection.all(_OPEN_SCHEMAS)]
     lines = [
         f"-- A login that can read {dbname} and change nothing. Paste into psql, connected to {dbname} as a superuser.",
         f"CREATE ROLE {ROLE} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;",
@@ -62,13 +63,17 @@ _GRANTS = (
     " ORDER BY 1, 2 NULLS FIRST"
 )
 _OURS = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
-_SCHEMAS = f"SELECT quote_ident(n.nspname) FROM pg_namespace n WHERE {_OURS} ORDER BY 1"
-_OWNERS = (
+_SCHEMAS_SQL = f"SELECT quote_ident(n.nspname) FROM pg_namespace n WHERE {_OURS} ORDER BY 1"
+_OWNERS_SQL = (
     "SELECT DISTINCT quote_ident(n.nspname), quote_ident(pg_get_userbyid(c.relowner)) FROM pg_class c"
     f" JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {_OURS}"
     " ORDER BY 1, 2"
 )
-_OPEN_SCHEMAS = (
+_OPEN_SCHEMAS_SQL = (
     "SELECT DISTINCT quote_ident(n.nspname) FROM pg_namespace n, aclexplode(n.nspacl) a"
     f" WHERE a.grantee = 0 AND a.privilege_type = 'CREATE' AND {_OURS} ORDER BY 1"
 )
+_DBNAME = ControlQuery("its database", "SELECT quote_ident(current_database())", (TEXT,))
+_SCHEMAS = ControlQuery("its schemas", _SCHEMAS_SQL, (TEXT,))
+_OWNERS = ControlQuery("the owners of its tables", _OWNERS_SQL, (TEXT, TEXT))
+_OPEN_SCHEMAS = ControlQuery("its schemas", _OPEN_SCHEMAS_SQL, (TEXT,))

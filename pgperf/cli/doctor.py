@@ -13,6 +13,7 @@ from django.db.migrations.executor import MigrationExecutor
 from pgperf.access import credentials, fixtures, guardrails, readonly_role
 from pgperf.conf import get_settings
 from pgperf.core import layers
+from pgperf.core.answers import TEXT, WHOLE, ControlQuery
 from pgperf.core.exceptions import PgperfError
 from pgperf.core.records import Route
 from pgperf.install import launch
@@ -193,7 +194,7 @@ def _agent(database: Database) -> CheckResult:
 def _server(route: Route) -> str:
     """The server's version, the role, and the number of free connection slots."""
     with ControlConnection(route, "pgperf-doctor") as monitor:
-        version, user, free = monitor.query(_SERVER_SQL)[0]
+        version, user, free = monitor.one(_SERVER)
     return f"PostgreSQL {version}, as {user}, {free} free connection slots"
 
 
@@ -201,6 +202,7 @@ _SERVER_SQL = (
     "SELECT current_setting('server_version'), current_user, current_setting('max_connections')::int"
     " - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"
 )
+_SERVER = ControlQuery("its version", _SERVER_SQL, (TEXT, TEXT, WHOLE))
 
 
 def _fixtures(database: Database, route: Route) -> Iterator[CheckResult]:

@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 
 import pgperf
+from pgperf.core.answers import TEXT, ControlQuery
 from pgperf.core.layers import distributions
 from pgperf.runner.cpu.idle import IdleState
 from pgperf.runner.cpu.placement import CpuPlacement
@@ -24,7 +25,15 @@ _SETTINGS = (
     "pg_stat_statements.track", "compute_query_id",
 )  # fmt: skip
 
-Query = Callable[[str], list[list[str | None]]]
+_NAMES = ", ".join(f"'{name}'" for name in _SETTINGS)
+#: Setting plus unit as SHOW prints it; names in pg_settings keep their own case.
+_SERVER = ControlQuery(
+    "its settings",
+    f"SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({_NAMES}) ORDER BY 1",
+    (TEXT, TEXT.or_null),
+)
+
+Query = Callable[[ControlQuery], list[tuple[Any, ...]]]
 
 
 def before(
@@ -74,14 +83,7 @@ def _machine() -> dict[str, Any]:
 
 
 def _server(query: Query) -> dict[str, str | None]:
-    names = ", ".join(f"'{name}'" for name in _SETTINGS)
-    # setting plus unit as SHOW prints it; names in pg_settings keep their own case
-    return {
-        str(name): value
-        for name, value in query(
-            f"SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({names}) ORDER BY 1"
-        )
-    }
+    return dict(query(_SERVER))
 
 
 def _pooler(pid: int | None) -> dict[str, str] | None:

@@ -86,7 +86,7 @@ def execute(
         plan = _placed(plan, cpu_placement.placement)
         clock = PhaseClock()
         awake = stack.enter_context(idle.keep_awake(plan.definition.idle))
-        facts = environment.before(server.query, server.pooler_pid, cpu_placement, awake)
+        facts = environment.before(server.all, server.pooler_pid, cpu_placement, awake)
         between_rounds = _RunGuard(plan, settings, observer, begin, server.can_be_asked)
         context = RunContext(
             plan, routes, settings.build_dir, cpu_placement, server.application, clock, server.finder(cpu_placement),

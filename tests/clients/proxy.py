@@ -3,6 +3,7 @@
 import socket
 import struct
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -58,15 +59,27 @@ class Proxy:
                 return
             server = socket.create_connection(self._target)
             self._sockets += [client, server]
-            for pair in ((client, server, self._sent), (server, client, bytearray())):
+            requests, answers = self.pumps()
+            for pair in ((client, server, requests), (server, client, answers)):
                 threading.Thread(target=_pump, args=pair, daemon=True).start()
 
+    def pumps(self) -> tuple["Pump", "Pump"]:
+        """What one connection's bytes become on their way: the client's, and the server's."""
+        return self._record, bytes
 
-def _pump(source: socket.socket, sink: socket.socket, record: bytearray) -> None:
+    def _record(self, data: bytes) -> bytes:
+        self._sent.extend(data)
+        return data
+
+
+#: Takes the bytes of one direction as they come and returns what to pass on.
+Pump = Callable[[bytes], bytes]
+
+
+def _pump(source: socket.socket, sink: socket.socket, change: Pump) -> None:
     try:
         while data := source.recv(65536):
-            record += data
-            sink.sendall(data)
+            sink.sendall(change(data))
         sink.shutdown(socket.SHUT_RDWR)
     except OSError:
         pass

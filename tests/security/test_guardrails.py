@@ -13,6 +13,7 @@ import pytest
 from pgperf import catalog
 from pgperf.access import guardrails, readonly_role
 from pgperf.access.guardrails import Demand
+from pgperf.core.answers import TEXT, ControlQuery
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition, PreflightRefused
 from pgperf.core.records import Plan, Route, WorkloadDefinition
 from pgperf.runner.plan import make_plan
@@ -113,7 +114,8 @@ def test_a_readonly_role_is_accepted(harm: Harm, role: str) -> None:
 def test_a_privilege_missing_from_the_catalogs_is_found_by_a_trial_write(
     harm: Harm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guardrails, "POWERS", "SELECT 'x' WHERE false")
+    nothing = ControlQuery("nothing", "SELECT 'x' WHERE false", (TEXT,))
+    monkeypatch.setattr(guardrails, "_POWERS", nothing)
     for role, attempt in (
         ("harm_schema", "CREATE SCHEMA"),
         ("harm_write_all", "DELETE FROM public.precious"),

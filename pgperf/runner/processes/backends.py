@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
+from pgperf.core.answers import NUMBER, PID, TEXT, WHOLE, ControlQuery
 from pgperf.runner.cpu import schedstat
 from pgperf.runner.processes import unix_sockets
 
@@ -15,6 +16,7 @@ SELECT pid, application_name, client_port, extract(epoch FROM backend_start)
 FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL
 UNION ALL SELECT pid, NULL, NULL, NULL FROM pg_stat_replication
 """
+SESSIONS = ControlQuery("its sessions", QUERY, (PID.or_null, TEXT.or_null, WHOLE.or_null, NUMBER.or_null))
 #: A pid of another machine may be an unrelated process here, so the start times must agree.
 _START_TOLERANCE_S = 10.0
 

@@ -8,6 +8,7 @@ members of that role and to pg_read_all_stats.
 from collections import Counter
 from collections.abc import Sequence
 
+from pgperf.core.answers import TEXT, WHOLE, ControlQuery
 from pgperf.runner.server.control_connection import ControlConnection
 
 #: The time between two samples, and the length of one query.
@@ -28,12 +29,9 @@ def poll(
     Raises ClientFailed if the server cannot be queried.
     """
     names = ", ".join(f"'{name}'" for name in applications)
-    rows = connection.query(
-        _POLL.format(samples=samples(milliseconds), seconds=SAMPLE_MS / 1000, names=names)
-    )
-    return Counter(
-        {(state or "", kind or "", event or ""): int(count or 0) for state, kind, event, count in rows}
-    )
+    sql = _POLL.format(samples=samples(milliseconds), seconds=SAMPLE_MS / 1000, names=names)
+    rows = connection.all(ControlQuery("the states of sessions", sql, _COLUMNS))
+    return Counter({(state or "", kind or "", event or ""): count for state, kind, event, count in rows})
 
 
 def samples(milliseconds: int) -> int:
@@ -45,6 +43,7 @@ def samples(milliseconds: int) -> int:
 # only then reads. The argument (always null: all backends) makes the function run once per sample.
 # A parallel worker has its application_name before it has a state. The start time of a hidden
 # session is null.
+_COLUMNS = (TEXT.or_null, TEXT.or_null, TEXT.or_null, WHOLE)
 _POLL = """
 SELECT /* pgperf diagnosis */ a.state, a.wait_event_type, a.wait_event, count(*)
 FROM generate_series(1, {samples}) n

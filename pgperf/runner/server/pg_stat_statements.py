@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pgperf.core import protocol, sql_parameters
+from pgperf.core.answers import TEXT, TRUTH, WHOLE, ControlQuery
 from pgperf.runner.client_process import ClientProcess
 from pgperf.runner.server.control_connection import ControlConnection
 
@@ -42,22 +43,26 @@ class PgStatStatements:
 
         Raises ClientFailed if the server cannot be queried.
         """
-        track = connection.query(_TRACK)[0][0]
+        (track,) = connection.one(_TRACK)
         if not track:
             return "pg_stat_statements is not in the server's shared_preload_libraries"
-        found = connection.query(_EXTENSION)
+        found = connection.all(_EXTENSION)
         if not found:
             return "this database lacks the extension: CREATE EXTENSION pg_stat_statements"
         schema, readable, top_level = found[0]
-        if not _yes(readable):
+        if not readable:
             return f"the login may not read {schema}.pg_stat_statements"
-        return cls(str(schema), track, _yes(top_level))
+        return cls(schema, track, top_level)
 
     def shows(self, connection: ControlConnection, user: str) -> bool:
         """Does it show the texts of that login's statements? They are needed to exclude pgperf's
         own queries.
         """
-        return _yes(connection.query(sql_parameters.literal(_SHOWS, (user,)))[0][0])
+        query = ControlQuery(
+            "the statements that it shows", sql_parameters.literal(_SHOWS, (user,)), (TRUTH,)
+        )
+        (shows,) = connection.one(query)
+        return bool(shows)
 
     def count(
         self, connection: ControlConnection, user: str, application: str, since: str = ""
@@ -68,8 +73,8 @@ class PgStatStatements:
         """
         text = _COUNT.format(schema=self.schema, where="AND s.toplevel" if self.top_level else "")
         text = sql_parameters.literal(text, (user, f"{application}%", since or None, user))
-        ((calls, rows, moment, others),) = connection.query(text)
-        return StatementCounts(int(calls or 0), int(rows or 0), str(moment), int(others or 0))
+        query = ControlQuery("the counts of statements", text, (WHOLE, WHOLE, TEXT, WHOLE))
+        return StatementCounts(*connection.one(query))
 
 
 def switch_on(clients: Iterable[ClientProcess], server_version: str) -> bool:
@@ -87,18 +92,17 @@ def _switch_on(client: ClientProcess) -> bool:
     return rows == [["on"]]
 
 
-def _yes(value: str | None) -> bool:
-    return value in ("t", "true", "True")
-
-
-_TRACK = "SELECT current_setting('pg_stat_statements.track', true)"
-_EXTENSION = """
+_TRACK = ControlQuery(
+    "pg_stat_statements.track", "SELECT current_setting('pg_stat_statements.track', true)", (TEXT.or_null,)
+)
+_EXTENSION_SQL = """
 SELECT quote_ident(n.nspname), has_table_privilege(c.oid, 'SELECT'),
        EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = 'toplevel')
 FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
 JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'pg_stat_statements'
 WHERE e.extname = 'pg_stat_statements'
 """
+_EXTENSION = ControlQuery("the extension pg_stat_statements", _EXTENSION_SQL, (TEXT, TRUTH, TRUTH))
 _SHOWS = "SELECT /* pgperf diagnosis */ current_user = %s OR pg_has_role('pg_read_all_stats', 'USAGE')"
 # A pooler sets application_name for each client; that is not part of the workload.
 _COUNT = """

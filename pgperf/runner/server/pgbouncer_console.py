@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+from pgperf.core import protocol
+from pgperf.core.answers import TEXT, WHOLE, Column, named
 from pgperf.core.records import Route
 from pgperf.runner.server.control_connection import ControlConnection
 
@@ -27,10 +29,13 @@ class PgBouncerConsole:
         """The totals of the route's database since PgBouncer started, by name without `total_`; µs
         and bytes.
         """
-        found = [row for row in self._show("STATS") if row["database"] == self._route.dbname]
+        answer = self._connection.ask("SHOW STATS")
+        wanted = {name: WHOLE for name in answer.columns if name.startswith(_TOTAL)}
+        rows = self._read("STATS", answer, {"database": TEXT, **wanted})
         return {
-            name.removeprefix(_TOTAL): int(value)
-            for row in found for name, value in row.items() if name.startswith(_TOTAL)
+            name.removeprefix(_TOTAL): value
+            for row in rows if row["database"] == self._route.dbname
+            for name, value in row.items() if name in wanted
         }  # fmt: skip
 
     def pool(self) -> dict[str, str]:
@@ -38,12 +43,17 @@ class PgBouncerConsole:
         is none.
         """
         wanted = (self._route.dbname, self._route.user)
-        pools = (row for row in self._show("POOLS") if (row["database"], row["user"]) == wanted)
-        return next(pools, {})
+        answer = self._connection.ask("SHOW POOLS")
+        columns = dict.fromkeys([*answer.columns, "database", "user"], TEXT.or_null)
+        rows = self._read("POOLS", answer, columns)
+        pools = (row for row in rows if (row["database"], row["user"]) == wanted)
+        return {name: value or "" for name, value in next(pools, {}).items()}
 
-    def _show(self, what: str) -> list[dict[str, str]]:
-        answer = self._connection.ask(f"SHOW {what}")
-        return [dict(zip(answer.columns, (value or "" for value in row), strict=True)) for row in answer.rows]
+    def _read(self, what: str, answer: protocol.Rows, wanted: dict[str, Column]) -> list[dict[str, Any]]:
+        try:
+            return [named(answer.columns, row, wanted) for row in answer.rows]
+        except ValueError as problem:
+            raise self._connection.unexpected(f"SHOW {what}", problem) from None
 
     def __enter__(self) -> Self:
         self._connection.__enter__()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pgperf.core import layers
+from pgperf.core.answers import PID, WHOLE, ControlQuery
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Plan, Route, most_direct
 from pgperf.runner import preflight
@@ -12,7 +13,7 @@ from pgperf.runner.client_process import while_waiting
 from pgperf.runner.cpu import placement, schedstat
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.processes import pooler_process
-from pgperf.runner.processes.backends import QUERY, Sessions
+from pgperf.runner.processes.backends import SESSIONS, Sessions
 from pgperf.runner.remote.server import Agent, RemoteProcesses, WatchRequest
 from pgperf.runner.server.control_connection import ControlConnection
 
@@ -81,7 +82,7 @@ class ServerProbe:
 
     def call_agent(self) -> None:
         """Call the agent if the server's processes are not on this machine."""
-        if self._agent and self._connection and not Sessions.of(self.query(QUERY)).here:
+        if self._agent and self._connection and not Sessions.of(self.rows(SESSIONS)).here:
             self._agent.ask()
 
     @property
@@ -89,11 +90,16 @@ class ServerProbe:
         """Is there a server? The fake layer has none."""
         return self._connection is not None
 
-    def query(self, sql: str) -> list[list[str | None]]:
-        return self._connection.query(sql) if self._connection else []
+    def rows(self, query: ControlQuery) -> list[list[str | None]]:
+        """The rows as text, checked; none without a server."""
+        return self._connection.rows(query) if self._connection else []
+
+    def all(self, query: ControlQuery) -> list[tuple[Any, ...]]:
+        """Like `rows`, as typed values."""
+        return self._connection.all(query) if self._connection else []
 
     def headroom(self, memory: RunMemory) -> preflight.Headroom:
-        free = free_slots(self.query) if self._connection else 1_000_000
+        free = free_slots(self._connection) if self._connection else 1_000_000
         return preflight.Headroom(free, memory.allowed_bytes, memory.rule)
 
     def pin_refusal(self) -> str:
@@ -102,7 +108,7 @@ class ServerProbe:
             return ""
         if not self._may_pin:
             return "PGPERF['PIN_SERVER'] is off"
-        pid = int(self.query("SELECT pg_backend_pid()")[0][0] or 0)
+        (pid,) = self._connection.one(_OWN_PID)
         if not schedstat.backend_is_here(pid):
             return "the server is not on this machine"
         return (
@@ -113,7 +119,7 @@ class ServerProbe:
         """Fills in and pins the server processes of each group, found by application name."""
 
         def find(groups: list[ClientGroup]) -> None:
-            rows = self.query(QUERY)
+            rows = self.rows(SESSIONS)
             sessions = Sessions.of(rows)
             auxiliaries = sessions.auxiliaries()
             for group in groups:
@@ -175,15 +181,15 @@ class ServerProbe:
         return list(dict.fromkeys(name for other in of_route for name in other.applications))
 
 
-def free_slots(query: Callable[[str], list[list[str | None]]]) -> int:
+def free_slots(connection: ControlConnection) -> int:
     """How many more connections the server accepts from this login."""
-    ((free,),) = query(_FREE_SLOTS)
-    return max(0, int(free or 0))
+    (free,) = connection.one(_FREE_SLOTS)
+    return max(0, free)
 
 
 # Only pg_monitor sees the type of other roles' backends, so parallel workers count as connections
 # here.
-_FREE_SLOTS = """
+_FREE_SLOTS_SQL = """
 SELECT least(
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
     - coalesce(current_setting('reserved_connections', true)::int, 0) - count(*),
@@ -194,6 +200,8 @@ WHERE a.datid IS NOT NULL AND a.usesysid IS NOT NULL
   AND r.rolname = current_user AND d.datname = current_database()
 GROUP BY r.rolconnlimit, d.datconnlimit
 """
+_FREE_SLOTS = ControlQuery("its free connection slots", _FREE_SLOTS_SQL, (WHOLE,))
+_OWN_PID = ControlQuery("the process of this connection", "SELECT pg_backend_pid()", (PID,))
 _END_STATEMENTS = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE application_name LIKE '{}-%' AND state <> 'idle' AND pid <> pg_backend_pid()"

@@ -11,7 +11,7 @@ from pgperf.core.records import Route
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.processes import pooler_process
-from pgperf.runner.processes.backends import QUERY
+from pgperf.runner.processes.backends import SESSIONS
 from pgperf.runner.remote.server import AgentSamples, WatchRequest
 from pgperf.runner.server import probe
 from pgperf.runner.server.control_connection import ControlConnection
@@ -93,9 +93,9 @@ def test_a_hidden_session_makes_the_backends_unknown(
     shared: Route, monitor: ControlConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pooler's connections for other logins are not those that are meant."""
-    real = ServerProbe.query
+    real = ServerProbe.rows
     monkeypatch.setattr(
-        ServerProbe, "query", lambda self, sql: real(self, sql) + (HIDDEN if sql == QUERY else [])
+        ServerProbe, "rows", lambda self, query: real(self, query) + (HIDDEN if query is SESSIONS else [])
     )
     assert found(shared, monitor).processes().server is None
 
@@ -120,13 +120,13 @@ def test_free_slots_count_only_connections_the_login_may_open(
 ) -> None:
     """What is reserved is not free, and a limit of the login's own comes first."""
     most = 400 - 3  # the stack's, and what PostgreSQL reserves for a superuser
-    before = probe.free_slots(monitor.query)
+    before = probe.free_slots(monitor)
     assert most - 100 < before < most
     with psycopg.connect(**superuser_login, dbname="postgres") as admin:
         admin.execute("ALTER ROLE pgperf CONNECTION LIMIT 50")
         try:
-            assert probe.free_slots(monitor.query) < 50
+            assert probe.free_slots(monitor) < 50
             admin.execute("ALTER ROLE pgperf CONNECTION LIMIT 0")
-            assert probe.free_slots(monitor.query) == 0
+            assert probe.free_slots(monitor) == 0
         finally:
             admin.execute("ALTER ROLE pgperf CONNECTION LIMIT -1")

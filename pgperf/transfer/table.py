@@ -12,7 +12,7 @@ from pgperf.core.exceptions import TransferError
 #: The readers check these limits before any work that grows with the file, and their work is
 #: linear in it. So a file costs a web process less than 2 s of CPU time and 200 MB.
 MAX_BYTES = 2 * 1024 * 1024
-MAX_ROWS = 200
+MAX_ROWS = 150
 MAX_COLUMNS = 100
 #: Lines of a spreadsheet, the empty ones included.
 MAX_LINES = 10_000

@@ -120,6 +120,7 @@ class CpuAccount:
     busiest: Known
     short_lived_us_per_op: float | None
     server_host: ServerHost | None
+    missing_grant: str = ""  # the GRANT that would show the server's sessions; "": none is missing
 
     @classmethod
     def from_json(cls, stored: Json | None) -> Self | None:
@@ -140,6 +141,7 @@ class CpuAccount:
             busiest=_picked(ROLES, stored.get("busiest")),
             short_lived_us_per_op=stored.get("short_lived_us_per_op"),
             server_host=ServerHost.from_json(far) if far else None,
+            missing_grant=stored.get("missing_grant") or "",
         )
 
     def to_json(self) -> dict[str, Any]:

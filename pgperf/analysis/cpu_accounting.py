@@ -41,6 +41,7 @@ class BlockCount:
     ticks_and_switches: Mapping[str, Mapping[str, int] | None]  # by role
     short_lived_ns: int | None
     server_host: Mapping[str, Any] | None
+    missing_grant: str
 
     @classmethod
     def of(cls, block: VariantBlock) -> "BlockCount | None":
@@ -59,6 +60,7 @@ class BlockCount:
             ticks_and_switches={role: by_role.get(role) for role in _WAITS},
             short_lived_ns=counted.get("short_lived_ns"),
             server_host=counted.get("server_host") or None,
+            missing_grant=counted.get("missing_grant") or "",
         )
 
 
@@ -140,6 +142,7 @@ def cpu_account(blocks: Sequence[VariantBlock]) -> CpuAccount | None:
         busiest={role: _over(total(pieces, name), account.elapsed_ns) for role, name in _MOST.items()},
         short_lived_us_per_op=_short_lived_us(blocks),
         server_host=_server_host(counted),
+        missing_grant=next((each.missing_grant for each in counted if each.missing_grant), ""),
     )
 
 

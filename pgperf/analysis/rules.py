@@ -6,7 +6,7 @@ suffice.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from pgperf.analysis.cpu_account import ROLES, Known
@@ -31,6 +31,8 @@ POOL_QUEUE = 0.20
 #: With several clients and more than this share of the response time on CPUs, waiting alone
 #: explains nothing.
 BUSY = 0.70
+#: The beginnings of the names of figures that the server's sessions show.
+_IN_SESSIONS = ("server ", "wait events")
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Facts:
     pooler_busy: float | None
     not_working: float | None  # share of the load host's CPUs that were idle or waited for disks
     sv_idle: int | None  # the fewest idle server connections of the pool
+    missing_grant: str = ""  # the GRANT that would show the server's sessions
 
     @classmethod
     def of(cls, variant: VariantSummary) -> Self:
@@ -62,6 +65,7 @@ class Facts:
             pooler_busy=_used(per_s, time, _pooler(variant), auxiliaries),
             not_working=account.share.not_working if account else None,
             sv_idle=_sv_idle(variant),
+            missing_grant=account.missing_grant if account else "",
         )
 
     def queued(self, roles: Iterable[str] = ROLES) -> float | None:
@@ -174,7 +178,13 @@ def latency(facts: Facts) -> Finding | None:
 
 
 def unknown(facts: Facts) -> Finding:
-    """Names the figures without which no other verdict can be given."""
+    """Names the figures without which no other verdict can be given, and the GRANT that shows them."""
+    found = _not_known(facts)
+    hidden = any(name.startswith(_IN_SESSIONS) for name in found.missing)
+    return replace(found, grant=facts.missing_grant) if hidden else found
+
+
+def _not_known(facts: Facts) -> Finding:
     time = facts.time
     inputs = {"time per operation": time.response, "client CPU": time.cpu["client"]}
     if lacking := tuple(name for name, value in inputs.items() if value is None):

@@ -38,7 +38,8 @@ class Finding:
     """What a rule found. `where` is a host or the side whose CPUs are busy.
 
     `share` is of the time of that host, of its CPUs or of the response time; `cpus` are those that
-    other processes used; `missing` names figures without which no other verdict can be given.
+    other processes used; `missing` names figures without which no other verdict can be given,
+    `grant` the SQL that would make them known ("" where none would).
     """
 
     basis: Basis = Basis.LARGEST
@@ -46,11 +47,13 @@ class Finding:
     share: float | None = None
     cpus: float | None = None
     missing: tuple[str, ...] = ()
+    grant: str = ""
 
     @classmethod
     def from_json(cls, stored: Json) -> Self:
+        known = {name: stored[name] for name in ("where", "share", "cpus")}
         return cls(
-            Basis(stored["basis"]), stored["where"], stored["share"], stored["cpus"], tuple(stored["missing"])
+            Basis(stored["basis"]), **known, missing=tuple(stored["missing"]), grant=stored.get("grant", "")
         )
 
 

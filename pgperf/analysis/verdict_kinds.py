@@ -106,7 +106,8 @@ def _of_unknown(verdict: Verdict) -> str:
     found = verdict.finding
     before = {Basis.RUN_QUEUE: _queued(found.share), Basis.IN_TURN: "no resource is used up"}.get(found.basis)
     missing = f"not known: {', '.join(found.missing)}" if found.missing else ""
-    return "; ".join(filter(None, (before, missing, _all_parts(verdict.numbers))))
+    remedy = f"the run's login may not see the server's sessions: {found.grant}" if found.grant else ""
+    return "; ".join(filter(None, (before, missing, remedy, _all_parts(verdict.numbers))))
 
 
 def _by(name: str) -> Test:

@@ -1,4 +1,4 @@
-"""`pgperf add`: adds a Database with one Target from an alias of DATABASES."""
+"""`pgperf add`: adds a Database with its Targets, direct and pooled, from an alias of DATABASES."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -20,34 +20,90 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--production", action="store_true", help="each run must confirm the database name")
     parser.add_argument("--agent", default="", metavar="NAME", help="the pgperf agent on the database's host")
+    parser.add_argument(
+        "--pooler",
+        choices=[mode for mode in Target.Pooler.values if mode],
+        default="",
+        help="add a pooler in this mode as a target, to the database if it exists already",
+    )
+    parser.add_argument("--host", default="", help="the pooler's host (default: the alias's)")
+    parser.add_argument("--port", type=int, default=6432, help="the pooler's port (default: 6432)")
+    parser.add_argument("--route", default="", help="the name of the pooler's route (default: pgbouncer)")
+    parser.add_argument(
+        "--user", default="", help="a login for the pooler's route alone; needs --credential too"
+    )
+    parser.add_argument(
+        "--credential",
+        default="",
+        metavar="REFERENCE",
+        help="alias:NAME, env:NAME or file:NAME of that login",
+    )
 
 
 def run(options: dict[str, Any], out: OutputWrapper) -> None:
+    alias, name = options["alias"], options["name"] or options["alias"]
+    pooler = _pooler(options)
+    known = Database.objects.filter(name=name).first() if pooler else None
+    if known and known.credential != f"alias:{alias}":
+        raise InvalidDefinition(f"name: {name!r} is a database of {known.credential}, not of alias {alias!r}")
+    database = known or _database(options, name)
+    added = [*([] if known else [_target(alias)]), *([pooler] if pooler else [])]
+    _save(database, added)
+    routes = ", ".join(f"route {each.route} ({each.host}:{each.port})" for each in added)
+    out.write(f"{database.name}: {database.dbname}, {routes}")
+    try:
+        credentials.resolve(database, [target.route for target in added])
+    except CredentialError as error:
+        out.write(f"Not usable yet. {error}")
+
+
+def _save(database: Database, targets: list[Target]) -> None:
+    """Save the targets, and the database if it is new; raises InvalidDefinition by field."""
+    using = router.db_for_write(Database)
+    try:
+        with transaction.atomic(using=using):
+            if database.pk is None:
+                database.full_clean()
+                database.save(using=using)
+            for target in targets:
+                target.database = database
+                target.full_clean()
+                target.save(using=using)
+    except ValidationError as error:
+        raise InvalidDefinition(_as_text(error)) from None
+
+
+def _database(options: dict[str, Any], name: str) -> Database:
     alias = options["alias"]
-    database = Database(
-        name=options["name"] or alias,
+    return Database(
+        name=name,
         dbname=str(_alias(alias)["NAME"]),
         credential=f"alias:{alias}",
         production=options["production"],
         allow_fixtures=options["allow_fixtures"],
         agent=options["agent"],
     )
-    target = _target(alias)
-    using = router.db_for_write(Database)
-    try:
-        with transaction.atomic(using=using):
-            database.full_clean()
-            database.save(using=using)
-            target.database = database
-            target.full_clean()
-            target.save(using=using)
-    except ValidationError as error:
-        raise InvalidDefinition(_as_text(error)) from None
-    out.write(f"{database.name}: {database.dbname}, route {target.route} ({target.host}:{target.port})")
-    try:
-        credentials.resolve(database, [target.route])
-    except CredentialError as error:
-        out.write(f"Not usable yet. {error}")
+
+
+def _pooler(options: dict[str, Any]) -> Target | None:
+    """The pooler's route; None without --pooler."""
+    if not options["pooler"]:
+        if given := [name for name in ("host", "route", "user", "credential") if options[name]]:
+            raise InvalidDefinition(f"{given[0]}: --{given[0]} describes a pooler's route; add --pooler")
+        return None
+    found = _alias(options["alias"])
+    host = options["host"] or str(found["HOST"] or "")
+    if not host:
+        raise InvalidDefinition(f"host: alias {options['alias']!r} has no HOST. Add the pooler's by --host.")
+    return Target(
+        route=options["route"] or "pgbouncer",
+        host=host,
+        port=options["port"],
+        sslmode=_sslmode(found),
+        pooler=options["pooler"],
+        user=options["user"],
+        credential=options["credential"],
+    )
 
 
 def _alias(name: str) -> dict[str, Any]:
@@ -70,8 +126,11 @@ def _target(alias: str) -> Target:
             f"alias: {alias!r} has no HOST. Add the database and its targets in the admin."
         )
     route = "socket" if host.startswith("/") else "tcp"
-    sslmode = found["OPTIONS"].get("sslmode", Target.SSLMode.PREFER)
-    return Target(route=route, host=host, port=int(found["PORT"] or 5432), sslmode=sslmode)
+    return Target(route=route, host=host, port=int(found["PORT"] or 5432), sslmode=_sslmode(found))
+
+
+def _sslmode(found: dict[str, Any]) -> str:
+    return str(found["OPTIONS"].get("sslmode", Target.SSLMode.PREFER))
 
 
 def _as_text(error: ValidationError) -> str:

@@ -44,7 +44,8 @@ class CheckResult:
 
     def __str__(self) -> str:
         line = f"{self.mark:<8} {self.subject}: {self.text}"
-        return f"{line}\n         {self.hint}" if self.hint else line
+        hint = self.hint.replace("\n", "\n         ")
+        return f"{line}\n         {hint}" if hint else line
 
 
 def run(out: OutputWrapper) -> None:
@@ -178,6 +179,9 @@ def _database(database: Database) -> Iterator[CheckResult]:
         yield from _fixtures(database, direct)
         yield from _login(database, direct)
         yield from _own_workloads(database, direct)
+        for pooled in reachable:
+            if pooled.pooler:
+                yield from _pooled_sessions(database, direct, pooled)
 
 
 def _agent(database: Database) -> CheckResult:
@@ -236,13 +240,27 @@ def _login(database: Database, route: Route) -> Iterator[CheckResult]:
             yield CheckResult("ok", subject, f"{access.role} cannot write")
             return
         text = f"{access.role} can write ({'; '.join(access.powers)})"
-        hint = readonly_role.create_script(route).replace("\n", "\n         ")
         yield CheckResult(
-            "note",
-            subject,
-            f"{text}; your own SQL and poolers need a read-only role, which this SQL creates",
-            hint,
+            "note", subject, f"{text}; your own SQL and poolers need a read-only role", _readonly_role(route)
         )
+    except PgperfError as error:
+        yield CheckResult("problem", subject, str(error))
+
+
+def _readonly_role(route: Route) -> str:
+    script = readonly_role.create_script(route)
+    if not script:
+        return f"{readonly_role.ROLE}_{route.dbname} is one: name it as a target's user"
+    return "this SQL creates it, or adds what it lacks:\n" + script
+
+
+def _pooled_sessions(database: Database, direct: Route, pooled: Route) -> Iterator[CheckResult]:
+    """Whether the login of the direct route sees the sessions behind a pooler."""
+    subject = f"{database} · {pooled.name}"
+    try:
+        if grant := readonly_role.session_grant(direct, pooled):
+            text = f"{direct.user} may not see the pooler's sessions, so the server's CPU time is unknown"
+            yield CheckResult("note", subject, text, grant)
     except PgperfError as error:
         yield CheckResult("problem", subject, str(error))
 

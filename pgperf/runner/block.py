@@ -341,6 +341,7 @@ def _fold(
             **group.totals.to_json(),
             **_role_cpus(counted, group),
             **_remote_account(measurements),
+            **({"missing_grant": group.missing_grant} if group.missing_grant else {}),
         },
     )
 

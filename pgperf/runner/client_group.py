@@ -62,6 +62,7 @@ class ClientGroup:
         default_factory=RemoteProcesses
     )  # who works for it where the server is on another host
     totals: BlockTotals = field(default_factory=BlockTotals)
+    missing_grant: str = ""  # the GRANT without which the server does not show its sessions; "": none
     served_by_others: bool = False  # did other backends than `server_pids` serve it?
     op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
 

@@ -352,6 +352,35 @@ def test_a_verdict_is_stored_without_sentences_and_read_back() -> None:
     assert Verdict.from_json(stored) == found
 
 
+def test_an_unknown_verdict_names_the_grant_that_would_show_the_sessions() -> None:
+    grant = 'GRANT "shop reader" TO site'
+    hidden = row(pooler=20.0, client=20.0, server=None, queue={"server": None})
+    assert "GRANT" not in judge(hidden)["evidence"]
+    hidden["cpu_account"]["missing_grant"] = grant
+    found = judge(hidden)
+    assert (found["word"], found["finding"]["grant"]) == ("unknown", grant)
+    assert (
+        f"not known: server CPU; the run's login may not see the server's sessions: {grant}"
+        in found["evidence"]
+    )
+    verdict = verdict_kinds.judge(summary(hidden))
+    assert Verdict.from_json(json.loads(json.dumps(verdict.to_json()))) == verdict
+
+
+def test_no_grant_is_named_where_it_would_show_nothing() -> None:
+    for given_row in (row(us=None), row(client=None), row()):
+        given_row["cpu_account"]["missing_grant"] = "GRANT reader TO site"
+        assert "GRANT" not in judge(given_row)["evidence"]
+
+
+def test_a_verdict_stored_before_grants_were_named_is_read() -> None:
+    stored = verdict_kinds.judge(summary(row())).to_json()
+    del stored["finding"]["grant"]
+    found = Verdict.from_json(stored)
+    assert found
+    assert found.finding.grant == ""
+
+
 KNOWN = st.none() | st.floats(0, 1e7)
 SHARE = st.none() | st.floats(0, 1)
 SHARES = ("clients", "pooler", "server", "other", "unattributed", "idle", "iowait", "steal")

@@ -74,6 +74,73 @@ def test_a_refusal_creates_nothing(
 
 def test_a_second_call_gives_an_error(shop: dict[str, Any]) -> None:
     add("shop")
-    with pytest.raises(CommandError, match=r"name: .*already exists"):
+    with pytest.raises(CommandError, match=r"name: This name is not available"):
         add("shop")
     assert Target.objects.count() == 1
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_a_pooler_is_a_second_route(shop: dict[str, Any], mode: str) -> None:
+    shop["OPTIONS"] = {"sslmode": "require"}
+    said = add("shop", "--pooler", mode, "--host", "pool.internal", "--port", "6000")
+    first, note = said.splitlines()
+    assert first == "shop: shop, route tcp (db.internal:5433), route pgbouncer (pool.internal:6000)"
+    assert "PGPERF['ALLOWED_HOSTS']" in note
+    direct, pooled = Target.objects.order_by("pk")
+    assert (direct.route, direct.pooler) == ("tcp", "")
+    assert (pooled.route, pooled.pooler, pooled.host, pooled.port) == (
+        "pgbouncer",
+        mode,
+        "pool.internal",
+        6000,
+    )
+    assert pooled.sslmode == direct.sslmode == "require"
+
+
+def test_poolers_are_added_to_a_database_that_exists(shop: dict[str, Any]) -> None:
+    add("shop", "--production")
+    login = ["--user", "pgperf_reader_shop", "--credential", "env:PGPERF_SECRET_READER"]
+    said = add("shop", "--pooler", "session", *login)
+    assert said.startswith("shop: shop, route pgbouncer (db.internal:6432)\n")
+    add("shop", "--pooler", "transaction", "--route", "by-transaction", "--port", "6433")
+    assert list(Target.objects.order_by("pk").values_list("route", "pooler", "user")) == [
+        ("tcp", "", ""),
+        ("pgbouncer", "session", "pgperf_reader_shop"),
+        ("by-transaction", "transaction", ""),
+    ]
+    assert Database.objects.get().production
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--pooler", "statement"], "invalid choice: 'statement'"),
+        (["--pooler", "session", "--port", "0"], "port: "),
+        (["--pooler", "session", "--port", "x"], "invalid int value"),
+        (["--pooler", "session", "--host", "a b"], "host: "),
+        (["--pooler", "session", "--route", "tcp"], "already exists"),
+        (["--pooler", "session", "--user", "reader"], "user: "),
+        (["--pooler", "session", "--user", "reader", "--credential", "secret"], "credential: "),
+        (["--host", "pool.internal"], "host: --host describes a pooler's route; add --pooler"),
+    ],
+)
+def test_a_pooler_that_is_refused_creates_nothing(shop: dict[str, Any], words: list[str], said: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        add("shop", *words)
+    assert said in str(caught.value)
+    assert not Database.objects.exists()
+
+
+def test_a_pooler_is_not_added_to_the_database_of_another_alias(shop: dict[str, Any]) -> None:
+    Database.objects.create(name="shop", dbname="other", credential="alias:default")
+    with pytest.raises(CommandError, match=r"name: 'shop' is a database of alias:default"):
+        add("shop", "--pooler", "session")
+    assert not Target.objects.exists()
+
+
+def test_a_pooler_needs_a_host(shop: dict[str, Any]) -> None:
+    Database.objects.create(name="shop", dbname="shop", credential="alias:shop")
+    shop["HOST"] = ""
+    with pytest.raises(CommandError, match="Add the pooler's by --host"):
+        add("shop", "--pooler", "session")
+    add("shop", "--pooler", "session", "--host", "/run/postgresql")

@@ -341,9 +341,10 @@ class TestDoctor:
     def test_the_login_that_can_write_and_the_sql_for_one_that_cannot(self, demo: Database) -> None:
         text = pgperf("doctor")
         assert "demo · login: pgperf can write (may create databases; " in text
-        assert "CREATE ROLE pgperf_reader LOGIN NOSUPERUSER" in text
-        assert "GRANT SELECT ON ALL TABLES IN SCHEMA public TO pgperf_reader;" in text
-        assert "ALTER ROLE pgperf_reader SET default_transaction_read_only = on;" in text
+        reader = f"pgperf_reader_{demo.dbname}"
+        assert f"CREATE ROLE {reader} LOGIN NOSUPERUSER" in text
+        assert f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {reader};" in text
+        assert f"ALTER ROLE {reader} SET default_transaction_read_only = 'on';" in text
         assert connection.settings_dict["PASSWORD"] not in text
 
     def test_a_fixture_that_may_not_be_made(self, demo: Database, routes: dict[str, Any]) -> None:

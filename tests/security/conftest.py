@@ -14,6 +14,8 @@ from pgperf.core.records import Route
 from tests.security import pooler
 
 DATABASE = "pgperf_harm"
+#: The role of the printed script.
+READER = f"pgperf_reader_{DATABASE}"
 #: Role -> its privileges.
 LOGINS = {
     "harm_bare": (),
@@ -109,7 +111,7 @@ def harm(superuser_login: dict[str, Any]) -> Iterator[Harm]:
 
 def _tear_down(admin: psycopg.Connection[Any]) -> None:
     admin.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
-    for role in (*LOGINS, "pgperf_reader"):
+    for role in (*LOGINS, READER):
         admin.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(role)))
 
 
@@ -119,7 +121,7 @@ def pooled(harm: Harm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cal
     started: list[Part] = []
 
     def start(**settings: str) -> int:
-        users = dict.fromkeys([*LOGINS, "pgperf_reader"], harm.password)
+        users = dict.fromkeys([*LOGINS, READER], harm.password)
         port, part = pooler.part((harm.host, harm.port), users, settings)
         started.append(part)
         part.start()

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,11 @@ from pgperf.access import guardrails, readonly_role
 from pgperf.access.guardrails import Demand
 from pgperf.core.answers import TEXT, ControlQuery
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition, PreflightRefused
-from pgperf.core.records import Plan, Route, WorkloadDefinition
+from pgperf.core.records import Plan, Route, VariantBlock, WorkloadDefinition
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunSettings, execute
 from tests.runner.builders import definition
-from tests.security.conftest import DATABASE, Harm
+from tests.security.conftest import DATABASE, READER, Harm
 
 SHIPPED = catalog.BENCHMARKS["orm-overhead"].workload
 FREE = WorkloadDefinition("own", "SELECT note FROM precious WHERE id = %s", (1,))
@@ -199,13 +199,18 @@ class TestPooled:
             )
 
 
-def test_the_printed_script_creates_a_role_that_passes(
-    harm: Harm, superuser_login: dict[str, Any], pooled: Callable[..., int]
-) -> None:
-    printed = readonly_role.create_script(harm.route("harm_bare"))
-    assert harm.password not in printed
-    *statements, last = printed.splitlines()
-    assert last == "\\password pgperf_reader"
+@pytest.fixture
+def reader(harm: Harm) -> Iterator[str]:
+    """The name of the script's role, which no earlier test has left."""
+    yield READER
+    harm.superuser.execute(f"REASSIGN OWNED BY {READER} TO postgres")
+    harm.superuser.execute(f"DROP OWNED BY {READER}")
+    harm.superuser.execute(f"DROP ROLE {READER}")
+
+
+def run_script(harm: Harm, printed: str, superuser_login: dict[str, Any]) -> None:
+    """As in psql; the password is set as \\password would."""
+    statements = [line for line in printed.splitlines() if line != f"\\password {READER}"]
     environment = {"PGPASSWORD": superuser_login["password"], "PATH": os.defpath}
     login = [f"--host={harm.host}", f"--port={harm.port}", "--username=postgres", f"--dbname={DATABASE}"]
     psql = [str(PSQL), "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", *login]
@@ -213,13 +218,118 @@ def test_the_printed_script_creates_a_role_that_passes(
         psql, input="\n".join(statements), env=environment, text=True, capture_output=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    harm.superuser.execute(f"ALTER ROLE pgperf_reader PASSWORD '{harm.password}'")
-    direct, route = harm.route("pgperf_reader"), {"port": pooled(), "pooler": "transaction"}
+    harm.superuser.execute(f"ALTER ROLE {READER} PASSWORD '{harm.password}'")
+
+
+def test_the_printed_script_creates_a_role_that_passes(
+    harm: Harm, superuser_login: dict[str, Any], pooled: Callable[..., int], reader: str
+) -> None:
+    printed = readonly_role.create_script(harm.route("harm_writer"))
+    assert harm.password not in printed
+    assert printed.splitlines()[-1] == f"\\password {reader}"
+    run_script(harm, printed, superuser_login)
+    direct, route = harm.route(reader), {"port": pooled(), "pooler": "transaction"}
     for each in (direct, replace(direct, **route)):  # type: ignore[arg-type]
         guarded = guardrails.apply(plan(FREE), {"tcp": each}, production=True)
-        assert guarded.access == {"tcp": "pgperf_reader: cannot write, proved"}
+        assert guarded.access == {"tcp": f"{reader}: cannot write, proved"}
     with connect(direct) as connection:
         assert connection.execute("SELECT count(*) FROM precious").fetchone() == (100,)
+
+
+@pytest.mark.parametrize(
+    ("undo", "printed_again"),
+    [
+        ("SELECT 1", []),
+        (
+            "ALTER ROLE {} RESET lock_timeout",
+            ["ALTER ROLE {} SET lock_timeout = '1000ms';"],
+        ),
+        (
+            "ALTER ROLE {} SET default_transaction_read_only = off",
+            ["ALTER ROLE {} SET default_transaction_read_only = 'on';"],
+        ),
+        ("ALTER ROLE {} SET statement_timeout = '1s'", []),
+        ("REVOKE SELECT ON precious FROM {}", ["GRANT SELECT ON ALL TABLES IN SCHEMA public TO {};"]),
+        (
+            "ALTER DEFAULT PRIVILEGES FOR ROLE postgres IN SCHEMA public REVOKE SELECT ON TABLES FROM {}",
+            ["ALTER DEFAULT PRIVILEGES FOR ROLE postgres IN SCHEMA public GRANT SELECT ON TABLES TO {};"],
+        ),
+        (
+            "REVOKE {} FROM harm_writer",
+            ["GRANT {} TO harm_writer; -- so that runs see its sessions behind a pooler"],
+        ),
+        ("GRANT pg_monitor TO harm_writer; REVOKE {} FROM harm_writer", []),
+    ],
+)
+def test_the_script_for_a_role_that_exists_has_only_what_is_missing(
+    harm: Harm, superuser_login: dict[str, Any], reader: str, undo: str, printed_again: list[str]
+) -> None:
+    route = harm.route("harm_writer")
+    run_script(harm, readonly_role.create_script(route), superuser_login)
+    try:
+        harm.superuser.execute(undo.format(reader))  # type: ignore[arg-type]
+        again = readonly_role.create_script(route).splitlines()
+        assert [line for line in again if "harm_owner" not in line][1:] == [
+            line.format(reader) for line in printed_again
+        ]
+    finally:
+        harm.superuser.execute("REVOKE pg_monitor FROM harm_writer")
+
+
+def test_the_grant_for_sessions_behind_a_pooler(harm: Harm, pooled: Callable[..., int]) -> None:
+    direct = harm.route("harm_writer")
+    behind = harm.route("harm_bare", port=pooled(), pooler="transaction")
+    assert readonly_role.session_grant(direct, behind) == "GRANT harm_bare TO harm_writer;"
+    assert readonly_role.session_grant(direct, replace(behind, user="harm_writer")) == ""
+    assert readonly_role.session_grant(harm.route("harm_super"), behind) == ""
+    harm.superuser.execute("GRANT harm_bare TO harm_writer")
+    try:
+        assert readonly_role.session_grant(direct, behind) == ""
+    finally:
+        harm.superuser.execute("REVOKE harm_bare FROM harm_writer")
+
+
+def test_a_run_behind_a_pooler_names_the_grant_that_it_lacks(
+    harm: Harm, pooled: Callable[..., int], c_client: Path
+) -> None:
+    """A login of its own for the pooler, as doctor recommends; then with the grant."""
+    port = pooled()
+    routes = {
+        "tcp": harm.route("harm_writer"),
+        "pooled": harm.route("harm_bare", name="pooled", port=port, pooler="transaction"),
+    }
+    planned = make_plan(
+        definition(
+            workload=replace(FREE, sql="SELECT 1", args=()),
+            layers=("libpq",),
+            routes=("tcp", "pooled"),
+            modes=("simple",),
+            slice_ms=50,
+        )
+    )
+
+    def accounts() -> dict[str, dict[str, Any]]:
+        blocks: list[VariantBlock] = []
+        observer = Silent()
+        observer.block_done = blocks.extend  # type: ignore[method-assign]
+        execute(planned, routes, RunSettings(str(c_client.parent), "grants"), observer)
+        return {
+            block.variant.route: {**block.cpu_account, "server_ns": block.slices[0].server_ns}
+            for block in blocks
+        }
+
+    found = accounts()
+    assert found["tcp"]["server_ns"]
+    assert "missing_grant" not in found["tcp"]
+    assert found["pooled"]["server_ns"] is None
+    assert found["pooled"]["missing_grant"] == "GRANT harm_bare TO harm_writer"
+    harm.superuser.execute(found["pooled"]["missing_grant"])
+    try:
+        found = accounts()
+    finally:
+        harm.superuser.execute("REVOKE harm_bare FROM harm_writer")
+    assert found["pooled"]["server_ns"]
+    assert "missing_grant" not in found["pooled"]
 
 
 def plan(work: WorkloadDefinition, layers: tuple[str, ...] = ("psycopg",), route: str = "tcp") -> Plan:

@@ -17,8 +17,17 @@ FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL
 UNION ALL SELECT pid, NULL, NULL, NULL FROM pg_stat_replication
 """
 SESSIONS = ControlQuery("its sessions", QUERY, (PID.or_null, TEXT.or_null, WHOLE.or_null, NUMBER.or_null))
+_HIDDEN = """
+SELECT DISTINCT format('GRANT %I TO %I', usename, current_user) FROM pg_stat_activity
+WHERE application_name LIKE '{application}-%' AND backend_start IS NULL AND usename IS NOT NULL ORDER BY 1
+"""
 #: A pid of another machine may be an unrelated process here, so the start times must agree.
 _START_TOLERANCE_S = 10.0
+
+
+def hidden_from(application: str) -> ControlQuery:
+    """The GRANTs that would show the login the hidden sessions of an application."""
+    return ControlQuery("its hidden sessions", _HIDDEN.format(application=application), (TEXT,))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pgperf.runner.client_process import while_waiting
 from pgperf.runner.cpu import placement, schedstat
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.processes import pooler_process
-from pgperf.runner.processes.backends import SESSIONS, Sessions
+from pgperf.runner.processes.backends import SESSIONS, Sessions, hidden_from
 from pgperf.runner.remote.server import Agent, RemoteProcesses, WatchRequest
 from pgperf.runner.server.control_connection import ControlConnection
 
@@ -122,12 +122,14 @@ class ServerProbe:
             rows = self.rows(SESSIONS)
             sessions = Sessions.of(rows)
             auxiliaries = sessions.auxiliaries()
+            missing_grant = self._missing_grant()
             for group in groups:
                 route = group.variant.route
                 backends = self._backends(sessions, group, groups)
                 group.server_pids = backends if self._sees_all(sessions, group, groups) else []
                 group.auxiliary_pids = auxiliaries
                 group.pooled, group.pooler_pid = route in self._poolers, self._poolers.get(route)
+                group.missing_grant = missing_grant if group.pooled else ""
                 for backend in backends:
                     self._pinning.pin(backend, cpu_placement.server)
             for pooler in filter(None, self._poolers.values()):
@@ -136,6 +138,11 @@ class ServerProbe:
                 self._watch(self._agent, rows, groups)
 
         return find
+
+    def _missing_grant(self) -> str:
+        """The GRANT that would show the sessions behind poolers; "" if the login sees them."""
+        rows = self.rows(hidden_from(self.application)) if self._poolers else []
+        return "; ".join(str(grant) for (grant,) in rows)
 
     def _watch(self, agent: Agent, rows: list[list[str | None]], groups: list[ClientGroup]) -> None:
         """Have the agent on the server's host sample the processes of each group."""

@@ -91,6 +91,7 @@ class Database(_Restrictable):
         ),
     )
     notes = models.TextField(_("notes"), blank=True)
+    restricted = _restricted()
     #: db_constraint=False: groups may live in another database.
     groups = fields.GroupsField(
         Group,
@@ -103,7 +104,6 @@ class Database(_Restrictable):
             "permissions."
         ),
     )
-    restricted = _restricted()
 
     class Meta:
         verbose_name = _("database")
@@ -261,6 +261,7 @@ class Workload(_Restrictable):
         blank=True,
         help_text=_("The name of the tables and rows that pgperf creates for it. Empty: it needs none."),
     )
+    restricted = _restricted()
     groups = fields.GroupsField(
         Group,
         verbose_name=_("groups"),
@@ -272,7 +273,6 @@ class Workload(_Restrictable):
             "permissions."
         ),
     )
-    restricted = _restricted()
 
     class Meta:
         verbose_name = _("workload")
@@ -347,6 +347,7 @@ class Benchmark(_Restrictable):
     rounds = LimitedField(_("rounds per block"), limit=limits.ROUNDS)
     slice_ms = LimitedField(_("slice length (ms)"), limit=limits.SLICE_MS)
     diagnostic_ms = LimitedField(_("diagnostic slice (ms)"), limit=limits.DIAGNOSTIC_MS)
+    restricted = _restricted()
     groups = fields.GroupsField(
         Group,
         verbose_name=_("groups"),
@@ -355,7 +356,6 @@ class Benchmark(_Restrictable):
         related_name="+",
         help_text=_("The groups whose members may see it and run it. Members still need the permissions."),
     )
-    restricted = _restricted()
 
     class Meta:
         verbose_name = _("benchmark")

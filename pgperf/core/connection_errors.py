@@ -11,7 +11,7 @@ import os
 #: SQLSTATE -> meaning, for the errors with which PostgreSQL and PgBouncer end a login.
 MEANINGS = {
     "08006": "the pooler could not connect to the server, or not log in there",
-    "08P01": "the server or the pooler refused a message or a parameter of the connection",
+    "08P01": "the server or the pooler refused a message or a parameter of the connection (poolers refuse options)",
     "0A000": "the server does not support what the connection asks for",
     "22023": "the server refused the value of a setting, or the role that it should assume",
     "28000": "the server does not let this user, from this machine, into this database"

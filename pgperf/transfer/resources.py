@@ -209,7 +209,9 @@ class DatabaseResource(DefinitionResource):
 
 
 def _address(target: dict[str, Any]) -> str:
-    return " ".join(str(value) for name, value in target.items() if name != "route" and value != "")
+    """The fields that are filled in; of those that are true, the name."""
+    filled = {name: value for name, value in target.items() if name != "route" and value not in ("", False)}
+    return " ".join(name if value is True else str(value) for name, value in filled.items())
 
 
 class WorkloadResource(DefinitionResource):

@@ -212,8 +212,8 @@ class TestImport:
         note = LogEntry.objects.first()
         assert note is not None
         message = note.get_change_message()
-        assert "socket: none → /run/x 5432 prefer True." in message
-        assert "tcp: 127.0.0.1 5432 prefer True → 10.0.0.5 5432 prefer True." in message
+        assert "socket: none → /run/x 5432 prefer enabled." in message
+        assert "tcp: 127.0.0.1 5432 prefer enabled → 10.0.0.5 5432 prefer enabled." in message
 
 
 @pytest.mark.urls("tests.admin.custom_site")

@@ -22,7 +22,7 @@ from pgperf.access import credentials, fixtures, guardrails, permissions
 from pgperf.agent.controller import AgentController
 from pgperf.analysis.summary import summarise
 from pgperf.conf import get_settings
-from pgperf.core import layers
+from pgperf.core import layers, system_limits
 from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import CredentialError, FenceLost, PgperfError, RunCancelled
 from pgperf.core.protocol import scrub
@@ -417,6 +417,8 @@ def _reason(error: BaseException, secrets: Mapping[str, str]) -> str:
         text = "The worker was shut down."
     elif isinstance(error, CONNECTION_ERRORS):
         text = f"The site's own database, which holds the runs, failed or did not answer: {text}"
+    elif refused := system_limits.explanation(error):
+        text = refused
     elif not isinstance(error, PgperfError):
         text = f"Unexpected {type(error).__name__}: {text} (the worker's log has more)"
     return text if len(text) <= _REASON_CHARACTERS else text[: _REASON_CHARACTERS - 1] + "…"

@@ -53,7 +53,9 @@ class _Scan:
         self.in_row = 0
 
     def is_xml(self, part: bytes) -> bool:
-        """False for an image, for broken XML, and for encodings in which `<` is not one byte."""
+        """False for an image, for broken XML, and for encodings that expat does not know or in which
+        `<` is not one byte.
+        """
         if b"\0" in part:
             return False
         if _LONG_PIECE.search(part):
@@ -65,7 +67,7 @@ class _Scan:
         parser.ProcessingInstructionHandler = lambda _target, text: self._comment(text)
         try:
             parser.Parse(part, True)
-        except expat.ExpatError:
+        except (expat.ExpatError, ValueError, LookupError):
             return False
         return True
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from openpyxl import Workbook
 
 from pgperf.core.exceptions import TransferError
-from pgperf.transfer import files
+from pgperf.transfer import files, workbook
 from pgperf.transfer.sheet import MAX_XLSX_CELL
 from pgperf.transfer.table import MAX_BYTES, MAX_COLUMNS, MAX_ROWS, ImportTable
 from pgperf.transfer.workbook import MAX_OTHER_ELEMENTS, MAX_UNPACKED_BYTES
@@ -142,7 +142,7 @@ def book(*rows: list[Any]) -> bytes:
     return stream.getvalue()
 
 
-def rewritten(content: bytes, part: str, text: str) -> bytes:
+def rewritten(content: bytes, part: str, text: str | bytes) -> bytes:
     """The workbook with one of its parts replaced."""
     stream = BytesIO()
     with zipfile.ZipFile(BytesIO(content)) as old, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as new:
@@ -238,6 +238,34 @@ def test_xml_entities_are_refused() -> None:
         "</sheetData></worksheet>"
     )
     assert "document type" in refusal("x.xlsx", rewritten(book(["name"]), SHEET, sheet))
+
+
+WORKBOOK_PARTS = zipfile.ZipFile(BytesIO(book(["name"], ["a"]))).namelist()
+DOCUMENT_TYPES = {
+    "nested entities": "".join(
+        f'<!ENTITY e{at} "{f"&e{at - 1};" * 10 if at else "lol"}">' for at in range(12)
+    ),
+    "external entity": '<!ENTITY e11 SYSTEM "file:///etc/passwd">',
+    "parameter entity": '<!ENTITY % p SYSTEM "file:///etc/passwd"> %p; <!ENTITY e11 "x">',
+}
+ENCODINGS = (
+    "utf-8", "utf-8-sig", "ascii", "latin-1", "shift_jis", "gb18030", "utf-7", "hz", "cp037", "utf-16", "utf-32",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("document_type", DOCUMENT_TYPES.values(), ids=list(DOCUMENT_TYPES))
+def test_no_entity_reaches_the_parser_of_openpyxl(document_type: str, encoding: str) -> None:
+    """openpyxl uses lxml where it is installed, which resolves entities that others refuse."""
+    head = f'<?xml version="1.0" encoding="{encoding}"?><!DOCTYPE a [{document_type}]>'
+    for part in WORKBOOK_PARTS:
+        hostile = rewritten(book(["name"], ["a"]), part, f"{head}<a b='&e11;'>&e11;</a>".encode(encoding))
+        try:
+            kept = workbook.checked(hostile)
+        except TransferError as error:
+            assert "document type" in str(error)
+        else:
+            assert part not in zipfile.ZipFile(kept).namelist()
 
 
 def test_a_value_too_long_for_a_cell_is_refused() -> None:

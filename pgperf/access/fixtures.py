@@ -94,6 +94,8 @@ def _ensure(fixture: Fixture, database: Database, route: Route, connection: Cont
             f"fixture: the tables of {fixture.name!r} are not in database {database}. Tick 'allow fixtures' there, "
             f"or run this as their owner:\n{statements(fixture.name)}"
         )
+    if _yes(connection, "SELECT pg_is_in_recovery()"):
+        raise FixtureMissing(_on_standby(fixture, route))
     try:
         for statement in fixture.create:
             connection.query(statement)
@@ -111,6 +113,13 @@ def _is_there(fixture: Fixture, connection: ControlConnection) -> bool:
 def _yes(connection: ControlConnection, question: str) -> bool:
     (answer,) = connection.one(ControlQuery("the tables of a workload", question, (TRUTH,)))
     return bool(answer)
+
+
+def _on_standby(fixture: Fixture, route: Route) -> str:
+    return (
+        f"fixture: {fixture.name!r} cannot be made over {route.name}, because the server is a standby. Make it on the "
+        f"primary, by a run there or with this SQL, and wait until it is replicated:\n{statements(fixture.name)}"
+    )
 
 
 def _denied(fixture: Fixture, route: Route, error: ClientFailed) -> str:

@@ -1,5 +1,6 @@
 """A run as plain JSON: what `pgperf run --json`, the run page's polling and scripts read."""
 
+import logging
 import os
 from dataclasses import asdict
 from datetime import datetime
@@ -7,6 +8,7 @@ from typing import Any
 
 from celery import current_app
 from django.conf import settings
+from django.db import DatabaseError
 
 from pgperf.analysis.scheduler_states import PARTS, time_parts
 from pgperf.conf import get_settings
@@ -16,6 +18,8 @@ from pgperf.reports.run_names import named
 from pgperf.reports.run_rows import RunRows, read
 from pgperf.reports.verdicts import verdict_json
 from pgperf.runs import state
+
+logger = logging.getLogger(__name__)
 
 TERMINAL = (Run.Status.DONE, Run.Status.FAILED, Run.Status.CANCELLED, Run.Status.LOST)
 
@@ -72,11 +76,17 @@ def rows_json(rows: RunRows) -> dict[str, Any]:
 def progress_json(run: Run, viewer: Any = None) -> dict[str, Any]:
     """What the run page polls; `viewer` as in `run_names`.
 
-    A run whose worker died is put right here, so that it shows even with none left.
+    A run whose worker died is put right here, so that it shows even with none left, and even if
+    the site's database accepts no writes.
     """
-    if state.effective_status(run) != run.status:
-        state.mark_lost()
-        run.refresh_from_db()
+    status = state.effective_status(run)
+    if status != run.status:
+        try:
+            state.mark_lost()
+            run.refresh_from_db()
+        except DatabaseError as error:
+            logger.warning("run %s is lost, which could not be stored (%s)", run.pk, type(error).__name__)
+            run.status = status
     workers = len(live_workers())
     return {
         "id": run.pk,

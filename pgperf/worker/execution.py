@@ -44,6 +44,8 @@ logger = logging.getLogger(__name__)
 _REASON_CHARACTERS = 500
 #: Share of STALE_SECONDS for which a run retries while the site's database is down; then it stops.
 _RETRY_SHARE = 2 / 3
+#: For how long a run that has failed waits for space to store that, where the disk is full.
+_DISK_FULL_S = 600.0
 #: Shorter rounds are not interrupted by a poll of the database.
 LONG_ROUND_S = 3.0
 
@@ -179,7 +181,7 @@ class _ClaimedRun:
                 _end_once(self.run, Run.Status.FAILED, lambda: state.fail(self.run, reason))
             definition = Definition.from_json(self.run.definition)
             part = partial(_summarise_part, self.run, definition, self.skipped)
-            retry_while_down(part, _retry_s(), f"summarising {self.run}")
+            retry_while_down(part, _retry_s(), f"summarising {self.run}", _DISK_FULL_S)
         except (FenceLost, Error) as trouble:
             logger.error("run %s could not be ended: %s", self.run.pk, type(trouble).__name__)
 
@@ -252,7 +254,7 @@ def _end_once(run: Run, status: str, end: Callable[[], None]) -> None:
             if not (again and state.has_ended_as(run, status)):
                 raise
 
-    retry_while_down(step, _retry_s(), f"ending {run}")
+    retry_while_down(step, _retry_s(), f"ending {run}", _DISK_FULL_S)
 
 
 def _retry_s() -> float:

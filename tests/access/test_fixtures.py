@@ -75,3 +75,13 @@ def test_an_unreachable_server_is_an_error(routes: dict[str, Route]) -> None:
     with pytest.raises(ClientFailed) as caught:
         fixtures.ensure("site", ALLOWED, nowhere)
     assert "hidden" not in str(caught.value)
+
+
+def test_on_a_standby_the_remedy_is_its_primary(
+    routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`python -m soak.outages --case "hot standby"` starts a real one."""
+    monkeypatch.setattr(fixtures, "_yes", lambda _connection, question: "pg_is_in_recovery" in question)
+    with pytest.raises(FixtureMissing, match=r"(?s)is a standby.*on the primary.*CREATE TABLE") as caught:
+        fixtures.ensure("site", ALLOWED, routes["tcp"])
+    assert "GRANT" not in str(caught.value)

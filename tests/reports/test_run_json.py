@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 from django.utils import timezone
 
 from pgperf.models import Run
@@ -173,6 +174,15 @@ class TestProgress:
         assert (progress["status"], progress["terminal"]) == ("lost", True)
         assert "w@h" in progress["error"]
         assert Run.objects.get().busy_key is None
+
+    def test_a_lost_run_is_shown_while_the_database_accepts_no_writes(self) -> None:
+        run = make_run(Status.RUNNING, worker="w@h")
+        stale(run)
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION READ ONLY")
+            progress = progress_json(run)
+        assert (progress["status"], progress["terminal"]) == ("lost", True)
+        assert Run.objects.get().status == Status.RUNNING
 
 
 def test_the_command_that_starts_a_worker(settings: Any) -> None:

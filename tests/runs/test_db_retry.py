@@ -14,6 +14,7 @@ from tests.database_outage import terminate_own_backend
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(db_retry, "PAUSE_S", 0.0)
+    monkeypatch.setattr(db_retry, "_DISK_FULL_PAUSE_S", 0.0)
 
 
 def failing(times: int) -> Callable[[], str]:
@@ -36,6 +37,30 @@ def test_retries_until_the_database_is_back() -> None:
 def test_gives_up_after_the_time_limit() -> None:
     with pytest.raises(OperationalError):
         retry_while_down(failing(1), 0, "testing")
+
+
+def say(sqlstate: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"DO $$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '{sqlstate}'; END $$")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("sqlstate", "tries"), [("53100", 3), ("53200", 1), ("57P03", 1)])
+def test_a_full_disk_has_a_time_limit_of_its_own(sqlstate: str, tries: int) -> None:
+    calls: list[str] = []
+
+    def step() -> str:
+        calls.append(sqlstate)
+        if len(calls) < 3:
+            say(sqlstate)
+        return "stored"
+
+    if tries == 3:
+        assert retry_while_down(step, 0, "testing", disk_full_s=60) == "stored"
+    else:
+        with pytest.raises(OperationalError):
+            retry_while_down(step, 0, "testing", disk_full_s=60)
+    assert len(calls) == tries
 
 
 @pytest.mark.django_db(transaction=True)

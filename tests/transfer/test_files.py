@@ -260,12 +260,15 @@ def test_no_entity_reaches_the_parser_of_openpyxl(document_type: str, encoding: 
     head = f'<?xml version="1.0" encoding="{encoding}"?><!DOCTYPE a [{document_type}]>'
     for part in WORKBOOK_PARTS:
         hostile = rewritten(book(["name"], ["a"]), part, f"{head}<a b='&e11;'>&e11;</a>".encode(encoding))
-        try:
-            kept = workbook.checked(hostile)
-        except TransferError as error:
-            assert "document type" in str(error)
-        else:
-            assert part not in zipfile.ZipFile(kept).namelist()
+        assert part not in kept_parts(hostile)
+
+
+def kept_parts(content: bytes) -> list[str]:
+    """The parts that openpyxl gets; none of a workbook that is refused for its document type."""
+    try:
+        return zipfile.ZipFile(workbook.checked(content)).namelist()
+    except TransferError as error:
+        return [] if "document type" in str(error) else [str(error)]
 
 
 def test_a_value_too_long_for_a_cell_is_refused() -> None:

@@ -65,9 +65,12 @@ class Performer:
         )
 
     def perform(self, case: dict[str, Any]) -> dict[str, Any]:
-        draw = random.Random(f"{case['seed']}/{case['kind']}")
         with self._second_worker() if case["kind"] in WITH_SECOND_WORKER else nullcontext():
-            result = KINDS[case["kind"]](self, case["count"], draw)
+            return self.perform_kind(case, KINDS[case["kind"]])
+
+    def perform_kind(self, case: dict[str, Any], kind: "Kind") -> dict[str, Any]:
+        """Repeat one kind of fault, then require that nothing is left and the next run is done."""
+        result = kind(self, case["count"], random.Random(f"{case['seed']}/{case['kind']}"))
         orphans, backends = small_runs.leftovers(self.site)
         result.require(not orphans and not backends, f"left over: {orphans} clients, {backends} backends")
         following = self.ask()
@@ -120,7 +123,7 @@ def five_deliveries(on: Performer, count: int, draw: random.Random) -> FaultResu
             broker.send(run_id, "pgperf")
         for run in batch:
             await_end(run, _END_WITHIN_S)
-            _require_done_once(result, run)
+            require_done_once(result, run)
     return result
 
 
@@ -132,15 +135,15 @@ def late_deliveries(on: Performer, count: int, draw: random.Random) -> FaultResu
     ended = [on.ask() for _ in range(count)]
     for run in ended:
         await_end(run, _END_WITHIN_S)
-    before = {run.pk: _whole(run) for run in ended}
+    before = {run.pk: whole(run) for run in ended}
     for run in ended:
         for _ in range(DELIVERIES):
             broker.send(run.pk, "pgperf")
         _send_old(run.pk)
     _await_empty_queue(on)
     for run in ended:
-        result.require(_whole(run) == before[run.pk], f"run {run.pk} changed after its end")
-        _require_done_once(result, run)
+        result.require(whole(run) == before[run.pk], f"run {run.pk} changed after its end")
+        require_done_once(result, run)
     return result
 
 
@@ -155,8 +158,8 @@ def broker_flushed(on: Performer, count: int, draw: random.Random) -> FaultResul
             _redis(on).flushall()
         begin = time.monotonic()
         await_end(run, _RESENT_WITHIN_S)
-        _require_done_once(result, run, begin)
-        _require_done_once(result, first, timed=False)
+        require_done_once(result, run, begin)
+        require_done_once(result, first, timed=False)
     return result
 
 
@@ -176,7 +179,7 @@ def web_dies_before_it_sends(on: Performer, count: int, draw: random.Random) -> 
         result.require(run.attempt == 0, "the message was out before the kill")
         on.site.restart("web")
         await_end(run, _RESENT_WITHIN_S)
-        _require_done_once(result, run, begin)
+        require_done_once(result, run, begin)
     return result
 
 
@@ -197,7 +200,7 @@ def broker_silent(on: Performer, count: int, draw: random.Random) -> FaultResult
             )
         run = Run.objects.get(pk=answer.run_id)
         await_end(run, _RESENT_WITHIN_S)
-        _require_done_once(result, run, timed=False)
+        require_done_once(result, run, timed=False)
     return result
 
 
@@ -218,7 +221,7 @@ def double_clicks(on: Performer, count: int, draw: random.Random) -> FaultResult
         result.require(same and len(answers) == CLICKS, f"answers {sorted({a.status for a in answers})}")
         for run in mine:
             await_end(run, _END_WITHIN_S)
-            _require_done_once(result, run, timed=False)
+            require_done_once(result, run, timed=False)
     return result
 
 
@@ -233,7 +236,7 @@ def two_databases(on: Performer, count: int, draw: random.Random) -> FaultResult
         result.require(len(pair) == 2, f"{len(pair)} runs of two forms")
         for run in pair:
             await_end(run, _END_WITHIN_S)
-            _require_done_once(result, run, timed=False)
+            require_done_once(result, run, timed=False)
         result.took.append(round(time.monotonic() - begin, 2))
         ended = [(now.started_at, now.finished_at) for now in map(fresh, pair)]
         spans = sorted((begun, over) for begun, over in ended if begun and over)
@@ -419,7 +422,7 @@ def _require_refusal(on: Performer, result: FaultResult, run: Run, status: str) 
 # Shared helpers
 
 
-def _require_done_once(result: FaultResult, run: Run, begin: float = 0.0, *, timed: bool = True) -> None:
+def require_done_once(result: FaultResult, run: Run, begin: float = 0.0, *, timed: bool = True) -> None:
     """Require a run to be done and performed once; record the seconds since `begin` or the request."""
     now = fresh(run)
     result.require(now.status == Run.Status.DONE, f"run {run.pk} is {now.status}: {now.error or now.message}")
@@ -429,7 +432,7 @@ def _require_done_once(result: FaultResult, run: Run, begin: float = 0.0, *, tim
         result.took.append(round(since, 2))
 
 
-def _whole(run: Run) -> dict[str, Any]:
+def whole(run: Run) -> dict[str, Any]:
     return dict(Run.objects.filter(pk=run.pk).values().get())
 
 
@@ -509,7 +512,10 @@ def _second_database() -> Database:
     return other
 
 
-KINDS: dict[str, Callable[[Performer, int, random.Random], FaultResult]] = {
+#: Repeats a fault `count` times on a site; `draw` draws its random values.
+Kind = Callable[[Performer, int, random.Random], FaultResult]
+
+KINDS: dict[str, Kind] = {
     "five deliveries": five_deliveries,
     "late deliveries": late_deliveries,
     "double clicks": double_clicks,

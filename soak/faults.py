@@ -36,6 +36,8 @@ KINDS = {
     "broker silent": 3,
 }
 
+HEAD = "\n| fault | times | held | s, median | longest | what was measured |\n|---|---|---|---|---|---|"
+
 
 def main() -> int:
     options = _options()
@@ -43,10 +45,10 @@ def main() -> int:
     most = 2 if options.quick else options.count or max(KINDS.values())
     cases = [{"seed": options.seed, "kind": kind, "count": min(most, KINDS[kind])} for kind in kinds]
     begin, results = time.monotonic(), []
-    print("\n| fault | times | held | s, median | longest | what was measured |\n|---|---|---|---|---|---|")
+    print(HEAD)
     for result in lanes.perform("soak.fault_cases", cases, options.lanes):
         results.append(result)
-        print(_row(result), flush=True)
+        print(row(result), flush=True)
     bad = [result for result in results if result["wrong"]]
     for result in bad:
         print(f"\n{result['kind']}: {'; '.join(result['wrong'][:5])}")
@@ -60,7 +62,7 @@ def main() -> int:
     return 1 if bad or not results else 0
 
 
-def _row(result: dict[str, Any]) -> str:
+def row(result: dict[str, Any]) -> str:
     took = sorted(result.get("took", []))
     middle, longest = (f"{took[len(took) // 2]:.1f}", f"{took[-1]:.1f}") if took else ("–", "–")
     held = f"{max(0, result['count'] - len(result['wrong']))}/{result['count']}"

@@ -6,15 +6,17 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import psutil
+import psycopg
 
-from example.stack import ALL, Stack, StackError
+from example.stack import ALL, Stack, StackError, postgres
 from example.stack.part import Part
+from soak.standby import standby
 
 _PR_SET_CHILD_SUBREAPER = 36
 _RESTART_S = 30.0
@@ -99,6 +101,18 @@ class Site:
             yield
         finally:
             os.kill(pid, signal.SIGCONT)
+
+    def superuser(self) -> psycopg.Connection:
+        """A connection as the superuser of the stack's server, to the site's database."""
+        return postgres.connect_superuser(self._stack.place, self._stack.state, postgres.DATABASE)
+
+    def server_directory(self, name: str) -> Path:
+        """A directory that only the servers' user can enter."""
+        return self._stack.place.directory(name)
+
+    def standby(self) -> AbstractContextManager[int]:
+        """The port of a hot standby of the stack's server, which lives as long as the context."""
+        return standby(self._stack, self.part("postmaster"))
 
     def pool_children(self) -> list[int]:
         """PIDs of the worker's pool processes."""

@@ -76,7 +76,7 @@ def create_roles_and_database(place: Place, state: State) -> None:
     Tests need CREATEDB, and runs need pg_monitor. The guardrails of the read-only role are settings
     of the role, because a transaction pooler keeps no others.
     """
-    with _connect(place, state) as connection:
+    with connect_superuser(place, state) as connection:
         _create_role(connection, ROLE, "CREATEDB", state.site_password, ["pg_monitor"])
         _create_role(connection, READER, "", state.reader_password, ["pg_monitor", "pg_read_all_data"])
         for name, value in {READ_ONLY: "on", **LIMITS}.items():
@@ -90,7 +90,7 @@ def create_roles_and_database(place: Place, state: State) -> None:
         parameters = sql.SQL(", ").join(sql.Identifier(*name.split(".")) for name in COUNTING)
         roles = sql.SQL(", ").join(map(sql.Identifier, (ROLE, READER)))
         connection.execute(sql.SQL("GRANT SET ON PARAMETER {} TO {}").format(parameters, roles))
-    with _connect(place, state, DATABASE) as connection:
+    with connect_superuser(place, state, DATABASE) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
 
 
@@ -106,7 +106,8 @@ def _create_role(
         connection.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(group), role))
 
 
-def _connect(place: Place, state: State, database: str = "postgres") -> psycopg.Connection:
+def connect_superuser(place: Place, state: State, database: str = "postgres") -> psycopg.Connection:
+    """A connection as the server's superuser, with autocommit."""
     return psycopg.connect(
         host=str(place.socket_directory()), port=state.ports["postgres"], dbname=database, user=SUPERUSER,
         password=state.superuser_password, autocommit=True, connect_timeout=10,
@@ -115,7 +116,7 @@ def _connect(place: Place, state: State, database: str = "postgres") -> psycopg.
 
 def _answers(place: Place, state: State) -> bool:
     try:
-        _connect(place, state).close()
+        connect_superuser(place, state).close()
     except psycopg.OperationalError as error:
         if "password authentication failed" in str(error):
             raise StackError(

@@ -1,5 +1,6 @@
 """Campaigns: a seed determines the cases, and the checks detect each violated promise."""
 
+import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from soak import __main__ as campaigns
-from soak import fault_cases, faults, kills
+from soak import fault_cases, faults, kills, outage_cases, outages
 from soak.fault_cases import FaultResult
 from soak.kill_case import REASONS, Observation, violations
 
@@ -65,6 +66,12 @@ def test_kills_of_broker_and_web_may_not_fail_a_run() -> None:
 
 def test_every_kind_of_fault_has_a_case() -> None:
     assert list(faults.KINDS) == list(fault_cases.KINDS)
+    assert list(outages.KINDS) == list(outage_cases.KINDS)
+
+
+def test_without_root_the_outages_that_need_it_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert set(outages._possible(list(outages.KINDS))) == set(outages.KINDS) - set(outages.NEED_ROOT)
 
 
 def test_a_fault_result_lists_only_what_does_not_hold() -> None:

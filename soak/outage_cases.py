@@ -208,7 +208,7 @@ def disk_full(on: fault_cases.Performer, count: int, draw: random.Random) -> Fau
             begin = time.monotonic()
             await_true(partial(_is_stored_as_ended, run), 30.0)
             result.took.append(round(time.monotonic() - begin, 2))
-            _require_reason(result, run, "database")
+            _require_reason(result, run, "No space left on device")
             result.require(set(before) <= set(blocks_of(run)), "stored blocks are gone")
     return result
 

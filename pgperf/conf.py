@@ -64,6 +64,12 @@ class Settings:
     RUN_MEMORY_MB: int = 0
     #: Share of the server's free connection slots that one run may take.
     CONNECTION_SHARE: float = 0.25
+    #: A run on a production Database ends when the server's load passes one of these; 0: no limit.
+    #: Lag of a standby, sessions that wait for locks, and used connections in % of all.
+    PRODUCTION_LAG_SECONDS: float = 10.0
+    PRODUCTION_LAG_MB: float = 256.0
+    PRODUCTION_LOCK_WAITS: int = 5
+    PRODUCTION_CONNECTIONS: float = 90.0
     HEARTBEAT_SECONDS: float = 5.0
     #: A running run without a heartbeat for so long is lost.
     STALE_SECONDS: float = 30.0

@@ -22,7 +22,7 @@ from django.utils import timezone
 from pgperf.models import Benchmark, Database, Run, Sampling, Workload
 from pgperf.reports.raw_slices import slices_csv
 from pgperf.reports.run_json import run_json
-from pgperf.runs import store
+from pgperf.runs import pause, store
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -90,6 +90,7 @@ def measured_rows() -> Rows:
     run = factories.make_blocks(factories.make_results(factories.make_run()))
     factories.make_run(Run.Status.FAILED, confirms=run, confirms_variant="libpq · tcp", error="no")
     factories.make_worker()
+    pause.begin("ada")
     Sampling.objects.create(run=run, attempt=1, queue="pgperf-agent-x", readings=b"\x00\xff")
     assert run.benchmark
     rows = read(migrate(names()[-1]))

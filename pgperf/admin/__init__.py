@@ -11,11 +11,12 @@ from django.db import models
 
 from pgperf.admin.benchmarks import BenchmarkAdmin
 from pgperf.admin.databases import DatabaseAdmin
+from pgperf.admin.pause import PauseAdmin
 from pgperf.admin.runs import RunAdmin
 from pgperf.admin.workers import WorkerAdmin
 from pgperf.admin.workloads import WorkloadAdmin
 from pgperf.conf import get_settings
-from pgperf.models import Benchmark, Database, Run, Worker, Workload
+from pgperf.models import Benchmark, Database, Pause, Run, Worker, Workload
 
 PAGES: dict[type[models.Model], type[admin.ModelAdmin]] = {
     Benchmark: BenchmarkAdmin,
@@ -23,6 +24,7 @@ PAGES: dict[type[models.Model], type[admin.ModelAdmin]] = {
     Workload: WorkloadAdmin,
     Run: RunAdmin,
     Worker: WorkerAdmin,
+    Pause: PauseAdmin,
 }
 
 

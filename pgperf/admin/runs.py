@@ -183,6 +183,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
         hint = {
             "no_runs": not Run.objects.exists(),
             "workers": live_workers(),
+            "paused": run_state.pause(),
             "worker_command": worker_command(),
         }
         return super().changelist_view(request, {**(extra_context or {}), **hint})

@@ -132,6 +132,7 @@ def _context(benchmark: Benchmark, databases: QuerySet[Database], form: StartFor
         "no_databases": database is None,
         "one_database": len(databases) == 1,
         "workers": live_workers(),
+        "paused": state.pause(),
         "worker_command": worker_command(),
     }
 

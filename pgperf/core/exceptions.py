@@ -55,6 +55,13 @@ class ProtocolError(ClientFailed):
     """A client sent something that the wire protocol does not allow."""
 
 
+class LoadLimitPassed(PgperfError):
+    """A production server's load passed a limit while a run measured.
+
+    The message has the number, the limit and the setting.
+    """
+
+
 class RunCancelled(PgperfError):
     """The run ended because a user cancelled it."""
 

@@ -4,7 +4,7 @@ results.
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from pgperf.runner.processes import relay_process
 from pgperf.runner.remote.server import Agent
 from pgperf.runner.server import result_size
 from pgperf.runner.server.diagnostics import DiagnosticConnections
+from pgperf.runner.server.load_limits import LoadGuard
 from pgperf.runner.server.probe import ServerProbe
 
 
@@ -46,6 +47,8 @@ class RunSettings:
     max_run_seconds: float = 1800.0
     interpreters: Mapping[str, str] = field(default_factory=dict)
     memory: RunMemory = field(default_factory=RunMemory.now)
+    #: The limits of a production server's load, by setting; none on other databases.
+    load_limits: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,9 @@ def execute(
         clock = PhaseClock()
         awake = stack.enter_context(idle.keep_awake(plan.definition.idle))
         facts = environment.before(server.all, server.pooler_pid, cpu_placement, awake)
-        between_rounds = _RunGuard(plan, settings, observer, begin, server.can_be_asked)
+        load = LoadGuard(server.one, settings.load_limits if server.can_be_asked else {})
+        load()
+        between_rounds = _RunGuard(plan, settings, observer, begin, server.can_be_asked, load)
         context = RunContext(
             plan, routes, settings.build_dir, cpu_placement, server.application, clock, server.finder(cpu_placement),
             between_rounds,
@@ -102,7 +107,8 @@ def execute(
     wall = time.monotonic() - begin
     timings = Timings(wall_s=wall, **{f"{name}_s": clock.spent[name] for name in PHASES})
     memory = settings.memory.to_json(client_bytes, context.unlimited)
-    found = {**facts, **environment.after(versions), "memory": memory, **_server_host(agent)}
+    watched = {"load": load.facts} if load.facts else {}
+    found = {**facts, **environment.after(versions), "memory": memory, **watched, **_server_host(agent)}
     return RunResult(plan, found, timings)
 
 
@@ -136,12 +142,18 @@ def _placed(plan: Plan, name: str) -> Plan:
 
 
 class _RunGuard:
-    """Called between rounds: reports progress, and ends the run on cancellation or at its time
-    limit.
+    """Called between rounds: reports progress, and ends the run on cancellation, at its time limit,
+    or when a production server's load passes a limit.
     """
 
     def __init__(
-        self, plan: Plan, settings: RunSettings, observer: RunObserver, begin: float, asked: bool
+        self,
+        plan: Plan,
+        settings: RunSettings,
+        observer: RunObserver,
+        begin: float,
+        asked: bool,
+        load: Callable[[], None],
     ) -> None:
         definition, resident = plan.definition, sum(len(cohort.variants) for cohort in plan.cohorts)
         self._total = definition.blocks * definition.rounds * resident
@@ -151,6 +163,7 @@ class _RunGuard:
         self._observer = observer
         self._deadline = begin + settings.max_run_seconds
         self._limit = settings.max_run_seconds
+        self._load = load
 
     def __call__(self, done: int, diagnosed: int) -> None:
         share = (done + self._weight * diagnosed) / (self._total + self._weight * self._diagnostic)
@@ -160,5 +173,6 @@ class _RunGuard:
         self._observer.progress(share, message)
         if self._observer.cancelled():
             raise RunCancelled("cancelled on request")
+        self._load()
         if time.monotonic() > self._deadline:
             raise ClientFailed(f"the run took longer than {self._limit:.0f} s (PGPERF['MAX_RUN_SECONDS'])")

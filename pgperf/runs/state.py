@@ -28,7 +28,7 @@ from pgperf.core.exceptions import BrokerUnreachable, FenceLost, InvalidDefiniti
 from pgperf.core.records import Definition
 from pgperf.db import restriction
 from pgperf.db.now import Now
-from pgperf.models import Benchmark, Database, Run, Worker
+from pgperf.models import Benchmark, Database, Pause, Run, Worker
 from pgperf.runs import broker, query_access
 from pgperf.runs.definitions import AS_SAVED, Overrides, freeze
 
@@ -42,6 +42,7 @@ RESEND_SECONDS = 20
 #: as gone.
 WORKER_SECONDS = 45
 _SENDING = "Being sent."
+_PAUSED = "pgperf is paused: the run starts when the pause ends."
 
 _FREE: dict[str, Any] = {"busy_key": None, "busy_host": None}
 
@@ -168,6 +169,9 @@ def _send(run_id: int, queue: str) -> bool:
     it.
     """
     queued = _runs().filter(pk=run_id, status=Status.QUEUED)
+    if pause():
+        queued.update(sent_at=None, message=_PAUSED)
+        return False
     queued.update(message=_SENDING)
     try:
         broker.send(run_id, queue)
@@ -188,6 +192,7 @@ def claim(run_id: int, worker: str) -> Run:
     Raises RunWaits when another run holds the database or this machine (the run stays queued, its
     message says for whom), RunConflict when the run is not there to be taken.
     """
+    _wait_while_paused(run_id)
     host = load_host()
     for _ in range(3):  # the holder may end, or turn out to be dead, while we look
         try:
@@ -197,6 +202,19 @@ def claim(run_id: int, worker: str) -> Run:
             if holder := _wait_for_holder(run_id, host):
                 raise RunWaits(_waits(holder, host)) from None
     raise RunWaits("Waits for its turn: others were quicker.")
+
+
+def pause() -> Pause | None:
+    """The row that stops all starts and ends what runs; None where runs may start."""
+    return Pause.objects.using(router.db_for_write(Pause)).first()
+
+
+def _wait_while_paused(run_id: int) -> None:
+    """Raises RunWaits while pgperf is paused; the run is sent when the pause ends."""
+    if pause():
+        queued = _runs().filter(pk=run_id, status=Status.QUEUED)
+        queued.update(sent_at=None, message=_PAUSED)
+        raise RunWaits(_PAUSED)
 
 
 def _claim(run_id: int, worker: str, host: str) -> Run:
@@ -253,8 +271,8 @@ def lock_attempt(run: Run) -> None:
 
 
 def is_cancelling(run: Run) -> bool:
-    """Was a cancel requested?"""
-    return _runs().filter(pk=run.pk, cancel_requested=True).exists()
+    """Was a cancel requested, of this run or of all by a pause?"""
+    return _runs().filter(pk=run.pk, cancel_requested=True).exists() or pause() is not None
 
 
 def stay_queued(run: Run) -> None:
@@ -471,6 +489,10 @@ def live_agents(name: str = "") -> QuerySet[Worker]:
 def heard_since() -> Any:
     """Runs whose heartbeat is older than this are taken for dead; for queries."""
     return Now() - timedelta(seconds=get_settings().STALE_SECONDS)
+
+
+def running_count() -> int:
+    return _live_runs().count()
 
 
 def load_host() -> str:

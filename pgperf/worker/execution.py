@@ -36,6 +36,7 @@ from pgperf.runner.client_process import while_waiting
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunResult, RunSettings, execute
+from pgperf.runner.server import load_limits
 from pgperf.runs import confirmation, query_access, state, store
 from pgperf.runs.db_retry import CONNECTION_ERRORS, drop_broken_connection, retry_while_down
 
@@ -138,6 +139,7 @@ class _ClaimedRun:
             max_run_seconds=settings.MAX_RUN_SECONDS,
             interpreters=settings.INTERPRETERS,
             memory=memory,
+            load_limits=_load_limits(run),
         )
         with (
             observer.background_heartbeat(settings.STALE_SECONDS / 3),
@@ -170,6 +172,8 @@ class _ClaimedRun:
     def end(self, error: BaseException) -> None:
         """End the run with the error as its reason, and summarise the blocks that it finished."""
         reason = _reason(error, self.secrets)
+        if isinstance(error, RunCancelled) and (pause := state.pause()):
+            reason = f"Ended because {pause.by} paused pgperf."
         if not isinstance(error, Exception):
             _drop_connection()
         if not isinstance(error, PgperfError | KeyboardInterrupt | SystemExit):
@@ -255,6 +259,14 @@ def _end_once(run: Run, status: str, end: Callable[[], None]) -> None:
                 raise
 
     retry_while_down(step, _retry_s(), f"ending {run}", _DISK_FULL_S)
+
+
+def _load_limits(run: Run) -> dict[str, float]:
+    """The limits of the server's load by setting; none for a database that is not in production."""
+    if not (run.database and run.database.production):
+        return {}
+    settings = get_settings()
+    return {limit.setting: getattr(settings, limit.setting) for limit in load_limits.LIMITS.values()}
 
 
 def _retry_s() -> float:

@@ -9,7 +9,7 @@ from django.test import Client
 from pgperf.models import Run
 from tests import factories
 
-VIEW = ("view_benchmark", "view_database", "view_workload", "view_run", "view_worker")
+VIEW = ("view_benchmark", "view_database", "view_workload", "view_run", "view_worker", "view_pause")
 
 #: Role -> permissions.
 ROLES: dict[str, tuple[str, ...]] = {

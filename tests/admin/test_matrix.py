@@ -16,7 +16,7 @@ from django.urls import URLPattern, URLResolver, reverse
 
 from pgperf.core.exceptions import RunWaits
 from pgperf.models import Benchmark, Database, Run, Workload
-from pgperf.runs import state
+from pgperf.runs import pause, state
 from tests import factories
 from tests.admin.conftest import VIEW
 
@@ -54,6 +54,7 @@ RUNS = frozenset({"runner", "outsider", "superuser"})
 CANCELS = frozenset({"canceller", "outsider", "superuser"})
 EXPORTS = frozenset({"exporter", "outsider", "superuser"})
 CHANGES_RUNS = frozenset({"notes_editor", "outsider", "superuser"})
+PAUSES = frozenset({"outsider", "superuser"})
 NOBODY: frozenset[str] = frozenset()
 
 
@@ -126,6 +127,12 @@ PAGES: dict[str, Page] = {
     "pgperf_worker_delete": Page(CHANGES_RUNS, CHANGES_RUNS, data=lambda: {"post": "yes"}),
     "pgperf_worker_change": Page(VIEWS, NOBODY),
     "pgperf_worker:<path:object_id>/": Page(STAFF, STAFF),
+    "pgperf_pause_changelist": Page(VIEWS, VIEWS),
+    "pgperf_pause_add": Page(NOBODY, NOBODY),  # it is paused already
+    "pgperf_pause_history": Page(VIEWS, VIEWS),
+    "pgperf_pause_delete": Page(PAUSES, PAUSES, data=lambda: {"post": "yes"}),
+    "pgperf_pause_change": Page(VIEWS, NOBODY),
+    "pgperf_pause:<path:object_id>/": Page(STAFF, STAFF),
 }
 
 
@@ -152,6 +159,7 @@ class Rows:
     database: Database
     run: Run
     worker: Any
+    pause: Any
 
     def row(self, name: str) -> Any:
         model = name.split("_")[1].split(":")[0]
@@ -178,7 +186,7 @@ def rows(db: None) -> Rows:
     assert run.database
     for row in (run.benchmark, run.benchmark.workload, run.database):
         row.groups.add(group)
-    return Rows(group, run.benchmark, run.database, run, worker)
+    return Rows(group, run.benchmark, run.database, run, worker, pause.begin("someone"))
 
 
 def open_benchmark() -> Benchmark:

@@ -21,6 +21,7 @@ from pgperf.cli import (
     doctor,
     export,
     list,
+    pause,
     prune,
     reconcile,
     run,
@@ -53,6 +54,9 @@ class Command(BaseCommand):
         )
         self._register(
             new("confirm", help="test a verdict by another run"), self._confirm, confirm.add_arguments
+        )
+        self._register(
+            new("pause", help="stop all starts and end what runs"), self._pause, pause.add_arguments
         )
         self._register(
             new("cancel", help="cancel a queued or running run"), self._cancel, cancel.add_arguments
@@ -96,6 +100,9 @@ class Command(BaseCommand):
 
     def _confirm(self, options: dict[str, Any]) -> None:
         confirm.run(options, self.stdout, self.stderr)
+
+    def _pause(self, options: dict[str, Any]) -> None:
+        pause.run(options, self.stdout)
 
     def _cancel(self, options: dict[str, Any]) -> None:
         cancel.run(options, self.stdout)

@@ -98,6 +98,11 @@ class ServerProbe:
         """Like `rows`, as typed values."""
         return self._connection.all(query) if self._connection else []
 
+    def one(self, query: ControlQuery) -> tuple[Any, ...]:
+        """Like `all`, of the only row; there must be a server."""
+        assert self._connection
+        return self._connection.one(query)
+
     def headroom(self, memory: RunMemory) -> preflight.Headroom:
         free = free_slots(self._connection) if self._connection else 1_000_000
         return preflight.Headroom(free, memory.allowed_bytes, memory.rule)

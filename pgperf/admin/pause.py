@@ -1,0 +1,49 @@
+"""The switch that stops all starts and ends what runs: adding its row pauses, deleting it resumes.
+
+Django's permissions to add and to delete it say who may; its history says who did.
+"""
+
+from contextlib import suppress
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from pgperf.admin.access import GroupScopedAdmin
+from pgperf.admin.pages import StylesheetMixin
+from pgperf.core.exceptions import RunConflict
+from pgperf.models import Pause
+from pgperf.runs import pause, state
+
+
+class PauseAdmin(StylesheetMixin, GroupScopedAdmin):
+    list_display = ("reason_or_none", "by", "since")
+    fields = ("reason", "by", "since")
+    readonly_fields = ("by", "since")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return super().has_add_permission(request) and state.pause() is None
+
+    def has_change_permission(self, request: HttpRequest, obj: Pause | None = None) -> bool:
+        return False
+
+    def save_model(self, request: HttpRequest, obj: Pause, form: Any, change: bool) -> None:
+        """Two users may press the button at the same time; the first one's pause stays."""
+        with suppress(RunConflict):
+            pause.begin(request.user.get_username(), obj.reason)
+        found = state.pause()
+        obj.pk = found.pk if found else None
+
+    def delete_model(self, request: HttpRequest, obj: Pause) -> None:
+        with suppress(RunConflict):
+            pause.end()
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Pause]) -> None:
+        with suppress(RunConflict):
+            pause.end()
+
+    @admin.display(description=_("reason"), ordering="reason")
+    def reason_or_none(self, row: Pause) -> str:
+        return row.reason or "–"

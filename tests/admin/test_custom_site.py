@@ -13,6 +13,7 @@ from django.urls import reverse
 import pgperf.admin
 from pgperf.admin import downloads, register
 from pgperf.models import Run
+from pgperf.runs import pause
 from pgperf.runs.definitions import freeze
 from pgperf.transfer.files import FORMATS
 from tests import factories
@@ -42,7 +43,7 @@ def _addresses(run: Run) -> Iterator[str]:
     """Every page of the matrix that a superuser may open, and every download."""
     assert run.benchmark
     assert run.database
-    rows = Rows(Group(), run.benchmark, run.database, run, factories.make_worker())
+    rows = Rows(Group(), run.benchmark, run.database, run, factories.make_worker(), pause.begin("ada"))
     for name in (name for name, page in PAGES.items() if "superuser" in (page.get or ())):
         if name == "pgperf_run_download":
             files = (*downloads.TABLES, downloads.RAW)

@@ -270,6 +270,7 @@ def test_an_outsider_sees_no_hidden_name(name: str, rows: Rows) -> None:
 @pytest.mark.parametrize("waits", ["open", "hidden"])
 def test_a_message_names_another_run_to_those_who_see_it(waits: str, rows: Rows) -> None:
     """Two workers of one machine: one run of each side runs, the other waits for it."""
+    pause.end()
     Run.objects.filter(pk=rows.run.pk).update(
         benchmark_name="hushed-benchmark", database_name="hushed-database", status=Run.Status.QUEUED
     )

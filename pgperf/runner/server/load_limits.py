@@ -64,6 +64,9 @@ SELECT CASE WHEN pg_is_in_recovery() THEN
     (NUMBER.or_null, NUMBER.or_null, NUMBER, NUMBER, TRUTH),
 )
 
+_NOT_SEEN = "replication lag: the login may not see it, GRANT pg_monitor to it"
+_NOTHING_REPLAYED = "replication lag in seconds: the standby has replayed no transaction since its start"
+
 
 class LoadGuard:
     """Reads the load when called, at most every two seconds; `limits`: the settings by name.
@@ -87,13 +90,13 @@ class LoadGuard:
         if not lag_is_seen:
             load |= {"lag_s": None, "lag_mb": None}
         self._asked_at = time.monotonic()
-        self.facts = self.facts or self._describe(load)
+        self.facts = self.facts or self._describe(load, lag_is_seen)
         for name, number in load.items():
             if problem := LIMITS[name].problem(number, self._limits[LIMITS[name].setting]):
                 raise LoadLimitPassed(problem)
 
-    def _describe(self, load: Mapping[str, float | None]) -> dict[str, Any]:
+    def _describe(self, load: Mapping[str, float | None], lag_is_seen: bool) -> dict[str, Any]:
         """For the run's environment: the limits, the load at the start, and what is not seen."""
         facts: dict[str, Any] = {"limits": dict(self._limits), "at_start": dict(load)}
-        unknown = "replication lag: the login may not see it, GRANT pg_monitor to it"
+        unknown = _NOTHING_REPLAYED if lag_is_seen else _NOT_SEEN
         return {**facts, "unknown": unknown} if load["lag_s"] is None else facts

@@ -137,7 +137,7 @@ class TestRun:
             ),
             (["spin", "--database", "nope"], "There is no database 'nope'; there is demo."),
             (["spin", "--clients", "0"], "clients: "),
-            (["spin", "--clients", "eight"], "no list of whole numbers"),
+            (["spin", "--clients", "eight"], "is not a list of whole numbers"),
             (["spin", "--layers", "oracle"], "layers: "),
             (["spin", "--layers", ","], "layers: "),
             (["spin", "--routes", "vpn"], "routes: database demo has no enabled target for vpn"),

@@ -27,6 +27,8 @@ _STDERR_TAIL_BYTES = 2000
 #: The value of libpq's `require_auth` for a login that sends no password in clear text.
 NOT_IN_CLEAR = "!password"
 _GOODBYE_S = 2.0
+#: What to do about a client that does not understand the runner's first message.
+_OTHER_VERSION = "The client was built by another version of pgperf: run `manage.py pgperf build`"
 #: The highest score: without memory, the kernel ends clients first, and not the worker.
 _OOM_SCORE = 1000
 #: On stderr, from the C client, libpq, Python and C++.
@@ -196,13 +198,14 @@ class ClientProcess:
             text, sqlstate = connection_errors.shown(text, sqlstate)
         elif (text, sqlstate) == (protocol.OUT_OF_MEMORY, ""):
             return self._out_of_memory(f"while: {error.stage}")
+        elif error.stage == "spec" and self._exit_code() == protocol.EXIT_PROTOCOL:
+            text = f"{text}. {_OTHER_VERSION}"
         return ClientFailed(f"{self.name}: {text}{_code(sqlstate)} (while: {error.stage})", sqlstate)
 
     def _gone(self) -> ClientFailed:
         """The error for a client that ended unexpectedly, with its last line on stderr."""
-        try:
-            code = self._process.wait(_GOODBYE_S)
-        except subprocess.TimeoutExpired:
+        code = self._exit_code()
+        if code is None:
             return ClientFailed(f"{self.name}: closed its pipe but is still running")
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         last = self._last_stderr_line()
@@ -211,6 +214,13 @@ class ClientProcess:
         if code == -signal.SIGKILL and oom_kills() > self._oom_kills:
             return self._out_of_memory("the kernel ended it: the machine or its control group is full")
         return ClientFailed(f"{self.name}: ended unexpectedly ({how}){last}")
+
+    def _exit_code(self) -> int | None:
+        """None if the client is still running after 2 s."""
+        try:
+            return self._process.wait(_GOODBYE_S)
+        except subprocess.TimeoutExpired:
+            return None
 
     def _late(self) -> ClientFailed:
         """The error for a missed deadline. asyncpg may wait for ever once it was refused memory."""

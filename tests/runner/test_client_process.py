@@ -81,6 +81,27 @@ def test_an_error_message_becomes_the_error() -> None:
         client.expect(protocol.SliceReply, 10)
 
 
+@pytest.mark.parametrize("text", ["a field: unknown", "protocol: this client speaks version 3"])
+def test_a_client_of_another_version_is_to_be_built_again(text: str) -> None:
+    line = protocol.encode(protocol.Error("spec", "", text)).decode().strip()
+    with (
+        script(f"print({line!r}, flush=True); raise SystemExit({protocol.EXIT_PROTOCOL})") as client,
+        pytest.raises(
+            ClientFailed, match=rf"^peer: {text}\. .*run `manage\.py pgperf build` \(while: spec\)$"
+        ),
+    ):
+        client.expect(protocol.Ready, 10)
+
+
+def test_another_refusal_of_the_spec_is_told_as_it_is() -> None:
+    line = protocol.encode(protocol.Error("spec", "", "mode: choose simple")).decode().strip()
+    with (
+        script(f"print({line!r}, flush=True); raise SystemExit({protocol.EXIT_FAILED})") as client,
+        pytest.raises(ClientFailed, match=r"^peer: mode: choose simple \(while: spec\)$"),
+    ):
+        client.expect(protocol.Ready, 10)
+
+
 @pytest.mark.parametrize("text", ["nonsense", '{"type":"armed"}', '{"type":"armed","seq":1,"more":2}', "[1]"])
 def test_nonsense_is_a_protocol_error(text: str) -> None:
     with script(f"print({text!r}, flush=True); input()") as client, pytest.raises(ProtocolError):

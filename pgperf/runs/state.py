@@ -335,7 +335,7 @@ def request_cancel(run: Run) -> None:
 
 def _end(run: Run, status: str, **fields: Any) -> None:
     try:
-        _move(_of_attempt(run), run.pk, status, **fields)
+        _move(_of_attempt(run), run.pk, status, heartbeat_at=Now(), **fields)
     except RunConflict as error:
         raise FenceLost(f"{error}: attempt {run.attempt} must stop writing") from None
     run.refresh_from_db(using=_using())
@@ -473,7 +473,7 @@ def with_effective_status(runs: QuerySet[Run]) -> QuerySet[Run]:
 
 def live_workers() -> QuerySet[Worker]:
     """Workers with a recent heartbeat, of their own or of their run; without agents."""
-    busy = _live_runs().values_list("worker", flat=True)
+    busy = _heard_runs().values_list("worker", flat=True)
     return _heard_of(busy).exclude(queue__startswith=broker.agent_queue(""))
 
 
@@ -481,7 +481,7 @@ def live_agents(name: str = "") -> QuerySet[Worker]:
     """Agents of that name, or all, with a recent heartbeat, of their own or of the run that they
     serve.
     """
-    alive = _heard_of(_live_runs().values_list("samplings__agent", flat=True))
+    alive = _heard_of(_heard_runs().values_list("samplings__agent", flat=True))
     queue = broker.agent_queue(name)
     return alive.filter(queue=queue) if name else alive.filter(queue__startswith=queue)
 
@@ -510,6 +510,13 @@ def _stale() -> Q:
 
 def _live_runs() -> QuerySet[Run]:
     return _runs().filter(status=Status.RUNNING).exclude(_stale())
+
+
+def _heard_runs() -> QuerySet[Run]:
+    """Runs with a recent heartbeat, in any state: a worker pauses its own heartbeat during a run,
+    and resumes it some seconds after the end.
+    """
+    return _runs().filter(heartbeat_at__gte=heard_since())
 
 
 def _heard_of(busy: Iterable[str | None]) -> QuerySet[Worker]:

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -484,6 +485,18 @@ class TestLiveWorkers:
         silent = make_worker("b@h")
         type(silent).objects.filter(pk=silent.pk).update(last_seen=timezone.now() - timedelta(minutes=2))
         run = state.claim(queued().pk, "b@h")
+        assert [worker.hostname for worker in state.live_workers()] == ["b@h"]
+        age(run, 31)
+        assert not state.live_workers()
+
+    @pytest.mark.parametrize("end", [state.finish, partial(state.fail, reason="x"), state.cancelled])
+    def test_workers_whose_run_has_just_ended_are_live(self, end: Callable[[Run], None]) -> None:
+        """Their own heartbeat pauses during a run, and resumes some seconds after its end."""
+        silent = make_worker("b@h")
+        type(silent).objects.filter(pk=silent.pk).update(last_seen=timezone.now() - timedelta(minutes=2))
+        run = state.claim(queued().pk, "b@h")
+        age(run, 31)
+        end(run)
         assert [worker.hostname for worker in state.live_workers()] == ["b@h"]
         age(run, 31)
         assert not state.live_workers()

@@ -60,12 +60,27 @@ def drop(database: Database, route: Route) -> list[str]:
         for statement in (statement for fixture in there for statement in fixture.drop):
             connection.query(statement)
         gone = [fixture.name for fixture in there]
-        if there and _yes(connection, _OWN_EMPTY_SCHEMA):
-            connection.query("DROP SCHEMA pgperf")
+        if there and _drop_empty_schema(connection):
             gone.append("schema pgperf")
     if gone:
         logger.info("dropped %s in database %s", ", ".join(gone), database)
     return gone
+
+
+def drop_empty_schema(route: Route) -> bool:
+    """Drop the schema pgperf if the login owns it and it is empty; True if it was dropped.
+
+    Raises ClientFailed when the server cannot be asked or refuses.
+    """
+    with ControlConnection(route, "pgperf-fixture") as connection:
+        return _drop_empty_schema(connection)
+
+
+def _drop_empty_schema(connection: ControlConnection) -> bool:
+    if not _yes(connection, _OWN_EMPTY_SCHEMA):
+        return False
+    connection.query("DROP SCHEMA pgperf")
+    return True
 
 
 _OWN_EMPTY_SCHEMA = (

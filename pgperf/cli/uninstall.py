@@ -11,6 +11,7 @@ from pgperf.access import credentials, fixtures, readonly_role, removal
 from pgperf.access.removal import Traces
 from pgperf.conf import get_settings
 from pgperf.core.exceptions import PgperfError
+from pgperf.core.records import Route
 from pgperf.db import first_release
 from pgperf.models import Database
 
@@ -28,15 +29,17 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
         )
     databases, found = _databases(), list(removal.traces())
     logins = list(_logins(databases))
-    if options["yes"]:
-        kept = [*_drop_fixtures(databases, out), *_remove(found, out)]
+    kept: list[str] = []
+    if not (planned := [*_planned_drops(databases), *_planned_removals(found)]):
+        out.write("There is nothing to remove.")
+    elif options["yes"]:
+        kept = _remove_all(databases, found, out)
     else:
-        kept = []
-        _preview(databases, found, out)
+        out.write("\n".join(["This would be removed:", *planned]))
     _print_rest(logins, out)
     if kept:
         raise CommandError(f"Not removed: {', '.join(kept)}. The reasons are above.")
-    if not options["yes"]:
+    if planned and not options["yes"]:
         out.write("\nNothing was removed. To remove it, add --yes.")
 
 
@@ -47,26 +50,48 @@ def _databases() -> list[Database]:
     return list(Database.objects.prefetch_related("targets"))
 
 
-def _preview(databases: list[Database], found: list[Traces], out: OutputWrapper) -> None:
-    out.write("This would be removed:\n")
+def _planned_drops(databases: list[Database]) -> Iterator[str]:
+    """A line for every database that has fixtures, or cannot be asked."""
     for database in databases:
         try:
             there = fixtures.present(credentials.direct_route(database))
         except PgperfError as error:
-            out.write(f"database {database}: {_unreachable(error)}")
+            yield f"database {database}: {_unreachable(error)}"
             continue
         if there and database.allow_fixtures:
-            out.write(
-                f"database {database}: the fixture {', '.join(there)}, and the schema pgperf if it is empty"
-            )
+            yield f"database {database}: the fixture {', '.join(there)}, and the schema pgperf if it is empty"
         elif there:
-            out.write(f"database {database}: nothing. {_forbidden()}")
+            yield f"database {database}: nothing. {_forbidden()}"
+
+
+def _planned_removals(found: list[Traces]) -> Iterator[str]:
     for traces in found:
         if traces.unreachable:
-            out.write(f"alias {traces.alias}: not reachable ({traces.unreachable})")
+            yield f"alias {traces.alias}: not reachable ({traces.unreachable})"
         else:
-            out.write(f"alias {traces.alias}: {_counted(traces)}")
-            out.write("".join(f"  {name}\n" for name in traces.tables), ending="")
+            yield f"alias {traces.alias}: {_counted(traces)}"
+            yield from (f"  {name}" for name in traces.tables)
+
+
+def _remove_all(databases: list[Database], found: list[Traces], out: OutputWrapper) -> list[str]:
+    """Remove everything that can be removed, and return the rest.
+
+    The schema pgperf goes last: for a role named pgperf, pgperf's own tables may stand in it.
+    """
+    routes = list(_droppable(databases))
+    kept = [*_drop_fixtures(databases, out), *_remove(found, out)]
+    return [*kept, *_drop_schemas(routes, out)]
+
+
+def _droppable(databases: list[Database]) -> Iterator[tuple[Database, Route]]:
+    """The databases where fixtures are to be dropped, with routes that need no table of pgperf."""
+    for database in databases:
+        try:
+            route = credentials.direct_route(database)
+            if database.allow_fixtures and fixtures.present(route):
+                yield database, route
+        except PgperfError:  # _drop_fixtures reports it
+            continue
 
 
 def _drop_fixtures(databases: list[Database], out: OutputWrapper) -> Iterator[str]:
@@ -83,6 +108,17 @@ def _drop_fixtures(databases: list[Database], out: OutputWrapper) -> Iterator[st
         except PgperfError as error:
             out.write(f"database {database}: {_unreachable(error)}")
             yield f"the fixture in {database}"
+
+
+def _drop_schemas(routes: list[tuple[Database, Route]], out: OutputWrapper) -> Iterator[str]:
+    """Drop the schemas that are empty only now, and yield those that stay for an error."""
+    for database, route in routes:
+        try:
+            if fixtures.drop_empty_schema(route):
+                out.write(f"database {database}: dropped schema pgperf")
+        except PgperfError as error:
+            out.write(f"database {database}: {error}")
+            yield f"the schema pgperf in {database}"
 
 
 def _remove(found: list[Traces], out: OutputWrapper) -> Iterator[str]:

@@ -191,7 +191,10 @@ def test_the_databases_are_as_before(installed: Installed, superuser_login: dict
         assert "database default: dropped site, schema pgperf" in said
         script = said.partition("-- The logins")[2].partition("\n")[2].partition("\n1. ")[0]
         _psql(installed, superuser_login, script)
-    assert "alias" not in installed.site.manage("pgperf", "uninstall", "--yes"), "a second time"
+    for words in ((), ("--yes",)):  # a second time
+        said = installed.site.manage("pgperf", "uninstall", *words)
+        assert said.startswith("There is nothing to remove.\n\nThese steps remain for you:")
+        assert "Nothing was removed" not in said
     installed.leave()
     assert installed.state() == installed.before
 
@@ -207,6 +210,27 @@ def test_what_the_site_has_built_on_the_tables_stays(installed: Installed) -> No
     said = _refusal(installed, "--yes")
     assert said == "CommandError: Not removed: alias default. The reasons are above."
     assert installed.state() == before
+
+
+@pytest.mark.parametrize("installed", ["postgresql"], indirect=True)
+def test_the_schema_goes_after_the_tables_in_it(installed: Installed) -> None:
+    """As where the role is named pgperf: its `"$user"` puts the tables into the fixtures' schema."""
+    with psycopg.connect(_dsn(dict(installed.site.env), installed.database), autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA pgperf")
+        for (table,) in connection.execute(
+            r"SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'pgperf\_%'"
+        ).fetchall():
+            connection.execute(
+                sql.SQL("ALTER TABLE {} SET SCHEMA pgperf").format(sql.Identifier("public", table))
+            )
+        connection.execute("ALTER DATABASE uninstall SET search_path = pgperf, public")
+    installed.site.manage("pgperf", "add", "default", "--allow-fixtures")
+    installed.python(FIXTURE)
+    said = installed.site.manage("pgperf", "uninstall", "--yes")
+    assert "database default: dropped site\n" in said
+    assert said.index("alias default: removed") < said.index("database default: dropped schema pgperf")
+    installed.leave()
+    assert installed.state() == installed.before
 
 
 @pytest.mark.parametrize("installed", ["postgresql"], indirect=True)

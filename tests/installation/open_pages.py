@@ -27,13 +27,13 @@ from harbour.urls import site  # noqa: E402
 
 from pgperf.admin.downloads import RAW, TABLES  # noqa: E402
 from pgperf.analysis.verdict import Verdict  # noqa: E402
-from pgperf.models import Run, Worker  # noqa: E402
+from pgperf.models import Pause, Run, Worker  # noqa: E402
 from pgperf.transfer.files import FORMATS  # noqa: E402
 
 #: URLs that answer no GET: they accept only POST, or no user may add such a row.
 SHUT = {
     "pgperf_benchmark_clone", "pgperf_run_add", "pgperf_run_benchmark", "pgperf_run_cancel", "pgperf_run_notes",
-    "pgperf_run_pin", "pgperf_worker_add",
+    "pgperf_run_pin", "pgperf_worker_add", "pgperf_pause_add",
 }  # fmt: skip
 
 
@@ -48,8 +48,10 @@ def names() -> Iterator[tuple[str, bool]]:
 
 def pages(run: Run) -> Iterator[str]:
     """The pages to open, with the rows of the run."""
+    yield reverse("ops:pgperf_pause_add")  # there is one pause at most
+    pause = Pause.objects.create(by="open_pages", since=run.requested_at)
     rows = {"run": run.pk, "worker": Worker.objects.latest("last_seen").pk, "benchmark": run.benchmark_id,
-            "database": run.database_id, "workload": run.benchmark.workload_id}  # fmt: skip
+            "pause": pause.pk, "database": run.database_id, "workload": run.benchmark.workload_id}  # fmt: skip
     yield reverse("ops:index")
     yield reverse("ops:app_list", args=["pgperf"])
     for name, is_of_row in names():
@@ -61,6 +63,7 @@ def pages(run: Run) -> Iterator[str]:
         elif name not in SHUT:
             yield reverse(f"ops:{name}", args=args)
     yield f"{reverse('ops:pgperf_run_compare', args=[run.pk])}?with={run.pk}"
+    pause.delete()
 
 
 def to_be_tested(run: Run) -> str:

@@ -234,7 +234,7 @@ def test_pages_load_under_a_strict_policy(site: Site, finished: dict[str, Any], 
             "() => [...document.querySelectorAll('canvas')].every((c) => Chart.getChart(c))"
         )
         assert drawn
-        page.click("text=Run again")
+        page.get_by_role("link", name="Run again", exact=True).click()
         page.wait_for_selector("text=Preview")
         chromium.close()
     assert said == []

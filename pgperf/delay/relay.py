@@ -125,8 +125,9 @@ def is_relay(pid: int) -> bool:
 def _announced(process: subprocess.Popen[bytes]) -> int:
     """The port, which is the relay's first and only line."""
     assert process.stdout
-    ready, _, _ = select.select([process.stdout], [], [], _START_S)
-    line = process.stdout.readline() if ready else b""
+    poller = select.poll()  # select() refuses descriptors from 1024 on
+    poller.register(process.stdout, select.POLLIN)
+    line = process.stdout.readline() if poller.poll(_START_S * 1000) else b""
     if not line.strip().isdigit():
         raise ClientFailed(
             "distance: the relay that simulates it did not start; see the worker's log for its error"

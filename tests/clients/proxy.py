@@ -15,9 +15,10 @@ class Proxy:
         self._target = ("127.0.0.1", target_port)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
         self._sent = bytearray()
         self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._start(self._accept)
 
     def forget(self) -> None:
         """Begin a new record of what the client sends."""
@@ -48,8 +49,13 @@ class Proxy:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None:
-        self._listener.close()
+        self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits in accept()
+        self._threads[0].join()
         self.cut()
+        for thread in self._threads[1:]:
+            thread.join()
+        for each in (self._listener, *self._sockets):
+            each.close()
 
     def _accept(self) -> None:
         while True:
@@ -61,7 +67,11 @@ class Proxy:
             self._sockets += [client, server]
             requests, answers = self.pumps()
             for pair in ((client, server, requests), (server, client, answers)):
-                threading.Thread(target=_pump, args=pair, daemon=True).start()
+                self._start(_pump, *pair)
+
+    def _start(self, target: Callable[..., None], *args: object) -> None:
+        self._threads.append(threading.Thread(target=target, args=args, daemon=True))
+        self._threads[-1].start()
 
     def pumps(self) -> tuple["Pump", "Pump"]:
         """What one connection's bytes become on their way: the client's, and the server's."""

@@ -190,10 +190,6 @@ def test_the_router_decides_the_database_of_the_tables(site: Site) -> None:
     assert site.manage("shell", "--verbosity=0", "-c", code).strip() == "['measurements']"
 
 
-def test_users_and_groups_in_another_database(site: Site, finished: dict[str, Any]) -> None:
-    site.run("use_pages.py")
-
-
 @pytest.fixture
 def url(site: Site) -> Iterator[str]:
     log = site.folder / "site.log"
@@ -238,3 +234,8 @@ def test_pages_load_under_a_strict_policy(site: Site, finished: dict[str, Any], 
         page.wait_for_selector("text=Preview")
         chromium.close()
     assert said == []
+
+
+def test_users_and_groups_in_another_database(site: Site, finished: dict[str, Any]) -> None:
+    """It deletes the database, so it is the last test."""
+    site.run("use_pages.py")

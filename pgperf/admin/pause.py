@@ -24,7 +24,9 @@ class PauseAdmin(StylesheetMixin, GroupScopedAdmin):
     readonly_fields = ("by", "since")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return super().has_add_permission(request) and state.pause() is None
+        """Every admin page asks for its list of models; only the pages of the pause query the row."""
+        here = str(getattr(request.resolver_match, "url_name", "")).startswith("pgperf_pause_")
+        return super().has_add_permission(request) and not (here and state.pause())
 
     def has_change_permission(self, request: HttpRequest, obj: Pause | None = None) -> bool:
         return False

@@ -114,4 +114,4 @@ def test_the_number_of_queries_is_constant(
 
 
 #: Queries: session, user, the run, the other run, the choices.
-QUERIES = 8
+QUERIES = 7

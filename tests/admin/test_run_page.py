@@ -18,7 +18,7 @@ from pgperf.models import Run
 from tests import factories
 
 #: Number of queries of each page, for any amount of data.
-PAGE_QUERIES, LIST_QUERIES = 8, 15
+PAGE_QUERIES, LIST_QUERIES = 7, 14
 
 
 def page(run: Run, name: str = "change", *args: str) -> str:

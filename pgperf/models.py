@@ -31,6 +31,18 @@ def _restricted() -> "models.BooleanField[bool, bool]":
     )
 
 
+def _groups(help_text: Any) -> fields.GroupsField:
+    """db_constraint=False: groups may live in another database."""
+    return fields.GroupsField(
+        Group,
+        verbose_name=_("groups"),
+        blank=True,
+        db_constraint=False,
+        related_name="+",
+        help_text=help_text,
+    )
+
+
 class _Restrictable(models.Model):
     """A definition that groups may hide (see pgperf.db.restriction)."""
 
@@ -92,17 +104,8 @@ class Database(_Restrictable):
     )
     notes = models.TextField(_("notes"), blank=True)
     restricted = _restricted()
-    #: db_constraint=False: groups may live in another database.
-    groups = fields.GroupsField(
-        Group,
-        verbose_name=_("groups"),
-        blank=True,
-        db_constraint=False,
-        related_name="+",
-        help_text=_(
-            "The groups whose members may see it and run benchmarks on it. Members still need the "
-            "permissions."
-        ),
+    groups = _groups(
+        _("The groups whose members may see it and run benchmarks on it. Members still need the permissions.")
     )
 
     class Meta:
@@ -262,16 +265,11 @@ class Workload(_Restrictable):
         help_text=_("The name of the tables and rows that pgperf creates for it. Empty: it needs none."),
     )
     restricted = _restricted()
-    groups = fields.GroupsField(
-        Group,
-        verbose_name=_("groups"),
-        blank=True,
-        db_constraint=False,
-        related_name="+",
-        help_text=_(
+    groups = _groups(
+        _(
             "The groups whose members may see it, and the benchmarks that use it. Members still need the "
             "permissions."
-        ),
+        )
     )
 
     class Meta:
@@ -348,14 +346,7 @@ class Benchmark(_Restrictable):
     slice_ms = LimitedField(_("slice length (ms)"), limit=limits.SLICE_MS)
     diagnostic_ms = LimitedField(_("diagnostic slice (ms)"), limit=limits.DIAGNOSTIC_MS)
     restricted = _restricted()
-    groups = fields.GroupsField(
-        Group,
-        verbose_name=_("groups"),
-        blank=True,
-        db_constraint=False,
-        related_name="+",
-        help_text=_("The groups whose members may see it and run it. Members still need the permissions."),
-    )
+    groups = _groups(_("The groups whose members may see it and run it. Members still need the permissions."))
 
     class Meta:
         verbose_name = _("benchmark")

@@ -78,6 +78,7 @@ class Impostor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits in accept()
         self._listener.close()
 
     def _accept(self) -> None:

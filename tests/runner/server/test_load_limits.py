@@ -54,6 +54,13 @@ def test_lag_that_the_login_may_not_see_is_unknown() -> None:
     assert "GRANT pg_monitor" in guard.facts["unknown"]
 
 
+def test_the_lag_in_seconds_of_a_standby_that_has_replayed_nothing_is_unknown() -> None:
+    guard = LoadGuard(answering(None, 3.0, 0.0, 3.5), LOOSE)
+    guard()
+    assert guard.facts["at_start"] == {"lag_s": None, "lag_mb": 3.0, "lock_waits": 0.0, "connections": 3.5}
+    assert "has replayed no transaction" in guard.facts["unknown"]
+
+
 def test_without_limits_nothing_is_asked() -> None:
     guard = LoadGuard(answering(), {})
     guard()

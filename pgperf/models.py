@@ -337,6 +337,10 @@ class Benchmark(_Restrictable):
         validators=[validators.client_list],
         help_text=limits.CLIENTS.help_text,
     )
+    connection_modes = models.JSONField(
+        _("connection modes"), default=fields.persistent, validators=[validators.connection_mode_list]
+    )
+    workers = LimitedField(_("workers"), limit=limits.WORKERS)
     placement = models.CharField(
         _("placement"), max_length=12, choices=Placement.choices, default=Placement.APART
     )
@@ -497,6 +501,7 @@ class VariantResult(models.Model):
         max_length=60
     )  # a target's route, or a delayed route of pgperf.core.delayed_routes
     clients = models.PositiveIntegerField()
+    workers = models.PositiveSmallIntegerField(default=1)
     placement = models.CharField(max_length=12)
     connect = models.CharField(max_length=20)
     control = models.PositiveSmallIntegerField(default=0)
@@ -511,6 +516,7 @@ class VariantResult(models.Model):
     us_per_op_low = models.FloatField(null=True)
     us_per_op_high = models.FloatField(null=True)
     latency_us = models.JSONField(default=dict)  # min mean stddev p50 p90 p95 p99 max
+    phases_us = models.JSONField(default=dict)  # connect, operate, close: each like latency_us
     cold_us = models.JSONField(default=dict)
     cpu_us_per_op = models.JSONField(default=dict)
     cpu_account = models.JSONField(

@@ -46,7 +46,11 @@ class BenchmarkAdmin(DefinitionAdmin):
         ACCESS,
         (
             _("Layers, routes and clients"),
-            {"fields": ("layers", "routes", "modes", "clients", "placement", "idle")},
+            {"fields": ("layers", "routes", "modes", "clients")},
+        ),
+        (
+            _("Connections and processes"),
+            {"fields": ("connection_modes", "workers", "placement", "idle")},
         ),
         (_("Duration"), {"fields": ("blocks", "rounds", "slice_ms", "diagnostic_ms")}),
     )

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from pgperf.core import limits
 from pgperf.core.layers import LAYERS
-from pgperf.core.records import MODES
+from pgperf.core.records import CONNECTION_MODES, MODES
 from pgperf.db import validators
 from pgperf.db.restriction import UNTICKED_WITH_GROUPS
 
@@ -108,6 +108,11 @@ class BenchmarkForm(DefinitionForm):
     modes = forms.MultipleChoiceField(
         label=_("Statement modes"),
         choices=[(mode, mode) for mode in MODES],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    connection_modes = forms.MultipleChoiceField(
+        label=_("Connection modes"),
+        choices=[(mode, mode.replace("_", " ")) for mode in CONNECTION_MODES],
         widget=forms.CheckboxSelectMultiple,
     )
     routes = WordsField(

@@ -28,6 +28,7 @@ class VariantSummary:
     connect: str = ""
     control: int = 0
     named: bool = False  # does the label name the workload?
+    workers: int = 1  # threads or tasks in each client process
     slices: int = 0
     ops: int = 0
     rows: int = 0
@@ -38,6 +39,7 @@ class VariantSummary:
     us_per_op_low: float | None = None
     us_per_op_high: float | None = None
     latency_us: Known = field(default_factory=dict)
+    phases_us: dict[str, Known] = field(default_factory=dict)  # connect, operate, close
     cold_us: Known = field(default_factory=dict)
     cpu_us_per_op: CpuPerOperation = field(default_factory=CpuPerOperation)
     cpu_account: CpuAccount | None = None

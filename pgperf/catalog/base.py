@@ -21,6 +21,8 @@ class CatalogBenchmark:
     routes: tuple[str, ...]
     modes: tuple[str, ...] = ("simple",)
     clients: tuple[int, ...] = (limits.CLIENTS.default,)
+    connection_modes: tuple[str, ...] = ("persistent",)
+    workers: int = limits.WORKERS.default
     placement: str = "apart"
     idle: str = "awake"
     blocks: int = limits.BLOCKS.default

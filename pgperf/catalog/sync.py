@@ -40,6 +40,17 @@ def _workload_fields(title: str, workload: records.WorkloadDefinition) -> dict[s
 
 
 def _benchmark_fields(shipped: catalog.CatalogBenchmark) -> dict[str, Any]:
-    lists = {name: list(getattr(shipped, name)) for name in ("layers", "routes", "modes", "clients")}
-    plain = ("title", "description", "placement", "idle", "blocks", "rounds", "slice_ms", "diagnostic_ms")
+    names = ("layers", "routes", "modes", "clients", "connection_modes")
+    lists = {name: list(getattr(shipped, name)) for name in names}
+    plain = (
+        "title",
+        "description",
+        "placement",
+        "idle",
+        "blocks",
+        "rounds",
+        "slice_ms",
+        "diagnostic_ms",
+        "workers",
+    )
     return {**lists, **{name: getattr(shipped, name) for name in plain}}

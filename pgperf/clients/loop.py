@@ -188,6 +188,10 @@ class _Conversation:
         self._secrets = {"password": spec.password}
         if spec.mode not in protocol.MODES:
             raise PgperfError("mode: choose simple, extended or prepared")
+        if spec.connection_mode != "persistent":
+            raise PgperfError("connection_mode: this client knows persistent only")
+        if spec.workers != 1:
+            raise PgperfError("workers: this client has one worker")
         if spec.runner_pid and os.getppid() != spec.runner_pid:
             raise _EndConversation(protocol.EXIT_OK)
         return spec

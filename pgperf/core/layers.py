@@ -58,6 +58,9 @@ class Layer:
     remedy: str = ""  # how to get its driver, where `build --drivers` does not bring it
     modes: tuple[str, ...] = MODES
     mode_reason: str = ""  # why it lacks the modes that it lacks
+    connection_modes: tuple[str, ...] = ("persistent",)
+    connection_reason: str = ""  # why it lacks the connection modes that it lacks
+    has_workers: bool = False  # can one process run several operations at the same time?
     rung: Rung = Rung.DRIVER
     driver: str = ""
     family: Family = OTHER

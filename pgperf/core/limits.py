@@ -75,9 +75,12 @@ DIAGNOSTIC_MS = Limit(
 )
 #: Each number in the list of clients. PGPERF['MAX_CLIENTS'] lowers `high`.
 CLIENTS = Limit("clients", "Clients at the same time, at most PGPERF['MAX_CLIENTS']", 1, 1024, default=1)
+WORKERS = Limit(
+    "workers", "Threads or tasks in each client process, where a layer can have several", 1, 64, default=1
+)
 
 #: Fields of a benchmark that hold one number.
-BY_NAME = {limit.name: limit for limit in (BLOCKS, ROUNDS, SLICE_MS, DIAGNOSTIC_MS)}
+BY_NAME = {limit.name: limit for limit in (BLOCKS, ROUNDS, SLICE_MS, DIAGNOSTIC_MS, WORKERS)}
 
 #: Constants that no benchmark changes: (full run, quick run).
 LEAD_IN_MS, QUICK_LEAD_IN_MS = 50, 20

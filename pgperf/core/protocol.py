@@ -1,6 +1,6 @@
 """The protocol between the runner and a client: messages and framing (standard library only).
 
-Each message is one JSON object on a line, in UTF-8. A `SliceReply` is followed by `8 * ops` raw
+Each message is one JSON object on a line, in UTF-8. A `SliceReply` is followed by `nbytes` raw
 bytes: the durations of the operations in nanoseconds, little-endian uint64. docs/protocol.md
 describes the protocol and the order of the messages.
 """
@@ -12,13 +12,22 @@ from typing import Any, BinaryIO, NamedTuple, get_args, get_origin
 
 from pgperf.core.exceptions import ProtocolError
 
-PROTOCOL = 4
+PROTOCOL = 5
 MAX_LINE_BYTES = 4 * 1024 * 1024
 MAX_SAMPLES = 1 << 20
 
 #: How a statement is sent. simple: as one text with its values; extended: parsed, bound and
 #: executed each time; prepared: prepared once, then executed.
 MODES = ("simple", "extended", "prepared")
+
+#: When a client connects. persistent: once, before its first operation; per_operation: in each
+#: operation, and closes at its end; pool: each operation takes a connection from a pool and puts it
+#: back; request: Django's CONN_MAX_AGE 0, each operation is one request with Django's own signals.
+CONNECTION_MODES = ("persistent", "per_operation", "pool", "request")
+
+#: The parts of an operation that a client times where its connection mode is not persistent. The
+#: time between them is the statements' own.
+PHASES = ("connect", "close")
 
 #: The message of an `Error` without SQLSTATE if the client needs more memory than it may take.
 OUT_OF_MEMORY = "out of memory"
@@ -52,11 +61,16 @@ class Spec(NamedTuple):
     One operation runs all `statements` in order, or calls `orm` with `orm_args`. `other_*` is the
     second query of the cold phases: `other_orm` for a layer that calls the ORM, else
     `other_statements`. Both are empty if there is none.
+
+    `workers` threads or tasks of the one process run operations at the same time, each on a
+    connection of its own, named `application_name`, `application_name`.1, and so on.
     """
 
     protocol: int = PROTOCOL
     layer: str = ""
     mode: str = "simple"
+    connection_mode: str = "persistent"
+    workers: int = 1
     host: str = ""
     port: int = 5432
     dbname: str = ""
@@ -137,6 +151,13 @@ class SliceReply(NamedTuple):
     The operation in progress when the window closes is completed and recorded. CPU times cover
     lead-in and window (`lead_in_ops + ops` operations). `capped`: the slice ended early, after
     MAX_SAMPLES operations.
+
+    With several workers, `ops` and `rows` are their sums, and `first_ns` is the earliest. The
+    durations of worker 0 come first, then those of worker 1, and so on: `worker_ops` of each, chained
+    from its own `worker_first_ns`. Both lists are empty for one worker.
+
+    For each of `phases`, as many numbers as durations follow them in the same order: the part of each
+    duration that the phase took, ns.
     """
 
     seq: int
@@ -148,6 +169,9 @@ class SliceReply(NamedTuple):
     sys_ns: int
     capped: bool
     nbytes: int
+    worker_ops: list[int] = []
+    worker_first_ns: list[int] = []
+    phases: list[str] = []
 
 
 class Query(NamedTuple):

@@ -16,7 +16,7 @@ from pgperf.core import layers, limits, protocol
 PLACEMENTS = ("apart", "together", "scheduler")
 IDLES = ("awake", "system")  # keep the CPUs awake during a run, or leave idle states to the system
 MODES = protocol.MODES
-CONNECTS = ("persistent",)
+CONNECTION_MODES = protocol.CONNECTION_MODES
 #: The key of a run's environment for the captures of site workloads, values masked.
 CAPTURES = "captures"
 
@@ -106,6 +106,8 @@ class Definition:
     routes: tuple[str, ...]
     modes: tuple[str, ...] = ("simple",)
     clients: tuple[int, ...] = (1,)
+    connection_modes: tuple[str, ...] = ("persistent",)
+    workers: int = 1  # threads or tasks in each client process that can have several
     placement: str = "apart"
     idle: str = "awake"
     blocks: int = limits.BLOCKS.default
@@ -153,7 +155,14 @@ class Definition:
         Equal digests measure the same work.
         """
         body = {k: v for k, v in self.to_json().items() if k not in ("seed", "diagnostic_ms")}
+        later = {k: v for k, v in _LATER_FIELDS.items() if body[k] == v}
+        body = {k: v for k, v in body.items() if k not in later}
         return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+#: Fields that older definitions lack, with their old meaning. A digest leaves them out, so that a
+#: run of an older version can be compared.
+_LATER_FIELDS: dict[str, Any] = {"connection_modes": ("persistent",), "workers": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,10 +178,11 @@ class Variant:
     mode: str
     route: str
     clients: int
-    connect: str
+    connect: str  # one of CONNECTION_MODES
     placement: str
     control: int = 0
     named: bool = False
+    workers: int = 1  # threads or tasks in each client process
 
     @property
     def label(self) -> str:
@@ -186,6 +196,7 @@ class Variant:
         parts += [self.workload] if self.named else []
         parts += [self.mode] if self.mode != "simple" else []
         parts += [f"{self.clients} clients"] if self.clients != 1 else []
+        parts += [f"{self.workers} workers"] if self.workers != 1 else []
         parts += [self.connect.replace("_", " ")] if self.connect != "persistent" else []
         parts += [f"control {self.control}"] if self.control else []
         return tuple(parts)
@@ -219,6 +230,7 @@ class LeftOut:
     layer: str = ""
     mode: str = ""
     route: str = ""
+    connect: str = ""
 
     @property
     def name(self) -> str:
@@ -229,17 +241,22 @@ class LeftOut:
         """For people who know the layer by this title."""
         workload = f"{self.workload}: " if self.workload else ""
         mode = f", {self.mode}" if self.mode else ""
+        connect = f", {self.connect.replace('_', ' ')}" if self.connect else ""
         route = f" · {self.route}" if self.route else ""
-        return f"{workload}{layer or 'all layers below the ORM'}{mode}{route}"
+        return f"{workload}{layer or 'all layers below the ORM'}{mode}{connect}{route}"
 
     def covers(self, variant: Variant) -> bool:
-        asked = ("workload", "layer", "mode", "route")
+        asked = ("workload", "layer", "mode", "route", "connect")
         same = all(getattr(self, name) in ("", getattr(variant, name)) for name in asked)
         return same and bool(self.layer or not layers.calls_orm(variant.layer))
 
     def covers_layer(self, layer: str, mode: str) -> bool:
         """Does it leave out the layer in this mode, whatever the workload and the route?"""
-        return self.layer == layer and self.mode in ("", mode) and not self.workload and not self.route
+        return (
+            self.layer == layer
+            and self.mode in ("", mode)
+            and not (self.workload or self.route or self.connect)
+        )
 
     def to_json(self) -> dict[str, str]:
         return asdict(self)

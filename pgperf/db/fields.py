@@ -31,6 +31,11 @@ set_null.lazy_sub_objs = True  # type: ignore[attr-defined]
 cascade.lazy_sub_objs = True  # type: ignore[attr-defined]
 
 
+def persistent() -> list[str]:
+    """The default connection modes of a benchmark."""
+    return ["persistent"]
+
+
 def is_beside(model: type[models.Model], using: str) -> bool:
     """Are the model's rows in that database?"""
     return router.db_for_write(model) == using

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from pgperf.conf import get_settings
 from pgperf.core.layers import LAYERS
 from pgperf.core.limits import CLIENTS, Limit
-from pgperf.core.records import MODES
+from pgperf.core.records import CONNECTION_MODES, MODES
 from pgperf.db import allowed_hosts
 
 _CREDENTIAL = re.compile(r"alias:\w[\w-]*|env:PGPERF_SECRET_[A-Z0-9_]+|file:\w[\w.-]*")
@@ -146,6 +146,10 @@ def layer_list(value: Any) -> None:
 
 def mode_list(value: Any) -> None:
     _members(value, MODES)
+
+
+def connection_mode_list(value: Any) -> None:
+    _members(value, CONNECTION_MODES)
 
 
 def name_list(value: Any) -> None:

@@ -31,6 +31,8 @@ def benchmarks() -> Rows:
             "routes": row.routes,
             "modes": row.modes,
             "clients": row.clients,
+            "connection_modes": row.connection_modes,
+            "workers": row.workers,
         }
         for row in Benchmark.objects.select_related("workload", "compared_with", "database")
     ]

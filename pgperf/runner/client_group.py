@@ -393,6 +393,8 @@ def spec(
     return protocol.Spec(
         layer=variant.layer,
         mode=variant.mode,
+        connection_mode=variant.connect,
+        workers=variant.workers,
         **login(route),
         application_name=name,
         statements=list(work.statements) or sql_parameters.statements(work.sql, work.args),

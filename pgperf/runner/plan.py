@@ -1,14 +1,14 @@
 """The plan of a definition (pure): variants, controls, cohorts and the order of each round."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise, product
 
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.layers import LAYERS
-from pgperf.core.records import CONNECTS, Cohort, Definition, LeftOut, Plan, Variant
+from pgperf.core.records import Cohort, Definition, LeftOut, Plan, Variant
 
 #: Most variants in one cohort. All of `orm-overhead` fits, so all of it is compared directly.
 COHORT_SIZE = 18
@@ -22,7 +22,7 @@ def make_plan(definition: Definition, skipped: Iterable[LeftOut] = ()) -> Plan:
 
     Raises InvalidDefinition when nothing is left to compare.
     """
-    skipped = tuple(skipped)
+    skipped = (*skipped, *_lacking_connection_modes(definition))
     variants = [v for v in _variants(definition) if not any(each.covers(v) for each in skipped)]
     if not variants:
         reasons = "; ".join(f"{each.name}: {each.reason}" for each in skipped)
@@ -95,7 +95,7 @@ def _variants(definition: Definition) -> list[Variant]:
         raise InvalidDefinition(f"layers: unknown {', '.join(unknown)}; choose from {', '.join(LAYERS)}")
     works, named = [work.name for work in definition.workloads], len(definition.workloads) > 1
     counts = sorted(set(definition.clients))
-    axes = product(definition.routes, definition.modes, counts, CONNECTS, order, works)
+    axes = product(definition.routes, definition.modes, counts, definition.connection_modes, order, works)
     return [
         Variant(
             workload=work,
@@ -106,9 +106,18 @@ def _variants(definition: Definition) -> list[Variant]:
             connect=connect,
             placement=definition.placement,
             named=named,
+            workers=definition.workers if LAYERS[layer].has_workers else 1,
         )
         for route, mode, clients, connect, layer, work in axes
     ]
+
+
+def _lacking_connection_modes(definition: Definition) -> Iterator[LeftOut]:
+    """Connection modes that a layer does not have."""
+    for layer in filter(None, map(LAYERS.get, definition.layers)):
+        for mode in definition.connection_modes:
+            if mode not in layer.connection_modes:
+                yield LeftOut(layer=layer.name, connect=mode, reason=layer.connection_reason)
 
 
 def _controls(variants: list[Variant]) -> list[Variant]:

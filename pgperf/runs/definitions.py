@@ -28,6 +28,7 @@ class Overrides:
     rounds: int | None = None
     blocks: int | None = None
     diagnostic_ms: int | None = None
+    workers: int | None = None
     quick: bool = False
 
 
@@ -51,6 +52,10 @@ def freeze(
         routes=_routes(benchmark, database, overrides.routes),
         modes=_checked("modes", benchmark.modes, validators.mode_list),
         clients=_checked("clients", preset.pick("clients"), validators.client_list),
+        connection_modes=_checked(
+            "connection_modes", benchmark.connection_modes, validators.connection_mode_list
+        ),
+        workers=_number(limits.WORKERS, preset),
         placement=_one_of("placement", preset.pick("placement"), records.PLACEMENTS),
         idle=_one_of("idle", preset.pick("idle"), records.IDLES),
         blocks=_number(limits.BLOCKS, preset),

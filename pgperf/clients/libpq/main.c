@@ -141,6 +141,10 @@ static enum outcome check_spec(struct client *client)
         return give_up(client, "spec", "protocol: this client speaks version " TEXT_OF(WIRE_PROTOCOL), OUTCOME_PROTOCOL);
     if (!session_find_mode(spec->mode, &client->session.mode))
         return give_up(client, "spec", "mode: choose simple, extended or prepared", OUTCOME_FAILED);
+    if (strcmp(spec->connection_mode, "persistent") != 0)
+        return give_up(client, "spec", "connection_mode: this client knows persistent only", OUTCOME_FAILED);
+    if (spec->workers != 1)
+        return give_up(client, "spec", "workers: this client has one worker", OUTCOME_FAILED);
     return process_has_parent(spec->runner_pid) ? GO_ON : OUTCOME_OK;
 }
 

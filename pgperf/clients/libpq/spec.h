@@ -11,6 +11,8 @@ struct spec {
     int64_t protocol;
     const char *layer;
     const char *mode;
+    const char *connection_mode;
+    int64_t workers;
     const char *host;
     int64_t port;
     const char *dbname;

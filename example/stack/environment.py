@@ -31,10 +31,13 @@ def environment(place: Place, state: State, parts: Collection[str]) -> dict[str,
         "PGPERF_DSN_TCP": _dsn(state, "127.0.0.1", state.ports["postgres"]),
         "PGPERF_CREDENTIAL_DIR": str(place.secrets()),
     }
+    env["PGPERF_DSN_TCP_TRUST"] = _trusted_dsn(state.ports["postgres"])
     for name in parts:
         if name in (*pgbouncer.POOLINGS, *distance.DISTANCES):
             env[f"PGPERF_{name.upper()}_PORT"] = str(state.ports[name])
             env[f"PGPERF_DSN_{name.upper()}"] = _dsn(state, "127.0.0.1", state.ports[name])
+    if "pgbouncer_trust" in parts:
+        env["PGPERF_DSN_PGBOUNCER_TRUST"] = _trusted_dsn(state.ports["pgbouncer_trust"])
     if "pgbouncer" in parts:
         authority = str(place.secrets() / certificates.AUTHORITY)
         env["PGPERF_DSN_PGBOUNCER_TLS"] = make_conninfo(
@@ -53,3 +56,7 @@ def environment(place: Place, state: State, parts: Collection[str]) -> dict[str,
 def _dsn(state: State, host: Path | str, port: int) -> str:
     login = f"dbname={postgres.DATABASE} user={postgres.ROLE} password={state.site_password}"
     return f"host={host} port={port} {login} sslmode=disable"
+
+
+def _trusted_dsn(port: int) -> str:
+    return f"host=127.0.0.1 port={port} dbname={postgres.DATABASE} user={postgres.TRUSTED} sslmode=disable"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from example.stack import cgroup
 from example.stack.errors import StackError
 from example.stack.place import Account
 from example.stack.process import spawn, stop, tail
@@ -18,7 +19,8 @@ TIMEOUT_S = 60
 class Part:
     """A process of the stack.
 
-    `death`: its signal if this process dies; `polite`: the signal to stop it.
+    `death`: its signal if this process dies; `polite`: the signal to stop it; `cgroup`: the control
+    group of its own, None for this process's.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Part:
     cwd: Path | None = None
     env: Mapping[str, str] | None = None
     pass_fds: Sequence[int] = ()
+    cgroup: Path | None = None
     process: subprocess.Popen[bytes] | None = None
     started: float = field(default=0.0)
     _log_start: int = 0
@@ -43,8 +46,9 @@ class Part:
         self.started = time.monotonic()
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         self.process = spawn(
-            self.argv, self.log, self.death, self.account, cwd=self.cwd, env=self.env, pass_fds=self.pass_fds
-        )
+            self.argv, self.log, self.death, self.account, cwd=self.cwd, env=self.env, pass_fds=self.pass_fds,
+            cgroup=self.cgroup,
+        )  # fmt: skip
         while not self.answers(self):
             self._check_starting(self.process)
             time.sleep(0.02)
@@ -52,6 +56,8 @@ class Part:
     def stop(self) -> None:
         if self.process:
             stop(self.process, self.polite)
+        if self.cgroup:
+            cgroup.remove(self.cgroup)
 
     def has_ended(self) -> bool:
         return self.process is not None and self.process.poll() is not None

@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import LiteralString
@@ -13,6 +13,7 @@ import psycopg
 from psycopg import sql
 
 from example import postgres_wheel
+from example.stack import cgroup
 from example.stack.errors import StackError
 from example.stack.part import Part
 from example.stack.place import Place
@@ -23,6 +24,17 @@ from pgperf.access.guardrails import LIMITS, READ_ONLY
 SUPERUSER = "postgres"
 ROLE = DATABASE = "pgperf"
 READER = "demo_reader"  # `doctor` prints SQL for a role named pgperf_reader
+TRUSTED = "demo_trusted"  # logs in without a password and may read no table
+
+#: Published results of connects were measured with `trust`: one login has it, on this machine only.
+HBA = f"""\
+local {DATABASE} {TRUSTED} trust
+host {DATABASE} {TRUSTED} 127.0.0.1/32 trust
+local all all scram-sha-256
+host all all 127.0.0.1/32 scram-sha-256
+"""
+#: The functions by which any role may write, to a database in which it owns nothing.
+LARGE_OBJECTS = "lo_create(oid), lo_creat(integer), lo_from_bytea(oid, bytea)"
 
 SETTINGS = {
     "max_connections": "400",  # a run may use a quarter of the free ones; 32 clients of two layers need 65
@@ -56,7 +68,11 @@ def part(place: Place, state: State) -> Part:
     if not data.exists():
         _initialise(place, postgres.with_name("initdb"), data, state.superuser_password)
     _check_version(data)
-    settings = SETTINGS | {"port": str(port), "unix_socket_directories": str(place.socket_directory())}
+    settings = SETTINGS | {
+        "port": str(port),
+        "unix_socket_directories": str(place.socket_directory()),
+        "hba_file": str(place.secret_file(data.with_name("pg_hba.conf"), HBA)),
+    }
     return Part(
         name="PostgreSQL",
         argv=[str(postgres), "-D", str(data), *(f"--{key}={value}" for key, value in settings.items())],
@@ -67,36 +83,61 @@ def part(place: Place, state: State) -> Part:
         account=place.account,
         cwd=place.servers,
         env=_clean_environment(),
+        cgroup=cgroup.create(place.servers.name),
     )
 
 
 def create_roles_and_database(place: Place, state: State) -> None:
-    """Create the site's role and database, and a read-only role.
+    """Create the site's role and database, a read-only role, and one that reads nothing.
 
-    Tests need CREATEDB, and runs need pg_monitor. The guardrails of the read-only role are settings
-    of the role, because a transaction pooler keeps no others.
+    Tests need CREATEDB, and runs need pg_monitor. The guardrails of the read-only roles are
+    settings of the role, because a transaction pooler keeps no others.
     """
     with connect_superuser(place, state) as connection:
         _create_role(connection, ROLE, "CREATEDB", state.site_password, ["pg_monitor"])
         _create_role(connection, READER, "", state.reader_password, ["pg_monitor", "pg_read_all_data"])
-        for name, value in {READ_ONLY: "on", **LIMITS}.items():
-            statement = sql.SQL("ALTER ROLE {} SET {} = {}")
-            connection.execute(
-                statement.format(sql.Identifier(READER), sql.Identifier(name), sql.Literal(value))
-            )
+        _create_role(connection, TRUSTED, "CONNECTION LIMIT 200", None, [])
+        for role_name in (READER, TRUSTED):
+            _guard(connection, role_name)
         role = sql.Identifier(ROLE)
         if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
             connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(DATABASE), role))
         parameters = sql.SQL(", ").join(sql.Identifier(*name.split(".")) for name in COUNTING)
         roles = sql.SQL(", ").join(map(sql.Identifier, (ROLE, READER)))
         connection.execute(sql.SQL("GRANT SET ON PARAMETER {} TO {}").format(parameters, roles))
+        connection.execute(
+            sql.SQL("REVOKE TEMPORARY ON DATABASE {} FROM PUBLIC").format(sql.Identifier(DATABASE))
+        )
     with connect_superuser(place, state, DATABASE) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+        connection.execute(f"REVOKE EXECUTE ON FUNCTION {LARGE_OBJECTS} FROM PUBLIC")
+        connection.execute(sql.SQL("GRANT EXECUTE ON FUNCTION {} TO {}").format(sql.SQL(LARGE_OBJECTS), role))
+
+
+def verifiers(place: Place, state: State, roles: Sequence[str]) -> dict[str, str]:
+    """The SCRAM verifier of each role, as the server keeps it instead of the password."""
+    statement = "SELECT rolname, rolpassword FROM pg_authid WHERE rolname = ANY(%s)"
+    with connect_superuser(place, state) as connection:
+        return dict(connection.execute(statement, [list(roles)]).fetchall())
+
+
+def _guard(connection: psycopg.Connection, name: str) -> None:
+    """Read-only sessions with timeouts, as settings of the role."""
+    for setting, value in {READ_ONLY: "on", **LIMITS}.items():
+        statement = sql.SQL("ALTER ROLE {} SET {} = {}")
+        connection.execute(
+            statement.format(sql.Identifier(name), sql.Identifier(setting), sql.Literal(value))
+        )
 
 
 def _create_role(
-    connection: psycopg.Connection, name: str, options: LiteralString, password: str, groups: Iterable[str]
+    connection: psycopg.Connection,
+    name: str,
+    options: LiteralString,
+    password: str | None,
+    groups: Iterable[str],
 ) -> None:
+    """Create a role or update it. Without a password it logs in only where pg_hba.conf trusts it."""
     role = sql.Identifier(name)
     if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [name]).fetchone():
         connection.execute(sql.SQL("CREATE ROLE {}").format(role))

@@ -15,6 +15,9 @@ TIMEOUT_S = 15.0
 # setpriv sets the parent death signal after the fork: check that the parent did not die in between.
 GUARD = 'test "$PPID" = "$1" || exit 1; shift; exec "$@"'
 
+# A process enters its control group before it gives up root, so all of its children begin there.
+ENTER = 'echo $$ > "$1"; shift; exec "$@"'
+
 
 def guarded(argv: Sequence[str], death: signal.Signals, account: Account | None = None) -> list[str]:
     """A command that runs `argv` as `account` and gets the signal `death` when the calling thread
@@ -33,8 +36,10 @@ def spawn(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
+    cgroup: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start `argv` in a new session and append its output to `log`.
+    """Start `argv` in a new session, and in a control group if one is named, and append its output
+    to `log`.
 
     Main thread only: see `guarded`.
     """
@@ -42,9 +47,10 @@ def spawn(
         raise StackError(
             "start the stack from the main thread: its processes end when the starting thread does"
         )
+    enter = ["sh", "-c", ENTER, "sh", str(cgroup / "cgroup.procs")] if cgroup else []
     with open(log, "ab") as output:
         return subprocess.Popen(
-            guarded(argv, death, account),
+            [*enter, *guarded(argv, death, account)],
             stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             cwd=cwd, env=env, pass_fds=pass_fds, start_new_session=True,
         )  # fmt: skip

@@ -16,11 +16,13 @@ from example.stack.errors import StackError
 from example.stack.lock import Lock
 from example.stack.part import Part
 from example.stack.place import Place
-from example.stack.postgres import READER
+from example.stack.postgres import READER, TRUSTED
 from example.stack.process import guarded, tail
 from example.stack.state import State
 
-SERVERS = ("postgres", "pgbouncer", "pgbouncer_transaction", *distance.DISTANCES, "redis")
+SERVERS = (
+    "postgres", "pgbouncer", "pgbouncer_trust", "pgbouncer_transaction", *distance.DISTANCES, "redis",
+)  # fmt: skip
 ALL = (*SERVERS, "worker", "site")
 #: In start order. The pooler with one connection is started only by name.
 PARTS = ("postgres", *pgbouncer.POOLINGS, *distance.DISTANCES, "redis", "worker", "site")
@@ -82,6 +84,7 @@ class Stack:
         self.state.choose_ports(self.parts)
         self.state.save(path)
         self.place.own_file(self.place.secrets() / READER, self.state.reader_password)
+        self.place.own_file(self.place.secrets() / TRUSTED, "")
         self.env = environment(self.place, self.state, self.parts)
 
     def _run(self, part: Part) -> None:

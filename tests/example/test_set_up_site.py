@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth import authenticate, get_user_model
 
 from example.books.management.commands.set_up_site import create_admin, create_targets
-from example.stack.postgres import READER
+from example.stack.postgres import READER, TRUSTED
 from pgperf.access import credentials
 from pgperf.models import Database, Target
 
@@ -33,7 +33,9 @@ def test_the_demo_has_a_valid_target_for_each_route(stack: dict[str, str]) -> No
     assert addresses == {
         "socket": (stack["PGPERF_DB_SOCKET"], stack["PGPERF_DB_PORT"]),
         "tcp": ("127.0.0.1", stack["PGPERF_DB_PORT"]),
+        "tcp_trust": ("127.0.0.1", stack["PGPERF_DB_PORT"]),
         "pgbouncer": ("127.0.0.1", stack["PGPERF_PGBOUNCER_PORT"]),
+        "pgbouncer_trust": ("127.0.0.1", stack["PGPERF_PGBOUNCER_TRUST_PORT"]),
         "pgbouncer_tls": ("127.0.0.1", stack["PGPERF_PGBOUNCER_PORT"]),
         "pgbouncer_transaction": ("127.0.0.1", stack["PGPERF_PGBOUNCER_TRANSACTION_PORT"]),
         "distance_05ms": ("127.0.0.1", stack["PGPERF_DISTANCE_05MS_PORT"]),
@@ -44,8 +46,10 @@ def test_the_demo_has_a_valid_target_for_each_route(stack: dict[str, str]) -> No
 def test_every_route_of_the_demo_resolves(stack: dict[str, str]) -> None:
     database = create_targets(stack)
     routes = credentials.resolve(database, [target.route for target in database.targets.all()])
-    users = {route.user for name, route in routes.items() if name != "pgbouncer_transaction"}
-    assert (users, routes["pgbouncer_transaction"].user) == ({stack["PGPERF_DB_USER"]}, READER)
+    others = {"pgbouncer_transaction": READER, "tcp_trust": TRUSTED, "pgbouncer_trust": TRUSTED}
+    assert {name: route.user for name, route in routes.items()} == {
+        **dict.fromkeys(routes, stack["PGPERF_DB_USER"]), **others,
+    }  # fmt: skip
     assert Path(routes["pgbouncer_tls"].sslrootcert).exists()
 
 
@@ -53,4 +57,4 @@ def test_changed_ports_are_updated(stack: dict[str, str]) -> None:
     create_targets(stack)
     create_targets({**stack, "PGPERF_DB_PORT": "5999"})
     assert Target.objects.get(route="tcp").port == 5999
-    assert Target.objects.count() == 7
+    assert Target.objects.count() == 9

@@ -14,10 +14,12 @@ from redis import Redis
 
 from example.stack import SERVERS, Stack, StackError, certificates, postgres
 from example.stack.place import Place
-from example.stack.postgres import READER
+from example.stack.postgres import READER, TRUSTED
 from example.stack.state import State
 from pgperf.access import guardrails
 from pgperf.core.records import Route
+from pgperf.runner.cpu import cgroups
+from pgperf.runner.cpu.cgroups import members
 
 ROUTES = [
     "PGPERF_DSN_SOCKET",
@@ -47,6 +49,75 @@ def test_a_wrong_password_is_refused_on_every_route(stack: dict[str, str], route
     dsn = stack[route].replace(stack["PGPERF_DB_PASSWORD"], "wrong")
     with pytest.raises(psycopg.OperationalError):
         one(dsn, "SELECT 1")
+
+
+@pytest.mark.parametrize("route", ["PGPERF_DSN_TCP_TRUST", "PGPERF_DSN_PGBOUNCER_TRUST"])
+class TestTheLoginWithoutPassword:
+    def test_it_answers(self, stack: dict[str, str], route: str) -> None:
+        assert "password" not in stack[route]
+        assert one(stack[route], "SELECT current_user") == TRUSTED
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "SELECT * FROM pg_authid",
+            "SELECT * FROM django_session",
+            "CREATE TABLE stolen (x int)",
+            "CREATE TEMPORARY TABLE full_disk (x int)",
+            "SELECT lo_create(0)",
+            "SELECT lo_from_bytea(0, 'x')",
+            "SELECT pg_read_file('postmaster.pid')",
+        ],
+    )
+    def test_it_reads_and_writes_nothing(self, stack: dict[str, str], route: str, statement: str) -> None:
+        """Not even after it has switched its read-only session off."""
+        with psycopg.connect(stack["PGPERF_DSN_TCP"], autocommit=True) as site:
+            site.execute("CREATE TABLE IF NOT EXISTS django_session (x int)")
+        with psycopg.connect(stack[route], autocommit=True) as connection:
+            connection.execute("SET default_transaction_read_only = off")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement)
+
+    def test_every_other_login_needs_one(self, stack: dict[str, str], route: str) -> None:
+        for user in (stack["PGPERF_DB_USER"], READER, "postgres"):
+            with pytest.raises(psycopg.OperationalError):
+                one(make_conninfo(stack[route], user=user), "SELECT 1")
+
+    def test_it_enters_no_other_database(self, stack: dict[str, str], route: str) -> None:
+        with pytest.raises(psycopg.OperationalError):
+            one(make_conninfo(stack[route], dbname="postgres"), "SELECT 1")
+
+
+def test_a_pooler_keeps_the_servers_verifiers(tmp_path: Path) -> None:
+    """With the password itself, PgBouncer would compute a verifier at each login."""
+    with Stack(tmp_path / "own", ["postgres", "pgbouncer"], keep=False) as running:
+        users = (running.place.servers / "pgbouncer" / "users").read_text()
+        known = postgres.verifiers(running.place, running.state, [postgres.ROLE, READER])
+        assert users.splitlines() == [f'"{role}" "{known[role]}"' for role in known]
+        assert all(verifier.startswith("SCRAM-SHA-256$") for verifier in known.values())
+        assert one(running.env["PGPERF_DSN_PGBOUNCER"], "SELECT 1") == 1
+
+
+def test_the_server_has_a_control_group_of_its_own(tmp_path: Path) -> None:
+    """Root may create one; the short-lived processes of the server are counted there."""
+    with Stack(tmp_path / "own", ["postgres"], keep=False) as running:
+        group, server = running.running[0].cgroup, running.running[0].process
+        assert server
+        if not group:
+            pytest.skip("this system does not allow to create a control group")
+        with psycopg.connect(running.env["PGPERF_DSN_TCP"]) as connection:
+            assert {server.pid, connection.info.backend_pid} < members(group)
+        assert os.getpid() not in members(group)
+    assert not group.exists()
+
+
+def test_without_a_control_group_the_stack_starts_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "groups_of", lambda pid: iter([tmp_path / "none"]))
+    with Stack(tmp_path / "own", ["postgres"], keep=False) as running:
+        assert running.running[0].cgroup is None
+        assert one(running.env["PGPERF_DSN_TCP"], "SELECT 1") == 1
 
 
 def test_one_pooler_serves_with_tls_and_without(stack: dict[str, str]) -> None:
@@ -147,7 +218,8 @@ def test_password_files_have_one_reader(tmp_path: Path) -> None:
         password = running.env["PGPERF_DB_PASSWORD"].encode()
         holders = [path for top in (running.place.own, running.place.servers) for path in top.rglob("*")
                    if path.is_file() and password in path.read_bytes()]  # fmt: skip
-        assert {"env", "state.json", "users"} <= {path.name for path in holders}
+        assert {"env", "state.json"} <= {path.name for path in holders}
+        assert "users" not in {path.name for path in holders}
         assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in holders)
 
 

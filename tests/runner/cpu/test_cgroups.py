@@ -227,7 +227,32 @@ def postmaster(routes: dict[str, Route]) -> psutil.Process:
 @pytest.fixture(params=[True, False], ids=["version 1", "version 2"])
 def own_group(request: pytest.FixtureRequest, postmaster: psutil.Process) -> Iterator[Path]:
     """The server in a control group of its own."""
-    parents = [each for each in groups_of(os.getpid()) if (each / "cpuacct.usage").exists() is request.param]
+    with in_shared_groups(postmaster), in_group_of_its_own(postmaster, request.param) as directory:
+        yield directory
+
+
+@pytest.fixture
+def shared_group(postmaster: psutil.Process) -> Iterator[None]:
+    """The server in the groups of this process."""
+    with in_shared_groups(postmaster):
+        yield
+
+
+@contextmanager
+def in_shared_groups(postmaster: psutil.Process) -> Iterator[None]:
+    """The stack gives its server a group of its own, where it may: leave it meanwhile."""
+    here, homes = list(groups_of(os.getpid())), list(groups_of(postmaster.pid))
+    apart = [(own, home) for own, home in zip(here, homes, strict=True) if own != home]
+    for own, _ in apart:
+        move(postmaster, own)
+    yield
+    for _, home in apart:
+        move(postmaster, home)
+
+
+@contextmanager
+def in_group_of_its_own(postmaster: psutil.Process, first_version: bool) -> Iterator[Path]:
+    parents = [each for each in groups_of(os.getpid()) if (each / "cpuacct.usage").exists() is first_version]
     if not parents:
         pytest.skip("this machine has no control groups of that version that count CPU time")
     directory = parents[0] / f"pgperf-test-{os.getpid()}"
@@ -263,7 +288,9 @@ def on_psycopg(work: WorkloadDefinition = WORK) -> Definition:
     return definition(workload=work, layers=("psycopg",), routes=("socket",), lead_in_ms=20, slice_ms=50)
 
 
-def test_parallel_workers_are_unattributed_if_the_server_shares_its_group(parallel: dict[str, Route]) -> None:
+def test_parallel_workers_are_unattributed_if_the_server_shares_its_group(
+    shared_group: None, parallel: dict[str, Route]
+) -> None:
     blocks = measured(on_psycopg(), parallel)
     us = asdict(cpu_per_operation.per_op_us(blocks))
     assert cpu_account(blocks).short_lived_us_per_op is None

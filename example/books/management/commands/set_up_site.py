@@ -14,7 +14,7 @@ from example.books.benchmarks import create_benchmarks
 from example.books.sample_data import create_books
 from example.stack.certificates import AUTHORITY
 from example.stack.distance import DISTANCES
-from example.stack.postgres import READER
+from example.stack.postgres import READER, TRUSTED
 from pgperf.db import first_release
 from pgperf.models import Database, Target
 
@@ -75,14 +75,17 @@ def routes(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """The routes of the stack, with the fields of their targets.
 
     The route with transaction pooling uses a read-only role: with such a pooler, session settings
-    of one client would leak to the next.
+    of one client would leak to the next. Those without a password use a role that may read nothing.
     """
     port, pooler = int(env["PGPERF_DB_PORT"]), int(env["PGPERF_PGBOUNCER_PORT"])
     session = {"port": pooler, "pooler": Target.Pooler.SESSION}
+    trusted = {"user": TRUSTED, "credential": f"file:{TRUSTED}"}
     return {
         "socket": {"host": env["PGPERF_DB_SOCKET"], "port": port},
         "tcp": {"port": port},
+        "tcp_trust": {"port": port, **trusted},
         "pgbouncer": session,
+        "pgbouncer_trust": {**session, "port": int(env["PGPERF_PGBOUNCER_TRUST_PORT"]), **trusted},
         "pgbouncer_tls": {**session, "sslmode": Target.SSLMode.VERIFY_FULL, "sslrootcert": AUTHORITY},
         "pgbouncer_transaction": {
             "port": int(env["PGPERF_PGBOUNCER_TRANSACTION_PORT"]),

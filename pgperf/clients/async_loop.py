@@ -29,6 +29,10 @@ class EventLoop:
         """Run the coroutine to its end."""
         return self._loop.run_until_complete(work)
 
+    @property
+    def is_running(self) -> bool:
+        return self._loop.is_running()
+
     def close(self) -> None:
         """Close the loop; nothing can run afterwards."""
         self._loop.close()

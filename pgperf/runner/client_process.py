@@ -223,7 +223,7 @@ class ClientProcess:
             return None
 
     def _late(self) -> ClientFailed:
-        """The error for a missed deadline. asyncpg may wait for ever once it was refused memory."""
+        """The error for a missed deadline. A driver may wait for ever once it was refused memory."""
         if least_room_bytes(self.pid) < self._memory_bytes * _LITTLE_ROOM:
             return self._out_of_memory("no answer within its deadline, and little memory was left")
         return ClientFailed(f"{self.name}: no answer within its deadline")

@@ -4,6 +4,7 @@ import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -12,13 +13,13 @@ from pgperf.clients import memory_limit
 from pgperf.core import layers, protocol
 from pgperf.core.exceptions import ClientFailed, OutOfMemory
 from pgperf.core.records import Route
-from pgperf.install import launch
 from pgperf.runner.client_process import ClientProcess
 from tests.clients.conftest import Start
-from tests.clients.driving import Driven, Subject, spec
+from tests.clients.driving import Driven, Subject
 from tests.clients.test_conformance import LOGINS, NAMED, every_login, select, started
 
 _SHARE = 8 << 20
+_SOON_S = 20.0
 #: Results of more than 25 MB in the shapes that drivers read differently.
 RESULTS = {
     "many rows": "SELECT 1 AS id, repeat('x', 1000) AS domain, 'n' AS name FROM generate_series(1, 28000)",
@@ -49,22 +50,30 @@ def start(c_client: Path, admin: psycopg.Connection) -> Iterator[Start]:
 def test_a_result_beyond_the_limit_is_an_out_of_memory_error(
     start: Start, subject: Subject, tcp: Route, result: str
 ) -> None:
-    if subject.layer == "asyncpg" and result != "many rows":
-        pytest.skip("asyncpg may wait for ever; the next test has its deadline")
-    client = started(start, subject, tcp, select(RESULTS[result]), cold=False, memory_bytes=_SHARE)
-    error = client.read(protocol.Error)
+    assert_runs_out_of_memory(started(start, subject, tcp, select(RESULTS[result]), **limited(_SHARE)))
+
+
+@pytest.mark.parametrize("megabytes", [1, 4, 16])
+@pytest.mark.parametrize("result", RESULTS)
+def test_asyncpg_reports_it_wherever_it_is_refused_memory(
+    start: Start, tcp: Route, result: str, megabytes: int
+) -> None:
+    """After some refusals it waits for messages that it has lost: without a limit on its time."""
+    subject = NAMED["asyncpg-prepared"]
+    assert_runs_out_of_memory(
+        started(start, subject, tcp, select(RESULTS[result]), **limited(megabytes << 20))
+    )
+
+
+def limited(memory_bytes: int) -> dict[str, Any]:
+    return {"cold": False, "memory_bytes": memory_bytes}
+
+
+def assert_runs_out_of_memory(client: Driven) -> None:
+    """Long before a deadline of the runner."""
+    error = client.read(protocol.Error, _SOON_S)
     assert (error.stage, error.sqlstate, error.message) == ("ready", "", protocol.OUT_OF_MEMORY)
     assert client.wait() == protocol.EXIT_FAILED
-
-
-@pytest.mark.parametrize("result", RESULTS)
-def test_asyncpg_fails_within_its_deadline(tcp: Route, result: str) -> None:
-    """After a refused allocation it may wait for messages that it has dropped."""
-    subject = NAMED["asyncpg-extended"]
-    with ClientProcess("asyncpg", launch.command("asyncpg", "")) as client:
-        client.send(spec(subject, tcp, select(RESULTS[result]), cold=False, memory_bytes=_SHARE))
-        with pytest.raises(OutOfMemory):
-            client.expect(protocol.Ready, 8)
 
 
 @every_login

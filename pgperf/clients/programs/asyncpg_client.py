@@ -6,7 +6,9 @@ each statement in a separate round trip before it runs it. Mode prepared keeps o
 statement.
 """
 
+import gc
 import os
+import signal
 import ssl
 from typing import Any, BinaryIO
 
@@ -19,6 +21,8 @@ from pgperf.core import protocol
 from pgperf.core.exceptions import LayerUnavailable
 
 _CLOSE_S = 2.0
+#: How often it looks for a refused allocation. A look takes a few microseconds.
+_LOOK_S = 0.5
 _CACHE_SIZE = 100  # asyncpg's default; without a cache, its prepared statements have no name either
 _WRONG_TYPE = (
     "args: asyncpg takes a value only if it has the type that the server expects; cast the placeholder in the SQL,"
@@ -41,6 +45,24 @@ class AsyncpgClient:
 
     def connect(self, spec: protocol.Spec) -> None:
         self._connection = self._loop.run(asyncpg.connect(**keywords(spec)))
+        if spec.memory_bytes:
+            self._look_for_refusals()
+
+    def _look_for_refusals(self) -> None:
+        """End an operation that would wait for ever because asyncpg was refused memory.
+
+        asyncpg keeps the MemoryError until the server is ready for a query, but it has lost its
+        place in the server's messages. A timer of the loop would add to each operation's time.
+        """
+        protocol_of_driver, loop = self._connection._protocol, self._loop
+
+        def look(*_: object) -> None:
+            held = gc.get_referents(protocol_of_driver)
+            if loop.is_running and any(isinstance(each, MemoryError) for each in held):
+                raise MemoryError
+
+        signal.signal(signal.SIGALRM, look)
+        signal.setitimer(signal.ITIMER_REAL, _LOOK_S, _LOOK_S)
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
         kind = self._prepared if spec.mode == "prepared" else self._extended

@@ -93,6 +93,7 @@ def post_benchmark(client: Client, benchmark: Benchmark, **changed: object) -> t
     data = {
         "name": benchmark.name, "title": benchmark.title, "workload": benchmark.workload_id,
         "layers": ["libpq", "psycopg"], "modes": ["simple"], "routes": "socket, tcp", "clients": "1 8",
+        "connection_modes": ["persistent"], "workers": 1,
         "placement": "apart", "idle": "awake", "blocks": 6, "rounds": 5, "slice_ms": 0,
         "diagnostic_ms": 500, **changed,
     }  # fmt: skip

@@ -50,7 +50,8 @@ SAMPLES: dict[type[models.Model], dict[str, Any]] = {
     Benchmark: {
         "name": "mine", "title": "-1", "description": NASTY, "workload": "orders", "compared_with": "others",
         "database": "shop", "layers": ["libpq", "psycopg"], "routes": ["tcp"], "modes": ["simple", "prepared"],
-        "clients": [1, 8], "connection_modes": ["persistent", "pool"], "workers": 3, "placement": "together", "idle": "system", "blocks": 7, "rounds": 9, "slice_ms": 250,
+        "clients": [1, 8], "connection_modes": ["persistent", "pool"], "workers": 3,
+        "placement": "together", "idle": "system", "blocks": 7, "rounds": 9, "slice_ms": 250,
         "diagnostic_ms": 300, "groups": ["readers"], "restricted": True,
     },
 }  # fmt: skip

@@ -70,7 +70,7 @@ class Window:
 def main() -> int:
     options = _options()
     definition = Definition(
-        "cpu-closure", WORK, layers=LAYERS, routes=("socket", "pgbouncer"), clients=CLIENTS
+        "cpu-closure", (WORK,), layers=LAYERS, routes=("socket", "pgbouncer"), clients=CLIENTS
     )
     with ExitStack() as stack:
         reference = stack.enter_context(_reference(options.reference))

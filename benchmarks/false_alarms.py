@@ -108,7 +108,7 @@ def _is_alarm(row: dict[str, Any]) -> bool:
 def _definition(options: argparse.Namespace, seed: int) -> Definition:
     """The definition of a quick run of `orm-overhead`, with other numbers of blocks and rounds."""
     return Definition(
-        "false-alarms", SITE_BY_DOMAIN, LAYERS, ROUTES, blocks=6, rounds=1 if options.quick else options.rounds,
+        "false-alarms", (SITE_BY_DOMAIN,), LAYERS, ROUTES, blocks=6, rounds=1 if options.quick else options.rounds,
         lead_in_ms=20, cold_blocks=0, seed=seed,
     )  # fmt: skip
 

@@ -67,7 +67,7 @@ class _Clients:
 
     @contextmanager
     def of(self, layer: str) -> Iterator[ClientGroup]:
-        definition = Definition("many-clients", SITE_BY_DOMAIN, (layer,), (self._route.name,))
+        definition = Definition("many-clients", (SITE_BY_DOMAIN,), (layer,), (self._route.name,))
         variant = Variant(
             workload=SITE_BY_DOMAIN.name,
             layer=layer,

@@ -43,7 +43,7 @@ Slices = dict[tuple[str, bool], list[tuple[float, float]]]
 def main() -> int:
     options = _options()
     definition = Definition(
-        "observer-cost", WORK, layers=("libpq",), routes=("socket", "pgbouncer"), clients=CLIENTS
+        "observer-cost", (WORK,), layers=("libpq",), routes=("socket", "pgbouncer"), clients=CLIENTS
     )
     own = Stack(ROOT / ".stack" / "observer-cost", parts=["postgres", "pgbouncer"], keep=False)
     with own as stack, resident(stack, definition, "observer") as groups:

@@ -70,7 +70,7 @@ def _options() -> argparse.Namespace:
 @contextmanager
 def _groups() -> Iterator[dict[str, ClientGroup]]:
     """One connected client for each kind of server."""
-    definition = Definition("statements-cost", WORK, layers=("libpq",), routes=("socket",))
+    definition = Definition("statements-cost", (WORK,), layers=("libpq",), routes=("socket",))
     with ExitStack() as stack:
         loaded = stack.enter_context(_stack("loaded"))
         (off,) = stack.enter_context(resident(loaded, definition, "off"))

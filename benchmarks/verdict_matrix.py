@@ -60,6 +60,7 @@ class Case:
     rival: bool = False  # another process on the clients' CPUs
 
 
+_HEAVY = "SELECT count(*) FROM generate_series(1, {}000)"
 #: A lock held by one session at a time, for the given seconds; allowed in a read-only session.
 _LOCKED = "SELECT pg_advisory_xact_lock(4711), pg_sleep({})"
 
@@ -83,7 +84,7 @@ CASES = (
     ),
     Case(
         "heavy query", "server_cpu",
-        lambda draw: {"workload": _sql("heavy", f"SELECT count(*) FROM generate_series(1, {draw.randint(5, 40)}000)")},
+        lambda draw: {"workloads": (_sql("heavy", _HEAVY.format(draw.randint(5, 40))),)},
         ("disturbed",),
     ),
     Case(
@@ -94,7 +95,7 @@ CASES = (
     Case(
         "lock contention", "server_lock",
         lambda draw: {
-            "workload": _sql("locked", _LOCKED.format(draw.randint(10, 30) / 10_000)),
+            "workloads": (_sql("locked", _LOCKED.format(draw.randint(10, 30) / 10_000)),),
             "clients": (draw.randint(3, 6),),
         },
     ),
@@ -177,7 +178,7 @@ def answer(case: Case, seed: int, site: Site) -> Answer:
 
 def _definition(seed: int) -> Definition:
     return Definition(
-        "verdict-matrix", SITE_BY_DOMAIN, ("libpq",), ("tcp",), blocks=1, rounds=_ROUNDS, slice_ms=_WINDOW_MS,
+        "verdict-matrix", (SITE_BY_DOMAIN,), ("libpq",), ("tcp",), blocks=1, rounds=_ROUNDS, slice_ms=_WINDOW_MS,
         lead_in_ms=20, warm_up_ms=100, warm_up_ops=50, cold_blocks=0, diagnostic_ms=_DIAGNOSTIC_MS, seed=seed,
     )  # fmt: skip
 

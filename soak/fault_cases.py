@@ -87,7 +87,7 @@ class Performer:
             definition = Definition.from_json(run.definition)
             values = {"warm_up_ms": 50, "warm_up_ops": 10, "lead_in_ms": 10, **changed}
             if sql := values.pop("sql", ""):
-                values["workload"] = replace(definition.workload, sql=sql, args=())
+                values["workloads"] = (replace(definition.workloads[0], sql=sql, args=()),)
             Run.objects.filter(pk=run.pk).update(definition=replace(definition, **values).to_json())
         return fresh(run)
 

@@ -196,7 +196,7 @@ def _spec(work: WorkloadDefinition, mode: str, cold: bool) -> protocol.Spec:
         placement="apart",
     )
     route = Route("tcp", "127.0.0.1", 5432, "app", "app", CANARY)
-    definition = Definition("fuzz", work, ("libpq",), ("tcp",), (mode,))
+    definition = Definition("fuzz", (work,), ("libpq",), ("tcp",), (mode,))
     return spec(definition, variant, route, "fuzz", cold, 1)._replace(runner_pid=2)
 
 

@@ -82,7 +82,7 @@ def is_custom_sql(work: WorkloadDefinition) -> bool:
 def is_catalog(work: WorkloadDefinition) -> bool:
     """Is it an unchanged workload of the catalog?"""
     bare = replace(work, statements=(), other_statements=())
-    return bare in [LIGHT, *(benchmark.workload for benchmark in catalog.BENCHMARKS.values())]
+    return bare in [LIGHT, *catalog.workloads()]
 
 
 def demand(work: WorkloadDefinition, pooler: str, production: bool, connect: str = "persistent") -> Demand:

@@ -2,6 +2,7 @@
 names. Pure.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 _VOLATILE = ("seed", "machine.load_average")
 #: The user's own values, or texts that may hold them: that they differ is said, what they are is
 #: not.
-_UNSAID = ("workload.sql", "workload.args", "workload.other_sql", "workload.other_args")
+_UNSAID = re.compile(r"workloads\.\d+\.(sql|args|other_sql|other_args)(\.|$)")
 _LONGEST = 120
 
 
@@ -33,7 +34,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
 
 
 def _difference(name: str, before: Any, after: Any) -> Difference:
-    if _under(name, _UNSAID):
+    if _UNSAID.match(name):
         return Difference(name, "(not shown)", "(not shown)")
     return Difference(name, _text(before), _text(after))
 
@@ -42,8 +43,14 @@ def _flat(part: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
     for key, value in part.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key}.")
+        elif _is_rows(value):
+            yield from _flat({str(at): row for at, row in enumerate(value, 1)}, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", list(value) if isinstance(value, tuple) else value
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list | tuple) and bool(value) and all(isinstance(row, Mapping) for row in value)
 
 
 def _under(name: str, prefixes: Iterable[str]) -> bool:

@@ -110,7 +110,7 @@ def _workload_pairs(definition: Definition, variants: Sequence[Variant]) -> Iter
     change.
     """
     for variant in variants:
-        base = replace(variant, workload=definition.workload.name)
+        base = replace(variant, workload=definition.workloads[0].name)
         if variant != base and base in variants:
             yield variant, base
 

@@ -9,8 +9,9 @@ from importlib import import_module
 
 from pgperf.catalog.base import CatalogBenchmark, Fixture
 from pgperf.catalog.fixtures import FIXTURES
+from pgperf.core.records import WorkloadDefinition
 
-__all__ = ["BENCHMARKS", "FIXTURES", "CatalogBenchmark", "Fixture", "find_benchmarks"]
+__all__ = ["BENCHMARKS", "FIXTURES", "CatalogBenchmark", "Fixture", "find_benchmarks", "workloads"]
 
 #: Modules of this package that use Django, which this list must not load.
 _WITH_DJANGO = ("orm", "sync")
@@ -32,3 +33,8 @@ def _benchmarks_in(module: str) -> Iterator[CatalogBenchmark]:
 
 
 BENCHMARKS = find_benchmarks()
+
+
+def workloads() -> list[WorkloadDefinition]:
+    """Every workload of the catalog once, in the order of its benchmarks."""
+    return list({work.name: work for each in BENCHMARKS.values() for work in each.workloads}.values())

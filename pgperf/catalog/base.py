@@ -16,7 +16,7 @@ class CatalogBenchmark:
     name: str
     title: str
     description: str
-    workload: WorkloadDefinition
+    workloads: tuple[WorkloadDefinition, ...]
     layers: tuple[str, ...]
     routes: tuple[str, ...]
     modes: tuple[str, ...] = ("simple",)

@@ -12,7 +12,7 @@ CLIENT_SCALING = CatalogBenchmark(
         " ORM, over a local socket, TCP and PgBouncer: throughput, latency and CPU time by number of"
         " clients. Up to 64 clients are connected at once, so PostgreSQL needs about 280 free connection slots."
     ),
-    workload=SITE_BY_DOMAIN,
+    workloads=(SITE_BY_DOMAIN,),
     layers=("libpq", "django_orm"),
     routes=("socket", "tcp", "pgbouncer"),
     clients=(1, 2, 4, 8, 16, 32),

@@ -15,7 +15,7 @@ LAYERS_AND_MODES = CatalogBenchmark(
         " and on psycopg2. Each layer sends it as a simple, extended and prepared statement over a local socket, with"
         " one client. The run page gives the reason for each mode that a layer lacks."
     ),
-    workload=SITE_BY_DOMAIN,
+    workloads=(SITE_BY_DOMAIN,),
     layers=tuple(name for name, layer in LAYERS.items() if layer.connects),
     routes=("socket",),
     modes=("simple", "extended", "prepared"),

@@ -25,7 +25,7 @@ ORM_OVERHEAD = CatalogBenchmark(
         "What each layer adds to Site.objects.get(domain='example.com'): the same statement through libpq in C, the"
         " drivers, Django's cursor and the ORM, over a local socket, TCP and PgBouncer, with one client."
     ),
-    workload=SITE_BY_DOMAIN,
+    workloads=(SITE_BY_DOMAIN,),
     layers=("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm"),
     routes=("socket", "tcp", "pgbouncer"),
     blocks=10,

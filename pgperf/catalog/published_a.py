@@ -14,7 +14,7 @@ PUBLISHED_A = CatalogBenchmark(
         " database's host: six configurations with their cold phases, as Erik LaBianca published them in 2010. It adds"
         " Django on psycopg 3 and, if the database has the route distance_05ms, a simulated round trip of 0.5 ms."
     ),
-    workload=SITE_BY_DOMAIN,
+    workloads=(SITE_BY_DOMAIN,),
     layers=("libpq", "django_orm_psycopg2", "django_orm"),
     routes=("tcp", "pgbouncer", "socket", "distance_05ms"),
     blocks=10,
@@ -31,7 +31,7 @@ EIGHT_CLIENTS = CatalogBenchmark(
         " database's host, and 8 of the ORM. It adds the combinations in between. PostgreSQL needs about 300 free"
         " connection slots."
     ),
-    workload=SITE_BY_DOMAIN,
+    workloads=(SITE_BY_DOMAIN,),
     layers=("libpq", "django_orm"),
     routes=("tcp", "pgbouncer", "socket"),
     clients=(4, 8, 16, 32),

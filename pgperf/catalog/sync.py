@@ -25,8 +25,9 @@ def copy_catalog(*, using: str, apps: Apps = installed, **_: Any) -> None:
     if not router.allow_migrate_model(using, benchmarks):
         return
     for shipped in catalog.BENCHMARKS.values():
+        (work,) = shipped.workloads
         workload, _made = workloads.objects.using(using).get_or_create(
-            name=shipped.workload.name, defaults=_workload_fields(shipped.title, shipped.workload)
+            name=work.name, defaults=_workload_fields(shipped.title, work)
         )
         benchmarks.objects.using(using).get_or_create(
             name=shipped.name, defaults={**_benchmark_fields(shipped), "workload": workload}

@@ -7,7 +7,7 @@ never stored.
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, Self, TypeVar
 
@@ -101,7 +101,7 @@ class Definition:
     """A benchmark with all its defaults. A Run stores and hashes it. Times in ms."""
 
     benchmark: str
-    workload: WorkloadDefinition
+    workloads: tuple[WorkloadDefinition, ...]  # one to twelve, in the order of the pages
     layers: tuple[str, ...]
     routes: tuple[str, ...]
     modes: tuple[str, ...] = ("simple",)
@@ -121,33 +121,21 @@ class Definition:
     )  # blocks whose processes start one at a time, so that cold phases are clean
     seed: int = 0
     nominal_us: dict[str, float] = field(default_factory=dict)  # fake client only
-    compared_with: WorkloadDefinition | None = (
-        None  # a second workload, measured beside the first in every layer
-    )
     diagnostic_ms: int = 0  # window of each variant's diagnostic slice after the timed rounds; 0: none
-
-    @property
-    def workloads(self) -> tuple[WorkloadDefinition, ...]:
-        """The measured workloads: one, or two to compare."""
-        return (self.workload, self.compared_with) if self.compared_with else (self.workload,)
 
     def work(self, name: str) -> WorkloadDefinition:
         """The workload of that name. Raises KeyError."""
         return {work.name: work for work in self.workloads}[name]
 
     def to_json(self) -> dict[str, Any]:
-        second = self.compared_with.to_json() if self.compared_with else None
-        return {**asdict(self), "workload": self.workload.to_json(), "compared_with": second}
+        return {**asdict(self), "workloads": [work.to_json() for work in self.workloads]}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        works = {
-            k: WorkloadDefinition.from_json(v)
-            for k, v in data.items()
-            if k in ("workload", "compared_with") and v
-        }
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read a definition that any version of pgperf stored."""
+        data = with_workloads(data)
         rest: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
-        return cls(**{**rest, **works})
+        return cls(**{**rest, "workloads": tuple(map(WorkloadDefinition.from_json, data["workloads"]))})
 
     def digest(self) -> str:
         """SHA-256 of the canonical JSON without seed and diagnostics.
@@ -156,13 +144,30 @@ class Definition:
         """
         body = {k: v for k, v in self.to_json().items() if k not in ("seed", "diagnostic_ms")}
         later = {k: v for k, v in _LATER_FIELDS.items() if body[k] == v}
-        body = {k: v for k, v in body.items() if k not in later}
+        body = _as_first_release({k: v for k, v in body.items() if k not in later})
         return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
 #: Fields that older definitions lack, with their old meaning. A digest leaves them out, so that a
 #: run of an older version can be compared.
 _LATER_FIELDS: dict[str, Any] = {"connection_modes": ("persistent",), "workers": 1}
+
+
+def with_workloads(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored definition with the key `workloads`.
+
+    Older ones have `workload` and `compared_with` instead.
+    """
+    rest = {k: v for k, v in stored.items() if k not in ("workload", "compared_with")}
+    works = [work for k in ("workload", "compared_with") if (work := stored.get(k))]
+    return {"workloads": works, **rest}
+
+
+def _as_first_release(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON of a definition with the keys of the first release, which had up to two workloads."""
+    first, second, *more = [*body["workloads"], None, None][: max(2, len(body["workloads"]))]
+    named = {"workload": first, "compared_with": second, **({"workloads": more} if more else {})}
+    return {**{k: v for k, v in body.items() if k != "workloads"}, **named}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from pgperf.analysis.definition_diff import Difference, differences
 from pgperf.analysis.outcome import DIFFERS
 from pgperf.analysis.run_comparison import OVER, TIME, Change, Level, changes
 from pgperf.core.exceptions import NothingToCompare
+from pgperf.core.records import with_workloads
 from pgperf.models import Run
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
@@ -254,7 +255,7 @@ def _ends(change: Change) -> list[float] | None:
 
 def _conditions(run: Run) -> dict[str, Any]:
     """What was to be measured, and where."""
-    return {"database": run.database_name, "quick": run.quick, **run.definition}
+    return {"database": run.database_name, "quick": run.quick, **with_workloads(run.definition)}
 
 
 def _run_json(run: Run) -> dict[str, Any]:

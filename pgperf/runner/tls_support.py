@@ -49,7 +49,7 @@ def _lacks(
     modes = [mode for mode in definition.modes if not any(each.covers_layer(layer, mode) for each in skipped)]
     if not layers.connects(layer) or not modes:
         return False
-    work = definition.workload
+    work = definition.workloads[0]
     variant = Variant(
         workload=work.name,
         layer=layer,

@@ -11,6 +11,7 @@ from django.db import models, router, transaction
 from django.db.models import QuerySet
 
 from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.records import with_workloads
 from pgperf.db import restriction
 from pgperf.db.fields import restrict
 from pgperf.models import Benchmark, Run, Workload
@@ -86,8 +87,10 @@ def _frozen(model: type[models.Model], definition: dict[str, Any]) -> dict[str, 
 
 def _works(run: Run) -> dict[str, dict[str, Any]]:
     """A benchmark's field -> the fields of its workload as the run froze them."""
-    works = {role: run.definition.get(role) for role in ("workload", "compared_with")}
-    return {role: {**work, **(work.get("query") or {})} for role, work in works.items() if work}
+    works = dict(
+        zip(("workload", "compared_with"), with_workloads(run.definition)["workloads"], strict=False)
+    )
+    return {role: {**work, **(work.get("query") or {})} for role, work in works.items()}
 
 
 def _same_workload(frozen: dict[str, Any], workloads: QuerySet[Workload]) -> Workload | None:

@@ -31,8 +31,7 @@ def paired(
     """
     own = replace(
         asked,
-        workload=asked.work(variant.workload),
-        compared_with=None,
+        workloads=(asked.work(variant.workload),),
         layers=(variant.layer,),
         routes=(variant.route,),
         modes=(variant.mode,),
@@ -43,11 +42,11 @@ def paired(
         diagnostic_ms=asked.diagnostic_ms or _DIAGNOSTIC_MS,
         seed=secrets.randbelow(2**31),
     )
-    return replace(own, **_change(variant, test, direct, most_clients))
+    return replace(own, **_change(own, variant, test, direct, most_clients))
 
 
 def _change(
-    variant: VariantSummary, test: str, direct: Callable[[], str], most_clients: int
+    own: Definition, variant: VariantSummary, test: str, direct: Callable[[], str], most_clients: int
 ) -> dict[str, Any]:
     """The fields that make the changed variant beside the own one."""
     clients = variant.clients
@@ -57,7 +56,7 @@ def _change(
         case interventions.BYPASS_POOLER:
             return {"routes": (direct(), variant.route)}
         case interventions.LIGHT_STATEMENT:
-            return {"compared_with": LIGHT}
+            return {"workloads": (*own.workloads, LIGHT)}
         case interventions.ONE_CLIENT:
             return {"clients": (1, clients)}
         case interventions.ADD_DISTANCE:

@@ -46,8 +46,7 @@ def freeze(
     preset = _Preset(benchmark, overrides)
     definition = records.Definition(
         benchmark=benchmark.name,
-        workload=workload(benchmark.workload),
-        compared_with=_compared_with(benchmark),
+        workloads=_workloads(benchmark),
         layers=_checked("layers", preset.pick("layers"), validators.layer_list),
         routes=_routes(benchmark, database, overrides.routes),
         modes=_checked("modes", benchmark.modes, validators.mode_list),
@@ -85,12 +84,12 @@ def workload(row: models.Workload) -> records.WorkloadDefinition:
     )
 
 
-def _compared_with(benchmark: models.Benchmark) -> records.WorkloadDefinition | None:
+def _workloads(benchmark: models.Benchmark) -> tuple[records.WorkloadDefinition, ...]:
     if benchmark.compared_with is None:
-        return None
+        return (workload(benchmark.workload),)
     if benchmark.compared_with == benchmark.workload:
         raise InvalidDefinition("compared_with: that is the workload itself; choose another, or none")
-    return workload(benchmark.compared_with)
+    return workload(benchmark.workload), workload(benchmark.compared_with)
 
 
 def missing_routes(benchmark: models.Benchmark, database: models.Database) -> list[str]:

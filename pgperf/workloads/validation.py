@@ -16,9 +16,7 @@ from pgperf.workloads import discovery, queries
 #: The fields of a Workload that define a query without code.
 QUERY = ("model", "fetch", "lookup", "select_related", "prefetch_related", "ordering", "values", "limit")
 
-_SHIPPED = {
-    name for each in catalog.BENCHMARKS.values() for name in (each.workload.orm, each.workload.other_orm)
-}
+_SHIPPED = {name for work in catalog.workloads() for name in (work.orm, work.other_orm)}
 
 
 def check(workload: Any) -> None:

@@ -30,7 +30,7 @@ def variant(
 def definition(blocks: int = 6, rounds: int = 5, routes: tuple[str, ...] = ("socket",)) -> Definition:
     layers = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
     workload = WorkloadDefinition("site-by-domain", "SELECT 1")
-    return Definition("orm-overhead", workload, layers, routes, blocks=blocks, rounds=rounds)
+    return Definition("orm-overhead", (workload,), layers, routes, blocks=blocks, rounds=rounds)
 
 
 def piece(us: float, round_: int = 0, ops: int | None = None, **fields: object) -> SliceRecord:

@@ -39,9 +39,9 @@ def test_the_load_of_the_moment_and_the_seed_differ_by_nature() -> None:
 
 def test_values_of_the_user_are_not_told() -> None:
     found = differences(
-        {"workload": {"args": ["CANARY"]}}, {"workload": {"args": ["other"], "sql": "CANARY"}}
+        {"workloads": [{"args": ["CANARY"]}]}, {"workloads": [{"args": ["other"], "sql": "CANARY"}]}
     )
-    assert [difference.what for difference in found] == ["workload.args", "workload.sql"]
+    assert [difference.what for difference in found] == ["workloads.1.args", "workloads.1.sql"]
     assert "CANARY" not in str(found)
 
 

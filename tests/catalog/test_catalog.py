@@ -10,10 +10,10 @@ from django.db import connection as django_connection
 from django.test.utils import CaptureQueriesContext
 
 from pgperf import registry
-from pgperf.catalog import BENCHMARKS, FIXTURES, CatalogBenchmark, Fixture
+from pgperf.catalog import BENCHMARKS, FIXTURES, CatalogBenchmark, Fixture, workloads
 from pgperf.core import sql_parameters
 from pgperf.core.layers import LAYERS
-from pgperf.core.records import MODES, PLACEMENTS
+from pgperf.core.records import MODES, PLACEMENTS, WorkloadDefinition
 
 
 def rows(connection: psycopg.Connection, statement: str) -> list[Any]:
@@ -36,10 +36,11 @@ def test_a_benchmark_has_known_layers_modes_and_fixtures(benchmark: CatalogBench
     assert set(benchmark.layers) <= set(LAYERS)
     assert set(benchmark.modes) <= set(MODES)
     assert benchmark.placement in PLACEMENTS
-    assert benchmark.workload.fixture in FIXTURES
     assert benchmark.blocks >= 6
-    sql_parameters.literal(benchmark.workload.sql, benchmark.workload.args)
-    sql_parameters.literal(benchmark.workload.other_sql, benchmark.workload.other_args)
+    for work in benchmark.workloads:
+        assert work.fixture in FIXTURES
+        sql_parameters.literal(work.sql, work.args)
+        sql_parameters.literal(work.other_sql, work.other_args)
 
 
 @pytest.mark.parametrize("fixture", FIXTURES.values(), ids=list(FIXTURES))
@@ -63,10 +64,9 @@ def test_an_incomplete_fixture_is_not_recognised(connection: psycopg.Connection)
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("benchmark", BENCHMARKS.values(), ids=list(BENCHMARKS))
-def test_the_sql_is_what_the_orm_sends(benchmark: CatalogBenchmark) -> None:
+@pytest.mark.parametrize("work", workloads(), ids=lambda work: work.name)
+def test_the_sql_is_what_the_orm_sends(work: WorkloadDefinition) -> None:
     import_module("pgperf.catalog.orm")
-    work = benchmark.workload
     with django_connection.cursor() as cursor:
         for statement in FIXTURES[work.fixture].create:
             cursor.execute(statement)

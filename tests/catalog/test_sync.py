@@ -42,7 +42,7 @@ def test_the_rows_are_valid_and_equal_the_catalog() -> None:
         row.full_clean()
         row.workload.full_clean()
         validators.layer_list(row.layers)
-        assert freeze(row, database).workload == BENCHMARKS[row.name].workload
+        assert freeze(row, database).workloads == BENCHMARKS[row.name].workloads
 
 
 def test_a_row_that_the_site_changed_stays() -> None:
@@ -69,7 +69,7 @@ def test_a_new_benchmark_is_one_module(monkeypatch: pytest.MonkeyPatch, tmp_path
     (tmp_path / "brand_new.py").write_text(
         "from pgperf.catalog.base import CatalogBenchmark\n"
         "from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN\n"
-        "NEW = CatalogBenchmark('brand-new', 'Brand new', 'text', SITE_BY_DOMAIN, ('libpq',), ('tcp',))\n"
+        "NEW = CatalogBenchmark('brand-new', 'Brand new', 'text', (SITE_BY_DOMAIN,), ('libpq',), ('tcp',))\n"
     )
     monkeypatch.setattr(catalog, "__path__", [*catalog.__path__, str(tmp_path)])
     found = catalog.find_benchmarks()

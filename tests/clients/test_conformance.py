@@ -50,7 +50,7 @@ ORM_LAYERS = [subject for subject in LAYERS if subject.calls_orm]
 #: statement is sent.
 LOGINS = list({(subject.layer, subject.module): subject for subject in reversed(LAYERS)}.values())
 
-SITE = BENCHMARKS["orm-overhead"].workload
+SITE = BENCHMARKS["orm-overhead"].workloads[0]
 AT_ONCE = protocol.Slice(seq=1, start_ns=0, lead_in_ops=0, lead_in_ns=0, window_ns=0, count=1)
 
 every_layer = pytest.mark.parametrize("subject", LAYERS, ids=str)

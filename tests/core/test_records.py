@@ -2,18 +2,22 @@
 
 import json
 from dataclasses import replace
+from itertools import permutations
+
+import pytest
 
 from pgperf.core import sql_parameters
-from pgperf.core.records import Definition, Route, WorkloadDefinition, most_direct
+from pgperf.core.records import _LATER_FIELDS, Definition, Route, WorkloadDefinition, most_direct
 
 WORK = WorkloadDefinition("open-orders", "", orm="shop.open_orders")
-DEFINITION = Definition("orders", WORK, layers=("libpq",), routes=("socket",))
+LIGHT = WorkloadDefinition("light", "SELECT %s", (1,))
+DEFINITION = Definition("orders", (WORK,), layers=("libpq",), routes=("socket",))
 
 
 def test_captured_statements_are_neither_stored_nor_hashed_nor_shown() -> None:
     captured = (sql_parameters.statement("select * from orders where mail = %s", ["a@private.example"]),)
     work = replace(WORK, statements=captured, other_statements=captured)
-    definition = replace(DEFINITION, workload=work)
+    definition = replace(DEFINITION, workloads=(work,))
     assert definition.to_json() == DEFINITION.to_json()
     assert definition.digest() == DEFINITION.digest()
     assert Definition.from_json(definition.to_json()) == DEFINITION
@@ -24,3 +28,35 @@ def test_the_most_direct_route_is_the_first_without_a_pooler() -> None:
     pooled, other = Route("a", "h", 1, "d", "u", "", pooler="session"), Route("b", "h", 1, "d", "u", "")
     assert most_direct([pooled, other, replace(other, name="c")]) == other
     assert most_direct([pooled, replace(pooled, name="c")]) == pooled
+
+
+#: Definitions as the first release stored them, and the digests that it gave them.
+FIRST_RELEASE = [
+    (None, "a52243e153abd7a21fe3499dafa3bbfe5a2a291c03cfa451b6a387f1163d13e5"),
+    (LIGHT, "20cdc47e24ee09a73e266d25b911445e1e127f79ec0212a0c094e42710f657b3"),
+]
+
+
+@pytest.mark.parametrize(("second", "digest"), FIRST_RELEASE)
+def test_a_definition_of_the_first_release_is_read_and_keeps_its_digest(
+    second: WorkloadDefinition | None, digest: str
+) -> None:
+    stored = {k: v for k, v in DEFINITION.to_json().items() if k not in ("workloads", *_LATER_FIELDS)}
+    stored = json.loads(json.dumps(
+        {**stored, "workload": WORK.to_json(), "compared_with": second.to_json() if second else None}
+    ))  # fmt: skip
+    found = Definition.from_json(stored)
+    assert found.workloads == ((WORK, second) if second else (WORK,))
+    assert found.digest() == digest
+
+
+def test_every_workload_and_their_order_change_the_digest() -> None:
+    works = [WORK, LIGHT, replace(LIGHT, name="other"), replace(LIGHT, sql="SELECT 2")]
+    chosen = [order for length in range(1, 5) for order in permutations(works, length)]
+    digests = {replace(DEFINITION, workloads=order).digest() for order in chosen}
+    assert len(digests) == len(chosen)
+    assert all(
+        Definition.from_json(json.loads(json.dumps(each.to_json()))) == each
+        for order in chosen
+        if (each := replace(DEFINITION, workloads=order))
+    )

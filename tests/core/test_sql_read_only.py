@@ -5,6 +5,7 @@ import pytest
 from pgperf import catalog
 from pgperf.core import sql_read_only
 from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.records import WorkloadDefinition
 
 READS = [
     "SELECT 1",
@@ -115,7 +116,7 @@ def test_other_statements_are_refused(sql: str, why: str) -> None:
         sql_read_only.check("other_sql", sql)
 
 
-@pytest.mark.parametrize("benchmark", catalog.BENCHMARKS.values(), ids=lambda benchmark: benchmark.name)
-def test_the_sql_of_the_catalog_is_accepted(benchmark: catalog.CatalogBenchmark) -> None:
-    for sql in filter(None, (benchmark.workload.sql, benchmark.workload.other_sql)):
+@pytest.mark.parametrize("work", catalog.workloads(), ids=lambda work: work.name)
+def test_the_sql_of_the_catalog_is_accepted(work: WorkloadDefinition) -> None:
+    for sql in filter(None, (work.sql, work.other_sql)):
         sql_read_only.check("sql", sql)

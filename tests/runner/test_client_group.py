@@ -48,7 +48,7 @@ def reply(first_ns: int, count: int, capped: bool = False) -> protocol.SliceRepl
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_client_gets_the_second_query_in_the_form_of_its_layer(layer: str) -> None:
-    what = definition(workload=SITE_BY_DOMAIN, layers=(layer,), modes=LAYERS[layer].modes[:1])
+    what = definition(workloads=(SITE_BY_DOMAIN,), layers=(layer,), modes=LAYERS[layer].modes[:1])
     route = Route("here", "localhost", 5432, "app", "reader", "")
     found = spec(what, make_plan(what).variants[0], route, "pgperf", True, 0)
     assert (bool(found.other_orm), bool(found.other_statements)) == (

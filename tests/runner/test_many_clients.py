@@ -19,7 +19,7 @@ from .test_run import Watcher
 
 def many(route: str, **changes: object) -> Definition:
     return definition(
-        workload=WorkloadDefinition("one", "SELECT 1"),
+        workloads=(WorkloadDefinition("one", "SELECT 1"),),
         layers=("libpq",),
         routes=(route,),
         clients=(1, 2, 4),

@@ -81,20 +81,24 @@ def test_any_text_is_a_plan_or_none(text: str) -> None:
 
 def test_sizes_are_estimated_from_the_servers_plan(routes: dict[str, Route]) -> None:
     work = WorkloadDefinition("rows", "SELECT x::bigint FROM generate_series(1, %s) x", (5000,))
-    plan = make_plan(definition(workload=work, layers=("psycopg",), routes=("tcp",)))
+    plan = make_plan(definition(workloads=(work,), layers=("psycopg",), routes=("tcp",)))
     assert result_size.estimates(plan, routes, "sizes") == {"rows": ResultSize(5000, 8)}
 
 
 @pytest.mark.parametrize("sql", ["SHOW work_mem", "SELECT no_such_column"])
 def test_an_unknown_size_refuses_nothing(sql: str, routes: dict[str, Route]) -> None:
-    plan = make_plan(definition(workload=WorkloadDefinition("w", sql), layers=("psycopg",), routes=("tcp",)))
+    plan = make_plan(
+        definition(workloads=(WorkloadDefinition("w", sql),), layers=("psycopg",), routes=("tcp",))
+    )
     assert result_size.estimates(plan, routes, "sizes") == {}
 
 
 def test_a_run_beyond_its_memory_fails_with_the_remedy(routes: dict[str, Route], c_client: Path) -> None:
     """The plan's width of a computed text is too low, so only the limit finds it."""
     work = WorkloadDefinition("wide", "SELECT repeat('x', 1000) FROM generate_series(1, 60000)")
-    plan = make_plan(definition(workload=work, layers=("libpq", "psycopg"), routes=("tcp",), cold_blocks=0))
+    plan = make_plan(
+        definition(workloads=(work,), layers=("libpq", "psycopg"), routes=("tcp",), cold_blocks=0)
+    )
     settings = RunSettings(str(c_client.parent), "memory", memory=RunMemory(400 * MIB, 200 * MIB))
     with pytest.raises(OutOfMemory, match=r"(libpq|psycopg).*MiB that each client may take.*LIMIT"):
         execute(plan, routes, settings, Watcher())
@@ -102,7 +106,7 @@ def test_a_run_beyond_its_memory_fails_with_the_remedy(routes: dict[str, Route],
 
 def test_a_run_stores_its_limits(routes: dict[str, Route]) -> None:
     plan = make_plan(
-        definition(layers=("psycopg",), routes=("tcp",), workload=WorkloadDefinition("one", "SELECT 1"))
+        definition(layers=("psycopg",), routes=("tcp",), workloads=(WorkloadDefinition("one", "SELECT 1"),))
     )
     settings = replace(RunSettings("", "limits"), memory=RunMemory(4000 * MIB, 2000 * MIB))
     facts = execute(plan, routes, settings, Watcher()).environment["memory"]

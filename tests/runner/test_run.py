@@ -118,7 +118,7 @@ def test_the_time_limit_ends_the_run() -> None:
 )
 def test_a_client_that_fails_fails_the_run_with_its_name(misbehaviour: str, words: str) -> None:
     what = definition()
-    what = replace(what, workload=replace(what.workload, sql=misbehaviour))
+    what = replace(what, workloads=(replace(what.workloads[0], sql=misbehaviour),))
     with pytest.raises(ClientFailed, match=words):
         run(what, Watcher())
 
@@ -127,4 +127,4 @@ def test_a_client_that_hangs_is_killed_at_its_deadline(monkeypatch: pytest.Monke
     monkeypatch.setattr("pgperf.runner.client_group.SLICE_GRACE_S", 0.1)
     what = definition()
     with pytest.raises(ClientFailed, match="no answer within its deadline"):
-        run(replace(what, workload=replace(what.workload, sql="hang")), Watcher())
+        run(replace(what, workloads=(replace(what.workloads[0], sql="hang"),)), Watcher())

@@ -40,7 +40,7 @@ def site(tls: Route, c_client: Path) -> CaptureSettings:
 
 
 def definition(*names: str, modes: tuple[str, ...] = ("simple",)) -> Definition:
-    return Definition("b", WORK, names, ("tcp", "tls"), modes=modes)
+    return Definition("b", (WORK,), names, ("tcp", "tls"), modes=modes)
 
 
 def test_those_without_are_found_and_left_out(

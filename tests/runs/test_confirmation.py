@@ -9,9 +9,9 @@ from pgperf.access.guardrails import is_catalog
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.verdict import Verdict, VerdictNumbers
 from pgperf.catalog.light import LIGHT
+from pgperf.catalog.orm_overhead import ORM_OVERHEAD
 from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.records import Definition
 from pgperf.models import Database, Run, Target, VariantResult
 from pgperf.reports.confirmation import preview
 from pgperf.runner.plan import make_plan
@@ -64,7 +64,7 @@ def add(run: Run, **more: Any) -> VariantResult:
 CHANGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("lower_layer", {}, {"layers": ("libpq", "django_orm")}),
     ("bypass_pooler", {"route": "pgbouncer"}, {"routes": ("tcp", "pgbouncer")}),
-    ("light_statement", {}, {"compared_with": LIGHT}),
+    ("light_statement", {}, {"workloads": (ORM_OVERHEAD.workloads[0], LIGHT)}),
     ("one_client", {"clients": 4}, {"clients": (1, 4)}),
     ("double_clients", {"clients": 4}, {"clients": (4, 8)}),
     ("add_distance", {"clients": 4, "us": 5186.0}, {"routes": ("tcp", "tcp+2.5ms")}),
@@ -79,10 +79,9 @@ def test_the_run_measures_the_variant_and_the_changed_variant(
     asked = module.definition(row)
     own = {
         "layers": ("django_orm",), "routes": (row.route,), "clients": (row.clients,), "modes": ("simple",),
-        "compared_with": None,
+        "workloads": ORM_OVERHEAD.workloads,
     }  # fmt: skip
     assert {name: getattr(asked, name) for name in own} == own | expected
-    assert asked.workload == Definition.from_json(row.run.definition).workload
     assert (asked.blocks, asked.cold_blocks) == (6, 0)
     assert asked.diagnostic_ms > 0
     cohorts = make_plan(asked).cohorts

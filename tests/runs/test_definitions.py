@@ -20,7 +20,10 @@ def test_a_definition_has_the_saved_values() -> None:
     definition = freeze(make_benchmark(blocks=7, rounds=3, slice_ms=250), make_database())
     assert (definition.layers, definition.routes) == (LAYER_NAMES, ROUTES)
     assert (definition.blocks, definition.rounds, definition.slice_ms) == (7, 3, 250)
-    assert (definition.workload.name, definition.workload.args) == ("site-by-domain", ("example.com",))
+    assert (definition.workloads[0].name, definition.workloads[0].args) == (
+        "site-by-domain",
+        ("example.com",),
+    )
 
 
 def test_a_stored_definition_is_equal() -> None:

@@ -73,10 +73,10 @@ def route(server: Impostor, **changes: Any) -> Route:
 def variant(layer: str, mode: str) -> tuple[Definition, Variant]:
     benchmark = BENCHMARKS["orm-overhead"]
     definition = Definition(
-        benchmark="x", workload=benchmark.workload, layers=(layer,), routes=("tcp",), modes=(mode,), clients=(1,),
+        benchmark="x", workloads=benchmark.workloads, layers=(layer,), routes=("tcp",), modes=(mode,), clients=(1,),
     )  # fmt: skip
     return definition, Variant(
-        workload=benchmark.workload.name, layer=layer, mode=mode, route="tcp", clients=1, connect="persistent",
+        workload=benchmark.workloads[0].name, layer=layer, mode=mode, route="tcp", clients=1, connect="persistent",
         placement="scheduler",
     )  # fmt: skip
 

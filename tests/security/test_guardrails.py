@@ -21,7 +21,7 @@ from pgperf.runner.run import RunSettings, execute
 from tests.runner.builders import definition
 from tests.security.conftest import DATABASE, READER, Harm
 
-SHIPPED = catalog.BENCHMARKS["orm-overhead"].workload
+SHIPPED = catalog.BENCHMARKS["orm-overhead"].workloads[0]
 FREE = WorkloadDefinition("own", "SELECT note FROM precious WHERE id = %s", (1,))
 REGISTERED = WorkloadDefinition("registered", "", orm="shop.open_orders")
 
@@ -300,7 +300,7 @@ def test_a_run_behind_a_pooler_names_the_grant_that_it_lacks(
     }
     planned = make_plan(
         definition(
-            workload=replace(FREE, sql="SELECT 1", args=()),
+            workloads=(replace(FREE, sql="SELECT 1", args=()),),
             layers=("libpq",),
             routes=("tcp", "pooled"),
             modes=("simple",),
@@ -334,7 +334,7 @@ def test_a_run_behind_a_pooler_names_the_grant_that_it_lacks(
 
 def plan(work: WorkloadDefinition, layers: tuple[str, ...] = ("psycopg",), route: str = "tcp") -> Plan:
     mode = "extended" if layers == ("asyncpg",) else "simple"
-    return make_plan(definition(workload=work, layers=layers, routes=(route,), modes=(mode,)))
+    return make_plan(definition(workloads=(work,), layers=layers, routes=(route,), modes=(mode,)))
 
 
 def connect(route: Route) -> psycopg.Connection[Any]:

@@ -114,13 +114,13 @@ def by_worker(user: User, query: dict[str, Any]) -> str:
     """The error of a run that was queued while the user had the permissions."""
     database = make_database()
     Target.objects.filter(route="tcp").update(route="here")
-    frozen = definition(blocks=1, workload=work(query)).to_json()
+    frozen = definition(blocks=1, workloads=(work(query),)).to_json()
     run = make_run(Run.Status.QUEUED, database=database, busy_key=None, definition=frozen, requested_by=user)
     return execution.perform(run.pk, "w@h").error
 
 
 def by_saved_run(user: User, query: dict[str, Any]) -> str:
-    run = make_run(definition=replace(definition(), workload=work(query)).to_json())
+    run = make_run(definition=replace(definition(), workloads=(work(query),)).to_json())
     try:
         clone.from_run(run, Workload.objects.all(), user)
     except Exception as error:

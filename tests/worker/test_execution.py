@@ -357,7 +357,7 @@ def test_a_hanging_client_does_not_delay_a_cancel(
     monkeypatch.setattr(state, "is_cancelling", lambda run: True)
     frozen = definition(warm_up_ops=100)
     run = execution.perform(
-        ask(database, replace(frozen, workload=replace(frozen.workload, sql=word))).pk, "w@h"
+        ask(database, replace(frozen, workloads=(replace(frozen.workloads[0], sql=word),))).pk, "w@h"
     )
     assert (run.status, run.error) == (Status.CANCELLED, "cancelled on request")
 

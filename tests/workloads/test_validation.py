@@ -62,7 +62,7 @@ def test_a_definition_of_two_workloads_survives_its_json() -> None:
         WorkloadDefinition("a", "", orm="books.page", args=("x", 1)),
         WorkloadDefinition("b", "", query={"model": "books.Book"}),
     )
-    definition = Definition("n", first, ("libpq",), ("tcp",), compared_with=second)
+    definition = Definition("n", (first, second), ("libpq",), ("tcp",))
     again = Definition.from_json(definition.to_json())
     assert again == definition
     assert again.workloads == (first, second)

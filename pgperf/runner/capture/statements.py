@@ -107,12 +107,7 @@ def of_definition(
 def filled(definition: Definition, captures: Sequence[Capture]) -> Definition:
     """The definition with the statements of its captures."""
     works = {capture.workload.name: capture.workload for capture in captures}
-    second = definition.compared_with
-    return replace(
-        definition,
-        workload=works.get(definition.workload.name, definition.workload),
-        compared_with=works.get(second.name, second) if second else None,
-    )
+    return replace(definition, workloads=tuple(works.get(work.name, work) for work in definition.workloads))
 
 
 def captured(
@@ -331,7 +326,7 @@ def _behind_proxy(
         connect="persistent",
         placement=definition.placement,
     )
-    alone = replace(definition, workload=work, compared_with=None)
+    alone = replace(definition, workloads=(work,))
     argv = launch.command(layer, settings.build_dir, settings.interpreters)
     authentication.check(settings.route)
     with WireProxy(settings.route) as proxy:

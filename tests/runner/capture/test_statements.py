@@ -30,7 +30,7 @@ def site(book_routes: Routes, c_client: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def definition(work: WorkloadDefinition, **changes: Any) -> Definition:
-    return replace(Definition("test", work, LAYERS, ("tcp",)), **changes)
+    return replace(Definition("test", (work,), LAYERS, ("tcp",)), **changes)
 
 
 def of(name: str, *args: Any) -> WorkloadDefinition:
@@ -57,7 +57,7 @@ def test_the_json_of_a_capture_contains_no_value(site: CaptureSettings) -> None:
     found = captured(of("books.page", "the", 1990), site)
     assert found.work.rows == (25,)
     assert "1990" in found.workload.statements[0].literal
-    for told in (found.to_json(), found, found.workload, definition(found.workload).to_json()["workload"]):
+    for told in (found.to_json(), found, found.workload, definition(found.workload).to_json()["workloads"]):
         assert "LIKE UPPER('%the%')" not in repr(told)
         assert "statements=" not in repr(told)
     assert "1990" not in repr(found.to_json())
@@ -128,7 +128,7 @@ def test_each_mode_sends_its_own_messages(site: CaptureSettings, layer: str, mod
         pytest.skip("asyncpg has no mode simple")
     work = WorkloadDefinition("plain", "SELECT %s::text", ("a value",))
     plain = definition(replace(work, statements=tuple(sql_parameters.statements(work.sql, work.args))))
-    with module._behind_proxy(plain, plain.workload, layer, mode, site) as (client, proxy):
+    with module._behind_proxy(plain, plain.workloads[0], layer, mode, site) as (client, proxy):
         proxy.reset()
         client.send(module._ONCE)
         client.read_bytes(client.expect(SliceReply, 10).nbytes, 10)
@@ -208,7 +208,7 @@ def test_one_layer_of_one_workload_can_be_left_out() -> None:
     work, other = WorkloadDefinition("a", "", orm="x.a"), WorkloadDefinition("b", "", orm="x.b")
     left = LeftOut(workload="a", layer="libpq", reason="why")
     found = module.Capture(work, module.OperationWork((), ()), differences=(left,))
-    plan = make_plan(definition(work, compared_with=other), found.skipped())
+    plan = make_plan(definition(work, workloads=(work, other)), found.skipped())
     assert ("a", "libpq") not in {(v.workload, v.layer) for v in plan.variants}
     assert ("b", "libpq") in {(v.workload, v.layer) for v in plan.variants}
 

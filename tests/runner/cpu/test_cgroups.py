@@ -285,7 +285,7 @@ def remove(directory: Path) -> None:
 
 
 def on_psycopg(work: WorkloadDefinition = WORK) -> Definition:
-    return definition(workload=work, layers=("psycopg",), routes=("socket",), lead_in_ms=20, slice_ms=50)
+    return definition(workloads=(work,), layers=("psycopg",), routes=("socket",), lead_in_ms=20, slice_ms=50)
 
 
 def test_parallel_workers_are_unattributed_if_the_server_shares_its_group(

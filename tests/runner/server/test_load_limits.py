@@ -114,7 +114,7 @@ def test_a_run_ends_when_sessions_wait_for_a_lock(
     login = {**superuser_login, "dbname": routes["tcp"].dbname}
     planned = make_plan(
         definition(
-            workload=WorkloadDefinition("one", "SELECT 1"), layers=("psycopg",), routes=("tcp",),
+            workloads=(WorkloadDefinition("one", "SELECT 1"),), layers=("psycopg",), routes=("tcp",),
             modes=("simple",), blocks=3, rounds=2,
         )
     )  # fmt: skip

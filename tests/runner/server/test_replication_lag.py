@@ -104,7 +104,7 @@ def test_both_servers_report_the_lag_and_a_run_ends_for_it(
     monkeypatch.setattr("pgperf.runner.server.load_limits._EVERY_S", 0.0)
     planned = make_plan(
         definition(
-            workload=WorkloadDefinition("one", "SELECT 1"), layers=("psycopg",), routes=("tcp",),
+            workloads=(WorkloadDefinition("one", "SELECT 1"),), layers=("psycopg",), routes=("tcp",),
             modes=("simple",), blocks=3, rounds=2,
         )
     )  # fmt: skip

@@ -29,6 +29,12 @@ NOT_IN_CLEAR = "!password"
 _GOODBYE_S = 2.0
 #: What to do about a client that does not understand the runner's first message.
 _OTHER_VERSION = "The client was built by another version of pgperf: run `manage.py pgperf build`"
+#: pgperf does not kill a client that it waits for.
+_KILLED_BY_ANOTHER = (
+    "another program or a person killed it. The system's log may have its name, for example systemd-oomd or earlyoom,"
+    " which end programs when memory is short. Give the machine more memory or choose fewer clients, then start the"
+    " run again"
+)
 #: The highest score: without memory, the kernel ends clients first, and not the worker.
 _OOM_SCORE = 1000
 #: On stderr, from the C client, libpq, Python and C++.
@@ -211,9 +217,14 @@ class ClientProcess:
         last = self._last_stderr_line()
         if any(words in last for words in _NO_MEMORY):
             return self._out_of_memory(how)
-        if code == -signal.SIGKILL and oom_kills() > self._oom_kills:
-            return self._out_of_memory("the kernel ended it: the machine or its control group is full")
+        if code == -signal.SIGKILL:
+            return self._killed(how)
         return ClientFailed(f"{self.name}: ended unexpectedly ({how}){last}")
+
+    def _killed(self, how: str) -> ClientFailed:
+        if oom_kills() > self._oom_kills:
+            return self._out_of_memory("the kernel ended it: the machine or its control group is full")
+        return ClientFailed(f"{self.name}: ended unexpectedly ({how}): {_KILLED_BY_ANOTHER}")
 
     def _exit_code(self) -> int | None:
         """None if the client is still running after 2 s."""

@@ -79,7 +79,7 @@ def _measure_python(pairs: int) -> np.ndarray:
 
     def timed() -> float:
         measured = timed_loop.run_slice(_operation, request, stamps)
-        return (stamps[measured.ops - 1] - measured.first_ns) / measured.ops
+        return (stamps[0][measured.ops - 1] - measured.first_ns) / measured.ops
 
     sides = (_bare, timed)
     measured = np.empty((pairs, 2))

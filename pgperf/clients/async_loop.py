@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from time import monotonic_ns
 from typing import Any, TypeVar
 
-from pgperf.clients.timed_loop import TimedWindow, Timing
+from pgperf.clients.timed_loop import Chain, TimedWindow, Timing, timing
 from pgperf.core.protocol import Slice
 
 T = TypeVar("T")
@@ -50,8 +50,12 @@ class LoopOperation:
     def __call__(self) -> int:
         return self._loop.run(_once(self._run))
 
-    def run_slice(self, request: Slice, stamps: "array[int]") -> Timing:
-        return self._loop.run(run_slice(self._run, request, stamps))
+    def run_slice(self, request: Slice, stamps: "list[array[int]]") -> Timing:
+        return timing([self._loop.run(self.run_chain(request, stamps[0]))])
+
+    async def run_chain(self, request: Slice, stamps: "array[int]") -> Chain:
+        """One worker's part of a slice, as a task of the running loop."""
+        return await run_chain(self._run, request, stamps)
 
 
 def in_order(steps: Sequence[AsyncOperation]) -> AsyncOperation:
@@ -68,13 +72,13 @@ def in_order(steps: Sequence[AsyncOperation]) -> AsyncOperation:
     return run
 
 
-async def run_slice(operation: AsyncOperation, request: Slice, stamps: "array[int]") -> Timing:
-    """Like `timed_loop.run_slice`, inside the running loop."""
+async def run_chain(operation: AsyncOperation, request: Slice, stamps: "array[int]") -> Chain:
+    """Like `timed_loop.run_chain`, inside the running loop."""
     window = TimedWindow(request, stamps)
     lead_in_ops, first_ns = await _lead_in(operation, request.lead_in_ops, window.lead_in_until_ns)
     close_ns = window.close_ns(first_ns)
     ops, rows = await record(operation, stamps, window.limit, close_ns) if first_ns < close_ns else (0, 0)
-    return window.timing(lead_in_ops, first_ns, ops, rows)
+    return window.chain(lead_in_ops, first_ns, ops, rows)
 
 
 async def record(

@@ -8,6 +8,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from time import monotonic_ns
 from typing import Any, BinaryIO, NoReturn, Protocol
 
@@ -89,7 +90,7 @@ def serve(client: Client, requests: BinaryIO, replies: BinaryIO) -> int:
     except _EndConversation as leave:
         return leave.exit_code
     finally:
-        _quietly(client.close)
+        conversation.close()
 
 
 def clean_environment() -> None:
@@ -179,6 +180,9 @@ class _Conversation:
             self._report(error)
             raise _EndConversation(protocol.EXIT_FAILED) from None
 
+    def close(self) -> None:
+        _quietly(self._client.close)
+
     def _take_spec(self) -> protocol.Spec:
         spec = self._next()
         if not isinstance(spec, protocol.Spec):
@@ -190,8 +194,8 @@ class _Conversation:
             raise PgperfError("mode: choose simple, extended or prepared")
         if spec.connection_mode != "persistent":
             raise PgperfError("connection_mode: this client knows persistent only")
-        if spec.workers != 1:
-            raise PgperfError("workers: this client has one worker")
+        if spec.workers < 1:
+            raise PgperfError("workers: choose 1 or more")
         if spec.runner_pid and os.getppid() != spec.runner_pid:
             raise _EndConversation(protocol.EXIT_OK)
         return spec
@@ -202,14 +206,27 @@ class _Conversation:
         phases: dict[str, float] = {}
         if spec.spawned_ns:
             phases["startup_us"] = (monotonic_ns() - spec.spawned_ns) / 1000
+        workers = self._have_workers(spec) if spec.workers > 1 else None
         phases["connect_us"] = _timed_us(lambda: self._client.connect(spec))
+        if workers:
+            workers.connect_others()
         self._stage = "ready"
         self._memory_bytes = memory_limit.limit(spec.memory_bytes)
         operation = self._client.operation(spec)
         if spec.cold:
             self._run_cold(spec, operation, phases)
-        self._send_ready(operation(), phases if spec.cold else {})
+        rows = operation()
+        if workers:
+            workers.run_others()
+        self._stamps = new_stamps(spec.workers)
+        self._send_ready(rows, phases if spec.cold else {})
         return operation
+
+    def _have_workers(self, spec: protocol.Spec) -> Any:
+        """The client's workers, which take its place. Only a client that has them imports them."""
+        workers = import_module("pgperf.clients.workers").of(self._client, spec)
+        self._client = workers
+        return workers
 
     def _run_cold(self, spec: protocol.Spec, operation: Operation, phases: dict[str, float]) -> None:
         phases["first_us"] = _timed_us(operation)
@@ -221,7 +238,6 @@ class _Conversation:
             phases["other_second_us"] = _timed_us(other)
 
     def _send_ready(self, rows: int, phases: dict[str, float]) -> None:
-        self._stamps = new_stamps()
         gc.collect()
         gc.freeze()
         self._send(

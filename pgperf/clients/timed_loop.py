@@ -1,7 +1,7 @@
 """The timed loop: runs one slice of an operation of any layer.
 
 Recording costs each operation one clock read and one store of its end time. Durations are computed
-after the slice.
+after the slice, when all workers have ended.
 """
 
 import gc
@@ -35,6 +35,62 @@ class Timing(NamedTuple):
     sys_ns: int
     capped: bool
     durations: bytes
+    worker_ops: list[int] = []
+    worker_first_ns: list[int] = []
+
+
+class CpuTime(NamedTuple):
+    """CPU time of the process so far, ns."""
+
+    user_ns: int
+    sys_ns: int
+
+    @classmethod
+    def now(cls) -> "CpuTime":
+        usage = getrusage(RUSAGE_SELF)
+        return cls(round(usage.ru_utime * 1e9), round(usage.ru_stime * 1e9))
+
+
+class Chain(NamedTuple):
+    """The operations of one worker in a slice, chained from `first_ns`: their ends are in `stamps`.
+
+    `began` and `ended`: the CPU time of the process when the worker began its lead-in and when it
+    ended.
+    """
+
+    ops: int
+    rows: int
+    lead_in_ops: int
+    first_ns: int
+    capped: bool
+    began: CpuTime
+    ended: CpuTime
+    stamps: "array[int]"
+
+    def durations(self) -> bytes:
+        """ns, little-endian uint64."""
+        ends = self.stamps[: self.ops]
+        durations = array("Q", map(sub, ends, array("Q", [self.first_ns]) + ends[:-1]))
+        if sys.byteorder == "big":
+            durations.byteswap()
+        return durations.tobytes()
+
+
+def timing(chains: Sequence[Chain]) -> Timing:
+    """The timing of a slice of one process from the chains of its workers."""
+    several = len(chains) > 1
+    return Timing(
+        ops=sum(chain.ops for chain in chains),
+        rows=sum(chain.rows for chain in chains),
+        lead_in_ops=sum(chain.lead_in_ops for chain in chains),
+        first_ns=min(chain.first_ns for chain in chains),
+        user_ns=max(c.ended.user_ns for c in chains) - min(c.began.user_ns for c in chains),
+        sys_ns=max(c.ended.sys_ns for c in chains) - min(c.began.sys_ns for c in chains),
+        capped=any(chain.capped for chain in chains),
+        durations=b"".join(chain.durations() for chain in chains),
+        worker_ops=[chain.ops for chain in chains] if several else [],
+        worker_first_ns=[chain.first_ns for chain in chains] if several else [],
+    )
 
 
 def in_order(operations: Sequence[Operation]) -> Operation:
@@ -54,44 +110,51 @@ def in_order(operations: Sequence[Operation]) -> Operation:
     return run
 
 
-def new_stamps() -> "array[int]":
-    """Space for MAX_SAMPLES end times, with its memory pages already allocated."""
-    return array("Q", [0]) * MAX_SAMPLES
+def new_stamps(workers: int = 1) -> "list[array[int]]":
+    """Space for the end times of each worker, MAX_SAMPLES of all together, with its memory pages
+    already allocated.
+    """
+    return [array("Q", [0]) * (MAX_SAMPLES // workers) for _ in range(workers)]
 
 
 @runtime_checkable
 class SelfTimedOperation(Protocol):
     """An operation with its own timed loop, such as one inside an event loop."""
 
-    def run_slice(self, request: Slice, stamps: "array[int]") -> Timing:
+    def run_slice(self, request: Slice, stamps: "list[array[int]]") -> Timing:
         """Like the function `run_slice`."""
 
 
-def run_slice(operation: Operation, request: Slice, stamps: "array[int]") -> Timing:
+def run_slice(operation: Operation, request: Slice, stamps: "list[array[int]]") -> Timing:
     """Wait for the start, run the lead-in, and record until the window closes or the count is
     reached.
     """
+    gc.collect()
     if isinstance(operation, SelfTimedOperation):
         return operation.run_slice(request, stamps)
+    return timing([run_chain(operation, request, stamps[0])])
+
+
+def run_chain(operation: Operation, request: Slice, stamps: "array[int]") -> Chain:
+    """One worker's part of a slice, in its own thread."""
     window = TimedWindow(request, stamps)
     lead_in_ops, first_ns = _lead_in(operation, request.lead_in_ops, window.lead_in_until_ns)
     close_ns = window.close_ns(first_ns)
     ops, rows = record(operation, stamps, window.limit, close_ns) if first_ns < close_ns else (0, 0)
-    return window.timing(lead_in_ops, first_ns, ops, rows)
+    return window.chain(lead_in_ops, first_ns, ops, rows)
 
 
 class TimedWindow:
-    """The window of one slice.
+    """The window of one worker in a slice.
 
-    It waits for the start, sets the end, and computes the timing from the recorded stamps.
+    It waits for the start, sets the end, and makes the chain of the recorded operations.
     """
 
     def __init__(self, request: Slice, stamps: "array[int]") -> None:
-        gc.collect()
         self._request, self._stamps = request, stamps
-        self.limit = min(request.count or MAX_SAMPLES, MAX_SAMPLES)
+        self.limit = min(request.count or len(stamps), len(stamps))
         self.lead_in_until_ns = _await_start(request.start_ns) + request.lead_in_ns
-        self._user_ns, self._sys_ns = _cpu_ns()
+        self._began = CpuTime.now()
 
     def close_ns(self, first_ns: int) -> int:
         """The time at which the window closes, if the lead-in ended at `first_ns`."""
@@ -99,20 +162,12 @@ class TimedWindow:
             return _NEVER_NS
         return (self.lead_in_until_ns if self._request.start_ns else first_ns) + self._request.window_ns
 
-    def timing(self, lead_in_ops: int, first_ns: int, ops: int, rows: int) -> Timing:
-        """The timing of the slice. Call it as soon as the last operation has ended."""
-        user_ns, sys_ns = _cpu_ns()
-        full = ops == MAX_SAMPLES != self._request.count
-        return Timing(
-            ops=ops,
-            rows=rows,
-            lead_in_ops=lead_in_ops,
-            first_ns=first_ns,
-            user_ns=user_ns - self._user_ns,
-            sys_ns=sys_ns - self._sys_ns,
-            capped=full and self._stamps[-1] < self.close_ns(first_ns),
-            durations=_durations(self._stamps, ops, first_ns),
-        )
+    def chain(self, lead_in_ops: int, first_ns: int, ops: int, rows: int) -> Chain:
+        """The recorded operations. Call it as soon as the last one has ended."""
+        ended = CpuTime.now()
+        full = ops == len(self._stamps) != self._request.count
+        capped = full and self._stamps[-1] < self.close_ns(first_ns)
+        return Chain(ops, rows, lead_in_ops, first_ns, capped, self._began, ended, self._stamps)
 
 
 def record(operation: Operation, stamps: "array[int]", limit: int, close_ns: int) -> tuple[int, int]:
@@ -145,16 +200,3 @@ def _lead_in(operation: Operation, least_ops: int, until_ns: int) -> tuple[int, 
         now = monotonic_ns()
         ops += 1
     return ops, now
-
-
-def _cpu_ns() -> tuple[int, int]:
-    usage = getrusage(RUSAGE_SELF)
-    return round(usage.ru_utime * 1e9), round(usage.ru_stime * 1e9)
-
-
-def _durations(stamps: "array[int]", ops: int, first_ns: int) -> bytes:
-    ends = stamps[:ops]
-    durations = array("Q", map(sub, ends, array("Q", [first_ns]) + ends[:-1]))
-    if sys.byteorder == "big":
-        durations.byteswap()
-    return durations.tobytes()

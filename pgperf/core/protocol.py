@@ -321,6 +321,11 @@ def is_libpq_variable(variable: str) -> bool:
     return variable.startswith("PG") and "_" not in variable
 
 
+def connection_name(application: str, at: int) -> str:
+    """application_name of one of several connections: the name itself, then .1, .2 and so on."""
+    return f"{application}.{at}" if at else application
+
+
 def scrub(text: str, secrets: Mapping[str, str]) -> str:
     """Replace every secret in `text`, plain or quoted, by its name in `secrets`.
 

@@ -126,7 +126,7 @@ def test_an_exception_of_an_operation_ends_the_slice(clock: Clock) -> None:
 
 
 def test_the_stamps_have_space_for_max_samples() -> None:
-    stamps = timed_loop.new_stamps()
+    [stamps] = timed_loop.new_stamps()
     assert (len(stamps), stamps.itemsize) == (1 << 20, 8)
 
 

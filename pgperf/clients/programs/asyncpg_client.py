@@ -10,6 +10,7 @@ import gc
 import os
 import signal
 import ssl
+from copy import copy
 from typing import Any, BinaryIO
 
 import asyncpg
@@ -35,18 +36,23 @@ class AsyncpgClient:
 
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None
+        self._looked_at: list[Any] = []  # asyncpg's protocol objects, of all workers
 
     def load(self, spec: protocol.Spec) -> None:
         if spec.mode == "simple":
             raise LayerUnavailable(
                 "mode: asyncpg reads rows through the extended protocol only; choose extended or prepared"
             )
-        self._loop = EventLoop()
+        self.event_loop = EventLoop()
 
     def connect(self, spec: protocol.Spec) -> None:
-        self._connection = self._loop.run(asyncpg.connect(**keywords(spec)))
+        self._connection = self.event_loop.run(asyncpg.connect(**keywords(spec)))
         if spec.memory_bytes:
             self._look_for_refusals()
+
+    def another(self) -> "AsyncpgClient":
+        """One with a connection of its own, for another worker."""
+        return copy(self)
 
     def _look_for_refusals(self) -> None:
         """End an operation that would wait for ever because asyncpg was refused memory.
@@ -54,10 +60,11 @@ class AsyncpgClient:
         asyncpg keeps the MemoryError until the server is ready for a query, but it has lost its
         place in the server's messages. A timer of the loop would add to each operation's time.
         """
-        protocol_of_driver, loop = self._connection._protocol, self._loop
+        self._looked_at.append(self._connection._protocol)
+        looked_at, loop = self._looked_at, self.event_loop
 
         def look(*_: object) -> None:
-            held = gc.get_referents(protocol_of_driver)
+            held = gc.get_referents(*looked_at)
             if loop.is_running and any(isinstance(each, MemoryError) for each in held):
                 raise MemoryError
 
@@ -66,7 +73,7 @@ class AsyncpgClient:
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
         kind = self._prepared if spec.mode == "prepared" else self._extended
-        return LoopOperation(self._loop, [kind(*numbered(each)) for each in given(spec, other)])
+        return LoopOperation(self.event_loop, [kind(*numbered(each)) for each in given(spec, other)])
 
     def _extended(self, sql: str, args: list[Any]) -> AsyncOperation:
         fetch = self._connection.fetch
@@ -88,7 +95,7 @@ class AsyncpgClient:
         return run
 
     def query(self, sql: str) -> protocol.Rows:
-        rows = self._loop.run(self._connection.fetch(sql))
+        rows = self.event_loop.run(self._connection.fetch(sql))
         if not all(isinstance(value, str | None) for row in rows for value in row):
             raise LayerUnavailable("asyncpg returns no values as text; cast them to text in the SQL")
         return protocol.Rows([list(row) for row in rows], list(rows[0].keys()) if rows else [])
@@ -117,7 +124,7 @@ class AsyncpgClient:
         return str(self._connection.get_settings().server_version)
 
     def close(self) -> None:
-        self._loop.run(self._connection.close(timeout=_CLOSE_S))
+        self.event_loop.run(self._connection.close(timeout=_CLOSE_S))
 
 
 def keywords(spec: protocol.Spec) -> dict[str, Any]:

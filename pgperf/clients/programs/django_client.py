@@ -11,6 +11,7 @@ django_orm_psycopg2 hide psycopg 3 from their own process before Django imports 
 
 import sys
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from importlib import import_module
 from typing import Any, BinaryIO
@@ -56,7 +57,18 @@ class DjangoClient:
             import_module("pgperf.catalog.orm")
 
     def connect(self, spec: protocol.Spec) -> None:
+        self._connection.settings_dict["OPTIONS"]["application_name"] = spec.application_name
         self._connection.ensure_connection()
+
+    def another(self) -> "DjangoClient":
+        """One for another worker: Django has a connection of its own in each thread."""
+        client, alias = copy(self), self._connection.alias
+        if self._site:
+            self._site.close_others(alias)
+        client._connection = connections[alias]
+        shared = client._connection.settings_dict
+        client._connection.settings_dict = {**shared, "OPTIONS": dict(shared["OPTIONS"])}
+        return client
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
         if spec.layer not in (*CURSOR, *ORM):

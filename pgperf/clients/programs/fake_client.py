@@ -18,6 +18,7 @@ the other words) it happens at that stage.
 import os
 import signal
 import sys
+from copy import copy
 from time import monotonic_ns, sleep
 from typing import BinaryIO, NoReturn
 
@@ -61,6 +62,10 @@ class FakeClient:
 
     def connect(self, spec: protocol.Spec) -> None:
         self._misbehave_at("connect")
+
+    def another(self) -> "FakeClient":
+        """One with a connection of its own, for another worker."""
+        return copy(self)
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
         self._misbehave_at("ready")

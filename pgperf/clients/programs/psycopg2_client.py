@@ -1,5 +1,6 @@
 """The psycopg2 layer: a new cursor for every operation, arguments bound on the client."""
 
+from copy import copy
 from typing import Any, BinaryIO
 
 import psycopg2
@@ -24,6 +25,10 @@ class Psycopg2Client:
     def connect(self, spec: protocol.Spec) -> None:
         self._connection = psycopg2.connect(**login(spec, driver.libpq_version()))
         self._connection.autocommit = True
+
+    def another(self) -> "Psycopg2Client":
+        """One with a connection of its own, for another worker."""
+        return copy(self)
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
         return in_order([self._run(*each) for each in statements(spec, other)])

@@ -2,6 +2,7 @@
 loop.
 """
 
+from copy import copy
 from typing import Any, BinaryIO
 
 import psycopg
@@ -23,17 +24,23 @@ class PsycopgAsyncClient:
         self._connection: Any = None
 
     def load(self, spec: protocol.Spec) -> None:
-        self._loop = EventLoop()
+        self.event_loop = EventLoop()
 
     def connect(self, spec: protocol.Spec) -> None:
         factory = psycopg.AsyncClientCursor if spec.mode == "simple" else psycopg.AsyncCursor
         connect = psycopg.AsyncConnection.connect
-        self._connection = self._loop.run(
+        self._connection = self.event_loop.run(
             connect(**login(spec, driver.libpq_version()), autocommit=True, cursor_factory=factory)
         )
 
+    def another(self) -> "PsycopgAsyncClient":
+        """One with a connection of its own, for another worker."""
+        return copy(self)
+
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
-        return LoopOperation(self._loop, [self._run(spec.mode, *each) for each in statements(spec, other)])
+        return LoopOperation(
+            self.event_loop, [self._run(spec.mode, *each) for each in statements(spec, other)]
+        )
 
     def _run(self, mode: str, sql: str, args: list[Any] | None) -> AsyncOperation:
         prepare = mode == "prepared"
@@ -50,7 +57,7 @@ class PsycopgAsyncClient:
         return run
 
     def query(self, sql: str) -> protocol.Rows:
-        return self._loop.run(self._text_rows(sql))
+        return self.event_loop.run(self._text_rows(sql))
 
     async def _text_rows(self, sql: str) -> protocol.Rows:
         async with psycopg.AsyncClientCursor(self._connection) as cursor:
@@ -68,7 +75,7 @@ class PsycopgAsyncClient:
         return self._connection.info.parameter_status("server_version")
 
     def close(self) -> None:
-        self._loop.run(self._connection.close())
+        self.event_loop.run(self._connection.close())
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ is imported, so this process sets it in its own environment.
 """
 
 import os
+from copy import copy
 from importlib import import_module
 from typing import Any, BinaryIO
 
@@ -36,6 +37,10 @@ class PsycopgClient:
         self._connection = self._psycopg.connect(
             **login(spec, self._driver.libpq_version()), autocommit=True, cursor_factory=factory
         )
+
+    def another(self) -> "PsycopgClient":
+        """One with a connection of its own, for another worker."""
+        return copy(self)
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
         return in_order([self._run(spec.mode, *each) for each in statements(spec, other)])

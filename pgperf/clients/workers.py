@@ -1,0 +1,181 @@
+"""Workers: the threads or tasks of one client process, each with a connection and an operation of
+its own.
+
+`Threads` is for synchronous clients, `Tasks` for those with an event loop. Both are clients
+themselves: the conversation of `pgperf.clients.loop` asks them as it asks a client with one
+connection. All but slices goes to worker 0.
+"""
+
+import asyncio
+from array import array
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import Any, Protocol, TypeVar
+
+from pgperf.clients.async_loop import EventLoop
+from pgperf.clients.loop import Client, describe
+from pgperf.clients.timed_loop import Chain, Operation, Timing, run_chain, timing
+from pgperf.core import protocol
+from pgperf.core.exceptions import LayerUnavailable
+
+T = TypeVar("T")
+
+
+class Copied(Protocol):
+    """A client that can have workers."""
+
+    def another(self) -> Client:
+        """A client with the same loaded modules and a connection of its own, not yet connected.
+
+        It is called in the thread that will use the connection.
+        """
+
+
+def of(client: Client, spec: protocol.Spec) -> "Workers":
+    """The workers of a loaded client.
+
+    Raises LayerUnavailable if it cannot have several.
+    """
+    if not hasattr(client, "another"):
+        raise LayerUnavailable("workers: this client has one worker")
+    kind = Tasks if isinstance(getattr(client, "event_loop", None), EventLoop) else Threads
+    return kind(client, spec)
+
+
+class Workers:
+    """Several clients of one process."""
+
+    def __init__(self, client: Any, spec: protocol.Spec) -> None:
+        self._original, self._failing = client, 0
+        self._specs = [
+            spec._replace(application_name=protocol.connection_name(spec.application_name, at))
+            for at in range(spec.workers)
+        ]
+        self._clients: list[Any] = []
+        self._operations: list[Operation] = []
+        self._busy = False
+
+    def connect(self, spec: protocol.Spec) -> None:
+        """Connect worker 0."""
+        self._connect(0)
+
+    def connect_others(self) -> None:
+        """Connect all but worker 0, one after the other."""
+        for at in range(1, len(self._specs)):
+            self._connect(at)
+
+    def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
+        """An operation that worker 0 runs when it is called, and all workers run in a slice.
+
+        `other` is worker 0's alone.
+        """
+        if other:
+            first = self._at(0, self._clients[0].operation, self._specs[0], True)
+            return lambda: self._at(0, first)
+        pairs = list(zip(self._clients, self._specs, strict=True))
+        self._operations = [self._at(at, each.operation, own) for at, (each, own) in enumerate(pairs)]
+        return self
+
+    def run_others(self) -> None:
+        """Run the operation of all but worker 0 once, to check that it works there too."""
+        for at in range(1, len(self._operations)):
+            self._at(at, self._operations[at])
+
+    def __call__(self) -> int:
+        return self._at(0, self._operations[0])
+
+    def run_slice(self, request: protocol.Slice, stamps: Sequence["array[int]"]) -> Timing:
+        """One slice on all workers at the same time. The error of one ends it for all."""
+        self._busy = True
+        chains = self._together(request, stamps)
+        self._busy = False
+        return timing(chains)
+
+    def query(self, sql: str) -> protocol.Rows:
+        return self._at(0, self._clients[0].query, sql)
+
+    def versions(self) -> dict[str, str]:
+        return self._at(0, self._clients[0].versions)
+
+    def describe(self, error: Exception) -> str:
+        """The message of an error, in the words of the worker that had it."""
+        client = self._clients[self._failing] if self._clients else self._original
+        return str(getattr(client, "describe", describe)(error))
+
+    @property
+    def backend_pid(self) -> int:
+        return self._at(0, lambda: self._clients[0].backend_pid)
+
+    @property
+    def server_version(self) -> str:
+        return self._at(0, lambda: self._clients[0].server_version)
+
+    def close(self) -> None:
+        """Close all connections that no worker uses; the end of the process closes the others."""
+        if not self._busy:
+            for at, client in enumerate(self._clients):
+                self._at(at, client.close)
+
+    def _connect(self, at: int) -> None:
+        self._clients.append(self._at(at, self._original.another))
+        self._failing = at
+        self._at(at, self._clients[at].connect, self._specs[at])
+
+    def _at(self, at: int, step: Callable[..., T], *given: Any) -> T:
+        """Run a step of a worker where its connection belongs."""
+        raise NotImplementedError
+
+    def _together(self, request: protocol.Slice, stamps: Sequence["array[int]"]) -> list[Chain]:
+        """Run a slice of all workers; returns in the order of the workers when all have ended, or
+        raises the first error at once.
+        """
+        raise NotImplementedError
+
+
+class Threads(Workers):
+    """Each worker has a thread for as long as the client lives: Django's connections need that."""
+
+    def __init__(self, client: Any, spec: protocol.Spec) -> None:
+        super().__init__(client, spec)
+        self._threads = [ThreadPoolExecutor(1) for _ in self._specs]
+
+    def close(self) -> None:
+        super().close()
+        for thread in self._threads:
+            thread.shutdown(wait=False)
+
+    def _at(self, at: int, step: Callable[..., T], *given: Any) -> T:
+        return self._threads[at].submit(step, *given).result()
+
+    def _together(self, request: protocol.Slice, stamps: Sequence["array[int]"]) -> list[Chain]:
+        work = zip(self._threads, self._operations, stamps, strict=True)
+        running = [thread.submit(run_chain, run, request, own) for thread, run, own in work]
+        wait(running, return_when=FIRST_EXCEPTION)
+        for at, each in enumerate(running):
+            if each.done() and (error := each.exception()):
+                self._failing = at
+                raise error
+        return [each.result() for each in running]
+
+
+class Tasks(Workers):
+    """All workers are tasks of the client's event loop."""
+
+    def _at(self, at: int, step: Callable[..., T], *given: Any) -> T:
+        return step(*given)
+
+    def _together(self, request: protocol.Slice, stamps: Sequence["array[int]"]) -> list[Chain]:
+        return self._original.event_loop.run(self._gathered(request, stamps))
+
+    async def _gathered(self, request: protocol.Slice, stamps: Sequence["array[int]"]) -> list[Chain]:
+        work = zip(self._operations, stamps, strict=True)
+        return await asyncio.gather(
+            *(self._guarded(at, run, request, own) for at, (run, own) in enumerate(work))
+        )
+
+    async def _guarded(self, at: int, operation: Any, request: protocol.Slice, stamps: "array[int]") -> Chain:
+        try:
+            return await operation.run_chain(request, stamps)
+        except Exception:
+            self._failing = at
+            raise

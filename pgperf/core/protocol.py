@@ -126,7 +126,7 @@ class Slice(NamedTuple):
     once, waits for `start_ns`, and runs its lead-in. Its window is [start_ns + lead_in_ns, start_ns
     + lead_in_ns + window_ns). Unarmed (`start_ns` = 0): the client starts at once, and the window
     opens when the lead-in is over: at least `lead_in_ops` operations and `lead_in_ns`. A slice by
-    count has `count` > 0 and `window_ns` = 0.
+    count has `count` > 0 and `window_ns` = 0; of several workers, each records `count` operations.
     """
 
     seq: int

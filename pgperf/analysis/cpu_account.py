@@ -121,6 +121,7 @@ class CpuAccount:
     short_lived_us_per_op: float | None
     server_host: ServerHost | None
     missing_grant: str = ""  # the GRANT that would show the server's sessions; "": none is missing
+    server_unknown: str = ""  # why the server's part of clients that reconnect is unknown; "": it is known
 
     @classmethod
     def from_json(cls, stored: Json | None) -> Self | None:
@@ -142,6 +143,7 @@ class CpuAccount:
             short_lived_us_per_op=stored.get("short_lived_us_per_op"),
             server_host=ServerHost.from_json(far) if far else None,
             missing_grant=stored.get("missing_grant") or "",
+            server_unknown=stored.get("server_unknown") or "",
         )
 
     def to_json(self) -> dict[str, Any]:

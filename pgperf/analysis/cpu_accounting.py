@@ -42,6 +42,7 @@ class BlockCount:
     short_lived_ns: int | None
     server_host: Mapping[str, Any] | None
     missing_grant: str
+    server_unknown: str
 
     @classmethod
     def of(cls, block: VariantBlock) -> "BlockCount | None":
@@ -61,6 +62,7 @@ class BlockCount:
             short_lived_ns=counted.get("short_lived_ns"),
             server_host=counted.get("server_host") or None,
             missing_grant=counted.get("missing_grant") or "",
+            server_unknown=counted.get("server_unknown") or "",
         )
 
 
@@ -143,6 +145,7 @@ def cpu_account(blocks: Sequence[VariantBlock]) -> CpuAccount | None:
         short_lived_us_per_op=_short_lived_us(blocks),
         server_host=_server_host(counted),
         missing_grant=next((each.missing_grant for each in counted if each.missing_grant), ""),
+        server_unknown=next((each.server_unknown for each in counted if each.server_unknown), ""),
     )
 
 

@@ -14,6 +14,7 @@ from pgperf.analysis.hosts import HostRoles, Side, hosts, sides
 from pgperf.analysis.time_breakdown import WAITS, TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import Basis, Capacity, Finding, HostUse, VerdictNumbers
+from pgperf.core.records import RECONNECTING
 
 #: A CPU, or all of a role's CPUs, are used up from this utilisation on.
 SATURATED = 0.90
@@ -267,7 +268,11 @@ def _pooler(variant: VariantSummary) -> Side:
 def _parallel_workers(variant: VariantSummary) -> bool:
     """More sessions than clients on a direct route, while the time of short-lived processes is not
     told.
+
+    Clients that reconnect have more as well: one session begins while another one ends.
     """
+    if variant.connect in RECONNECTING:
+        return False
     account, diagnostics = variant.cpu_account, variant.diagnostics
     if not variant.cpu_us_per_op.is_direct or (account and account.short_lived_us_per_op is not None):
         return False

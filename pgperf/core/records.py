@@ -17,6 +17,8 @@ PLACEMENTS = ("apart", "together", "scheduler")
 IDLES = ("awake", "system")  # keep the CPUs awake during a run, or leave idle states to the system
 MODES = protocol.MODES
 CONNECTION_MODES = protocol.CONNECTION_MODES
+#: Those whose connections begin and end with an operation.
+RECONNECTING = ("per_operation", "request")
 #: The key of a run's environment for the captures of site workloads, values masked.
 CAPTURES = "captures"
 
@@ -188,6 +190,11 @@ class Variant:
     control: int = 0
     named: bool = False
     workers: int = 1  # threads or tasks in each client process
+
+    @property
+    def reconnects(self) -> bool:
+        """Do its connections begin and end within its slices? Those of a pool stay."""
+        return self.connect in RECONNECTING
 
     @property
     def label(self) -> str:

@@ -125,6 +125,16 @@ def spent_table(variants: Sequence[VariantResult]) -> Table:
     return Table(_("Where the time of one operation is spent"), columns, rows, "spent")
 
 
+def unknown_servers(variants: Sequence[VariantResult]) -> list[str]:
+    """Why the server's CPU time is unknown where clients reconnect: a sentence for each reason."""
+    shown: dict[str, list[str]] = {}
+    for row, account in _accounts(variants):
+        if account.server_unknown:
+            shown.setdefault(account.server_unknown, []).append(variant_title(row))
+    text = _("The server's CPU time is not known for %(variants)s: %(reason)s.")
+    return [text % {"variants": ", ".join(names), "reason": reason} for reason, names in shown.items()]
+
+
 def share_table(variants: Sequence[VariantResult]) -> Table:
     """Each role's share of the time of all CPUs while a variant ran."""
     accounts = [(row, account) for row, account in _accounts(variants) if account.cpus is not None]

@@ -13,7 +13,14 @@ from pgperf.analysis import latency
 from pgperf.core import protocol
 from pgperf.core.limits import PILOT_MAX_MS, PILOT_MIN_MS
 from pgperf.core.records import Definition, Plan, Route, SliceRecord, VariantBlock, WorkloadDefinition
-from pgperf.runner.client_group import ClientGroup, Durations, find_server_cgroup, measure, started
+from pgperf.runner.client_group import (
+    AwaitDeparture,
+    ClientGroup,
+    Durations,
+    find_server_cgroup,
+    measure,
+    started,
+)
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.cpu.process_cpu import ProcessCpu
@@ -78,6 +85,8 @@ class RunContext:
     client_bytes: int = 0  # of memory that each client may take for its operations; 0: no limit
     unlimited: set[str] = field(default_factory=set)  # what the kernel does not limit, for the environment
     relays: Mapping[str, int] = field(default_factory=dict)  # delayed route -> pid of its relay
+    #: Waits until the backends of a group that reconnects have left the server.
+    departed: AwaitDeparture = lambda _group: ""
     agent: Agent | None = None  # on the server's host, if that is another machine
     interpreters: Mapping[str, str] = field(default_factory=dict)  # layer -> Python, if the site named one
 
@@ -157,6 +166,7 @@ def _warm_up(context: RunContext, groups: list[ClientGroup]) -> None:
         group.collect(request)
     for group in groups:
         group.op_s = group.owner.op_s if group.owner else group.op_s
+        context.departed(group)
 
 
 def _warm_up_of(definition: Definition, group: ClientGroup) -> protocol.Slice:
@@ -179,7 +189,11 @@ def _pilot(context: RunContext, groups: list[ClientGroup]) -> protocol.Slice:
         return asked._replace(window_ns=definition.slice_ms * 1_000_000)
     probe = protocol.Slice(seq=0, start_ns=0, lead_in_ops=2, lead_in_ns=0, window_ns=0, count=PILOT_OPS)
     return fitting(
-        asked, [(g.variant.clients, measure(g, probe, -1, -1)[0].us_per_op * 1000) for g in groups]
+        asked,
+        [
+            (g.variant.clients, measure(g, probe, -1, -1, departed=context.departed)[0].us_per_op * 1000)
+            for g in groups
+        ],
     )
 
 
@@ -223,7 +237,8 @@ def _close_process_cpu(process_cpu: ProcessCpu, groups: list[ClientGroup]) -> di
     ours.
     """
     counted = process_cpu.close()
-    return {**counted, "ours_ns": counted["ours_ns"] + sum(group.totals.short_lived_ns for group in groups)}
+    short_lived_ns = sum(group.totals.short_lived_ns + group.totals.passing_ns for group in groups)
+    return {**counted, "ours_ns": counted["ours_ns"] + short_lived_ns}
 
 
 def _rounds(
@@ -233,12 +248,16 @@ def _rounds(
     for round_ in range(context.plan.definition.rounds):
         for position, index in enumerate(round_order(context.plan, cohort, block, round_)):
             request = _request(context, cohort, groups[index])
-            record, durations = measure(groups[index], request, round_, position, context.host)
+            record, durations = measure(
+                groups[index], request, round_, position, context.host, context.departed
+            )
             measured[index].ends_ns.append(time.monotonic_ns())
             context.clock.spent["slices"] += (request.lead_in_ns + record.window_ns) / 1e9
             measured[index].records.append(record)
             measured[index].durations.append(durations)
             context.slices_done += 1
+            if groups[index].served_by_others and groups[index].variant.reconnects:
+                _find_processes(context, groups)  # the next slice may use the same server connections
         if any(group.served_by_others for group in groups):
             _find_processes(context, groups)
         context.between_rounds(context.slices_done, context.diagnosed)
@@ -302,6 +321,7 @@ def _diagnose(
         calls = _statements_of(definition.work(groups[index].variant.workload))
         begin_ns = time.monotonic_ns()
         measured[index].findings = diagnostic_connections.examine(groups[index], request, calls)
+        context.departed(groups[index])
         measured[index].diagnosed_ns = (begin_ns, time.monotonic_ns())
         context.diagnosed += 1
         context.between_rounds(context.slices_done, context.diagnosed)
@@ -342,6 +362,7 @@ def _fold(
             **_role_cpus(counted, group),
             **_remote_account(measurements),
             **({"missing_grant": group.missing_grant} if group.missing_grant else {}),
+            **({"server_unknown": group.server_unknown} if group.server_unknown else {}),
         },
     )
 

@@ -64,6 +64,7 @@ class ClientGroup:
     totals: BlockTotals = field(default_factory=BlockTotals)
     missing_grant: str = ""  # the GRANT without which the server does not show its sessions; "": none
     served_by_others: bool = False  # did other backends than `server_pids` serve it?
+    server_unknown: str = ""  # why the CPU time of a server whose backends come and go is unknown
     op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
 
     @property
@@ -126,6 +127,7 @@ class ClientGroup:
             auxiliary=self.auxiliary_pids or None,
             relay=[self.relay_pid] if self.relay_pid else (),
             server_cgroup=self.server_cgroup,
+            reconnects=self.variant.reconnects,
         )
 
 
@@ -136,22 +138,50 @@ def find_server_cgroup(groups: Sequence[ClientGroup]) -> None:
     """
     found = ServerCgroup.of(pid for group in groups for pid in (*group.server_pids, *group.auxiliary_pids))
     for group in groups:
-        group.server_cgroup = found
+        group.server_unknown = _unknown_backends(group, found)
+        group.server_cgroup = None if group.server_unknown else found
+
+
+def _unknown_backends(group: ClientGroup, found: ServerCgroup | None) -> str:
+    """Why the backends of a variant that reconnects cannot be told from other processes; "" if they
+    can.
+    """
+    if not group.variant.reconnects:
+        return ""
+    if not group.auxiliary_pids:
+        return "its backends end with its connections, and the server's processes are not visible from here"
+    if found is None:
+        return "its backends end with its connections, and the server has no control group of its own"
+    if group.pooled and not group.pooler_pid:
+        return "the pooler may open connections, and its process is not visible"
+    return ""
+
+
+#: Waits until the backends of a slice have left the server; returns why they have not, else "".
+AwaitDeparture = Callable[[ClientGroup], str]
 
 
 def measure(
-    group: ClientGroup, request: protocol.Slice, round_: int, position: int, host: Host | None = None
+    group: ClientGroup,
+    request: protocol.Slice,
+    round_: int,
+    position: int,
+    host: Host | None = None,
+    departed: AwaitDeparture = lambda _group: "",
 ) -> tuple[SliceRecord, Durations]:
     """One slice of a variant: its record, and the durations (ns) in its window.
 
-    Without a host, no CPU account.
+    Without a host, no CPU account. The account is closed when the backends of the slice have left,
+    so that it contains their end and the next slice does not.
     """
     started_ns = time.monotonic_ns()
     request, accounting = _begin(group, request, host)
     replies, durations = group.collect(request)
+    still_there = departed(group)
     account = accounting.close() if accounting else None
-    if account:
+    if accounting and account:
         group.totals.add(account)
+        group.served_by_others |= group.variant.reconnects and accounting.new_processes()
     window = SliceWindow.of(request, replies, durations)
     record = SliceRecord(
         round=round_,
@@ -165,7 +195,7 @@ def measure(
         user_ns=sum(r.user_ns for r in replies),
         sys_ns=sum(r.sys_ns for r in replies),
         started_ns=started_ns,
-        disturbed=window.disturbed,
+        disturbed=window.disturbed or still_there,
         **(_account_fields(group, account, window.ops) if account else {}),
     )
     return record, window.durations
@@ -174,10 +204,11 @@ def measure(
 def _account_fields(group: ClientGroup, account: SliceAccount, ops: int) -> dict[str, int | None]:
     """The CPU fields of a slice.
 
-    If the known backends used no CPU time, others served it: the server is unknown.
+    If the known backends used no CPU time, others served it: the server is unknown. The backends of
+    a variant that reconnects are not known one by one.
     """
     fields = account.fields()
-    if not (ops and group.server_pids and fields["server_ns"] == 0):
+    if group.variant.reconnects or not (ops and group.server_pids and fields["server_ns"] == 0):
         return fields
     group.served_by_others = True
     return fields | dict.fromkeys(("server_ns", "server_wait_ns", "server_busiest_ns"))

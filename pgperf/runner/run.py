@@ -87,6 +87,7 @@ def execute(
             plan.definition.placement, os.sched_getaffinity(0), server.pin_refusal()
         )
         plan = _placed(plan, cpu_placement.placement)
+        server.bind(plan, cpu_placement)
         clock = PhaseClock()
         awake = stack.enter_context(idle.keep_awake(plan.definition.idle))
         facts = environment.before(server.all, server.pooler_pid, cpu_placement, awake)
@@ -97,7 +98,7 @@ def execute(
             plan, routes, settings.build_dir, cpu_placement, server.application, clock, server.finder(cpu_placement),
             between_rounds,
             agent=agent, interpreters=settings.interpreters, relays=relay_process.find(routes.values()),
-            client_bytes=client_bytes,
+            client_bytes=client_bytes, departed=server.departed,
         )  # fmt: skip
         if plan.definition.diagnostic_ms and server.can_be_asked:
             context.diagnostic_connections = stack.enter_context(

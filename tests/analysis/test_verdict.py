@@ -221,6 +221,7 @@ def test_the_server_s_own_parallel_workers_are_no_disturbance() -> None:
     assert word(crowded | {"clients": 3}) == "disturbed"
     told = crowded | {"cpu_account": crowded["cpu_account"] | {"short_lived_us_per_op": 90.0}}
     assert word(told) == "disturbed"
+    assert word(crowded | {"connect": "per_operation"}) == "disturbed", "one session ends, one begins"
     rival = crowded["cpu_account"]["share"] | {"other": 0.2}
     assert word(crowded | {"cpu_account": crowded["cpu_account"] | {"share": rival}}) == "disturbed"
 

@@ -48,6 +48,16 @@ def test_unobserved_time_is_not_labelled_waiting(variants: list[VariantResult]) 
     assert chart["series"][-2]["values"][0] is None
 
 
+def test_an_unknown_server_has_its_reason(variants: list[VariantResult]) -> None:
+    assert cpu_accounting.unknown_servers(variants) == []
+    for variant in variants[:2]:
+        variant.cpu_account["server_unknown"] = "it has no control group"
+    titles = [cpu_accounting.spent_table(variants).rows[at][0].text for at in (0, 1)]
+    assert cpu_accounting.unknown_servers(variants) == [
+        f"The server's CPU time is not known for {', '.join(titles)}: it has no control group."
+    ]
+
+
 def test_shares_include_the_host_and_the_unattributed_time(variants: list[VariantResult]) -> None:
     for variant in variants:
         variant.cpu_account["share"]["steal"] = None

@@ -7,4 +7,7 @@ from pgperf.reports.sections import Part
 
 def part(rows: RunRows) -> Part:
     charts = cpu_accounting.spent(rows.variants)
-    return {"charts": charts, "table": cpu_accounting.spent_table(rows.variants)} if charts else {}
+    if not charts:
+        return {}
+    table = cpu_accounting.spent_table(rows.variants)
+    return {"charts": charts, "table": table, "notes": cpu_accounting.unknown_servers(rows.variants)}

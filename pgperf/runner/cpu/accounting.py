@@ -33,6 +33,7 @@ class VariantProcesses:
     auxiliary: Sequence[int] | None = None  # PostgreSQL's own, which serve no connection
     relay: Sequence[int] = ()  # pgperf's delay relay; its CPU time counts as the runner's
     server_cgroup: ServerCgroup | None = None  # None: the server has no control group of its own
+    reconnects: bool = False  # backends begin and end in a slice: only the control group has all of them
 
     def of(self, role: str) -> Sequence[int] | None:
         found: Sequence[int] | None = getattr(self, role)
@@ -53,6 +54,7 @@ class SliceAccount:
     short_lived_ns: int | None = (
         None  # included in the auxiliaries: processes that started and ended in the slice
     )
+    passing_ns: int = 0  # included in the server: backends that started or ended in the slice
 
     def fields(self) -> dict[str, int | None]:
         """The fields of a slice's record.
@@ -76,7 +78,8 @@ class SliceAccount:
 class SliceAccounting:
     """Reads counters when it is made and again in `close`.
 
-    The host's total is read closest to the slice.
+    The host's total is read closest to the slice. Backends of a variant that reconnects are what
+    the server's control group used beyond its other processes; without a group they are unknown.
     """
 
     def __init__(self, host: Host, processes: VariantProcesses) -> None:
@@ -96,10 +99,15 @@ class SliceAccounting:
         relay = schedstat.cpu_time_between(self._relay, schedstat.read(self._processes.relay))
         times = self._read_times()
         counts = self._read_counts()
-        used = {role: _cpu_time(self._processes.of(role), self._times[role], times[role]) for role in times}
-        others = cgroups.other_sessions_cpu_time(self._other_sessions, self._read_other_sessions())
-        own = [used["server"], used["auxiliary"]]
-        short_lived_ns = cgroups.short_lived_ns(self._cgroup_ns, cgroup_ns, own, others)
+        used = {role: _cpu_time(self._steady(role), self._times[role], times[role]) for role in times}
+        short_lived_ns = None
+        if self._processes.reconnects:
+            used["server"] = self._passing_backends(cgroup_ns, used["auxiliary"])
+        else:
+            others = cgroups.other_sessions_cpu_time(self._other_sessions, self._read_other_sessions())
+            own = [used["server"], used["auxiliary"]]
+            short_lived_ns = cgroups.short_lived_ns(self._cgroup_ns, cgroup_ns, own, others)
+        passing = used["server"] if self._processes.reconnects else None
         return SliceAccount(
             host=self._machine.between(self._host, host),
             runner_ns=runner_ns - self._runner_ns + (relay.run_ns if relay else 0),
@@ -108,13 +116,30 @@ class SliceAccounting:
                 role: schedstat.ticks_and_switches_between(self._counts[role], counts[role]) for role in ROLES
             },
             short_lived_ns=short_lived_ns,
+            passing_ns=passing.run_ns if passing else 0,
         )
 
+    def new_processes(self) -> bool:
+        """Has the server processes that it did not have when the slice began?"""
+        before, after = self._other_sessions, self._read_other_sessions()
+        return before is not None and after is not None and not after.keys() <= before.keys()
+
+    def _passing_backends(self, cgroup_ns: int | None, auxiliary: CpuTime | None) -> CpuTime | None:
+        if cgroup_ns is None or self._cgroup_ns is None:
+            return None
+        others = cgroups.of_those_before(self._other_sessions, self._read_other_sessions())
+        return cgroups.passing_backends(cgroup_ns - self._cgroup_ns, auxiliary, others)
+
     def _read_counts(self) -> dict[str, TicksAndSwitches | None]:
-        return {role: _ticks_and_switches(self._processes.of(role)) for role in ROLES}
+        return {role: _ticks_and_switches(self._steady(role)) for role in ROLES}
 
     def _read_times(self) -> dict[str, Times | None]:
-        return {role: schedstat.read(self._processes.of(role) or ()) for role in (*ROLES, "auxiliary")}
+        return {role: schedstat.read(self._steady(role) or ()) for role in (*ROLES, "auxiliary")}
+
+    def _steady(self, role: str) -> Sequence[int] | None:
+        """The processes of a role that last for the whole slice."""
+        passing = role == "server" and self._processes.reconnects
+        return None if passing else self._processes.of(role)
 
     def _read_cgroup(self) -> int | None:
         cgroup = self._processes.server_cgroup
@@ -135,6 +160,7 @@ class BlockTotals:
     def __init__(self) -> None:
         self._counts: dict[str, TicksAndSwitches | None] = dict.fromkeys(ROLES, TicksAndSwitches.zero())
         self.short_lived_ns = 0
+        self.passing_ns = 0
         self._short_lived_known = True
 
     def add(self, account: SliceAccount) -> None:
@@ -142,6 +168,7 @@ class BlockTotals:
             before = self._counts[role]
             self._counts[role] = before.plus(counts) if before and counts else None
         self.short_lived_ns += account.short_lived_ns or 0
+        self.passing_ns += account.passing_ns
         self._short_lived_known = self._short_lived_known and account.short_lived_ns is not None
 
     def to_json(self) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Control groups: CPU time that the kernel sums over a group's processes, ended ones included.
 
 PostgreSQL's parallel workers start and end within a slice, so they are not visible at its edges.
-If the server has a control group of its own (a systemd service or a container), their CPU time is
-the group's total less that of the processes that were visible.
+The same holds for the backends of clients that connect for each operation. If the server has a
+control group of its own (a systemd service or a container), their CPU time is the group's total
+less that of the processes that were visible.
 """
 
 import os
@@ -82,6 +83,29 @@ def short_lived_ns(
         return None
     seen_ns = sum(cpu_time.run_ns for cpu_time in known) + _PROCESSES_PER_SESSION * other_sessions.run_ns
     return max(0, after_ns - before_ns - seen_ns)
+
+
+def passing_backends(
+    group_ns: int | None, auxiliary: CpuTime | None, other_sessions: CpuTime | None
+) -> CpuTime | None:
+    """The CPU time of backends that come and go: the group's less that of all other processes.
+
+    None if the time of one of these is unknown. The wait of processes that ended is unknown, and so
+    is the busiest of them.
+    """
+    if group_ns is None or auxiliary is None or other_sessions is None:
+        return None
+    return CpuTime(max(0, group_ns - auxiliary.run_ns - other_sessions.run_ns), None, None)
+
+
+def of_those_before(before: Times | None, after: Times | None) -> CpuTime | None:
+    """The CPU time of the sessions of `before`; those that came later are left out.
+
+    None if one ended: its last CPU time is unknown.
+    """
+    if before is None or after is None:
+        return None
+    return schedstat.cpu_time_between(before, {pid: times for pid, times in after.items() if pid in before})
 
 
 def other_sessions_cpu_time(before: Times | None, after: Times | None) -> CpuTime | None:

@@ -1,13 +1,18 @@
 """The CPUs that clients, pooler and server run on.
 
-On the server, pgperf pins only the backends of its own connections.
+On the server, pgperf pins only the backends of its own connections, and the postmaster where
+clients reconnect.
 """
 
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
-from pgperf.runner.cpu import cgroups
+from pgperf.runner.cpu import cgroups, release
 
 
 @dataclass(frozen=True)
@@ -83,26 +88,69 @@ def may_pin(pid: int) -> bool:
 
 
 class TemporaryPinning:
-    """Pins processes that pgperf did not start (a pooler and its backends), and restores their CPUs
-    afterwards.
+    """Pins processes that pgperf did not start (a pooler, its backends, the postmaster), and restores
+    their CPUs afterwards.
     """
 
     def __init__(self) -> None:
         self._before: dict[int, frozenset[int]] = {}
+        self._guards: list[_Guard] = []
 
     def pin(self, pid: int, cpus: frozenset[int] | None) -> None:
         """Pin a process and remember its CPUs; does nothing if it is gone or may not be pinned."""
-        if not cpus or not may_pin(pid):
-            return
-        try:
-            before = frozenset(os.sched_getaffinity(pid))
-        except OSError:
-            return
-        # An earlier run that was killed may have left it pinned to the same CPUs.
-        self._before.setdefault(pid, frozenset(os.sched_getaffinity(0)) if before == cpus else before)
-        pin(pid, cpus)
+        if cpus and (before := _restorable(pid, cpus)):
+            self._before.setdefault(pid, before)
+            pin(pid, cpus)
+
+    def pin_with_children(self, pid: int, cpus: frozenset[int] | None) -> None:
+        """Pin a process, whose later children inherit its CPUs. Its present children keep theirs.
+
+        If this process is killed, another one restores them at once.
+        """
+        if cpus and (before := _restorable(pid, cpus)):
+            self._guards.append(_Guard(pid, before, cpus))
+            pin(pid, cpus)
 
     def restore(self) -> None:
         for pid, cpus in self._before.items():
             pin(pid, cpus)
         self._before.clear()
+        while self._guards:
+            self._guards.pop().restore()
+
+
+class _Guard:
+    """A process that releases another one and its children if this process ends without doing so."""
+
+    def __init__(self, pid: int, cpus: frozenset[int], inherited: frozenset[int]) -> None:
+        self._wanted = {"pid": pid, "cpus": sorted(cpus), "inherited": sorted(inherited)}
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", release.__file__], stdin=subprocess.PIPE, start_new_session=True
+        )
+        self._tell(json.dumps(self._wanted).encode() + b"\n")
+
+    def restore(self) -> None:
+        release.release(**self._wanted)  # type: ignore[arg-type]
+        self._tell(release.DONE)
+        self._process.communicate()
+
+    def _tell(self, line: bytes) -> None:
+        assert self._process.stdin
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+
+
+def _restorable(pid: int, cpus: frozenset[int]) -> frozenset[int] | None:
+    """The CPUs to restore to a process that is about to be pinned; None if it is gone or may not be
+    pinned.
+
+    An earlier run that was killed may have left it pinned to the same CPUs.
+    """
+    if not may_pin(pid):
+        return None
+    try:
+        before = frozenset(os.sched_getaffinity(pid))
+    except OSError:
+        return None
+    return frozenset(os.sched_getaffinity(0)) if before == cpus else before

@@ -34,12 +34,12 @@ Times = Mapping[int, Mapping[int, ThreadTime]]
 @dataclass(frozen=True)
 class CpuTime:
     """CPU time that a set of processes used between two readings; `busiest_ns`: that of the busiest
-    process.
+    process, None if it is unknown.
     """
 
     run_ns: int
     wait_ns: int | None
-    busiest_ns: int
+    busiest_ns: int | None
 
     @classmethod
     def zero(cls) -> "CpuTime":
@@ -165,6 +165,24 @@ def backend_is_here(pid: int) -> bool:
         return False
 
 
+def parent(pid: int) -> int | None:
+    """The parent of a process: for a backend, the postmaster. None if it is not visible."""
+    found = process_stat(pid)
+    return found.parent or None if found else None
+
+
+def children(pid: int) -> list[int]:
+    """The children of a process; none if they are not visible."""
+    try:
+        return [int(child) for child in read_text(f"{_PROC}/{pid}/task/{pid}/children", 1 << 20).split()]
+    except (OSError, ValueError):
+        pass  # a kernel without CONFIG_PROC_CHILDREN
+    try:
+        return [child.pid for child in psutil.Process(pid).children()]
+    except psutil.Error:
+        return []
+
+
 def siblings(pid: int) -> list[int]:
     """The parent of a process and its visible children: for a backend, all processes of its server."""
     try:
@@ -220,13 +238,13 @@ def _sum_of(texts: Iterable[str], name: str) -> int:
     return sum(int(text[text.index(f"\n{name}:") :].split(maxsplit=2)[1]) for text in texts)
 
 
-def read_text(path: str) -> str:
+def read_text(path: str, most_bytes: int = _READ_BYTES) -> str:
     """A small file of /proc in one read: microseconds faster than a buffered file.
 
     Raises OSError.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        return os.read(descriptor, _READ_BYTES).decode(errors="replace")
+        return os.read(descriptor, most_bytes).decode(errors="replace")
     finally:
         os.close(descriptor)

@@ -15,6 +15,7 @@ from pgperf.runner.memory import RunMemory
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.processes.backends import SESSIONS, Sessions, hidden_from
 from pgperf.runner.remote.server import Agent, RemoteProcesses, WatchRequest
+from pgperf.runner.server import departure
 from pgperf.runner.server.control_connection import ControlConnection
 
 
@@ -39,6 +40,7 @@ class ServerProbe:
         own = {route.name for route in pooled if pooler_process.is_own(route.host)}
         self._addresses = {route.name: (route.host, route.port) for route in pooled if route.name not in own}
         self._pinning = placement.TemporaryPinning()
+        self._postmaster: int | None = None  # None: not on this machine, or not looked up yet
         self.application = f"pgperf-{run_id}"
         #: The pid of the pooler of each pooled route; None if it is not visible.
         self._poolers = {
@@ -61,6 +63,8 @@ class ServerProbe:
     def __enter__(self) -> "ServerProbe":
         if self._connection:
             self._connection.__enter__()
+            (pid,) = self._connection.one(_OWN_PID)
+            self._postmaster = schedstat.parent(pid) if schedstat.backend_is_here(pid) else None
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -113,12 +117,31 @@ class ServerProbe:
             return ""
         if not self._may_pin:
             return "PGPERF['PIN_SERVER'] is off"
-        (pid,) = self._connection.one(_OWN_PID)
-        if not schedstat.backend_is_here(pid):
+        if not self._postmaster:
             return "the server is not on this machine"
         return (
-            "" if placement.may_pin(pid) else "the system does not allow pgperf to pin the server's processes"
+            ""
+            if placement.may_pin(self._postmaster)
+            else "the system does not allow pgperf to pin the server's processes"
         )
+
+    def bind(self, plan: Plan, cpu_placement: placement.CpuPlacement) -> None:
+        """Pin the postmaster for the run, if variants of the plan reconnect: the processes that it
+        starts inherit its CPUs.
+        """
+        if self._postmaster and any(variant.reconnects for variant in plan.variants):
+            self._pinning.pin_with_children(self._postmaster, cpu_placement.server)
+
+    def departed(self, group: ClientGroup) -> str:
+        """Wait until the backends of a group that reconnects have left; why not, else "".
+
+        The connections of a pooler stay; they have to be idle.
+        """
+        if not (self._connection and group.variant.reconnects):
+            return ""
+        if group.variant.route in self._poolers:
+            return departure.of_statements(self.all, group.applications)
+        return departure.of_backends(self.all, group.applications, self._postmaster)
 
     def finder(self, cpu_placement: placement.CpuPlacement) -> Callable[[list[ClientGroup]], None]:
         """Fills in and pins the server processes of each group, found by application name."""
@@ -156,7 +179,7 @@ class ServerProbe:
             route = group.variant.route
             address = self._addresses.get(route)
             shared = bool(address) and route in self._transaction_pooled
-            known = shared or self._sees_all(reported, group, groups)
+            known = (shared or self._sees_all(reported, group, groups)) and not group.variant.reconnects
             group.remote_processes = RemoteProcesses(
                 self._backends(reported, group, groups) if known else [], address, shared
             )
@@ -167,13 +190,19 @@ class ServerProbe:
     def _backends(self, sessions: Sessions, group: ClientGroup, groups: list[ClientGroup]) -> list[int]:
         """The backends that serve a group, as far as they can be found.
 
-        A transaction pooler may use any of its server connections, so all of its route's count. The
-        other variants are idle meanwhile, so the CPU time is the group's.
+        A transaction pooler may use any of its server connections, and so may any pooler for clients
+        that reconnect: all of its route's count. The other variants are idle meanwhile, so the CPU
+        time is the group's. Without a pooler, clients that reconnect have a new backend each time.
         """
-        route = group.variant.route
-        pooler = self._poolers[route] if route in self._transaction_pooled else None
+        pooler = self._poolers.get(group.variant.route) if self._shares(group) else None
         connected = sessions.from_process(pooler) if pooler else []
+        if group.variant.reconnects:
+            return connected
         return list(dict.fromkeys(sessions.named(self._names(group, groups)) + connected))
+
+    def _shares(self, group: ClientGroup) -> bool:
+        """May any server connection of its pooler serve it?"""
+        return group.variant.route in self._transaction_pooled or group.variant.reconnects
 
     def _sees_all(self, sessions: Sessions, group: ClientGroup, groups: list[ClientGroup]) -> bool:
         """Are all backends of the group visible?

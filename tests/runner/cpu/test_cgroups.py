@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,23 @@ import pytest
 from pgperf.analysis import cpu_per_operation
 from pgperf.analysis.cpu_accounting import cpu_account
 from pgperf.core.records import Definition, Route, WorkloadDefinition
+from pgperf.runner.cpu.accounting import SliceAccounting, VariantProcesses
 from pgperf.runner.cpu.cgroups import (
     ServerCgroup,
     group_ns,
     groups_of,
     members,
+    of_those_before,
     other_sessions_cpu_time,
+    passing_backends,
     quota,
     short_lived_ns,
 )
+from pgperf.runner.cpu.host import Host
 from pgperf.runner.cpu.schedstat import CpuTime, ThreadTime
+from pgperf.runner.processes.backends import SESSIONS, Sessions
+from pgperf.runner.server import departure
+from pgperf.runner.server.control_connection import ControlConnection
 from tests.runner.builders import definition
 
 from .test_accounting import measured
@@ -206,10 +213,10 @@ IN_PARALLEL = "-c debug_parallel_query=on"
 ENDLESS = b"SELECT count(*) FROM (SELECT generate_series(1, 10000000000)) AS endless"
 
 
-def connected(route: Route) -> psycopg.Connection[Any]:
+def connected(route: Route, application: str = "") -> psycopg.Connection[Any]:
     return psycopg.connect(
         host=route.host, port=route.port, dbname=route.dbname, user=route.user, password=route.password,
-        autocommit=True,
+        application_name=application, autocommit=True,
     )  # fmt: skip
 
 
@@ -328,3 +335,68 @@ def test_sessions_of_other_users_do_not_count(own_group: Path, routes: dict[str,
     us = asdict(cpu_per_operation.per_op_us(blocks))
     assert cpu_account(blocks).short_lived_us_per_op == 0
     assert us["other"] + us["unattributed"] > us["server"] > us["auxiliaries"]
+
+
+def test_passing_backends_are_the_group_less_all_other_processes() -> None:
+    auxiliary, others = CpuTime(50, 0, 50), CpuTime(100, 0, 100)
+    assert passing_backends(1000, auxiliary, others) == CpuTime(850, None, None)
+    assert passing_backends(100, auxiliary, others) == CpuTime(0, None, None)
+    for unknown in [(None, auxiliary, others), (1000, None, others), (1000, auxiliary, None)]:
+        assert passing_backends(*unknown) is None
+
+
+def test_sessions_that_come_later_are_passing_backends() -> None:
+    there, later, came = {7: ThreadTime(100, 0)}, {7: ThreadTime(130, 0)}, {8: ThreadTime(5, 0)}
+    assert of_those_before({7: there}, {7: later, 8: came}) == CpuTime(30, 0, 30)
+    assert of_those_before({}, {8: came}) == CpuTime.zero()
+    assert of_those_before({7: there}, {8: came}) is None
+    assert of_those_before(None, {}) is of_those_before({}, None) is None
+
+
+CONNECTS, PASSING = 60, "pgperf-passing"
+
+
+def reaped_ns(postmaster: psutil.Process) -> float:
+    """The CPU time of all its ended children, by its own account in ticks."""
+    times = postmaster.cpu_times()
+    return float((times.children_user + times.children_system) * 1e9)
+
+
+def passing(route: Route, postmaster: psutil.Process, *, others: bool) -> tuple[CpuTime | None, float]:
+    """The server's CPU time while a client connects many times, and what the postmaster reaped."""
+    with ControlConnection(route) as monitor:
+        auxiliary = Sessions.of(monitor.rows(SESSIONS)).auxiliaries()
+        processes = VariantProcesses(
+            client=[],
+            pooler=(),
+            auxiliary=auxiliary,
+            server_cgroup=ServerCgroup.of(auxiliary),
+            reconnects=True,
+        )
+        with ExitStack() as stack:
+            stack.enter_context(busy(route)) if others else None
+            before_ns, accounting = reaped_ns(postmaster), SliceAccounting(Host.here(), processes)
+            for _ in range(CONNECTS):
+                connected(route, PASSING).close()
+            assert departure.of_backends(monitor.all, [PASSING], postmaster.pid, 10) == ""
+            used, after_ns = accounting.close().cpu_time["server"], reaped_ns(postmaster)
+    return used, after_ns - before_ns
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["alone", "beside a busy session"])
+def test_connects_are_the_servers_where_it_has_its_own_group(
+    own_group: Path, routes: dict[str, Route], postmaster: psutil.Process, others: bool
+) -> None:
+    """The postmaster counts its ended children too, in ticks."""
+    used, reaped = passing(routes["tcp"], postmaster, others=others)
+    assert used
+    assert 0.8 * reaped < used.run_ns < 1.5 * reaped
+    assert (used.wait_ns, used.busiest_ns) == (None, None)
+
+
+def test_connects_are_unknown_where_the_server_shares_its_group(
+    shared_group: None, routes: dict[str, Route], postmaster: psutil.Process
+) -> None:
+    used, reaped = passing(routes["tcp"], postmaster, others=False)
+    assert used is None, "never a figure that is too small"
+    assert reaped > 0

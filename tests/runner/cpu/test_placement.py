@@ -1,8 +1,11 @@
 """CPU placement: the CPUs of each role, and the fallback where a placement is not possible."""
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -93,6 +96,82 @@ def test_a_process_left_pinned_by_a_killed_run_gets_all_cpus_back() -> None:
         pinning.restore()
         assert os.sched_getaffinity(other.pid) == before
         other.communicate(b"\n")
+
+
+PARENT = """
+import subprocess, sys
+before = subprocess.Popen(["sleep", "60"])
+print(before.pid, flush=True)
+for line in sys.stdin:
+    print(subprocess.Popen(["sleep", "60"]).pid, flush=True)
+
+"""
+
+
+@contextmanager
+def parent() -> Iterator[tuple["subprocess.Popen[str]", Callable[[], int]]]:
+    """A process with a child, and a function by which it starts another one, with its pid."""
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        children = [int(process.stdout.readline())]
+
+        def fork() -> int:
+            process.stdin.write("\n")
+            process.stdin.flush()
+            children.append(int(process.stdout.readline()))
+            return children[-1]
+
+        try:
+            yield process, fork
+        finally:
+            for child in children:
+                os.kill(child, signal.SIGKILL)
+            process.communicate()
+
+
+def test_later_children_inherit_the_cpus_and_lose_them_again() -> None:
+    before = os.sched_getaffinity(0)
+    one = frozenset(sorted(before)[:1])
+    with parent() as (process, fork):
+        pinning = placement.TemporaryPinning()
+        pinning.pin_with_children(process.pid, one)
+        child = fork()
+        assert os.sched_getaffinity(process.pid) == os.sched_getaffinity(child) == one
+        pinning.restore()
+        assert os.sched_getaffinity(process.pid) == os.sched_getaffinity(child) == before
+
+
+RUN = """
+import os, sys
+from pgperf.runner.cpu.placement import TemporaryPinning
+pinning = TemporaryPinning()
+pinning.pin_with_children(int(sys.argv[1]), frozenset({int(sys.argv[2])}))
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_run_leaves_nothing_pinned(end: signal.Signals) -> None:
+    """The guard ends when it has released all; its end closes the pipe that it inherited."""
+    before = os.sched_getaffinity(0)
+    cpu = min(before)
+    reading, writing = os.pipe()
+    with parent() as (process, fork):
+        argv = [sys.executable, "-c", RUN, str(process.pid), str(cpu)]
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=writing) as run:
+            os.close(writing)
+            assert run.stdout
+            run.stdout.readline()
+            child = fork()
+            assert os.sched_getaffinity(process.pid) == os.sched_getaffinity(child) == {cpu}
+            run.send_signal(end)
+            with open(reading) as until_both_have_ended:
+                assert until_both_have_ended.read() == ""
+        assert os.sched_getaffinity(process.pid) == os.sched_getaffinity(child) == before
 
 
 def test_pinning_a_process_that_is_gone_returns_false() -> None:

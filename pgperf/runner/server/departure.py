@@ -1,0 +1,92 @@
+"""Waits until the backends of a slice have left the server.
+
+A client that closes its connection does not wait for the end of its backend, which goes on for a
+millisecond or more. Without the wait the next slice would pay for it.
+"""
+
+import os
+import select
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import ExitStack, suppress
+from typing import Any
+
+from pgperf.core.answers import PID, TEXT, TRUTH, ControlQuery
+from pgperf.runner.cpu import schedstat
+
+TIMEOUT_S = 5.0
+#: Between two queries, where no event tells that a backend has left.
+_POLL_S = 0.005
+
+# A session whose state is hidden from this login counts as idle.
+_SESSIONS = ControlQuery(
+    "its backends",
+    "SELECT pid, application_name, coalesce(state <> 'idle', false) FROM pg_stat_activity",
+    (PID, TEXT.or_null, TRUTH),
+)
+
+Ask = Callable[[ControlQuery], list[tuple[Any, ...]]]
+
+
+def of_backends(
+    ask: Ask, applications: Collection[str], postmaster: int | None, timeout_s: float = TIMEOUT_S
+) -> str:
+    """Wait until the connections with these application names have no process any more.
+
+    `postmaster`: its pid if the server is on this machine; then the kernel reports the end of each
+    process. Returns why the wait ended early, else "".
+    """
+    deadline = time.monotonic() + timeout_s
+    if postmaster:
+        return _said(_remaining(leaving(ask, applications, postmaster), deadline), timeout_s)
+    return _said(_polled(lambda: _named(ask, applications), deadline), timeout_s)
+
+
+def of_statements(ask: Ask, applications: Collection[str], timeout_s: float = TIMEOUT_S) -> str:
+    """Wait until the server connections of a pooler are idle: it resets them after each client.
+
+    Returns why the wait ended early, else "".
+    """
+    deadline = time.monotonic() + timeout_s
+    return _said(_polled(lambda: _named(ask, applications, only_busy=True), deadline), timeout_s)
+
+
+def leaving(ask: Ask, applications: Collection[str], postmaster: int) -> set[int]:
+    """The processes of these connections, and those that the server does not list any more."""
+    children = set(schedstat.children(postmaster))  # first: one that starts later is not of the slice
+    rows = ask(_SESSIONS)
+    unlisted = children - {pid for pid, _name, _busy in rows}
+    return unlisted | {pid for pid, name, _busy in rows if name in applications}
+
+
+def _named(ask: Ask, applications: Collection[str], only_busy: bool = False) -> Sequence[int]:
+    return [pid for pid, name, busy in ask(_SESSIONS) if name in applications and (busy or not only_busy)]
+
+
+def _remaining(pids: Iterable[int], deadline: float) -> int:
+    """Wait for the end of processes; how many are still there at the deadline."""
+    with ExitStack() as stack:
+        running = select.poll()
+        left = 0
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                descriptor = os.pidfd_open(pid)
+                stack.callback(os.close, descriptor)
+                running.register(descriptor, select.POLLIN)
+                left += 1
+        while left and (ms := (deadline - time.monotonic()) * 1000) > 0:
+            for descriptor, _event in running.poll(ms):
+                running.unregister(descriptor)
+                left -= 1
+        return left
+
+
+def _polled(pids: Callable[[], Sequence[int]], deadline: float) -> int:
+    """Query until none is left; how many are still there at the deadline."""
+    while (left := len(pids())) and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    return left
+
+
+def _said(left: int, timeout_s: float) -> str:
+    return f"{left} of its backends had not left the server after {timeout_s:g} s" if left else ""

@@ -1,0 +1,80 @@
+"""The wait for the backends of a slice, with a real server."""
+
+import os
+import select
+from collections.abc import Callable, Iterator
+
+import psutil
+import psycopg
+import pytest
+
+from pgperf.core.records import Route
+from pgperf.runner.server import departure
+from pgperf.runner.server.control_connection import ControlConnection
+
+OURS = "pgperf-leaving-1"
+#: Long enough on any machine; it is waited for only where a test fails.
+LONG_S = 20.0
+SHORT_S = 0.05
+
+
+def connected(route: Route, application: str) -> "psycopg.Connection[tuple[object, ...]]":
+    return psycopg.connect(
+        host=route.host, port=route.port, dbname=route.dbname, user=route.user, password=route.password,
+        application_name=application, autocommit=True,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def monitor(routes: dict[str, Route]) -> Iterator[ControlConnection]:
+    with ControlConnection(routes["socket"]) as connection:
+        yield connection
+
+
+@pytest.fixture
+def postmaster(routes: dict[str, Route]) -> int:
+    with connected(routes["socket"], "") as connection:
+        return psutil.Process(connection.info.backend_pid).ppid()
+
+
+@pytest.fixture(params=["here", "elsewhere"])
+def wait(
+    request: pytest.FixtureRequest, monitor: ControlConnection, postmaster: int
+) -> Callable[[float], str]:
+    """Wait for the backends of `OURS`, on this machine and as on another one."""
+    known = postmaster if request.param == "here" else None
+    return lambda timeout_s: departure.of_backends(monitor.all, [OURS], known, timeout_s)
+
+
+def test_a_backend_that_stays_is_said_so(routes: dict[str, Route], wait: Callable[[float], str]) -> None:
+    with connected(routes["tcp"], OURS):
+        assert wait(SHORT_S) == "1 of its backends had not left the server after 0.05 s"
+    assert wait(LONG_S) == ""
+
+
+def test_other_sessions_are_not_waited_for(routes: dict[str, Route], wait: Callable[[float], str]) -> None:
+    with connected(routes["tcp"], "another"):
+        assert wait(LONG_S) == ""
+
+
+def test_after_the_wait_no_process_is_left(
+    routes: dict[str, Route], monitor: ControlConnection, postmaster: int
+) -> None:
+    pids = []
+    for _ in range(20):
+        with connected(routes["tcp"], OURS) as connection:
+            pids.append(connection.info.backend_pid)
+    assert departure.of_backends(monitor.all, [OURS], postmaster, LONG_S) == ""
+    assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
+
+
+def test_a_poolers_connection_has_to_be_idle(routes: dict[str, Route], monitor: ControlConnection) -> None:
+    with connected(routes["tcp"], OURS) as connection:
+        connection.pgconn.send_query(b"SELECT generate_series(1, 10000000000)")
+        connection.pgconn.set_single_row_mode()
+        select.select([connection.pgconn.socket], [], [])  # it has begun, and waits for its reader
+        assert "1 of its backends" in departure.of_statements(monitor.all, [OURS], SHORT_S)
+        connection.cancel_safe()
+        while connection.pgconn.get_result():
+            pass
+        assert departure.of_statements(monitor.all, [OURS], LONG_S) == ""

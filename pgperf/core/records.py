@@ -21,6 +21,8 @@ CONNECTION_MODES = protocol.CONNECTION_MODES
 RECONNECTING = ("per_operation", "request")
 #: The key of a run's environment for the captures of site workloads, values masked.
 CAPTURES = "captures"
+#: The key of a run's environment for authentication and TLS, by route.
+CONNECTIONS = "connections"
 
 
 class HasPooler(Protocol):

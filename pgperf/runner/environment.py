@@ -3,7 +3,7 @@
 import os
 import platform
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ import psutil
 import pgperf
 from pgperf.core.answers import TEXT, ControlQuery
 from pgperf.core.layers import distributions
+from pgperf.core.records import CONNECTIONS
+from pgperf.runner.authentication import LoginConditions
 from pgperf.runner.cpu.idle import IdleState
 from pgperf.runner.cpu.placement import CpuPlacement
 
@@ -37,9 +39,13 @@ Query = Callable[[ControlQuery], list[tuple[Any, ...]]]
 
 
 def before(
-    query: Query, pooler_pid: int | None, cpu_placement: CpuPlacement, idle: IdleState
+    query: Query,
+    pooler_pid: int | None,
+    cpu_placement: CpuPlacement,
+    idle: IdleState,
+    logins: Mapping[str, LoginConditions],
 ) -> dict[str, Any]:
-    """Facts that hold before the first block."""
+    """Facts that hold before the first block. `logins`: how clients log in, by route."""
     return {
         "pgperf": pgperf.__version__,
         "python": platform.python_version(),
@@ -47,6 +53,7 @@ def before(
         "machine": _machine(),
         "server": _server(query),
         "pooler": _pooler(pooler_pid),
+        CONNECTIONS: {route: login.to_json() for route, login in logins.items()},
         "placement": cpu_placement.to_json(),
         "idle": idle.to_json(),
     }

@@ -9,9 +9,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from pgperf.core import layers
 from pgperf.core.exceptions import ClientFailed, RunCancelled
 from pgperf.core.records import Plan, Route, Timings, VariantBlock
-from pgperf.runner import environment, preflight
+from pgperf.runner import authentication, environment, preflight
+from pgperf.runner.authentication import LoginConditions
 from pgperf.runner.block import PHASES, PhaseClock, RunContext, run_block
 from pgperf.runner.cpu import idle, placement
 from pgperf.runner.memory import RunMemory
@@ -90,7 +92,8 @@ def execute(
         server.bind(plan, cpu_placement)
         clock = PhaseClock()
         awake = stack.enter_context(idle.keep_awake(plan.definition.idle))
-        facts = environment.before(server.all, server.pooler_pid, cpu_placement, awake)
+        logins = _logins(plan, routes, server.application)
+        facts = environment.before(server.all, server.pooler_pid, cpu_placement, awake, logins)
         load = LoadGuard(server.one, settings.load_limits if server.can_be_asked else {})
         load()
         between_rounds = _RunGuard(plan, settings, observer, begin, server.can_be_asked, load)
@@ -111,6 +114,12 @@ def execute(
     watched = {"load": load.facts} if load.facts else {}
     found = {**facts, **environment.after(versions), "memory": memory, **watched, **_server_host(agent)}
     return RunResult(plan, found, timings)
+
+
+def _logins(plan: Plan, routes: Mapping[str, Route], application: str) -> dict[str, LoginConditions]:
+    """How the clients of each route log in."""
+    names = dict.fromkeys(variant.route for variant in plan.variants if layers.connects(variant.layer))
+    return {name: authentication.conditions(routes[name], application) for name in names}
 
 
 def _server_host(agent: Agent | None) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.installation.environments import Site, bare_environment
+from tests.installation.environments import ROOT, Site, bare_environment
 from tests.installation.layouts import TUPLE
 
 APPS = 'INSTALLED_APPS = [*INSTALLED_APPS, "import_export", "pgperf"]\n'
@@ -134,6 +134,7 @@ def installed(request: pytest.FixtureRequest, stack: dict[str, str], tmp_path: P
         DB_HOST="127.0.0.1",
         DB_PORT=stack["PGPERF_DB_PORT"],
         PGPERF_BROKER_URL=stack["PGPERF_REDIS_URL"],
+        PYTHONPATH=str(ROOT),  # an environment of the matrix has the requirements only
     )
     with psycopg.connect(stack["PGPERF_DSN_TCP"], autocommit=True) as connection:
         if request.param == "postgresql":

@@ -10,13 +10,16 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from time import monotonic_ns
 from typing import Any, TypeVar
 
-from pgperf.clients.timed_loop import Chain, TimedWindow, Timing, timing
+from pgperf.clients.timed_loop import Chain, PhaseStamps, TimedWindow, Timing, timing
+from pgperf.core.exceptions import ReconnectFailed
 from pgperf.core.protocol import Slice
 
 T = TypeVar("T")
 
 #: Does its work once and returns the rows it read.
 AsyncOperation = Callable[[], Awaitable[int]]
+#: Takes a connection for the next operation, or gives it back.
+AsyncStep = Callable[[], Awaitable[None]]
 
 
 class EventLoop:
@@ -56,6 +59,67 @@ class LoopOperation:
     async def run_chain(self, request: Slice, stamps: "array[int]") -> Chain:
         """One worker's part of a slice, as a task of the running loop."""
         return await run_chain(self._run, request, stamps)
+
+    def reconnecting(self, connect: AsyncStep, close: AsyncStep) -> "LoopReconnecting":
+        """The same work over a connection for each operation."""
+        return LoopReconnecting(self._loop, connect, self._run, close)
+
+
+class LoopReconnecting:
+    """Like `timed_loop.Reconnecting`, inside an event loop."""
+
+    def __init__(
+        self, loop: EventLoop, connect: AsyncStep, operate: AsyncOperation, close: AsyncStep
+    ) -> None:
+        self._loop, self._connect, self._operate, self._close = loop, connect, operate, close
+        self._phases = PhaseStamps()
+
+    def connect(self) -> None:
+        self._loop.run(self._acquire())
+
+    def close(self) -> None:
+        self._loop.run(_awaited(self._close))
+
+    def __call__(self) -> int:
+        return self._loop.run(self._run())
+
+    def run_slice(self, request: Slice, stamps: "list[array[int]]") -> Timing:
+        return timing([self._loop.run(self._run_chain(request, stamps[0]))])
+
+    async def _acquire(self) -> None:
+        try:
+            await self._connect()
+        except Exception as error:
+            raise ReconnectFailed("no connection for the next operation") from error
+
+    async def _run(self) -> int:
+        await self._acquire()
+        rows = await self._operate()
+        await self._close()
+        return rows
+
+    async def _run_chain(self, request: Slice, stamps: "array[int]") -> Chain:
+        window = TimedWindow(request, stamps)
+        lead_in_ops, first_ns = await _lead_in(self._run, request.lead_in_ops, window.lead_in_until_ns)
+        close_ns = window.close_ns(first_ns)
+        ops, rows = await self._record(stamps, window.limit, close_ns) if first_ns < close_ns else (0, 0)
+        return window.chain(lead_in_ops, first_ns, ops, rows)._replace(phases=self._phases)
+
+    async def _record(self, stamps: "array[int]", limit: int, close_ns: int) -> tuple[int, int]:
+        connect, operate, close, clock = self._acquire, self._operate, self._close, monotonic_ns
+        connected, operated = self._phases.connected, self._phases.operated
+        rows = 0
+        for index in range(limit):
+            await connect()
+            connected[index] = clock()
+            rows += await operate()
+            operated[index] = clock()
+            await close()
+            now = clock()
+            stamps[index] = now
+            if now >= close_ns:
+                break
+        return index + 1, rows
 
 
 def in_order(steps: Sequence[AsyncOperation]) -> AsyncOperation:
@@ -107,3 +171,7 @@ async def _lead_in(operation: AsyncOperation, least_ops: int, until_ns: int) -> 
 
 async def _once(operation: AsyncOperation) -> int:
     return await operation()
+
+
+async def _awaited(step: AsyncStep) -> None:
+    await step()

@@ -137,7 +137,7 @@ RULES = (
     OptionRule(
         ("pool",),
         Handling.OVERRIDDEN,
-        "off: a client has one connection and keeps it, so a pool would only open more of them",
+        "by the benchmark's connection mode: a pool of one connection in `pool`, else none",
     ),
     OptionRule(
         ("conninfo", "dsn"),

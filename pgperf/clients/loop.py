@@ -15,17 +15,21 @@ from typing import Any, BinaryIO, NoReturn, Protocol
 from pgperf.clients import memory_limit
 from pgperf.clients.timed_loop import Operation, new_stamps, run_slice
 from pgperf.core import protocol
-from pgperf.core.exceptions import InvalidDefinition, PgperfError, ProtocolError
+from pgperf.core.exceptions import InvalidDefinition, PgperfError, ProtocolError, ReconnectFailed
 
 # A file that cannot exist: the password comes from the spec or not at all.
 _NO_PASSFILE = "/dev/null/none"
 _MESSAGE_CHARACTERS = 2000
 _KNOWS_REQUIRE_AUTH = 160000
-_DRIVERS = ("psycopg", "psycopg2", "asyncpg")
+_PERSISTENT = protocol.CONNECTION_MODES[0]
+_DRIVERS = ("psycopg", "psycopg2", "psycopg_pool", "asyncpg")
 
 
 class Client(Protocol):
-    """The interface of a layer's client. Any exception ends the client with an `error` message."""
+    """The interface of a layer's client. Any exception ends the client with an `error` message.
+
+    A client with other connection modes than persistent is a `ReconnectingClient`.
+    """
 
     def load(self, spec: protocol.Spec) -> None:
         """Import what is needed before connecting. The start-up time ends when this returns."""
@@ -56,6 +60,30 @@ class Client(Protocol):
 
     def close(self) -> None:
         """Close the connection."""
+
+
+class ReconnectingOperation(Protocol):
+    """An operation that takes a connection, works, and gives it back, in timed steps."""
+
+    def __call__(self) -> int: ...
+
+    def connect(self) -> None:
+        """Take a connection, as the operation does. Raises ReconnectFailed."""
+
+    def close(self) -> None:
+        """Give the connection back, as the operation does."""
+
+
+class ReconnectingClient(Client, Protocol):
+    """A client that can connect for each operation.
+
+    There, `operation` works on the connection that is open when it is called.
+    """
+
+    connection_modes: tuple[str, ...]
+
+    def reconnecting(self, operation: Operation) -> ReconnectingOperation:
+        """The same operation, over a connection of its own each time, as the spec says."""
 
 
 class _EndConversation(Exception):
@@ -165,6 +193,7 @@ class _Conversation:
     def __init__(self, client: Client, requests: BinaryIO, replies: BinaryIO) -> None:
         self._client, self._requests, self._replies = client, requests, replies
         self._stage, self._secrets = "spec", {"password": ""}
+        self._reconnecting: ReconnectingOperation | None = None
 
     def hold(self) -> NoReturn:
         try:
@@ -192,10 +221,13 @@ class _Conversation:
         self._secrets = {"password": spec.password}
         if spec.mode not in protocol.MODES:
             raise PgperfError("mode: choose simple, extended or prepared")
-        if spec.connection_mode != "persistent":
-            raise PgperfError("connection_mode: this client knows persistent only")
+        known = getattr(self._client, "connection_modes", (_PERSISTENT,))
+        if spec.connection_mode not in known:
+            raise PgperfError(f"connection_mode: this client knows {', '.join(known)} only")
         if spec.workers < 1:
             raise PgperfError("workers: choose 1 or more")
+        if spec.workers > 1 and spec.connection_mode != _PERSISTENT:
+            raise PgperfError("workers: several of them keep their connections; choose persistent")
         if spec.runner_pid and os.getppid() != spec.runner_pid:
             raise _EndConversation(protocol.EXIT_OK)
         return spec
@@ -218,7 +250,9 @@ class _Conversation:
         rows = operation()
         if workers:
             workers.run_others()
-        self._stamps = new_stamps(spec.workers)
+        if spec.connection_mode != _PERSISTENT:
+            self._reconnecting = operation = self._client.reconnecting(operation)  # type: ignore[attr-defined]
+        self._stamps = new_stamps(spec.workers, phased=bool(self._reconnecting))
         self._send_ready(rows, phases if spec.cold else {})
         return operation
 
@@ -240,17 +274,18 @@ class _Conversation:
     def _send_ready(self, rows: int, phases: dict[str, float]) -> None:
         gc.collect()
         gc.freeze()
-        self._send(
-            protocol.Ready(
-                pid=os.getpid(),
-                backend_pid=self._client.backend_pid,
-                versions={"python": sys.version.split()[0], **self._client.versions()},
-                server_version=self._client.server_version,
-                rows_per_op=rows,
-                memory_bytes=self._memory_bytes,
-                **phases,
-            )
+        ready = protocol.Ready(
+            pid=os.getpid(),
+            backend_pid=self._client.backend_pid,
+            versions={"python": sys.version.split()[0], **self._client.versions()},
+            server_version=self._client.server_version,
+            rows_per_op=rows,
+            memory_bytes=self._memory_bytes,
+            **phases,
         )
+        if self._reconnecting:
+            self._reconnecting.close()
+        self._send(ready)
 
     def _serve_requests(self, operation: Operation) -> NoReturn:
         while True:
@@ -261,7 +296,7 @@ class _Conversation:
                     self._serve_slice(operation, request)
                 case protocol.Query():
                     self._stage = "query"
-                    self._send(self._client.query(request.sql))
+                    self._send(self._query(request.sql))
                 case protocol.Trace():
                     self._stage = "trace"
                     self._send(protocol.Traced(self._trace(operation)))
@@ -269,6 +304,14 @@ class _Conversation:
                     raise _EndConversation(protocol.EXIT_OK)
                 case _:
                     raise ProtocolError(f"a client takes no {type(request).__name__} here")
+
+    def _query(self, sql: str) -> protocol.Rows:
+        if not self._reconnecting:
+            return self._client.query(sql)
+        self._reconnecting.connect()
+        rows = self._client.query(sql)
+        self._reconnecting.close()
+        return rows
 
     def _trace(self, operation: Operation) -> list[protocol.Statement]:
         trace: Callable[[Operation], list[protocol.Statement]] | None = getattr(self._client, "trace", None)
@@ -300,12 +343,15 @@ class _Conversation:
 
     def _report(self, error: Exception) -> None:
         memory_limit.lift()
+        if isinstance(error, ReconnectFailed) and isinstance(error.__cause__, Exception):
+            self._stage, error = "reconnect", error.__cause__
         describe_error: Callable[[Exception], str] = getattr(self._client, "describe", describe)
         exhausted = memory_limit.is_reached(error)
         text = protocol.OUT_OF_MEMORY if exhausted else describe_error(error)
         message = protocol.scrub(text, self._secrets)[:_MESSAGE_CHARACTERS]
         message = message.encode(errors="replace").decode()
-        stage = "spec" if self._stage == "connect" and not is_of_connection(error) else self._stage
+        connecting = self._stage in ("connect", "reconnect")
+        stage = "spec" if connecting and not is_of_connection(error) else self._stage
         _quietly(lambda: print(f"pgperf: {stage}: {message}", file=sys.stderr))
         self._send(protocol.Error(stage, "" if exhausted else sqlstate(error), message))
 

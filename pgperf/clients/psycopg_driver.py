@@ -13,6 +13,11 @@ def libpq_version() -> int:
     return pq.version()
 
 
+def pool_of_one(spec: protocol.Spec) -> dict[str, Any]:
+    """The arguments of a psycopg_pool for a client of one connection."""
+    return {"min_size": 1, "max_size": 1, "timeout": float(spec.connect_timeout_s)}
+
+
 def versions() -> dict[str, str]:
     """The driver, its version and implementation, and the libpq it has loaded."""
     major, minor = divmod(libpq_version(), 10000)

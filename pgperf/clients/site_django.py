@@ -21,7 +21,7 @@ from django.db import connections
 from django.db.backends.signals import connection_created
 
 from pgperf import registry
-from pgperf.clients import connection_options
+from pgperf.clients import connection_options, django_connection
 from pgperf.clients.loop import login, sqlstate
 from pgperf.core import protocol, sql_masking
 from pgperf.core.exceptions import InvalidDefinition, PgperfError
@@ -82,8 +82,11 @@ def redirect(using: str, spec: protocol.Spec) -> None:
     del keywords["client_encoding"]  # Django sets UTF8 itself
     if "require_auth" in own:
         keywords.pop("require_auth", None)  # the site's own demand includes this one
-    alias["OPTIONS"] = {**own, **keywords, **_MODES[spec.mode], **({"options": session} if session else {})}
-    alias |= {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": False}
+    session_options = {"options": session} if session else {}
+    alias["OPTIONS"] = {
+        **own, **keywords, **_MODES[spec.mode], **session_options, **django_connection.pool(spec),
+    }  # fmt: skip
+    alias |= django_connection.lifetime(spec)
     del connections[using]  # Django creates the next one from the new settings
 
 

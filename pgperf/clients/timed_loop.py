@@ -1,7 +1,8 @@
 """The timed loop: runs one slice of an operation of any layer.
 
 Recording costs each operation one clock read and one store of its end time. Durations are computed
-after the slice, when all workers have ended.
+after the slice, when all workers have ended. An operation that connects and closes costs two more of
+each.
 """
 
 import gc
@@ -13,7 +14,8 @@ from resource import RUSAGE_SELF, getrusage
 from time import monotonic_ns, sleep
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from pgperf.core.protocol import MAX_SAMPLES, Slice
+from pgperf.core.exceptions import ReconnectFailed
+from pgperf.core.protocol import MAX_PHASED_SAMPLES, MAX_SAMPLES, PHASES, Slice
 
 #: Does its work once and returns the rows it read.
 Operation = Callable[[], int]
@@ -24,7 +26,7 @@ _NEVER_NS = sys.maxsize
 class Timing(NamedTuple):
     """The measured values of one slice, as in `protocol.SliceReply`.
 
-    `durations` are little-endian uint64, ns.
+    `durations` are little-endian uint64, ns, followed by as many numbers for each of `phases`.
     """
 
     ops: int
@@ -37,6 +39,7 @@ class Timing(NamedTuple):
     durations: bytes
     worker_ops: list[int] = []
     worker_first_ns: list[int] = []
+    phases: list[str] = []
 
 
 class CpuTime(NamedTuple):
@@ -49,6 +52,13 @@ class CpuTime(NamedTuple):
     def now(cls) -> "CpuTime":
         usage = getrusage(RUSAGE_SELF)
         return cls(round(usage.ru_utime * 1e9), round(usage.ru_stime * 1e9))
+
+
+class PhaseStamps:
+    """The times between the phases of each operation: when it was connected, and had operated."""
+
+    def __init__(self) -> None:
+        self.connected, self.operated = (array("Q", [0]) * MAX_PHASED_SAMPLES for _ in range(2))
 
 
 class Chain(NamedTuple):
@@ -66,19 +76,33 @@ class Chain(NamedTuple):
     began: CpuTime
     ended: CpuTime
     stamps: "array[int]"
+    phases: PhaseStamps | None = None
 
     def durations(self) -> bytes:
         """ns, little-endian uint64."""
-        ends = self.stamps[: self.ops]
-        durations = array("Q", map(sub, ends, array("Q", [self.first_ns]) + ends[:-1]))
-        if sys.byteorder == "big":
-            durations.byteswap()
-        return durations.tobytes()
+        return _differences(self._ends, self._starts)
+
+    def connecting(self) -> bytes:
+        """The part of each duration that connecting took, in the same form."""
+        return _differences(self.phases.connected[: self.ops], self._starts) if self.phases else b""
+
+    def closing(self) -> bytes:
+        """Likewise for closing."""
+        return _differences(self._ends, self.phases.operated[: self.ops]) if self.phases else b""
+
+    @property
+    def _ends(self) -> "array[int]":
+        return self.stamps[: self.ops]
+
+    @property
+    def _starts(self) -> "array[int]":
+        return array("Q", [self.first_ns]) + self._ends[:-1]
 
 
 def timing(chains: Sequence[Chain]) -> Timing:
     """The timing of a slice of one process from the chains of its workers."""
-    several = len(chains) > 1
+    several, phased = len(chains) > 1, all(chain.phases for chain in chains)
+    parts = (Chain.durations, Chain.connecting, Chain.closing)
     return Timing(
         ops=sum(chain.ops for chain in chains),
         rows=sum(chain.rows for chain in chains),
@@ -87,9 +111,10 @@ def timing(chains: Sequence[Chain]) -> Timing:
         user_ns=max(c.ended.user_ns for c in chains) - min(c.began.user_ns for c in chains),
         sys_ns=max(c.ended.sys_ns for c in chains) - min(c.began.sys_ns for c in chains),
         capped=any(chain.capped for chain in chains),
-        durations=b"".join(chain.durations() for chain in chains),
+        durations=b"".join(part(chain) for part in parts for chain in chains),
         worker_ops=[chain.ops for chain in chains] if several else [],
         worker_first_ns=[chain.first_ns for chain in chains] if several else [],
+        phases=list(PHASES) if phased else [],
     )
 
 
@@ -110,11 +135,12 @@ def in_order(operations: Sequence[Operation]) -> Operation:
     return run
 
 
-def new_stamps(workers: int = 1) -> "list[array[int]]":
+def new_stamps(workers: int = 1, phased: bool = False) -> "list[array[int]]":
     """Space for the end times of each worker, MAX_SAMPLES of all together, with its memory pages
     already allocated.
     """
-    return [array("Q", [0]) * (MAX_SAMPLES // workers) for _ in range(workers)]
+    samples = MAX_PHASED_SAMPLES if phased else MAX_SAMPLES
+    return [array("Q", [0]) * (samples // workers) for _ in range(workers)]
 
 
 @runtime_checkable
@@ -170,6 +196,53 @@ class TimedWindow:
         return Chain(ops, rows, lead_in_ops, first_ns, capped, self._began, ended, self._stamps)
 
 
+class Reconnecting:
+    """An operation in three timed steps: take a connection, operate, give the connection back.
+
+    A failure to connect raises ReconnectFailed from the driver's error.
+    """
+
+    def __init__(self, connect: Callable[[], None], operate: Operation, close: Callable[[], None]) -> None:
+        self._connect, self._operate, self.close = connect, operate, close
+        self._phases = PhaseStamps()
+
+    def connect(self) -> None:
+        try:
+            self._connect()
+        except Exception as error:
+            raise ReconnectFailed("no connection for the next operation") from error
+
+    def __call__(self) -> int:
+        self.connect()
+        rows = self._operate()
+        self.close()
+        return rows
+
+    def run_slice(self, request: Slice, stamps: "list[array[int]]") -> Timing:
+        window = TimedWindow(request, stamps[0])
+        lead_in_ops, first_ns = _lead_in(self, request.lead_in_ops, window.lead_in_until_ns)
+        close_ns = window.close_ns(first_ns)
+        ops, rows = self._record(stamps[0], window.limit, close_ns) if first_ns < close_ns else (0, 0)
+        return timing([window.chain(lead_in_ops, first_ns, ops, rows)._replace(phases=self._phases)])
+
+    def _record(self, stamps: "array[int]", limit: int, close_ns: int) -> tuple[int, int]:
+        """Like the function `record`, with the times between the phases."""
+        connect, operate, close, clock = self.connect, self._operate, self.close, monotonic_ns
+        connected, operated = self._phases.connected, self._phases.operated
+        rows = 0
+        for index in range(limit):
+            connect()
+            connected[index] = clock()
+            rows += operate()
+            operated[index] = clock()
+            close()
+            now = clock()
+            stamps[index] = now
+            if now >= close_ns:
+                break
+        return index + 1, rows
+
+
 def record(operation: Operation, stamps: "array[int]", limit: int, close_ns: int) -> tuple[int, int]:
     """Run until `close_ns` has passed or `limit` (at least 1) operations are recorded.
 
@@ -200,3 +273,11 @@ def _lead_in(operation: Operation, least_ops: int, until_ns: int) -> tuple[int, 
         now = monotonic_ns()
         ops += 1
     return ops, now
+
+
+def _differences(later: "array[int]", earlier: "array[int]") -> bytes:
+    """ns, little-endian uint64."""
+    found = array("Q", map(sub, later, earlier))
+    if sys.byteorder == "big":
+        found.byteswap()
+    return found.tobytes()

@@ -102,6 +102,8 @@ _OF_CLIENTS = {
     "unexpected connection_lost": "server closed the connection unexpectedly",
     "connection was closed in the middle": "server closed the connection unexpectedly",
     "timeout expired": "timeout expired",
+    "couldn't get a connection after": "the pool had no connection in time: another user of the pool keeps it,"
+    " or the server gives it no new one",
     "no answer in time": "timeout expired",
     "expected authentication request from server": "expected authentication request from server: is it PostgreSQL?",
     "received invalid authentication request": "received invalid authentication request: is it PostgreSQL?",

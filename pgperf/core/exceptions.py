@@ -40,6 +40,10 @@ class ClientFailed(PgperfError):
         self.sqlstate = sqlstate
 
 
+class ReconnectFailed(PgperfError):
+    """A client got no connection for its next operation. Its cause is the driver's error."""
+
+
 class OutOfMemory(ClientFailed):
     """A client needs more memory than it may take. The message says what to do."""
 

@@ -8,7 +8,7 @@ entries.
 from dataclasses import dataclass
 from enum import IntEnum
 
-from pgperf.core.protocol import MODES
+from pgperf.core.protocol import CONNECTION_MODES, MODES
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,16 @@ class Layer:
 
 _PROGRAMS = "pgperf.clients.programs"
 _BINDS_ON_CLIENT = "psycopg2 always binds on the client: it has neither extended nor prepared statements"
+_RECONNECTS = ("persistent", "per_operation")
+_POOLS = (*_RECONNECTS, "pool")
+_DJANGO_RECONNECTS = (*_RECONNECTS, "request")
+_OF_REQUESTS = "only Django has requests"
+_NO_POOL = f"libpq has no pool, and {_OF_REQUESTS}"
+_PSYCOPG2_POOL = (
+    "psycopg2's own pool is not measured: it neither waits for a connection nor checks one, so few sites use it"
+    f" (choose psycopg for a pool); {_OF_REQUESTS}"
+)
+_DJANGO_POOL = "Django has a pool over psycopg 3 only"
 _PSYCOPG_WHEEL = "psycopg[binary]>=3.2,<4"
 #: The drivers that Django can use, the one that it prefers first.
 DJANGO_DRIVERS = ("psycopg", "psycopg2")
@@ -98,6 +108,8 @@ LAYERS: dict[str, Layer] = {
             family=LIBPQ,
             megabytes=2,
             start_seconds=0.02,
+            connection_modes=_RECONNECTS,
+            connection_reason=_NO_POOL,
         ),
         Layer(
             name="psycopg2",
@@ -111,6 +123,8 @@ LAYERS: dict[str, Layer] = {
             family=PSYCOPG2,
             megabytes=30,
             start_seconds=0.1,
+            connection_modes=_RECONNECTS,
+            connection_reason=_PSYCOPG2_POOL,
         ),
         Layer(
             name="django_cursor_psycopg2",
@@ -125,6 +139,8 @@ LAYERS: dict[str, Layer] = {
             megabytes=50,
             start_seconds=0.4,
             needs_site=True,
+            connection_modes=_DJANGO_RECONNECTS,
+            connection_reason=_DJANGO_POOL,
         ),
         Layer(
             name="django_orm_psycopg2",
@@ -139,6 +155,8 @@ LAYERS: dict[str, Layer] = {
             megabytes=50,
             start_seconds=0.4,
             needs_site=True,
+            connection_modes=_DJANGO_RECONNECTS,
+            connection_reason=_DJANGO_POOL,
         ),
         Layer(
             name="psycopg",
@@ -148,6 +166,8 @@ LAYERS: dict[str, Layer] = {
             distributions=("psycopg",),
             requirement=_PSYCOPG_WHEEL,
             family=PSYCOPG,
+            connection_modes=_POOLS,
+            connection_reason=_OF_REQUESTS,
         ),
         Layer(
             name="psycopg_c",
@@ -157,6 +177,8 @@ LAYERS: dict[str, Layer] = {
             distributions=("psycopg-c",),
             remedy="pip install 'psycopg[c]', which needs a C compiler and libpq's headers",
             family=PSYCOPG,
+            connection_modes=_POOLS,
+            connection_reason=_OF_REQUESTS,
         ),
         Layer(
             name="psycopg_binary",
@@ -166,6 +188,8 @@ LAYERS: dict[str, Layer] = {
             distributions=("psycopg-binary",),
             requirement=_PSYCOPG_WHEEL,
             family=PSYCOPG,
+            connection_modes=_POOLS,
+            connection_reason=_OF_REQUESTS,
         ),
         Layer(
             name="psycopg_python",
@@ -176,6 +200,8 @@ LAYERS: dict[str, Layer] = {
             requirement=_PSYCOPG_WHEEL,
             family=PSYCOPG,
             loads_libpq=True,
+            connection_modes=_POOLS,
+            connection_reason=_OF_REQUESTS,
         ),
         Layer(
             name="psycopg_async",
@@ -185,6 +211,8 @@ LAYERS: dict[str, Layer] = {
             distributions=("psycopg",),
             requirement=_PSYCOPG_WHEEL,
             family=PSYCOPG,
+            connection_modes=_POOLS,
+            connection_reason=_OF_REQUESTS,
         ),
         Layer(
             name="asyncpg",
@@ -198,6 +226,8 @@ LAYERS: dict[str, Layer] = {
             family=ASYNCPG,
             megabytes=30,
             start_seconds=0.15,
+            connection_modes=_POOLS,
+            connection_reason=_OF_REQUESTS,
         ),
         Layer(
             name="django_cursor",
@@ -209,6 +239,7 @@ LAYERS: dict[str, Layer] = {
             megabytes=50,
             start_seconds=0.4,
             needs_site=True,
+            connection_modes=CONNECTION_MODES,
         ),
         Layer(
             name="django_orm",
@@ -220,6 +251,7 @@ LAYERS: dict[str, Layer] = {
             megabytes=50,
             start_seconds=0.4,
             needs_site=True,
+            connection_modes=CONNECTION_MODES,
         ),
         Layer(
             name="fake",
@@ -228,6 +260,7 @@ LAYERS: dict[str, Layer] = {
             megabytes=20,
             start_seconds=0.08,
             connects=False,
+            connection_modes=CONNECTION_MODES,
         ),
     )
 }

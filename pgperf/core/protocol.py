@@ -15,6 +15,8 @@ from pgperf.core.exceptions import ProtocolError
 PROTOCOL = 5
 MAX_LINE_BYTES = 4 * 1024 * 1024
 MAX_SAMPLES = 1 << 20
+#: The same for operations that connect: three numbers are recorded for each.
+MAX_PHASED_SAMPLES = 1 << 18
 
 #: How a statement is sent. simple: as one text with its values; extended: parsed, bound and
 #: executed each time; prepared: prepared once, then executed.
@@ -150,7 +152,7 @@ class SliceReply(NamedTuple):
     began when the one before it ended. So operation k ends at `first_ns + sum(durations[:k+1])`.
     The operation in progress when the window closes is completed and recorded. CPU times cover
     lead-in and window (`lead_in_ops + ops` operations). `capped`: the slice ended early, after
-    MAX_SAMPLES operations.
+    MAX_SAMPLES operations, or MAX_PHASED_SAMPLES where it has phases.
 
     With several workers, `ops` and `rows` are their sums, and `first_ns` is the earliest. The
     durations of worker 0 come first, then those of worker 1, and so on: `worker_ops` of each, chained
@@ -212,7 +214,7 @@ class Bye(NamedTuple):
 class Error(NamedTuple):
     """Client to runner, before it exits with EXIT_FAILED.
 
-    `stage` is spec, connect, ready, query or slice.
+    `stage` is spec, connect, ready, query, slice or reconnect: connecting for an operation failed.
     """
 
     stage: str

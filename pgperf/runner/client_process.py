@@ -105,6 +105,7 @@ class ClientProcess:
         #: Will the kernel end it before the worker when the machine is out of memory?
         self.ends_first = _end_first(self.pid)
         self._memory_bytes = 0  # that it may take for its operations; 0: no limit
+        self._connection_mode = ""
         self._oom_kills = oom_kills()
         assert self._process.stdin
         assert self._process.stdout
@@ -118,6 +119,7 @@ class ClientProcess:
         """Write one message. Raises ClientFailed if the client has ended."""
         if isinstance(message, protocol.Spec):
             self._memory_bytes = message.memory_bytes
+            self._connection_mode = message.connection_mode
         data = protocol.encode(message)
         try:
             while data:
@@ -199,14 +201,16 @@ class ClientProcess:
         self._buffer += chunk
 
     def _failed(self, error: protocol.Error) -> ClientFailed:
-        text, sqlstate = error.message, error.sqlstate
-        if error.stage == "connect":
+        text, sqlstate, stage = error.message, error.sqlstate, error.stage
+        if stage == "reconnect":
+            stage = f"connecting for an operation, connection mode {self._connection_mode}"
+        if error.stage in ("connect", "reconnect"):
             text, sqlstate = connection_errors.shown(text, sqlstate)
         elif (text, sqlstate) == (protocol.OUT_OF_MEMORY, ""):
-            return self._out_of_memory(f"while: {error.stage}")
+            return self._out_of_memory(f"while: {stage}")
         elif error.stage == "spec" and self._exit_code() == protocol.EXIT_PROTOCOL:
             text = f"{text}. {_OTHER_VERSION}"
-        return ClientFailed(f"{self.name}: {text}{_code(sqlstate)} (while: {error.stage})", sqlstate)
+        return ClientFailed(f"{self.name}: {text}{_code(sqlstate)} (while: {stage})", sqlstate)
 
     def _gone(self) -> ClientFailed:
         """The error for a client that ended unexpectedly, with its last line on stderr."""

@@ -124,6 +124,17 @@ class Driven:
             assert self._fill(), "a reply cut short"
         return array("Q", self._take(reply.nbytes))
 
+    def phased_slice(self, request: protocol.Slice) -> tuple[protocol.SliceReply, "list[array[int]]"]:
+        """One slice of an operation with phases: the reply, the durations, and each phase's part."""
+        self.send(request)
+        if request.start_ns:
+            assert self.read(protocol.Armed).seq == request.seq
+        reply = self.read(protocol.SliceReply)
+        assert reply.nbytes == reply.ops * 8 * (1 + len(reply.phases))
+        while len(self._buffer) < reply.nbytes:
+            assert self._fill(), "a reply cut short"
+        return reply, [array("Q", self._take(reply.ops * 8)) for _ in range(1 + len(reply.phases))]
+
     def at_end(self) -> bool:
         """No byte is left and none will come."""
         return not self._buffer and not self._fill()

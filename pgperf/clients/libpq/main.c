@@ -28,6 +28,8 @@ struct client {
     struct line_reader lines;
     struct message spec;
     struct session session;
+    bool reconnects; /* connects in each operation, and closes at its end */
+    const char *stage; /* of a slice that fails */
     struct cold cold;
     struct failure failure;
     uint64_t *samples;
@@ -141,8 +143,10 @@ static enum outcome check_spec(struct client *client)
         return give_up(client, "spec", "protocol: this client speaks version " TEXT_OF(WIRE_PROTOCOL), OUTCOME_PROTOCOL);
     if (!session_find_mode(spec->mode, &client->session.mode))
         return give_up(client, "spec", "mode: choose simple, extended or prepared", OUTCOME_FAILED);
-    if (strcmp(spec->connection_mode, "persistent") != 0)
-        return give_up(client, "spec", "connection_mode: this client knows persistent only", OUTCOME_FAILED);
+    client->reconnects = strcmp(spec->connection_mode, "per_operation") == 0;
+    if (!client->reconnects && strcmp(spec->connection_mode, "persistent") != 0)
+        return give_up(client, "spec", "connection_mode: this client knows persistent, per_operation only",
+                       OUTCOME_FAILED);
     if (spec->workers != 1)
         return give_up(client, "spec", "workers: this client has one worker", OUTCOME_FAILED);
     return process_has_parent(spec->runner_pid) ? GO_ON : OUTCOME_OK;
@@ -188,7 +192,10 @@ static enum outcome tell_ready(struct client *client)
     client->samples = timed_new_samples();
     if (!client->samples)
         return give_up(client, "ready", "out of memory for the durations", OUTCOME_FAILED);
-    return listening(reply_ready(client->replies, &client->session, rows, memory_bytes, &client->cold));
+    bool replied = reply_ready(client->replies, &client->session, rows, memory_bytes, &client->cold);
+    if (client->reconnects)
+        session_close(&client->session);
+    return listening(replied);
 }
 
 static bool run_statements(void *self, int64_t *rows)
@@ -197,27 +204,58 @@ static bool run_statements(void *self, int64_t *rows)
     return session_run(&client->session, &client->spec.spec.statements, rows, &client->failure);
 }
 
+static bool connect_again(void *self)
+{
+    struct client *client = self;
+    if (session_connect(&client->session, &client->spec.spec, &client->failure))
+        return true;
+    client->stage = "reconnect";
+    return false;
+}
+
+static void disconnect(void *self)
+{
+    struct client *client = self;
+    session_close(&client->session);
+}
+
 /* Allocates memory for a quarter more operations, so that the next slice need not. */
+static void make_room(struct client *client, const struct timing *timing)
+{
+    int64_t ops = timing->ops + timing->ops / 4;
+    timed_make_room(client->samples, ops);
+    for (int phase = 0; timing->phased && phase < TIMED_PHASES; phase++)
+        timed_make_room(timed_phase(client->samples, phase), ops < TIMED_MAX_PHASED ? ops : TIMED_MAX_PHASED);
+}
+
 static enum outcome serve_slice(struct client *client, const struct slice *slice)
 {
     struct timing timing;
-    struct operation operation = {run_statements, client};
+    struct operation operation = {run_statements, client, NULL, NULL};
+    if (client->reconnects)
+        operation = (struct operation){run_statements, client, connect_again, disconnect};
+    client->stage = "slice";
     if (slice->start_ns && !reply_armed(client->replies, slice->seq))
         return unheard();
     if (!timed_run(slice, operation, client->samples, &timing))
-        return report(client, "slice", OUTCOME_FAILED);
+        return report(client, client->stage, OUTCOME_FAILED);
     bool replied = reply_slice(client->replies, slice->seq, &timing, client->samples);
-    timed_make_room(client->samples, timing.ops + timing.ops / 4);
+    make_room(client, &timing);
     return listening(replied);
 }
 
 static enum outcome serve_query(struct client *client, const char *sql)
 {
+    client->stage = "query";
+    if (client->reconnects && !connect_again(client))
+        return report(client, client->stage, OUTCOME_FAILED);
     PGresult *result = session_query(&client->session, sql, &client->failure);
     if (!result)
         return report(client, "query", OUTCOME_FAILED);
     enum outcome outcome = listening(reply_rows(client->replies, result));
     PQclear(result);
+    if (client->reconnects)
+        disconnect(client);
     return outcome;
 }
 

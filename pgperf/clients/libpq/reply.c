@@ -113,10 +113,17 @@ bool reply_armed(int fd, int64_t seq)
     return finish(&line, fd);
 }
 
+static bool write_samples(int fd, uint64_t *samples, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        samples[i] = htole64(samples[i]);
+    return write_all(fd, samples, (size_t)count * sizeof *samples);
+}
+
 bool reply_slice(int fd, int64_t seq, const struct timing *timing, uint64_t *samples)
 {
     struct line line;
-    size_t bytes = (size_t)timing->ops * sizeof *samples;
+    int phases = timing->phased ? TIMED_PHASES : 0;
     FILE *out = begin(&line, "slice_reply");
     put_integer(out, "seq", seq);
     put_integer(out, "ops", timing->ops);
@@ -126,10 +133,12 @@ bool reply_slice(int fd, int64_t seq, const struct timing *timing, uint64_t *sam
     put_integer(out, "user_ns", timing->user_ns);
     put_integer(out, "sys_ns", timing->sys_ns);
     fprintf(out, ",\"capped\":%s", timing->capped ? "true" : "false");
-    put_integer(out, "nbytes", (int64_t)bytes);
-    for (int64_t i = 0; i < timing->ops; i++)
-        samples[i] = htole64(samples[i]);
-    return finish(&line, fd) && write_all(fd, samples, bytes);
+    put_integer(out, "nbytes", timing->ops * (int64_t)sizeof *samples * (1 + phases));
+    fputs(phases ? ",\"phases\":[\"connect\",\"close\"]" : "", out);
+    bool worked = finish(&line, fd) && write_samples(fd, samples, timing->ops);
+    for (int phase = 0; worked && phase < phases; phase++)
+        worked = write_samples(fd, timed_phase(samples, phase), timing->ops);
+    return worked;
 }
 
 static void put_value(FILE *out, const PGresult *result, int row, int column)

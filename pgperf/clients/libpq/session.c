@@ -40,6 +40,7 @@ bool session_connect(struct session *session, const struct spec *spec, struct fa
                                   spec->sslrootcert, timeout, spec->application_name, spec->options, "disable", "UTF8",
                                   "/dev/null/none", spec->require_auth, NULL};
     session->connection = PQconnectdbParams(keywords, values, 0);
+    session->number++;
     if (PQstatus(session->connection) != CONNECTION_OK) {
         failure_set(failure, "", PQerrorMessage(session->connection));
         return false;
@@ -115,7 +116,7 @@ static bool prepare(struct session *session, struct statement *statement, struct
     if (PQresultStatus(result) != PGRES_COMMAND_OK)
         return fail(session, result, failure);
     PQclear(result);
-    statement->is_prepared = true;
+    statement->prepared_on = session->number;
     return true;
 }
 
@@ -132,7 +133,8 @@ static PGresult *execute(struct session *session, const struct statement *statem
 
 static bool run_one(struct session *session, struct statement *statement, int64_t *rows, struct failure *failure)
 {
-    if (session->mode == SESSION_PREPARED && !statement->is_prepared && !prepare(session, statement, failure))
+    bool prepares = session->mode == SESSION_PREPARED && statement->prepared_on != session->number;
+    if (prepares && !prepare(session, statement, failure))
         return false;
     return take(session, execute(session, statement), rows, failure);
 }

@@ -12,6 +12,7 @@ enum session_mode { SESSION_SIMPLE, SESSION_EXTENDED, SESSION_PREPARED };
 
 struct session {
     PGconn *connection; /* owned */
+    int64_t number;     /* of the connection: 1 for the first */
     enum session_mode mode;
 };
 

@@ -3,6 +3,7 @@
 #define PGPERF_STATEMENT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "json.h"
 
@@ -15,7 +16,7 @@ struct statement {
     int value_count;
     unsigned *oids; /* the types of the values; 0: the server infers it; as many as values, or none */
     int oid_count;
-    bool is_prepared; /* on this connection */
+    int64_t prepared_on; /* the number of the connection; 0: on none */
 };
 
 /* Run in order. */

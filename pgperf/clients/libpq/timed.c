@@ -27,10 +27,30 @@ void timed_make_room(uint64_t *samples, int64_t ops)
         touched[i] = touched[i];
 }
 
+uint64_t *timed_phase(uint64_t *samples, int phase)
+{
+    return samples + (int64_t)(phase + 1) * TIMED_MAX_PHASED;
+}
+
 void timed_free_samples(uint64_t *samples)
 {
     if (samples)
         munmap(samples, SAMPLES_BYTES);
+}
+
+static bool run_whole(struct operation operation, int64_t *rows)
+{
+    if (!operation.connect)
+        return operation.run(operation.self, rows);
+    if (!operation.connect(operation.self) || !operation.run(operation.self, rows))
+        return false;
+    operation.close(operation.self);
+    return true;
+}
+
+static int64_t room(struct operation operation)
+{
+    return operation.connect ? TIMED_MAX_PHASED : TIMED_MAX_SAMPLES;
 }
 
 /* Runs until both minima of the lead-in are reached. Returns false if an operation failed. */
@@ -40,7 +60,7 @@ static bool lead_in(const struct slice *slice, struct operation operation, uint6
     int64_t ignored_rows = 0;
     timing->first_ns = clock_now_ns();
     while (timing->lead_in_ops < slice->lead_in_ops || timing->first_ns < until) {
-        if (!operation.run(operation.self, &ignored_rows))
+        if (!run_whole(operation, &ignored_rows))
             return false;
         timing->first_ns = clock_now_ns();
         timing->lead_in_ops++;
@@ -66,10 +86,43 @@ static bool record(struct operation operation, uint64_t close, int64_t limit, ui
     return true;
 }
 
+/* The same with the parts that connect and close took. */
+static bool record_phases(struct operation operation, uint64_t close, int64_t limit, uint64_t *samples,
+                          struct timing *timing)
+{
+    uint64_t *connecting = timed_phase(samples, 0), *closing = timed_phase(samples, 1);
+    uint64_t before = timing->first_ns;
+    int64_t ops = 0;
+    while (before < close && ops < limit) {
+        if (!operation.connect(operation.self))
+            return false;
+        connecting[ops] = clock_now_ns() - before;
+        if (!operation.run(operation.self, &timing->rows))
+            return false;
+        uint64_t operated = clock_now_ns();
+        operation.close(operation.self);
+        uint64_t now = clock_now_ns();
+        closing[ops] = now - operated;
+        samples[ops++] = now - before;
+        before = now;
+    }
+    timing->ops = ops;
+    timing->capped = ops == TIMED_MAX_PHASED && before < close;
+    timing->phased = true;
+    return true;
+}
+
+static bool record_any(struct operation operation, uint64_t close, int64_t limit, uint64_t *samples,
+                       struct timing *timing)
+{
+    return operation.connect ? record_phases(operation, close, limit, samples, timing)
+                             : record(operation, close, limit, samples, timing);
+}
+
 static bool record_by_count(int64_t count, struct operation operation, uint64_t *samples, struct timing *timing)
 {
-    bool too_many = count > TIMED_MAX_SAMPLES;
-    bool worked = record(operation, UINT64_MAX, too_many ? TIMED_MAX_SAMPLES : count, samples, timing);
+    bool too_many = count > room(operation);
+    bool worked = record_any(operation, UINT64_MAX, too_many ? room(operation) : count, samples, timing);
     timing->capped = too_many;
     return worked;
 }
@@ -79,7 +132,7 @@ static bool record_by_time(const struct slice *slice, struct operation operation
                            struct timing *timing)
 {
     uint64_t open = slice->start_ns ? (uint64_t)(slice->start_ns + slice->lead_in_ns) : timing->first_ns;
-    return record(operation, open + (uint64_t)slice->window_ns, TIMED_MAX_SAMPLES, samples, timing);
+    return record_any(operation, open + (uint64_t)slice->window_ns, room(operation), samples, timing);
 }
 
 bool timed_run(const struct slice *slice, struct operation operation, uint64_t *samples, struct timing *timing)

@@ -6,11 +6,16 @@
 #include <stdint.h>
 
 #define TIMED_MAX_SAMPLES (1 << 20)
+#define TIMED_MAX_PHASED (1 << 18) /* three samples for each operation */
+#define TIMED_PHASES 2             /* connect and close */
 
-/* One operation. It adds the number of its rows to `*rows`; false fails the slice. */
+/* One operation. `run` adds the number of its rows to `*rows`; false fails the slice.
+ * `connect` and `close` come before and after it, and are timed by themselves; NULL: it has a connection. */
 struct operation {
     bool (*run)(void *self, int64_t *rows);
     void *self;
+    bool (*connect)(void *self);
+    void (*close)(void *self);
 };
 
 /* A slice, as in the Slice message. Nanoseconds, not negative; their sum fits an int64_t. */
@@ -30,7 +35,8 @@ struct timing {
     uint64_t first_ns; /* start of the first recorded operation */
     int64_t user_ns;   /* of lead-in and window */
     int64_t sys_ns;
-    bool capped; /* the slice ended early, with TIMED_MAX_SAMPLES samples */
+    bool capped; /* the slice ended early, with as many samples as there is room for */
+    bool phased; /* the samples of connect and of close follow, from timed_phase */
 };
 
 /* Reserves address space for TIMED_MAX_SAMPLES durations in nanoseconds, and allocates memory for a few of them.
@@ -41,6 +47,9 @@ void timed_free_samples(uint64_t *samples);
 /* Allocates memory for the first `ops` samples, which keep their values. Called between slices, so that no slice
  * includes the time of it. */
 void timed_make_room(uint64_t *samples, int64_t ops);
+
+/* The samples of connect (0) or close (1), of as many operations as the durations. */
+uint64_t *timed_phase(uint64_t *samples, int phase);
 
 /* Waits for the start, runs the lead-in, and fills `samples`. False if an operation failed; `timing` is then
  * undefined. */

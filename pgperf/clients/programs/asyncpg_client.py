@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import asyncpg
 
-from pgperf.clients.async_loop import AsyncOperation, EventLoop, LoopOperation
+from pgperf.clients.async_loop import AsyncOperation, EventLoop, LoopOperation, LoopReconnecting
 from pgperf.clients.loop import describe, given, login, main
 from pgperf.clients.timed_loop import Operation
 from pgperf.core import protocol
@@ -32,11 +32,18 @@ _WRONG_TYPE = (
 
 
 class AsyncpgClient:
-    """One connection. Each statement commits by itself, outside of a transaction."""
+    """One connection. Each statement commits by itself, outside of a transaction.
+
+    Connection mode pool takes it from asyncpg's own pool of one, which resets the session each time
+    that it gets the connection back.
+    """
+
+    connection_modes = ("persistent", "per_operation", "pool")
 
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None
-        self._looked_at: list[Any] = []  # asyncpg's protocol objects, of all workers
+        self._looked_at: list[Any] = []  # the clients of all workers
+        self._pool: Any = None
 
     def load(self, spec: protocol.Spec) -> None:
         if spec.mode == "simple":
@@ -46,7 +53,10 @@ class AsyncpgClient:
         self.event_loop = EventLoop()
 
     def connect(self, spec: protocol.Spec) -> None:
-        self._connection = self.event_loop.run(asyncpg.connect(**keywords(spec)))
+        self._keywords = keywords(spec)
+        if spec.connection_mode == "pool":
+            self._pool = self.event_loop.run(self._open_pool())
+        self.event_loop.run(self._open())
         if spec.memory_bytes:
             self._look_for_refusals()
 
@@ -60,19 +70,44 @@ class AsyncpgClient:
         asyncpg keeps the MemoryError until the server is ready for a query, but it has lost its
         place in the server's messages. A timer of the loop would add to each operation's time.
         """
-        self._looked_at.append(self._connection._protocol)
+        self._looked_at.append(self)
         looked_at, loop = self._looked_at, self.event_loop
 
         def look(*_: object) -> None:
-            held = gc.get_referents(*looked_at)
+            held = gc.get_referents(*(each._own._protocol for each in looked_at if each._own))
             if loop.is_running and any(isinstance(each, MemoryError) for each in held):
                 raise MemoryError
 
         signal.signal(signal.SIGALRM, look)
         signal.setitimer(signal.ITIMER_REAL, _LOOK_S, _LOOK_S)
 
+    @property
+    def _own(self) -> Any:
+        """The connection itself: a pool lends a proxy of it, of None once it was given back."""
+        return getattr(self._connection, "_con", self._connection)
+
+    async def _open_pool(self) -> Any:
+        return await asyncpg.create_pool(min_size=1, max_size=1, **self._keywords)
+
+    async def _open(self) -> None:
+        if self._pool:
+            self._connection = await self._pool.acquire(timeout=self._keywords["timeout"])
+        else:
+            self._connection = await asyncpg.connect(**self._keywords)
+
+    async def _release(self) -> None:
+        if self._pool:
+            await self._pool.release(self._connection)
+        else:
+            await self._connection.close(timeout=_CLOSE_S)
+
+    def reconnecting(self, operation: Operation) -> LoopReconnecting:
+        assert isinstance(operation, LoopOperation)
+        return operation.reconnecting(self._open, self._release)
+
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
         kind = self._prepared if spec.mode == "prepared" else self._extended
+        kind = kind if spec.connection_mode == "persistent" else self._on_current
         return LoopOperation(self.event_loop, [kind(*numbered(each)) for each in given(spec, other)])
 
     def _extended(self, sql: str, args: list[Any]) -> AsyncOperation:
@@ -94,6 +129,14 @@ class AsyncpgClient:
 
         return run
 
+    def _on_current(self, sql: str, args: list[Any]) -> AsyncOperation:
+        """On the connection that is open now. asyncpg prepares the statement if its cache is on."""
+
+        async def run() -> int:
+            return len(await self._connection.fetch(sql, *args))
+
+        return run
+
     def query(self, sql: str) -> protocol.Rows:
         rows = self.event_loop.run(self._connection.fetch(sql))
         if not all(isinstance(value, str | None) for row in rows for value in row):
@@ -108,7 +151,7 @@ class AsyncpgClient:
             return f"connection failed: {os.strerror(error.errno) if error.errno else error or 'no answer in time'}"
         if isinstance(error, asyncpg.PostgresError) and error.message:
             return str(error.message)
-        if self._connection is not None and self._connection.is_closed():
+        if self._own is not None and self._own.is_closed():
             return "the connection was closed in the middle of an operation"
         return _WRONG_TYPE if isinstance(error, asyncpg.DataError) else describe(error)
 
@@ -124,7 +167,10 @@ class AsyncpgClient:
         return str(self._connection.get_settings().server_version)
 
     def close(self) -> None:
-        self.event_loop.run(self._connection.close(timeout=_CLOSE_S))
+        if self._pool:
+            self._pool.terminate()
+        elif self._connection:
+            self.event_loop.run(self._connection.close(timeout=_CLOSE_S))
 
 
 def keywords(spec: protocol.Spec) -> dict[str, Any]:

@@ -5,6 +5,10 @@ are installed. A site workload runs with the site's settings (`pgperf.clients.si
 simple is Django's default, which binds on the client. Mode extended is its server-side binding.
 Mode prepared is the same, with every statement prepared.
 
+Connection mode per_operation connects and closes Django's connection. In request and pool, each
+operation is one request with Django's signals, and CONN_MAX_AGE is 0: Django closes the connection
+at the end, or puts it back into its pool.
+
 If both drivers are installed, Django prefers psycopg 3. The layers django_cursor_psycopg2 and
 django_orm_psycopg2 hide psycopg 3 from their own process before Django imports it.
 """
@@ -18,12 +22,14 @@ from typing import Any, BinaryIO
 
 import django
 from django.conf import settings
+from django.core.signals import request_finished, request_started
 from django.db import ProgrammingError, connections
 from django.db.models import QuerySet
 
 from pgperf import registry
+from pgperf.clients.django_connection import OF_REQUESTS, lifetime, pool
 from pgperf.clients.loop import describe, is_of_driver, login, main, statements
-from pgperf.clients.timed_loop import Operation, in_order
+from pgperf.clients.timed_loop import Operation, Reconnecting, in_order
 from pgperf.core import protocol
 from pgperf.core.exceptions import InvalidDefinition, LayerUnavailable
 
@@ -32,7 +38,9 @@ ORM = ("django_orm", "django_orm_psycopg2")
 
 
 class DjangoClient:
-    """Django's default connection, kept open."""
+    """Django's default connection."""
+
+    connection_modes = ("persistent", "per_operation", "pool", "request")
 
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None
@@ -53,11 +61,19 @@ class DjangoClient:
             raise LayerUnavailable(
                 f"mode: Django over psycopg2 binds on the client; {spec.mode} needs psycopg 3"
             )
+        if spec.connection_mode == "pool":
+            self._load_pool()
         if spec.layer in ORM and not spec.site:
             import_module("pgperf.catalog.orm")
 
+    def _load_pool(self) -> None:
+        if self._connection.Database.__name__ == "psycopg2":
+            raise LayerUnavailable("connection_mode: Django has a pool over psycopg 3 only")
+        import_module("psycopg_pool")
+
     def connect(self, spec: protocol.Spec) -> None:
         self._connection.settings_dict["OPTIONS"]["application_name"] = spec.application_name
+        self._requests = spec.connection_mode in OF_REQUESTS
         self._connection.ensure_connection()
 
     def another(self) -> "DjangoClient":
@@ -69,6 +85,19 @@ class DjangoClient:
         shared = client._connection.settings_dict
         client._connection.settings_dict = {**shared, "OPTIONS": dict(shared["OPTIONS"])}
         return client
+
+    def reconnecting(self, operation: Operation) -> Reconnecting:
+        if self._requests:
+            return Reconnecting(self._begin_request, operation, self._end_request)
+        return Reconnecting(self._connection.connect, operation, self._connection.close)
+
+    def _begin_request(self) -> None:
+        """As a handler does. Django connects at the first query; here it connects before it."""
+        request_started.send(sender=type(self), environ=_ENVIRON)
+        self._connection.ensure_connection()
+
+    def _end_request(self) -> None:
+        request_finished.send(sender=type(self))
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
         if spec.layer not in (*CURSOR, *ORM):
@@ -142,6 +171,8 @@ class DjangoClient:
 
     def close(self) -> None:
         self._connection.close()
+        if hasattr(self._connection, "close_pool"):
+            self._connection.close_pool()
 
 
 def hide(module: str) -> None:
@@ -172,13 +203,17 @@ def minimal_settings(spec: protocol.Spec) -> dict[str, Any]:
     default = {
         "ENGINE": "django.db.backends.postgresql",
         **address,
-        "OPTIONS": options,
-        "CONN_MAX_AGE": None,
-        "CONN_HEALTH_CHECKS": False,
+        "OPTIONS": {**options, **pool(spec)},
+        **lifetime(spec),
     }
     return {"DATABASES": {"default": default}, "DEBUG": False, "USE_TZ": True, "TIME_ZONE": "UTC"}
 
 
+#: The environ of the requests, for receivers of the signal that read it.
+_ENVIRON = {
+    "REQUEST_METHOD": "GET", "PATH_INFO": "/", "SERVER_NAME": "localhost", "SERVER_PORT": "80",
+    "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.url_scheme": "http",
+}  # fmt: skip
 _ADDRESS = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
 
 

@@ -1,7 +1,8 @@
 """A client without a database, for tests of the runner: all its answers are predictable.
 
-One operation reads one row and keeps a CPU busy for `spec.nominal_us`. `query` answers one row: the
-SQL. If the SQL of the workload is one of these words, the client misbehaves:
+One operation reads one row and keeps a CPU busy for `spec.nominal_us`. In connection modes other
+than persistent, connecting takes half of that beforehand and closing a quarter afterwards. `query`
+answers one row: the SQL. If the SQL of the workload is one of these words, the client misbehaves:
 
 - `die`: it is killed by its own SIGKILL
 - `quit`: it exits with code 0, without a `bye`
@@ -11,8 +12,8 @@ SQL. If the SQL of the workload is one of these words, the client misbehaves:
 - `fail`: the operation fails; it sends an error message (SQLSTATE P0001)
 - `noise`: it prints to stdout, as text and past Python, and goes on working
 
-Each happens in a slice, after 50 operations. With `die at connect` or `die at ready` (likewise for
-the other words) it happens at that stage.
+Each happens in a slice, after 50 operations. With `die at connect`, `die at ready` or `die at
+reconnect` (likewise for the other words) it happens at that stage.
 """
 
 import os
@@ -23,7 +24,7 @@ from time import monotonic_ns, sleep
 from typing import BinaryIO, NoReturn
 
 from pgperf.clients.loop import main
-from pgperf.clients.timed_loop import Operation
+from pgperf.clients.timed_loop import Operation, Reconnecting
 from pgperf.core import protocol
 
 #: The number of operations before it misbehaves in a slice. The cold phases have fewer.
@@ -41,6 +42,7 @@ class FakeClient:
 
     backend_pid = 0
     server_version = "fake"
+    connection_modes = protocol.CONNECTION_MODES
 
     def __init__(self, replies: BinaryIO) -> None:
         self._replies = replies
@@ -69,18 +71,26 @@ class FakeClient:
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
         self._misbehave_at("ready")
-        duration_ns = int(spec.nominal_us * 1000)
+        self._nominal_ns = int(spec.nominal_us * 1000)
 
         def run() -> int:
             begin = monotonic_ns()
             self._operations += 1
             if self._operations > OPERATIONS_BEFORE:
                 self._misbehave_at("slice")
-            while monotonic_ns() - begin < duration_ns:
-                pass
+            _spin(begin, self._nominal_ns)
             return 1
 
         return run
+
+    def reconnecting(self, operation: Operation) -> Reconnecting:
+        return Reconnecting(self._reconnect, operation, lambda: _spin(monotonic_ns(), self._nominal_ns // 4))
+
+    def _reconnect(self) -> None:
+        begin = monotonic_ns()
+        if self._operations >= OPERATIONS_BEFORE:
+            self._misbehave_at("reconnect")
+        _spin(begin, self._nominal_ns // 2)
 
     def query(self, sql: str) -> protocol.Rows:
         return protocol.Rows([[sql]])
@@ -118,6 +128,11 @@ class FakeClient:
         )
         self._replies.flush()
         os._exit(0)
+
+
+def _spin(begin_ns: int, duration_ns: int) -> None:
+    while monotonic_ns() - begin_ns < duration_ns:
+        pass
 
 
 def _die() -> None:

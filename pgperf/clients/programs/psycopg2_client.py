@@ -1,5 +1,6 @@
 """The psycopg2 layer: a new cursor for every operation, arguments bound on the client."""
 
+from collections.abc import Callable
 from copy import copy
 from typing import Any, BinaryIO
 
@@ -7,13 +8,15 @@ import psycopg2
 
 from pgperf.clients import psycopg2_driver as driver
 from pgperf.clients.loop import login, main, statements
-from pgperf.clients.timed_loop import Operation, in_order
+from pgperf.clients.timed_loop import Operation, Reconnecting, in_order
 from pgperf.core import protocol
 from pgperf.core.exceptions import LayerUnavailable
 
 
 class Psycopg2Client:
     """One connection in autocommit."""
+
+    connection_modes = ("persistent", "per_operation")
 
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None
@@ -23,18 +26,27 @@ class Psycopg2Client:
             raise LayerUnavailable("mode: psycopg2 always binds on the client; choose simple")
 
     def connect(self, spec: protocol.Spec) -> None:
-        self._connection = psycopg2.connect(**login(spec, driver.libpq_version()))
+        self._keywords = login(spec, driver.libpq_version())
+        self._open()
+
+    def _open(self) -> None:
+        self._connection = psycopg2.connect(**self._keywords)
         self._connection.autocommit = True
 
     def another(self) -> "Psycopg2Client":
         """One with a connection of its own, for another worker."""
         return copy(self)
 
-    def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
-        return in_order([self._run(*each) for each in statements(spec, other)])
+    def reconnecting(self, operation: Operation) -> Reconnecting:
+        return Reconnecting(self._open, operation, self.close)
 
-    def _run(self, sql: str, args: list[Any] | None) -> Operation:
-        cursor, no_rows = self._connection.cursor, psycopg2.ProgrammingError
+    def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
+        keeps = spec.connection_mode == "persistent"
+        cursor = self._connection.cursor if keeps else lambda: self._connection.cursor()
+        return in_order([self._run(cursor, *each) for each in statements(spec, other)])
+
+    def _run(self, cursor: Callable[[], Any], sql: str, args: list[Any] | None) -> Operation:
+        no_rows = psycopg2.ProgrammingError
 
         def run() -> int:
             with cursor() as opened:

@@ -2,13 +2,15 @@
 loop.
 """
 
+from collections.abc import Callable
 from copy import copy
+from importlib import import_module
 from typing import Any, BinaryIO
 
 import psycopg
 
 from pgperf.clients import psycopg_driver as driver
-from pgperf.clients.async_loop import AsyncOperation, EventLoop, LoopOperation
+from pgperf.clients.async_loop import AsyncOperation, EventLoop, LoopOperation, LoopReconnecting
 from pgperf.clients.loop import login, main, statements
 from pgperf.clients.timed_loop import Operation
 from pgperf.core import protocol
@@ -17,34 +19,63 @@ from pgperf.core import protocol
 class PsycopgAsyncClient:
     """One connection in autocommit.
 
-    Mode simple: AsyncClientCursor; extended, prepared: AsyncCursor.
+    Mode simple: AsyncClientCursor; extended, prepared: AsyncCursor. Connection mode pool takes the
+    connection from a pool of one.
     """
+
+    connection_modes = ("persistent", "per_operation", "pool")
 
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None
+        self._pool: Any = None
 
     def load(self, spec: protocol.Spec) -> None:
         self.event_loop = EventLoop()
+        if spec.connection_mode == "pool":
+            self._psycopg_pool = import_module("psycopg_pool")
 
     def connect(self, spec: protocol.Spec) -> None:
         factory = psycopg.AsyncClientCursor if spec.mode == "simple" else psycopg.AsyncCursor
-        connect = psycopg.AsyncConnection.connect
-        self._connection = self.event_loop.run(
-            connect(**login(spec, driver.libpq_version()), autocommit=True, cursor_factory=factory)
+        self._keywords = {
+            **login(spec, driver.libpq_version()), "autocommit": True, "cursor_factory": factory,
+        }  # fmt: skip
+        if spec.connection_mode == "pool":
+            self._pool = self.event_loop.run(self._open_pool(spec))
+        self.event_loop.run(self._open())
+
+    async def _open_pool(self, spec: protocol.Spec) -> Any:
+        pool = self._psycopg_pool.AsyncConnectionPool(
+            kwargs=self._keywords, open=False, **driver.pool_of_one(spec)
         )
+        await pool.open()
+        return pool
+
+    async def _open(self) -> None:
+        pool, connect = self._pool, psycopg.AsyncConnection.connect
+        self._connection = await pool.getconn() if pool else await connect(**self._keywords)
+
+    async def _release(self) -> None:
+        if self._pool:
+            await self._pool.putconn(self._connection)
+        else:
+            await self._connection.close()
+
+    def reconnecting(self, operation: Operation) -> LoopReconnecting:
+        assert isinstance(operation, LoopOperation)
+        return operation.reconnecting(self._open, self._release)
 
     def another(self) -> "PsycopgAsyncClient":
         """One with a connection of its own, for another worker."""
         return copy(self)
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
-        return LoopOperation(
-            self.event_loop, [self._run(spec.mode, *each) for each in statements(spec, other)]
-        )
+        keeps = spec.connection_mode == "persistent"
+        cursor = self._connection.cursor if keeps else lambda: self._connection.cursor()
+        steps = [self._run(cursor, spec.mode, *each) for each in statements(spec, other)]
+        return LoopOperation(self.event_loop, steps)
 
-    def _run(self, mode: str, sql: str, args: list[Any] | None) -> AsyncOperation:
-        prepare = mode == "prepared"
-        cursor, no_rows = self._connection.cursor, psycopg.ProgrammingError
+    def _run(self, cursor: Callable[[], Any], mode: str, sql: str, args: list[Any] | None) -> AsyncOperation:
+        prepare, no_rows = mode == "prepared", psycopg.ProgrammingError
 
         async def run() -> int:
             async with cursor() as opened:
@@ -75,7 +106,10 @@ class PsycopgAsyncClient:
         return self._connection.info.parameter_status("server_version")
 
     def close(self) -> None:
-        self.event_loop.run(self._connection.close())
+        if self._pool:
+            self.event_loop.run(self._pool.close())
+        elif self._connection:
+            self.event_loop.run(self._connection.close())
 
 
 if __name__ == "__main__":

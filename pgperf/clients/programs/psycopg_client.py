@@ -6,12 +6,13 @@ is imported, so this process sets it in its own environment.
 """
 
 import os
+from collections.abc import Callable
 from copy import copy
 from importlib import import_module
 from typing import Any, BinaryIO
 
 from pgperf.clients.loop import login, main, statements
-from pgperf.clients.timed_loop import Operation, in_order
+from pgperf.clients.timed_loop import Operation, Reconnecting, in_order
 from pgperf.core import protocol
 
 _IMPLEMENTATIONS = {"psycopg_c": "c", "psycopg_binary": "binary", "psycopg_python": "python"}
@@ -21,33 +22,58 @@ class PsycopgClient:
     """One connection in autocommit.
 
     Mode simple uses ClientCursor, extended Cursor, and prepared Cursor with `prepare=True`.
+    Connection mode pool takes it from a pool of one.
     """
+
+    connection_modes = ("persistent", "per_operation", "pool")
 
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None
+        self._pool: Any = None
 
     def load(self, spec: protocol.Spec) -> None:
         if spec.layer in _IMPLEMENTATIONS:
             os.environ["PSYCOPG_IMPL"] = _IMPLEMENTATIONS[spec.layer]
         self._psycopg = import_module("psycopg")
+        if spec.connection_mode == "pool":
+            self._psycopg_pool = import_module("psycopg_pool")
         self._driver = import_module("pgperf.clients.psycopg_driver")
 
     def connect(self, spec: protocol.Spec) -> None:
         factory = self._psycopg.ClientCursor if spec.mode == "simple" else self._psycopg.Cursor
-        self._connection = self._psycopg.connect(
-            **login(spec, self._driver.libpq_version()), autocommit=True, cursor_factory=factory
-        )
+        self._keywords = {
+            **login(spec, self._driver.libpq_version()), "autocommit": True, "cursor_factory": factory,
+        }  # fmt: skip
+        if spec.connection_mode == "pool":
+            self._pool = self._psycopg_pool.ConnectionPool(
+                kwargs=self._keywords, open=True, **self._driver.pool_of_one(spec)
+            )
+        self._open()
+
+    def _open(self) -> None:
+        pool = self._pool
+        self._connection = pool.getconn() if pool else self._psycopg.connect(**self._keywords)
+
+    def _release(self) -> None:
+        if self._pool:
+            self._pool.putconn(self._connection)
+        else:
+            self._connection.close()
+
+    def reconnecting(self, operation: Operation) -> Reconnecting:
+        return Reconnecting(self._open, operation, self._release)
 
     def another(self) -> "PsycopgClient":
         """One with a connection of its own, for another worker."""
         return copy(self)
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
-        return in_order([self._run(spec.mode, *each) for each in statements(spec, other)])
+        keeps = spec.connection_mode == "persistent"
+        cursor = self._connection.cursor if keeps else lambda: self._connection.cursor()
+        return in_order([self._run(cursor, spec.mode, *each) for each in statements(spec, other)])
 
-    def _run(self, mode: str, sql: str, args: list[Any] | None) -> Operation:
-        prepare = mode == "prepared"
-        cursor, no_rows = self._connection.cursor, self._psycopg.ProgrammingError
+    def _run(self, cursor: Callable[[], Any], mode: str, sql: str, args: list[Any] | None) -> Operation:
+        prepare, no_rows = mode == "prepared", self._psycopg.ProgrammingError
 
         def run() -> int:
             with cursor() as opened:
@@ -74,7 +100,10 @@ class PsycopgClient:
         return self._connection.info.parameter_status("server_version")
 
     def close(self) -> None:
-        self._connection.close()
+        if self._pool:
+            self._pool.close()
+        elif self._connection:
+            self._connection.close()
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ static uint64_t *samples;
 
 static bool run(const struct slice *slice, struct counter *counter, struct timing *timing)
 {
-    return timed_run(slice, (struct operation){count_call, counter}, samples, timing);
+    return timed_run(slice, (struct operation){count_call, counter, NULL, NULL}, samples, timing);
 }
 
 static uint64_t end_of(const struct timing *timing)

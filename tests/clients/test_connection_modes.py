@@ -1,0 +1,265 @@
+"""Every client in every connection mode that its layer has, and the errors of connecting again."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from io import BytesIO
+from itertools import product
+from typing import Any
+
+import psycopg
+import psycopg_pool
+import pytest
+
+from pgperf.clients.programs.psycopg_client import PsycopgClient
+from pgperf.core import layers, protocol
+from pgperf.core.exceptions import ReconnectFailed
+from pgperf.core.records import Route
+from tests.clients.conftest import Start
+from tests.clients.driving import Driven, Subject
+from tests.clients.proxy import Proxy
+from tests.clients.test_conformance import AT_ONCE, FAKE, LAYERS, one_hour_slice, started
+
+MODES = ("per_operation", "pool", "request")
+#: Each client in its first statement mode, and in prepared: a new connection knows no statement.
+MEASURED = [
+    (subject, mode)
+    for subject, mode in product(LAYERS, MODES)
+    if mode in layers.LAYERS[subject.layer].connection_modes
+    and (mode != "pool" or "without-psycopg" not in subject.name)
+]
+every_mode = pytest.mark.parametrize(
+    ("subject", "mode"), MEASURED, ids=[f"{subject}-{mode}" for subject, mode in MEASURED]
+)
+FIRST = list({(subject.module, mode): (subject, mode) for subject, mode in reversed(MEASURED)}.values())
+each_program = pytest.mark.parametrize(
+    ("subject", "mode"), FIRST, ids=[f"{subject}-{mode}" for subject, mode in FIRST]
+)
+CONNECTS = [(subject, mode) for subject, mode in FIRST if mode != "pool"]
+each_that_connects = pytest.mark.parametrize(
+    ("subject", "mode"), CONNECTS, ids=[f"{subject}-{mode}" for subject, mode in CONNECTS]
+)
+SEVEN = AT_ONCE._replace(lead_in_ops=2, count=5)
+
+
+@pytest.fixture
+def limited(tcp: Route, admin: psycopg.Connection, superuser_login: dict[str, Any]) -> Iterator[Route]:
+    """A login that the server gives one connection."""
+    admin.execute("GRANT USAGE ON SCHEMA pgperf TO public")
+    admin.execute("GRANT SELECT ON pgperf.site TO public")
+    with psycopg.connect(**superuser_login) as superuser:
+        superuser.execute("CREATE ROLE pgperf_limited LOGIN CONNECTION LIMIT 1 PASSWORD 'limited'")
+        yield replace(tcp, user="pgperf_limited", password="limited")
+        superuser.execute("DROP ROLE pgperf_limited")
+    admin.execute("REVOKE SELECT ON pgperf.site FROM public")
+    admin.execute("REVOKE USAGE ON SCHEMA pgperf FROM public")
+
+
+def connection_to(route: Route) -> psycopg.Connection:
+    return psycopg.connect(
+        host=route.host, port=route.port, dbname=route.dbname, user=route.user, password=route.password
+    )
+
+
+def backends(admin: psycopg.Connection) -> list[int]:
+    rows = admin.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'conformance'")
+    return [pid for (pid,) in rows]
+
+
+def wait_until_gone(admin: psycopg.Connection) -> None:
+    deadline = time.monotonic() + 30
+    while backends(admin):
+        assert time.monotonic() < deadline, "a backend stays"
+
+
+def finish(client: Driven, admin: psycopg.Connection) -> None:
+    client.send(protocol.Bye())
+    assert client.wait() == protocol.EXIT_OK
+    wait_until_gone(admin)
+
+
+@every_mode
+def test_the_phases_add_up_and_each_operation_makes_a_connection_or_a_pool_makes_one(
+    subject: Subject, mode: str, start: Start, tcp: Route, admin: psycopg.Connection
+) -> None:
+    with Counting(tcp.port) as proxy:
+        client = started(
+            start, subject, tcp, host="127.0.0.1", port=proxy.port, cold=False, connection_mode=mode
+        )
+        assert client.read(protocol.Ready).backend_pid
+        assert proxy.connections == 1
+        began_ns = time.monotonic_ns()
+        reply, (durations, connecting, closing) = client.phased_slice(SEVEN)
+        assert proxy.connections == (1 if mode == "pool" else 1 + 7)
+        assert reply.phases == list(protocol.PHASES)
+        assert (reply.ops, reply.rows, len(durations)) == (5, 5, 5)
+        for duration, connect, close in zip(durations, connecting, closing, strict=True):
+            assert connect > 0
+            assert close > 0
+            assert connect + close < duration
+        assert began_ns < reply.first_ns < reply.first_ns + sum(durations) < time.monotonic_ns()
+        finish(client, admin)
+
+
+class Counting(Proxy):
+    """Counts the connections that it forwards."""
+
+    connections = 0
+
+    def pumps(self):  # type: ignore[no-untyped-def]
+        self.connections += 1
+        return super().pumps()
+
+
+@each_that_connects
+def test_it_stands_by_without_a_connection(
+    subject: Subject, mode: str, start: Start, tcp: Route, admin: psycopg.Connection
+) -> None:
+    client = started(start, subject, tcp, cold=False, connection_mode=mode)
+    client.read(protocol.Ready)
+    wait_until_gone(admin)
+    client.phased_slice(SEVEN)
+    wait_until_gone(admin)
+    finish(client, admin)
+
+
+@each_program
+def test_a_query_between_slices_is_answered(
+    subject: Subject, mode: str, start: Start, tcp: Route, admin: psycopg.Connection
+) -> None:
+    client = started(start, subject, tcp, cold=False, connection_mode=mode)
+    client.read(protocol.Ready)
+    client.send(protocol.Query("SELECT 'a'::text"))
+    assert client.read(protocol.Rows).rows == [["a"]]
+    client.phased_slice(SEVEN)
+    finish(client, admin)
+
+
+@each_program
+def test_the_window_of_a_slice_by_time_is_kept(
+    subject: Subject, mode: str, start: Start, tcp: Route, admin: psycopg.Connection
+) -> None:
+    client = started(start, subject, tcp, cold=False, connection_mode=mode)
+    client.read(protocol.Ready)
+    request = AT_ONCE._replace(
+        start_ns=time.monotonic_ns() + 10**7, window_ns=10**8, lead_in_ns=10**7, count=0
+    )
+    reply, (durations, *_phases) = client.phased_slice(request)
+    opens = request.start_ns + request.lead_in_ns
+    closes = opens + request.window_ns
+    assert opens <= reply.first_ns
+    assert reply.first_ns + sum(durations[:-1]) < closes <= reply.first_ns + sum(durations)
+    finish(client, admin)
+
+
+@each_that_connects
+def test_too_many_clients_in_the_middle_of_a_slice(
+    subject: Subject, mode: str, start: Start, limited: Route, admin: psycopg.Connection
+) -> None:
+    client = started(start, subject, limited, cold=False, connection_mode=mode)
+    client.read(protocol.Ready)
+    wait_until_gone(admin)
+    with connection_to(limited):
+        client.send(SEVEN)
+        error = client.read(protocol.Error)
+        assert error.stage == "reconnect"
+        assert "too many connections" in error.message or error.sqlstate == "53300"
+        assert client.wait() == protocol.EXIT_FAILED
+    wait_until_gone(admin)
+
+
+@each_that_connects
+def test_a_server_that_has_gone_away(subject: Subject, mode: str, start: Start, tcp: Route) -> None:
+    with Proxy(tcp.port) as proxy:
+        client = started(
+            start, subject, tcp, host="127.0.0.1", port=proxy.port, cold=False, connection_mode=mode
+        )
+        client.read(protocol.Ready)
+        client.phased_slice(SEVEN)
+    client.send(SEVEN)
+    error = client.read(protocol.Error)
+    assert error.stage == "reconnect"
+    assert "refused" in error.message
+    assert tcp.password not in client.last_words()
+    assert client.wait() == protocol.EXIT_FAILED
+
+
+POOLS = [(subject, mode) for subject, mode in FIRST if mode == "pool"]
+
+
+@pytest.mark.parametrize(("subject", "mode"), POOLS, ids=[str(subject) for subject, _ in POOLS])
+def test_a_connection_of_a_pool_that_the_server_has_ended(
+    subject: Subject, mode: str, start: Start, tcp: Route, admin: psycopg.Connection
+) -> None:
+    client = started(start, subject, tcp, cold=False, connection_mode=mode)
+    ready = client.read(protocol.Ready)
+    client.send(one_hour_slice())
+    client.read(protocol.Armed)
+    assert admin.execute("SELECT pg_terminate_backend(%s)", [ready.backend_pid]).fetchone() == (True,)
+    error = client.read(protocol.Error)
+    assert error.stage in ("slice", "reconnect")
+    assert error.message
+    assert client.wait() == protocol.EXIT_FAILED
+    wait_until_gone(admin)
+
+
+@each_program
+def test_a_client_that_is_killed_leaves_no_connection(
+    subject: Subject, mode: str, start: Start, tcp: Route, admin: psycopg.Connection
+) -> None:
+    client = started(start, subject, tcp, cold=False, connection_mode=mode)
+    client.read(protocol.Ready)
+    client.send(one_hour_slice())
+    client.read(protocol.Armed)
+    os.kill(client.process.pid, signal.SIGKILL)
+    client.wait()
+    wait_until_gone(admin)
+
+
+@pytest.mark.parametrize("mode", ["per_operation", "pool", "request", "sometimes"])
+def test_a_connection_mode_that_a_client_lacks_is_refused(mode: str, start: Start, tcp: Route) -> None:
+    for subject in LAYERS[:2]:
+        if mode in layers.LAYERS[subject.layer].connection_modes:
+            continue
+        client = started(start, subject, tcp, connection_mode=mode)
+        error = client.read(protocol.Error)
+        assert error.stage == "spec"
+        assert error.message.startswith("connection_mode: ")
+        assert client.wait() == protocol.EXIT_FAILED
+
+
+def test_an_exhausted_pool_is_a_failure_to_connect(tcp: Route, admin: psycopg.Connection) -> None:
+    client = PsycopgClient(BytesIO())
+    spec = protocol.Spec(
+        layer="psycopg", connection_mode="pool", host=tcp.host, port=tcp.port, dbname=tcp.dbname,
+        user=tcp.user, password=tcp.password, connect_timeout_s=1,
+        statements=[protocol.Statement("SELECT 1", [], "SELECT 1")],
+    )  # fmt: skip
+    client.load(spec)
+    client.connect(spec)
+    operation = client.reconnecting(client.operation(spec))  # the pool's one connection is in use
+    with pytest.raises(ReconnectFailed) as failure:
+        operation()
+    assert isinstance(failure.value.__cause__, psycopg_pool.PoolTimeout)
+    client.close()
+
+
+def test_a_pool_that_cannot_connect_says_so_in_time(start: Start, tcp: Route) -> None:
+    subject = next(subject for subject in LAYERS if subject.layer == "psycopg")
+    client = started(start, subject, tcp, port=1, connection_mode="pool", connect_timeout_s=1)
+    error = client.read(protocol.Error)
+    assert error.stage == "connect"
+    assert "couldn't get a connection" in error.message
+    assert tcp.password not in client.last_words()
+
+
+def test_the_phases_of_the_fake_are_as_long_as_asked(start: Start, tcp: Route) -> None:
+    client = started(start, FAKE, tcp, cold=False, connection_mode="per_operation", nominal_us=400.0)
+    client.read(protocol.Ready)
+    _reply, (durations, connecting, closing) = client.phased_slice(SEVEN)
+    for duration, connect, close in zip(durations, connecting, closing, strict=True):
+        assert connect >= 200_000
+        assert close >= 100_000
+        assert duration - connect - close >= 400_000

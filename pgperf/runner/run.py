@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pgperf.core import layers
 from pgperf.core.exceptions import ClientFailed, RunCancelled
 from pgperf.core.records import Plan, Route, Timings, VariantBlock
-from pgperf.runner import authentication, environment, preflight
+from pgperf.runner import authentication, environment, ports, preflight
 from pgperf.runner.authentication import LoginConditions
 from pgperf.runner.block import PHASES, PhaseClock, RunContext, run_block
 from pgperf.runner.cpu import idle, placement
@@ -82,6 +82,8 @@ def execute(
         server.call_agent()
         headroom = server.headroom(settings.memory)
         preflight.check(plan, headroom, settings.connection_share, settings.max_run_seconds)
+        logins = _logins(plan, routes, server.application)
+        local_ports = ports.check(plan, routes, logins, ports.LocalPorts.read())
         client_bytes = settings.memory.client_bytes(plan)
         sizes = result_size.estimates(plan, routes, server.application)
         preflight.check_results(sizes, client_bytes)
@@ -92,7 +94,6 @@ def execute(
         server.bind(plan, cpu_placement)
         clock = PhaseClock()
         awake = stack.enter_context(idle.keep_awake(plan.definition.idle))
-        logins = _logins(plan, routes, server.application)
         facts = environment.before(server.all, server.pooler_pid, cpu_placement, awake, logins)
         load = LoadGuard(server.one, settings.load_limits if server.can_be_asked else {})
         load()
@@ -111,7 +112,7 @@ def execute(
     wall = time.monotonic() - begin
     timings = Timings(wall_s=wall, **{f"{name}_s": clock.spent[name] for name in PHASES})
     memory = settings.memory.to_json(client_bytes, context.unlimited)
-    watched = {"load": load.facts} if load.facts else {}
+    watched = {name: found for name, found in (("load", load.facts), ("ports", local_ports)) if found}
     found = {**facts, **environment.after(versions), "memory": memory, **watched, **_server_host(agent)}
     return RunResult(plan, found, timings)
 

@@ -195,7 +195,7 @@ def measure(
         user_ns=sum(r.user_ns for r in replies),
         sys_ns=sum(r.sys_ns for r in replies),
         started_ns=started_ns,
-        disturbed=window.disturbed or still_there,
+        disturbed="; ".join(filter(None, (window.disturbed, still_there))),
         **(_account_fields(group, account, window.ops) if account else {}),
     )
     return record, window.durations

@@ -1,12 +1,19 @@
-"""The example site's own rows, committed, and the way to them that a run would take."""
+"""The example site's own rows, committed, and the way to them that a run would take; the server's
+control group.
+"""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
+import psutil
+import psycopg
 import pytest
 from django.db import connection
 
 from example.books.sample_data import create_books
 from pgperf.core.records import Route
+from tests.runner.server_groups import in_group_of_its_own, in_shared_groups
 
 
 @pytest.fixture
@@ -21,3 +28,26 @@ def book_routes(transactional_db: None, routes: dict[str, Route]) -> dict[str, R
         key: replace(route, dbname=name, options="" if route.pooler else options)
         for key, route in routes.items()
     }
+
+
+@pytest.fixture
+def postmaster(routes: dict[str, Route]) -> psutil.Process:
+    """The server's first process."""
+    route = routes["socket"]
+    login = {"dbname": route.dbname, "user": route.user, "password": route.password}
+    with psycopg.connect(host=route.host, port=route.port, **login) as connection:
+        return psutil.Process(psutil.Process(connection.info.backend_pid).ppid())
+
+
+@pytest.fixture(params=[True, False], ids=["version 1", "version 2"])
+def own_group(request: pytest.FixtureRequest, postmaster: psutil.Process) -> Iterator[Path]:
+    """The server in a control group of its own."""
+    with in_shared_groups(postmaster), in_group_of_its_own(postmaster, request.param) as directory:
+        yield directory
+
+
+@pytest.fixture
+def shared_group(postmaster: psutil.Process) -> Iterator[None]:
+    """The server in the groups of this process."""
+    with in_shared_groups(postmaster):
+        yield

@@ -3,9 +3,8 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -223,72 +222,6 @@ def connected(route: Route, application: str = "") -> psycopg.Connection[Any]:
 @pytest.fixture
 def parallel(routes: dict[str, Route]) -> dict[str, Route]:
     return {"socket": replace(routes["socket"], options=IN_PARALLEL)}
-
-
-@pytest.fixture
-def postmaster(routes: dict[str, Route]) -> psutil.Process:
-    with connected(routes["socket"]) as connection:
-        return psutil.Process(psutil.Process(connection.info.backend_pid).ppid())
-
-
-@pytest.fixture(params=[True, False], ids=["version 1", "version 2"])
-def own_group(request: pytest.FixtureRequest, postmaster: psutil.Process) -> Iterator[Path]:
-    """The server in a control group of its own."""
-    with in_shared_groups(postmaster), in_group_of_its_own(postmaster, request.param) as directory:
-        yield directory
-
-
-@pytest.fixture
-def shared_group(postmaster: psutil.Process) -> Iterator[None]:
-    """The server in the groups of this process."""
-    with in_shared_groups(postmaster):
-        yield
-
-
-@contextmanager
-def in_shared_groups(postmaster: psutil.Process) -> Iterator[None]:
-    """The stack gives its server a group of its own, where it may: leave it meanwhile."""
-    here, homes = list(groups_of(os.getpid())), list(groups_of(postmaster.pid))
-    apart = [(own, home) for own, home in zip(here, homes, strict=True) if own != home]
-    for own, _ in apart:
-        move(postmaster, own)
-    yield
-    for _, home in apart:
-        move(postmaster, home)
-
-
-@contextmanager
-def in_group_of_its_own(postmaster: psutil.Process, first_version: bool) -> Iterator[Path]:
-    parents = [each for each in groups_of(os.getpid()) if (each / "cpuacct.usage").exists() is first_version]
-    if not parents:
-        pytest.skip("this machine has no control groups of that version that count CPU time")
-    directory = parents[0] / f"pgperf-test-{os.getpid()}"
-    try:
-        directory.mkdir()
-    except OSError as error:
-        pytest.skip(f"no control group can be made below {parents[0]}: {error.strerror}")
-    try:
-        move(postmaster, directory)
-        yield directory
-    finally:
-        move(postmaster, parents[0])
-        remove(directory)
-
-
-def move(postmaster: psutil.Process, directory: Path) -> None:
-    """Move the server's processes into the group; those that it starts later begin there."""
-    procs = directory / "cgroup.procs"
-    procs.write_text(f"{postmaster.pid}\n")
-    for child in postmaster.children():
-        with suppress(ProcessLookupError):
-            procs.write_text(f"{child.pid}\n")
-
-
-def remove(directory: Path) -> None:
-    deadline = time.monotonic() + 10
-    while members(directory) and time.monotonic() < deadline:
-        time.sleep(0.01)  # the last ones are on their way out
-    directory.rmdir()
 
 
 def on_psycopg(work: WorkloadDefinition = WORK) -> Definition:

@@ -13,11 +13,15 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from pgperf.access import permissions
 from pgperf.admin import audit, pages
 from pgperf.admin.forms import BenchmarkForm
 from pgperf.admin.start_run import start_view
 from pgperf.admin.transfer import ACCESS, DefinitionAdmin
-from pgperf.models import Benchmark, Database
+from pgperf.catalog.base import CatalogBenchmark
+from pgperf.core.layers import ladder_on
+from pgperf.install import launch
+from pgperf.models import Benchmark, Database, Target
 from pgperf.runs.clone import clone
 from pgperf.transfer.resources import BenchmarkResource
 
@@ -65,6 +69,21 @@ class BenchmarkAdmin(DefinitionAdmin):
             name="pgperf_benchmark_clone",
         )
         return [run, clone_url, *super().get_urls()]
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """A benchmark that can run once it has a name and a workload: Django's ladder over the first
+        direct route of the databases that the user may see.
+        """
+        databases = permissions.visible(Database.objects.all(), request.user)
+        direct = Target.objects.filter(database__in=databases, pooler=Target.Pooler.NONE)
+        ladder = {
+            "layers": ladder_on(launch.django_driver()),
+            "routes": list(direct.values_list("route", flat=True)[:1]),
+            "modes": list(CatalogBenchmark.modes),
+            "clients": list(CatalogBenchmark.clients),
+            "connection_modes": list(CatalogBenchmark.connection_modes),
+        }
+        return {**ladder, **super().get_changeform_initial_data(request)}
 
     def has_start_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("pgperf.start_run") and self.has_view_permission(request)

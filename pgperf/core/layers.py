@@ -290,6 +290,12 @@ def place_of(layer: str) -> str:
     return next(same, layer)
 
 
+def ladder_on(driver: str) -> list[str]:
+    """The layers of Django's own ladder, lowest first, where Django uses this driver."""
+    rungs = (entry for entry in LAYERS.values() if entry.connects and not entry.driver)
+    return [entry.name for entry in rungs if entry.rung != Rung.DRIVER or entry.name == driver]
+
+
 def distributions() -> tuple[str, ...]:
     """The names of all drivers in pip."""
     return tuple(dict.fromkeys(name for layer in LAYERS.values() for name in layer.distributions))

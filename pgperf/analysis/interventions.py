@@ -18,10 +18,14 @@ from pgperf.core.translation import gettext_noop
 
 LOWER_LAYER, BYPASS_POOLER, LIGHT_STATEMENT = "lower_layer", "bypass_pooler", "light_statement"
 ONE_CLIENT, DOUBLE_CLIENTS, ADD_DISTANCE = "one_client", "double_clients", "add_distance"
+PROCESSES = "processes"
 
 #: Twice the clients give so many times the throughput where nothing is used up, and at most so many
 #: where it is.
 GROWS, FLAT = 1.6, 1.2
+#: As many processes instead of workers give so many times the throughput, at least, where the workers
+#: waited for their interpreter, and at most so many where they did not.
+FREES, FREES_NOT = 1.2, 1.05
 #: CPUs that stay so busy with twice the clients were used up.
 STILL_BUSY = 0.85
 #: The share of what was added that must show in the response time; under the second one it did not
@@ -93,6 +97,16 @@ def _load_added(part: str, own: VariantSummary, changed: VariantSummary) -> Meas
     return replace(found, server_busy=verdict.numbers.server_side, changed_word=verdict.word)
 
 
+def _grows_with_processes(_word: str, found: MeasuredChange) -> str:
+    growth = found.growth or 0.0
+    return CONFIRMED if growth >= FREES else WITHDRAWN if growth <= FREES_NOT else UNDECIDED
+
+
+def _said_of_processes(found: MeasuredChange) -> str:
+    said = f"{found.growth or 0.0:.2f} times the throughput"
+    return f"{said}, {in_us(found.changed_us or 0.0)} instead of {in_us(found.own_us or 0.0)} µs"
+
+
 def _grows_or_stays(word: str, found: MeasuredChange) -> str:
     """Latency leaves room for twice the clients.
 
@@ -145,6 +159,13 @@ _ALL = (
         _load_added,
         _grows_or_stays,
         _said_of_the_load,
+    ),
+    Intervention(
+        PROCESSES,
+        gettext_noop("as many processes instead of workers"),
+        _load_added,
+        _grows_with_processes,
+        _said_of_processes,
     ),
     Intervention(
         ADD_DISTANCE,

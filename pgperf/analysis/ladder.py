@@ -65,9 +65,12 @@ class Ladder:
 
     def has(self, variant: Variant) -> bool:
         """Is the variant one of its rungs, or beside them?"""
-        shared = "workload", "route", "mode", "clients", "placement"
-        return all(getattr(self, name) == getattr(variant, name) for name in shared) and any(
-            step.layer == variant.layer for step in (*self.steps, *self.side)
+        shared = "workload", "route", "mode", "placement"
+        alike = all(getattr(self, name) == getattr(variant, name) for name in shared)
+        return (
+            alike
+            and self.clients == variant.connections
+            and any(step.layer == variant.layer for step in (*self.steps, *self.side))
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -128,7 +131,7 @@ def _ladder(measurements: Measurements, driver: str, climbed: list[Variant], bes
         first.workload,
         first.route,
         first.mode,
-        first.clients,
+        first.connections,
         first.placement,
         driver,
         steps=tuple(_steps(measurements, climbed)),

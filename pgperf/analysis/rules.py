@@ -40,7 +40,9 @@ _IN_SESSIONS = ("server ", "wait events")
 class Facts:
     """Utilisations are shares of the CPUs that a side may use; None is not known."""
 
-    clients: int
+    clients: int  # connections at the same time
+    workers: int  # of them, in each client process
+    process_busy: float | None  # share of one CPU that each client process kept busy
     time: TimeBreakdown
     utilisation: Known  # by side
     sides: Mapping[str, Side]
@@ -57,7 +59,9 @@ class Facts:
         per_s, auxiliaries = variant.ops_per_s, variant.cpu_us_per_op.auxiliaries
         shared = sides(variant, time.cpu)
         return cls(
-            clients=variant.clients,
+            clients=variant.connections,
+            workers=variant.workers,
+            process_busy=variant.process_busy,
             time=time,
             utilisation={name: _used(per_s, time, side, auxiliaries) for name, side in shared.items()},
             sides=shared,
@@ -90,11 +94,17 @@ class Facts:
         found: dict[str, tuple[str, float, str]] = {}
         for side, used in self.utilisation.items():
             if used is not None and used >= SATURATED:
-                role = max(self.sides[side].roles, key=lambda role: self.time.at(role) or 0.0)
+                role = max(self.sides[side].roles, key=lambda role: self.time.of_part(role) or 0.0)
                 found.setdefault(role, (role, used, side))
         if self.pooler_busy is not None and self.pooler_busy >= SATURATED:
             found["pooler"] = ("pooler", self.pooler_busy, "pooler")
-        return max(found.values(), key=lambda each: self.time.at(each[0]) or 0.0, default=None)
+        return max(found.values(), key=lambda each: self.time.of_part(each[0]) or 0.0, default=None)
+
+    @property
+    def interpreter_busy(self) -> float | None:
+        """How busy the one CPU was that the workers of a client process share, if it was used up."""
+        used_up = self.workers > 1 and self.process_busy is not None and self.process_busy >= SATURATED
+        return self.process_busy if used_up else None
 
     def largest(self) -> str | None:
         """The part where an operation spends most of its time; None where a hidden part may be
@@ -110,6 +120,7 @@ class Facts:
         uses = [HostUse(host.other_cpus, host.steal) for host in self.hosts]
         return VerdictNumbers(
             clients=self.clients,
+            workers=self.workers,
             response_us=self.time.response,
             parts_us=self.time.parts(),
             shares=self.time.shares(),
@@ -122,10 +133,12 @@ class Facts:
         )
 
     def capacity(self) -> Capacity:
-        """Withheld where the clients' CPUs, or those of the load host, were used up."""
+        """Withheld where the clients' CPUs, their interpreter's, or the load host's were used up."""
         used = self.utilisation.get("clients", self.utilisation.get("host"))
         if self.clients > 1 and used is not None and used >= SATURATED:
             return Capacity(True, "clients", used)
+        if self.interpreter_busy is not None:
+            return Capacity(True, "interpreter", self.interpreter_busy)
         if self.not_working is None:
             return Capacity()
         busy = 1 - self.not_working
@@ -160,6 +173,15 @@ def cpu(role: str) -> Rule:
 def wait(part: str) -> Rule:
     """A kind of wait that is most of the time."""
     return lambda facts: _largest(facts, part)
+
+
+def interpreter(facts: Facts) -> Finding | None:
+    """The workers of a process use up the one CPU that they can use, and the clients have more.
+
+    Where the clients have no more, those CPUs are used up, which `cpu` finds first.
+    """
+    busy = facts.interpreter_busy
+    return None if busy is None else Finding(Basis.INTERPRETER, where="process", share=busy)
 
 
 def pool_queue(facts: Facts) -> Finding | None:
@@ -277,7 +299,7 @@ def _parallel_workers(variant: VariantSummary) -> bool:
     if not variant.cpu_us_per_op.is_direct or (account and account.short_lived_us_per_op is not None):
         return False
     backends = diagnostics.backends if diagnostics else None
-    return (backends or 0.0) > _PARALLEL * variant.clients
+    return (backends or 0.0) > _PARALLEL * variant.connections
 
 
 def _sv_idle(variant: VariantSummary) -> int | None:

@@ -16,7 +16,8 @@ Summaries = Mapping[Variant, VariantSummary]
 
 @dataclass(frozen=True)
 class Point:
-    """One number of clients. `low` and `high` are the 95 % interval of `ops_per_s`.
+    """One number of clients, counting all workers. `low` and `high` are the 95 % interval of
+    `ops_per_s`.
 
     `efficiency` is throughput per client over that of the fewest clients: 1 where every client adds
     as much as the first, 1/n where n do no more than one. Its interval is made of slices of the
@@ -85,7 +86,7 @@ def _point(measurements: Measurements, variant: Variant, first: Variant, summary
     throughput = interval(measurements.level(variant, ops_per_s), CONFIDENCE).of_a_time()
     efficiency, low, high = _efficiency(measurements, variant, first)
     return Point(
-        clients=variant.clients,
+        clients=variant.connections,
         ops_per_s=summary.ops_per_s,
         low=throughput.low,
         high=throughput.high,

@@ -2,11 +2,14 @@
 
 from pgperf.analysis.cpu_account import CpuPerOperation, Known
 
-PARTS = ("client", "pooler", "server", "run_queue", "waiting", "unseen")
+PARTS = ("client", "pooler", "server", "run_queue", "interpreter", "waiting", "unseen")
 
 
-def time_parts(us_per_op: float | None, cpu_us: CpuPerOperation, wait_us: Known) -> dict[str, float | None]:
-    """The parts of `us_per_op` in µs; None is not known. `wait_us`: time in run queues by role.
+def time_parts(
+    us_per_op: float | None, cpu_us: CpuPerOperation, wait_us: Known, interpreter_us: float | None = 0.0
+) -> dict[str, float | None]:
+    """The parts of `us_per_op` in µs; None is not known. `wait_us`: time in run queues by role;
+    `interpreter_us`: the most that it may have waited for its process's interpreter.
 
     One process at a time serves an operation in a closed loop, so CPU times and run-queue times add
     up, and the rest is waiting: for the network, for waking up, for locks, disks or the pool. Where
@@ -16,8 +19,38 @@ def time_parts(us_per_op: float | None, cpu_us: CpuPerOperation, wait_us: Known)
     cpu = {"client": cpu_us.client, "pooler": cpu_us.pooler, "server": cpu_us.server}
     known = {**cpu, "run_queue": _sum(*(_wait(used, wait_us[role]) for role, used in cpu.items()))}
     rest = _rest(us_per_op, known)
+    waited = None if rest is None or interpreter_us is None else min(rest, interpreter_us)
+    rest = None if rest is None else rest - (waited or 0.0)
     whole = None not in known.values()
-    return {**known, "waiting": rest if whole else None, "unseen": None if whole else rest}
+    return {
+        **known,
+        "interpreter": waited,
+        "waiting": rest if whole else None,
+        "unseen": None if whole else rest,
+    }
+
+
+def process_busy(ops_per_s: float | None, client_us: float | None, clients: int) -> float | None:
+    """The share of the time that each of so many client processes spent on operations of
+    `client_us`, by the utilisation law.
+    """
+    return None if ops_per_s is None or client_us is None else ops_per_s * client_us / 1e6 / max(1, clients)
+
+
+def interpreter_us(busy: float | None, held_us: float | None, workers: int) -> float | None:
+    """The most that an operation of one of several workers waited for the interpreter of their
+    process, µs; 0 for one worker.
+
+    Each operation holds the interpreter for `held_us`, in all for the share `busy` of the time. The
+    others are ahead of it at most once each, and a queue before a server that is busy for a share b
+    of the time is no longer than b / (1 - b) where its customers come at random.
+    """
+    if workers == 1:
+        return 0.0
+    if busy is None or held_us is None:
+        return None
+    ahead = float(workers - 1)
+    return held_us * (ahead if busy >= 1 else min(ahead, busy / (1 - busy)))
 
 
 def _wait(used: float | None, wait: float | None) -> float | None:

@@ -93,7 +93,7 @@ def _summarised(
         diagnostics=diagnostics.diagnostics(own, rows_read),
         top=top.top(own),
     )
-    checks = consistency_checks.checks(own, found.clients, found.cpu_us_per_op, found.cpu_account)
+    checks = consistency_checks.checks(own, found.connections, found.cpu_us_per_op, found.cpu_account)
     return replace(found, verdict=verdict_kinds.judge(found, checks))
 
 

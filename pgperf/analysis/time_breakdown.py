@@ -12,10 +12,9 @@ from typing import Self
 
 from pgperf.analysis.cpu_account import ROLES, Known
 from pgperf.analysis.diagnostics import Diagnostics
-from pgperf.analysis.scheduler_states import time_parts
 from pgperf.analysis.variant_summary import VariantSummary
 
-WAITS = ("pool_queue", "server_lock", "server_io", "server_wait", "latency")
+WAITS = ("interpreter", "pool_queue", "server_lock", "server_io", "server_wait", "latency")
 #: Wait event types of pg_stat_activity by part; all types but these are `server_wait`.
 _LOCKS = ("Lock", "LWLock", "BufferPin")
 _NO_WAITS = ("CPU", "Client", "Activity")
@@ -45,12 +44,13 @@ class TimeBreakdown:
     def of(cls, variant: VariantSummary) -> Self:
         account = variant.cpu_account
         waited = account.wait_us_per_op if account else _NO_WAIT_TIMES
-        parts = time_parts(variant.us_per_op, variant.cpu_us_per_op, waited)
+        parts = variant.time_parts()
         cpu = {role: parts[role] for role in ROLES}
         queue = {role: 0.0 if cpu[role] == 0 else waited[role] for role in ROLES}
         kinds = _kinds(variant, pooled=cpu["pooler"] != 0)
         seen = parts["unseen"] is None
         waits, rest = _divided(parts["waiting"] if seen else parts["unseen"], kinds, seen=seen)
+        waits = {"interpreter": parts["interpreter"], **waits}
         return cls(variant.us_per_op, cpu, queue, waits, rest if seen else None, None if seen else rest)
 
     def at(self, role: str) -> float | None:
@@ -61,7 +61,12 @@ class TimeBreakdown:
         return None if used is None else used + (queued or 0.0)
 
     def of_part(self, part: str) -> float | None:
-        """The time of a role, as `at`, or of a kind of wait."""
+        """The time of a role, as `at`, or of a kind of wait.
+
+        A faster client CPU also shortens the wait for the interpreter.
+        """
+        if part == "client" and (own := self.at(part)) is not None:
+            return own + (self.waits["interpreter"] or 0.0)
         return self.at(part) if part in ROLES else self.waits[part]
 
     @property
@@ -99,7 +104,7 @@ def _divided(hidden: float | None, kinds: Known, *, seen: bool) -> tuple[Known, 
     wait for the pooler's other clients.
     """
     if hidden is None:
-        return dict.fromkeys(WAITS), None
+        return dict.fromkeys((*kinds, "latency")), None
     known = sum(us for us in kinds.values() if us is not None)
     fits = min(1.0, hidden / known) if known else 1.0
     found = {name: None if us is None else us * fits for name, us in kinds.items()}
@@ -134,7 +139,7 @@ def _server_waits(variant: VariantSummary) -> dict[str, float | None]:
     kinds: dict[str, float | None] = {}
     for name in _SERVER_WAITS:
         share = sum(share or 0.0 for event, share in shares.items() if _kind(event) == name)
-        kinds[name] = share * variant.us_per_op * backends / max(1, variant.clients)
+        kinds[name] = share * variant.us_per_op * backends / max(1, variant.connections)
     return kinds
 
 
@@ -157,4 +162,4 @@ def _backends(variant: VariantSummary) -> float | None:
     """
     if variant.diagnostics and variant.diagnostics.backends is not None:
         return variant.diagnostics.backends
-    return float(variant.clients) if variant.cpu_us_per_op.is_direct else None
+    return float(variant.connections) if variant.cpu_us_per_op.is_direct else None

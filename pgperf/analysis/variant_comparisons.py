@@ -66,17 +66,31 @@ def bases(variants: Sequence[Variant]) -> dict[Variant, Variant]:
 
 
 def same_but_layer(variants: Iterable[Variant]) -> list[list[Variant]]:
-    """The variants in groups that differ in their layer only."""
+    """The variants in groups that differ in their layer only.
+
+    Layers that cannot have workers stand beside the workers of others, with as many connections.
+    """
     groups: dict[Variant, list[Variant]] = {}
     for variant in variants:
-        groups.setdefault(replace(variant, layer=""), []).append(variant)
-    return list(groups.values())
+        alike = replace(variant, layer="", clients=variant.connections, workers=1)
+        groups.setdefault(alike, []).append(variant)
+    return [part for group in groups.values() for part in _one_of_each_layer(group)]
+
+
+def _one_of_each_layer(group: Sequence[Variant]) -> list[list[Variant]]:
+    """The group without the second variant of a layer, and those by themselves: the same in one
+    process and in several is another comparison.
+    """
+    first = {variant.layer: variant for variant in reversed(group)}
+    rest = [variant for variant in group if variant != first[variant.layer]]
+    return [[variant for variant in group if variant not in rest], *([rest] if rest else [])]
 
 
 def _pairs(definition: Definition, originals: Sequence[Variant], django_driver: str) -> Iterator[Pair]:
     yield from _layer_pairs(same_but_layer(originals), django_driver)
     yield from _route_pairs(definition, originals)
     yield from _workload_pairs(definition, originals)
+    yield from _worker_pairs(originals)
     yield from scaling.pairs(originals)
 
 
@@ -111,6 +125,14 @@ def _workload_pairs(definition: Definition, variants: Sequence[Variant]) -> Iter
     """
     for variant in variants:
         base = replace(variant, workload=definition.workloads[0].name)
+        if variant != base and base in variants:
+            yield variant, base
+
+
+def _worker_pairs(variants: Sequence[Variant]) -> Iterator[Pair]:
+    """Each layer in one process with several workers over the same in as many processes."""
+    for variant in variants:
+        base = replace(variant, clients=variant.connections, workers=1)
         if variant != base and base in variants:
             yield variant, base
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from pgperf.analysis.cpu_account import CpuAccount, CpuPerOperation, Known
+from pgperf.analysis.cpu_account import ROLES, CpuAccount, CpuPerOperation, Known
 from pgperf.analysis.diagnostics import Diagnostics
+from pgperf.analysis.scheduler_states import interpreter_us, process_busy, time_parts
 from pgperf.analysis.top import Top
 from pgperf.analysis.verdict import Verdict
 
@@ -46,6 +47,24 @@ class VariantSummary:
     top: Top | None = None
     diagnostics: Diagnostics | None = None
     verdict: Verdict | None = None
+
+    @property
+    def connections(self) -> int:
+        """How many connections run operations at the same time."""
+        return self.clients * self.workers
+
+    @property
+    def process_busy(self) -> float | None:
+        """The share of one CPU that each client process kept busy."""
+        return process_busy(self.ops_per_s, self.cpu_us_per_op.client, self.clients)
+
+    def time_parts(self) -> dict[str, float | None]:
+        """The parts of one operation's time in µs, as `scheduler_states.PARTS` names them."""
+        waited = self.cpu_account.wait_us_per_op if self.cpu_account else dict.fromkeys(ROLES)
+        own = self.cpu_us_per_op.client
+        held = None if own is None else own + (waited["client"] or 0.0)
+        queue = interpreter_us(process_busy(self.ops_per_s, held, self.clients), held, self.workers)
+        return time_parts(self.us_per_op, self.cpu_us_per_op, waited, queue)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:

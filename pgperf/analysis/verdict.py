@@ -27,6 +27,7 @@ class Basis(StrEnum):
     STEAL = "steal"
     SATURATED = "saturated"
     RUN_QUEUE = "run_queue"
+    INTERPRETER = "interpreter"  # the CPU that the workers of one process share is used up
     NO_FREE_CONNECTION = "no_free_connection"
     LARGEST = "largest"  # the largest part of the response time
     IN_TURN = "in_turn"  # several clients wait for each other; the reason is not known
@@ -72,7 +73,8 @@ class VerdictNumbers:
     None is not known.
     """
 
-    clients: int = 1
+    clients: int = 1  # connections at the same time
+    workers: int = 1  # of them, in each client process
     response_us: float | None = None
     parts_us: Known = field(default_factory=dict)  # of the time breakdown
     shares: Known = field(default_factory=dict)  # each part's share in the sum of all parts
@@ -99,12 +101,12 @@ class VerdictNumbers:
 class Capacity:
     """Whether the run shows how much the server could do. None is not known.
 
-    It does not (`withheld`) where the clients' CPUs or those of the load host were used up: `busy`
-    says which, `share` how much of them.
+    It does not (`withheld`) where the clients' CPUs, the one CPU of a client process with workers,
+    or those of the load host were used up: `busy` says which, `share` how much of them.
     """
 
     withheld: bool | None = None
-    busy: str = ""  # "clients", "host" or ""
+    busy: str = ""  # "clients", "interpreter", "host" or ""
     share: float | None = None
 
     @property
@@ -112,8 +114,14 @@ class Capacity:
         """Why the run does not show how much the server could do; "" where nothing is withheld."""
         if not self.withheld:
             return ""
-        busy = {"clients": "the clients' CPUs were", "host": "the load host's CPUs were"}[self.busy]
-        return f"{busy} {in_percent(self.share or 0.0)} busy"
+        return f"{_BUSY[self.busy]} {in_percent(self.share or 0.0)} busy"
+
+
+_BUSY = {
+    "clients": "the clients' CPUs were",
+    "interpreter": "the one CPU of the client's interpreter was",
+    "host": "the load host's CPUs were",
+}
 
 
 @dataclass(frozen=True)

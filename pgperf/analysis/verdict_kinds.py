@@ -37,7 +37,8 @@ DISTURBED, UNKNOWN = "disturbed", "unknown"
 _LEAST = 0.01
 _PART_TITLES = {
     "client": "client", "pooler": "pooler", "server": "server", "run_queue": "run queue",
-    "pool_queue": "queue for the pool", "server_lock": "locks", "server_io": "I/O", "server_wait": "other server waits",
+    "interpreter": "waiting for the interpreter", "pool_queue": "queue for the pool",
+    "server_lock": "locks", "server_io": "I/O", "server_wait": "other server waits",
     "latency": "waiting", "waiting": "waiting", "unseen": "not seen",
 }  # fmt: skip
 _CPUS = {
@@ -78,6 +79,15 @@ def _of_cpu(title: str, role: str) -> Sentence:
         if found.basis != Basis.SATURATED:
             return split
         return f"{verdict.numbers.clients} clients, {_CPUS[found.where]} {in_percent(found.share or 0.0)} busy; {split}"
+
+    return sentence
+
+
+def _of_interpreter(title: str) -> Sentence:
+    def sentence(verdict: Verdict) -> str:
+        busy = in_percent(verdict.finding.share or 0.0)
+        shared = f"{verdict.numbers.workers} workers in a process, whose one CPU is {busy} busy"
+        return f"{shared}; {_split(verdict.numbers, title, 'interpreter')}"
 
     return sentence
 
@@ -130,7 +140,7 @@ def _by_load_or_statement(_variant: VariantSummary, finding: Finding) -> str:
 
 def _by_distance_or_load(variant: VariantSummary, _finding: Finding) -> str:
     long = (TimeBreakdown.of(variant).waits["latency"] or 0.0) >= interventions.LONG_US
-    return interventions.ADD_DISTANCE if long and variant.clients > 1 else interventions.DOUBLE_CLIENTS
+    return interventions.ADD_DISTANCE if long and variant.connections > 1 else interventions.DOUBLE_CLIENTS
 
 
 def _cpu(role: str, title: str, test: Test) -> VerdictKind:
@@ -145,6 +155,14 @@ VERDICTS: tuple[VerdictKind, ...] = (
     _cpu("client", gettext_noop("client CPU"), _by_lower_layer),
     _cpu("pooler", gettext_noop("pooler CPU"), _by(interventions.BYPASS_POOLER)),
     _cpu("server", gettext_noop("server CPU"), _by_load_or_statement),
+    VerdictKind(
+        "interpreter",
+        gettext_noop("the client's interpreter"),
+        rules.interpreter,
+        _of_interpreter("waiting for the interpreter"),
+        _by(interventions.PROCESSES),
+        "interpreter",
+    ),
     VerdictKind(
         "pool_queue",
         gettext_noop("queue for the pool"),

@@ -112,6 +112,7 @@ class Definition:
     clients: tuple[int, ...] = (1,)
     connection_modes: tuple[str, ...] = ("persistent",)
     workers: int = 1  # threads or tasks in each client process that can have several
+    as_processes: bool = False  # measure as many processes beside each process with several workers
     placement: str = "apart"
     idle: str = "awake"
     blocks: int = limits.BLOCKS.default
@@ -154,7 +155,7 @@ class Definition:
 
 #: Fields that older definitions lack, with their old meaning. A digest leaves them out, so that a
 #: run of an older version can be compared.
-_LATER_FIELDS: dict[str, Any] = {"connection_modes": ("persistent",), "workers": 1}
+_LATER_FIELDS: dict[str, Any] = {"connection_modes": ("persistent",), "workers": 1, "as_processes": False}
 
 
 def with_workloads(stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,6 +198,11 @@ class Variant:
     def reconnects(self) -> bool:
         """Do its connections begin and end within its slices? Those of a pool stay."""
         return self.connect in RECONNECTING
+
+    @property
+    def connections(self) -> int:
+        """How many connections run operations at the same time."""
+        return self.clients * self.workers
 
     @property
     def label(self) -> str:

@@ -99,8 +99,11 @@ def spent(variants: Sequence[VariantResult]) -> list[tuple[int, Chart]]:
     """
     shown = [variant for variant in measured(variants) if variant.cpu_account]
     there = _present([time_us_per_op(variant) for variant in shown])
-    counts = sorted({variant.clients for variant in shown})
-    return [(count, _spent([row for row in shown if row.clients == count], there)) for count in counts]
+    counts = sorted({variant.identity.connections for variant in shown})
+    return [
+        (count, _spent([row for row in shown if row.identity.connections == count], there))
+        for count in counts
+    ]
 
 
 def spent_table(variants: Sequence[VariantResult]) -> Table:

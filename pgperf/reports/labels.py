@@ -80,6 +80,7 @@ def role_names() -> dict[str, str]:
         "steal": _("steal"),
         "idle": _("idle"),
         "run_queue": _("run queue"),
+        "interpreter": _("waiting for the interpreter"),
         "waiting": _("waiting"),
         "unseen": _("not seen"),
     }

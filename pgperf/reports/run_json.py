@@ -10,7 +10,7 @@ from celery import current_app
 from django.conf import settings
 from django.db import DatabaseError
 
-from pgperf.analysis.scheduler_states import PARTS, time_parts
+from pgperf.analysis.scheduler_states import PARTS
 from pgperf.conf import get_settings
 from pgperf.models import ComparisonResult, Run, VariantResult, Worker
 from pgperf.reports import result_keys
@@ -136,7 +136,7 @@ def time_us_per_op(row: VariantResult) -> dict[str, float | None]:
     variant = row.record
     if variant.cpu_account is None:
         return dict.fromkeys(PARTS)
-    return time_parts(variant.us_per_op, variant.cpu_us_per_op, variant.cpu_account.wait_us_per_op)
+    return variant.time_parts()
 
 
 def variant_json(row: VariantResult) -> dict[str, Any]:

@@ -70,7 +70,7 @@ _Key = tuple[str, str, str, str, int]
 
 
 def _key(row: VariantResult) -> _Key:
-    return row.workload, row.layer, row.mode, row.route, row.clients
+    return row.workload, row.layer, row.mode, row.route, row.identity.connections
 
 
 def _with_shares(curve: Curve, shares: dict[_Key, CpuShares]) -> Curve:

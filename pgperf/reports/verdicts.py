@@ -61,7 +61,7 @@ def headlines(variants: Sequence[VariantResult]) -> list[ShownVerdict]:
     last: dict[str, VariantResult] = {}
     for row in measured(variants):
         known = last.get(row.route)
-        if row.verdict and (known is None or row.clients >= known.clients):
+        if row.verdict and (known is None or row.identity.connections >= known.identity.connections):
             last[row.route] = row
     return verdicts(list(last.values()))
 

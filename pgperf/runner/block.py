@@ -39,10 +39,10 @@ PILOT_OPS = 20
 #: Longer windows are no steadier: noise differs from slice to slice, not within one.
 WINDOW_MIN_NS = PILOT_MIN_MS * 1_000_000
 WINDOW_MAX_NS = PILOT_MAX_MS * 1_000_000
-_WINDOW_OPS = 50  # of a variant, and of each of its clients:
+_WINDOW_OPS = 50  # of a variant, and of each of its connections:
 _WINDOW_OPS_EACH = 10
 _LEAD_IN_OPS = 10
-_LEAD_IN_OPS_EACH = 3  # with several clients, whose lead-in lasts until all have started
+_LEAD_IN_OPS_EACH = 3  # with several connections, whose lead-in lasts until all have started
 
 
 @dataclass
@@ -191,24 +191,23 @@ def _pilot(context: RunContext, groups: list[ClientGroup]) -> protocol.Slice:
     return fitting(
         asked,
         [
-            (g.variant.clients, measure(g, probe, -1, -1, departed=context.departed)[0].us_per_op * 1000)
+            (g.variant.connections, measure(g, probe, -1, -1, departed=context.departed)[0].us_per_op * 1000)
             for g in groups
         ],
     )
 
 
 def fitting(asked: protocol.Slice, needs: Sequence[tuple[int, float]]) -> protocol.Slice:
-    """A slice long enough for all variants; `needs`: number of clients and ns per operation of
-    each.
+    """A slice long enough for all variants; `needs`: connections and ns per operation of each.
 
-    The window holds 50 operations of each variant and 10 of each client, within 50 ms to 5 s. If
+    The window holds 50 operations of each variant and 10 of each connection, within 50 ms to 5 s. If
     operations are too slow for that, the slice has a fixed number of them instead.
     """
-    window_ns = int(max(ns * max(_WINDOW_OPS / clients, _WINDOW_OPS_EACH) for clients, ns in needs))
+    window_ns = int(max(ns * max(_WINDOW_OPS / connections, _WINDOW_OPS_EACH) for connections, ns in needs))
     if window_ns > WINDOW_MAX_NS:
-        slowest_ns = max(ns for _clients, ns in needs)
+        slowest_ns = max(ns for _connections, ns in needs)
         return asked._replace(lead_in_ops=1, lead_in_ns=0, count=max(1, int(WINDOW_MAX_NS / slowest_ns)))
-    lead_in_ns = int(max((_LEAD_IN_OPS_EACH * ns for clients, ns in needs if clients > 1), default=0))
+    lead_in_ns = int(max((_LEAD_IN_OPS_EACH * ns for connections, ns in needs if connections > 1), default=0))
     return asked._replace(
         lead_in_ns=max(asked.lead_in_ns, lead_in_ns), window_ns=max(WINDOW_MIN_NS, window_ns)
     )
@@ -217,10 +216,10 @@ def fitting(asked: protocol.Slice, needs: Sequence[tuple[int, float]]) -> protoc
 def _request(context: RunContext, cohort: int, group: ClientGroup) -> protocol.Slice:
     """The group's next slice.
 
-    Clients that share a window lead in with one operation, so as not to start late.
+    Connections that share a window lead in with one operation, so as not to start late.
     """
     request = context.windows[cohort]._replace(seq=context.slices_done + context.diagnosed + 1)
-    return request._replace(lead_in_ops=1) if group.variant.clients > 1 else request
+    return request._replace(lead_in_ops=1) if group.variant.connections > 1 else request
 
 
 def _find_processes(context: RunContext, groups: list[ClientGroup]) -> None:

@@ -33,9 +33,10 @@ _TIMEOUT_FACTOR = 4
 #: How many clients start at the same time. More would slow each other down and exceed their
 #: deadlines.
 _STARTING = 16
-#: Time between arming several clients and their common start, plus the time that each client adds.
+#: Time between arming several clients and their common start, plus the time that each connection
+#: adds.
 _ARM_NS, _ARM_EACH_NS = 20_000_000, 500_000
-#: Time to read the CPU counters of armed clients, plus the time that each client adds.
+#: Time to read the CPU counters of armed clients, plus the time that each connection adds.
 _READ_NS, _READ_EACH_NS = 2_000_000, 150_000
 
 
@@ -69,8 +70,12 @@ class ClientGroup:
 
     @property
     def applications(self) -> list[str]:
-        """application_name of each of its connections."""
-        return [application_of(self.application, at) for at in range(self.variant.clients)]
+        """application_name of each of its connections, all workers of a client together."""
+        return [
+            protocol.connection_name(application_of(self.application, client, self.variant.workers), worker)
+            for client in range(self.variant.clients)
+            for worker in range(self.variant.workers)
+        ]
 
     def share(self, owner: "ClientGroup") -> None:
         """Use the first clients of another group, which are connected already."""
@@ -228,8 +233,8 @@ def time_per_op_us(durations: Durations) -> float:
 
 @dataclass(frozen=True)
 class SliceWindow:
-    """The operations that count: one client's own window, or those of several that ended in the
-    common window.
+    """The operations that count: those in the own window of one connection, or those of several that
+    ended in the common window.
     """
 
     ops: int
@@ -242,18 +247,17 @@ class SliceWindow:
         cls, request: protocol.Slice, replies: list[protocol.SliceReply], durations: list[Durations]
     ) -> "SliceWindow":
         disturbed = "recording was full before the window closed" if any(r.capped for r in replies) else ""
-        if len(replies) == 1 or not request.window_ns:
-            together = np.concatenate(durations)
-            length = max((int(d.sum()) for d in durations), default=0)
-            return cls(len(together), length, together, disturbed)
+        chains = [chain for pair in zip(replies, durations, strict=True) for chain in chains_of(*pair)]
+        if len(chains) == 1 or not request.window_ns:
+            length = max((int(chain.durations.sum()) for chain in chains), default=0)
+            return cls(sum(r.ops for r in replies), length, np.concatenate(durations), disturbed)
         opens = request.start_ns + request.lead_in_ns
         closes = opens + request.window_ns
-        if any(reply.first_ns > opens + request.window_ns // 10 for reply in replies):
+        if any(chain.first_ns > opens + request.window_ns // 10 for chain in chains):
             disturbed = disturbed or "a client began after the common window had opened"
-        if not all(len(d) for d in durations):
+        if not all(len(chain.durations) for chain in chains):
             disturbed = disturbed or "a client completed nothing inside the common window"
-        inside = [_inside(r, d, opens, closes) for r, d in zip(replies, durations, strict=True)]
-        together = np.concatenate(inside)
+        together = np.concatenate([chain.ended_between(opens, closes) for chain in chains])
         return cls(len(together), request.window_ns, together, disturbed)
 
 
@@ -267,9 +271,26 @@ def _recorded_from_the_start(request: protocol.Slice) -> protocol.Slice:
     return request._replace(lead_in_ns=0, window_ns=request.lead_in_ns + request.window_ns)
 
 
-def _inside(reply: protocol.SliceReply, durations: Durations, opens: int, closes: int) -> Durations:
-    ends = reply.first_ns + np.cumsum(durations.astype(np.int64))
-    return durations[(ends > opens) & (ends <= closes)]
+@dataclass(frozen=True)
+class Chain:
+    """The operations of one connection in a slice: each began when the one before ended, the first
+    at `first_ns`.
+    """
+
+    first_ns: int
+    durations: Durations
+
+    def ended_between(self, opens: int, closes: int) -> Durations:
+        ends = self.first_ns + np.cumsum(self.durations.astype(np.int64))
+        return self.durations[(ends > opens) & (ends <= closes)]
+
+
+def chains_of(reply: protocol.SliceReply, durations: Durations) -> list[Chain]:
+    """One chain for each worker of a client."""
+    if not reply.worker_ops:
+        return [Chain(reply.first_ns, durations)]
+    parts = np.split(durations, np.cumsum(reply.worker_ops)[:-1])
+    return [Chain(*each) for each in zip(reply.worker_first_ns, parts, strict=True)]
 
 
 @contextmanager
@@ -358,7 +379,7 @@ def _spawn(
 ) -> None:
     variant = group.variant
     around = process_environment(definition.work(variant.workload), variant.layer)
-    name = application_of(group.application, len(group.clients))
+    name = application_of(group.application, len(group.clients), variant.workers)
     client = ClientProcess(variant.label, argv, route.password, around)
     group.clients.append(client)
     client.send(spec(definition, variant, route, name, cold, client.spawned_ns, memory_bytes))
@@ -369,9 +390,11 @@ def _await(group: ClientGroup) -> None:
     group.ready.append(group.clients[len(group.ready)].expect(protocol.Ready, _START_TIMEOUT_S))
 
 
-def application_of(group: str, at: int) -> str:
-    """application_name of one of a group's connections, by which its backend is found."""
-    return f"{group}.{at}" if at else group
+def application_of(group: str, client: int, workers: int = 1) -> str:
+    """application_name of the first connection of one of a group's clients, by which its backend is
+    found. The names of its other workers follow from it, and no two of the group are the same.
+    """
+    return protocol.connection_name(group, client * workers)
 
 
 def _begin(
@@ -386,7 +409,7 @@ def _begin(
     request = armed(group, request)
     group.begin(request)
     if host and request.start_ns:
-        opens_ns = request.start_ns - _READ_NS - _READ_EACH_NS * len(group.clients)
+        opens_ns = request.start_ns - _READ_NS - _READ_EACH_NS * group.variant.connections
         time.sleep(max(0, opens_ns - time.monotonic_ns()) / 1e9)
         later = SliceAccounting(host, group.processes())
         accounting = later if time.monotonic_ns() < request.start_ns else accounting
@@ -394,14 +417,14 @@ def _begin(
 
 
 def armed(group: ClientGroup, request: protocol.Slice) -> protocol.Slice:
-    """The slice with a common start, if the group has several clients."""
-    if len(group.clients) == 1:
+    """The slice with a common start, if the group has several connections."""
+    if group.variant.connections == 1:
         return request
     return request._replace(start_ns=time.monotonic_ns() + _arm_ns(group))
 
 
 def _arm_ns(group: ClientGroup) -> int:
-    return _ARM_NS + _ARM_EACH_NS * len(group.clients)
+    return _ARM_NS + _ARM_EACH_NS * group.variant.connections
 
 
 def process_environment(work: WorkloadDefinition, layer: str) -> ProcessEnvironment | None:

@@ -21,6 +21,8 @@ MIB = 1 << 20
 MEMORY_SHARE = 0.5
 #: What every client may take for its operations, however many there are.
 LEAST_BYTES = 16 * MIB
+#: Each further worker of a client: its thread's stack, as far as it is used, and its connection.
+WORKER_MIB = 1
 #: Limit and usage of a group, and the part of the usage that the kernel can drop; v2, then v1.
 _GROUP_FILES = (
     ("memory.max", "memory.current", "inactive_file"),
@@ -70,7 +72,11 @@ class RunMemory:
 
 def start_bytes(cohort: Cohort) -> int:
     """The predicted memory of a cohort's clients once they are connected."""
-    return sum(variant.clients * LAYERS[variant.layer].megabytes * MIB for variant in owners(cohort))
+    return sum(variant.clients * _start_mib(variant) * MIB for variant in owners(cohort))
+
+
+def _start_mib(variant: Variant) -> int:
+    return LAYERS[variant.layer].megabytes + (variant.workers - 1) * WORKER_MIB
 
 
 def owners(cohort: Cohort) -> Sequence[Variant]:

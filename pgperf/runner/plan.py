@@ -15,6 +15,7 @@ COHORT_SIZE = 18
 #: Most client processes in one cohort, without those of the reference and of controls.
 COHORT_PROCESSES = 64
 _SHUFFLES = 24
+_WORKERS_STAY = "several workers of a process keep their connections"
 
 
 def make_plan(definition: Definition, skipped: Iterable[LeftOut] = ()) -> Plan:
@@ -102,14 +103,26 @@ def _variants(definition: Definition) -> list[Variant]:
             layer=layer,
             mode=mode,
             route=route,
-            clients=clients,
+            clients=processes,
             connect=connect,
             placement=definition.placement,
             named=named,
-            workers=definition.workers if LAYERS[layer].has_workers else 1,
+            workers=workers,
         )
         for route, mode, clients, connect, layer, work in axes
+        for processes, workers in _processes(definition, layer, clients)
     ]
+
+
+def _processes(definition: Definition, layer: str, clients: int) -> Iterator[tuple[int, int]]:
+    """Client processes and workers in each. All of them make the same number of connections: a
+    layer without workers has a process for each.
+    """
+    has_workers = LAYERS[layer].has_workers and definition.workers > 1
+    if has_workers:
+        yield clients, definition.workers
+    if not has_workers or definition.as_processes:
+        yield clients * definition.workers, 1
 
 
 def _lacking_connection_modes(definition: Definition) -> Iterator[LeftOut]:
@@ -118,21 +131,23 @@ def _lacking_connection_modes(definition: Definition) -> Iterator[LeftOut]:
         for mode in definition.connection_modes:
             if mode not in layer.connection_modes:
                 yield LeftOut(layer=layer.name, connect=mode, reason=layer.connection_reason)
+            elif mode != "persistent" and layer.has_workers and definition.workers > 1:
+                yield LeftOut(layer=layer.name, connect=mode, reason=_WORKERS_STAY)
 
 
 def _controls(variants: list[Variant]) -> list[Variant]:
     """A duplicate of the fastest and of the slowest: lowest rung of the first route, highest of the
     last.
 
-    Those with the fewest clients, as a control's processes are its own.
+    Those with the fewest connections, as a control's processes are its own.
     """
-    fewest = min(variant.clients for variant in variants)
-    few = [variant for variant in variants if variant.clients == fewest]
+    fewest = min(variant.connections for variant in variants)
+    few = [variant for variant in variants if variant.connections == fewest]
     return [replace(variant, control=1) for variant in dict.fromkeys((few[0], few[-1]))]
 
 
 def _neighbourhood(variant: Variant) -> tuple[str, str, int]:
-    return variant.route, variant.mode, variant.clients
+    return variant.route, variant.mode, variant.connections
 
 
 def _cohorts(variants: list[Variant]) -> list[Cohort]:

@@ -55,10 +55,10 @@ def estimate(plan: Plan) -> ResourceEstimate:
 
     The run needs one control connection, and two more for diagnostics.
     """
-    clients = [sum(v.clients for v in owners(cohort)) for cohort in plan.cohorts]
+    connections = [sum(v.connections for v in owners(cohort)) for cohort in plan.cohorts]
     memory = [start_bytes(cohort) for cohort in plan.cohorts]
     own = 3 if plan.definition.diagnostic_ms else 1
-    return ResourceEstimate(_seconds(plan), max(clients) + own, max(memory))
+    return ResourceEstimate(_seconds(plan), max(connections) + own, max(memory))
 
 
 def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: float) -> ResourceEstimate:
@@ -93,14 +93,19 @@ def check_results(results: Mapping[str, ResultSize], client_bytes: int) -> None:
 
 
 def offers(plan: Plan, fits: Callable[[Plan], bool]) -> list[str]:
-    """The nearest smaller plans that fit, as text: one with fewer clients, one with fewer routes."""
+    """The nearest smaller plans that fit, as text: one with fewer clients, workers or routes each."""
     definition = plan.definition
     fewer_clients = (replace(definition, clients=clients) for clients in _fewer_clients(plan))
+    fewer_workers = (replace(definition, workers=workers) for workers in _halves(definition.workers))
     fewer_routes = (replace(definition, routes=routes) for routes in _fewer_routes(plan))
     found = []
     for smaller in fewer_clients:
         if fits(make_plan(smaller, plan.skipped)):
             found.append(f"clients {', '.join(map(str, smaller.clients))}")
+            break
+    for smaller in fewer_workers:
+        if fits(make_plan(smaller, plan.skipped)):
+            found.append(f"workers {smaller.workers}")
             break
     for smaller in fewer_routes:
         if fits(make_plan(smaller, plan.skipped)):
@@ -113,10 +118,14 @@ def _fewer_clients(plan: Plan) -> Iterator[tuple[int, ...]]:
     """The list without its largest numbers, then half the smallest number, repeatedly."""
     asked = sorted(plan.definition.clients)
     yield from (tuple(asked[:count]) for count in range(len(asked) - 1, 0, -1))
-    fewest = asked[0] // 2
-    while fewest:
-        yield (fewest,)
-        fewest //= 2
+    yield from ((clients,) for clients in _halves(asked[0]))
+
+
+def _halves(count: int) -> Iterator[int]:
+    """Half of it, and half of that, down to 1."""
+    while count > 1:
+        count //= 2
+        yield count
 
 
 def _fewer_routes(plan: Plan) -> Iterator[tuple[str, ...]]:
@@ -161,7 +170,7 @@ def _seconds(plan: Plan) -> float:
 
 
 def _round_s(definition: Definition, cohort: Cohort) -> float:
-    armed = [v.clients for v in cohort.variants if v.clients > 1]
+    armed = [v.connections for v in cohort.variants if v.connections > 1]
     arming = len(armed) * _ARMING_S + sum(armed) * _ARMING_EACH_S
     return len(cohort.variants) * slice_s(definition) + arming
 

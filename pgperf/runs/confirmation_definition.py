@@ -36,6 +36,8 @@ def paired(
         routes=(variant.route,),
         modes=(variant.mode,),
         clients=(variant.clients,),
+        workers=variant.workers,
+        as_processes=False,
         blocks=BLOCKS,
         rounds=ROUNDS,
         cold_blocks=0,
@@ -62,9 +64,17 @@ def _change(
         case interventions.ADD_DISTANCE:
             longer = lengthened(variant.route, interventions.added_distance_ms(variant))
             return {"routes": (variant.route, longer)}
-    if clients * 2 > most_clients:
-        raise InvalidDefinition(f"clients: {clients * 2} is more than {most_clients} (PGPERF['MAX_CLIENTS'])")
+        case interventions.PROCESSES:
+            _allow(variant.connections, most_clients)
+            return {"as_processes": True}
+    _allow(clients * 2, most_clients)
     return {"clients": (clients, clients * 2)}
+
+
+def _allow(clients: int, most: int) -> None:
+    """Raises InvalidDefinition for more client processes than the site allows."""
+    if clients > most:
+        raise InvalidDefinition(f"clients: {clients} is more than {most} (PGPERF['MAX_CLIENTS'])")
 
 
 def told_apart(
@@ -80,4 +90,12 @@ def told_apart(
 
 
 def _identity(variant: VariantSummary) -> tuple[str | int, ...]:
-    return variant.workload, variant.layer, variant.mode, variant.route, variant.clients, variant.connect
+    return (
+        variant.workers,
+        variant.workload,
+        variant.layer,
+        variant.mode,
+        variant.route,
+        variant.clients,
+        variant.connect,
+    )

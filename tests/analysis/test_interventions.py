@@ -78,6 +78,7 @@ LIBPQ = judged(58.0, client=10.0, server=20.0, layer="libpq")
         ("latency", {}, "double_clients"),
         ("latency", {"clients": 4, "us": 5000.0}, "add_distance"),
         ("latency", {"clients": 4, "us": 1100.0}, "double_clients"),
+        ("interpreter", {"workers": 10}, "processes"),
         ("disturbed", {}, ""),
         ("unknown", {}, ""),
     ],
@@ -123,6 +124,22 @@ def test_a_time_that_fell_for_another_reason_confirms_nothing() -> None:
     claimed = named(heavy, "server_cpu")
     light = judged(60.0, client=20.0, server=5.0)
     assert outcome("server_cpu", "light_statement", claimed, light).outcome == WITHDRAWN
+
+
+@pytest.mark.parametrize(("times", "expected"), [(3.0, CONFIRMED), (1.1, UNDECIDED), (1.0, WITHDRAWN)])
+def test_processes_free_workers_of_their_interpreter(times: float, expected: str) -> None:
+    shared = {"placement": "scheduler", "cpus": 8, "layer": "psycopg", "client": 95.0, "server": 30.0}
+    own = judged(1000.0, workers=10, **shared)
+    changed = judged(1000.0 / times, clients=10, **shared)
+    own, changed = (
+        replace(each, ops_per_s=rate) for each, rate in ((own, 10_000.0), (changed, 10_000.0 * times))
+    )
+    own = replace(own, verdict=verdict_kinds.judge(own))
+    assert own.verdict
+    found = verdict_kinds.confirm(own.verdict, "processes", own, changed)
+    assert found.outcome == expected
+    settled = verdict_kinds.confirmed(own.verdict, found)
+    assert f"{times:.2f} times the throughput" in verdict_kinds.confirmation_evidence(settled)
 
 
 def test_locks_are_gone_when_there_is_one_client() -> None:

@@ -21,7 +21,8 @@ US = st.none() | st.floats(0, 1e7)
 
 def test_the_remaining_time_is_waiting() -> None:
     assert spent(100.0, CPU, WAIT) == {
-        "client": 50.0, "pooler": 14.0, "server": 20.0, "run_queue": 6.0, "waiting": 10.0, "unseen": None,
+        "client": 50.0, "pooler": 14.0, "server": 20.0, "run_queue": 6.0, "interpreter": 0.0, "waiting": 10.0,
+        "unseen": None,
     }  # fmt: skip
 
 

@@ -15,9 +15,7 @@ def breakdown(given_row: Row) -> TimeBreakdown:
 
 def test_what_no_kind_of_wait_explains_is_latency() -> None:
     time = breakdown(row(211.0))
-    assert time.waits == pytest.approx(
-        {"pool_queue": 0.0, "server_lock": 0.0, "server_io": 0.0, "server_wait": 0.0, "latency": 25.0}
-    )
+    assert time.waits == pytest.approx(dict.fromkeys(WAITS, 0.0) | {"latency": 25.0})
     assert (time.waiting, time.unseen) == (None, None)
     assert time.busy == pytest.approx(186.0)
 

@@ -85,6 +85,41 @@ def test_clients_and_pooler_share_their_cpus_and_the_slower_of_them_is_named() -
     assert word(row(180.0, client=14.0, pooler=8.0, server=10.0, **shared)) == "client_cpu"
 
 
+WORKERS = {"clients": 1, "workers": 10, "placement": "scheduler", "cpus": 8, "layer": "psycopg"}
+
+
+def test_workers_that_use_up_the_one_cpu_of_their_process_wait_for_its_interpreter() -> None:
+    """10,000 operations per second, 95 µs of client CPU each, keep one of 8 CPUs busy."""
+    found = judge(row(1000.0, client=95.0, server=30.0, **WORKERS) | {"ops_per_s": 10_000.0})
+    assert (found["word"], found["intervention"]) == ("interpreter", "processes")
+    assert found["evidence"] == (
+        "10 workers in a process, whose one CPU is 95 % busy; waiting for the interpreter: 855 of 1,000 µs;"
+        " client 95 µs, server 30 µs, waiting 20 µs"
+    )
+    assert (found["checks"]["capacity"]["withheld"], found["checks"]["capacity"]["busy"]) == (
+        True,
+        "interpreter",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"workers": 1, "clients": 10}, "latency"),  # processes of their own
+        ({"placement": "apart", "cpus": 2}, "client_cpu"),  # the clients' only CPU is used up
+    ],
+)
+def test_an_interpreter_bounds_workers_on_cpus_that_are_free(changes: Row, expected: str) -> None:
+    given_row = row(1000.0, client=95.0, server=30.0, **{**WORKERS, **changes}) | {"ops_per_s": 10_000.0}
+    assert word(given_row) == expected
+
+
+def test_workers_that_wait_for_the_network_do_not_wait_for_the_interpreter() -> None:
+    far = row(5000.0, client=95.0, server=30.0, **WORKERS) | {"ops_per_s": 2000.0}
+    assert word(far) == "latency"
+    assert judge(far)["numbers"]["parts_us"]["interpreter"] == pytest.approx(95.0 * 0.19 / 0.81)
+
+
 def test_a_pooler_has_one_cpu_however_many_there_are() -> None:
     many = row(155.0, client=8.0, pooler=14.0, server=10.0, clients=10, cpus=64, queue={"pooler": 100.0})
     assert many["ops_per_s"] * 14.0 / 1e6 > 0.9

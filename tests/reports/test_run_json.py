@@ -43,7 +43,7 @@ NESTED = {
         "other",
         "unattributed",
     },
-    "time_us_per_op": {"client", "pooler", "server", "run_queue", "waiting", "unseen"},
+    "time_us_per_op": {"client", "pooler", "server", "run_queue", "interpreter", "waiting", "unseen"},
     "verdict": {
         "word",
         "certainty",

@@ -99,6 +99,39 @@ def test_a_client_that_began_late_is_said_so() -> None:
     assert "began after" in window.disturbed
 
 
+class TestWorkers:
+    """A client's reply has the chains of its workers one after the other."""
+
+    REQUEST = protocol.Slice(seq=1, start_ns=1000 * MS, lead_in_ns=50 * MS, window_ns=10 * MS)
+
+    def test_each_chain_is_cut_to_the_common_window(self) -> None:
+        one = reply(1049 * MS, 7)._replace(worker_ops=[5, 2], worker_first_ns=[1049 * MS, 1050 * MS])
+        durations = np.array([2 * MS, 4 * MS, 3 * MS, MS, 9 * MS, 6 * MS, 4 * MS], dtype=np.uint64)
+        window = SliceWindow.of(self.REQUEST, [one], [durations])
+        assert window.durations.tolist() == [2 * MS, 4 * MS, 3 * MS, MS, 6 * MS, 4 * MS]
+        assert (window.ops, window.length_ns, window.disturbed) == (6, 10 * MS, "")
+
+    def test_several_clients_with_several_workers(self) -> None:
+        each = reply(1050 * MS, 4)._replace(worker_ops=[1, 3], worker_first_ns=[1050 * MS] * 2)
+        durations = np.array([5 * MS, 4 * MS, 4 * MS, 4 * MS], dtype=np.uint64)
+        assert SliceWindow.of(self.REQUEST, [each, each], [durations, durations]).ops == 6
+
+    def test_by_count_the_longest_chain_is_the_window(self) -> None:
+        one = reply(0, 4)._replace(worker_ops=[2, 2], worker_first_ns=[0, 5])
+        durations = np.array([3, 4, 10, 20], dtype=np.uint64)
+        window = SliceWindow.of(protocol.Slice(seq=1, count=2), [one], [durations])
+        assert (window.ops, window.length_ns) == (4, 30)
+
+    @pytest.mark.parametrize(
+        ("worker_ops", "first_ms", "words"),
+        [([2, 0], 1050, "completed nothing"), ([1, 1], 1055, "began after")],
+    )
+    def test_one_worker_disturbs_the_slice(self, worker_ops: list[int], first_ms: int, words: str) -> None:
+        one = reply(0, 2)._replace(worker_ops=worker_ops, worker_first_ns=[1050 * MS, first_ms * MS])
+        window = SliceWindow.of(self.REQUEST, [one], [np.full(2, MS, dtype=np.uint64)])
+        assert words in window.disturbed
+
+
 def test_a_full_recording_is_said_so() -> None:
     window = SliceWindow.of(
         protocol.Slice(seq=1, window_ns=10), [reply(0, 1, capped=True)], [np.ones(1, dtype=np.uint64)]
@@ -140,8 +173,8 @@ def test_an_operation_is_inside_iff_it_ended_inside(lengths: list[int], offset: 
 
 
 @contextmanager
-def groups_of(*clients: int, cold: bool = False) -> Iterator[list[ClientGroup]]:
-    what = definition(clients=clients)
+def groups_of(*clients: int, cold: bool = False, workers: int = 1) -> Iterator[list[ClientGroup]]:
+    what = definition(clients=clients, workers=workers)
     named = [(variant, f"run-{at}") for at, variant in enumerate(make_plan(what).variants)]
     route = Route("here", "localhost", 1, "none", "nobody", "")
     with started(what, named, {"here": route}, "", cold, None) as groups:
@@ -197,3 +230,17 @@ class TestSharedClients:
     def test_more_clients_than_may_start_at_the_same_time(self) -> None:
         with groups_of(_STARTING + 2) as (many, _control):
             assert len({ready.pid for ready in many.ready}) == _STARTING + 2
+
+    def test_each_worker_has_a_name_of_its_own(self) -> None:
+        with groups_of(2, workers=3) as (two, control):
+            names = ["run-0", "run-0.1", "run-0.2", "run-0.3", "run-0.3.1", "run-0.3.2"]
+            assert two.applications == names
+            assert len(two.clients) == len(control.clients) == 2
+
+    def test_the_workers_of_one_client_share_a_window(self) -> None:
+        with groups_of(1, workers=3) as (one, _control):
+            request = protocol.Slice(seq=1, lead_in_ops=1, lead_in_ns=MS, window_ns=20 * MS)
+            record, durations = measure(one, request, 0, 0)
+            assert record.window_ns == 20 * MS
+            assert record.ops == len(durations)
+            assert record.rows == record.ops

@@ -31,6 +31,33 @@ def test_layers_come_in_ladder_order_whatever_the_definition_says() -> None:
     assert [v.layer for v in plan.variants if not v.control] == ["libpq", "django_orm"]
 
 
+def test_layers_without_workers_have_a_process_for_each_connection() -> None:
+    plan = make_plan(
+        definition(layers=("libpq", "psycopg", "asyncpg"), clients=(1, 2), workers=10, modes=("extended",))
+    )
+    found = {(v.layer, v.clients, v.workers) for v in plan.variants}
+    assert found == {
+        (layer, count * (1 if workers > 1 else 10), workers)
+        for layer, workers in (("libpq", 1), ("psycopg", 10), ("asyncpg", 10))
+        for count in (1, 2)
+    }
+    assert {v.connections for v in plan.variants} == {10, 20}
+
+
+def test_workers_that_would_reconnect_are_left_out_with_the_reason() -> None:
+    modes = ("persistent", "per_operation")
+    plan = make_plan(definition(layers=("libpq", "psycopg"), workers=10, connection_modes=modes))
+    found = {(v.layer, v.connect) for v in plan.variants}
+    assert found == {("libpq", "persistent"), ("libpq", "per_operation"), ("psycopg", "persistent")}
+    assert [(each.layer, each.connect) for each in plan.skipped] == [("psycopg", "per_operation")]
+    assert "keep their connections" in plan.skipped[0].reason
+
+
+def test_as_many_processes_beside_a_process_with_workers() -> None:
+    plan = make_plan(definition(layers=("psycopg",), workers=4, as_processes=True))
+    assert [(v.clients, v.workers, v.control) for v in plan.variants[:2]] == [(1, 4, 0), (4, 1, 0)]
+
+
 def test_a_single_variant_gets_one_control() -> None:
     assert [v.control for v in make_plan(definition()).variants] == [0, 1]
 

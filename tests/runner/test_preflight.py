@@ -22,6 +22,18 @@ def test_shared_clients_are_counted_once() -> None:
     assert shared.memory_bytes == 9 * 20 << 20
 
 
+def test_each_worker_is_a_connection() -> None:
+    need = preflight.estimate(make_plan(definition(clients=(2,), workers=5)))
+    assert need.connections == 2 * (2 * 5) + 1
+    assert need.memory_bytes == 2 * 2 * (20 + 4) << 20
+
+
+def test_fewer_workers_are_offered() -> None:
+    plan, few = make_plan(definition(workers=10)), preflight.Headroom(60, 64 << 30)
+    with pytest.raises(PreflightRefused, match=r"It fits with workers 5"):
+        preflight.check(plan, few, 0.25, 1800)
+
+
 def test_more_rounds_take_longer() -> None:
     short, long = (preflight.estimate(make_plan(definition(rounds=n))).seconds for n in (1, 100))
     assert long - short == pytest.approx(99 * 2 * 0.009)

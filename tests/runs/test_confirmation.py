@@ -67,6 +67,8 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("light_statement", {}, {"workloads": (ORM_OVERHEAD.workloads[0], LIGHT)}),
     ("one_client", {"clients": 4}, {"clients": (1, 4)}),
     ("double_clients", {"clients": 4}, {"clients": (4, 8)}),
+    ("processes", {"workers": 8}, {"workers": 8, "as_processes": True}),
+    ("lower_layer", {"workers": 8}, {"workers": 8, "layers": ("libpq", "django_orm")}),
     ("add_distance", {"clients": 4, "us": 5186.0}, {"routes": ("tcp", "tcp+2.5ms")}),
 ]
 
@@ -79,7 +81,7 @@ def test_the_run_measures_the_variant_and_the_changed_variant(
     asked = module.definition(row)
     own = {
         "layers": ("django_orm",), "routes": (row.route,), "clients": (row.clients,), "modes": ("simple",),
-        "workloads": ORM_OVERHEAD.workloads,
+        "workloads": ORM_OVERHEAD.workloads, "workers": row.workers, "as_processes": False,
     }  # fmt: skip
     assert {name: getattr(asked, name) for name in own} == own | expected
     assert (asked.blocks, asked.cold_blocks) == (6, 0)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 #: What differs from run to run by nature.
-_VOLATILE = ("seed", "machine.load_average")
+_VOLATILE = ("seed", "machine.load_average", "ports")
 #: The user's own values, or texts that may hold them: that they differ is said, what they are is
 #: not.
 _UNSAID = re.compile(r"workloads\.\d+\.(sql|args|other_sql|other_args)(\.|$)")

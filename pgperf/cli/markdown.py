@@ -4,7 +4,15 @@ from collections.abc import Iterable, Iterator
 
 from pgperf.cli import result
 from pgperf.models import Run
-from pgperf.reports import comparisons, cpu_accounting, environment, ladders, scaling, verdicts
+from pgperf.reports import (
+    comparisons,
+    cpu_accounting,
+    environment,
+    ladders,
+    login_conditions,
+    scaling,
+    verdicts,
+)
 from pgperf.reports.run_names import named
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import Table
@@ -54,6 +62,7 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield cpu_accounting.spent_table(rows.originals)
     yield scaling.scaling_table(rows.scaling)
     yield from comparisons.comparison_tables(rows.comparisons)
+    yield "\n\n".join(map(escaped, login_conditions.notes(rows)))
     yield comparisons.control_table(rows.comparisons)
     yield _environment(rows.run)
 

@@ -1,6 +1,6 @@
 """Each variant against its baseline, and the controls."""
 
-from pgperf.reports import comparisons
+from pgperf.reports import comparisons, login_conditions
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.sections import Part
 
@@ -10,5 +10,6 @@ def part(rows: RunRows) -> Part:
     part = {
         "tables": comparisons.comparison_tables(rows.comparisons),
         "controls": controls if controls.rows else None,
+        "notes": login_conditions.notes(rows),
     }
     return part if any(part.values()) else {}

@@ -36,6 +36,9 @@ def _keep_restrictions() -> None:
         m2m_changed.connect(restriction.groups_change, sender=model.groups.through, dispatch_uid=uid)
         pre_delete.connect(restriction.parent_is_deleted, sender=model, dispatch_uid=uid)
     pre_save.connect(restriction.parents_change, sender=models.Benchmark, dispatch_uid="pgperf.restriction")
+    pre_delete.connect(
+        restriction.link_is_deleted, sender=models.BenchmarkWorkload, dispatch_uid="pgperf.restriction"
+    )
     pre_delete.connect(restriction.group_is_deleted, sender=Group, dispatch_uid="pgperf.restriction")
     pre_delete.connect(
         models.Run._meta.get_field("requested_by").forget_user,

@@ -3,13 +3,14 @@
 `runs.state` changes the state of a Run. `runs.store` writes results.
 """
 
+from collections.abc import Sequence
 from dataclasses import fields as fields_of
 from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import models
+from django.db import models, transaction
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.analysis.variant_summary import VariantSummary
@@ -300,7 +301,7 @@ class Benchmark(_Restrictable):
     `migrate` copies those of the catalog once; the site may then change them.
     """
 
-    hidden_with = ("database", "workload", "compared_with")
+    hidden_with = ("database", "workload_links__workload")
 
     class Placement(models.TextChoices):
         APART = "apart", _("apart: clients and pooler on some CPUs, the server on the others")
@@ -313,18 +314,6 @@ class Benchmark(_Restrictable):
 
     title = models.CharField(_("title"), max_length=200)
     description = models.TextField(_("description"), blank=True)
-    workload = models.ForeignKey(Workload, models.PROTECT, verbose_name=_("workload"))
-    compared_with = models.ForeignKey(
-        Workload,
-        models.PROTECT,
-        null=True,
-        blank=True,
-        related_name="+",
-        verbose_name=_("compared with"),
-        help_text=_(
-            "A second workload, measured beside the first in every layer, to show what a change saves."
-        ),
-    )
     database = models.ForeignKey(
         Database, models.SET_NULL, null=True, blank=True, verbose_name=_("default database")
     )
@@ -360,6 +349,47 @@ class Benchmark(_Restrictable):
             ("import_benchmark", _("Can import benchmarks")),
             ("export_benchmark", _("Can export benchmarks")),
         ]
+
+    @property
+    def workloads(self) -> list[Workload]:
+        """Its workloads, in order. The benchmark must be saved."""
+        return [link.workload for link in self.workload_links.all()]
+
+    def set_workloads(self, rows: Sequence[Workload]) -> None:
+        """Let the saved benchmark have these workloads, in this order, and no others."""
+        links = BenchmarkWorkload.objects.using(self._state.db).filter(benchmark=self)
+        with transaction.atomic(using=links.db):
+            for link in links.exclude(workload__in=rows):
+                link.benchmark = self  # what the deletion restricts is this row
+                link.delete()
+            for position, row in enumerate(rows):
+                links.update_or_create(benchmark=self, workload=row, defaults={"position": position})
+        prefetched = getattr(self, "_prefetched_objects_cache", {})
+        prefetched.pop("workload_links", None)
+
+
+class BenchmarkWorkload(models.Model):
+    """One of a benchmark's workloads, at its position."""
+
+    benchmark = models.ForeignKey(
+        Benchmark, models.CASCADE, related_name="workload_links", db_index=False, verbose_name=_("benchmark")
+    )
+    workload = models.ForeignKey(
+        Workload, models.PROTECT, related_name="benchmark_links", verbose_name=_("workload")
+    )
+    position = models.PositiveSmallIntegerField(_("position"))
+
+    class Meta:
+        verbose_name = _("workload of a benchmark")
+        verbose_name_plural = _("workloads of benchmarks")
+        default_permissions = ()
+        ordering = ["benchmark", "position", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["benchmark", "workload"], name="pgperf_one_link_per_workload")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.benchmark} · {self.workload}"
 
 
 class Run(models.Model):

@@ -22,10 +22,12 @@ def saved_benchmark(name: str, **fields: Any) -> Benchmark:
     """A benchmark of the site that the admin can start."""
     like = Benchmark.objects.get(name="orm-overhead")
     values = {
-        "title": name, "workload": like.workload, "layers": list(LAYERS), "routes": list(ROUTES), "modes": ["simple"],
+        "title": name, "layers": list(LAYERS), "routes": list(ROUTES), "modes": ["simple"],
         "clients": [1], "blocks": BLOCKS, "rounds": ROUNDS, "slice_ms": SLICE_MS, **fields,
     }  # fmt: skip
-    return Benchmark.objects.update_or_create(name=name, defaults=values)[0]
+    benchmark, _made = Benchmark.objects.update_or_create(name=name, defaults=values)
+    benchmark.set_workloads(like.workloads)
+    return benchmark
 
 
 def ask(benchmark: Benchmark, database: Database, **overrides: Any) -> Run:

@@ -1,7 +1,7 @@
 """Rows that look like a real run of `orm-overhead`, made without running anything."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
@@ -57,7 +57,6 @@ def make_benchmark(name: str = "orm-overhead", **fields: Any) -> Benchmark:
     )
     values = {
         "title": "Where the ORM's time goes",
-        "workload": workload,
         "layers": list(LAYER_NAMES),
         "routes": list(ROUTES),
         "modes": ["simple"],
@@ -65,7 +64,17 @@ def make_benchmark(name: str = "orm-overhead", **fields: Any) -> Benchmark:
         "diagnostic_ms": 0,
         **fields,
     }
-    return Benchmark.objects.update_or_create(name=name, defaults=values)[0]
+    chosen = values.pop("workloads", [workload])
+    benchmark = Benchmark.objects.update_or_create(name=name, defaults=values)[0]
+    benchmark.set_workloads(chosen)
+    return benchmark
+
+
+def new_benchmark(workloads: Sequence[Workload], **fields: Any) -> Benchmark:
+    """A benchmark of these workloads, with the model's own defaults."""
+    benchmark = Benchmark.objects.create(**fields)
+    benchmark.set_workloads(workloads)
+    return benchmark
 
 
 def make_worker(hostname: str = "pgperf@localhost", **layers: str) -> Worker:

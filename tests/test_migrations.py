@@ -133,6 +133,29 @@ def test_a_database_filled_at_a_migration_survives_the_later_ones(name: str) -> 
         assert read(apps) == rows
 
 
+def test_a_benchmark_keeps_its_workloads_in_order_both_ways() -> None:
+    migrate(None)
+    old = migrate("0005_connection_modes_and_workers")
+    workload, benchmark = (old.get_model(APP, name) for name in ("Workload", "Benchmark"))
+    benchmark.objects.all().delete()
+    one, two = (workload.objects.create(name=name, title=name) for name in ("z-first", "a-second"))
+    benchmark.objects.create(name="alone", title="x", workload=one)
+    benchmark.objects.create(name="pair", title="x", workload=one, compared_with=two)
+    benchmark.objects.create(name="twice", title="x", workload=two, compared_with=two)
+    migrate(names()[-1])
+    found = {row.name: [work.name for work in row.workloads] for row in Benchmark.objects.all()}
+    assert found == {"alone": ["z-first"], "pair": ["z-first", "a-second"], "twice": ["a-second"]}
+    old = migrate("0005_connection_modes_and_workers")
+    rows = old.get_model(APP, "Benchmark").objects.select_related("workload", "compared_with")
+    pairs = {row.name: (row.workload.name, row.compared_with and row.compared_with.name) for row in rows}
+    assert pairs == {
+        "alone": ("z-first", None),
+        "pair": ("z-first", "a-second"),
+        "twice": ("a-second", None),
+    }
+    migrate(names()[-1])
+
+
 def test_rows_with_groups_and_runs_without_a_parent_become_restricted() -> None:
     """Whether a parent that is gone was restricted is not known any more."""
     migrate(None)

@@ -33,24 +33,23 @@ BENCHMARKS: dict[str, dict[str, Any]] = {
     "book-by-isbn": {
         "title": "One book by its ISBN",
         "description": "Book.objects.get(isbn=...) of this site, layer by layer.",
-        "workload": "book-by-isbn",
+        "workloads": ["book-by-isbn"],
     },
     "books-page": {
         "title": "A page of the catalogue",
         "description": "select_related, filter, ordering and a slice: the query of the list of books.",
-        "workload": "books-page",
+        "workloads": ["books-page"],
     },
     "n-plus-one": {
         "title": "N+1 queries and prefetch_related",
         "description": "Twenty authors and their books: 21 queries compared with two by prefetch_related.",
-        "workload": "authors-one-by-one",
-        "compared_with": "authors-prefetched",
+        "workloads": ["authors-one-by-one", "authors-prefetched"],
         "routes": ["socket"],
     },
     "books-of-a-publisher": {
         "title": "A query without code",
         "description": "The workload form gives the model, the lookup and the fetch method.",
-        "workload": "books-of-a-publisher",
+        "workloads": ["books-of-a-publisher"],
     },
 }
 _COMMON: dict[str, Any] = {
@@ -69,8 +68,8 @@ def create_benchmarks(database: Database) -> None:
         for name, fields in WORKLOADS.items()
     }
     for name, fields in BENCHMARKS.items():
-        links: dict[str, Any] = {
-            key: workloads[fields[key]] for key in ("workload", "compared_with") if key in fields
-        }
-        values = {**_COMMON, **fields, **links, "database": database}
-        Benchmark.objects.get_or_create(name=name, defaults=values)
+        values = {**_COMMON, **fields, "database": database}
+        chosen = [workloads[each] for each in values.pop("workloads")]
+        benchmark, made = Benchmark.objects.get_or_create(name=name, defaults=values)
+        if made:
+            benchmark.set_workloads(chosen)

@@ -70,7 +70,7 @@ class _Member:
         """The condition on rows of the model."""
         condition = self._of_run() if model is Run else self._of_groups(model)
         for name in restriction.parents(model):
-            condition &= Q(**{name: None}) | self._sees_parent(model, name)
+            condition &= self._sees_parents(model, name)
         return condition
 
     def _of_groups(self, model: type[Model]) -> Q:
@@ -84,6 +84,11 @@ class _Member:
         by_database = Q(database__in=restriction.restricted_rows(Database, self.using))
         return Q(restricted=False) | whole & (by_benchmark | by_database)
 
-    def _sees_parent(self, model: type[Model], name: str) -> Q:
-        parent: Any = model._meta.get_field(name).related_model
-        return Q(**{f"{name}__in": parent._default_manager.using(self.using).filter(self.sees(parent))})
+    def _sees_parents(self, model: type[Model], name: str) -> Q:
+        """The user sees every row that the lookup leads to, if there is any."""
+        parent: Any = restriction.parent_model(model, name)
+        rows = parent._default_manager.using(self.using)
+        seen = rows.filter(self.sees(parent))
+        if restriction.is_direct(name):
+            return Q(**{name: None}) | Q(**{f"{name}__in": seen})
+        return ~Q(**{f"{name}__in": rows.exclude(pk__in=seen.values("pk"))})

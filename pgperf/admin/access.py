@@ -60,12 +60,13 @@ class GroupScopedAdmin(admin.ModelAdmin):
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Name the protected objects only to users who may see them."""
+        """Name the benchmarks that protect a workload, only to users who may see them."""
         to_delete, counts, lacking, protected = super().get_deleted_objects(objs, request)
-        if protected and not request.user.is_superuser:
+        if protected:
             collector = NestedObjects(using=router.db_for_write(self.model))
             collector.collect(objs)
-            protected = [_named(row, request.user) for row in collector.protected]
+            owners = {getattr(row, "benchmark", row): None for row in collector.protected}
+            protected = [_named(row, request.user) for row in owners]
         return to_delete, counts, lacking, protected
 
 

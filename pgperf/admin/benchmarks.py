@@ -33,19 +33,19 @@ class BenchmarkAdmin(DefinitionAdmin):
     form = BenchmarkForm
     list_display = ("name", "title", "what_runs", "database")
     list_filter = (
-        ("workload", admin.RelatedOnlyFieldListFilter),
+        ("workload_links__workload", admin.RelatedOnlyFieldListFilter),
         ("database", admin.RelatedOnlyFieldListFilter),
         "placement",
         "restricted",
     )
     search_fields = ("name", "title", "description")
-    list_select_related = ("workload", "database")
+    list_select_related = ("database",)
     save_as = True
     actions = ("clone_selected", "export_selected")
     fieldsets = (
         (
             None,
-            {"fields": ("name", "title", "description", "workload", "compared_with", "database")},
+            {"fields": ("name", "title", "description", "workloads", "database")},
         ),
         ACCESS,
         (
@@ -58,6 +58,10 @@ class BenchmarkAdmin(DefinitionAdmin):
         ),
         (_("Duration"), {"fields": ("blocks", "rounds", "slice_ms", "diagnostic_ms")}),
     )
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)
+        return type(form.__name__, (form,), {"user": request.user})
 
     def get_urls(self) -> list[URLPattern]:
         run = path(

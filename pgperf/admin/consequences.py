@@ -28,7 +28,7 @@ def runs_of(row: Model) -> QuerySet[Run]:
     """The runs that are hidden with the row."""
     uses: dict[type[Model], Q] = {
         Database: Q(database=row.pk) | Q(benchmark__database=row.pk),
-        Workload: Q(benchmark__workload=row.pk) | Q(benchmark__compared_with=row.pk),
+        Workload: Q(benchmark__workload_links__workload=row.pk),
         Benchmark: Q(benchmark=row.pk),
     }
     return Run.objects.using(row._state.db).filter(uses[type(row)])

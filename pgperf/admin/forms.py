@@ -12,11 +12,14 @@ from django.utils.functional import lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from pgperf.access import permissions
+from pgperf.admin.ordered_rows import OrderedRowsField
 from pgperf.core import limits
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import CONNECTION_MODES, MODES
 from pgperf.db import validators
 from pgperf.db.restriction import UNTICKED_WITH_GROUPS
+from pgperf.models import Workload
 
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,8}")
 
@@ -100,6 +103,19 @@ class DefinitionForm(forms.ModelForm):
 class BenchmarkForm(DefinitionForm):
     """The admin page names the model and, in its fieldsets, the fields."""
 
+    #: The user who saves it.
+    user: Any = None
+
+    workloads = OrderedRowsField(
+        Workload.objects.none(),
+        label=_("Workloads"),
+        most=limits.MOST_WORKLOADS,
+        help_text=_(
+            "One to %d, in the order of the pages. Each layer runs each of them. Empty choices are left"
+            " out; more appear after saving."
+        )
+        % limits.MOST_WORKLOADS,
+    )
     layers = forms.MultipleChoiceField(
         label=_("Layers"),
         choices=_layer_choices,
@@ -122,12 +138,21 @@ class BenchmarkForm(DefinitionForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if "workloads" in self.fields:
+            rows = permissions.visible(Workload.objects.all(), self.user)
+            self.fields["workloads"].queryset = rows  # type: ignore[attr-defined]
+            if self.instance.pk:
+                self.initial.setdefault("workloads", self.instance.workloads)
         if "layers" in self.fields:  # not on a page that only shows the benchmark
             self.fields["layers"].choices = _layer_choices(self.instance.layers or ())  # type: ignore[attr-defined]
         if "rounds" in self.fields:  # its label says what the number is
             self.fields["rounds"].help_text = gettext("Timed slices of each variant in a block: %s.") % (
                 limits.ROUNDS.bounds
             )
+
+    def _save_m2m(self) -> None:
+        super()._save_m2m()  # type: ignore[misc]
+        self.instance.set_workloads(self.cleaned_data["workloads"])
 
     def clean_routes(self) -> list[str]:
         validators.name_list(self.cleaned_data["routes"])

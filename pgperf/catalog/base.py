@@ -10,7 +10,8 @@ from pgperf.core.records import WorkloadDefinition
 class CatalogBenchmark:
     """A benchmark that ships with pgperf. pgperf.core.limits says what its numbers mean.
 
-    A lower `rank` comes first. The first benchmark of a workload gives the workload its title.
+    A lower `rank` comes first. The first benchmark of a workload gives the workload its title; the
+    workloads of a benchmark with several have their names in it.
     """
 
     name: str

@@ -19,19 +19,32 @@ def copy_catalog(*, using: str, apps: Apps = installed, **_: Any) -> None:
     `apps` is the state migrated to; `flush` sends none.
     """
     try:
-        workloads, benchmarks = apps.get_model("pgperf", "Workload"), apps.get_model("pgperf", "Benchmark")
-    except LookupError:  # migrated backwards: the tables are gone
+        workloads, benchmarks, links = (
+            apps.get_model("pgperf", name) for name in ("Workload", "Benchmark", "BenchmarkWorkload")
+        )
+    except LookupError:  # migrated backwards: the tables are gone, or are those of an older release
         return
     if not router.allow_migrate_model(using, benchmarks):
         return
     for shipped in catalog.BENCHMARKS.values():
-        (work,) = shipped.workloads
-        workload, _made = workloads.objects.using(using).get_or_create(
-            name=work.name, defaults=_workload_fields(shipped.title, work)
+        rows = [
+            workloads.objects.using(using).get_or_create(
+                name=work.name, defaults=_workload_fields(_title(shipped, work), work)
+            )[0]
+            for work in shipped.workloads
+        ]
+        benchmark, made = benchmarks.objects.using(using).get_or_create(
+            name=shipped.name, defaults=_benchmark_fields(shipped)
         )
-        benchmarks.objects.using(using).get_or_create(
-            name=shipped.name, defaults={**_benchmark_fields(shipped), "workload": workload}
-        )
+        if made:
+            links.objects.using(using).bulk_create(
+                links(benchmark=benchmark, workload=row, position=at) for at, row in enumerate(rows)
+            )
+
+
+def _title(shipped: catalog.CatalogBenchmark, workload: records.WorkloadDefinition) -> str:
+    """A benchmark's only workload has the benchmark's title."""
+    return shipped.title if len(shipped.workloads) == 1 else f"{shipped.title}: {workload.name}"
 
 
 def _workload_fields(title: str, workload: records.WorkloadDefinition) -> dict[str, Any]:

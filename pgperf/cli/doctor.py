@@ -17,7 +17,7 @@ from pgperf.core.answers import TEXT, WHOLE, ControlQuery
 from pgperf.core.exceptions import PgperfError
 from pgperf.core.records import Route
 from pgperf.install import launch
-from pgperf.models import Benchmark, Database, Run
+from pgperf.models import BenchmarkWorkload, Database, Run
 from pgperf.reports.run_json import live_workers, worker_command
 from pgperf.runner import site_connection
 from pgperf.runner.cpu import idle
@@ -211,7 +211,9 @@ _SERVER = ControlQuery("its version", _SERVER_SQL, (TEXT, TEXT, WHOLE))
 
 def _fixtures(database: Database, route: Route) -> Iterator[CheckResult]:
     used = {
-        row.workload.fixture for row in Benchmark.objects.select_related("workload") if row.workload.fixture
+        row.workload.fixture
+        for row in BenchmarkWorkload.objects.select_related("workload")
+        if row.workload.fixture
     }
     for name in sorted(used):
         subject = f"{database} · fixture {name}"

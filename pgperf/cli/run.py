@@ -87,7 +87,7 @@ def carry_out(asked: Run, options: dict[str, Any], out: OutputWrapper, err: Outp
 
 def find_benchmark(name: str) -> Benchmark:
     """Raises CommandError that lists what there is."""
-    found = Benchmark.objects.select_related("workload", "database").filter(name=name).first()
+    found = Benchmark.objects.select_related("database").filter(name=name).first()
     if found is None:
         there = _listed(Benchmark.objects.values_list("name", flat=True), "none: run `manage.py migrate`")
         raise CommandError(f"There is no benchmark {name!r}; there is {there}.")

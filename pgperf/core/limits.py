@@ -79,6 +79,9 @@ WORKERS = Limit(
     "workers", "Threads or tasks in each client process, where a layer can have several", 1, 64, default=1
 )
 
+#: Workloads of one benchmark.
+MOST_WORKLOADS = 12
+
 #: Fields of a benchmark that hold one number.
 BY_NAME = {limit.name: limit for limit in (BLOCKS, ROUNDS, SLICE_MS, DIAGNOSTIC_MS, WORKERS)}
 

@@ -128,6 +128,11 @@ class Definition:
     nominal_us: dict[str, float] = field(default_factory=dict)  # fake client only
     diagnostic_ms: int = 0  # window of each variant's diagnostic slice after the timed rounds; 0: none
 
+    @property
+    def is_suite(self) -> bool:
+        """Do its workloads take turns? One or two are measured together, two as a comparison."""
+        return len(self.workloads) > 2
+
     def work(self, name: str) -> WorkloadDefinition:
         """The workload of that name. Raises KeyError."""
         return {work.name: work for work in self.workloads}[name]

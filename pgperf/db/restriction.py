@@ -20,7 +20,9 @@ UNTICKED_WITH_GROUPS = _("Remove the groups too: with groups it is restricted.")
 
 
 def parents(model: type[Model]) -> tuple[str, ...]:
-    """The names of the foreign keys to rows that a row of the model is hidden with."""
+    """Lookups of the rows that a row of the model is hidden with: foreign keys, or paths to several
+    rows.
+    """
     return getattr(model, "hidden_with", ())
 
 
@@ -37,7 +39,7 @@ def marked(*rows: Model | None) -> list[Model]:
     for row in (stored(each).first() for each in rows if each is not None):
         if row is not None:
             found += [row] if is_marked(row) else []
-            found += marked(*(getattr(row, name) for name in parents(type(row))))
+            found += marked(*(each for name in parents(type(row)) for each in _parents_of(row, name)))
     return found
 
 
@@ -45,7 +47,7 @@ def restricted_rows(model: type[Model], using: str) -> QuerySet[Any]:
     """The rows of a definition's model that are marked, or hidden with a row that is."""
     wanted = Q(restricted=True) | Q(Exists(named(model)))
     for name in parents(model):
-        wanted |= Q(**{f"{name}__in": restricted_rows(_parent(model, name), using)})
+        wanted |= Q(**{f"{name}__in": restricted_rows(parent_model(model, name), using)})
     return model._base_manager.using(using).filter(wanted)
 
 
@@ -116,10 +118,18 @@ def parent_is_deleted(sender: type[Model], instance: Model, using: str, **_kwarg
 def parents_change(sender: type[Model], instance: Model, raw: bool, **_kwargs: Any) -> None:
     """pre_save handler: a row that leaves a restricted one stays restricted."""
     before = None if raw or instance._state.adding else stored(instance).first()
-    for name in parents(sender) if before else ():
+    for name in filter(is_direct, parents(sender) if before else ()):
         left = getattr(before, name)
         if left is not None and left.pk != getattr(instance, f"{name}_id") and marked(left):
             restrict(instance)
+
+
+def link_is_deleted(sender: type[Model], instance: Any, **_kwargs: Any) -> None:
+    """pre_delete handler of BenchmarkWorkload: a benchmark that leaves a restricted workload stays
+    restricted.
+    """
+    if marked(instance.workload):
+        restrict(instance.benchmark)
 
 
 def _children(model: type[Model]) -> list[Any]:
@@ -131,6 +141,20 @@ def _children(model: type[Model]) -> list[Any]:
     ]
 
 
-def _parent(model: type[Model], name: str) -> type[Model]:
-    found: type[Model] = model._meta.get_field(name).related_model  # type: ignore[assignment]
-    return found
+def is_direct(name: str) -> bool:
+    """Is it a foreign key of the row, not a path to several rows?"""
+    return "__" not in name
+
+
+def parent_model(model: type[Model], name: str) -> type[Model]:
+    """The model of the rows that the lookup leads to."""
+    for step in name.split("__"):
+        model = model._meta.get_field(step).related_model  # type: ignore[assignment]
+    return model
+
+
+def _parents_of(row: Any, name: str) -> list[Model | None]:
+    if is_direct(name):
+        return [getattr(row, name)]
+    links, last = name.split("__")
+    return [getattr(link, last) for link in getattr(row, links).all()]

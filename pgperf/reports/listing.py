@@ -25,8 +25,7 @@ def benchmarks() -> Rows:
             "title": row.title,
             "catalog": row.name in BENCHMARKS,
             "database": row.database.name if row.database else None,
-            "workload": row.workload.name,
-            "compared_with": row.compared_with.name if row.compared_with else None,
+            "workloads": [work.name for work in row.workloads],
             "layers": row.layers,
             "routes": row.routes,
             "modes": row.modes,
@@ -34,7 +33,7 @@ def benchmarks() -> Rows:
             "connection_modes": row.connection_modes,
             "workers": row.workers,
         }
-        for row in Benchmark.objects.select_related("workload", "compared_with", "database")
+        for row in Benchmark.objects.select_related("database").prefetch_related("workload_links__workload")
     ]
 
 

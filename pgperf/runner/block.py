@@ -75,9 +75,9 @@ class RunContext:
     #: Called after each round and each diagnostic slice, with the numbers of timed and diagnostic
     #: slices so far.
     between_rounds: Callable[[int, int], None]
-    windows: dict[int, protocol.Slice] = field(
+    windows: dict[tuple[int, str], protocol.Slice] = field(
         default_factory=dict
-    )  # by cohort: the slice that the pilot chose
+    )  # by cohort and workload: the slice that the pilot chose
     slices_done: int = 0
     diagnosed: int = 0
     diagnostic_connections: DiagnosticConnections | None = None  # None: no diagnostic slices
@@ -104,9 +104,7 @@ def run_block(
         with context.clock.phase("warm_up"):
             _warm_up(context, groups)
         _find_processes(context, groups)
-        if cohort not in context.windows:
-            with context.clock.phase("pilot"):
-                context.windows[cohort] = _pilot(context, groups)
+        _choose_windows(context, cohort, groups)
         process_cpu = ProcessCpu(context.host, {pid for group in groups for pid in group.processes().pids()})
         measured = _rounds(context, groups, cohort, block)
         counted = {**_close_process_cpu(process_cpu, groups), "role_cpus": context.cpu_placement.role_cpus()}
@@ -177,8 +175,17 @@ def _warm_up_of(definition: Definition, group: ClientGroup) -> protocol.Slice:
     )
 
 
+def _choose_windows(context: RunContext, cohort: int, groups: list[ClientGroup]) -> None:
+    """Let a pilot choose the slice of each of the cohort's workloads, once in a run."""
+    for workload in dict.fromkeys(group.variant.workload for group in groups):
+        if (cohort, workload) not in context.windows:
+            own = [group for group in groups if group.variant.workload == workload]
+            with context.clock.phase("pilot"):
+                context.windows[cohort, workload] = _pilot(context, own)
+
+
 def _pilot(context: RunContext, groups: list[ClientGroup]) -> protocol.Slice:
-    """The slice of all the cohort's variants: as long as defined, or as long as its slowest variant
+    """The slice of all variants of a workload: as long as defined, or as long as the slowest variant
     needs.
     """
     definition = context.plan.definition
@@ -218,7 +225,8 @@ def _request(context: RunContext, cohort: int, group: ClientGroup) -> protocol.S
 
     Connections that share a window lead in with one operation, so as not to start late.
     """
-    request = context.windows[cohort]._replace(seq=context.slices_done + context.diagnosed + 1)
+    window = context.windows[cohort, group.variant.workload]
+    request = window._replace(seq=context.slices_done + context.diagnosed + 1)
     return request._replace(lead_in_ops=1) if group.variant.connections > 1 else request
 
 

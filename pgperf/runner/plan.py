@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise, product
+from typing import TypeVar
 
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.layers import LAYERS
@@ -16,6 +17,7 @@ COHORT_SIZE = 18
 COHORT_PROCESSES = 64
 _SHUFFLES = 24
 _WORKERS_STAY = "several workers of a process keep their connections"
+T = TypeVar("T")
 
 
 def make_plan(definition: Definition, skipped: Iterable[LeftOut] = ()) -> Plan:
@@ -28,7 +30,7 @@ def make_plan(definition: Definition, skipped: Iterable[LeftOut] = ()) -> Plan:
     if not variants:
         reasons = "; ".join(f"{each.name}: {each.reason}" for each in skipped)
         raise InvalidDefinition(f"layers: none of them can run here ({reasons or 'none given'})")
-    return Plan(definition, tuple(_cohorts(variants + _controls(variants))), skipped)
+    return Plan(definition, tuple(_cohorts(definition, variants + _controls(definition, variants))), skipped)
 
 
 def sharing(variants: Iterable[Variant]) -> dict[Variant, list[Variant]]:
@@ -46,22 +48,30 @@ def sharing(variants: Iterable[Variant]) -> dict[Variant, list[Variant]]:
 def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
     """Indices into the cohort's variants, shuffled; variants that are compared stay close together.
 
-    The routes come in random order. Within a route this is the best of 24 shuffles: it keeps each
-    rung close to the rung below, controls close to their originals and the two workloads of a layer
-    close together, because consecutive slices share some of the machine's noise.
+    The workloads of a suite come one after the other, in random order, and so do the routes of each.
+    Within a route this is the best of 24 shuffles: it keeps each rung close to the rung below,
+    controls close to their originals and two workloads of a layer close together, because
+    consecutive slices share some of the machine's noise.
     """
     rng = random.Random(f"{plan.definition.seed}/{cohort}/{block}/{round_}")
     variants = plan.cohorts[cohort].variants
-    groups: dict[tuple[str, str, int], list[int]] = {}
+    turns: dict[str, dict[tuple[str, str, int], list[int]]] = {}
     for index, variant in enumerate(variants):
-        groups.setdefault(_neighbourhood(variant), []).append(index)
-    shuffled = list(groups.values())
-    rng.shuffle(shuffled)
+        turn = turns.setdefault(variant.workload if plan.definition.is_suite else "", {})
+        turn.setdefault(_neighbourhood(variant), []).append(index)
+    shuffled = [group for turn in _shuffled(rng, turns.values()) for group in _shuffled(rng, turn.values())]
     nearest = [
         min((rng.sample(group, len(group)) for _ in range(_SHUFFLES)), key=partial(_distance, variants))
         for group in shuffled
     ]
     return [index for group in nearest for index in group]
+
+
+def _shuffled(rng: random.Random, items: Iterable[T]) -> list[T]:
+    shuffled = list(items)
+    if len(shuffled) > 1:
+        rng.shuffle(shuffled)
+    return shuffled
 
 
 def _distance(variants: Sequence[Variant], order: Sequence[int]) -> int:
@@ -87,8 +97,10 @@ def _compared(variants: Sequence[Variant], order: Sequence[int]) -> list[tuple[i
 
 
 def _variants(definition: Definition) -> list[Variant]:
-    """Every combination, in ladder order within each route; the two workloads of a rung are
-    adjacent.
+    """Every combination, in ladder order within each route.
+
+    The workloads of a suite come one after the other; the two of a comparison are adjacent on each
+    rung.
     """
     order = [layer for layer in LAYERS if layer in definition.layers]
     unknown = sorted(set(definition.layers) - set(LAYERS))
@@ -96,10 +108,13 @@ def _variants(definition: Definition) -> list[Variant]:
         raise InvalidDefinition(f"layers: unknown {', '.join(unknown)}; choose from {', '.join(LAYERS)}")
     works, named = [work.name for work in definition.workloads], len(definition.workloads) > 1
     counts = sorted(set(definition.clients))
-    axes = product(definition.routes, definition.modes, counts, definition.connection_modes, order, works)
+    suite, pair = (works, [""]) if definition.is_suite else ([""], works)
+    axes = product(
+        suite, definition.routes, definition.modes, counts, definition.connection_modes, order, pair
+    )
     return [
         Variant(
-            workload=work,
+            workload=turn or work,
             layer=layer,
             mode=mode,
             route=route,
@@ -109,7 +124,7 @@ def _variants(definition: Definition) -> list[Variant]:
             named=named,
             workers=workers,
         )
-        for route, mode, clients, connect, layer, work in axes
+        for turn, route, mode, clients, connect, layer, work in axes
         for processes, workers in _processes(definition, layer, clients)
     ]
 
@@ -135,27 +150,58 @@ def _lacking_connection_modes(definition: Definition) -> Iterator[LeftOut]:
                 yield LeftOut(layer=layer.name, connect=mode, reason=_WORKERS_STAY)
 
 
-def _controls(variants: list[Variant]) -> list[Variant]:
+def _controls(definition: Definition, variants: list[Variant]) -> list[Variant]:
     """A duplicate of the fastest and of the slowest: lowest rung of the first route, highest of the
     last.
 
-    Those with the fewest connections, as a control's processes are its own.
+    Those with the fewest connections, as a control's processes are its own. Each workload of a suite
+    has one of the two, in turn.
     """
     fewest = min(variant.connections for variant in variants)
     few = [variant for variant in variants if variant.connections == fewest]
-    return [replace(variant, control=1) for variant in dict.fromkeys((few[0], few[-1]))]
+    chosen = [few[0], few[-1]]
+    if definition.is_suite:
+        each = [
+            [variant for variant in few if variant.workload == work.name] for work in definition.workloads
+        ]
+        chosen = [own[-1 if at % 2 else 0] for at, own in enumerate(filter(None, each))]
+    return [replace(variant, control=1) for variant in dict.fromkeys(chosen)]
 
 
 def _neighbourhood(variant: Variant) -> tuple[str, str, int]:
     return variant.route, variant.mode, variant.connections
 
 
-def _cohorts(variants: list[Variant]) -> list[Cohort]:
-    """One cohort if they fit, else one per route and mode (or part of it), each led by the shared
-    reference.
+def _cohorts(definition: Definition, variants: list[Variant]) -> list[Cohort]:
+    """One cohort if they fit.
+
+    Else those of a suite are split by workload first: workloads are not compared with each other,
+    so their cohorts share no reference. A workload that does not fit into one cohort is split by
+    route.
     """
     if _fit(variants, COHORT_SIZE):
         return [Cohort(tuple(variants))]
+    if not definition.is_suite:
+        return _split(variants)
+    found: list[Cohort] = []
+    for own in _by_workload(variants):
+        together = [*(found[-1].variants if found else ()), *own]
+        if found and _fit(together, COHORT_SIZE):
+            found[-1] = Cohort(tuple(together))
+        else:
+            found += [Cohort(tuple(own))] if _fit(own, COHORT_SIZE) else _split(own)
+    return found
+
+
+def _by_workload(variants: Iterable[Variant]) -> list[list[Variant]]:
+    groups: dict[str, list[Variant]] = {}
+    for variant in variants:
+        groups.setdefault(variant.workload, []).append(variant)
+    return list(groups.values())
+
+
+def _split(variants: list[Variant]) -> list[Cohort]:
+    """A cohort per route and mode (or part of it), each led by the shared reference."""
     reference = variants[0]
     parts = [set(part) | {reference} for groups in _groups_by_route(variants) for part in _parts(groups)]
     return [Cohort(tuple(v for v in variants if v in part)) for part in parts if len(part) > 1]

@@ -29,6 +29,7 @@ def clone(benchmark: Benchmark) -> Benchmark:
         copy.save(using=using, force_insert=True)
         for relation in Benchmark._meta.many_to_many:
             relation.save_form_data(copy, relation.value_from_object(benchmark))
+        copy.set_workloads(benchmark.workloads)
         if restriction.is_marked(benchmark):
             restrict(copy)
     return copy
@@ -41,7 +42,10 @@ def from_run(run: Run, workloads: QuerySet[Workload], user: Any = None) -> Bench
     Raises InvalidDefinition where this version of pgperf could not run it, or where the user may
     not send its queries.
     """
-    query_access.check((work.get("query") or {} for work in _works(run).values()), user)
+    works = _works(run)
+    if not works:
+        raise InvalidDefinition("workloads: the run's definition names none")
+    query_access.check((work.get("query") or {} for work in works), user)
     using = router.db_for_write(Benchmark)
     benchmark = Benchmark(
         name=free_name(Benchmark, run.benchmark_name),
@@ -51,17 +55,17 @@ def from_run(run: Run, workloads: QuerySet[Workload], user: Any = None) -> Bench
         **_frozen(Benchmark, run.definition),
     )
     with transaction.atomic(using=using):
-        for role, frozen in _works(run).items():
-            setattr(benchmark, role, _same_workload(frozen, workloads) or _made_workload(run, frozen))
         _check(benchmark)
+        rows = [_same_workload(frozen, workloads) or _made_workload(run, frozen) for frozen in works]
         benchmark.save(using=using, force_insert=True)
+        benchmark.set_workloads(rows)
         _inherit(benchmark, run)
     return benchmark
 
 
 def needs_workload(run: Run, workloads: QuerySet[Workload]) -> bool:
     """Would `from_run` have to make a workload?"""
-    return any(_same_workload(frozen, workloads) is None for frozen in _works(run).values())
+    return any(_same_workload(frozen, workloads) is None for frozen in _works(run))
 
 
 def free_name(model: Any, name: str) -> str:
@@ -85,12 +89,10 @@ def _frozen(model: type[models.Model], definition: dict[str, Any]) -> dict[str, 
     return {name: deepcopy(value) for name, value in found.items() if value is not None}
 
 
-def _works(run: Run) -> dict[str, dict[str, Any]]:
-    """A benchmark's field -> the fields of its workload as the run froze them."""
-    works = dict(
-        zip(("workload", "compared_with"), with_workloads(run.definition)["workloads"], strict=False)
-    )
-    return {role: {**work, **(work.get("query") or {})} for role, work in works.items()}
+def _works(run: Run) -> list[dict[str, Any]]:
+    """The fields of each workload as the run froze them."""
+    works = with_workloads(run.definition)["workloads"]
+    return [{**work, **(work.get("query") or {})} for work in works]
 
 
 def _same_workload(frozen: dict[str, Any], workloads: QuerySet[Workload]) -> Workload | None:

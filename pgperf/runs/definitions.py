@@ -85,11 +85,12 @@ def workload(row: models.Workload) -> records.WorkloadDefinition:
 
 
 def _workloads(benchmark: models.Benchmark) -> tuple[records.WorkloadDefinition, ...]:
-    if benchmark.compared_with is None:
-        return (workload(benchmark.workload),)
-    if benchmark.compared_with == benchmark.workload:
-        raise InvalidDefinition("compared_with: that is the workload itself; choose another, or none")
-    return workload(benchmark.workload), workload(benchmark.compared_with)
+    rows = benchmark.workloads
+    if not 1 <= len(rows) <= limits.MOST_WORKLOADS:
+        raise InvalidDefinition(
+            f"workloads: the benchmark has {len(rows)}; choose 1 to {limits.MOST_WORKLOADS}"
+        )
+    return tuple(map(workload, rows))
 
 
 def missing_routes(benchmark: models.Benchmark, database: models.Database) -> list[str]:

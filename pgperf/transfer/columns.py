@@ -7,9 +7,10 @@ from django.db import models
 from django.utils.translation import gettext as _
 from import_export.fields import Field
 
-from pgperf.models import Target
-from pgperf.transfer.cells import FieldCell, NameCell, Reading, cell_of
-from pgperf.transfer.table import first_duplicate, short
+from pgperf.core import limits
+from pgperf.models import BenchmarkWorkload, Target
+from pgperf.transfer.cells import PLAIN, FieldCell, NameCell, Reading, cell_of
+from pgperf.transfer.table import check_storable, first_duplicate, short
 
 #: Items of a list, each of which costs queries: names of definitions, and targets of a database.
 MAX_NAMES = 100
@@ -70,6 +71,44 @@ class NamesCell(NameCell):
         if len(names) > MAX_NAMES:
             raise ValueError(_("Give at most %d names.") % MAX_NAMES)
         return sorted(self.named(names, reading), key=lambda row: row.name)
+
+
+class WorkloadsCell(NamesCell):
+    """A benchmark's workloads: a list of names, in order."""
+
+    def __init__(self) -> None:
+        super().__init__(BenchmarkWorkload._meta.get_field("workload"))
+
+    def hint(self) -> str:
+        return _("A list of names of workloads, in order: 1 to %d.") % limits.MOST_WORKLOADS
+
+    def clean(self, value: Any, row: Any = None, reading: Reading = PLAIN, **_kwargs: Any) -> Any:
+        if reading.flat and value in (None, ""):
+            return []
+        check_storable(value)
+        return self.read(value, reading)
+
+    def read(self, value: Any, reading: Reading) -> Any:
+        names = as_list(value, reading)
+        if len(names) > limits.MOST_WORKLOADS:
+            raise ValueError(_("Give at most %d names.") % limits.MOST_WORKLOADS)
+        rows = self.named(names, reading)
+        if len(rows) < len(names):
+            raise ValueError(_("%s appears twice.") % short(first_duplicate(names)))
+        return rows
+
+
+class WorkloadsColumn(RelatedColumn):
+    """A benchmark's workloads."""
+
+    def __init__(self) -> None:
+        super().__init__(attribute="workloads", column_name="workloads", widget=WorkloadsCell())
+
+    def stored(self, instance: Any) -> Any:
+        return instance.workloads if instance.pk else []
+
+    def store(self, instance: Any, using: str) -> None:
+        instance.set_workloads(self.get_value(instance))
 
 
 class NamesColumn(RelatedColumn):

@@ -49,6 +49,7 @@ class ImportOutcome:
 
 def import_table(resource: DefinitionResource, table: ImportTable, *, dry_run: bool = False) -> ImportOutcome:
     """Import in one transaction. A dry run or a problem rolls everything back."""
+    resource.read_older_columns(table)
     unknown = _unknown_columns(resource, table)
     if unknown:
         return ImportOutcome(problems=unknown)

@@ -16,8 +16,15 @@ from import_export import resources
 from pgperf.db.restriction import UNTICKED_WITH_GROUPS, is_marked
 from pgperf.models import Benchmark, Database, Target, Workload
 from pgperf.transfer.cells import cell_of
-from pgperf.transfer.columns import FieldColumn, NamesCell, NamesColumn, RelatedColumn, TargetsColumn
-from pgperf.transfer.table import short
+from pgperf.transfer.columns import (
+    FieldColumn,
+    NamesCell,
+    NamesColumn,
+    RelatedColumn,
+    TargetsColumn,
+    WorkloadsColumn,
+)
+from pgperf.transfer.table import ImportTable, short
 from pgperf.workloads import queries
 
 #: The value of a column that a row omits.
@@ -96,6 +103,9 @@ class DefinitionResource(resources.ModelResource):
 
     def related_columns(self) -> list[RelatedColumn]:
         return [column for column in self.fields.values() if isinstance(column, RelatedColumn)]
+
+    def read_older_columns(self, table: ImportTable) -> None:
+        """Rewrite columns that files of older releases have, in place."""
 
     # Import of one row, in the order of the calls
 
@@ -254,5 +264,25 @@ def _unreadable(workload: Workload, permissions: ImportPermissions | None) -> di
 class BenchmarkResource(DefinitionResource):
     """A benchmark. The workloads and the database that it names must exist."""
 
+    workloads = WorkloadsColumn()
+
     class Meta:
         model = Benchmark
+
+    def read_older_columns(self, table: ImportTable) -> None:
+        """`workload` and `compared_with` are the first and the second of `workloads`."""
+        for row in table.rows:
+            if "workload" in row and "workloads" not in row:
+                both = row.pop("workload"), row.pop("compared_with", None)
+                row["workloads"] = [name for name in both if name not in (None, "")]
+
+    def validate_instance(
+        self, instance: Any, import_validation_errors: Any = None, validate_unique: bool = True
+    ) -> None:
+        lacking = {} if self.fields["workloads"].get_value(instance) else {"workloads": [_required()]}
+        errors = {**lacking, **(import_validation_errors or {})}
+        super().validate_instance(instance, errors, validate_unique)
+
+
+def _required() -> ValidationError:
+    return ValidationError(models.Field.default_error_messages["blank"], code="required")

@@ -73,7 +73,7 @@ def site() -> Site:
     workload = Workload.objects.create(name=f"{SECRET}-workload", title="w", sql="SELECT 1")
     database = factories.make_database(f"{SECRET}-database")
     benchmark = factories.make_benchmark(
-        f"{SECRET}-benchmark", workload=workload, database=database, title=f"{SECRET} title"
+        f"{SECRET}-benchmark", workloads=[workload], database=database, title=f"{SECRET} title"
     )
     run = factories.make_run(
         benchmark=benchmark,
@@ -300,7 +300,7 @@ class TestCopies:
         Workload.objects.filter(pk=site.workload.pk).update(sql="SELECT 2")
         made = clone.from_run(Run.objects.get(pk=site.run.pk), Workload.objects.all())
         Benchmark.objects.filter(pk=made.pk).update(database=None)
-        for row in (made, made.workload):
+        for row in (made, *made.workloads):
             assert not permissions.may_see(site.stranger, row)
             assert permissions.may_see(site.member, row)
 
@@ -349,7 +349,9 @@ class TestWorkload:
         site.give("workload")
 
     def test_it_hides_the_benchmarks_that_use_it(self, site: Site) -> None:
-        pair = factories.make_benchmark("pair", compared_with=site.workload)
+        pair = factories.make_benchmark(
+            "pair", workloads=[*factories.make_benchmark().workloads, site.workload]
+        )
         assert not permissions.may_see(site.stranger, pair)
         assert permissions.may_see(site.member, pair)
 
@@ -363,20 +365,18 @@ class TestWorkload:
             assert response.status_code in (302, 404)
         assert Workload.objects.filter(pk=site.workload.pk, sql="SELECT 1").exists()
 
-    @pytest.mark.parametrize("field", ["workload", "compared_with"])
-    def test_strangers_cannot_choose_it(self, field: str, site: Site) -> None:
+    def test_strangers_cannot_choose_it(self, site: Site) -> None:
         mine = factories.make_benchmark("mine")
         page = reverse("admin:pgperf_benchmark_change", args=[mine.pk])
         stranger = client(site.stranger)
-        data = {**form_data(stranger.get(page)), field: site.workload.pk}
+        data = {**form_data(stranger.get(page)), "workloads": [mine.workloads[0].pk, site.workload.pk]}
         assert "valid choice" in stranger.post(page, data).content.decode()
         upload = SimpleUploadedFile(
-            "x.json", json.dumps([{"name": "mine", field: site.workload.name}]).encode()
+            "x.json", json.dumps([{"name": "mine", "workloads": [site.workload.name]}]).encode()
         )
         answer = stranger.post(reverse("admin:pgperf_benchmark_import"), {"import_file": upload})
         assert "There is no workload" in answer.content.decode()
-        mine.refresh_from_db()
-        assert getattr(mine, field) != site.workload
+        assert site.workload not in mine.workloads
 
     def test_strangers_cannot_import_over_it(self, site: Site) -> None:
         found = [{"name": site.workload.name, "title": "taken over", "sql": "SELECT 666"}]
@@ -392,16 +392,19 @@ class TestWorkload:
 @pytest.mark.parametrize("kind", ["database", "workload"])
 def test_a_benchmark_that_leaves_a_restricted_row_stays_hidden(kind: str, way: str, site: Site) -> None:
     site.give(kind)
-    other = factories.make_database("other") if kind == "database" else factories.make_benchmark().workload
+    other = (
+        factories.make_database("other") if kind == "database" else factories.make_benchmark().workloads[0]
+    )
+    chosen = {"database": other.pk} if kind == "database" else {"workloads": [other.pk]}
     if way == "form":
         page = reverse("admin:pgperf_benchmark_change", args=[site.benchmark.pk])
         member = client(site.member)
-        text = member.post(
-            page, {**form_data(member.get(page)), kind: other.pk}, follow=True
-        ).content.decode()
+        text = member.post(page, {**form_data(member.get(page)), **chosen}, follow=True).content.decode()
         assert f"Only superusers see {SECRET}-benchmark now" in text
+    elif kind == "workload":
+        site.benchmark.set_workloads([other])
     else:
-        setattr(site.benchmark, kind, other)
+        site.benchmark.database = other
         site.benchmark.save()
     assert not permissions.may_see(site.stranger, Benchmark.objects.get(pk=site.benchmark.pk))
     assert not permissions.may_see(site.stranger, site.run)

@@ -91,7 +91,7 @@ def test_a_database_has_its_routes_inline(admin_page: Client) -> None:
 
 def post_benchmark(client: Client, benchmark: Benchmark, **changed: object) -> tuple[int, str]:
     data = {
-        "name": benchmark.name, "title": benchmark.title, "workload": benchmark.workload_id,
+        "name": benchmark.name, "title": benchmark.title, "workloads": [row.pk for row in benchmark.workloads],
         "layers": ["libpq", "psycopg"], "modes": ["simple"], "routes": "socket, tcp", "clients": "1 8",
         "connection_modes": ["persistent"], "workers": 1,
         "placement": "apart", "idle": "awake", "blocks": 6, "rounds": 5, "slice_ms": 0,

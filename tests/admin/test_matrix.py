@@ -163,7 +163,7 @@ class Rows:
 
     def row(self, name: str) -> Any:
         model = name.split("_")[1].split(":")[0]
-        return self.benchmark.workload if model == "workload" else getattr(self, model)
+        return self.benchmark.workloads[0] if model == "workload" else getattr(self, model)
 
     def is_there(self, name: str) -> bool:
         row = self.row(name)
@@ -184,14 +184,14 @@ def rows(db: None) -> Rows:
     group = Group.objects.create(name="insiders")
     assert run.benchmark
     assert run.database
-    for row in (run.benchmark, run.benchmark.workload, run.database):
+    for row in (run.benchmark, run.benchmark.workloads[0], run.database):
         row.groups.add(group)
     return Rows(group, run.benchmark, run.database, run, worker, pause.begin("someone"))
 
 
 def open_benchmark() -> Benchmark:
     workload = Workload.objects.create(name="open", title="Open", sql="SELECT 1")
-    return factories.make_benchmark("open", workload=workload)
+    return factories.make_benchmark("open", workloads=[workload])
 
 
 def log_in(role: str, rows: Rows) -> Client:
@@ -333,7 +333,7 @@ def test_a_run_stays_hidden_when_its_database_is_deleted(rows: Rows) -> None:
 
 
 def test_unrestricted_rows_need_the_permission_only(rows: Rows) -> None:
-    for row in (rows.benchmark, rows.benchmark.workload, rows.database):
+    for row in (rows.benchmark, rows.benchmark.workloads[0], rows.database):
         row.groups.clear()
         type(row)._default_manager.update(restricted=False)
     page = reverse("admin:pgperf_run_change", args=[rows.run.pk])

@@ -52,7 +52,7 @@ class TestClone:
         response = act(definer, "benchmark_clone", original.pk)
         copy = Benchmark.objects.get(name="orm-overhead-copy")
         assert response["Location"] == reverse("admin:pgperf_benchmark_change", args=[copy.pk])
-        assert (copy.layers, copy.workload) == (original.layers, original.workload)
+        assert (copy.layers, copy.workloads) == (original.layers, original.workloads)
         entry = LogEntry.objects.get()
         assert (entry.action_flag, entry.user.get_username()) == (ADDITION, "definer")
         assert "Cloned from orm-overhead. From 127.0.0.1." in history(definer, copy)
@@ -181,7 +181,7 @@ class TestDefinition:
 
     def test_an_unusable_definition_shows_an_error(self, run: Run, admin_page: Client) -> None:
         response = admin_page.post(reverse("admin:pgperf_run_benchmark", args=[run.pk]), follow=True)
-        assert "This run cannot be saved as a benchmark. workload:" in response.content.decode()
+        assert "This run cannot be saved as a benchmark. workloads:" in response.content.decode()
 
     def test_requires_the_add_benchmark_permission(self, real: Run) -> None:
         assert act(staff_client("viewer", *VIEW, "change_run"), "run_benchmark", real.pk).status_code == 403

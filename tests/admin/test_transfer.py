@@ -203,7 +203,7 @@ class TestImport:
     def test_the_page_lists_every_column(self, admin_page: Client) -> None:
         page = admin_page.get(url("benchmark", "import")).content.decode()
         assert "<code>slice_ms</code>" in page
-        assert "<code>compared_with</code>" in page
+        assert "<code>workloads</code>" in page
 
     def test_the_history_has_the_changed_addresses(self, admin_page: Client) -> None:
         upload(admin_page, "database", [ROW])

@@ -52,7 +52,7 @@ def rows() -> dict[str, Any]:
         "failed": factories.make_run(Run.Status.FAILED, error="connection refused " * 12),
         "queued": factories.make_run(Run.Status.QUEUED),
         "benchmark": run.benchmark,
-        "workload": run.benchmark.workload,
+        "workload": run.benchmark.workloads[0],
         "database": run.database,
     }
 

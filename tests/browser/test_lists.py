@@ -31,7 +31,7 @@ def test_the_list_fits_beside_the_filter(page: Page, model: str) -> None:
 def test_a_narrow_form_contains_its_fields(page: Page, model: str) -> None:
     run = factories.make_run()
     assert run.benchmark is not None
-    numbers = {"database": run.database_id, "workload": run.benchmark.workload_id}
+    numbers = {"database": run.database_id, "workload": run.benchmark.workloads[0].pk}
     page.set_viewport_size({"width": 800, "height": 900})
     page.goto(f"/admin/pgperf/{model}/{numbers.get(model, run.benchmark_id)}/change/")
     assert page.locator(f"#{model}_form").evaluate(BEYOND) == []

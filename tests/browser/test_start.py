@@ -37,9 +37,9 @@ def database(stack: dict[str, str]) -> Database:
 def benchmark() -> Benchmark:
     """The shortest run: two drivers over one route."""
     copy_catalog(apps=apps, using=DEFAULT_DB_ALIAS)
-    workload = Benchmark.objects.get(name="orm-overhead").workload
-    return Benchmark.objects.create(
-        name="two-drivers", title="Two drivers", workload=workload, layers=["psycopg2", "psycopg"], routes=["socket"],
+    workload = Benchmark.objects.get(name="orm-overhead").workloads
+    return factories.new_benchmark(
+        workload, name="two-drivers", title="Two drivers", layers=["psycopg2", "psycopg"], routes=["socket"],
         modes=["simple"], clients=[1], blocks=2, rounds=4, slice_ms=100, diagnostic_ms=50,
     )  # fmt: skip
 

@@ -28,7 +28,7 @@ from pgperf.models import Benchmark, Database, Run, Target, Worker, Workload
 from pgperf.reports.labels import layer_title
 from pgperf.runs import state
 from pgperf.worker.execution import perform
-from tests.factories import make_benchmark, make_database, make_results, make_run, make_worker
+from tests.factories import make_benchmark, make_database, make_results, make_run, make_worker, new_benchmark
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.django_db
@@ -52,8 +52,8 @@ def spin() -> Benchmark:
     """A benchmark of the fake layer on a database that is never connected to."""
     make_database()
     workload = Workload.objects.create(name="spin", title="nothing", sql="SELECT 1")
-    return Benchmark.objects.create(
-        name="spin", title="Nothing at all", workload=workload, layers=["fake"], routes=["tcp"], modes=["simple"],
+    return new_benchmark(
+        [workload], name="spin", title="Nothing at all", layers=["fake"], routes=["tcp"], modes=["simple"],
         clients=[1], placement="scheduler", blocks=2, rounds=1, slice_ms=10,
     )  # fmt: skip
 

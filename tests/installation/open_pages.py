@@ -51,7 +51,7 @@ def pages(run: Run) -> Iterator[str]:
     yield reverse("ops:pgperf_pause_add")  # there is one pause at most
     pause = Pause.objects.create(by="open_pages", since=run.requested_at)
     rows = {"run": run.pk, "worker": Worker.objects.latest("last_seen").pk, "benchmark": run.benchmark_id,
-            "pause": pause.pk, "database": run.database_id, "workload": run.benchmark.workload_id}  # fmt: skip
+            "pause": pause.pk, "database": run.database_id, "workload": run.benchmark.workloads[0].pk}  # fmt: skip
     yield reverse("ops:index")
     yield reverse("ops:app_list", args=["pgperf"])
     for name, is_of_row in names():

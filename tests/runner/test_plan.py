@@ -217,3 +217,59 @@ class TestTwoWorkloads:
         assert [(v.layer, v.workload) for v in plan.variants if not v.control] == [
             ("libpq", "loop"), ("psycopg", "loop"), ("django_orm", "loop"), ("django_orm", "cure"),
         ]  # fmt: skip
+
+
+class TestSuite:
+    """Three or more workloads take turns; each has a control and, where it must, a cohort."""
+
+    names = ("one", "two", "three", "four")
+    works = tuple(WorkloadDefinition(name, "SELECT 1") for name in names)
+    three = definition(workloads=works[:3], layers=LADDER, routes=("socket",))
+
+    def test_the_variants_come_by_workload(self) -> None:
+        found = [(v.workload, v.layer) for v in make_plan(self.three).variants if not v.control]
+        assert found == [(name, layer) for name in self.names[:3] for layer in LADDER]
+
+    def test_each_workload_has_a_control_at_one_end_of_its_ladder(self) -> None:
+        plan = make_plan(replace(self.three, workloads=self.works))
+        assert [(v.workload, v.layer) for v in plan.variants if v.control] == [
+            ("one", "libpq"), ("two", "django_orm"), ("three", "libpq"), ("four", "django_orm"),
+        ]  # fmt: skip
+
+    @given(st.integers(0, 50), st.integers(0, 5))
+    def test_a_round_has_every_workload_once_and_together(self, seed: int, round_: int) -> None:
+        plan = make_plan(replace(self.three, seed=seed))
+        order = [plan.cohorts[0].variants[index] for index in round_order(plan, 0, 0, round_)]
+        assert sorted(map(str, order)) == sorted(map(str, plan.cohorts[0].variants))
+        turns = [name for name, _own in itertools.groupby(v.workload for v in order)]
+        assert sorted(turns) == sorted(self.names[:3])
+
+    def test_the_workloads_take_turns_in_a_new_order(self) -> None:
+        plan = make_plan(self.three)
+        first = {plan.cohorts[0].variants[round_order(plan, 0, 0, r)[0]].workload for r in range(30)}
+        assert first == set(self.names[:3])
+
+    @given(
+        st.integers(3, 12),
+        st.sets(st.sampled_from(LADDER), min_size=1),
+        st.sets(st.sampled_from(ROUTES), min_size=1),
+        st.sets(st.integers(1, 16), min_size=1, max_size=3),
+    )
+    def test_a_large_suite_is_split_by_workload_first(
+        self, count: int, layers: set[str], routes: set[str], clients: set[int]
+    ) -> None:
+        works = tuple(WorkloadDefinition(f"w{at}", "SELECT 1") for at in range(count))
+        plan = make_plan(
+            definition(workloads=works, layers=tuple(layers), routes=tuple(routes), clients=tuple(clients))
+        )
+        wanted = count * len(layers) * len(routes) * len(clients)
+        assert sum(not variant.control for variant in plan.variants) == wanted
+        for name in {variant.workload for variant in plan.variants}:
+            own = [v for v in plan.variants if v.workload == name]
+            cohorts = [set(own) & set(c.variants) for c in plan.cohorts if set(own) & set(c.variants)]
+            assert set().union(*cohorts) == set(own)
+            small = len(own) <= COHORT_SIZE and sum(v.clients for v in sharing(own)) <= COHORT_PROCESSES
+            assert len(cohorts) == 1 or not small
+            assert len(cohorts) == 1 or set.intersection(*cohorts), "nothing to compare them through"
+        for cohort in plan.cohorts:
+            assert all(replace(v, control=0) in cohort.variants for v in cohort.variants)

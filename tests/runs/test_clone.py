@@ -18,7 +18,11 @@ pytestmark = pytest.mark.django_db
 
 def values(benchmark: Benchmark) -> dict[str, Any]:
     several = {field.name: field.value_from_object(benchmark) for field in Benchmark._meta.many_to_many}
-    return {field.name: getattr(benchmark, field.name) for field in Benchmark._meta.concrete_fields} | several
+    return (
+        {field.name: getattr(benchmark, field.name) for field in Benchmark._meta.concrete_fields}
+        | several
+        | {"workloads": benchmark.workloads}
+    )
 
 
 def run_column(benchmark: Benchmark, **fields: Any) -> Run:
@@ -54,8 +58,9 @@ def test_names_are_new_and_short_enough() -> None:
 def test_a_benchmark_from_a_run_has_the_same_definition() -> None:
     second = Workload.objects.create(name="second", title="Second", sql="SELECT 2")
     benchmark = factories.make_benchmark(
-        clients=[1, 4], slice_ms=250, placement="together", compared_with=second
-    )
+        clients=[1, 4], slice_ms=250, placement="together",
+        workloads=[second, *factories.make_benchmark().workloads],
+    )  # fmt: skip
     benchmark.groups.add(Group.objects.create(name="readers"))
     run = run_column(benchmark)
     before = values(benchmark)
@@ -82,7 +87,7 @@ def test_a_changed_or_deleted_workload_is_restored_under_a_new_name() -> None:
     Workload.objects.filter(pk=workload.pk).update(sql="SELECT 1 AS changed", orm="")
     assert clone.needs_workload(run, Workload.objects.all())
     made = clone.from_run(run, Workload.objects.all())
-    assert (made.workload.name, made.workload.sql, made.workload.orm) == (
+    assert (made.workloads[0].name, made.workloads[0].sql, made.workloads[0].orm) == (
         "site-by-domain-copy",
         sql,
         workload.orm,
@@ -90,7 +95,7 @@ def test_a_changed_or_deleted_workload_is_restored_under_a_new_name() -> None:
     Benchmark.objects.all().delete()
     Workload.objects.all().delete()
     run.refresh_from_db()
-    assert clone.from_run(run, Workload.objects.all()).workload.sql == sql
+    assert clone.from_run(run, Workload.objects.all()).workloads[0].sql == sql
 
 
 def test_a_query_without_code_is_restored() -> None:
@@ -103,11 +108,11 @@ def test_a_query_without_code_is_restored() -> None:
         limit=5,
         lookup={"pk__gte": 1},
     )
-    run = run_column(factories.make_benchmark(workload=workload, layers=["django_orm"]))
+    run = run_column(factories.make_benchmark(workloads=[workload], layers=["django_orm"]))
     assert not clone.needs_workload(run, Workload.objects.all())
     Workload.objects.filter(pk=workload.pk).update(limit=6)
     assert clone.needs_workload(run, Workload.objects.all())
-    made = clone.from_run(run, Workload.objects.all()).workload
+    made = clone.from_run(run, Workload.objects.all()).workloads[0]
     assert (made.name, made.query) == ("books-copy", workload.query)
 
 

@@ -9,7 +9,7 @@ from pgperf.core import limits
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.records import Definition
 from pgperf.db import validators
-from pgperf.models import Target
+from pgperf.models import Target, Workload
 from pgperf.runs.definitions import Overrides, freeze, missing_routes
 from tests.factories import LAYER_NAMES, ROUTES, make_benchmark, make_database
 
@@ -151,7 +151,7 @@ def test_a_wrong_value_in_a_row_is_refused(field: str, value: Any) -> None:
 
 def test_arguments_must_be_scalars() -> None:
     benchmark = make_benchmark()
-    benchmark.workload.args = [["nested"]]
+    Workload.objects.filter(benchmark_links__benchmark=benchmark).update(args=[["nested"]])
     with pytest.raises(InvalidDefinition, match=r"^args: "):
         freeze(benchmark, make_database())
 

@@ -69,7 +69,8 @@ def page_form() -> type[ModelForm]:
 
 def by_form(field: str, number: int) -> str:
     benchmark = make_benchmark()
-    sent = {**model_to_dict(benchmark), "routes": "tcp", "clients": "1", "database": "", "compared_with": ""}
+    chosen = [row.pk for row in benchmark.workloads]
+    sent = {**model_to_dict(benchmark), "routes": "tcp", "clients": "1", "database": "", "workloads": chosen}
     form = page_form()({**sent, field: str(number)}, instance=benchmark)
     if form.is_valid():
         return ""

@@ -42,7 +42,7 @@ from pgperf.runs import state
 from pgperf.runs.definitions import Overrides
 from pgperf.transfer.files import FORMATS
 from tests.browser.conftest import SWITCHES
-from tests.factories import label_to_test
+from tests.factories import label_to_test, new_benchmark
 from tests.security import pooler
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -296,8 +296,8 @@ def every_kind(port: int, pooler_port: int) -> dict[str, Run]:
     wrong = database("wrong", "file:wrong", port, pooler_port)
     Workload.objects.create(name="bad", title="Bad", sql="SELECT broken FROM nowhere")
     for name, workload in (("good", "site-by-domain"), ("broken", "site-by-domain"), ("bad", "bad")):
-        Benchmark.objects.create(
-            name=name, title=name, workload=Workload.objects.get(name=workload), layers=LAYERS, routes=ROUTES,
+        new_benchmark(
+            [Workload.objects.get(name=workload)], name=name, title=name, layers=LAYERS, routes=ROUTES,
             modes=MODES, clients=[1],
         )  # fmt: skip
     return {

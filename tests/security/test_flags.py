@@ -31,7 +31,7 @@ def test_the_start_page_states_the_requirements_on_the_role(confirm: Any) -> Non
     Database.objects.update(production=True)
     assert "This role may be able to write (alias:default)" in confirm(shipped)
     own = Workload.objects.create(name="own", title="Own", sql="SELECT 1")
-    free = factories.make_benchmark("free", workload=own, routes=["socket"])
+    free = factories.make_benchmark("free", workloads=[own], routes=["socket"])
     for production in (True, False):
         Database.objects.update(production=production)
         assert "needs a login that cannot write (alias:default)" in confirm(free)
@@ -49,7 +49,7 @@ def test_the_start_page_names_the_login_of_each_route(confirm: Any) -> None:
         ("socket", "tcp"): "alias:default",
         ("tcp", "pgbouncer"): "alias:default, env:PGPERF_SECRET_READER",
     }.items():
-        benchmark = factories.make_benchmark("free", workload=own, routes=list(routes))
+        benchmark = factories.make_benchmark("free", workloads=[own], routes=list(routes))
         assert f"{said} ({logins})" in confirm(benchmark), routes
 
 
@@ -85,8 +85,7 @@ def test_a_run_on_a_production_database_names_the_role(
     role = connection.settings_dict["USER"]
     assert run.environment["can_write"] == role
     assert run.environment["access"]["tcp"].startswith(f"{role}: this role can write (may create databases")
-    shipped.workload = Workload.objects.create(name="own", title="Own", sql="SELECT 1")
-    shipped.save()
+    shipped.set_workloads([Workload.objects.create(name="own", title="Own", sql="SELECT 1")])
     run = execution.perform(asked(shipped, database, quick).pk, "w@h")
     assert run.error.startswith(
         f"access: this run needs a login that cannot write, and over route tcp {role} "

@@ -26,12 +26,13 @@ from example.stack.process import guarded
 from example.stack.state import free_port
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.variant_summary import VariantSummary
-from pgperf.models import Benchmark, Database, Run, Target, VariantResult, Workload
+from pgperf.models import Database, Run, Target, VariantResult, Workload
 from pgperf.runs import state
 from pgperf.runs.definitions import Overrides
 from pgperf.worker import execution
 from tests.agent.network_hosts import refusal
 from tests.analysis import rows
+from tests.factories import new_benchmark
 
 PASSWORD = "managed only"
 READER = "pgperf_reader_shop"
@@ -249,8 +250,8 @@ def measured(shop: Database) -> Run:
     work = Workload.objects.create(
         name="items", title="Items", sql="SELECT name FROM item WHERE id = %s", args=[7]
     )
-    benchmark = Benchmark.objects.create(
-        name="items", title="Items", workload=work, database=shop, layers=["psycopg", "django_cursor"],
+    benchmark = new_benchmark(
+        [work], name="items", title="Items", database=shop, layers=["psycopg", "django_cursor"],
         routes=["tcp"], modes=["simple"], clients=[1],
     )  # fmt: skip
     small = Overrides(

@@ -100,7 +100,7 @@ def by_import(user: User, query: dict[str, Any]) -> str:
 
 
 def benchmark_of(query: dict[str, Any]) -> Benchmark:
-    return make_benchmark("asks", workload=Workload.objects.create(**fields(query)))
+    return make_benchmark("asks", workloads=[Workload.objects.create(**fields(query))])
 
 
 def by_start_page(user: User, query: dict[str, Any]) -> str:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 DATABASE = {"name": "shop", "dbname": "app", "credential": "alias:default"}
 BENCHMARK = {
-    "name": "mine", "title": "Mine", "workload": "site-by-domain", "layers": ["libpq"], "routes": ["tcp"],
+    "name": "mine", "title": "Mine", "workloads": ["site-by-domain"], "layers": ["libpq"], "routes": ["tcp"],
     "modes": ["simple"], "clients": [1],
 }  # fmt: skip
 WORKLOAD = {"name": "one", "title": "One", "sql": "SELECT 1"}
@@ -67,6 +67,29 @@ def test_one_wrong_row_prevents_the_import() -> None:
     assert not Benchmark.objects.filter(name__in=("mine", "wrong")).exists()
 
 
+@pytest.mark.parametrize("second", [None, "other"])
+def test_files_of_the_first_release_import(second: str | None) -> None:
+    factories.make_benchmark()
+    Workload.objects.create(name="other", title="Other", sql="SELECT 1")
+    older = {name: value for name, value in BENCHMARK.items() if name != "workloads"}
+    outcome = give(BenchmarkResource, {**older, "workload": "site-by-domain", "compared_with": second})
+    assert not outcome.problems
+    names = [row.name for row in Benchmark.objects.get(name="mine").workloads]
+    assert names == ["site-by-domain", *([second] if second else [])]
+
+
+def test_the_order_of_workloads_is_imported_and_a_change_of_it_is_one() -> None:
+    factories.make_benchmark()
+    names = ["zebra", "site-by-domain", "ant"]
+    for name in ("zebra", "ant"):
+        Workload.objects.create(name=name, title=name, sql="SELECT 1")
+    for order in (names, names[::-1], names[1:]):
+        outcome = give(BenchmarkResource, {**BENCHMARK, "workloads": order})
+        assert [change.row.name for change in outcome.changes] == ["mine"]
+        assert [row.name for row in Benchmark.objects.get(name="mine").workloads] == order
+        assert give(BenchmarkResource, {**BENCHMARK, "workloads": order}).same == 1
+
+
 def test_a_dry_run_saves_nothing() -> None:
     factories.make_benchmark()
     outcome = give(BenchmarkResource, BENCHMARK, dry_run=True)
@@ -101,9 +124,12 @@ def test_a_dry_run_saves_nothing() -> None:
         ({"routes": ["Ü"]}, "routes", "route names"),
         ({"placement": ""}, "placement", "blank"),
         ({"placement": "elsewhere"}, "placement", "not a valid choice"),
-        ({"workload": "nothing"}, "workload", "There is no workload 'nothing'"),
-        ({"workload": None}, "workload", "Enter text"),
-        ({"workload": 7}, "workload", "Enter text"),
+        ({"workloads": ["nothing"]}, "workloads", "There is no workload 'nothing'"),
+        ({"workloads": None}, "workloads", "JSON list"),
+        ({"workloads": []}, "workloads", "cannot be blank"),
+        ({"workloads": ["site-by-domain"] * 2}, "workloads", "appears twice"),
+        ({"workloads": ["x"] * 13}, "workloads", "at most 12"),
+        ({"workloads": [7]}, "workloads", "Enter text"),
         ({"database": "nowhere"}, "database", "There is no database"),
         ({"groups": "ops"}, "groups", "JSON list"),
         ({"groups": ["nobody"]}, "groups", "There is no group 'nobody'"),

@@ -19,6 +19,7 @@ from pgperf.reports.run_page import result
 from pgperf.runs import state
 from pgperf.runs.definitions import Overrides
 from pgperf.worker import execution
+from tests.factories import new_benchmark
 
 SECRET = "9790000000042"
 SMALL = Overrides(
@@ -103,8 +104,8 @@ def _results() -> list[Any]:
 @pytest.mark.parametrize("orm", TOO_HARD)
 def test_an_unrepeatable_statement_is_measured_only_in_the_orm(demo: Database, orm: str) -> None:
     work = Workload.objects.create(name="hard", title="Hard", orm=orm)
-    Benchmark.objects.create(
-        name="hard", title="Hard", workload=work, database=demo, layers=["libpq", "psycopg", "django_orm"],
+    new_benchmark(
+        [work], name="hard", title="Hard", database=demo, layers=["libpq", "psycopg", "django_orm"],
         routes=["tcp"], modes=["simple"], clients=[1],
     )  # fmt: skip
     run = performed("hard")
@@ -118,8 +119,8 @@ def test_an_unrepeatable_statement_is_measured_only_in_the_orm(demo: Database, o
 
 def test_a_writing_statement_is_refused_by_the_server(demo: Database) -> None:
     work = Workload.objects.create(name="hard", title="Hard", orm="tests.writing")
-    Benchmark.objects.create(
-        name="hard", title="Hard", workload=work, database=demo, layers=["django_orm"], routes=["tcp"],
+    new_benchmark(
+        [work], name="hard", title="Hard", database=demo, layers=["django_orm"], routes=["tcp"],
         modes=["simple"], clients=[1],
     )  # fmt: skip
     run = performed("hard")

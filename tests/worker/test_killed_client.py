@@ -12,11 +12,12 @@ import psycopg
 import pytest
 
 from example.stack.postgres import READER
-from pgperf.models import Benchmark, Database, Run, Target, Workload
+from pgperf.models import Database, Run, Target, Workload
 from pgperf.runner.client_group import ClientGroup
 from pgperf.runs import state
 from pgperf.runs.definitions import Overrides
 from pgperf.worker import execution
+from tests.factories import new_benchmark
 
 _WIDE = "pgperf-test-wide"
 #: Its result is wide while a connection of that name is open.
@@ -86,8 +87,8 @@ def killed_in_a_slice(database: Database, layer: str, kill: Kill, monkeypatch: p
 
     monkeypatch.setattr(ClientGroup, "collect", killing)
     work = Workload.objects.create(name="wide", title="Wide", sql=_SQL)
-    benchmark = Benchmark.objects.create(
-        name="wide", title="Wide", workload=work, database=database, layers=[layer], routes=["tcp"],
+    benchmark = new_benchmark(
+        [work], name="wide", title="Wide", database=database, layers=[layer], routes=["tcp"],
         modes=["simple"], clients=[1],
     )  # fmt: skip
     small = Overrides(

@@ -4,7 +4,7 @@ Two variants that shared none are compared through a third that shared rounds wi
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,6 +98,11 @@ class Measurements:
         shared = self._shared(variant, baseline, measure)
         return PairedDifference(*map(_log_sample, shared)) if shared else None
 
+    def log_ratios(self, variant: Variant, baseline: Variant) -> dict[int, np.ndarray]:
+        """Block -> the log ratios of the rounds that both shared; other blocks are absent."""
+        pairs = self._by_block(variant, baseline, us_per_op)
+        return {block: log_ratios(ours, theirs) for block, (ours, theirs) in pairs}
+
     def _paired(self, variant: Variant, baseline: Variant) -> PairedComparison | None:
         shared = self._shared(variant, baseline, us_per_op)
         if not shared:
@@ -121,13 +126,14 @@ class Measurements:
 
     def _pairs(self, variant: Variant, baseline: Variant, measure: Measure) -> list[Pairs]:
         """The values of both, block by block, for the rounds that have both."""
+        return [pairs for _block, pairs in self._by_block(variant, baseline, measure)]
+
+    def _by_block(self, variant: Variant, baseline: Variant, measure: Measure) -> Iterator[tuple[int, Pairs]]:
         ours, theirs = self._series(variant, measure), self._series(baseline, measure)
-        found = []
         for key in [key for key in ours if key in theirs]:
             rounds = [round_ for round_ in ours[key] if round_ in theirs[key]]
             if rounds:
-                found.append((_take(ours[key], rounds), _take(theirs[key], rounds)))
-        return found
+                yield key[1], (_take(ours[key], rounds), _take(theirs[key], rounds))
 
     def _series(self, variant: Variant, measure: Measure) -> Series:
         blocks = self._slices.get(variant, {})

@@ -15,6 +15,7 @@ from pgperf.analysis import (
     top,
     verdict_kinds,
 )
+from pgperf.analysis.geometric_mean import geometric_means
 from pgperf.analysis.ladder import ladders
 from pgperf.analysis.outcome import CONFIDENCE
 from pgperf.analysis.paired_comparisons import Measurements, ops_per_s
@@ -60,6 +61,7 @@ def summarise(
             for group in same_but_layer(originals)
             for ladder in ladders(measurements, group, django_driver)
         ],
+        "geometric_means": [mean.to_json() for mean in geometric_means(definition, measurements, originals)],
         "levels": [level.to_json() for level in levels(measurements, originals, bases(originals))],
         "scaling": [curve.to_json() for curve in scaling.curves(measurements, own)],
         "timeline": line.to_json() if line else {},

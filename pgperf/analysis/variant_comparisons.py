@@ -62,7 +62,7 @@ def bases(variants: Sequence[Variant]) -> dict[Variant, Variant]:
     A base has none itself.
     """
     groups = same_but_layer(variants)
-    return {variant: base for group in groups for variant in group if (base := _base(group)) != variant}
+    return {variant: base for group in groups for variant in group if (base := base_of(group)) != variant}
 
 
 def same_but_layer(variants: Iterable[Variant]) -> list[list[Variant]]:
@@ -89,12 +89,14 @@ def _one_of_each_layer(group: Sequence[Variant]) -> list[list[Variant]]:
 def _pairs(definition: Definition, originals: Sequence[Variant], django_driver: str) -> Iterator[Pair]:
     yield from _layer_pairs(same_but_layer(originals), django_driver)
     yield from _route_pairs(definition, originals)
-    yield from _workload_pairs(definition, originals)
+    if not definition.is_suite:
+        yield from _workload_pairs(definition, originals)
     yield from _worker_pairs(originals)
     yield from scaling.pairs(originals)
 
 
-def _base(group: Sequence[Variant]) -> Variant:
+def base_of(group: Sequence[Variant]) -> Variant:
+    """The base layer of variants that differ in their layer only, or the first layer there."""
     return next((variant for variant in group if variant.layer == BASE_LAYER), group[0])
 
 
@@ -103,7 +105,7 @@ def _layer_pairs(groups: Iterable[list[Variant]], django_driver: str) -> Iterato
     over the one below.
     """
     for group in groups:
-        base = _base(group)
+        base = base_of(group)
         yield from ((variant, base) for variant in group if variant != base)
         for rungs in climbs(group, django_driver).values():
             yield from ((upper, lower) for lower, upper in pairwise(rungs) if lower != base)

@@ -5,14 +5,23 @@ from typing import Any
 
 import pytest
 
-from benchmarks.false_alarms import FULL, WIDER, _definition, _judged, count, with_duplicates
+from benchmarks.false_alarms import (
+    FULL,
+    WIDER,
+    RunsBar,
+    _definition,
+    _judged,
+    count,
+    rate_of_runs,
+    with_duplicates,
+)
 from pgperf.analysis.outcome import DIFFERS, INCONCLUSIVE
 from pgperf.analysis.summary import summarise
 from pgperf.core.records import Variant, VariantBlock
 from pgperf.runner.plan import make_plan, round_order
 from tests.core.builders import slice_record
 
-PLAN = with_duplicates(make_plan(_definition(Namespace(quick=False, rounds=2), 1)))
+PLAN = with_duplicates(make_plan(_definition(Namespace(quick=False, rounds=2, suite=False), 1)))
 
 
 def row(low: float = 0.99, high: float = 1.01, outcome: str = INCONCLUSIVE) -> dict[str, Any]:
@@ -53,3 +62,39 @@ def test_the_bar_for_400_comparisons(alarms: int, differs: int, holds: bool) -> 
 @pytest.mark.parametrize(("alarms", "holds"), [(0, True), (3, True), (6, False)])
 def test_the_bar_for_one_run(alarms: int, holds: bool) -> None:
     assert WIDER.holds([*[row(low=1.001)] * alarms, *[row()] * (12 - alarms)]) is holds
+
+
+def test_a_suite_duplicates_every_variant_of_three_workloads() -> None:
+    plan = with_duplicates(make_plan(_definition(Namespace(quick=False, rounds=2, suite=True), 1)))
+    assert len({variant.workload for variant in plan.variants}) == 3
+    assert (len(plan.variants), sum(variant.control for variant in plan.variants)) == (36, 18)
+
+
+def of_runs(*alarms: int, differs: int = 0) -> list[dict[str, Any]]:
+    """Runs of 18 comparisons with so many alarms each; the first `differs` runs have a "differs"."""
+    return [
+        {**row(low=1.001 if at < many else 0.99), "seed": seed}
+        | ({"outcome": DIFFERS} if seed < differs and at == 0 else {})
+        for seed, many in enumerate(alarms)
+        for at in range(18)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("alarms", "differs", "holds"),
+    [
+        ([1] * 20 + [0, 2], 0, True),
+        ([0] * 22, 0, False),
+        ([3, 4, 3, 2] * 6, 0, False),
+        ([1] * 20 + [0, 2], 1, True),
+        ([1] * 20 + [0, 2], 2, False),
+    ],
+)
+def test_the_bar_with_the_runs_as_the_sample(alarms: list[int], differs: int, holds: bool) -> None:
+    assert RunsBar().holds(of_runs(*alarms, differs=differs)) is holds
+
+
+def test_alarms_that_come_in_the_same_runs_widen_the_interval() -> None:
+    low, high = rate_of_runs(of_runs(*[1] * 10, *[0] * 10))
+    clustered_low, clustered_high = rate_of_runs(of_runs(10, *[0] * 19))
+    assert clustered_high - clustered_low > 2 * (high - low)

@@ -4,11 +4,12 @@ way to fail.
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import groupby
 
 import pytest
 
 from pgperf.core.exceptions import ClientFailed, PreflightRefused, RunCancelled
-from pgperf.core.records import Definition, Route, VariantBlock
+from pgperf.core.records import Definition, Route, VariantBlock, WorkloadDefinition
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunResult, RunSettings, execute
 from tests.runner.builders import definition
@@ -128,3 +129,41 @@ def test_a_client_that_hangs_is_killed_at_its_deadline(monkeypatch: pytest.Monke
     what = definition()
     with pytest.raises(ClientFailed, match="no answer within its deadline"):
         run(replace(what, workloads=(replace(what.workloads[0], sql="hang"),)), Watcher())
+
+
+class TestSuite:
+    """Three workloads, one of them slow, each with a window of its own."""
+
+    names = ("fast", "slow", "middle")
+    us = {"fast": 20.0, "slow": 4000.0, "middle": 200.0}
+    what = definition(
+        workloads=tuple(WorkloadDefinition(name, "SELECT 1") for name in names), rounds=2, slice_ms=0,
+        nominal_us={f"fake · here · {name}{end}": us for name, us in us.items() for end in ("", " · control 1")},
+    )  # fmt: skip
+
+    def test_a_slow_workload_does_not_lengthen_the_slices_of_the_others(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("pgperf.runner.block.WINDOW_MIN_NS", 2_000_000)
+        watcher = Watcher()
+        run(self.what, watcher)
+        windows: dict[str, list[int]] = {name: [] for name in self.names}
+        for block in watcher.blocks:
+            windows[block.variant.workload] += [piece.window_ns for piece in block.slices]
+        assert all(len(own) == 4 for own in windows.values()), "two rounds, with its control"
+        assert min(windows["slow"]) >= 50 * 4_000_000
+        assert max(windows["fast"]) < min(windows["slow"]) / 4
+        assert max(windows["middle"]) < min(windows["slow"]) / 4
+
+    def test_the_workloads_take_turns_within_a_round(self) -> None:
+        watcher = Watcher()
+        run(replace(self.what, slice_ms=2), watcher)
+        slices = sorted(
+            (piece.round, piece.position, block.variant.workload)
+            for block in watcher.blocks
+            for piece in block.slices
+        )
+        for number in range(2):
+            turns = [work for round_, _at, work in slices if round_ == number]
+            assert len(turns) == 6
+            assert len(list(groupby(turns))) == 3

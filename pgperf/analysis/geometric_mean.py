@@ -1,0 +1,128 @@
+"""The geometric mean of a suite: one ratio per layer over all its workloads, from the blocks.
+
+Only workloads that every layer has take part, so that all layers are judged by the same work.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from pgperf.analysis.outcome import CONFIDENCE
+from pgperf.analysis.paired_comparisons import Measurements
+from pgperf.analysis.paired_statistics import hodges_lehmann
+from pgperf.analysis.samples import Sample, interval, sample_of
+from pgperf.analysis.variant_comparisons import base_of, same_but_layer
+from pgperf.core.records import Definition, Variant
+
+#: Layer -> variant, of one workload.
+Row = dict[str, Variant]
+
+
+@dataclass(frozen=True)
+class GeometricMean:
+    """A layer over the base layer: the geometric mean of the time ratios of `workloads`.
+
+    `low` to `high` is its 95 % interval, None if there are too few values. `blocks` counts those in
+    which all of the workloads were measured; `sample` is "blocks", or "rounds" for a single block.
+    """
+
+    layer: str
+    base: str
+    mode: str
+    route: str
+    clients: int
+    workers: int
+    connect: str
+    workloads: tuple[str, ...]
+    ratio: float
+    low: float | None
+    high: float | None
+    blocks: int
+    sample: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "workloads": list(self.workloads)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**{**data, "workloads": tuple(data["workloads"])})
+
+
+def geometric_means(
+    definition: Definition, measurements: Measurements, originals: Sequence[Variant]
+) -> list[GeometricMean]:
+    """One for each layer of a suite but the base layer, route by route; none for other runs."""
+    if not definition.is_suite:
+        return []
+    measured = [variant for variant in originals if variant in measurements]
+    return [mean for rows in _settings(measured) for mean in _means(measurements, rows)]
+
+
+def _settings(variants: Sequence[Variant]) -> list[list[Row]]:
+    """The rows of all workloads, in groups that differ in layer and workload only."""
+    found: dict[tuple[Variant, int], list[Row]] = {}
+    for group in same_but_layer(variants):
+        first = group[0]
+        alike = replace(first, workload="", layer="", clients=first.connections, workers=1)
+        again = sum(first.workload in _names(rows) for (of, _), rows in found.items() if of == alike)
+        found.setdefault((alike, again), []).append({variant.layer: variant for variant in group})
+    return list(found.values())
+
+
+def _names(rows: Iterable[Row]) -> set[str]:
+    return {variant.workload for row in rows for variant in row.values()}
+
+
+def _means(measurements: Measurements, rows: Sequence[Row]) -> Iterator[GeometricMean]:
+    layers = list(dict.fromkeys(layer for row in rows for layer in row))
+    whole = [row for row in rows if len(row) == len(layers)]
+    if not whole:
+        return
+    base = base_of(list(whole[0].values())).layer
+    for layer in layers:
+        pairs = [(row[layer], row[base]) for row in whole]
+        sample = _sample(measurements, pairs) if layer != base else None
+        if sample:
+            yield _mean(pairs, sample)
+
+
+def _sample(measurements: Measurements, pairs: Sequence[tuple[Variant, Variant]]) -> Sample | None:
+    """The mean log ratio of the pairs in each block that has all of them; of one block, in each
+    round.
+    """
+    ratios = [measurements.log_ratios(*pair) for pair in pairs]
+    shared = [block for block in ratios[0] if all(block in each for each in ratios)]
+    if not shared:
+        return None
+    if len(shared) == 1:
+        return _of_rounds([each[shared[0]] for each in ratios])
+    means = [float(np.mean([hodges_lehmann(each[block]) for each in ratios])) for block in shared]
+    return replace(sample_of([np.array([mean]) for mean in means]), observations=len(means))
+
+
+def _of_rounds(ratios: Sequence[np.ndarray]) -> Sample:
+    """The rounds that every workload has; each has them from its first on."""
+    count = min(map(len, ratios))
+    return sample_of([np.mean([each[:count] for each in ratios], axis=0)])
+
+
+def _mean(pairs: Sequence[tuple[Variant, Variant]], sample: Sample) -> GeometricMean:
+    variant, base = pairs[0]
+    found = interval(sample, CONFIDENCE).exp()
+    return GeometricMean(
+        layer=variant.layer,
+        base=base.layer,
+        mode=variant.mode,
+        route=variant.route,
+        clients=variant.clients,
+        workers=variant.workers,
+        connect=variant.connect,
+        workloads=tuple(variant.workload for variant, _base in pairs),
+        ratio=found.centre,
+        low=found.low,
+        high=found.high,
+        blocks=sample.observations if sample.kind == "blocks" else 1,
+        sample=sample.kind,
+    )

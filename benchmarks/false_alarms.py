@@ -160,10 +160,9 @@ def _is_alarm(row: dict[str, Any]) -> bool:
 
 def _definition(options: argparse.Namespace, seed: int) -> Definition:
     """The definition of a quick run of `orm-overhead`, with other numbers of blocks and rounds."""
-    works: tuple[WorkloadDefinition, ...]
-    works, layers, routes = (SITE_BY_DOMAIN,), LAYERS, ROUTES
-    if options.suite:
-        works, layers, routes = SUITE, SUITE_LAYERS, SUITE_ROUTES
+    works: tuple[WorkloadDefinition, ...] = SUITE if options.suite else (SITE_BY_DOMAIN,)
+    layers = SUITE_LAYERS if options.suite else LAYERS
+    routes: tuple[str, ...] = SUITE_ROUTES if options.suite else ROUTES
     return Definition(
         "false-alarms", works, layers, routes, blocks=6, rounds=1 if options.quick else options.rounds,
         lead_in_ms=20, cold_blocks=0, seed=seed,

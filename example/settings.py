@@ -87,6 +87,7 @@ POOLER_OR_RELAY = re.compile(r"PGPERF_(PGBOUNCER|DISTANCE)\w*_PORT")
 PGPERF = {
     "BUILD_DIR": BASE_DIR / ".build",
     "PG_CONFIG": WHEEL / "bin" / "pg_config" if (WHEEL := installation()) else "",
+    "PGBENCH": WHEEL / "bin" / "pgbench" if WHEEL else "",
     "SECRETS_DIR": STACK.get("PGPERF_CREDENTIAL_DIR", ""),
     # The demo's targets use alias:default over TCP, the Unix socket's directory, PgBouncer and relays.
     "ALLOWED_HOSTS": [

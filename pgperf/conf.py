@@ -37,6 +37,8 @@ class Settings:
     ADMIN_AUTOREGISTER: bool = True
     #: pg_config of the libpq that the C client links to; "" looks on PATH.
     PG_CONFIG: str = ""
+    #: The pgbench that the layer pgbench runs; "" looks on PATH, then where pg_config points.
+    PGBENCH: str = ""
     CC: str = "cc"
     #: The one directory that `file:` credentials and a target's sslrootcert may name files in; ""
     #: allows none.
@@ -77,6 +79,11 @@ class Settings:
     #: ever.
     KEEP_RAW_DAYS: int = 90
     KEEP_RUNS_DAYS: int = 0
+
+    @property
+    def programs(self) -> dict[str, str]:
+        """What starts the clients: layer -> Python, and the PostgreSQL programs that are set."""
+        return {**self.INTERPRETERS, "pgbench": self.PGBENCH, "pg_config": self.PG_CONFIG}
 
 
 def get_settings() -> Settings:

@@ -81,7 +81,11 @@ def summary_us(blocks: Sequence[VariantBlock]) -> dict[str, float | None]:
 
 
 def _exact_ns(blocks: Sequence[VariantBlock]) -> dict[str, float] | None:
-    timed = [(block, ops) for block in blocks if (ops := sum(piece.ops for piece in block.slices))]
+    timed = [
+        (block, ops)
+        for block in blocks
+        if block.latency_sum_ns and (ops := sum(piece.ops for piece in block.slices))
+    ]
     if not timed:
         return None
     n = sum(ops for _, ops in timed)

@@ -11,6 +11,7 @@ import numpy as np
 
 from pgperf.analysis.paired_statistics import Estimate, log_ratios
 from pgperf.analysis.samples import BLOCKS, ROUNDS, Sample, difference, interval, sample_of
+from pgperf.core import layers
 from pgperf.core.records import SliceRecord, Variant, VariantBlock
 
 Measure = Callable[[SliceRecord], float]
@@ -24,8 +25,22 @@ def us_per_op(piece: SliceRecord) -> float:
     return piece.us_per_op
 
 
+def us_between_operations(piece: SliceRecord) -> float:
+    """Of all clients together; times their number, it is the mean time per operation."""
+    return 1e6 / piece.ops_per_s if piece.ops_per_s else math.inf
+
+
 def ops_per_s(piece: SliceRecord) -> float:
     return piece.ops_per_s
+
+
+def _time_of(variant: Variant, baseline: Variant) -> Measure:
+    """The time per operation that both know: of one that counts its operations and times none, the
+    plain mean, in which an interruption counts in full.
+    """
+    if all(layers.times_operations(each.layer, each.connect) for each in (variant, baseline)):
+        return us_per_op
+    return us_between_operations
 
 
 @dataclass(frozen=True)
@@ -104,7 +119,7 @@ class Measurements:
         return {block: log_ratios(ours, theirs) for block, (ours, theirs) in pairs}
 
     def _paired(self, variant: Variant, baseline: Variant) -> PairedComparison | None:
-        shared = self._shared(variant, baseline, us_per_op)
+        shared = self._shared(variant, baseline, _time_of(variant, baseline))
         if not shared:
             return None
         return PairedComparison(
@@ -137,7 +152,10 @@ class Measurements:
 
     def _series(self, variant: Variant, measure: Measure) -> Series:
         blocks = self._slices.get(variant, {})
-        return {key: {piece.round: measure(piece) for piece in pieces} for key, pieces in blocks.items()}
+        times = variant.clients if measure is us_between_operations else 1
+        return {
+            key: {piece.round: times * measure(piece) for piece in pieces} for key, pieces in blocks.items()
+        }
 
 
 def _take(values: dict[int, float], rounds: list[int]) -> np.ndarray:

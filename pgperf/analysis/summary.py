@@ -25,7 +25,7 @@ from pgperf.analysis.samples import interval
 from pgperf.analysis.timeline import timeline
 from pgperf.analysis.variant_comparisons import bases, same_but_layer, variant_comparisons
 from pgperf.analysis.variant_summary import VariantSummary
-from pgperf.core.records import Definition, Variant, VariantBlock
+from pgperf.core.records import Definition, SliceRecord, Variant, VariantBlock
 
 ANALYSIS_VERSION = 4
 COLD_PHASES = (
@@ -74,17 +74,18 @@ def _summarised(
     """`rows_read`: the rows that one operation reads from the server, where that is known."""
     own = [block for block in blocks if block.variant == variant]
     slices = [piece for block in own for piece in block.slices]
-    ops, rows = sum(piece.ops for piece in slices), sum(piece.rows for piece in slices)
+    ops = sum(piece.ops for piece in slices)
+    rows = _rows(slices, rows_read)
     speed = Speed.of(measurements, variant)
     found = VariantSummary(
         label=variant.label,
         **asdict(variant),
         slices=len(slices),
         ops=ops,
-        rows=rows,
+        rows=rows or 0,
         errors=0,  # an error ends the run, so a summarised variant has none
         ops_per_s=speed.ops_per_s,
-        rows_per_s=speed.rows_per_s(rows / ops if ops else 0.0),
+        rows_per_s=None if rows is None else speed.rows_per_s(rows / ops if ops else 0.0),
         us_per_op=speed.us.centre if speed.us else None,
         us_per_op_low=speed.us.low if speed.us else None,
         us_per_op_high=speed.us.high if speed.us else None,
@@ -97,6 +98,14 @@ def _summarised(
     )
     checks = consistency_checks.checks(own, found.connections, found.cpu_us_per_op, found.cpu_account)
     return replace(found, verdict=verdict_kinds.judge(found, checks))
+
+
+def _rows(slices: Iterable[SliceRecord], rows_read: int | None) -> int | None:
+    """The rows that were read. For a layer that does not count them, those that its statements
+    returned to the other layers; None where there are no others.
+    """
+    counted = [piece.ops * rows_read if piece.rows is None and rows_read else piece.rows for piece in slices]
+    return None if None in counted else sum(filter(None, counted))
 
 
 @dataclass(frozen=True)

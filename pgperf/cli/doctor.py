@@ -107,7 +107,7 @@ def machine() -> Iterator[CheckResult]:
             "run apt install util-linux",
         )
     settings = get_settings()
-    known = settings.BUILD_DIR, settings.INTERPRETERS
+    known = settings.BUILD_DIR, settings.programs
     for name, layer in layers.LAYERS.items():
         reason = launch.unavailable_in_all(name, *known)
         python = launch.interpreter(name, *known) if layer.program else sys.executable

@@ -28,7 +28,9 @@ _DRIVERS = ("psycopg", "psycopg2", "psycopg_pool", "asyncpg")
 class Client(Protocol):
     """The interface of a layer's client. Any exception ends the client with an `error` message.
 
-    A client with other connection modes than persistent is a `ReconnectingClient`.
+    A client with other connection modes than persistent is a `ReconnectingClient`, unless it says by
+    `runs_tool` that another program makes its load, all workers included: such a client has no cold
+    phases and counts no rows.
     """
 
     def load(self, spec: protocol.Spec) -> None:
@@ -194,6 +196,7 @@ class _Conversation:
         self._client, self._requests, self._replies = client, requests, replies
         self._stage, self._secrets = "spec", {"password": ""}
         self._reconnecting: ReconnectingOperation | None = None
+        self._runs_tool: bool = getattr(client, "runs_tool", False)
 
     def hold(self) -> NoReturn:
         try:
@@ -226,7 +229,7 @@ class _Conversation:
             raise PgperfError(f"connection_mode: this client knows {', '.join(known)} only")
         if spec.workers < 1:
             raise PgperfError("workers: choose 1 or more")
-        if spec.workers > 1 and spec.connection_mode != _PERSISTENT:
+        if spec.workers > 1 and spec.connection_mode != _PERSISTENT and not self._runs_tool:
             raise PgperfError("workers: several of them keep their connections; choose persistent")
         if spec.runner_pid and os.getppid() != spec.runner_pid:
             raise _EndConversation(protocol.EXIT_OK)
@@ -238,22 +241,24 @@ class _Conversation:
         phases: dict[str, float] = {}
         if spec.spawned_ns:
             phases["startup_us"] = (monotonic_ns() - spec.spawned_ns) / 1000
-        workers = self._have_workers(spec) if spec.workers > 1 else None
+        several = spec.workers > 1 and not self._runs_tool
+        workers = self._have_workers(spec) if several else None
         phases["connect_us"] = _timed_us(lambda: self._client.connect(spec))
         if workers:
             workers.connect_others()
         self._stage = "ready"
         self._memory_bytes = memory_limit.limit(spec.memory_bytes)
         operation = self._client.operation(spec)
-        if spec.cold:
+        cold = spec.cold and not self._runs_tool
+        if cold:
             self._run_cold(spec, operation, phases)
         rows = operation()
         if workers:
             workers.run_others()
-        if spec.connection_mode != _PERSISTENT:
+        if spec.connection_mode != _PERSISTENT and not self._runs_tool:
             self._reconnecting = operation = self._client.reconnecting(operation)  # type: ignore[attr-defined]
-        self._stamps = new_stamps(spec.workers, phased=bool(self._reconnecting))
-        self._send_ready(rows, phases if spec.cold else {})
+        self._stamps = [] if self._runs_tool else new_stamps(spec.workers, phased=bool(self._reconnecting))
+        self._send_ready(rows, phases if cold else {})
         return operation
 
     def _have_workers(self, spec: protocol.Spec) -> Any:
@@ -279,7 +284,7 @@ class _Conversation:
             backend_pid=self._client.backend_pid,
             versions={"python": sys.version.split()[0], **self._client.versions()},
             server_version=self._client.server_version,
-            rows_per_op=rows,
+            rows_per_op=None if self._runs_tool else rows,
             memory_bytes=self._memory_bytes,
             **phases,
         )

@@ -30,7 +30,7 @@ class Timing(NamedTuple):
     """
 
     ops: int
-    rows: int
+    rows: int | None
     lead_in_ops: int
     first_ns: int
     user_ns: int
@@ -40,6 +40,7 @@ class Timing(NamedTuple):
     worker_ops: list[int] = []
     worker_first_ns: list[int] = []
     phases: list[str] = []
+    window_ns: int = 0
 
 
 class CpuTime(NamedTuple):

@@ -26,6 +26,7 @@ PSYCOPG2 = Family("psycopg2", "#9c3587", "#d982c4")
 ASYNCPG = Family("asyncpg", "#5a1fc4", "#9a5cff")
 CURSOR = Family("django_cursor", "#00916a", "#2dbd92")
 ORM = Family("django_orm", "#d55e00", "#ff8b3d")
+PGBENCH = Family("pgbench", "#3d6b1f", "#86c05b")
 OTHER = Family("other", "#7a6a00", "#d0bf45")
 
 
@@ -61,6 +62,9 @@ class Layer:
     connection_modes: tuple[str, ...] = ("persistent",)
     connection_reason: str = ""  # why it lacks the connection modes that it lacks
     has_workers: bool = False  # can one process run several operations at the same time?
+    one_process: bool = False  # does one process make all clients of a variant?
+    tool: str = ""  # a program that its client starts, and that makes the load
+    least_slice_s: float = 0.0  # its slices take so long at least
     rung: Rung = Rung.DRIVER
     driver: str = ""
     family: Family = OTHER
@@ -69,6 +73,10 @@ class Layer:
     needs_site: bool = False  # it measures the site's own Django, in the site's own environment
     loads_libpq: bool = False  # its driver looks for the system's libpq when it starts
     connects: bool = True  # False: it never connects to a database
+
+    def times_operations(self, connection_mode: str) -> bool:
+        """Does it time each operation? pgbench on kept connections counts them only."""
+        return not (self.tool and connection_mode == "persistent")
 
     @property
     def calls_orm(self) -> bool:
@@ -94,6 +102,7 @@ _PSYCOPG2_POOL = (
 )
 _DJANGO_POOL = "Django has a pool over psycopg 3 only"
 _PSYCOPG_WHEEL = "psycopg[binary]>=3.2,<4"
+_NO_POOL = "pgbench keeps its connections, or makes a new one for each transaction: it has no pool"
 #: The drivers that Django can use, the one that it prefers first.
 DJANGO_DRIVERS = ("psycopg", "psycopg2")
 
@@ -110,6 +119,32 @@ LAYERS: dict[str, Layer] = {
             start_seconds=0.02,
             connection_modes=_RECONNECTS,
             connection_reason=_NO_POOL,
+        ),
+        Layer(
+            name="pgbench",
+            title="pgbench",
+            program=f"{_PROGRAMS}.pgbench_client",
+            connection_modes=("persistent", "per_operation"),
+            connection_reason=_NO_POOL,
+            one_process=True,
+            tool="pgbench",
+            least_slice_s=1.2,
+            family=PGBENCH,
+            megabytes=25,
+            start_seconds=0.2,
+        ),
+        Layer(
+            name="pgbench_one_thread",
+            title="pgbench -j 1",
+            program=f"{_PROGRAMS}.pgbench_client",
+            connection_modes=("persistent", "per_operation"),
+            connection_reason=_NO_POOL,
+            one_process=True,
+            tool="pgbench",
+            least_slice_s=1.2,
+            family=PGBENCH,
+            megabytes=25,
+            start_seconds=0.2,
         ),
         Layer(
             name="psycopg2",
@@ -289,6 +324,23 @@ def calls_orm(layer: str) -> bool:
 def connects(layer: str) -> bool:
     """Does the layer connect to a database? A layer of another version does."""
     return layer not in LAYERS or LAYERS[layer].connects
+
+
+def one_process(layer: str) -> bool:
+    """Does one process make all clients of a variant? A layer of another version has one for each."""
+    return layer in LAYERS and LAYERS[layer].one_process
+
+
+def runs_tool(layer: str) -> bool:
+    """Does another program make its load, which connects in each slice? A layer of another version
+    has none.
+    """
+    return layer in LAYERS and bool(LAYERS[layer].tool)
+
+
+def times_operations(layer: str, connection_mode: str) -> bool:
+    """Does the layer time each operation? A layer of another version does."""
+    return layer not in LAYERS or LAYERS[layer].times_operations(connection_mode)
 
 
 def place_of(layer: str) -> str:

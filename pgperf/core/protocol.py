@@ -110,7 +110,7 @@ class Ready(NamedTuple):
     backend_pid: int  # as the server reports it on this connection; 0 if there is none
     versions: dict[str, str]  # e.g. {"python": .., "driver": .., "libpq": .., "django": ..}
     server_version: str
-    rows_per_op: int
+    rows_per_op: int | None  # None: not known
     memory_bytes: int = 0  # the limit of its data that the kernel enforces; 0: none
     startup_us: float | None = None
     connect_us: float | None = None
@@ -160,11 +160,14 @@ class SliceReply(NamedTuple):
 
     For each of `phases`, as many numbers as durations follow them in the same order: the part of each
     duration that the phase took, ns.
+
+    `window_ns` > 0: the length of the client's own window, in which all `ops` ended. Such a client
+    may count operations without timing them: then `nbytes` is 0.
     """
 
     seq: int
     ops: int
-    rows: int
+    rows: int | None  # None: not known
     lead_in_ops: int
     first_ns: int
     user_ns: int
@@ -174,6 +177,7 @@ class SliceReply(NamedTuple):
     worker_ops: list[int] = []
     worker_first_ns: list[int] = []
     phases: list[str] = []
+    window_ns: int = 0
 
 
 class Query(NamedTuple):

@@ -202,7 +202,7 @@ class Variant:
     @property
     def reconnects(self) -> bool:
         """Do its connections begin and end within its slices? Those of a pool stay."""
-        return self.connect in RECONNECTING
+        return self.connect in RECONNECTING or layers.runs_tool(self.layer)
 
     @property
     def connections(self) -> int:
@@ -225,6 +225,16 @@ class Variant:
         parts += [self.connect.replace("_", " ")] if self.connect != "persistent" else []
         parts += [f"control {self.control}"] if self.control else []
         return tuple(parts)
+
+    @property
+    def is_one_process(self) -> bool:
+        """Does one process make all its clients?"""
+        return layers.one_process(self.layer)
+
+    @property
+    def processes(self) -> int:
+        """The number of its client processes."""
+        return 1 if self.is_one_process else self.clients
 
     def differs_in(self, other: "Variant") -> set[str]:
         """The names of the fields in which the two differ."""
@@ -323,7 +333,7 @@ class SliceRecord:
     round: int
     position: int
     ops: int
-    rows: int
+    rows: int | None  # None: not known
     lead_in_ops: int
     window_ns: int
     us_per_op: float
@@ -359,7 +369,7 @@ class VariantBlock:
     histogram: bytes = b""  # HdrHistogram V2, compressed; nanoseconds, 3 significant digits
     cold_us: dict[str, float | None] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
-    rows_per_op: int = 0
+    rows_per_op: int | None = 0
     latency_sum_ns: int = 0
     latency_sum_sq: float = 0.0
     latency_min_ns: int = 0

@@ -3,18 +3,21 @@
 import ctypes.util
 import importlib.util
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
+from pgperf.core import pgbench
 from pgperf.core.layers import DJANGO_DRIVERS, LAYERS, Layer, place_of
 
 C_CLIENT = "pgperf-libpq"
 #: Below BUILD_DIR: the virtual environment that `pgperf build --drivers` makes.
 DRIVERS = "drivers"
-#: Layer -> Python that runs its client; the default, with no setting of the site.
+#: Layer -> Python that runs its client, and name of a tool -> its program; the default, with no
+#: setting of the site.
 NO_INTERPRETERS: Mapping[str, str] = MappingProxyType({})
 _ALONE = str(Path(__file__).parent.parent / "clients" / "isolated.py")
 
@@ -36,10 +39,17 @@ def unavailable(
             return f"Django uses psycopg2 here anyway: choose {place_of(layer)}"
         if mode != "simple":
             return f"Django over psycopg2 binds on the client; {mode} needs psycopg 3"
+    return _lacking(entry, build_dir, interpreters)
+
+
+def _lacking(entry: Layer, build_dir: str, interpreters: Mapping[str, str]) -> str:
+    """The program, driver or library that the layer lacks here, with the remedy; "" if none."""
     if not entry.program and not c_client(build_dir):
         return "the C client is not built: run `manage.py pgperf build`"
-    if entry.program and not interpreter(layer, build_dir, interpreters):
+    if entry.program and not interpreter(entry.name, build_dir, interpreters):
         return _no_driver(entry)
+    if entry.tool:
+        return _no_pgbench(interpreters)
     if entry.loads_libpq and not _system_libpq():
         return "psycopg in Python loads the system's libpq, and there is none (Debian: apt install libpq5)"
     return ""
@@ -87,6 +97,45 @@ def _no_driver(entry: Layer) -> str:
     return f"{entry.modules[0]} is not installed here: run `manage.py pgperf build --drivers`"
 
 
+def tool(name: str, programs: Mapping[str, str] = NO_INTERPRETERS) -> str:
+    """The path of a PostgreSQL program, "" if there is none.
+
+    The site's setting comes first, then PATH, then the directory that pg_config names.
+    """
+    if named := programs.get(name):
+        return shutil.which(named) or ""
+    if found := shutil.which(name):
+        return found
+    pg_config = shutil.which(programs.get("pg_config") or "pg_config")
+    return shutil.which(str(Path(_said(pg_config, "--bindir"), name))) or "" if pg_config else ""
+
+
+def _no_pgbench(programs: Mapping[str, str]) -> str:
+    """Why pgbench cannot be used, with the remedy; "" if it can."""
+    path = tool("pgbench", programs)
+    if not path and programs.get("pgbench"):
+        return f"PGPERF['PGBENCH'] names no program that may be run: {programs['pgbench']}"
+    if not path:
+        return (
+            "pgbench is not installed here: install PostgreSQL's programs (Debian: apt install postgresql-contrib), or"
+            " name it in PGPERF['PGBENCH']"
+        )
+    refusal = pgbench.version_refusal(pgbench.version_of(_said(path, "--version")))
+    return f"{path} {refusal}: name another one in PGPERF['PGBENCH']" if refusal else ""
+
+
+@cache
+def _said(program: str, argument: str) -> str:
+    """What a program prints about itself; "" if it cannot be started. Cached: it is a process."""
+    try:
+        done = subprocess.run(
+            [program, argument], capture_output=True, text=True, errors="replace", timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip()
+
+
 def c_client(build_dir: str) -> str:
     """Path of the built C client, or ""."""
     return shutil.which(str(Path(build_dir) / C_CLIENT)) or ""
@@ -98,6 +147,7 @@ def command(layer: str, build_dir: str, interpreters: Mapping[str, str] = NO_INT
     if not entry.program:
         return [c_client(build_dir)]
     python = interpreter(layer, build_dir, interpreters)
+    named = [tool(entry.tool, interpreters)] if entry.tool else []
     if python == sys.executable:
-        return [python, "-m", entry.program]
-    return [python, "-I", _ALONE, entry.program]
+        return [python, "-m", entry.program, *named]
+    return [python, "-I", _ALONE, entry.program, *named]

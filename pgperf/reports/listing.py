@@ -63,7 +63,7 @@ def abilities() -> Rows:
     client runs in.
     """
     settings = get_settings()
-    known = settings.BUILD_DIR, settings.INTERPRETERS
+    known = settings.BUILD_DIR, settings.programs
     return [
         {
             "name": layer.name,

@@ -244,7 +244,7 @@ def _close_process_cpu(process_cpu: ProcessCpu, groups: list[ClientGroup]) -> di
     ours.
     """
     counted = process_cpu.close()
-    short_lived_ns = sum(group.totals.short_lived_ns + group.totals.passing_ns for group in groups)
+    short_lived_ns = sum(group.totals.of_short_lived_ns for group in groups)
     return {**counted, "ours_ns": counted["ours_ns"] + short_lived_ns}
 
 

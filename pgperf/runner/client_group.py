@@ -107,8 +107,11 @@ class ClientGroup:
         """Collect a slice of a few operations and store the time of one, from which later timeouts
         derive.
         """
-        _replies, durations = self._collect(request, _TIMEOUT_FACTOR * SLICE_GRACE_S)
-        self.op_s = max(float(each.mean()) for each in durations) / 1e9
+        replies, durations = self._collect(request, _TIMEOUT_FACTOR * SLICE_GRACE_S)
+        if self.variant.is_one_process:
+            self.op_s = SliceWindow.of(request, replies, durations).mean_us(self.variant.clients) / 1e6
+        else:
+            self.op_s = max(float(each.mean()) for each in durations) / 1e9
 
     def collect(self, request: protocol.Slice) -> tuple[list[protocol.SliceReply], list[Durations]]:
         expected_s = (request.lead_in_ns + request.window_ns) / 1e9
@@ -126,7 +129,7 @@ class ClientGroup:
         """The processes that work for the variant. A direct route has no pooler."""
         pooler = [self.pooler_pid] if self.pooler_pid else None
         return VariantProcesses(
-            client=[client.pid for client in self.clients],
+            client=None if self.variant.is_one_process else [client.pid for client in self.clients],
             server=self.server_pids or None,
             pooler=pooler if self.pooled else (),
             auxiliary=self.auxiliary_pids or None,
@@ -192,31 +195,45 @@ def measure(
         round=round_,
         position=position,
         ops=window.ops,
-        rows=round(sum(r.rows for r in replies) * window.ops / max(1, sum(r.ops for r in replies))),
+        rows=_rows(replies, window.ops),
         lead_in_ops=sum(r.lead_in_ops + r.ops for r in replies) - window.ops,
         window_ns=window.length_ns,
-        us_per_op=time_per_op_us(window.durations) or window.length_ns / 1000,
+        us_per_op=time_per_op_us(window.durations) or window.mean_us(group.variant.clients),
         ops_per_s=window.ops / window.length_ns * 1e9 if window.length_ns else 0.0,
         user_ns=sum(r.user_ns for r in replies),
         sys_ns=sum(r.sys_ns for r in replies),
         started_ns=started_ns,
         disturbed="; ".join(filter(None, (window.disturbed, still_there))),
-        **(_account_fields(group, account, window.ops) if account else {}),
+        **(_account_fields(group, account, window.ops, replies) if account else {}),
     )
     return record, window.durations
 
 
-def _account_fields(group: ClientGroup, account: SliceAccount, ops: int) -> dict[str, int | None]:
+def _account_fields(
+    group: ClientGroup, account: SliceAccount, ops: int, replies: Sequence[protocol.SliceReply]
+) -> dict[str, int | None]:
     """The CPU fields of a slice.
 
     If the known backends used no CPU time, others served it: the server is unknown. The backends of
-    a variant that reconnects are not known one by one.
+    a variant that reconnects are not known one by one. A client whose load comes from a process of
+    its own knows that one's CPU time.
     """
     fields = account.fields()
+    if group.variant.is_one_process:
+        fields |= {"client_ns": sum(reply.user_ns + reply.sys_ns for reply in replies)}
+        group.totals.tools_ns += fields["client_ns"] or 0
     if group.variant.reconnects or not (ops and group.server_pids and fields["server_ns"] == 0):
         return fields
     group.served_by_others = True
     return fields | dict.fromkeys(("server_ns", "server_wait_ns", "server_busiest_ns"))
+
+
+def _rows(replies: Sequence[protocol.SliceReply], ops: int) -> int | None:
+    """The rows of so many operations; None where a client does not count them."""
+    counted = [reply.rows for reply in replies if reply.rows is not None]
+    if len(counted) < len(replies):
+        return None
+    return round(sum(counted) * ops / max(1, sum(reply.ops for reply in replies)))
 
 
 def time_per_op_us(durations: Durations) -> float:
@@ -247,6 +264,8 @@ class SliceWindow:
         cls, request: protocol.Slice, replies: list[protocol.SliceReply], durations: list[Durations]
     ) -> "SliceWindow":
         disturbed = "recording was full before the window closed" if any(r.capped for r in replies) else ""
+        if replies[0].window_ns:
+            return cls(replies[0].ops, replies[0].window_ns, durations[0], disturbed)
         chains = [chain for pair in zip(replies, durations, strict=True) for chain in chains_of(*pair)]
         if len(chains) == 1 or not request.window_ns:
             length = max((int(chain.durations.sum()) for chain in chains), default=0)
@@ -259,6 +278,10 @@ class SliceWindow:
             disturbed = disturbed or "a client completed nothing inside the common window"
         together = np.concatenate([chain.ended_between(opens, closes) for chain in chains])
         return cls(len(together), request.window_ns, together, disturbed)
+
+    def mean_us(self, clients: int) -> float:
+        """The mean time of one client for one operation, µs; the whole window where none ended."""
+        return self.length_ns * (clients if self.ops else 1) / max(1, self.ops) / 1000
 
 
 def _recorded_from_the_start(request: protocol.Slice) -> protocol.Slice:
@@ -360,7 +383,7 @@ def _start_together(groups: list[ClientGroup], spawn: Callable[[ClientGroup], No
     """Start all clients that the groups still lack, some at a time."""
     starting: deque[ClientGroup] = deque()
     for group in groups:
-        for _ in range(group.variant.clients - len(group.clients)):
+        for _ in range(group.variant.processes - len(group.clients)):
             if len(starting) == _STARTING:
                 _await(starting.popleft())
             spawn(group)
@@ -448,7 +471,7 @@ def spec(
         layer=variant.layer,
         mode=variant.mode,
         connection_mode=variant.connect,
-        workers=variant.workers,
+        workers=variant.clients if variant.is_one_process else variant.workers,
         **login(route),
         application_name=name,
         statements=list(work.statements) or sql_parameters.statements(work.sql, work.args),
@@ -462,7 +485,7 @@ def spec(
         spawned_ns=spawned_ns,
         runner_pid=os.getpid(),
         cold=cold,
-        memory_bytes=memory_bytes,
+        memory_bytes=memory_bytes * (variant.clients if variant.is_one_process else 1),
         nominal_us=definition.nominal_us.get(variant.label, definition.nominal_us.get(variant.layer, 0.0)),
     )
 

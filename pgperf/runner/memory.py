@@ -72,7 +72,7 @@ class RunMemory:
 
 def start_bytes(cohort: Cohort) -> int:
     """The predicted memory of a cohort's clients once they are connected."""
-    return sum(variant.clients * _start_mib(variant) * MIB for variant in owners(cohort))
+    return sum(variant.processes * _start_mib(variant) * MIB for variant in owners(cohort))
 
 
 def _start_mib(variant: Variant) -> int:

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import pairwise, product
 from typing import TypeVar
 
+from pgperf.core import pgbench, sql_parameters
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import Cohort, Definition, LeftOut, Plan, Variant
@@ -25,7 +26,7 @@ def make_plan(definition: Definition, skipped: Iterable[LeftOut] = ()) -> Plan:
 
     Raises InvalidDefinition when nothing is left to compare.
     """
-    skipped = (*skipped, *_lacking_connection_modes(definition))
+    skipped = (*skipped, *_lacking_connection_modes(definition), *_unfit_for_pgbench(definition))
     variants = [v for v in _variants(definition) if not any(each.covers(v) for each in skipped)]
     if not variants:
         reasons = "; ".join(f"{each.name}: {each.reason}" for each in skipped)
@@ -37,11 +38,13 @@ def sharing(variants: Iterable[Variant]) -> dict[Variant, list[Variant]]:
     """Variant that owns client processes -> all variants that use some of them, itself included.
 
     Variants share processes if they differ only in their number of clients. A variant of 8 clients
-    uses the first 8 processes of the largest variant, and the others wait. A control has its own.
+    uses the first 8 processes of the largest variant, and the others wait. A control has its own,
+    and so has a variant whose clients are in one process.
     """
     alike: dict[Variant, list[Variant]] = {}
     for variant in variants:
-        alike.setdefault(replace(variant, clients=0), []).append(variant)
+        kind = variant if variant.is_one_process else replace(variant, clients=0)
+        alike.setdefault(kind, []).append(variant)
     return {max(members, key=lambda v: v.clients): members for members in alike.values()}
 
 
@@ -150,6 +153,21 @@ def _lacking_connection_modes(definition: Definition) -> Iterator[LeftOut]:
                 yield LeftOut(layer=layer.name, connect=mode, reason=_WORKERS_STAY)
 
 
+def _unfit_for_pgbench(definition: Definition) -> Iterator[LeftOut]:
+    """Workloads that pgbench would change, by mode.
+
+    Those of the site are tried after their capture.
+    """
+    tools = [layer for layer in definition.layers if layer in LAYERS and LAYERS[layer].tool == "pgbench"]
+    for work, mode in product(definition.workloads if tools else (), definition.modes):
+        try:
+            pgbench.script(sql_parameters.statements(work.sql, work.args), mode)
+        except InvalidDefinition as error:
+            yield from (
+                LeftOut(workload=work.name, layer=tool, mode=mode, reason=str(error)) for tool in tools
+            )
+
+
 def _controls(definition: Definition, variants: list[Variant]) -> list[Variant]:
     """A duplicate of the fastest and of the slowest: lowest rung of the first route, highest of the
     last.
@@ -210,7 +228,7 @@ def _split(variants: list[Variant]) -> list[Cohort]:
 def _fit(variants: Sequence[Variant], most: int) -> bool:
     """Do they fit into one cohort?"""
     own = sharing(variant for variant in variants if not variant.control)
-    return len(variants) <= most and sum(variant.clients for variant in own) <= COHORT_PROCESSES
+    return len(variants) <= most and sum(variant.processes for variant in own) <= COHORT_PROCESSES
 
 
 def _groups_by_route(variants: Iterable[Variant]) -> list[list[list[Variant]]]:

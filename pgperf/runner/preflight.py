@@ -160,7 +160,7 @@ def _seconds(plan: Plan) -> float:
     total = _FIXED_SECONDS
     cold = min(definition.cold_blocks, definition.blocks)
     for cohort in plan.cohorts:
-        together = sum(v.clients * LAYERS[v.layer].start_seconds for v in owners(cohort)) / 2
+        together = sum(v.processes * LAYERS[v.layer].start_seconds for v in owners(cohort)) / 2
         # the first client of each variant starts alone in a cold block
         alone = sum(LAYERS[v.layer].start_seconds for v in owners(cohort)) / 2
         total += definition.blocks * (together + definition.warm_up_ms / 1000) + cold * alone
@@ -172,7 +172,8 @@ def _seconds(plan: Plan) -> float:
 def _round_s(definition: Definition, cohort: Cohort) -> float:
     armed = [v.connections for v in cohort.variants if v.connections > 1]
     arming = len(armed) * _ARMING_S + sum(armed) * _ARMING_EACH_S
-    return len(cohort.variants) * slice_s(definition) + arming
+    slices = [max(slice_s(definition), LAYERS[v.layer].least_slice_s) for v in cohort.variants]
+    return sum(slices) + arming
 
 
 def slice_s(definition: Definition) -> float:

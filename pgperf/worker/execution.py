@@ -105,7 +105,7 @@ def summarise_lost_runs() -> list[int]:
 def _summarise_lost(run: Run) -> bool:
     definition = Definition.from_json(run.definition)
     settings = get_settings()
-    skipped = skipped_layers(definition, settings.BUILD_DIR, settings.INTERPRETERS)
+    skipped = skipped_layers(definition, settings.BUILD_DIR, settings.programs)
     return _summarise_part(run, definition, skipped)
 
 
@@ -126,7 +126,7 @@ class _ClaimedRun:
         _check_permission(run)
         definition = Definition.from_json(run.definition)
         query_access.check((work.query for work in definition.workloads), permissions.requester(run))
-        self.skipped = skipped_layers(definition, settings.BUILD_DIR, settings.INTERPRETERS)
+        self.skipped = skipped_layers(definition, settings.BUILD_DIR, settings.programs)
         plan = make_plan(definition, self.skipped)
         near = self._routes(plan)
         observer = _Recorder(run, self.listener, settings.HEARTBEAT_SECONDS, _retry_s())
@@ -137,7 +137,7 @@ class _ClaimedRun:
             pin_server=settings.PIN_SERVER,
             connection_share=settings.CONNECTION_SHARE,
             max_run_seconds=settings.MAX_RUN_SECONDS,
-            interpreters=settings.INTERPRETERS,
+            interpreters=settings.programs,
             memory=memory,
             load_limits=_load_limits(run),
         )
@@ -203,9 +203,7 @@ class _ClaimedRun:
     def _encrypted(self, plan: Plan, routes: Mapping[str, Route]) -> Plan:
         """The plan without the layers that cannot speak TLS, on the routes that demand it."""
         settings, definition = get_settings(), plan.definition
-        site = statements.CaptureSettings(
-            most_direct(routes.values()), settings.BUILD_DIR, settings.INTERPRETERS
-        )
+        site = statements.CaptureSettings(most_direct(routes.values()), settings.BUILD_DIR, settings.programs)
         lacking = tls_support.refusals(definition, routes, site, self.skipped)
         self.skipped += lacking
         return make_plan(definition, self.skipped) if lacking else plan
@@ -227,7 +225,7 @@ class _ClaimedRun:
         if not any(work.is_site for work in plan.definition.workloads):
             return plan
         site = statements.CaptureSettings(
-            most_direct(routes.values()), settings.BUILD_DIR, settings.INTERPRETERS, client_bytes
+            most_direct(routes.values()), settings.BUILD_DIR, settings.programs, client_bytes
         )
         captures = statements.of_definition(plan.definition, site, self.skipped)
         for each in captures:

@@ -131,7 +131,7 @@ class AgentHeartbeat(Heartbeat):
 def available_layers() -> dict[str, str]:
     """Layer -> why this machine cannot run it; "" if it can."""
     settings = get_settings()
-    known = settings.BUILD_DIR, settings.INTERPRETERS
+    known = settings.BUILD_DIR, settings.programs
     return {name: pool_refusal or launch.unavailable_in_all(name, *known) for name in layers.LAYERS}
 
 

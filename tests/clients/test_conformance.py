@@ -27,7 +27,7 @@ FEWER_MODES: dict[str, tuple[str, ...]] = {
 PROGRAM_OF = {
     name: (layer.program, FEWER_MODES.get(name, layer.modes))
     for name, layer in layers.LAYERS.items()
-    if layer.connects
+    if layer.connects and not layer.tool
 }
 LAYERS = (
     *[Subject(layer, mode, module) for layer, (module, modes) in PROGRAM_OF.items() for mode in modes],

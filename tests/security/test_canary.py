@@ -54,7 +54,7 @@ PASSWORD = f"a'b\\ {CANARY} \"%27=&ü"
 WRONG = f"wrong-{CANARY}-password"
 ROLE = "canary_role"
 #: One program each with psycopg, in another build; and one without a database.
-SAME = ("psycopg_c", "psycopg_binary", "psycopg_python", "fake")
+SAME = ("pgbench_one_thread", "psycopg_c", "psycopg_binary", "psycopg_python", "fake")
 LAYERS = [name for name in layers.LAYERS if name not in SAME]
 MODES = ["simple", "extended"]
 ROUTES = ["tcp", "pgbouncer"]

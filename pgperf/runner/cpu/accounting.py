@@ -161,6 +161,7 @@ class BlockTotals:
         self._counts: dict[str, TicksAndSwitches | None] = dict.fromkeys(ROLES, TicksAndSwitches.zero())
         self.short_lived_ns = 0
         self.passing_ns = 0
+        self.tools_ns = 0  # programs that a client started for one slice
         self._short_lived_known = True
 
     def add(self, account: SliceAccount) -> None:
@@ -170,6 +171,11 @@ class BlockTotals:
         self.short_lived_ns += account.short_lived_ns or 0
         self.passing_ns += account.passing_ns
         self._short_lived_known = self._short_lived_known and account.short_lived_ns is not None
+
+    @property
+    def of_short_lived_ns(self) -> int:
+        """The CPU time of all processes that came and went."""
+        return self.short_lived_ns + self.passing_ns + self.tools_ns
 
     def to_json(self) -> dict[str, Any]:
         """For a block's CPU account; without `short_lived_ns` if one of the slices lacks it."""

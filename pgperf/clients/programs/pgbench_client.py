@@ -1,0 +1,190 @@
+"""The layer pgbench: for each slice, it runs pgbench itself with all clients of the variant.
+
+pgbench keeps its connections for one slice, or connects for each transaction (`-C`). On kept
+connections it counts transactions and times none: its log of transactions costs a tenth of a short
+one. With `-C` it logs them, which is a thousandth of a connection.
+"""
+
+import math
+import resource
+import shutil
+import sys
+import tempfile
+import time
+from array import array
+from collections.abc import Sequence
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import BinaryIO
+
+from pgperf.clients.loop import given, main
+from pgperf.clients.pgbench.process import ConnectionFailed, Finished, Pgbench
+from pgperf.clients.pgbench.report import Transaction, transactions
+from pgperf.clients.timed_loop import Timing
+from pgperf.core import protocol
+from pgperf.core.exceptions import InvalidDefinition, LayerUnavailable, PgperfError, ReconnectFailed
+from pgperf.core.pgbench import Script, script
+
+_CONNECT = "SELECT 1;\n"
+_START_S = 30.0
+#: A shorter count would include too much of the first transactions on fresh connections.
+_LEAST_S = 0.8
+#: Of each of pgbench's threads. The system's default would count against the client's memory.
+_STACK_BYTES = 512 * 1024
+_VISIBLE = (
+    "args: pgbench takes values from its arguments, which every user of the machine can read;"
+    " choose mode simple, or leave this layer out"
+)
+#: Connecting may take this many times as long as when it was tried.
+_SLOWER = 1.25
+_TOO_SLOW = "pgbench connected too slowly: nothing of the window was left"
+
+#: The transactions of each client, in order.
+Clients = Sequence[Sequence[Transaction]]
+
+
+class PgbenchClient:
+    """A pgbench program, and an address that it can connect to."""
+
+    connection_modes = ("persistent", "per_operation")
+    runs_tool = True
+    backend_pid = 0
+    server_version = ""
+
+    def __init__(self, replies: BinaryIO) -> None:
+        self._pgbench: Pgbench
+
+    def load(self, spec: protocol.Spec) -> None:
+        program = shutil.which(sys.argv[1] if len(sys.argv) > 1 else "pgbench")
+        if not program:
+            raise LayerUnavailable("pgbench: no such program; name one in PGPERF['PGBENCH']")
+        _, hard = resource.getrlimit(resource.RLIMIT_STACK)
+        resource.setrlimit(resource.RLIMIT_STACK, (_STACK_BYTES, hard))
+        self._pgbench = Pgbench(program, spec)
+
+    def connect(self, spec: protocol.Spec) -> None:
+        """Connect with all clients once, to learn how long that takes."""
+        self._start = self._pgbench.run(_CONNECT, _load(spec, "--transactions=1"), _START_S)
+        self.server_version = self._start.summary.server_version
+
+    def operation(self, spec: protocol.Spec, other: bool = False) -> "PgbenchOperation":
+        if spec.site and spec.mode != "simple" and any(each.args_text for each in given(spec, other)):
+            raise InvalidDefinition(_VISIBLE)
+        return PgbenchOperation(self._pgbench, spec, script(given(spec, other), spec.mode), self._start)
+
+    def query(self, sql: str) -> protocol.Rows:
+        raise PgperfError("query: pgbench shows no rows")
+
+    def versions(self) -> dict[str, str]:
+        return {"driver": "pgbench", "driver_version": self._pgbench.version}
+
+    def close(self) -> None:
+        pass
+
+
+class PgbenchOperation:
+    """The statements as a script. Each slice runs it in a new process with new connections."""
+
+    def __init__(self, pgbench: Pgbench, spec: protocol.Spec, code: Script, start: Finished) -> None:
+        self._pgbench, self._spec, self._script, self._start = pgbench, spec, code, start
+        self._connects = spec.connection_mode == "per_operation"
+
+    def __call__(self) -> int:
+        """Run the statements once. pgbench does not say how many rows they read."""
+        once = self._spec._replace(workers=1)
+        self._pgbench.run(self._script.text, [*_load(once, "--transactions=1"), *self._how()], None)
+        return 0
+
+    def run_slice(self, request: protocol.Slice, stamps: "list[array[int]]") -> Timing:
+        time.sleep(max(0, request.start_ns - time.monotonic_ns()) / 1e9)
+        try:
+            return self._logged(request) if self._connects else self._counted(request)
+        except ConnectionFailed as error:
+            raise ReconnectFailed from error
+
+    def _counted(self, request: protocol.Slice) -> Timing:
+        done = self._run(request, request.count, ())
+        start, window_ns = self._start, done.summary.window_ns
+        return Timing(
+            ops=done.summary.transactions,
+            rows=None,
+            lead_in_ops=0,
+            first_ns=max(0, done.spawned_ns + round(done.elapsed_s * 1e9) - window_ns),
+            user_ns=max(0, done.user_ns - start.user_ns),
+            sys_ns=max(0, done.sys_ns - start.sys_ns),
+            capped=False,
+            durations=b"",
+            window_ns=window_ns,
+        )
+
+    def _logged(self, request: protocol.Slice) -> Timing:
+        """The first transaction of each client is its lead-in: nobody knows when it began."""
+        with tempfile.TemporaryDirectory(prefix="pgperf-pgbench-") as directory:
+            logging = ("--connect", "--log", f"--log-prefix={directory}/log")
+            done = self._run(request, request.count and request.count + 1, logging)
+            lines = chain.from_iterable(log.read_text().splitlines() for log in Path(directory).iterdir())
+            clients = transactions(lines, done.epoch_ns)
+        return _timing(done, clients, self._window(request, done, clients))
+
+    def _window(self, request: protocol.Slice, done: Finished, clients: Clients) -> tuple[int, int]:
+        """When the window opens and closes.
+
+        Of one client, it holds whole operations. Of several, it opens at a time at which all of them
+        have connected, and closes with pgbench's own time, when all of them still work.
+        """
+        firsts, lasts = zip(*((each[0].end_ns, each[-1].end_ns) for each in clients), strict=True)
+        if request.count or len(clients) == 1:
+            return min(firsts), max(lasts)
+        connected_ns = done.spawned_ns + round(_SLOWER * self._start.elapsed_s * 1e9) + request.lead_in_ns
+        closes = done.spawned_ns + self._time_s(request) * 1_000_000_000
+        return max(*firsts, connected_ns), closes
+
+    def _run(self, request: protocol.Slice, count: int, more: Sequence[str]) -> Finished:
+        time_s = self._time_s(request)
+        length = f"--transactions={count}" if request.count else f"--time={time_s}"
+        arguments = [*_load(self._spec, length), *self._how(), *more]
+        return self._pgbench.run(self._script.text, arguments, None if request.count else time_s)
+
+    def _time_s(self, request: protocol.Slice) -> int:
+        """Whole seconds that hold connecting, the lead-in and the window."""
+        asked_s = (request.lead_in_ns + request.window_ns) / 1e9
+        return math.ceil(_SLOWER * self._start.elapsed_s + max(_LEAST_S, asked_s))
+
+    def _how(self) -> list[str]:
+        variables = [f"--define={name}={value}" for name, value in self._script.variables.items()]
+        return [f"--protocol={self._spec.mode}", *variables]
+
+
+def _load(spec: protocol.Spec, length: str) -> list[str]:
+    threads = 1 if spec.layer == "pgbench_one_thread" else spec.workers
+    return [f"--client={spec.workers}", f"--jobs={threads}", length]
+
+
+def _timing(done: Finished, clients: Clients, window: tuple[int, int]) -> Timing:
+    """The transactions that ended in the window, chained. The first of a client is not recorded."""
+    opens, closes = window
+    if opens >= closes:
+        raise PgperfError(_TOO_SLOW)
+    inside = [[pair for pair in pairwise(each) if opens < pair[1].end_ns <= closes] for each in clients]
+    durations = array("Q", [later.end_ns - before.end_ns for each in inside for before, later in each])
+    if sys.byteorder == "big":
+        durations.byteswap()
+    firsts = [each[0][0].end_ns if each else opens for each in inside]
+    several = len(clients) > 1
+    return Timing(
+        ops=len(durations),
+        rows=None,
+        lead_in_ops=done.summary.transactions - len(durations),
+        first_ns=min(firsts),
+        user_ns=done.user_ns,
+        sys_ns=done.sys_ns,
+        capped=False,
+        durations=durations.tobytes(),
+        worker_ops=[len(each) for each in inside] if several else [],
+        worker_first_ns=firsts if several else [],
+        window_ns=closes - opens,
+    )
+
+
+if __name__ == "__main__":
+    main(PgbenchClient)

@@ -1,0 +1,202 @@
+"""The client of the layers pgbench, against a real server with a real pgbench."""
+
+import os
+import signal
+import socket
+import sys
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.conf import settings
+
+from pgperf.core import protocol, sql_parameters
+from pgperf.core.records import Route
+from tests.clients.driving import Driven
+
+PGBENCH = str(settings.PGPERF["PGBENCH"])
+Spec = Callable[..., protocol.Spec]
+BY_COUNT = protocol.Slice(seq=3, lead_in_ops=2, lead_in_ns=0, count=5)
+BY_TIME = protocol.Slice(seq=4, lead_in_ops=2, lead_in_ns=0, window_ns=100_000_000)
+
+pytestmark = pytest.mark.usefixtures("admin")
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Driven]:
+    argv = [sys.executable, "-m", "pgperf.clients.programs.pgbench_client", PGBENCH]
+    with Driven(argv, TMPDIR=str(tmp_path)) as driven:
+        yield driven
+
+
+@pytest.fixture
+def spec(tcp: Route) -> Spec:
+    """What the runner would send, for one statement."""
+
+    def spec(sql: str = "SELECT 1", *args: object, **changes: object) -> protocol.Spec:
+        plain = protocol.Spec(
+            layer="pgbench", host=tcp.host, port=tcp.port, dbname=tcp.dbname, user=tcp.user,
+            password=tcp.password, application_name="conformance",
+            statements=sql_parameters.statements(sql, args), runner_pid=os.getpid(), spawned_ns=time.monotonic_ns(),
+        )  # fmt: skip
+        return plain._replace(**changes)
+
+    return spec
+
+
+def measured(client: Driven, request: protocol.Slice) -> tuple[protocol.SliceReply, "array[int]"]:
+    """The reply, and as many durations as it announces."""
+    client.send(request)
+    if request.start_ns:
+        client.read(protocol.Armed)
+    reply = client.read(protocol.SliceReply)
+    return reply, client.samples(reply) if reply.nbytes else array("Q")
+
+
+def refusal(client: Driven, spec: protocol.Spec) -> protocol.Error:
+    client.send(spec)
+    error = client.read(protocol.Error)
+    assert client.wait() == protocol.EXIT_FAILED
+    return error
+
+
+def test_ready_says_what_pgbench_knows(client: Driven, spec: Spec, admin: psycopg.Connection) -> None:
+    client.send(spec())
+    ready = client.read(protocol.Ready)
+    assert (ready.backend_pid, ready.rows_per_op) == (0, None)
+    assert ready.server_version == admin.info.parameter_status("server_version")
+    assert ready.versions["driver"] == "pgbench"
+    assert ready.versions["driver_version"][0].isdigit()
+    assert {value for name, value in ready._asdict().items() if name.endswith("_us")} == {None}
+
+
+@pytest.mark.parametrize("mode", protocol.MODES)
+@pytest.mark.parametrize("workers", [1, 3])
+def test_kept_connections_are_counted(client: Driven, spec: Spec, mode: str, workers: int) -> None:
+    client.send(spec("SELECT %s::text", "it's :scale \\ ;", mode=mode, workers=workers))
+    client.read(protocol.Ready)
+    reply, _ = measured(client, BY_COUNT)
+    assert (reply.ops, reply.rows, reply.nbytes, reply.window_ns > 0) == (5 * workers, None, 0, True)
+    reply, _ = measured(client, BY_TIME)
+    assert reply.ops > 0
+    assert reply.window_ns > 500_000_000
+    assert reply.user_ns + reply.sys_ns > 0
+
+
+@pytest.mark.parametrize("layer", ["pgbench", "pgbench_one_thread"])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_connection_each_is_timed(client: Driven, spec: Spec, layer: str, workers: int) -> None:
+    client.send(spec(layer=layer, connection_mode="per_operation", workers=workers))
+    client.read(protocol.Ready)
+    reply, durations = measured(client, BY_COUNT)
+    assert reply.worker_ops == ([5] * workers if workers > 1 else [])
+    assert len(durations) == reply.ops == 5 * workers
+    assert reply.lead_in_ops == workers
+    assert sum(durations) <= reply.window_ns * workers
+    reply, durations = measured(client, BY_TIME)
+    mean_ns = sum(durations) / len(durations)
+    assert reply.window_ns * workers / reply.ops == pytest.approx(mean_ns, rel=0.5)
+
+
+def test_an_armed_slice_starts_at_its_time(client: Driven, spec: Spec) -> None:
+    client.send(spec())
+    client.read(protocol.Ready)
+    start_ns = time.monotonic_ns() + 50_000_000
+    reply, _ = measured(client, BY_COUNT._replace(start_ns=start_ns))
+    assert reply.first_ns >= start_ns
+
+
+@pytest.mark.parametrize(
+    ("changes", "stage"),
+    [
+        ({"password": "wrong"}, "connect"),
+        ({"port": 1}, "connect"),
+        ({"dbname": "host=elsewhere"}, "connect"),
+        ({"connection_mode": "pool"}, "spec"),
+        ({"mode": "nope"}, "spec"),
+        ({"statements": []}, "ready"),
+        ({"statements": sql_parameters.statements("SELECT 1/0", ())}, "ready"),
+        ({"statements": sql_parameters.statements("SELECT 1 \\gset", ())}, "ready"),
+        (
+            {"site": True, "mode": "extended", "statements": sql_parameters.statements("SELECT %s", (1,))},
+            "ready",
+        ),
+    ],
+)
+def test_a_refusal_names_its_stage(
+    client: Driven, spec: Spec, changes: dict[str, object], stage: str
+) -> None:
+    error = refusal(client, spec(**changes))
+    assert (error.stage, bool(error.message)) == (stage, True)
+    assert "wrong" not in error.message
+
+
+def test_an_address_that_never_answers_is_an_error(client: Driven, spec: Spec) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        error = refusal(client, spec(port=listener.getsockname()[1], connect_timeout_s=2))
+    assert (error.stage, "timeout expired" in error.message) == ("connect", True)
+
+
+def test_connections_that_the_server_ends_abort_the_slice(
+    client: Driven, spec: Spec, admin: psycopg.Connection
+) -> None:
+    client.send(spec(workers=2))
+    client.read(protocol.Ready)
+    client.send(BY_TIME._replace(window_ns=20_000_000_000))
+    own = "FROM pg_stat_activity WHERE application_name = 'conformance'"
+    while admin.execute(f"SELECT count(*) {own}").fetchone() != (2,):
+        pass
+    admin.execute(f"SELECT pg_terminate_backend(pid) {own}")
+    error = client.read(protocol.Error)
+    assert error.stage == "slice"
+    assert client.wait() == protocol.EXIT_FAILED
+
+
+def test_too_many_clients_end_the_slice(
+    client: Driven, spec: Spec, admin: psycopg.Connection, tcp: Route
+) -> None:
+    client.send(spec(workers=3, connection_mode="per_operation"))
+    client.read(protocol.Ready)
+    admin.execute(f"ALTER DATABASE {tcp.dbname} CONNECTION LIMIT 0")
+    try:
+        client.send(BY_TIME)
+        error = client.read(protocol.Error)
+        assert (error.stage, "too many connections" in error.message) == ("reconnect", True)
+    finally:
+        admin.execute(f"ALTER DATABASE {tcp.dbname} CONNECTION LIMIT -1")
+
+
+def test_pgbench_ends_with_its_client(client: Driven, spec: Spec, admin: psycopg.Connection) -> None:
+    client.send(spec())
+    client.read(protocol.Ready)
+    client.send(BY_TIME._replace(window_ns=600_000_000_000))
+    running = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'conformance'"
+    while admin.execute(running).fetchone() == (0,):
+        pass
+    client.process.send_signal(signal.SIGKILL)
+    while admin.execute(running).fetchone() != (0,):
+        pass
+
+
+def test_no_file_stays(client: Driven, spec: Spec, tmp_path: Path) -> None:
+    client.send(spec(connection_mode="per_operation"))
+    client.read(protocol.Ready)
+    measured(client, BY_COUNT)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_password_is_in_no_argument_and_no_environment(client: Driven, spec: Spec, tcp: Route) -> None:
+    client.send(spec("SELECT pg_sleep(0.5)"))
+    seen: list[bytes] = []
+    while not seen:
+        for pid in Path("/proc").glob("[0-9]*"):
+            try:
+                if b"pgbench" in (argv := (pid / "cmdline").read_bytes()) and b"--client" in argv:
+                    seen += [argv, (pid / "environ").read_bytes()]
+            except OSError:
+                continue
+    assert all(tcp.password.encode() not in text for text in seen)
+    client.read(protocol.Ready)

@@ -102,7 +102,7 @@ _PSYCOPG2_POOL = (
 )
 _DJANGO_POOL = "Django has a pool over psycopg 3 only"
 _PSYCOPG_WHEEL = "psycopg[binary]>=3.2,<4"
-_NO_POOL = "pgbench keeps its connections, or makes a new one for each transaction: it has no pool"
+_PGBENCH_POOL = "pgbench keeps its connections, or makes a new one for each transaction: it has no pool"
 #: The drivers that Django can use, the one that it prefers first.
 DJANGO_DRIVERS = ("psycopg", "psycopg2")
 
@@ -125,7 +125,7 @@ LAYERS: dict[str, Layer] = {
             title="pgbench",
             program=f"{_PROGRAMS}.pgbench_client",
             connection_modes=("persistent", "per_operation"),
-            connection_reason=_NO_POOL,
+            connection_reason=_PGBENCH_POOL,
             one_process=True,
             tool="pgbench",
             least_slice_s=1.2,
@@ -138,7 +138,7 @@ LAYERS: dict[str, Layer] = {
             title="pgbench -j 1",
             program=f"{_PROGRAMS}.pgbench_client",
             connection_modes=("persistent", "per_operation"),
-            connection_reason=_NO_POOL,
+            connection_reason=_PGBENCH_POOL,
             one_process=True,
             tool="pgbench",
             least_slice_s=1.2,

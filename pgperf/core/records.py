@@ -201,8 +201,13 @@ class Variant:
 
     @property
     def reconnects(self) -> bool:
-        """Do its connections begin and end within its slices? Those of a pool stay."""
-        return self.connect in RECONNECTING or layers.runs_tool(self.layer)
+        """Do its connections begin and end with its operations? Those of a pool stay."""
+        return self.connect in RECONNECTING
+
+    @property
+    def backends_pass(self) -> bool:
+        """Do its backends begin and end within its slices? A tool is a new program in each slice."""
+        return self.reconnects or layers.runs_tool(self.layer)
 
     @property
     def connections(self) -> int:

@@ -85,7 +85,7 @@ class RunContext:
     client_bytes: int = 0  # of memory that each client may take for its operations; 0: no limit
     unlimited: set[str] = field(default_factory=set)  # what the kernel does not limit, for the environment
     relays: Mapping[str, int] = field(default_factory=dict)  # delayed route -> pid of its relay
-    #: Waits until the backends of a group that reconnects have left the server.
+    #: Waits until the backends of a group have left the server, where they pass.
     departed: AwaitDeparture = lambda _group: ""
     agent: Agent | None = None  # on the server's host, if that is another machine
     interpreters: Mapping[str, str] = field(default_factory=dict)  # layer -> Python, if the site named one
@@ -263,7 +263,7 @@ def _rounds(
             measured[index].records.append(record)
             measured[index].durations.append(durations)
             context.slices_done += 1
-            if groups[index].served_by_others and groups[index].variant.reconnects:
+            if groups[index].served_by_others and groups[index].variant.backends_pass:
                 _find_processes(context, groups)  # the next slice may use the same server connections
         if any(group.served_by_others for group in groups):
             _find_processes(context, groups)

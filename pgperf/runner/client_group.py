@@ -135,7 +135,7 @@ class ClientGroup:
             auxiliary=self.auxiliary_pids or None,
             relay=[self.relay_pid] if self.relay_pid else (),
             server_cgroup=self.server_cgroup,
-            reconnects=self.variant.reconnects,
+            backends_pass=self.variant.backends_pass,
         )
 
 
@@ -151,10 +151,8 @@ def find_server_cgroup(groups: Sequence[ClientGroup]) -> None:
 
 
 def _unknown_backends(group: ClientGroup, found: ServerCgroup | None) -> str:
-    """Why the backends of a variant that reconnects cannot be told from other processes; "" if they
-    can.
-    """
-    if not group.variant.reconnects:
+    """Why backends that pass cannot be told from other processes; "" if they can."""
+    if not group.variant.backends_pass:
         return ""
     if not group.auxiliary_pids:
         return "its backends end with its connections, and the server's processes are not visible from here"
@@ -189,7 +187,7 @@ def measure(
     account = accounting.close() if accounting else None
     if accounting and account:
         group.totals.add(account)
-        group.served_by_others |= group.variant.reconnects and accounting.new_processes()
+        group.served_by_others |= group.variant.backends_pass and accounting.new_processes()
     window = SliceWindow.of(request, replies, durations)
     record = SliceRecord(
         round=round_,
@@ -214,15 +212,15 @@ def _account_fields(
 ) -> dict[str, int | None]:
     """The CPU fields of a slice.
 
-    If the known backends used no CPU time, others served it: the server is unknown. The backends of
-    a variant that reconnects are not known one by one. A client whose load comes from a process of
-    its own knows that one's CPU time.
+    If the known backends used no CPU time, others served it: the server is unknown. Backends that
+    pass are not known one by one. A client whose load comes from a process of its own knows that
+    one's CPU time.
     """
     fields = account.fields()
     if group.variant.is_one_process:
         fields |= {"client_ns": sum(reply.user_ns + reply.sys_ns for reply in replies)}
         group.totals.tools_ns += fields["client_ns"] or 0
-    if group.variant.reconnects or not (ops and group.server_pids and fields["server_ns"] == 0):
+    if group.variant.backends_pass or not (ops and group.server_pids and fields["server_ns"] == 0):
         return fields
     group.served_by_others = True
     return fields | dict.fromkeys(("server_ns", "server_wait_ns", "server_busiest_ns"))

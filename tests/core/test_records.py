@@ -7,7 +7,16 @@ from itertools import permutations
 import pytest
 
 from pgperf.core import sql_parameters
-from pgperf.core.records import _LATER_FIELDS, Definition, Route, WorkloadDefinition, most_direct
+from pgperf.core.records import (
+    _LATER_FIELDS,
+    CONNECTION_MODES,
+    RECONNECTING,
+    Definition,
+    Route,
+    Variant,
+    WorkloadDefinition,
+    most_direct,
+)
 
 WORK = WorkloadDefinition("open-orders", "", orm="shop.open_orders")
 LIGHT = WorkloadDefinition("light", "SELECT %s", (1,))
@@ -60,3 +69,22 @@ def test_every_workload_and_their_order_change_the_digest() -> None:
         for order in chosen
         if (each := replace(DEFINITION, workloads=order))
     )
+
+
+@pytest.mark.parametrize(
+    ("connect", "reconnects"),
+    [("persistent", False), ("pool", False), ("per_operation", True), ("request", True)],
+)
+def test_backends_pass_where_clients_reconnect_or_each_slice_is_a_new_program(
+    connect: str, reconnects: bool
+) -> None:
+    variant = Variant(
+        workload="w", layer="libpq", mode="simple", route="tcp", clients=1, connect=connect, placement="apart"
+    )
+    assert variant.reconnects is variant.backends_pass is reconnects
+    tool = replace(variant, layer="pgbench")
+    assert (tool.reconnects, tool.backends_pass) == (reconnects, True)
+
+
+def test_every_connection_mode_keeps_its_connections_or_not() -> None:
+    assert set(RECONNECTING) == set(CONNECTION_MODES) - {"persistent", "pool"}

@@ -33,7 +33,7 @@ class VariantProcesses:
     auxiliary: Sequence[int] | None = None  # PostgreSQL's own, which serve no connection
     relay: Sequence[int] = ()  # pgperf's delay relay; its CPU time counts as the runner's
     server_cgroup: ServerCgroup | None = None  # None: the server has no control group of its own
-    reconnects: bool = False  # backends begin and end in a slice: only the control group has all of them
+    backends_pass: bool = False  # backends begin and end in a slice: only the control group has all of them
 
     def of(self, role: str) -> Sequence[int] | None:
         found: Sequence[int] | None = getattr(self, role)
@@ -78,8 +78,8 @@ class SliceAccount:
 class SliceAccounting:
     """Reads counters when it is made and again in `close`.
 
-    The host's total is read closest to the slice. Backends of a variant that reconnects are what
-    the server's control group used beyond its other processes; without a group they are unknown.
+    The host's total is read closest to the slice. The time of backends that pass is what the
+    server's control group used beyond its other processes; without a group it is unknown.
     """
 
     def __init__(self, host: Host, processes: VariantProcesses) -> None:
@@ -101,13 +101,13 @@ class SliceAccounting:
         counts = self._read_counts()
         used = {role: _cpu_time(self._steady(role), self._times[role], times[role]) for role in times}
         short_lived_ns = None
-        if self._processes.reconnects:
+        if self._processes.backends_pass:
             used["server"] = self._passing_backends(cgroup_ns, used["auxiliary"])
         else:
             others = cgroups.other_sessions_cpu_time(self._other_sessions, self._read_other_sessions())
             own = [used["server"], used["auxiliary"]]
             short_lived_ns = cgroups.short_lived_ns(self._cgroup_ns, cgroup_ns, own, others)
-        passing = used["server"] if self._processes.reconnects else None
+        passing = used["server"] if self._processes.backends_pass else None
         return SliceAccount(
             host=self._machine.between(self._host, host),
             runner_ns=runner_ns - self._runner_ns + (relay.run_ns if relay else 0),
@@ -138,7 +138,7 @@ class SliceAccounting:
 
     def _steady(self, role: str) -> Sequence[int] | None:
         """The processes of a role that last for the whole slice."""
-        passing = role == "server" and self._processes.reconnects
+        passing = role == "server" and self._processes.backends_pass
         return None if passing else self._processes.of(role)
 
     def _read_cgroup(self) -> int | None:

@@ -129,15 +129,15 @@ class ServerProbe:
         """Pin the postmaster for the run, if variants of the plan reconnect: the processes that it
         starts inherit its CPUs.
         """
-        if self._postmaster and any(variant.reconnects for variant in plan.variants):
+        if self._postmaster and any(variant.backends_pass for variant in plan.variants):
             self._pinning.pin_with_children(self._postmaster, cpu_placement.server)
 
     def departed(self, group: ClientGroup) -> str:
-        """Wait until the backends of a group that reconnects have left; why not, else "".
+        """Wait until the backends of a group have left, where they pass; why not, else "".
 
         The connections of a pooler stay; they have to be idle.
         """
-        if not (self._connection and group.variant.reconnects):
+        if not (self._connection and group.variant.backends_pass):
             return ""
         if group.variant.route in self._poolers:
             return departure.of_statements(self.all, group.applications)
@@ -179,7 +179,7 @@ class ServerProbe:
             route = group.variant.route
             address = self._addresses.get(route)
             shared = bool(address) and route in self._transaction_pooled
-            known = (shared or self._sees_all(reported, group, groups)) and not group.variant.reconnects
+            known = (shared or self._sees_all(reported, group, groups)) and not group.variant.backends_pass
             group.remote_processes = RemoteProcesses(
                 self._backends(reported, group, groups) if known else [], address, shared
             )
@@ -191,18 +191,18 @@ class ServerProbe:
         """The backends that serve a group, as far as they can be found.
 
         A transaction pooler may use any of its server connections, and so may any pooler for clients
-        that reconnect: all of its route's count. The other variants are idle meanwhile, so the CPU
-        time is the group's. Without a pooler, clients that reconnect have a new backend each time.
+        whose backends pass: all of its route's count. The other variants are idle meanwhile, so the
+        CPU time is the group's. Without a pooler, such clients have a new backend each time.
         """
         pooler = self._poolers.get(group.variant.route) if self._shares(group) else None
         connected = sessions.from_process(pooler) if pooler else []
-        if group.variant.reconnects:
+        if group.variant.backends_pass:
             return connected
         return list(dict.fromkeys(sessions.named(self._names(group, groups)) + connected))
 
     def _shares(self, group: ClientGroup) -> bool:
         """May any server connection of its pooler serve it?"""
-        return group.variant.route in self._transaction_pooled or group.variant.reconnects
+        return group.variant.route in self._transaction_pooled or group.variant.backends_pass
 
     def _sees_all(self, sessions: Sessions, group: ClientGroup, groups: list[ClientGroup]) -> bool:
         """Are all backends of the group visible?

@@ -304,7 +304,7 @@ def passing(route: Route, postmaster: psutil.Process, *, others: bool) -> tuple[
             pooler=(),
             auxiliary=auxiliary,
             server_cgroup=ServerCgroup.of(auxiliary),
-            reconnects=True,
+            backends_pass=True,
         )
         with ExitStack() as stack:
             stack.enter_context(busy(route)) if others else None

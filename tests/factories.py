@@ -158,19 +158,51 @@ def make_results(
     return run
 
 
+#: As a run of `orm-overhead` stores it.
 ENVIRONMENT: dict[str, Any] = {
     "pgperf": "0.1.0",
     "python": "3.11.2",
-    "django": "5.2.19",
-    "kernel": "Linux 6.18.0",
-    "processors": {"model": "Example CPU @ 2.6 GHz", "count": 2, "clients": [0], "server": [1]},
-    "server": {
-        "version": "18.6",
-        "settings": {"shared_buffers": "128MB", "max_connections": "100", "jit": "on", "ssl": "off"},
+    "idle": {"idle": "awake", "note": ""},
+    "layers": {
+        "libpq": {"libpq": "18.6", "client": "0.1.0"},
+        "psycopg2": {"libpq": "18.6", "driver": "psycopg2", "python": "3.11.2", "driver_version": "2.9.13"},
+        "psycopg": {
+            "libpq": "18.6", "driver": "psycopg", "python": "3.11.2", "driver_version": "3.3.9",
+            "implementation": "binary",
+        },
+        "django_cursor": {
+            "libpq": "18.6", "django": "5.2.19", "driver": "psycopg", "python": "3.11.2", "driver_version": "3.3.9",
+            "implementation": "binary",
+        },
+        "django_orm": {
+            "libpq": "18.6", "django": "5.2.19", "driver": "psycopg", "python": "3.11.2", "driver_version": "3.3.9",
+            "implementation": "binary",
+        },
     },
-    "libpq": {"psycopg": "18.6", "psycopg2": "18.6", "C client": "18.6"},
-    "pooler": {"version": "PgBouncer 1.18.0", "pool_mode": "transaction"},
-}
+    "memory": {
+        "unlimited": [], "free_bytes": 20614103040, "client_bytes": 571262373, "allowed_bytes": 10307051520,
+    },
+    "packages": {
+        "numpy": "2.4.6", "redis": "8.1.0", "Django": "5.2.19", "celery": "5.7.0", "psycopg": "3.3.9",
+        "psycopg2": "2.9.13", "psycopg-binary": "3.3.9",
+    },
+    "machine": {
+        "kernel": "6.18.0", "system": "Linux x86_64", "governor": None, "processor": "Example CPU @ 2.6 GHz",
+        "hypervisor": True, "processors": 2, "clocksource": "tsc", "load_average": [0.33, 0.28, 0.26],
+        "memory_bytes": 25276502016,
+    },
+    "server": {
+        "jit": "on", "ssl": "off", "fsync": "on", "TimeZone": "UTC", "work_mem": "4MB", "io_method": "worker",
+        "wal_level": "replica", "huge_pages": "try", "log_statement": "none", "server_version": "18.6",
+        "shared_buffers": "128MB", "max_connections": "100", "plan_cache_mode": "auto", "track_io_timing": "off",
+        "compute_query_id": "off", "synchronous_commit": "on", "password_encryption": "scram-sha-256",
+        "effective_cache_size": "4GB", "pg_stat_statements.track": "none",
+        "shared_preload_libraries": "pg_stat_statements", "log_min_duration_statement": "-1",
+        "max_parallel_workers_per_gather": "2", "client_connection_check_interval": "0",
+    },
+    "pooler": {"name": "pgbouncer", "version": "PgBouncer 1.18.0"},
+    "placement": {"note": "", "server": [1], "clients": [0], "placement": "apart"},
+}  # fmt: skip
 
 
 def _us(layer: str, route: str, clients: int = 1) -> float:

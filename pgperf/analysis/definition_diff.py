@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 #: What differs from run to run by nature.
-_VOLATILE = ("seed", "machine.load_average", "ports")
+_VOLATILE = (
+    "seed", "ports", "machine.load_average", "memory.free_bytes", "memory.allowed_bytes", "memory.client_bytes",
+    "load.at_start", "server_host.clock_error_us", "server_host.agent_cpu_percent",
+)  # fmt: skip
 #: The user's own values, or texts that may hold them: that they differ is said, what they are is
 #: not.
 _UNSAID = re.compile(r"workloads\.\d+\.(sql|args|other_sql|other_args)(\.|$)")

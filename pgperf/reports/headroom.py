@@ -90,5 +90,5 @@ def _limit(database: Database) -> int | None:
     """The server's max_connections as the last finished run on the database found it."""
     done = Run.objects.filter(database=database, status=Run.Status.DONE).order_by("-pk")
     found = done.values_list("environment", flat=True).first() or {}
-    told = str(((found.get("server") or {}).get("settings") or {}).get("max_connections", ""))
+    told = str((found.get("server") or {}).get("max_connections", ""))
     return int(told) if told.isascii() and told.isdigit() else None

@@ -32,9 +32,20 @@ def test_what_one_of_them_lacks_is_empty() -> None:
     }
 
 
-def test_the_load_of_the_moment_and_the_seed_differ_by_nature() -> None:
-    after = {**BEFORE, "machine": {"kernel": "6.1", "load_average": [9, 9, 9]}, "seed": 7}
-    assert differences({**BEFORE, "seed": 3}, after) == []
+def test_what_a_host_measures_of_itself_and_the_seed_differ_by_nature() -> None:
+    moment = {
+        "seed": 3, "machine": {"kernel": "6.1", "load_average": [0.1, 0.2, 0.3]},
+        "memory": {"unlimited": [], "free_bytes": 9, "allowed_bytes": 4, "client_bytes": 1},
+        "load": {"limits": {"MAX_LAG_SECONDS": 60}, "at_start": {"lag_s": 0.1}},
+        "server_host": {"agent": "db1", "clock_error_us": 3.0, "agent_cpu_percent": 1.0},
+    }  # fmt: skip
+    another = {
+        "seed": 7, "machine": {"kernel": "6.1", "load_average": [9, 9, 9]},
+        "memory": {"unlimited": [], "free_bytes": 8, "allowed_bytes": 3, "client_bytes": 2},
+        "load": {"limits": {"MAX_LAG_SECONDS": 60}, "at_start": {"lag_s": 0.2}},
+        "server_host": {"agent": "db1", "clock_error_us": 4.0, "agent_cpu_percent": 2.0},
+    }  # fmt: skip
+    assert differences(moment, another) == []
 
 
 def test_values_of_the_user_are_not_told() -> None:

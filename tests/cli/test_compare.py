@@ -95,12 +95,12 @@ def test_json_has_it_all_and_is_printed_before_it_fails() -> None:
 def test_what_else_differs_is_said_first() -> None:
     before, after = ended(), ended(definition_hash="1" * 64)
     after.definition["routes"] = ["tcp"]
-    after.environment = {**after.environment, "django": "6.0"}
+    after.environment = {**after.environment, "packages": {**after.environment["packages"], "Django": "6.0"}}
     after.save()
     text = compare(before.pk, after.pk)
     lines = [re.split(" {2,}", line) for line in text.splitlines()]
     assert ["routes", "socket, tcp, pgbouncer", "tcp"] in lines
-    assert ["django", "5.2.19", "6.0"] in lines
+    assert ["packages.Django", "5.2.19", "6.0"] in lines
     assert text.index("Other differences") < text.index("Django ORM")
 
 

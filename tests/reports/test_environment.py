@@ -15,7 +15,8 @@ def run(db: None) -> Run:
 
 def test_the_environment_is_flattened(run: Run) -> None:
     by_caption = {table.caption: texts(table) for table in environment.environment_tables(run.environment)}
-    assert ["settings.shared_buffers", "128MB"] in by_caption["Server"]
+    assert ["shared_buffers", "128MB"] in by_caption["Server"]
+    assert ["psycopg.driver_version", "3.3.9"] in by_caption["Layers"]
     assert ["python", "3.11.2"] in by_caption["General"]
 
 

@@ -38,7 +38,7 @@ def test_limits_are_unknown_before_the_first_run(database: Database) -> None:
 @pytest.mark.parametrize(("connections", "refused"), [(25, False), (26, True)])
 def test_limits_come_from_an_earlier_run(database: Database, connections: int, refused: bool) -> None:
     run = factories.make_results(factories.make_run(database=database))
-    assert run.environment["server"]["settings"]["max_connections"] == "100"
+    assert run.environment["server"]["max_connections"] == "100"
     (need, *_others) = needs(database, connections=connections)
     assert "found max_connections = 100" in need.asked
     assert bool(need.problem) == refused
@@ -47,9 +47,7 @@ def test_limits_come_from_an_earlier_run(database: Database, connections: int, r
     )
 
 
-@pytest.mark.parametrize(
-    "environment", [{}, {"server": None}, {"server": {"settings": {"max_connections": None}}}]
-)
+@pytest.mark.parametrize("environment", [{}, {"server": None}, {"server": {"max_connections": None}}])
 def test_a_limit_missing_from_the_earlier_run_is_unknown(
     database: Database, environment: dict[str, Any]
 ) -> None:

@@ -26,6 +26,7 @@ from pgperf.runner.run import RunSettings, execute
 from pgperf.runs import state, store
 from pgperf.runs.definitions import Overrides
 from pgperf.worker import execution
+from tests import factories
 from tests.database_outage import terminate_own_backend
 from tests.factories import make_database, make_run
 from tests.runner.builders import definition
@@ -380,6 +381,16 @@ class TestLostRuns:
         assert not run.variants.exists()
 
 
+#: What only a run through a pooler stores.
+_OF_A_POOLER = {"pooler.name", "pooler.version"}
+
+
+def names_in(environment: dict[str, Any]) -> set[str]:
+    """Of the facts, and of the parts of each."""
+    parts = {f"{name}.{own}" for name, part in environment.items() if isinstance(part, dict) for own in part}
+    return {*environment, *parts}
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_run_on_a_real_database(c_client: Any, settings: Any, routes: dict[str, Any]) -> None:
     """Every layer over the tests' own server: fixture, environment, ladder."""
@@ -405,7 +416,7 @@ def test_a_run_on_a_real_database(c_client: Any, settings: Any, routes: dict[str
         "django_cursor",
         "django_orm",
     ]
-    assert run.environment["server"]["server_version"]
+    assert names_in(factories.ENVIRONMENT) <= names_in(run.environment) | _OF_A_POOLER
     assert run.timings["diagnostics_s"] > 0
     rows = list(run.variants.all())
     assert {row.diagnostics["notes"]["statements"] for row in rows} == {

@@ -1,7 +1,7 @@
 """A hostile server: a real PostgreSQL or PgBouncer behind a proxy that forges its answers."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pgperf.runner.capture.pg_messages import MessageSplitter, PgMessage
 from tests.clients.proxy import Proxy, Pump
@@ -14,28 +14,35 @@ Forge = Callable[[PgMessage], bytes]
 
 
 class HostileServer(Proxy):
-    """Forges the answers to statements that contain `mark`; with an empty mark, every message."""
+    """Forges the answers to statements that contain a mark of `forges`, the first that fits.
 
-    def __init__(self, target_port: int, forge: Forge, mark: str = MARK) -> None:
-        self._forge, self._mark = forge, mark
+    The empty mark fits every statement, and the beginning of a connection.
+    """
+
+    def __init__(self, target_port: int, forges: Mapping[str, Forge]) -> None:
+        self._forges = forges
         super().__init__(target_port)
 
     def pumps(self) -> tuple[Pump, Pump]:
         requests, answers = MessageSplitter(starting=True), MessageSplitter(starting=False)
-        last = [""]
+        forge = self._forge_of("")
 
         def follow(data: bytes) -> bytes:
+            nonlocal forge
             for message in requests.feed(data):
                 if message.kind in ("Q", "P"):
-                    last[0] = message.body.decode(errors="replace")
+                    forge = self._forge_of(message.body.decode(errors="replace"))
             return data
 
         def forged(data: bytes) -> bytes:
-            return b"".join(
-                self._forge(each) if self._mark in last[0] else each.raw for each in answers.feed(data)
-            )
+            return b"".join(forge(each) for each in answers.feed(data))
 
         return follow, forged
+
+    def _forge_of(self, statement: str) -> Forge:
+        return next(
+            (forge for mark, forge in self._forges.items() if mark in statement), lambda each: each.raw
+        )
 
 
 def message(kind: str, body: bytes) -> bytes:
@@ -83,6 +90,12 @@ def wide(number: int, name: Callable[[int], bytes] = lambda at: b"c%d" % at) -> 
     )
 
 
+def parameter(name: bytes, value: bytes) -> Forge:
+    """The server reports this value of a parameter, such as its version."""
+    raw = message("S", name + b"\0" + value + b"\0")
+    return instead(S=lambda each: raw if each.body.startswith(name + b"\0") else each.raw)
+
+
 def fixed(raw: bytes) -> Forge:
     return lambda each: raw
 
@@ -121,16 +134,8 @@ GREETINGS: dict[str, Forge] = {
     "a negative pid": instead(K=fixed(message("K", struct.pack("!ii", -5, 1)))),
     "a huge pid": instead(K=fixed(message("K", struct.pack("!II", 0xFFFFFFFF, 1)))),
     "no pid": instead(K=fixed(b"")),
-    "a version of HTML": instead(
-        S=lambda each: (
-            message("S", b"server_version\0" + HTML + b"\0") if b"server_version" in each.body else each.raw
-        )
-    ),
-    "a parameter in no UTF-8": instead(
-        S=lambda each: (
-            message("S", b"server_version\0\xff18\0") if b"server_version" in each.body else each.raw
-        )
-    ),
+    "a version of HTML": parameter(b"server_version", HTML),
+    "a parameter in no UTF-8": parameter(b"server_version", b"\xff18"),
     "notices": lambda each: notice() + each.raw if each.kind == "Z" else each.raw,
 }
 #: Forged rows of every statement, for queries of pgperf's own.

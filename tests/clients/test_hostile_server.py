@@ -32,7 +32,7 @@ def outcome(
     argv = [sys.executable, "-m", module] if module else [str(c_program)]
     work = select(_SQL)
     changes = {"orm_args": [work.sql]} if subject.calls_orm else {}
-    with HostileServer(tcp.port, forge, mark) as server, ClientProcess("client", argv) as client:
+    with HostileServer(tcp.port, {mark: forge}) as server, ClientProcess("client", argv) as client:
         client.send(spec(subject, tcp, work, host="127.0.0.1", port=server.port, **changes))
         try:
             client.expect(protocol.Ready, within_s)

@@ -8,6 +8,7 @@ from itertools import count
 from django.db import connection, connections, transaction
 
 from example.books.models import Book
+from pgperf.catalog.orm import Site
 from pgperf.registry import workload
 
 _numbers = count(4711)
@@ -68,3 +69,9 @@ def failing() -> None:
 def bad_value() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT %s::integer", ["x4711"])
+
+
+@workload("tests.hostile")
+def hostile() -> int:
+    """A forging server finds it by its comment."""
+    return len(list(Site.objects.raw("SELECT 1 AS id /* hostile */")))

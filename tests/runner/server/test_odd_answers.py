@@ -70,7 +70,7 @@ def test_an_odd_answer_is_used_safely_or_refused(question: str, rows: str, route
     """Never with the server's own text."""
     is_console = question.startswith("console")
     real = routes["pgbouncer" if is_console else "tcp"]
-    with HostileServer(real.port, ROWS[rows], mark="SHOW S" if is_console else "SELECT") as server:
+    with HostileServer(real.port, {"SHOW S" if is_console else "SELECT": ROWS[rows]}) as server:
         error = refusal(question, replace(real, host="127.0.0.1", port=server.port))
     assert "ended unexpectedly" not in str(error)
     assert not isinstance(error, UnexpectedAnswer) or (
@@ -81,7 +81,7 @@ def test_an_odd_answer_is_used_safely_or_refused(question: str, rows: str, route
 
 @pytest.mark.parametrize("question", ["headroom", "own process", "sessions"])
 def test_a_pid_or_number_that_is_none_is_refused(question: str, routes: dict[str, Route]) -> None:
-    with HostileServer(routes["tcp"].port, ROWS["text"], mark="pg_") as server:
+    with HostileServer(routes["tcp"].port, {"pg_": ROWS["text"]}) as server:
         route = replace(routes["tcp"], port=server.port)
         with pytest.raises(
             UnexpectedAnswer, match=r"over tcp: the answer of 127\.0\.0\.1:\d+ about .* column 1"

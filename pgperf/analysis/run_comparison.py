@@ -94,13 +94,20 @@ def changes(before: Sequence[Level], after: Sequence[Level]) -> list[Change]:
     """The variants that both runs have, in the order of the second; per measure one family of
     outcomes.
 
-    Two variants are the same to a reader if their labels are. Runs of one workload each need not
-    share its name.
+    Two variants are the same if their labels and their workloads' names are. Runs of one workload
+    each need not share its name.
     """
-    earlier = {level.variant.label: level for level in before}
-    both = [(earlier[level.variant.label], level) for level in after if level.variant.label in earlier]
+    named = any(level.variant.named for level in (*before, *after))
+    earlier = {_identity(level, named): level for level in before}
+    pairs = ((earlier.get(_identity(level, named)), level) for level in after)
+    both = [(one, other) for one, other in pairs if one]
     over = [(one, other) for one, other in both if one.base_layer and one.base_layer == other.base_layer]
     return _changes(TIME, both) + _changes(OVER, over)
+
+
+def _identity(level: Level, named: bool) -> str:
+    """By which a variant is found in another run; `named`: one of the runs has several workloads."""
+    return replace(level.variant, named=named).label
 
 
 def unpaired(plus: Values, minus: Values, confidence: float) -> Estimate:

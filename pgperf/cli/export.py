@@ -9,7 +9,14 @@ from django.core.management.base import CommandError, OutputWrapper
 
 from pgperf.cli.markdown import markdown
 from pgperf.models import Run
-from pgperf.reports.csv_results import comparisons_csv, scaling_csv, timeline_csv, top_csv, variants_csv
+from pgperf.reports.csv_results import (
+    comparisons_csv,
+    means_csv,
+    scaling_csv,
+    timeline_csv,
+    top_csv,
+    variants_csv,
+)
 from pgperf.reports.raw_slices import slices_csv
 from pgperf.reports.run_json import run_json
 from pgperf.reports.run_rows import read
@@ -19,6 +26,7 @@ TABLES: dict[str, Callable[[Run], str]] = {
     "variants": variants_csv,
     "comparisons": comparisons_csv,
     "scaling": scaling_csv,
+    "means": means_csv,
     "timeline": timeline_csv,
     "top": top_csv,
 }

@@ -11,6 +11,7 @@ from pgperf.reports import (
     ladders,
     login_conditions,
     scaling,
+    suite,
     verdicts,
 )
 from pgperf.reports.run_names import named
@@ -57,8 +58,10 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield _headline(rows)
     yield verdicts.verdict_table(rows.variants)
     yield "\n\n".join(_cells(verdicts.failed_checks(rows.variants)))
-    yield from (ladders.ladder_table(ladder, rows.ladders) for ladder in rows.ladders)
-    yield ladders.note() if rows.ladders else ""
+    yield from suite.tables(rows)
+    shown = [] if rows.is_suite else rows.ladders
+    yield from (ladders.ladder_table(ladder, shown) for ladder in shown)
+    yield ladders.note() if shown else ""
     yield cpu_accounting.spent_table(rows.originals)
     yield scaling.scaling_table(rows.scaling)
     yield from comparisons.comparison_tables(rows.comparisons)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pgperf.cli import text_table
 from pgperf.models import Run
-from pgperf.reports import comparisons, ladders, login_conditions, throughput, verdicts
+from pgperf.reports import comparisons, ladders, login_conditions, suite, throughput, verdicts
 from pgperf.reports.labels import left_out_title
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import Table
@@ -38,8 +38,10 @@ def skipped(rows: RunRows) -> list[str]:
 
 def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield _headline(rows.run)
-    yield from (ladders.ladder_table(ladder, rows.ladders) for ladder in rows.ladders)
-    yield ladders.note() if rows.ladders else ""
+    yield from suite.tables(rows)
+    shown = [] if rows.is_suite else rows.ladders
+    yield from (ladders.ladder_table(ladder, shown) for ladder in shown)
+    yield ladders.note() if shown else ""
     yield from comparisons.comparison_tables(_beyond_ladders(rows))
     yield "\n".join(login_conditions.notes(rows))
     yield throughput.throughput_table(rows.off_ladders)

@@ -9,6 +9,7 @@ from pgperf.reports import csv_files
 from pgperf.reports.comparisons import all_comparisons
 from pgperf.reports.file_tables import moment_table, process_table, variant_table
 from pgperf.reports.scaling import all_points
+from pgperf.reports.suite import mean_table
 
 CSV_TYPE = f"{CSV.CONTENT_TYPE}; charset=utf-8"
 XLSX_TYPE = XLSX.CONTENT_TYPE
@@ -44,6 +45,11 @@ def scaling_csv(*runs: Run) -> str:
 def timeline_csv(*runs: Run) -> str:
     """One row per moment: the CPU time of each role as a share of the host's."""
     return csv_files.csv(runs, moment_table, csv_files.short_lead)
+
+
+def means_csv(*runs: Run) -> str:
+    """One row per layer of a suite: the geometric mean of its time ratios."""
+    return csv_files.csv(runs, mean_table, csv_files.short_lead)
 
 
 def top_csv(*runs: Run) -> str:

@@ -67,6 +67,7 @@ def rows_json(rows: RunRows) -> dict[str, Any]:
         "variants": [variant_json(row) for row in rows.variants],
         "comparisons": [_comparison(row) for row in rows.comparisons],
         "ladders": run.summary.get("ladders", []),
+        "geometric_means": run.summary.get("geometric_means", []),
         "scaling": [asdict(curve) for curve in rows.scaling],
         "timeline": run.summary.get("timeline") or None,
         "timings": run.timings,

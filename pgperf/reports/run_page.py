@@ -28,6 +28,7 @@ from pgperf.reports.sections import (
     server,
     speed,
     spent,
+    suite,
     verdicts,
 )
 
@@ -61,6 +62,7 @@ class Section:
 #: In the order of the page.
 SECTIONS = (
     Entry("verdicts", _("Bottlenecks"), verdicts.part),
+    Entry("suite", _("Workloads and layers"), suite.part),
     Entry("layers", _("Where a query's time goes"), layers.part),
     Entry("spent", _("Time breakdown"), spent.part),
     Entry("ladder", _("The ladder"), ladder.part),

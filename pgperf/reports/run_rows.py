@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pgperf.analysis.cpu_account import CpuShares
+from pgperf.analysis.geometric_mean import GeometricMean
 from pgperf.analysis.ladder import Ladder
 from pgperf.analysis.scaling import Curve
 from pgperf.analysis.timeline import Timeline
-from pgperf.core.records import LeftOut
+from pgperf.core.records import LeftOut, with_workloads
 from pgperf.models import ComparisonResult, Run, VariantResult
 
 
@@ -25,6 +26,15 @@ class RunRows:
         """Those with a rung at least."""
         found = map(Ladder.from_json, self.run.summary.get("ladders", []))
         return [ladder for ladder in found if ladder.steps]
+
+    @property
+    def is_suite(self) -> bool:
+        """Did three or more workloads take turns?"""
+        return len(with_workloads(self.run.definition)["workloads"]) > 2
+
+    @cached_property
+    def geometric_means(self) -> list[GeometricMean]:
+        return [GeometricMean.from_json(each) for each in self.run.summary.get("geometric_means", [])]
 
     @cached_property
     def skipped(self) -> list[LeftOut]:

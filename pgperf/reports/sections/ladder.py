@@ -21,7 +21,11 @@ class Rungs:
 
 
 def part(rows: RunRows) -> Part:
-    """The ladders by number of clients, each number with a scale of its own."""
+    """The ladders by number of clients, each number with a scale of its own; none of a suite, which
+    would have one for each workload.
+    """
+    if rows.is_suite:
+        return {}
     counts = dict.fromkeys(ladder.clients for ladder in rows.ladders)
     alike = {count: [ladder for ladder in rows.ladders if ladder.clients == count] for count in counts}
     groups = [(count, _rungs(own, rows.ladders)) for count, own in alike.items()]

@@ -6,8 +6,11 @@ from pgperf.reports.sections import Part
 
 
 def part(rows: RunRows) -> Part:
-    """Of several numbers of clients the first one's: bars of all could not share a scale."""
-    if not rows.ladders:
+    """Of several numbers of clients the first one's: bars of all could not share a scale.
+
+    A suite has a heat map instead.
+    """
+    if not rows.ladders or rows.is_suite:
         return {}
     first = [ladder for ladder in rows.ladders if ladder.clients == rows.ladders[0].clients]
     return {

@@ -6,7 +6,7 @@
     const format = pgperf.format;
 
     /* Each returns datasets and plug-in options; `configuration` adds the rest. */
-    const KINDS = {stack, ladder, bars, dots, forest};
+    const KINDS = {stack, ladder, bars, groups, dots, forest};
 
     function stack(chart, theme) {
         const total = (row) => chart.series.reduce((sum, series) => sum + Math.max(series.values[row] || 0, 0), 0);
@@ -56,6 +56,24 @@
             tooltip: (item) => format(item.raw),
         };
     }
+
+    /* For each row a bar for each series, side by side. */
+    function groups(chart) {
+        return {
+            datasets: chart.series.map((series) => ({
+                label: series.name,
+                data: series.values,
+                backgroundColor: pgperf.colour(series.colour),
+                barPercentage: 0.9,
+                categoryPercentage: 0.85,
+            })),
+        };
+    }
+
+    const rowHeight = (chart) => {
+        const lines = Math.max(1, ...chart.rows.map((row) => row.length)) > 1 ? 38 : 34;
+        return chart.kind === "groups" ? Math.max(lines, chart.series.length * 14 + 12) : lines;
+    };
 
     function dots(chart, theme) {
         const known = (row) => chart.series.map((series) => series.values[row]).filter((value) => value > 0);
@@ -174,7 +192,7 @@
     pgperf.rows = {
         kinds: Object.keys(KINDS),
         configuration,
-        height: (chart) => chart.rows.length * (Math.max(1, ...chart.rows.map((row) => row.length)) > 1 ? 38 : 34) + 62,
+        height: (chart) => chart.rows.length * rowHeight(chart) + 62,
         shapes: (chart) => (chart.kind === "dots" ? chart.series.map((_series, index) => pgperf.shape(index)) : []),
     };
 })();

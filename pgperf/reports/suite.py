@@ -1,0 +1,315 @@
+"""A suite, three or more workloads, as a heat map of ratios, with the geometric mean of each layer."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from django.utils.translation import gettext as _
+
+from pgperf.analysis.geometric_mean import GeometricMean
+from pgperf.analysis.outcome import DIFFERS
+from pgperf.core.records import Variant
+from pgperf.models import ComparisonResult, VariantResult
+from pgperf.reports import number_format
+from pgperf.reports.chart import Chart
+from pgperf.reports.comparisons import ComparisonKind, kind, outcome_text
+from pgperf.reports.labels import colour, layer_title
+from pgperf.reports.run_rows import RunRows
+from pgperf.reports.table import (
+    Cell,
+    Column,
+    Note,
+    Table,
+    interval,
+    interval_column,
+    number,
+    ratio,
+    ratio_interval,
+    text_column,
+    words,
+)
+
+#: Ratios from which a cell has the next darker colour, the same for slower and faster.
+_SHADES = (1.1, 1.25, 1.6, 2.5, 5.0)
+#: A layer of a setting: its name and its workers.
+Column_ = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The variants of a suite that differ in workload and layer only, with their comparisons with
+    the base layer.
+
+    `like` is a variant of it without workload and layer. `among`: the settings of the run.
+    """
+
+    like: Variant
+    variants: Sequence[VariantResult]
+    comparisons: dict[int, ComparisonResult]
+    means: Sequence[GeometricMean]
+
+    @cached_property
+    def workloads(self) -> list[str]:
+        return list(dict.fromkeys(row.workload for row in self.variants))
+
+    @cached_property
+    def columns(self) -> list[Column_]:
+        return list(dict.fromkeys((row.layer, row.workers) for row in self.variants))
+
+    @cached_property
+    def base(self) -> Column_:
+        """The layer with which most others are compared."""
+        bases = [(row.baseline.layer, row.baseline.workers) for row in self.comparisons.values()]
+        return max(self.columns, key=bases.count)
+
+    def at(self, workload: str, column: Column_) -> VariantResult | None:
+        found = (r for r in self.variants if r.workload == workload and (r.layer, r.workers) == column)
+        return next(found, None)
+
+    def mean(self, column: Column_) -> GeometricMean | None:
+        return next((mean for mean in self.means if (mean.layer, mean.workers) == column), None)
+
+    def column_title(self, column: Column_) -> str:
+        layer, workers = column
+        several = len([1 for other, _workers in self.columns if other == layer]) > 1
+        return _("%(layer)s, %(workers)d workers") % {
+            "layer": layer_title(layer), "workers": workers,
+        } if several else layer_title(layer)  # fmt: skip
+
+
+def settings(rows: RunRows) -> list[Setting]:
+    """One for each route, mode, number of connections and connection mode; none for other runs."""
+    if not rows.is_suite:
+        return []
+    groups: dict[Variant, list[VariantResult]] = {}
+    for row in rows.originals:
+        groups.setdefault(_like(row.identity), []).append(row)
+    against = _against_base(rows.comparisons)
+    return [
+        Setting(
+            like,
+            group,
+            {row.pk: against[row.pk] for row in group if row.pk in against},
+            [mean for mean in rows.geometric_means if _of(mean, like)],
+        )
+        for like, group in groups.items()
+    ]
+
+
+def setting_title(setting: Setting, among: Sequence[Setting]) -> str:
+    """The route, and whatever else tells the setting from the run's others."""
+    details = ("mode", "connections", "connect")
+    apart = [name for name in details if len({getattr(each.like, name) for each in among}) > 1]
+    parts = [str(getattr(setting.like, name)).replace("_", " ") for name in apart]
+    if "connections" in apart:
+        parts[apart.index("connections")] = _("%d connections") % setting.like.connections
+    return " · ".join([setting.like.route, *parts])
+
+
+def heat_map(setting: Setting, among: Sequence[Setting]) -> Table:
+    """Workloads by layers: the ratio of the time per operation to the base layer's, with its
+    interval. The base layer's cells have its time.
+    """
+    columns = (text_column(_("Workload")), *(Column(_head(setting, column)) for column in setting.columns))
+    rows = [
+        (words(name), *(_heat(setting, name, column) for column in setting.columns))
+        for name in setting.workloads
+    ]
+    if setting.means:
+        means = (_mean_cell(setting, column) for column in setting.columns)
+        rows.append((words(_("geometric mean")), *means))
+    caption = _("Time per operation over %(title)s: ratio to %(base)s, with its 95 %% interval") % {
+        "title": setting_title(setting, among), "base": setting.column_title(setting.base),
+    }  # fmt: skip
+    return Table(caption, columns, rows, "heat")
+
+
+def number_table(setting: Setting, among: Sequence[Setting]) -> Table:
+    """The figures behind the heat map, a row for each workload and layer."""
+    columns = (
+        text_column(_("Workload")),
+        text_column(_("Layer")),
+        Column(_("operations/s")),
+        Column(_("rows/s")),
+        Column(_("µs per operation")),
+        interval_column(),
+        Column(_("time ratio")),
+        interval_column(),
+        text_column(_("outcome")),
+    )
+    rows = [_numbers(setting, row) for row in setting.variants]
+    return Table(_("Figures over %s") % setting_title(setting, among), columns, rows, "suite")
+
+
+def mean_table(rows: RunRows) -> Table:
+    """The geometric mean of each layer, as pages and files have it."""
+    columns = (
+        text_column(_("Layer"), "layer"),
+        text_column(_("against"), "baseline"),
+        text_column(_("route"), "route"),
+        text_column(_("mode"), "mode"),
+        Column(_("clients"), keys=("clients",)),
+        Column(_("workers"), keys=("workers",)),
+        text_column(_("connection"), "connect"),
+        Column(_("geometric mean of the time ratios"), keys=("ratio",)),
+        interval_column("low", "high"),
+        Column(_("blocks"), keys=("blocks", "sample")),
+        text_column(_("workloads"), "workloads"),
+    )
+    return Table(_("Geometric mean of each layer"), columns, [*map(_mean_row, rows.geometric_means)], "means")
+
+
+def bars(setting: Setting, among: Sequence[Setting]) -> Chart:
+    """Throughput over the base layer's by workload, a bar for each layer; the longest bar is 1."""
+    return {
+        "kind": "groups",
+        "label": _("Relative throughput by workload over %s. The tables have the numbers.")
+        % setting_title(setting, among),
+        "axis": _("throughput relative to %s") % setting.column_title(setting.base),
+        "rows": [[name] for name in setting.workloads],
+        "series": [_series(setting, column) for column in setting.columns],
+        "line": 1,
+    }
+
+
+def tables(rows: RunRows) -> list[Table]:
+    """The tables of a suite for a terminal: none for other runs."""
+    found = settings(rows)
+    made = [table for each in found for table in (heat_map(each, found), number_table(each, found))]
+    return [*made, mean_table(rows)] if found else []
+
+
+def headlines(settings: Sequence[Setting]) -> list[str]:
+    """The geometric means of each setting in a sentence."""
+    return [_headline(setting, settings) for setting in settings if setting.means]
+
+
+def note(settings: Sequence[Setting]) -> str:
+    """Which workloads the geometric means leave out, and why."""
+    taken = {name for setting in settings for mean in setting.means for name in mean.workloads}
+    left = [name for name in dict.fromkeys(n for s in settings for n in s.workloads) if name not in taken]
+    text = _("The geometric mean of a layer is made of the workloads that every layer here has.")
+    return f"{text} {_('It leaves out %s.') % ', '.join(left)}" if taken and left else text
+
+
+def _like(variant: Variant) -> Variant:
+    return replace(variant, workload="", layer="", clients=variant.connections, workers=1)
+
+
+def _of(mean: GeometricMean, like: Variant) -> bool:
+    same = all(getattr(mean, name) == getattr(like, name) for name in ("route", "mode", "connect"))
+    return same and mean.clients * mean.workers == like.connections
+
+
+def _against_base(comparisons: Iterable[ComparisonResult]) -> dict[int, ComparisonResult]:
+    """Each variant's first comparison with another layer, which is that with the base layer."""
+    found: dict[int, ComparisonResult] = {}
+    for row in comparisons:
+        if kind(row) == ComparisonKind.LAYER and row.variant.workload == row.baseline.workload:
+            found.setdefault(row.variant_id, row)
+    return found
+
+
+def _head(setting: Setting, column: Column_) -> str:
+    title = setting.column_title(column)
+    return f"{title}, µs" if column == setting.base else title
+
+
+def _heat(setting: Setting, workload: str, column: Column_) -> Cell:
+    row = setting.at(workload, column)
+    if row is None:
+        return Cell("–", (None,), "unknown")
+    found = setting.comparisons.get(row.pk)
+    if found is None:
+        return replace(number(row.us_per_op), mark="base")
+    text = Note(number_format.ratio_interval(found.low, found.high))
+    mark = heat(found.ratio) if found.outcome == DIFFERS else found.outcome
+    return Cell(number_format.ratio(found.ratio), (found.ratio,), mark, (text,))
+
+
+def heat(value: float) -> str:
+    """The CSS class of a ratio: "slower-1" to "slower-6", or faster."""
+    size = max(value, 1 / value) if value > 0 else math.inf
+    shade = 1 + sum(size >= each for each in _SHADES)
+    return f"{'slower' if value > 1 else 'faster'}-{shade}"
+
+
+def _mean_cell(setting: Setting, column: Column_) -> Cell:
+    mean = setting.mean(column)
+    if mean is None:
+        return Cell("1" if column == setting.base else "–", mark="base")
+    sure = mean.low is not None and mean.high is not None and not mean.low <= 1 <= mean.high
+    text = Note(number_format.ratio_interval(mean.low, mean.high))
+    return Cell(
+        number_format.ratio(mean.ratio), (mean.ratio,), heat(mean.ratio) if sure else "inconclusive", (text,)
+    )
+
+
+def _numbers(setting: Setting, row: VariantResult) -> tuple[Cell, ...]:
+    found = setting.comparisons.get(row.pk)
+    compared = (
+        (ratio(found.ratio), ratio_interval(found.low, found.high), _outcome(found))
+        if found
+        else (Cell("–"), Cell("–"), Cell("–"))
+    )
+    return (
+        words(row.workload),
+        words(setting.column_title((row.layer, row.workers))),
+        number(row.ops_per_s),
+        number(row.rows_per_s),
+        number(row.us_per_op),
+        interval(row.us_per_op_low, row.us_per_op_high),
+        *compared,
+    )
+
+
+def _outcome(row: ComparisonResult) -> Cell:
+    return Cell(outcome_text(row.outcome), (row.outcome,), row.outcome)
+
+
+def _mean_row(mean: GeometricMean) -> tuple[Cell, ...]:
+    return (
+        words(layer_title(mean.layer), mean.layer),
+        words(layer_title(mean.base), mean.base),
+        words(mean.route, mean.route),
+        words(mean.mode, mean.mode),
+        Cell(number_format.whole(mean.clients), (mean.clients,)),
+        Cell(number_format.whole(mean.workers), (mean.workers,)),
+        words(mean.connect.replace("_", " "), mean.connect),
+        ratio(mean.ratio),
+        ratio_interval(mean.low, mean.high),
+        Cell(number_format.whole(mean.blocks), (mean.blocks, mean.sample)),
+        words(", ".join(mean.workloads), " ".join(mean.workloads)),
+    )
+
+
+def _series(setting: Setting, column: Column_) -> Chart:
+    values = [_relative(setting, name, column) for name in setting.workloads]
+    return {"name": setting.column_title(column), "colour": colour(column[0]), "values": values}
+
+
+def _relative(setting: Setting, workload: str, column: Column_) -> float | None:
+    row = setting.at(workload, column)
+    if row is None or row.us_per_op is None:
+        return None
+    found = setting.comparisons.get(row.pk)
+    return 1 / found.ratio if found else 1.0
+
+
+def _headline(setting: Setting, among: Sequence[Setting]) -> str:
+    means = [
+        _("%(layer)s %(ratio)s")
+        % {
+            "layer": setting.column_title((mean.layer, mean.workers)),
+            "ratio": number_format.ratio(mean.ratio),
+        }
+        for mean in sorted(setting.means, key=lambda mean: mean.ratio)
+    ]
+    text = _("%(title)s: geometric mean of the time over %(base)s in %(count)d workloads: %(means)s.")
+    return text % {
+        "title": setting_title(setting, among),
+        "base": setting.column_title(setting.base),
+        "count": len(setting.means[0].workloads),
+        "means": ", ".join(means),
+    }

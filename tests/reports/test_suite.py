@@ -1,0 +1,112 @@
+"""The page of a suite: a heat map of ratios, its figures, and the geometric means."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pgperf.analysis.summary import summarise
+from pgperf.catalog import BENCHMARKS
+from pgperf.core.records import Definition, Variant, WorkloadDefinition
+from pgperf.models import Run
+from pgperf.reports import run_page, suite
+from pgperf.reports.csv_results import means_csv
+from pgperf.reports.run_json import run_json
+from pgperf.reports.run_rows import read
+from pgperf.runs import store
+from tests import factories
+from tests.analysis.synthetic import blocks, variant
+
+pytestmark = pytest.mark.django_db
+
+LAYERS = ("libpq", "psycopg", "asyncpg")
+WORKS = ("one", "many", "wide")
+RATIO = {"libpq": (1.0, 1.0, 1.0), "psycopg": (3.0, 1.2, 1.0), "asyncpg": (0.5, 0.8, 6.0)}
+
+
+def us(of: Variant, block: int, round_: int) -> float:
+    return 100.0 * RATIO[of.layer][WORKS.index(of.workload)] * (1 + block / 1000)
+
+
+def measured(workloads: tuple[str, ...] = WORKS, lacking: str = "") -> Run:
+    """A run of these workloads through three layers; asyncpg lacks one of them."""
+    works = tuple(WorkloadDefinition(name, "SELECT 1") for name in workloads)
+    base = BENCHMARKS["orm-overhead"]
+    asked = Definition("suite", works, LAYERS, ("socket",), modes=base.modes, blocks=6, rounds=3)
+    variants = [
+        replace(variant(layer), workload=name, named=True)
+        for name in workloads
+        for layer in LAYERS
+        if (layer, name) != ("asyncpg", lacking)
+    ]
+    run = factories.make_run(definition=json.loads(json.dumps(asked.to_json())))
+    summary = summarise(asked, variants, blocks(variants, 6, 3, us), "psycopg")
+    store.save_summary(run, summary)
+    return run
+
+
+def cells(run: Run) -> dict[str, list[tuple[str, str]]]:
+    rows = read(run)
+    (setting,) = suite.settings(rows)
+    table = suite.heat_map(setting, [setting])
+    return {name.text: [(cell.text, cell.mark) for cell in rest] for name, *rest in table.rows}
+
+
+def test_the_heat_map_has_a_row_for_each_workload_and_one_for_the_geometric_mean() -> None:
+    found = cells(measured())
+    assert list(found) == [*WORKS, "geometric mean"]
+    assert [mark for _text, mark in found["one"]] == ["base", "slower-5", "faster-4"]
+    assert [mark for _text, mark in found["many"]] == ["base", "slower-2", "faster-3"]
+    assert found["wide"][1][1] == "equivalent"
+    assert [text for text, _mark in found["geometric mean"]] == ["1", "×1.533", "×1.339"]
+
+
+def test_what_a_layer_lacks_is_no_number_and_is_left_out_of_the_mean() -> None:
+    run = measured(lacking="wide")
+    found = cells(run)
+    assert found["wide"][2] == ("–", "unknown")
+    assert found["geometric mean"][2][0] == "×0.632"
+    (setting,) = suite.settings(read(run))
+    assert "It leaves out wide." in suite.note([setting])
+    (chart,) = [suite.bars(setting, [setting])]
+    assert chart["series"][2]["values"][2] is None
+
+
+@pytest.mark.parametrize(
+    ("ratio", "name"),
+    [
+        (1.02, "slower-1"), (0.98, "faster-1"), (1.2, "slower-2"), (1 / 1.3, "faster-3"), (9.0, "slower-6"),
+        (0.1, "faster-6"),
+    ],
+)  # fmt: skip
+def test_the_shade_is_the_same_for_a_ratio_and_its_reciprocal(ratio: float, name: str) -> None:
+    assert suite.heat(ratio) == name
+    assert suite.heat(1 / ratio).split("-")[1] == name.split("-")[1]
+
+
+def test_the_page_has_a_heat_map_instead_of_a_ladder_for_each_workload(admin_client: Any) -> None:
+    run = measured()
+    names = [section.name for section in run_page.result(run).sections]
+    assert "suite" in names
+    assert not {"ladder", "layers"} & set(names)
+    text = admin_client.get(f"/admin/pgperf/run/{run.pk}/change/").content.decode()
+    assert "geometric mean of the time over libpq" in text
+    assert 'class="pgperf-table heat"' in text
+
+
+def test_two_workloads_keep_their_ladders() -> None:
+    sections = {section.name for section in run_page.result(measured(WORKS[:2])).sections}
+    assert {"ladder", "layers"} <= sections
+    assert "suite" not in sections
+
+
+def test_json_and_csv_have_the_geometric_means() -> None:
+    run = measured()
+    found = run_json(run)["geometric_means"]
+    assert [each["layer"] for each in found] == ["psycopg", "asyncpg"]
+    assert found[0]["workloads"] == list(WORKS)
+    lines = means_csv(run).splitlines()
+    assert len(lines) == 3
+    assert "one many wide" in lines[1]
+    assert len(means_csv(measured(WORKS[:2])).splitlines()) == 1

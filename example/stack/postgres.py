@@ -32,6 +32,8 @@ local {DATABASE} {TRUSTED} trust
 host {DATABASE} {TRUSTED} 127.0.0.1/32 trust
 local all all scram-sha-256
 host all all 127.0.0.1/32 scram-sha-256
+local replication all scram-sha-256
+host replication all 127.0.0.1/32 scram-sha-256
 """
 #: The functions by which any role may write, to a database in which it owns nothing.
 LARGE_OBJECTS = "lo_create(oid), lo_creat(integer), lo_from_bytea(oid, bytea)"

@@ -7,10 +7,14 @@
 pgperf calls it once per operation, with the workload's arguments, and counts the rows of the
 result: the length of a list or a query set (which is evaluated if necessary), 0 for None, and 1 for
 anything else.
+
+A function that `async def` defines is the form for the layer django_orm_async. It has the name of
+the form for the other layers.
 """
 
 import re
 from collections.abc import Callable
+from inspect import iscoroutinefunction
 from typing import Any, NamedTuple, TypeVar
 
 from pgperf.core.exceptions import InvalidDefinition
@@ -24,10 +28,11 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)+")
 
 
 class RegisteredWorkload(NamedTuple):
-    """A callable, and the alias of DATABASES that its queries use."""
+    """A callable in one form or both, and the alias of DATABASES that its queries use."""
 
-    function: Callable[..., Any]
+    function: Callable[..., Any] | None = None
     using: str = "default"
+    asynchronous: Callable[..., Any] | None = None
 
 
 #: Name -> registered workload.
@@ -49,20 +54,33 @@ def workload(name: str, using: str = "default") -> Callable[[F], F]:
             raise InvalidDefinition(
                 f"workload {name!r}: names that begin with {OWN_PREFIX} are pgperf's own; rename it"
             )
-        known = WORKLOADS.setdefault(name, RegisteredWorkload(function, using))
-        if _origin(known.function) != _origin(function):
+        form = "asynchronous" if iscoroutinefunction(function) else "function"
+        known = WORKLOADS.get(name, RegisteredWorkload())._replace(using=using)
+        there = getattr(known, form) or function
+        if _origin(there) != _origin(function):
             raise InvalidDefinition(
-                f"workload {name!r}: already registered by {'.'.join(_origin(known.function))}; rename one"
+                f"workload {name!r}: already registered by {'.'.join(_origin(there))}; rename one"
             )
-        WORKLOADS[name] = RegisteredWorkload(function, using)
+        WORKLOADS[name] = known._replace(**{form: function})  # type: ignore[arg-type]
         return function
 
     return register
 
 
 def get(name: str) -> Callable[..., Any]:
-    """The callable of that name. Raises InvalidDefinition, which lists the registered names."""
-    return find(name).function
+    """The callable of that name. Raises InvalidDefinition if there is none, with the remedy."""
+    function = find(name).function
+    if function is None:
+        raise InvalidDefinition(f"orm: {name} has an async function only; register one without async too")
+    return function
+
+
+def get_async(name: str) -> Callable[..., Any]:
+    """The asynchronous callable of that name. Raises InvalidDefinition like `get`."""
+    function = find(name).asynchronous
+    if function is None:
+        raise InvalidDefinition(f"orm: {name} has no async function; register an async def of that name too")
+    return function
 
 
 def find(name: str) -> RegisteredWorkload:
@@ -89,7 +107,8 @@ def title(name: str) -> str:
 
     Raises InvalidDefinition if unknown.
     """
-    lines = (get(name).__doc__ or "").strip().splitlines()
+    found = find(name)
+    lines = ((found.function or found.asynchronous).__doc__ or "").strip().splitlines()
     return lines[0].strip() if lines else ""
 
 

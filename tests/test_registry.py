@@ -59,3 +59,44 @@ def test_loading_a_module_again_replaces_its_callables() -> None:
 def test_odd_names_are_refused_with_the_form_to_use(name: str) -> None:
     with pytest.raises(InvalidDefinition, match=r"write it app\.name"):
         registry.workload(name)
+
+
+def test_a_name_has_a_form_for_threads_and_one_for_event_loops() -> None:
+    @registry.workload("shop.orders")
+    def orders() -> int:
+        """All orders."""
+        return 1
+
+    with pytest.raises(InvalidDefinition, match="register an async def"):
+        registry.get_async("shop.orders")
+
+    @registry.workload("shop.orders")
+    async def aorders() -> int:
+        return 2
+
+    assert registry.get("shop.orders") is orders
+    assert registry.get_async("shop.orders") is aorders
+    assert registry.title("shop.orders") == "All orders."
+
+
+def test_an_async_function_alone_is_no_callable_for_threads() -> None:
+    @registry.workload("shop.orders")
+    async def aorders() -> int:
+        """All orders."""
+        return 2
+
+    with pytest.raises(InvalidDefinition, match="register one without async"):
+        registry.get("shop.orders")
+    assert registry.title("shop.orders") == "All orders."
+
+
+def test_a_second_async_function_of_a_name_is_refused() -> None:
+    @registry.workload("shop.orders")
+    async def one() -> int:
+        return 1
+
+    with pytest.raises(InvalidDefinition, match="already registered"):
+
+        @registry.workload("shop.orders")
+        async def other() -> int:
+            return 2

@@ -13,6 +13,7 @@ from pgperf.analysis.diagnostics import Diagnostics
 from pgperf.analysis.scheduler_states import interpreter_us, process_busy, time_parts
 from pgperf.analysis.top import Top
 from pgperf.analysis.verdict import Verdict
+from pgperf.core.layers import is_async
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,28 @@ class VariantSummary:
 
     @property
     def process_busy(self) -> float | None:
-        """The share of one CPU that each client process kept busy."""
+        """The share of the time that one worker of each client process was at work on its CPU; all of
+        it where the workers share one thread for all of an operation.
+        """
+        if self.workers > 1 and is_async(self.layer):
+            return 1.0
         return process_busy(self.ops_per_s, self.cpu_us_per_op.client, self.clients)
 
     def time_parts(self) -> dict[str, float | None]:
         """The parts of one operation's time in µs, as `scheduler_states.PARTS` names them."""
         waited = self.cpu_account.wait_us_per_op if self.cpu_account else dict.fromkeys(ROLES)
-        own = self.cpu_us_per_op.client
-        held = None if own is None else own + (waited["client"] or 0.0)
-        queue = interpreter_us(process_busy(self.ops_per_s, held, self.clients), held, self.workers)
+        queue = self._interpreter_us(waited["client"])
         return time_parts(self.us_per_op, self.cpu_us_per_op, waited, queue)
+
+    def _interpreter_us(self, queued_us: float | None) -> float | None:
+        """The most that an operation waited for the interpreter, or for the one thread of an
+        asynchronous layer, which has it until its queries have ended.
+        """
+        if is_async(self.layer):
+            return None if self.us_per_op is None else self.us_per_op * (1 - 1 / self.workers)
+        own = self.cpu_us_per_op.client
+        held = None if own is None else own + (queued_us or 0.0)
+        return interpreter_us(process_busy(self.ops_per_s, held, self.clients), held, self.workers)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:

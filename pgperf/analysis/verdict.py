@@ -119,7 +119,7 @@ class Capacity:
 
 _BUSY = {
     "clients": "the clients' CPUs were",
-    "interpreter": "the one CPU of the client's interpreter was",
+    "interpreter": "the client's interpreter was",
     "host": "the load host's CPUs were",
 }
 

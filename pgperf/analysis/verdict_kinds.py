@@ -86,7 +86,7 @@ def _of_cpu(title: str, role: str) -> Sentence:
 def _of_interpreter(title: str) -> Sentence:
     def sentence(verdict: Verdict) -> str:
         busy = in_percent(verdict.finding.share or 0.0)
-        shared = f"{verdict.numbers.workers} workers in a process, whose one CPU is {busy} busy"
+        shared = f"{verdict.numbers.workers} workers in a process, one of which works {busy} of the time"
         return f"{shared}; {_split(verdict.numbers, title, 'interpreter')}"
 
     return sentence

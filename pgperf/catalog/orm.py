@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from asgiref.sync import sync_to_async
 from django.db import models
 
 from pgperf.registry import workload
@@ -42,3 +43,19 @@ def sites_by_name(name: str) -> list[Site]:
 @workload("pgperf.light")
 def light() -> list[Site]:
     return list(Site.objects.raw("SELECT 1 AS id"))
+
+
+@workload("pgperf.site_by_domain")
+async def asite_by_domain(domain: str) -> Site:
+    return await Site.objects.aget(domain=domain)
+
+
+@workload("pgperf.sites_by_name")
+async def asites_by_name(name: str) -> list[Site]:
+    return [site async for site in Site.objects.filter(name=name)]
+
+
+@workload("pgperf.light")
+async def alight() -> list[Site]:
+    """Django has no asynchronous form of a raw query."""
+    return await sync_to_async(light)()

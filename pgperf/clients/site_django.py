@@ -7,7 +7,7 @@ connections to every other alias.
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -61,6 +61,13 @@ def callable_of(spec: protocol.Spec) -> Callable[[], Any]:
     if spec.query:
         return queries.build(spec.query)
     return partial(registry.get(spec.orm), *spec.orm_args)
+
+
+def async_callable_of(spec: protocol.Spec) -> Callable[[], Awaitable[Any]]:
+    """The same for an event loop."""
+    if spec.query:
+        return queries.build_async(spec.query)
+    return partial(registry.get_async(spec.orm), *spec.orm_args)
 
 
 def redirect(using: str, spec: protocol.Spec) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from pgperf.core.protocol import CONNECTION_MODES, MODES
+from pgperf.core.translation import gettext_noop
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ ASYNCPG = Family("asyncpg", "#5a1fc4", "#9a5cff")
 CURSOR = Family("django_cursor", "#00916a", "#2dbd92")
 ORM = Family("django_orm", "#d55e00", "#ff8b3d")
 PGBENCH = Family("pgbench", "#3d6b1f", "#86c05b")
+ORM_ASYNC = Family("django_orm_async", "#b01e4f", "#f2769b")
 OTHER = Family("other", "#7a6a00", "#d0bf45")
 
 
@@ -65,6 +67,8 @@ class Layer:
     one_process: bool = False  # does one process make all clients of a variant?
     tool: str = ""  # a program that its client starts, and that makes the load
     least_slice_s: float = 0.0  # its slices take so long at least
+    is_async: bool = False  # does it call the asynchronous form of the workload's ORM callable?
+    note: str = ""  # what pages say about its figures
     rung: Rung = Rung.DRIVER
     driver: str = ""
     family: Family = OTHER
@@ -103,6 +107,7 @@ _PSYCOPG2_POOL = (
 _DJANGO_POOL = "Django has a pool over psycopg 3 only"
 _PSYCOPG_WHEEL = "psycopg[binary]>=3.2,<4"
 _PGBENCH_POOL = "pgbench keeps its connections, or makes a new one for each transaction: it has no pool"
+_ASYNC_STAYS = "Django keeps its connection in the thread that runs all asynchronous queries"
 #: The drivers that Django can use, the one that it prefers first.
 DJANGO_DRIVERS = ("psycopg", "psycopg2")
 
@@ -300,6 +305,24 @@ LAYERS: dict[str, Layer] = {
             connection_modes=CONNECTION_MODES,
         ),
         Layer(
+            name="django_orm_async",
+            title="Django ORM, async",
+            program=f"{_PROGRAMS}.django_async_client",
+            connection_reason=_ASYNC_STAYS,
+            has_workers=True,
+            is_async=True,
+            note=gettext_noop(
+                "Django ORM, async: Django runs the queries of its asynchronous methods in one thread, with one"
+                " connection. The tasks of a process do not overlap; each waits until the others' queries have ended."
+            ),
+            modules=DJANGO_DRIVERS,
+            rung=Rung.ORM,
+            family=ORM_ASYNC,
+            megabytes=50,
+            start_seconds=0.4,
+            needs_site=True,
+        ),
+        Layer(
             name="fake",
             title="fake (no database)",
             program=f"{_PROGRAMS}.fake_client",
@@ -319,6 +342,11 @@ BASE_LAYER = min(LAYERS.values(), key=lambda layer: layer.rung).name
 def calls_orm(layer: str) -> bool:
     """Does the layer call the workload's ORM callable? A layer of another version does not."""
     return layer in LAYERS and LAYERS[layer].calls_orm
+
+
+def is_async(layer: str) -> bool:
+    """Does it call asynchronous methods of Django, whose queries run in one thread?"""
+    return layer in LAYERS and LAYERS[layer].is_async
 
 
 def connects(layer: str) -> bool:

@@ -15,6 +15,12 @@ def layer_title(layer: str) -> str:
     return LAYERS[layer].title if layer in LAYERS else layer
 
 
+def layer_notes(variants: Sequence[VariantResult]) -> list[str]:
+    """What to know about the figures of each layer that has something to say."""
+    measured_layers = dict.fromkeys(variant.layer for variant in variants)
+    return [_(LAYERS[layer].note) for layer in measured_layers if layer in LAYERS and LAYERS[layer].note]
+
+
 def colour(layer: str) -> dict[str, str]:
     """The layer's colour in every chart, on a light and on a dark page; layers of one family share
     it.

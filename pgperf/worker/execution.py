@@ -39,6 +39,7 @@ from pgperf.runner.run import RunResult, RunSettings, execute
 from pgperf.runner.server import load_limits
 from pgperf.runs import confirmation, query_access, state, store
 from pgperf.runs.db_retry import CONNECTION_ERRORS, drop_broken_connection, retry_while_down
+from pgperf.workloads import discovery, forms
 
 logger = logging.getLogger(__name__)
 
@@ -82,8 +83,11 @@ def perform(run_id: int, worker: str, listener: ProgressListener | None = None) 
 def skipped_layers(
     definition: Definition, build_dir: str, interpreters: Mapping[str, str] = launch.NO_INTERPRETERS
 ) -> list[LeftOut]:
-    """The layers of the definition, or modes of them, that this machine cannot run."""
-    skipped: list[LeftOut] = []
+    """The layers of the definition, or modes of them, that this machine cannot run, or that a
+    workload has no function for.
+    """
+    discovery.discover()
+    skipped = list(forms.lacking(definition))
     for layer in definition.layers:
         reasons = {
             mode: launch.unavailable(layer, mode, build_dir, interpreters) for mode in definition.modes

@@ -7,7 +7,7 @@ A query is a JSON object: `model` ("app.Model"), `fetch` (see FETCHES), `lookup`
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 from django.apps import apps
@@ -48,6 +48,14 @@ def build(query: Mapping[str, Any]) -> Callable[[], Any]:
     """
     check(query)
     model, fetch = _model(query), _FETCH[query["fetch"]]
+    parts = dict(query)
+    return lambda: fetch(_query_set(model, parts), parts)
+
+
+def build_async(query: Mapping[str, Any]) -> Callable[[], Awaitable[Any]]:
+    """Like `build`, for an event loop: with the asynchronous methods of query sets."""
+    check(query)
+    model, fetch = _model(query), _FETCH_ASYNC[query["fetch"]]
     parts = dict(query)
     return lambda: fetch(_query_set(model, parts), parts)
 
@@ -98,6 +106,22 @@ _FETCH: dict[str, Callable[[QuerySet[Any], Mapping[str, Any]], Any]] = {
     "count": lambda found, query: _limited(found, query).count(),
     "exists": lambda found, query: found.exists(),
     "values_list": lambda found, query: list(_limited(found.values_list(*query.get("values") or ()), query)),
+}
+
+
+async def _listed(found: QuerySet[Any]) -> list[Any]:
+    return [each async for each in found]
+
+
+_FETCH_ASYNC: dict[str, Callable[[QuerySet[Any], Mapping[str, Any]], Awaitable[Any]]] = {
+    "get": lambda found, query: found.aget(),
+    "list": lambda found, query: _listed(_limited(found, query)),
+    "first": lambda found, query: found.afirst(),
+    "count": lambda found, query: _limited(found, query).acount(),
+    "exists": lambda found, query: found.aexists(),
+    "values_list": lambda found, query: _listed(
+        _limited(found.values_list(*query.get("values") or ()), query)
+    ),
 }
 
 

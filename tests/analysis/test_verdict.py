@@ -93,7 +93,7 @@ def test_workers_that_use_up_the_one_cpu_of_their_process_wait_for_its_interpret
     found = judge(row(1000.0, client=95.0, server=30.0, **WORKERS) | {"ops_per_s": 10_000.0})
     assert (found["word"], found["intervention"]) == ("interpreter", "processes")
     assert found["evidence"] == (
-        "10 workers in a process, whose one CPU is 95 % busy; waiting for the interpreter: 855 of 1,000 µs;"
+        "10 workers in a process, one of which works 95 % of the time; waiting for the interpreter: 855 of 1,000 µs;"
         " client 95 µs, server 30 µs, waiting 20 µs"
     )
     assert (found["checks"]["capacity"]["withheld"], found["checks"]["capacity"]["busy"]) == (
@@ -458,3 +458,11 @@ def test_every_row_gets_a_known_verdict_and_unknown_without_figures(
 )
 def test_a_row_of_an_older_run_is_unknown(empty: Row) -> None:
     assert word(empty) == "unknown"
+
+
+def test_tasks_that_share_one_thread_wait_for_it_whatever_it_does() -> None:
+    """Of 10 tasks one at a time has the thread, also while the server works for it."""
+    shared = {"clients": 1, "workers": 10, "placement": "scheduler", "cpus": 8, "layer": "django_orm_async"}
+    found = judge(row(8000.0, client=400.0, server=300.0, **shared) | {"ops_per_s": 1250.0})
+    assert (found["word"], found["intervention"]) == ("interpreter", "processes")
+    assert found["numbers"]["parts_us"]["interpreter"] == pytest.approx(7200.0)

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from pgperf.core import protocol, sql_parameters
-from pgperf.core.layers import calls_orm
+from pgperf.core.layers import calls_orm, is_async
 from pgperf.core.records import Route, WorkloadDefinition
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,6 +54,12 @@ class Subject:
     @property
     def calls_orm(self) -> bool:
         return calls_orm(self.layer)
+
+
+def with_workloads(subject: Subject) -> str:
+    """The program of a layer of the ORM that has the tests' workloads too."""
+    form = "django_async" if is_async(subject.layer) else "django"
+    return f"tests.clients.{form}_with_workloads"
 
 
 def spec(subject: Subject, route: Route, work: WorkloadDefinition, **changes: object) -> protocol.Spec:

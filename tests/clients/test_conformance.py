@@ -13,7 +13,7 @@ from pgperf.catalog import BENCHMARKS
 from pgperf.core import layers, protocol, sql_parameters
 from pgperf.core.records import Route, WorkloadDefinition
 from tests.clients.conftest import Start
-from tests.clients.driving import Driven, Subject, spec
+from tests.clients.driving import Driven, Subject, spec, with_workloads
 from tests.clients.proxy import Proxy
 
 #: psycopg's program under another implementation: one mode is enough, and psycopg_c has to be
@@ -39,7 +39,7 @@ LIBPQ = NAMED["libpq-simple"]
 FAKE = Subject("fake", "simple", "pgperf.clients.programs.fake_client")
 PROGRAMS = (
     LIBPQ, NAMED["psycopg2-simple"], NAMED["psycopg-simple"], NAMED["psycopg_async-simple"],
-    NAMED["asyncpg-prepared"], NAMED["django_orm-simple"], FAKE,
+    NAMED["asyncpg-prepared"], NAMED["django_orm-simple"], NAMED["django_orm_async-simple"], FAKE,
 )  # fmt: skip
 #: The readers of the protocol: one in C, one in Python, alone and in programs with and without an
 #: event loop.
@@ -79,12 +79,7 @@ def started(
 ) -> Driven:
     """A client that has its spec; one of the ORM reads any SELECT through `tests.raw`."""
     if subject.calls_orm and work.orm.startswith("tests."):
-        module = (
-            "tests.clients.django_with_workloads"
-            if layers.LAYERS[subject.layer].needs_site
-            else subject.module
-        )
-        subject = Subject(subject.layer, subject.mode, module)
+        subject = Subject(subject.layer, subject.mode, with_workloads(subject))
         changes = {"orm_args": [work.sql] if work.orm == "tests.raw" else list(work.args), **changes}
     client = start(subject)
     client.send(spec(subject, route, work)._replace(**changes))

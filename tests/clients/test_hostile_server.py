@@ -9,7 +9,7 @@ from pgperf.core import protocol
 from pgperf.core.exceptions import ClientFailed, ProtocolError
 from pgperf.core.records import Route
 from pgperf.runner.client_process import ClientProcess
-from tests.clients.driving import Subject, spec
+from tests.clients.driving import Subject, spec, with_workloads
 from tests.clients.hostile_server import ANSWERS, GREETINGS, MARK, Forge, HostileServer
 from tests.clients.test_conformance import AT_ONCE, FAKE, PROGRAMS, select
 
@@ -28,7 +28,7 @@ def outcome(
     subject: Subject, c_program: Path, tcp: Route, forge: Forge, mark: str, within_s: float = 30.0
 ) -> str:
     """ "" if the client ran its operation, else the error that the runner shows."""
-    module = "tests.clients.django_with_workloads" if subject.calls_orm else subject.module
+    module = with_workloads(subject) if subject.calls_orm else subject.module
     argv = [sys.executable, "-m", module] if module else [str(c_program)]
     work = select(_SQL)
     changes = {"orm_args": [work.sql]} if subject.calls_orm else {}

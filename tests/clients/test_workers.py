@@ -21,7 +21,8 @@ CONNECTED = (
     NAMED["psycopg2-simple"], NAMED["psycopg-simple"], NAMED["psycopg_async-simple"], NAMED["asyncpg-prepared"],
     NAMED["django_cursor-simple"], NAMED["django_orm-simple"], NAMED["django_orm-without-psycopg"],
 )  # fmt: skip
-PROGRAMS = (*CONNECTED, FAKE)
+ASYNC_ORM = NAMED["django_orm_async-simple"]
+PROGRAMS = (*CONNECTED, ASYNC_ORM, FAKE)
 NAMES = ["three", "three.1", "three.2"]
 
 every_program = pytest.mark.parametrize("subject", PROGRAMS, ids=str)
@@ -89,6 +90,22 @@ def test_the_workers_run_operations_at_the_same_time(subject: Subject, start: St
     ends = chains(reply, durations)
     together_s = (max(each[-1] for each in ends) - reply.first_ns) / 1e9
     assert together_s < WORKERS * 2 * asleep_s * 0.9
+
+
+def test_tasks_of_the_asynchronous_orm_share_one_connection_and_wait_for_each_other(
+    start: Start, tcp: Route, admin: psycopg.Connection
+) -> None:
+    asleep_s = 0.05
+    work = select(f"SELECT 1 AS id, 'd' AS domain, pg_sleep({asleep_s})::text AS name")
+    client = started(start, ASYNC_ORM, tcp, work, workers=WORKERS, application_name="single", cold=False)
+    client.read(protocol.Ready)
+    names = admin.execute(
+        "SELECT application_name FROM pg_stat_activity WHERE application_name LIKE 'single%'"
+    ).fetchall()
+    assert names == [("single",)]
+    reply, durations = client.slice(protocol.Slice(seq=1, lead_in_ops=0, lead_in_ns=0, count=2))
+    ends = chains(reply, durations)
+    assert (max(each[-1] for each in ends) - reply.first_ns) / 1e9 >= WORKERS * 2 * asleep_s
 
 
 def test_an_armed_slice_has_one_window(session: Session) -> None:

@@ -3,6 +3,8 @@
 import os
 import sys
 
+from asgiref.sync import sync_to_async
+
 from pgperf.catalog.orm import Site
 from pgperf.registry import workload
 
@@ -30,3 +32,18 @@ def noisy(domain: str) -> Site:
     sys.stdout.buffer.write(b"\x00\xff stray bytes\n")
     os.write(1, b'{"type":"bye"}\n')
     return Site.objects.get(domain=domain)
+
+
+@workload("tests.raw")
+async def araw(sql: str) -> list[Site]:
+    return await sync_to_async(raw)(sql)
+
+
+@workload("tests.lazy")
+async def alazy(domain: str) -> object:
+    return lazy(domain)
+
+
+@workload("tests.nothing")
+async def anothing(domain: str) -> Site | None:
+    return await Site.objects.filter(domain=f"no {domain}").afirst()

@@ -45,6 +45,7 @@ def test_modes_where_every_driver_is_installed(installed: set[str], tmp_path: Pa
         "asyncpg": ["extended", "prepared"],
         "django_cursor": every,
         "django_orm": every,
+        "django_orm_async": every,
         "fake": every,
     }
 

@@ -3,12 +3,18 @@
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.core.exceptions import ValidationError
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from example.books.models import Author, Book, Publisher
 from pgperf.workloads import queries
+
+
+@async_to_sync
+async def asynchronously(asked: dict[str, Any]) -> Any:
+    return await queries.build_async(asked)()
 
 
 def query(**parts: Any) -> dict[str, Any]:
@@ -42,8 +48,9 @@ def shelf(db: None) -> Book:
         ({"lookup": {"year__in": [2001, 2002]}, "ordering": ["year"]}, ["Book 1", "Book 2"]),
     ],
 )
-def test_each_way_to_fetch(shelf: Book, parts: dict[str, Any], result: Any) -> None:
-    found = queries.build(query(**parts))()
+@pytest.mark.parametrize("form", ["function", "async function"])
+def test_each_way_to_fetch(shelf: Book, parts: dict[str, Any], result: Any, form: str) -> None:
+    found = queries.build(query(**parts))() if form == "function" else asynchronously(query(**parts))
     if isinstance(found, Book):
         found = found.title
     elif found and isinstance(found, list) and isinstance(found[0], Book):

@@ -40,7 +40,7 @@ ORM = ("django_orm", "django_orm_psycopg2")
 class DjangoClient:
     """Django's default connection."""
 
-    connection_modes = ("persistent", "per_operation", "pool", "request")
+    connection_modes: tuple[str, ...] = ("persistent", "per_operation", "pool", "request")
 
     def __init__(self, replies: BinaryIO) -> None:
         self._connection: Any = None

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import router
-from django.db.models import F, Q, QuerySet
-from django.db.models.functions import Length
+from django.db.models import F, Q, QuerySet, TextField
+from django.db.models.functions import Cast, Length
 
 from pgperf.core.exceptions import AgentFailed
 from pgperf.models import Run, Sampling
 from pgperf.runner.remote.counters import MAX_PACKED_BYTES
 from pgperf.runs import state
+
+_MIB = 1 << 20
+#: Of an answer without its samples: 10,000 processes with their names take half as much.
+_MAX_ANSWER_CHARACTERS = _MIB
 
 
 @dataclass(frozen=True)
@@ -76,11 +80,14 @@ def answer(row_id: int, agent: str, number: int, data: dict[str, Any], readings:
 def answered(row_id: int, number: int) -> Answer | None:
     """The answer to that order, or a refusal; None until there is one.
 
-    Raises AgentFailed for more samples than a block has.
+    Raises AgentFailed for a longer one than an agent gives, which is not loaded.
     """
     said = _rows().filter(Q(answer_number=number) | ~Q(refusal=""), pk=row_id)
-    if said.annotate(size=Length("readings")).filter(size__gt=MAX_PACKED_BYTES).exists():
-        raise AgentFailed(f"the agent's answer has more than {MAX_PACKED_BYTES // 2**20} MiB of samples")
+    sizes = said.annotate(samples=Length("readings"), rest=Length(Cast("answer", TextField())))
+    if sizes.filter(samples__gt=MAX_PACKED_BYTES).exists():
+        raise AgentFailed(f"the agent's answer has more than {MAX_PACKED_BYTES // _MIB} MiB of samples")
+    if sizes.filter(rest__gt=_MAX_ANSWER_CHARACTERS).exists():
+        raise AgentFailed(f"the agent's answer is longer than {_MAX_ANSWER_CHARACTERS // _MIB} MiB")
     row = said.first()
     return Answer(row.answer, bytes(row.readings), row.agent, row.refusal) if row else None
 

@@ -331,6 +331,7 @@ class TestUnknown:
     @given(data=st.data())
     def test_a_forged_row_raises_nothing(self, run: Run, sent: list[Any], data: st.DataObject) -> None:
         """Genuine answers of which some parts are replaced, and samples of any kind."""
+        Worker.objects.update(last_seen=timezone.now())  # all examples together may take a minute
         genuine = iter([_WATCHING, _HANDED_OVER])
         packed = data.draw(st.binary(max_size=30) | _PACKED)
 
@@ -358,6 +359,33 @@ class TestUnknown:
         with CaptureQueriesContext(connection) as queries, pytest.raises(AgentFailed, match="MiB of samples"):
             rows.answered(row.pk, 1)
         assert not any(query["sql"].startswith('SELECT "pgperf_sampling"."id"') for query in queries)
+
+    @pytest.mark.parametrize(
+        "more",
+        [{"host": {"kernel": "x" * 2**20}}, {"missing": [7] * 2**19}, {"else": [[{}] * 1000] * 300}],
+        ids=["a text", "numbers", "nested"],
+    )
+    def test_a_huge_answer_is_not_loaded(self, run: Run, sent: list[Any], more: dict[str, Any]) -> None:
+        controller_of(run)
+        row = Sampling.objects.get()
+        rows.claim(row.pk, AGENT)
+        Sampling.objects.update(answer={**_WATCHING, **more}, answer_number=1)
+        with (
+            CaptureQueriesContext(connection) as queries,
+            pytest.raises(AgentFailed, match="longer than 1 MiB"),
+        ):
+            rows.answered(row.pk, 1)
+        assert not any(query["sql"].startswith('SELECT "pgperf_sampling"."id"') for query in queries)
+
+    def test_the_largest_honest_answer_is_loaded(self, run: Run, sent: list[Any]) -> None:
+        controller_of(run)
+        row = Sampling.objects.get()
+        rows.claim(row.pk, AGENT)
+        processes = [[4_194_304 - at, "postgres: checkpointer ", 2**40] for at in range(10_000)]
+        Sampling.objects.update(answer={"processes": processes}, answer_number=1)
+        found = rows.answered(row.pk, 1)
+        assert found
+        assert found.data["processes"] == processes
 
     def test_the_row_was_deleted(self, run: Run, sent: list[Any]) -> None:
         agent = controller_of(run)

@@ -6,12 +6,9 @@ Each kind of fault is one case, with its own number of repetitions; `--count` li
 NAME` runs one kind. Random values are drawn from `--seed`.
 """
 
-import argparse
 import sys
-import time
-from typing import Any
 
-from soak import lanes
+from soak.kinds import Campaign
 
 #: Kind -> repetitions in a full campaign.
 KINDS = {
@@ -36,54 +33,12 @@ KINDS = {
     "broker silent": 3,
 }
 
-HEAD = "\n| fault | times | held | s, median | longest | what was measured |\n|---|---|---|---|---|---|"
+CAMPAIGN = Campaign("faults", "soak.fault_cases", "fault", KINDS, quick=2, lanes=2)
 
 
 def main() -> int:
-    options = _options()
-    kinds = [options.case] if options.case else list(KINDS)
-    most = 2 if options.quick else options.count or max(KINDS.values())
-    cases = [{"seed": options.seed, "kind": kind, "count": min(most, KINDS[kind])} for kind in kinds]
-    begin, results = time.monotonic(), []
-    print(HEAD)
-    for result in lanes.perform("soak.fault_cases", cases, options.lanes):
-        results.append(result)
-        print(row(result), flush=True)
-    bad = [result for result in results if result["wrong"]]
-    for result in bad:
-        print(f"\n{result['kind']}: {'; '.join(result['wrong'][:5])}")
-        print(
-            f"replay: python -m soak.faults --seed {options.seed} --count {result['count']} --case '{result['kind']}'"
-        )
-    print(
-        f"\nverdict: {len(results) - len(bad)} of {len(results)} kinds of fault hold, in"
-        f" {(time.monotonic() - begin) / 60:.1f} minutes (seed {options.seed})"
-    )
-    return 1 if bad or not results else 0
-
-
-def row(result: dict[str, Any]) -> str:
-    took = sorted(result.get("took", []))
-    middle, longest = (f"{took[len(took) // 2]:.1f}", f"{took[-1]:.1f}") if took else ("–", "–")
-    held = f"{max(0, result['count'] - len(result['wrong']))}/{result['count']}"
-    cells = [result["kind"], str(result["count"]), held, middle, longest, result.get("measured", "")]
-    return "| " + " | ".join(cells) + " |"
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m soak.faults",
-        description=f"{__doc__}\nkinds: {', '.join(KINDS)}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--seed", type=int, default=20261121)
-    parser.add_argument(
-        "--count", type=int, default=0, help="limit on the repetitions of each kind (0: none)"
-    )
-    parser.add_argument("--quick", action="store_true", help="repeat each kind at most twice")
-    parser.add_argument("--case", choices=list(KINDS), metavar="KIND", help="run only this kind")
-    parser.add_argument("--lanes", type=int, default=2, help="sites in parallel (2)")
-    return parser.parse_args()
+    options = CAMPAIGN.options(__doc__)
+    return CAMPAIGN.perform(options, [options.case] if options.case else list(KINDS))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from hdrh.histogram import HdrHistogram
 
-from pgperf.core.records import VariantBlock
+from pgperf.analysis.cpu_account import Known
+from pgperf.core.records import DurationSums, VariantBlock
 
 LOWEST_NS = 1
 HIGHEST_NS = 3_600_000_000_000
@@ -37,6 +38,20 @@ def fold(durations: np.ndarray) -> bytes:
     for value, count in zip(values.tolist(), counts.tolist(), strict=True):
         histogram.record_value(value, count)
     return bytes(histogram.encode())
+
+
+def sums(durations: np.ndarray) -> DurationSums:
+    """The same durations with their exact sums."""
+    if not len(durations):
+        return DurationSums()
+    return DurationSums(
+        ops=len(durations),
+        sum_ns=int(durations.sum()),
+        sum_sq=float(np.square(durations.astype(np.float64)).sum()),
+        min_ns=int(durations.min()),
+        max_ns=int(durations.max()),
+        histogram=fold(durations),
+    )
 
 
 def merge(encoded: Iterable[bytes]) -> HdrHistogram:
@@ -68,10 +83,22 @@ def summary_us(blocks: Sequence[VariantBlock]) -> dict[str, float | None]:
     """min, mean, stddev, p50, p90, p95, p99 and max of one variant's blocks, µs; None for what is
     not known.
     """
-    exact = _exact_ns(blocks)
+    return _summary_us([_whole(block) for block in blocks])
+
+
+def phases_us(blocks: Sequence[VariantBlock]) -> dict[str, Known]:
+    """The same of connect, operate and close; {} where connections persist."""
+    names = dict.fromkeys(name for block in blocks for name in block.phases)
+    return {
+        name: _summary_us([block.phases[name] for block in blocks if name in block.phases]) for name in names
+    }
+
+
+def _summary_us(parts: Sequence[DurationSums]) -> dict[str, float | None]:
+    exact = _exact_ns([part for part in parts if part.ops])
     if exact is None:
         return dict.fromkeys(("min", "mean", "stddev", *_PERCENTILES, "max"))
-    histogram = merge(block.histogram for block in blocks)
+    histogram = merge(part.histogram for part in parts)
     found: dict[str, float | None] = {key: exact[key] for key in ("min", "mean", "stddev")}
     for name, percentile in _PERCENTILES.items():
         ns = percentile_ns(histogram, percentile)
@@ -80,22 +107,29 @@ def summary_us(blocks: Sequence[VariantBlock]) -> dict[str, float | None]:
     return {key: None if ns is None else ns / 1000 for key, ns in found.items()}
 
 
-def _exact_ns(blocks: Sequence[VariantBlock]) -> dict[str, float] | None:
-    timed = [
-        (block, ops)
-        for block in blocks
-        if block.latency_sum_ns and (ops := sum(piece.ops for piece in block.slices))
-    ]
+def _whole(block: VariantBlock) -> DurationSums:
+    """The durations of a block's whole operations; pgbench gives none for kept connections."""
+    return DurationSums(
+        ops=sum(piece.ops for piece in block.slices) if block.latency_sum_ns else 0,
+        sum_ns=block.latency_sum_ns,
+        sum_sq=block.latency_sum_sq,
+        min_ns=block.latency_min_ns,
+        max_ns=block.latency_max_ns,
+        histogram=block.histogram,
+    )
+
+
+def _exact_ns(timed: Sequence[DurationSums]) -> dict[str, float] | None:
     if not timed:
         return None
-    n = sum(ops for _, ops in timed)
-    mean = sum(block.latency_sum_ns for block, _ in timed) / n
-    mean_square = math.fsum(block.latency_sum_sq for block, _ in timed) / n
+    n = sum(part.ops for part in timed)
+    mean = sum(part.sum_ns for part in timed) / n
+    mean_square = math.fsum(part.sum_sq for part in timed) / n
     return {
-        "min": float(min(block.latency_min_ns for block, _ in timed)),
+        "min": float(min(part.min_ns for part in timed)),
         "mean": mean,
         "stddev": math.sqrt(max(0.0, mean_square - mean * mean)),
-        "max": float(max(block.latency_max_ns for block, _ in timed)),
+        "max": float(max(part.max_ns for part in timed)),
     }
 
 

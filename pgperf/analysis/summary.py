@@ -90,6 +90,7 @@ def _summarised(
         us_per_op_low=speed.us.low if speed.us else None,
         us_per_op_high=speed.us.high if speed.us else None,
         latency_us=latency.summary_us(own),
+        phases_us=latency.phases_us(own),
         cold_us=_cold_us(own),
         cpu_us_per_op=cpu_per_operation.per_op_us(own),
         cpu_account=cpu_accounting.cpu_account(own),

@@ -92,6 +92,7 @@ def _pairs(definition: Definition, originals: Sequence[Variant], django_driver: 
     if not definition.is_suite:
         yield from _workload_pairs(definition, originals)
     yield from _worker_pairs(originals)
+    yield from _connection_pairs(definition, originals)
     yield from scaling.pairs(originals)
 
 
@@ -135,6 +136,14 @@ def _worker_pairs(variants: Sequence[Variant]) -> Iterator[Pair]:
     """Each layer in one process with several workers over the same in as many processes."""
     for variant in variants:
         base = replace(variant, clients=variant.connections, workers=1)
+        if variant != base and base in variants:
+            yield variant, base
+
+
+def _connection_pairs(definition: Definition, variants: Sequence[Variant]) -> Iterator[Pair]:
+    """Every connection mode of a layer over the first that the definition names."""
+    for variant in variants:
+        base = replace(variant, connect=definition.connection_modes[0])
         if variant != base and base in variants:
             yield variant, base
 

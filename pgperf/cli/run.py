@@ -16,7 +16,7 @@ from pgperf.cli.progress_bar import Bar
 from pgperf.cli.result import report
 from pgperf.core import limits
 from pgperf.core.exceptions import RunConflict, RunWaits
-from pgperf.core.records import IDLES, PLACEMENTS
+from pgperf.core.records import CONNECTION_MODES, IDLES, PLACEMENTS
 from pgperf.models import Benchmark, Database, Run
 from pgperf.reports.run_json import TERMINAL, progress_json, rows_json
 from pgperf.reports.run_names import named
@@ -43,6 +43,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--routes", type=_names, metavar="A,B", help="routes of the database to use")
     parser.add_argument("--clients", type=_numbers, metavar="1,8", help=limits.CLIENTS.option_help)
+    parser.add_argument(
+        "--connection-modes",
+        type=_names,
+        metavar="A,B",
+        help=f"when clients connect: {', '.join(CONNECTION_MODES)}; the first is the baseline",
+    )
     parser.add_argument(
         "--placement", choices=PLACEMENTS, help="which CPUs the clients and the server run on"
     )

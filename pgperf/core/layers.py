@@ -62,7 +62,9 @@ class Layer:
     modes: tuple[str, ...] = MODES
     mode_reason: str = ""  # why it lacks the modes that it lacks
     connection_modes: tuple[str, ...] = ("persistent",)
-    connection_reason: str = ""  # why it lacks the connection modes that it lacks
+    #: Why it lacks the connection modes that it lacks.
+    connection_reason: str = "its client keeps its connections"
+    pool_module: str = ""  # the package of its pool, where that is not its driver's own
     has_workers: bool = False  # can one process run several operations at the same time?
     one_process: bool = False  # does one process make all clients of a variant?
     tool: str = ""  # a program that its client starts, and that makes the load
@@ -105,7 +107,7 @@ _PSYCOPG2_POOL = (
     f" (choose psycopg for a pool); {_OF_REQUESTS}"
 )
 _DJANGO_POOL = "Django has a pool over psycopg 3 only"
-_PSYCOPG_WHEEL = "psycopg[binary]>=3.2,<4"
+_PSYCOPG_WHEEL = "psycopg[binary,pool]>=3.2,<4"
 _PGBENCH_POOL = "pgbench keeps its connections, or makes a new one for each transaction: it has no pool"
 _ASYNC_STAYS = "Django keeps its connection in the thread that runs all asynchronous queries"
 #: The drivers that Django can use, the one that it prefers first.
@@ -212,6 +214,7 @@ LAYERS: dict[str, Layer] = {
             family=PSYCOPG,
             connection_modes=_POOLS,
             connection_reason=_OF_REQUESTS,
+            pool_module="psycopg_pool",
         ),
         Layer(
             name="psycopg_c",
@@ -224,6 +227,7 @@ LAYERS: dict[str, Layer] = {
             family=PSYCOPG,
             connection_modes=_POOLS,
             connection_reason=_OF_REQUESTS,
+            pool_module="psycopg_pool",
         ),
         Layer(
             name="psycopg_binary",
@@ -236,6 +240,7 @@ LAYERS: dict[str, Layer] = {
             family=PSYCOPG,
             connection_modes=_POOLS,
             connection_reason=_OF_REQUESTS,
+            pool_module="psycopg_pool",
         ),
         Layer(
             name="psycopg_python",
@@ -249,6 +254,7 @@ LAYERS: dict[str, Layer] = {
             loads_libpq=True,
             connection_modes=_POOLS,
             connection_reason=_OF_REQUESTS,
+            pool_module="psycopg_pool",
         ),
         Layer(
             name="psycopg_async",
@@ -261,6 +267,7 @@ LAYERS: dict[str, Layer] = {
             family=PSYCOPG,
             connection_modes=_POOLS,
             connection_reason=_OF_REQUESTS,
+            pool_module="psycopg_pool",
         ),
         Layer(
             name="asyncpg",
@@ -290,6 +297,7 @@ LAYERS: dict[str, Layer] = {
             start_seconds=0.4,
             needs_site=True,
             connection_modes=CONNECTION_MODES,
+            pool_module="psycopg_pool",
         ),
         Layer(
             name="django_orm",
@@ -303,6 +311,7 @@ LAYERS: dict[str, Layer] = {
             start_seconds=0.4,
             needs_site=True,
             connection_modes=CONNECTION_MODES,
+            pool_module="psycopg_pool",
         ),
         Layer(
             name="django_orm_async",

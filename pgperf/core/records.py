@@ -332,7 +332,8 @@ class SliceRecord:
     `us_per_op` is the mean time of one client for one operation inside the window. An operation
     counts with at most the slice's 99th percentile. The clients report `user_ns` and `sys_ns`
     themselves. `client_ns`, `server_ns` and `pooler_ns` are the scheduler's figures, None if they
-    are not visible from here.
+    are not visible from here. `connect_ns`, `operate_ns` and `close_ns` are the times of these
+    phases, summed over the operations of the window; None where connections persist.
     """
 
     round: int
@@ -361,6 +362,21 @@ class SliceRecord:
     server_wait_ns: int | None = None
     server_busiest_ns: int | None = None
     pooler_wait_ns: int | None = None
+    connect_ns: int | None = None
+    operate_ns: int | None = None
+    close_ns: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DurationSums:
+    """Some durations (ns): their number, sum, sum of squares, extremes and histogram."""
+
+    ops: int = 0
+    sum_ns: int = 0
+    sum_sq: float = 0.0
+    min_ns: int = 0
+    max_ns: int = 0
+    histogram: bytes = b""  # HdrHistogram V2, compressed; nanoseconds, 3 significant digits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -379,6 +395,8 @@ class VariantBlock:
     latency_sum_sq: float = 0.0
     latency_min_ns: int = 0
     latency_max_ns: int = 0
+    #: connect, operate and close of operations that connect; else empty
+    phases: dict[str, DurationSums] = field(default_factory=dict)
     cpu_account: dict[str, Any] = field(
         default_factory=dict
     )  # of all processes in the block, and of this variant's

@@ -55,6 +55,32 @@ def _lacking(entry: Layer, build_dir: str, interpreters: Mapping[str, str]) -> s
     return ""
 
 
+def connection_unavailable(
+    layer: str, connection_mode: str, build_dir: str, interpreters: Mapping[str, str] = NO_INTERPRETERS
+) -> str:
+    """Why this machine cannot run a layer that it has in that connection mode; "" if it can."""
+    entry = LAYERS[layer]
+    if connection_mode not in entry.connection_modes:
+        return entry.connection_reason
+    if connection_mode != "pool" or not entry.pool_module:
+        return ""
+    if entry.needs_site and django_driver() == "psycopg2":
+        return "Django has a pool over psycopg 3 only"
+    python = interpreter(layer, build_dir, interpreters)
+    if not python or _has_module(python, entry.pool_module):
+        return ""  # `unavailable` names a missing driver
+    return f"{entry.pool_module} is not installed here: pip install 'psycopg[pool]'"
+
+
+@cache
+def _has_module(python: str, module: str) -> bool:
+    """Does this Python have the module? Another one is started for it, so the result is cached."""
+    if python == sys.executable:
+        return importlib.util.find_spec(module) is not None
+    found = subprocess.run([python, "-I", "-c", f"import {module}"], capture_output=True, check=False)
+    return found.returncode == 0
+
+
 def unavailable_in_all(layer: str, build_dir: str, interpreters: Mapping[str, str] = NO_INTERPRETERS) -> str:
     """Why this machine cannot run the layer in any mode; "" if it can in one."""
     return unavailable(layer, LAYERS[layer].modes[0], build_dir, interpreters)

@@ -21,6 +21,8 @@ _VARIANT: tuple[tuple[Path, Path], ...] = (
         "ops", "rows", "errors", "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
     )),
     (("latency_us",), result_keys.LATENCY),
+    *((("phases_us", phase), result_keys.LATENCY) for phase in result_keys.PHASES),
+    (("connection_throughput",), result_keys.CONNECTION_THROUGHPUT),
     (("cold_us",), result_keys.COLD),
     (("cpu_us_per_op",), result_keys.CPU),
     (("time_us_per_op",), PARTS),

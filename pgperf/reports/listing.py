@@ -8,7 +8,7 @@ from pgperf import registry
 from pgperf.catalog import BENCHMARKS
 from pgperf.conf import get_settings
 from pgperf.core import layers
-from pgperf.core.records import MODES
+from pgperf.core.records import CONNECTION_MODES, MODES
 from pgperf.install import launch
 from pgperf.models import Benchmark, Database, Target
 from pgperf.reports.table import Table, text_column, words
@@ -69,6 +69,9 @@ def abilities() -> Rows:
             "name": layer.name,
             "title": layer.title,
             "modes": {mode: launch.unavailable(layer.name, mode, *known) for mode in MODES},
+            "connection_modes": {
+                mode: launch.connection_unavailable(layer.name, mode, *known) for mode in CONNECTION_MODES
+            },
             "python": launch.interpreter(layer.name, *known) if layer.program else "",
         }
         for layer in layers.LAYERS.values()

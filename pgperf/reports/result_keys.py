@@ -4,6 +4,9 @@ where unknown.
 
 LATENCY = ("min", "mean", "stddev", "p50", "p90", "p95", "p99", "max")
 COLD = ("startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second")
+#: The phases of an operation that connects; each has the keys of LATENCY.
+PHASES = ("connect", "operate", "close")
+CONNECTION_THROUGHPUT = ("including", "excluding", "excluding_pgbench")
 #: CPU time per operation by role, µs.
 CPU = ("client_user", "client_sys", "pooler", "server", "auxiliaries", "other", "unattributed")
 #: Those of them that serve the operation; the others take their time beside it.

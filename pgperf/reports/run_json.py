@@ -10,6 +10,7 @@ from celery import current_app
 from django.conf import settings
 from django.db import DatabaseError
 
+from pgperf.analysis.connection_throughput import ConnectionThroughput
 from pgperf.analysis.scheduler_states import PARTS
 from pgperf.conf import get_settings
 from pgperf.models import ComparisonResult, Run, VariantResult, Worker
@@ -142,9 +143,12 @@ def time_us_per_op(row: VariantResult) -> dict[str, float | None]:
 
 def variant_json(row: VariantResult) -> dict[str, Any]:
     """One of `variants`; null for a part that was not measured."""
+    throughput = ConnectionThroughput.of(row.record)
     return {
         **{name: getattr(row, name) for name in _VARIANT},
         "latency_us": _known(row.latency_us, result_keys.LATENCY),
+        "phases_us": _phases(row) or None,
+        "connection_throughput": throughput.to_json() if throughput else None,
         "cold_us": _known(row.cold_us, result_keys.COLD),
         "cpu_us_per_op": _known(row.cpu_us_per_op, result_keys.CPU),
         "time_us_per_op": time_us_per_op(row),
@@ -153,6 +157,10 @@ def variant_json(row: VariantResult) -> dict[str, Any]:
         "diagnostics": row.diagnostics or None,
         "verdict": verdict_json(row.record.verdict),
     }
+
+
+def _phases(row: VariantResult) -> dict[str, Any]:
+    return {name: _known(values, result_keys.LATENCY) for name, values in row.phases_us.items()}
 
 
 def _comparison(row: ComparisonResult) -> dict[str, Any]:

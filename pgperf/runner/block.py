@@ -17,6 +17,7 @@ from pgperf.runner.client_group import (
     AwaitDeparture,
     ClientGroup,
     Durations,
+    SliceWindow,
     find_server_cgroup,
     measure,
     started,
@@ -123,7 +124,7 @@ class VariantMeasurements:
     """The measurements of one variant in one block."""
 
     records: list[SliceRecord] = field(default_factory=list)
-    durations: list[Durations] = field(default_factory=list)
+    windows: list[SliceWindow] = field(default_factory=list)
     ends_ns: list[int] = field(default_factory=list)
     remote_account: dict[str, Any] = field(default_factory=dict)  # the server's host's, if that is another
     findings: DiagnosticResult = field(default_factory=DiagnosticResult)
@@ -255,13 +256,11 @@ def _rounds(
     for round_ in range(context.plan.definition.rounds):
         for position, index in enumerate(round_order(context.plan, cohort, block, round_)):
             request = _request(context, cohort, groups[index])
-            record, durations = measure(
-                groups[index], request, round_, position, context.host, context.departed
-            )
+            record, window = measure(groups[index], request, round_, position, context.host, context.departed)
             measured[index].ends_ns.append(time.monotonic_ns())
             context.clock.spent["slices"] += (request.lead_in_ns + record.window_ns) / 1e9
             measured[index].records.append(record)
-            measured[index].durations.append(durations)
+            measured[index].windows.append(window)
             context.slices_done += 1
             if groups[index].served_by_others and groups[index].variant.backends_pass:
                 _find_processes(context, groups)  # the next slice may use the same server connections
@@ -344,9 +343,8 @@ def _statements_of(work: WorkloadDefinition) -> int | None:
 def _fold(
     group: ClientGroup, cohort: int, block: int, measurements: VariantMeasurements, counted: dict[str, Any]
 ) -> VariantBlock:
-    durations = (
-        np.concatenate(measurements.durations) if measurements.durations else np.zeros(0, dtype=np.uint64)
-    )
+    durations = _together([window.durations for window in measurements.windows])
+    parts = [window.by_phase() for window in measurements.windows]
     first = group.ready[0]
     return VariantBlock(
         variant=group.variant,
@@ -361,6 +359,9 @@ def _fold(
         latency_sum_sq=float(np.square(durations.astype(np.float64)).sum()),
         latency_min_ns=int(durations.min()) if len(durations) else 0,
         latency_max_ns=int(durations.max()) if len(durations) else 0,
+        phases={name: latency.sums(_together([each[name] for each in parts])) for name in parts[0]}
+        if parts
+        else {},
         diagnostics=measurements.findings.diagnostics,
         top=measurements.findings.top,
         cpu_account={
@@ -372,6 +373,10 @@ def _fold(
             **({"server_unknown": group.server_unknown} if group.server_unknown else {}),
         },
     )
+
+
+def _together(durations: Sequence[Durations]) -> Durations:
+    return np.concatenate(durations) if durations else np.zeros(0, dtype=np.uint64)
 
 
 def _role_cpus(counted: dict[str, Any], group: ClientGroup) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgperf.core import layers, protocol, sql_parameters
+from pgperf.core.exceptions import ProtocolError
 from pgperf.core.records import Definition, Route, SliceRecord, Variant, WorkloadDefinition
 from pgperf.install import launch
 from pgperf.runner import authentication
@@ -25,6 +27,17 @@ from pgperf.runner.plan import sharing
 from pgperf.runner.remote.server import RemoteProcesses
 
 Durations = NDArray[np.uint64]
+
+
+class Recorded(NamedTuple):
+    """A slice as the clients recorded it, in client order. Durations are ns; `phases` has a row for
+    each of protocol.PHASES, with that part of each duration, and no row where connections persist.
+    """
+
+    replies: list[protocol.SliceReply]
+    durations: list[Durations]
+    phases: list[Durations]
+
 
 _START_TIMEOUT_S = 60.0
 SLICE_GRACE_S = 15.0
@@ -90,8 +103,8 @@ class ClientGroup:
         if not all(client.ends_first for client in self.clients):
             yield "oom_score_adj cannot be raised"
 
-    def run(self, request: protocol.Slice) -> tuple[list[protocol.SliceReply], list[Durations]]:
-        """Run one slice on every client; replies and durations (ns) in client order."""
+    def run(self, request: protocol.Slice) -> Recorded:
+        """Run one slice on every client."""
         self.begin(request)
         return self.collect(request)
 
@@ -107,23 +120,22 @@ class ClientGroup:
         """Collect a slice of a few operations and store the time of one, from which later timeouts
         derive.
         """
-        replies, durations = self._collect(request, _TIMEOUT_FACTOR * SLICE_GRACE_S)
+        recorded = self._collect(_TIMEOUT_FACTOR * SLICE_GRACE_S)
         if self.variant.is_one_process:
-            self.op_s = SliceWindow.of(request, replies, durations).mean_us(self.variant.clients) / 1e6
+            self.op_s = SliceWindow.of(request, *recorded).mean_us(self.variant.clients) / 1e6
         else:
-            self.op_s = max(float(each.mean()) for each in durations) / 1e9
+            self.op_s = max(float(each.mean()) for each in recorded.durations) / 1e9
 
-    def collect(self, request: protocol.Slice) -> tuple[list[protocol.SliceReply], list[Durations]]:
+    def collect(self, request: protocol.Slice) -> Recorded:
         expected_s = (request.lead_in_ns + request.window_ns) / 1e9
         expected_s += _TIMEOUT_FACTOR * self.op_s * (request.lead_in_ops + request.count)
-        return self._collect(request, SLICE_GRACE_S + expected_s)
+        return self._collect(SLICE_GRACE_S + expected_s)
 
-    def _collect(
-        self, request: protocol.Slice, timeout: float
-    ) -> tuple[list[protocol.SliceReply], list[Durations]]:
+    def _collect(self, timeout: float) -> Recorded:
         replies = [client.expect(protocol.SliceReply, timeout) for client in self.clients]
         raw = [c.read_bytes(r.nbytes, SLICE_GRACE_S) for c, r in zip(self.clients, replies, strict=True)]
-        return replies, [np.frombuffer(data, dtype="<u8") for data in raw]
+        rows = [_numbers(*each) for each in zip(self.clients, replies, raw, strict=True)]
+        return Recorded(replies, [each[0] for each in rows], [each[1:] for each in rows])
 
     def processes(self) -> VariantProcesses:
         """The processes that work for the variant. A direct route has no pooler."""
@@ -137,6 +149,14 @@ class ClientGroup:
             server_cgroup=self.server_cgroup,
             backends_pass=self.variant.backends_pass,
         )
+
+
+def _numbers(client: ClientProcess, reply: protocol.SliceReply, data: bytes) -> Durations:
+    """The numbers of a reply: a row of durations, then one for each phase."""
+    count = 1 + len(reply.phases)
+    if len(data) % (8 * count):
+        raise ProtocolError(f"{client.name}: announced {len(data)} bytes for {count} numbers per operation")
+    return np.frombuffer(data, dtype="<u8").reshape(count, -1)
 
 
 def find_server_cgroup(groups: Sequence[ClientGroup]) -> None:
@@ -174,21 +194,22 @@ def measure(
     position: int,
     host: Host | None = None,
     departed: AwaitDeparture = lambda _group: "",
-) -> tuple[SliceRecord, Durations]:
-    """One slice of a variant: its record, and the durations (ns) in its window.
+) -> "tuple[SliceRecord, SliceWindow]":
+    """One slice of a variant: its record, and the operations in its window.
 
     Without a host, no CPU account. The account is closed when the backends of the slice have left,
     so that it contains their end and the next slice does not.
     """
     started_ns = time.monotonic_ns()
     request, accounting = _begin(group, request, host)
-    replies, durations = group.collect(request)
+    recorded = group.collect(request)
+    replies = recorded.replies
     still_there = departed(group)
     account = accounting.close() if accounting else None
     if accounting and account:
         group.totals.add(account)
         group.served_by_others |= group.variant.backends_pass and accounting.new_processes()
-    window = SliceWindow.of(request, replies, durations)
+    window = SliceWindow.of(request, *recorded)
     record = SliceRecord(
         round=round_,
         position=position,
@@ -203,8 +224,9 @@ def measure(
         started_ns=started_ns,
         disturbed="; ".join(filter(None, (window.disturbed, still_there))),
         **(_account_fields(group, account, window.ops, replies) if account else {}),
+        **{f"{name}_ns": int(part.sum()) for name, part in window.by_phase().items()},
     )
-    return record, window.durations
+    return record, window
 
 
 def _account_fields(
@@ -256,10 +278,15 @@ class SliceWindow:
     length_ns: int
     durations: Durations
     disturbed: str = ""
+    phases: Durations | None = None  # a row for each of protocol.PHASES; None: connections persist
 
     @classmethod
     def of(
-        cls, request: protocol.Slice, replies: list[protocol.SliceReply], durations: list[Durations]
+        cls,
+        request: protocol.Slice,
+        replies: list[protocol.SliceReply],
+        durations: list[Durations],
+        phases: Sequence[Durations] = (),
     ) -> "SliceWindow":
         disturbed = "recording was full before the window closed" if any(r.capped for r in replies) else ""
         if replies[0].window_ns:
@@ -267,15 +294,28 @@ class SliceWindow:
         chains = [chain for pair in zip(replies, durations, strict=True) for chain in chains_of(*pair)]
         if len(chains) == 1 or not request.window_ns:
             length = max((int(chain.durations.sum()) for chain in chains), default=0)
-            return cls(sum(r.ops for r in replies), length, np.concatenate(durations), disturbed)
+            ops = sum(r.ops for r in replies)
+            return cls(ops, length, np.concatenate(durations), disturbed, _joined(phases))
         opens = request.start_ns + request.lead_in_ns
         closes = opens + request.window_ns
         if any(chain.first_ns > opens + request.window_ns // 10 for chain in chains):
             disturbed = disturbed or "a client began after the common window had opened"
         if not all(len(chain.durations) for chain in chains):
             disturbed = disturbed or "a client completed nothing inside the common window"
-        together = np.concatenate([chain.ended_between(opens, closes) for chain in chains])
-        return cls(len(together), request.window_ns, together, disturbed)
+        inside = [chain.ended_between(opens, closes) for chain in chains]
+        together = np.concatenate([c.durations[own] for c, own in zip(chains, inside, strict=True)])
+        # Operations have phases in clients of one worker only, so each client is one chain.
+        parts = (
+            [rows[:, own] for rows, own in zip(phases, inside, strict=True)] if any(map(len, phases)) else []
+        )
+        return cls(len(together), request.window_ns, together, disturbed, _joined(parts))
+
+    def by_phase(self) -> dict[str, Durations]:
+        """The durations of connect, operate and close; {} where connections persist."""
+        if self.phases is None:
+            return {}
+        connect, close = self.phases
+        return {"connect": connect, "operate": self.durations - connect - close, "close": close}
 
     def mean_us(self, clients: int) -> float:
         """The mean time of one client for one operation, µs; the whole window where none ended."""
@@ -301,9 +341,10 @@ class Chain:
     first_ns: int
     durations: Durations
 
-    def ended_between(self, opens: int, closes: int) -> Durations:
+    def ended_between(self, opens: int, closes: int) -> NDArray[np.bool_]:
+        """Which of them ended then."""
         ends = self.first_ns + np.cumsum(self.durations.astype(np.int64))
-        return self.durations[(ends > opens) & (ends <= closes)]
+        return (ends > opens) & (ends <= closes)
 
 
 def chains_of(reply: protocol.SliceReply, durations: Durations) -> list[Chain]:
@@ -312,6 +353,11 @@ def chains_of(reply: protocol.SliceReply, durations: Durations) -> list[Chain]:
         return [Chain(reply.first_ns, durations)]
     parts = np.split(durations, np.cumsum(reply.worker_ops)[:-1])
     return [Chain(*each) for each in zip(reply.worker_first_ns, parts, strict=True)]
+
+
+def _joined(phases: Sequence[Durations]) -> Durations | None:
+    """The phases of all clients; None where they have none."""
+    return np.concatenate(phases, axis=1) if phases and len(phases[0]) else None
 
 
 @contextmanager

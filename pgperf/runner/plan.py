@@ -26,7 +26,8 @@ def make_plan(definition: Definition, skipped: Iterable[LeftOut] = ()) -> Plan:
 
     Raises InvalidDefinition when nothing is left to compare.
     """
-    skipped = (*skipped, *_lacking_connection_modes(definition), *_unfit_for_pgbench(definition))
+    lacking = (*_lacking_connection_modes(definition), *_unfit_for_pgbench(definition))
+    skipped = tuple(dict.fromkeys((*skipped, *lacking)))
     variants = [v for v in _variants(definition) if not any(each.covers(v) for each in skipped)]
     if not variants:
         reasons = "; ".join(f"{each.name}: {each.reason}" for each in skipped)
@@ -144,7 +145,7 @@ def _processes(definition: Definition, layer: str, clients: int) -> Iterator[tup
 
 
 def _lacking_connection_modes(definition: Definition) -> Iterator[LeftOut]:
-    """Connection modes that a layer does not have."""
+    """Connection modes that a layer does not have, or not with several workers."""
     for layer in filter(None, map(LAYERS.get, definition.layers)):
         for mode in definition.connection_modes:
             if mode not in layer.connection_modes:

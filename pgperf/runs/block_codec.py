@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from pgperf.core.exceptions import UnreadableBlock
-from pgperf.core.records import SliceRecord, Variant, VariantBlock
+from pgperf.core.records import DurationSums, SliceRecord, Variant, VariantBlock
 
 Columns = dict[str, list[Any]]
 
@@ -25,7 +25,7 @@ def encode(blocks: Iterable[VariantBlock], plain: Callable[[Any], Any]) -> bytes
 
     Raises ValueError for NaN and infinity.
     """
-    variants = [_variant(plain(asdict(block)), block.histogram) for block in blocks]
+    variants = [_variant(plain(asdict(block)), block) for block in blocks]
     text = json.dumps(variants, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
     return zlib.compress(text.encode(), 9)
 
@@ -38,16 +38,28 @@ def decode(data: bytes) -> list[VariantBlock]:
         raise UnreadableBlock("block: its stored bytes are damaged; restore them from a backup") from error
 
 
-def _variant(values: dict[str, Any], histogram: bytes) -> dict[str, Any]:
-    return {**values, "slices": _columns(values["slices"]), "histogram": b64encode(histogram).decode()}
+def _variant(values: dict[str, Any], block: VariantBlock) -> dict[str, Any]:
+    phases = {
+        name: {**values["phases"][name], "histogram": b64encode(sums.histogram).decode()}
+        for name, sums in block.phases.items()
+    }
+    histogram = b64encode(block.histogram).decode()
+    return {**values, "slices": _columns(values["slices"]), "histogram": histogram, "phases": phases}
 
 
 def _block(values: dict[str, Any]) -> VariantBlock:
     slices = tuple(SliceRecord(**piece) for piece in _rows(values["slices"]))
-    histogram = b64decode(values["histogram"])
-    return VariantBlock(
-        **{**values, "variant": Variant(**values["variant"]), "slices": slices, "histogram": histogram}
-    )
+    phases = {
+        name: DurationSums(**{**sums, "histogram": b64decode(sums["histogram"])})
+        for name, sums in values.get("phases", {}).items()
+    }
+    made = {
+        "variant": Variant(**values["variant"]),
+        "slices": slices,
+        "histogram": b64decode(values["histogram"]),
+        "phases": phases,
+    }
+    return VariantBlock(**{**values, **made})
 
 
 def _columns(slices: Sequence[dict[str, Any]]) -> Columns:

@@ -22,6 +22,7 @@ class Overrides:
     layers: Sequence[str] | None = None
     routes: Sequence[str] | None = None
     clients: Sequence[int] | None = None
+    connection_modes: Sequence[str] | None = None
     placement: str | None = None
     idle: str | None = None
     slice_ms: int | None = None
@@ -52,7 +53,7 @@ def freeze(
         modes=_checked("modes", benchmark.modes, validators.mode_list),
         clients=_checked("clients", preset.pick("clients"), validators.client_list),
         connection_modes=_checked(
-            "connection_modes", benchmark.connection_modes, validators.connection_mode_list
+            "connection_modes", preset.pick("connection_modes"), validators.connection_mode_list
         ),
         workers=_number(limits.WORKERS, preset),
         placement=_one_of("placement", preset.pick("placement"), records.PLACEMENTS),

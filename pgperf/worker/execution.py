@@ -97,6 +97,11 @@ def skipped_layers(
             skipped.append(LeftOut(layer=layer, reason=next(iter(lacking.values()))))
         else:
             skipped += [LeftOut(layer=layer, mode=mode, reason=reason) for mode, reason in lacking.items()]
+            skipped += [
+                LeftOut(layer=layer, connect=mode, reason=reason)
+                for mode in definition.connection_modes
+                if (reason := launch.connection_unavailable(layer, mode, build_dir, interpreters))
+            ]
     return skipped
 
 

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,3 +81,18 @@ def test_few_samples_have_no_p99() -> None:
 def test_no_block_has_no_latency() -> None:
     assert set(latency.summary_us([]).values()) == {None}
     assert set(latency.summary_us([block(variant(), 0, [])]).values()) == {None}
+
+
+def test_phases_are_summarised_like_whole_operations() -> None:
+    parts = [lognormal(3000, 4), lognormal(2000, 5)]
+    blocks = [
+        replace(timed_block(variant(), number, part), phases={"connect": latency.sums(part)})
+        for number, part in enumerate(parts)
+    ]
+    assert latency.phases_us(blocks) == {"connect": latency.summary_us(blocks)}
+    assert latency.phases_us([timed_block(variant(), 0, parts[0])]) == {}
+    assert set(
+        latency.phases_us([replace(blocks[0], phases={"close": latency.sums(parts[0][:0])})])[
+            "close"
+        ].values()
+    ) == {None}

@@ -74,6 +74,10 @@ def test_the_list_has_it_with_its_modes(settings: Any) -> None:
         "name": "copycat",
         "title": "Copycat 1",
         "modes": {"simple": "", "extended": "a copycat has no mode extended", "prepared": ""},
+        "connection_modes": {
+            "persistent": "",
+            **dict.fromkeys(("per_operation", "pool", "request"), "its client keeps its connections"),
+        },
         "python": sys.executable,
     }
 

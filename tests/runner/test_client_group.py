@@ -173,8 +173,10 @@ def test_an_operation_is_inside_iff_it_ended_inside(lengths: list[int], offset: 
 
 
 @contextmanager
-def groups_of(*clients: int, cold: bool = False, workers: int = 1) -> Iterator[list[ClientGroup]]:
-    what = definition(clients=clients, workers=workers)
+def groups_of(
+    *clients: int, cold: bool = False, workers: int = 1, connect: str = "persistent"
+) -> Iterator[list[ClientGroup]]:
+    what = definition(clients=clients, workers=workers, connection_modes=(connect,))
     named = [(variant, f"run-{at}") for at, variant in enumerate(make_plan(what).variants)]
     route = Route("here", "localhost", 1, "none", "nobody", "")
     with started(what, named, {"here": route}, "", cold, None) as groups:
@@ -201,10 +203,10 @@ class TestSharedClients:
         with groups_of(1, 3) as (one, three, _control):
             request = protocol.Slice(seq=1, lead_in_ops=1, count=5)
             for group, clients in ((one, 1), (three, 3), (one, 1)):
-                replies, _durations = group.run(request)
-                assert len(replies) == clients
-            record, durations = measure(three, request, 0, 0)
-            assert record.ops == len(durations) == 15
+                assert len(group.run(request).replies) == clients
+            record, window = measure(three, request, 0, 0)
+            assert record.ops == len(window.durations) == 15
+            assert record.connect_ns is None
 
     def test_a_server_that_did_nothing_is_the_wrong_one(self) -> None:
         """Operations ended, so another process served them: its time is unknown until it is
@@ -214,9 +216,7 @@ class TestSharedClients:
             os.kill(stopped.pid, signal.SIGSTOP)
             os.waitpid(stopped.pid, os.WUNTRACED)
             one.server_pids = [stopped.pid]
-            record, _durations = measure(
-                one, protocol.Slice(seq=1, lead_in_ops=1, count=5), 0, 0, Host.here()
-            )
+            record, _window = measure(one, protocol.Slice(seq=1, lead_in_ops=1, count=5), 0, 0, Host.here())
             stopped.kill()
         assert record.ops == 5
         assert (record.server_ns, record.server_wait_ns, record.server_busiest_ns) == (None, None, None)
@@ -240,7 +240,19 @@ class TestSharedClients:
     def test_the_workers_of_one_client_share_a_window(self) -> None:
         with groups_of(1, workers=3) as (one, _control):
             request = protocol.Slice(seq=1, lead_in_ops=1, lead_in_ns=MS, window_ns=20 * MS)
-            record, durations = measure(one, request, 0, 0)
+            record, window = measure(one, request, 0, 0)
             assert record.window_ns == 20 * MS
-            assert record.ops == len(durations)
+            assert record.ops == len(window.durations)
             assert record.rows == record.ops
+
+    def test_the_phases_of_operations_that_connect_add_up_in_the_common_window(self) -> None:
+        with groups_of(2, connect="per_operation") as (two, _control):
+            request = protocol.Slice(seq=1, lead_in_ops=1, lead_in_ns=MS, window_ns=20 * MS)
+            record, window = measure(two, request, 0, 0)
+        parts = window.by_phase()
+        assert list(parts) == ["connect", "operate", "close"]
+        assert {len(part) for part in parts.values()} == {record.ops}
+        assert sum(part.sum() for part in parts.values()) == window.durations.sum()
+        assert record.connect_ns == parts["connect"].sum() > 0
+        assert record.operate_ns == parts["operate"].sum() > 0
+        assert record.close_ns == parts["close"].sum() > 0

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.core.exceptions import UnreadableBlock
-from pgperf.core.records import SliceRecord, VariantBlock
+from pgperf.core.records import DurationSums, SliceRecord, VariantBlock
 from pgperf.runs import block_codec, store
 from tests.core.builders import variant
 
@@ -36,6 +36,7 @@ slices = st.builds(
     client_ns=_whole | st.none(), server_ns=_whole | st.none(), pooler_ns=_whole | st.none(), started_ns=_whole,
     disturbed=st.text(max_size=20), elapsed_ns=_whole | st.none(), host_ns=_whole | st.none(),
     client_busiest_ns=_whole | st.none(), server_busiest_ns=_whole | st.none(),
+    connect_ns=_whole | st.none(), operate_ns=_whole | st.none(), close_ns=_whole | st.none(),
 )  # fmt: skip
 
 
@@ -128,3 +129,9 @@ def test_damaged_bytes_raise_an_error(stored: bytes) -> None:
 def test_all_fields_of_the_slice_are_scalars() -> None:
     """A cell of a column is a scalar."""
     assert {field.type for field in fields(SliceRecord)} <= {int, float, str, int | None}
+
+
+def test_the_phases_of_operations_that_connect_come_back() -> None:
+    sums = DurationSums(ops=3, sum_ns=2**62, sum_sq=1.5e300, min_ns=1, max_ns=2**61, histogram=b"\x00\xff")
+    block = replace(measured(), phases={"connect": sums, "operate": DurationSums(), "close": sums})
+    assert block_codec.decode(block_codec.encode([block], lambda value: value)) == [block]

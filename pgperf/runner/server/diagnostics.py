@@ -197,7 +197,7 @@ class _DiagnosticSlice:
         group.begin(request)
         began_ns = request.start_ns or time.monotonic_ns()
         polls = self._poll_until(began_ns, began_ns + request.lead_in_ns + request.window_ns)
-        replies, durations = group.collect(request)
+        replies, durations, _phases = group.collect(request)
         ended_ns = min(reply.first_ns + int(own.sum()) for reply, own in zip(replies, durations, strict=True))
         kept = [poll for poll in polls if poll.ended_ns <= ended_ns]
         for poll in kept:

@@ -55,6 +55,9 @@ class Level:
         return cls(Variant(**data["variant"]), base_layer=data["base_layer"], **values)
 
 
+Identified = dict[str, Level]
+
+
 @dataclass(frozen=True)
 class Change:
     """One variant, second run over first, by one measure: TIME, or OVER the time of the base in the
@@ -97,17 +100,22 @@ def changes(before: Sequence[Level], after: Sequence[Level]) -> list[Change]:
     Two variants are the same if their labels and their workloads' names are. Runs of one workload
     each need not share its name.
     """
-    named = any(level.variant.named for level in (*before, *after))
-    earlier = {_identity(level, named): level for level in before}
-    pairs = ((earlier.get(_identity(level, named)), level) for level in after)
-    both = [(one, other) for one, other in pairs if one]
+    earlier, later = identified(before, after)
+    both = [(earlier[name], level) for name, level in later.items() if name in earlier]
     over = [(one, other) for one, other in both if one.base_layer and one.base_layer == other.base_layer]
     return _changes(TIME, both) + _changes(OVER, over)
 
 
-def _identity(level: Level, named: bool) -> str:
-    """By which a variant is found in another run; `named`: one of the runs has several workloads."""
-    return replace(level.variant, named=named).label
+def identified(before: Sequence[Level], after: Sequence[Level]) -> tuple[Identified, Identified]:
+    """The levels of both runs by a name that the same variant has in both.
+
+    Where one of the runs has several workloads, the names have the workload.
+    """
+    named = any(level.variant.named for level in (*before, *after))
+    earlier, later = (
+        {replace(level.variant, named=named).label: level for level in each} for each in (before, after)
+    )
+    return earlier, later
 
 
 def unpaired(plus: Values, minus: Values, confidence: float) -> Estimate:

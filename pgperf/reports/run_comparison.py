@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from pgperf.analysis.definition_diff import Difference, differences
 from pgperf.analysis.outcome import DIFFERS
-from pgperf.analysis.run_comparison import OVER, TIME, Change, Level, changes
+from pgperf.analysis.run_comparison import OVER, TIME, Change, Level, changes, identified
 from pgperf.core.exceptions import NothingToCompare
 from pgperf.core.records import with_workloads
 from pgperf.models import Run
@@ -122,15 +122,15 @@ def compare_runs(before: Run, after: Run) -> RunComparison:
     found = [_as_on_run_pages(change, *times) for change in changes(earlier, later)]
     if not found:
         raise NothingToCompare(f"runs {before.pk} and {after.pk}: no variant was measured in both")
-    ours, theirs = ([level.variant.label for level in each] for each in (earlier, later))
+    ours, theirs = identified(earlier, later)
     return RunComparison(
         before,
         after,
         found,
         differences(_conditions(before), _conditions(after)),
         differences(before.environment, after.environment),
-        [label for label in ours if label not in theirs],
-        [label for label in theirs if label not in ours],
+        [level.variant.label for name, level in ours.items() if name not in theirs],
+        [level.variant.label for name, level in theirs.items() if name not in ours],
     )
 
 

@@ -127,3 +127,25 @@ def test_unpaired_is_welch_s_interval() -> None:
 def test_no_spread_is_no_interval_to_speak_of() -> None:
     found = unpaired(((1.0, 1.0),), ((3.0, 3.0),), 0.95)
     assert (found.centre, found.low, found.high) == (-2.0, -2.0, -2.0)
+
+
+def of_workload(name: str, *, named: bool) -> list[Level]:
+    return [
+        replace(level, variant=replace(level.variant, workload=name, named=named)) for level in run(shift=2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        (of_workload("a", named=False), of_workload("b", named=False), 2),  # one each, under new names
+        (of_workload("a", named=True), of_workload("a", named=False), 2),
+        (of_workload("a", named=False), of_workload("a", named=True), 2),
+        (of_workload("a", named=True), of_workload("b", named=True), 0),
+        (of_workload("a", named=True), of_workload("b", named=False), 0),
+    ],
+)
+def test_a_run_of_several_workloads_is_compared_workload_by_workload(
+    before: list[Level], after: list[Level], found: int
+) -> None:
+    assert len([each for each in changes(before, after) if each.measure == TIME]) == found

@@ -8,7 +8,7 @@ from example.stack import Stack
 from pgperf.core import protocol
 from pgperf.core.records import Definition, Route
 from pgperf.install.c_client import build
-from pgperf.runner.client_group import ClientGroup, find_server_cgroup, started
+from pgperf.runner.client_group import AwaitDeparture, ClientGroup, find_server_cgroup, started
 from pgperf.runner.cpu import idle, placement
 from pgperf.runner.plan import make_plan
 from pgperf.runner.server.probe import ServerProbe
@@ -29,10 +29,20 @@ def routes_of(stack: Stack) -> dict[str, Route]:
 
 @contextmanager
 def resident(stack: Stack, definition: Definition, name: str) -> Iterator[list[ClientGroup]]:
+    """The groups of `departing`."""
+    with departing(stack, definition, name) as (groups, _):
+        yield groups
+
+
+@contextmanager
+def departing(
+    stack: Stack, definition: Definition, name: str
+) -> Iterator[tuple[list[ClientGroup], AwaitDeparture]]:
     """Client groups of the definition's variants, without controls.
 
-    They are connected, placed and warmed up, and their server processes are known. The script exits
-    if the placement of the definition is not possible.
+    They are connected, placed and warmed up, and their server processes are known. Then what waits
+    until the backends of a slice have left. The script exits if the placement of the definition is
+    not possible.
     """
     plan, routes = make_plan(definition), routes_of(stack)
     build_dir = str(build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent)
@@ -40,11 +50,20 @@ def resident(stack: Stack, definition: Definition, name: str) -> Iterator[list[C
         cpu_placement = placement.place(definition.placement, os.sched_getaffinity(0), server.pin_refusal())
         if cpu_placement.note:
             raise SystemExit(f"verdict: cannot measure: {cpu_placement.note}")
+        server.bind(plan, cpu_placement)
         variants = [variant for variant in plan.variants if not variant.control]
         named = [(variant, f"{server.application}-{at}") for at, variant in enumerate(variants)]
-        with started(definition, named, routes, build_dir, cold=False, cpus=cpu_placement.clients) as groups:
+        with started(
+            definition,
+            named,
+            routes,
+            build_dir,
+            cold=False,
+            cpus=cpu_placement.clients,
+            interpreters={"pgbench": stack.env["PGPERF_PGBENCH"]},
+        ) as groups:
             for group in groups:
-                group.run(_WARM_UP)
+                group.run(_WARM_UP._replace(lead_in_ops=10) if group.variant.reconnects else _WARM_UP)
             server.finder(cpu_placement)(groups)
             find_server_cgroup(groups)
-            yield groups
+            yield groups, server.departed

@@ -290,7 +290,8 @@ class SliceWindow:
     ) -> "SliceWindow":
         disturbed = "recording was full before the window closed" if any(r.capped for r in replies) else ""
         if replies[0].window_ns:
-            return cls(replies[0].ops, replies[0].window_ns, durations[0], disturbed)
+            timed = durations[0][: replies[0].ops]  # its phases follow
+            return cls(replies[0].ops, replies[0].window_ns, timed, disturbed)
         chains = [chain for pair in zip(replies, durations, strict=True) for chain in chains_of(*pair)]
         if len(chains) == 1 or not request.window_ns:
             length = max((int(chain.durations.sum()) for chain in chains), default=0)

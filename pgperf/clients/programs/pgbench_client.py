@@ -161,14 +161,20 @@ def _load(spec: protocol.Spec, length: str) -> list[str]:
 
 
 def _timing(done: Finished, clients: Clients, window: tuple[int, int]) -> Timing:
-    """The transactions that ended in the window, chained. The first of a client is not recorded."""
+    """The transactions that ended in the window, chained. The first of a client is not recorded.
+
+    The phase `connect` contains closing: pgbench's log has the time of the statements alone.
+    """
     opens, closes = window
     if opens >= closes:
         raise PgperfError(_TOO_SLOW)
     inside = [[pair for pair in pairwise(each) if opens < pair[1].end_ns <= closes] for each in clients]
-    durations = array("Q", [later.end_ns - before.end_ns for each in inside for before, later in each])
+    pairs = list(chain.from_iterable(inside))
+    durations = [later.end_ns - before.end_ns for before, later in pairs]
+    connecting = [ns - later.latency_ns for ns, (_, later) in zip(durations, pairs, strict=True)]
+    numbers = array("Q", [*durations, *(max(0, ns) for ns in connecting)])
     if sys.byteorder == "big":
-        durations.byteswap()
+        numbers.byteswap()
     firsts = [each[0][0].end_ns if each else opens for each in inside]
     several = len(clients) > 1
     return Timing(
@@ -179,9 +185,10 @@ def _timing(done: Finished, clients: Clients, window: tuple[int, int]) -> Timing
         user_ns=done.user_ns,
         sys_ns=done.sys_ns,
         capped=False,
-        durations=durations.tobytes(),
+        durations=numbers.tobytes(),
         worker_ops=[len(each) for each in inside] if several else [],
         worker_first_ns=firsts if several else [],
+        phases=["connect"],
         window_ns=closes - opens,
     )
 

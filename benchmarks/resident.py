@@ -63,7 +63,7 @@ def departing(
             interpreters={"pgbench": stack.env["PGPERF_PGBENCH"]},
         ) as groups:
             for group in groups:
-                group.run(_WARM_UP._replace(lead_in_ops=10) if group.variant.reconnects else _WARM_UP)
+                group.run(_WARM_UP._replace(lead_in_ops=10) if group.variant.backends_pass else _WARM_UP)
             server.finder(cpu_placement)(groups)
             find_server_cgroup(groups)
             yield groups, server.departed

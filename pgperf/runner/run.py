@@ -68,9 +68,10 @@ def execute(
     settings: RunSettings,
     observer: RunObserver,
     agent: Agent | None = None,
+    know: Callable[[dict[str, Any]], object] = lambda facts: None,
 ) -> RunResult:
     """Run the plan and pass each block to the observer as it ends. `agent` reads the server's host
-    if it is remote.
+    if it is remote; `know` gets the facts that hold before the first block.
 
     Raises a PgperfError with the reason if the run cannot start or finish.
     """
@@ -95,6 +96,7 @@ def execute(
         clock = PhaseClock()
         awake = stack.enter_context(idle.keep_awake(plan.definition.idle))
         facts = environment.before(server.all, server.pooler_pid, cpu_placement, awake, logins)
+        know(facts)
         load = LoadGuard(server.one, settings.load_limits if server.can_be_asked else {})
         load()
         between_rounds = _RunGuard(plan, settings, observer, begin, server.can_be_asked, load)

@@ -33,6 +33,11 @@ def save_facts(run: Run, environment: Mapping[str, Any], timings: Timings) -> No
     _update(run, **facts)
 
 
+def save_environment(run: Run, environment: Mapping[str, Any]) -> None:
+    """Keep the environment of a run that ended early."""
+    _update(run, environment=finite(environment))
+
+
 def save_summary(run: Run, summary: Mapping[str, Any], **more: Any) -> None:
     """Replace a run's summary: its rows, and the rest (with `more`) on the run.
 

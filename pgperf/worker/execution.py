@@ -126,6 +126,7 @@ class _ClaimedRun:
     listener: ProgressListener | None
     skipped: list[LeftOut] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)  # the environment before the first block
     access: dict[str, Any] = field(
         default_factory=dict
     )  # stored in the run's environment: privileges of logins, captures
@@ -160,7 +161,7 @@ class _ClaimedRun:
             guarded = self._guarded_routes(plan, routes)
             with closing(AgentController(run)) as agent:
                 captured = self._captured(plan, guarded, memory.client_bytes(plan))
-                return execute(captured, guarded, machine, observer, agent)
+                return execute(captured, guarded, machine, observer, agent, self.facts.update)
 
     def done(self, outcome: RunResult) -> None:
         """Store the summary and the final state in one transaction, unless the run was taken away."""
@@ -179,7 +180,7 @@ class _ClaimedRun:
         _end_once(run, Run.Status.DONE, store_all)
 
     def end(self, error: BaseException) -> None:
-        """End the run with the error as its reason, and summarise the blocks that it finished."""
+        """End the run with the error as its reason, and keep its environment and finished blocks."""
         reason = _reason(error, self.secrets)
         if isinstance(error, RunCancelled) and (pause := state.pause()):
             reason = f"Ended because {pause.by} paused pgperf."
@@ -192,11 +193,14 @@ class _ClaimedRun:
                 _end_once(self.run, Run.Status.CANCELLED, lambda: state.cancelled(self.run, reason))
             else:
                 _end_once(self.run, Run.Status.FAILED, lambda: state.fail(self.run, reason))
-            definition = Definition.from_json(self.run.definition)
-            part = partial(_summarise_part, self.run, definition, self.skipped)
-            retry_while_down(part, _retry_s(), f"summarising {self.run}", _DISK_FULL_S)
+            retry_while_down(self._keep_part, _retry_s(), f"summarising {self.run}", _DISK_FULL_S)
         except (FenceLost, Error) as trouble:
             logger.error("run %s could not be ended: %s", self.run.pk, type(trouble).__name__)
+
+    def _keep_part(self) -> None:
+        if environment := {**self.facts, **self.access}:
+            store.save_environment(self.run, environment)
+        _summarise_part(self.run, Definition.from_json(self.run.definition), self.skipped)
 
     def _routes(self, plan: Plan) -> dict[str, Route]:
         if self.run.database is None:

@@ -17,7 +17,7 @@ from django.contrib.auth.models import Permission
 from django.db import DatabaseError, OperationalError, connection
 from django.utils import timezone
 
-from pgperf.core.exceptions import ClientFailed, FenceLost, RunConflict, RunWaits
+from pgperf.core.exceptions import ClientFailed, FenceLost, RunCancelled, RunConflict, RunWaits
 from pgperf.core.records import Definition, Route
 from pgperf.install import launch
 from pgperf.models import Benchmark, Database, Run, Target
@@ -147,6 +147,13 @@ class TestFailed:
         assert run.summary["partial"] is True
         assert all(row.ops > 0 for row in run.variants.all())
         assert run.finished_at is not None
+
+    @pytest.mark.parametrize("trouble", [ClientFailed("died"), RunCancelled("enough"), ValueError("odd")])
+    def test_the_environment_is_kept(self, database: Database, trouble: Exception) -> None:
+        run = execution.perform(ask(database).pk, "w@h", Watch(_raise_after(0.1, trouble)))
+        assert run.status in (Status.FAILED, Status.CANCELLED)
+        run.refresh_from_db()
+        assert {"python", "packages", "machine", "placement"} <= run.environment.keys()
 
     def test_neither_the_error_nor_the_log_contains_a_secret(
         self,

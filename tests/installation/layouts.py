@@ -1,7 +1,7 @@
 """Small sites with the layouts of public Django projects. Each is a site before pgperf."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent
 
@@ -85,6 +85,8 @@ class Layout:
     project: Project
     files: Mapping[str, str]
     requirements: tuple[str, ...] = ()
+    #: What the site's terminals set.
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, folder: Path, env: Mapping[str, str]) -> None:
         """Files with `$NAME` take the variable's value, as in a `.env` file."""
@@ -149,16 +151,21 @@ ENVIRON_AND_CELERY = Layout(
     },
     ("django-environ",),
 )
-#: As wger: settings beside the package, which imports its Celery application.
+#: As wger: settings beside the package, which imports its Celery application. The variable names
+#: other settings than manage.py, and those of manage.py cannot be imported here.
 SETTINGS_BESIDE = Layout(
     "beside",
-    Project("gym", "settings.main", celery="gym", has_driver=True),
+    Project("gym", "settings.local_dev", celery="gym", has_driver=True),
     {
+        "manage.py": MANAGE.format(settings="settings.main"),
         "settings/__init__.py": "",
         "settings/shared.py": f"import os\n{COMMON.format(package='gym')}INSTALLED_APPS = [{APPS}]\n",
-        "settings/main.py": f"from .shared import *\n{DATABASE}CELERY_BROKER_URL = os.environ['PGPERF_BROKER_URL']\n",
+        "settings/main.py": "from .shared import *\nSECRET_KEY = os.environ['PRODUCTION_KEY']\n",
+        "settings/local_dev.py": f"from .shared import *\n{DATABASE}"
+        "CELERY_BROKER_URL = os.environ['PGPERF_BROKER_URL']\n",
         "gym/__init__.py": "from gym.celery_configuration import app\n",
         "gym/celery_configuration.py": CELERY.format(package="gym", settings="settings.main"),
     },
+    variables={"DJANGO_SETTINGS_MODULE": "settings.local_dev"},
 )
 LAYOUTS = (TUPLE, PACKAGE, ENVIRON_AND_CELERY, SETTINGS_BESIDE)

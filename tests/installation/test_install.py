@@ -100,7 +100,7 @@ def test_in_an_existing_site(
 ) -> None:
     venv, folder = tmp_path / "venv", tmp_path / "site"
     overlay(venv, wheel)  # instead of step 1
-    shell = Shell(folder, environment(layout.name, venv))
+    shell = Shell(folder, {**environment(layout.name, venv), **layout.variables})
     shells.append(shell)
     layout.write(folder, shell.env)
     for requirement in layout.requirements:

@@ -259,6 +259,14 @@ class Workload(_Restrictable):
         _("second arguments"), default=list, blank=True, validators=[validators.scalar_list]
     )
     other_orm = models.CharField(_("second ORM callable"), max_length=100, blank=True)
+    bulk = models.CharField(
+        _("bulk insert"),
+        max_length=60,
+        blank=True,
+        help_text=_(
+            "Many rows at once instead of a statement: copyfrom or batch. They go into a table of pgperf's own."
+        ),
+    )
     fixture = models.CharField(
         _("fixture"),
         max_length=60,
@@ -308,6 +316,18 @@ class Benchmark(_Restrictable):
         TOGETHER = "together", _("together: all processes on one CPU")
         SCHEDULER = "scheduler", _("scheduler: the operating system decides")
 
+    class RowType(models.TextChoices):
+        TUPLE = "tuple", _("tuple: by position")
+        NAMED = "named", _("named: DictCursor of psycopg2, dict_row of psycopg")
+
+    class Transaction(models.TextChoices):
+        AUTOCOMMIT = "autocommit", _("autocommit in every driver")
+        DRIVER_DEFAULT = "driver_default", _("as the driver has it without settings")
+
+    class BulkApi(models.TextChoices):
+        BEST = "best", _("best: the driver's own calls for many rows")
+        DBAPI = "dbapi", _("DB-API: executemany, and COPY of CSV text")
+
     class Idle(models.TextChoices):
         AWAKE = "awake", _("awake: CPUs do not sleep during a run, if the system permits it")
         SYSTEM = "system", _("system: CPUs may sleep, and the times include waking them")
@@ -330,6 +350,27 @@ class Benchmark(_Restrictable):
         _("connection modes"), default=fields.persistent, validators=[validators.connection_mode_list]
     )
     workers = LimitedField(_("workers"), limit=limits.WORKERS)
+    row_type = models.CharField(
+        _("row type"),
+        max_length=12,
+        choices=RowType.choices,
+        default=RowType.TUPLE,
+        help_text=_("How drivers give rows. asyncpg and libpq have one type, which is both."),
+    )
+    transaction = models.CharField(
+        _("transaction"),
+        max_length=20,
+        choices=Transaction.choices,
+        default=Transaction.AUTOCOMMIT,
+        help_text=_("Without autocommit, psycopg2 and psycopg keep a transaction open for a whole slice."),
+    )
+    bulk_api = models.CharField(
+        _("bulk API"),
+        max_length=12,
+        choices=BulkApi.choices,
+        default=BulkApi.BEST,
+        help_text=_("The calls that insert many rows, for workloads that do."),
+    )
     placement = models.CharField(
         _("placement"), max_length=12, choices=Placement.choices, default=Placement.APART
     )

@@ -1,10 +1,11 @@
 """Guardrails: read-only sessions, timeouts, and logins that are proved unable to write.
 
-The workload and the route decide on one of three demands. A catalog workload on a Database that is
-not in production needs nothing. A registered ORM workload (or the catalog in production) on a
-direct, persistent route gets a read-only session. Its role may be able to write; the run's
-environment then says so. SQL from a user, poolers and connections per operation need a role that
-cannot write. pgperf proves that before every run.
+The workload and the route decide on one of four demands. A catalog workload that reads, on a
+Database that is not in production, needs nothing. A workload that inserts rows needs a login that
+may fill and empty one table of pgperf's own; it never runs in production. A registered ORM workload
+(or the catalog in production) on a direct, persistent route gets a read-only session. Its role may
+be able to write; the run's environment then says so. SQL from a user, poolers and connections per
+operation need a role that cannot write. pgperf proves that before every run.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,6 +16,7 @@ from typing import Any
 
 from pgperf import catalog
 from pgperf.access import called_functions
+from pgperf.catalog.driver_queries import BULK_INSERTS, SEVEN
 from pgperf.catalog.light import LIGHT
 from pgperf.core import sql_read_only
 from pgperf.core.answers import TEXT, TRUTH, ControlQuery
@@ -44,6 +46,7 @@ class Demand(StrEnum):
     NONE = "none"
     SESSION = "session"  # a read-only session with timeouts
     PROOF = "proof"  # and a role that cannot write
+    WRITE = "write"  # timeouts, and a role that may insert into pgperf's own table
 
 
 @dataclass(frozen=True)
@@ -82,11 +85,36 @@ def is_custom_sql(work: WorkloadDefinition) -> bool:
 def is_catalog(work: WorkloadDefinition) -> bool:
     """Is it an unchanged workload of the catalog?"""
     bare = replace(work, statements=(), other_statements=())
-    return bare in [LIGHT, *catalog.workloads()]
+    return bare in [LIGHT, *SEVEN, *catalog.workloads()]
+
+
+def check_writing(definition: Definition, production: bool, allow_fixtures: bool) -> None:
+    """Raises PreflightRefused unless the workloads that insert rows may do so on this Database."""
+    writing = [work for work in definition.workloads if work.bulk]
+    if not writing:
+        return
+    names = ", ".join(work.name for work in writing)
+    if production:
+        raise PreflightRefused(f"database: {names} insert rows, which never run on a production database")
+    if not allow_fixtures:
+        raise PreflightRefused(
+            f"database: {names} insert rows into tables of pgperf's own; tick 'allow fixtures' on the database"
+        )
+    for work in writing:
+        if work.bulk not in BULK_INSERTS.values() or work.sql or work.is_site or work.other_sql:
+            raise PreflightRefused(f"bulk: {work.name} is no bulk insert of the catalog")
+    beside = [work.name for work in definition.workloads if not work.bulk and not is_catalog(work)]
+    if beside:
+        raise PreflightRefused(
+            f"access: {names} need a login that may insert rows, {', '.join(beside)} a session that only reads;"
+            " run them in benchmarks of their own"
+        )
 
 
 def demand(work: WorkloadDefinition, pooler: str, production: bool, connect: str = "persistent") -> Demand:
     """The demand of that workload on a route with that pooler ("" for none)."""
+    if work.bulk:
+        return Demand.WRITE
     if is_catalog(work) and not production:
         return Demand.NONE
     if is_custom_sql(work) or pooler or connect != "persistent":
@@ -103,19 +131,25 @@ def check_statements(work: WorkloadDefinition) -> None:
             sql_read_only.check(field, sql)
 
 
-def apply(plan: Plan, routes: Mapping[str, Route], production: bool) -> GuardedRoutes:
+def apply(
+    plan: Plan, routes: Mapping[str, Route], production: bool, allow_fixtures: bool = False
+) -> GuardedRoutes:
     """The routes with guardrails, each tried and proved.
 
     Raises PreflightRefused with what was found and the remedy, ClientFailed when a server cannot be
     asked.
     """
     definition = plan.definition
+    check_writing(definition, production, allow_fixtures)
     sent = {variant.workload for variant in plan.variants if connects(variant.layer)}
     for work in definition.workloads:
         if work.name in sent:
             check_statements(work)
     guarded, access, writers = dict(routes), {}, []
     for name, wanted in _demands(plan, routes, production).items():
+        if wanted == Demand.WRITE:
+            guarded[name], access[name] = _writing(routes[name], _tables(plan, name))
+            continue
         guarded[name], found = guard(routes[name], wanted)
         called_functions.check(guarded[name], _custom_sql(plan, name))
         access[name] = _in_words(found, wanted)
@@ -141,6 +175,44 @@ def _custom_sql(plan: Plan, route: str) -> list[WorkloadDefinition]:
     """The workloads whose SQL a user wrote and that are sent over the route."""
     names = {each.workload for each in plan.variants if each.route == route and connects(each.layer)}
     return [work for work in plan.definition.workloads if work.name in names and is_custom_sql(work)]
+
+
+def _tables(plan: Plan, route: str) -> list[str]:
+    """The tables that clients on the route insert into."""
+    names = {each.workload for each in plan.variants if each.route == route}
+    return [work.bulk.table for work in plan.definition.workloads if work.name in names and work.bulk]
+
+
+def _writing(route: Route, tables: list[str]) -> tuple[Route, str]:
+    """The route with the timeouts of every guarded session, and what its login may do.
+
+    Raises PreflightRefused with the GRANT where it may not fill, count and empty the tables.
+    """
+    with ControlConnection(route, APPLICATION) as connection:
+        role, _standby, _table = connection.one(_WHO)
+        settings = dict(connection.all(_SETTINGS))
+        lacking = [table for table in tables if not connection.one(_may_write(table))[0]]
+    if lacking:
+        raise PreflightRefused(
+            f"access: over route {route.name}, {role} may not fill and empty {', '.join(lacking)}. Run as their owner: "
+            f'GRANT USAGE ON SCHEMA pgperf TO "{role}"; '
+            f'GRANT SELECT, INSERT, TRUNCATE ON {", ".join(lacking)} TO "{role}";'
+        )
+    if not route.pooler:
+        route = replace(route, options=_in_options(_lacking_limits(settings)))
+    return route, f"{role}: inserts rows into {', '.join(tables)}, and empties them; session not read-only"
+
+
+def _may_write(table: str) -> ControlQuery:
+    """Whether the login may insert into the table, count its rows and empty it."""
+    asked = " AND ".join(
+        f"has_table_privilege('{table}', '{name}')" for name in ("INSERT", "SELECT", "TRUNCATE")
+    )
+    return ControlQuery(
+        "its rights on a table of pgperf's own",
+        f"SELECT has_schema_privilege('pgperf', 'USAGE') AND {asked}",
+        (TRUTH,),
+    )
 
 
 def guard(route: Route, wanted: Demand) -> tuple[Route, Access]:
@@ -175,8 +247,15 @@ def _options(settings: Mapping[str, str]) -> str:
     """What the startup packet asks for: read-only, and each limit that the role's own does not keep
     already.
     """
-    lacking = {name: most for name, most in LIMITS.items() if not _keeps(settings.get(name), most)}
-    return " ".join(f"-c {name}={value}" for name, value in {READ_ONLY: "on", **lacking}.items())
+    return _in_options({READ_ONLY: "on", **_lacking_limits(settings)})
+
+
+def _lacking_limits(settings: Mapping[str, str]) -> dict[str, Any]:
+    return {name: most for name, most in LIMITS.items() if not _keeps(settings.get(name), most)}
+
+
+def _in_options(settings: Mapping[str, Any]) -> str:
+    return " ".join(f"-c {name}={value}" for name, value in settings.items())
 
 
 def _keeps(value: str | None, most: int) -> bool:

@@ -54,7 +54,17 @@ class BenchmarkAdmin(DefinitionAdmin):
         ),
         (
             _("Connections and processes"),
-            {"fields": ("connection_modes", "workers", "placement", "idle")},
+            {
+                "fields": (
+                    "connection_modes",
+                    "workers",
+                    "row_type",
+                    "transaction",
+                    "bulk_api",
+                    "placement",
+                    "idle",
+                )
+            },
         ),
         (_("Duration"), {"fields": ("blocks", "rounds", "slice_ms", "diagnostic_ms")}),
     )

@@ -40,7 +40,7 @@ class WorkloadForm(DefinitionForm):
         model = Workload
         fields = (
             "name", "title", "sql", "args", "orm", "model", "fetch", "lookup", "select_related", "prefetch_related",
-            "ordering", "values", "limit", "other_sql", "other_args", "other_orm", "fixture",
+            "ordering", "values", "limit", "other_sql", "other_args", "other_orm", "bulk", "fixture",
             "groups", "restricted",
         )  # fmt: skip
         field_classes = dict.fromkeys(("args", "other_args", "lookup"), JSONField)

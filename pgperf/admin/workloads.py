@@ -40,6 +40,7 @@ class WorkloadAdmin(DefinitionAdmin):
             },
         ),
         (_("or SQL"), {"fields": ("sql", "fixture")}),
+        (_("or many rows at once"), {"fields": ("bulk",)}),
         (_("Second query of the cold phases"), {"fields": ("other_sql", "other_args", "other_orm")}),
     )
 
@@ -52,4 +53,4 @@ class WorkloadAdmin(DefinitionAdmin):
         """The kind of workload, without its values."""
         if workload.model:
             return f"{workload.model}: {workload.get_fetch_display()}"
-        return workload.orm or gettext("SQL")
+        return workload.orm or workload.bulk or gettext("SQL")

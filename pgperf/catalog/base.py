@@ -24,6 +24,9 @@ class CatalogBenchmark:
     clients: tuple[int, ...] = (limits.CLIENTS.default,)
     connection_modes: tuple[str, ...] = ("persistent",)
     workers: int = limits.WORKERS.default
+    row_type: str = "tuple"
+    transaction: str = "autocommit"
+    bulk_api: str = "best"
     placement: str = "apart"
     idle: str = "awake"
     blocks: int = limits.BLOCKS.default

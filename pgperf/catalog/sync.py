@@ -50,6 +50,7 @@ def _title(shipped: catalog.CatalogBenchmark, workload: records.WorkloadDefiniti
 def _workload_fields(title: str, workload: records.WorkloadDefinition) -> dict[str, Any]:
     plain = ("name", "sql", "orm", "other_sql", "other_orm", "fixture")
     fields: dict[str, Any] = {name: getattr(workload, name) for name in plain}
+    fields["bulk"] = workload.bulk.name if workload.bulk else ""
     return {**fields, "args": list(workload.args), "other_args": list(workload.other_args), "title": title}
 
 
@@ -66,5 +67,8 @@ def _benchmark_fields(shipped: catalog.CatalogBenchmark) -> dict[str, Any]:
         "slice_ms",
         "diagnostic_ms",
         "workers",
+        "row_type",
+        "transaction",
+        "bulk_api",
     )
     return {**lists, **{name: getattr(shipped, name) for name in plain}}

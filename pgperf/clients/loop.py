@@ -202,7 +202,7 @@ class _Conversation:
         try:
             spec = self._take_spec()
             operation = self._connect(spec)
-            self._serve_requests(operation)
+            self._serve_requests(spec, operation)
         except _EndConversation:
             raise
         except ProtocolError as error:
@@ -227,6 +227,7 @@ class _Conversation:
         known = getattr(self._client, "connection_modes", (_PERSISTENT,))
         if spec.connection_mode not in known:
             raise PgperfError(f"connection_mode: this client knows {', '.join(known)} only")
+        _check_conditions(spec)
         if spec.workers < 1:
             raise PgperfError("workers: choose 1 or more")
         if spec.workers > 1 and spec.connection_mode != _PERSISTENT and not self._runs_tool:
@@ -255,6 +256,7 @@ class _Conversation:
         rows = operation()
         if workers:
             workers.run_others()
+        self._end_transaction(spec)
         if spec.connection_mode != _PERSISTENT and not self._runs_tool:
             self._reconnecting = operation = self._client.reconnecting(operation)  # type: ignore[attr-defined]
         self._stamps = [] if self._runs_tool else new_stamps(spec.workers, phased=bool(self._reconnecting))
@@ -266,6 +268,14 @@ class _Conversation:
         workers = import_module("pgperf.clients.workers").of(self._client, spec)
         self._client = workers
         return workers
+
+    def _end_transaction(self, spec: protocol.Spec) -> None:
+        """Commit what the driver left open; slices and other orders begin outside of a transaction."""
+        if spec.transaction == "autocommit":
+            return
+        commit: Callable[[], None] | None = getattr(self._client, "end_transaction", None)
+        if commit:
+            commit()
 
     def _run_cold(self, spec: protocol.Spec, operation: Operation, phases: dict[str, float]) -> None:
         phases["first_us"] = _timed_us(operation)
@@ -292,16 +302,18 @@ class _Conversation:
             self._reconnecting.close()
         self._send(ready)
 
-    def _serve_requests(self, operation: Operation) -> NoReturn:
+    def _serve_requests(self, spec: protocol.Spec, operation: Operation) -> NoReturn:
         while True:
             self._stage = "slice"
             request = self._next()
             match request:
                 case protocol.Slice():
-                    self._serve_slice(operation, request)
+                    self._serve_slice(spec, operation, request)
                 case protocol.Query():
                     self._stage = "query"
-                    self._send(self._query(request.sql))
+                    rows = self._query(request.sql)
+                    self._end_transaction(spec)
+                    self._send(rows)
                 case protocol.Trace():
                     self._stage = "trace"
                     self._send(protocol.Traced(self._trace(operation)))
@@ -324,12 +336,13 @@ class _Conversation:
             raise PgperfError("trace: only the Django client can record the arguments of its cursor")
         return trace(operation)
 
-    def _serve_slice(self, operation: Operation, request: protocol.Slice) -> None:
+    def _serve_slice(self, spec: protocol.Spec, operation: Operation, request: protocol.Slice) -> None:
         if min(request) < 0:
             raise ProtocolError("a slice has no negative numbers")
         if request.start_ns:
             self._send(protocol.Armed(request.seq))
         measured = run_slice(operation, request, self._stamps)._asdict()
+        self._end_transaction(spec)
         durations = measured.pop("durations")
         self._send(protocol.SliceReply(seq=request.seq, nbytes=len(durations), **measured), durations)
 
@@ -359,6 +372,19 @@ class _Conversation:
         stage = "spec" if connecting and not is_of_connection(error) else self._stage
         _quietly(lambda: print(f"pgperf: {stage}: {message}", file=sys.stderr))
         self._send(protocol.Error(stage, "" if exhausted else sqlstate(error), message))
+
+
+def _check_conditions(spec: protocol.Spec) -> None:
+    for name, value, known in (
+        ("row_type", spec.row_type, protocol.ROW_TYPES),
+        ("transaction", spec.transaction, protocol.TRANSACTIONS),
+        ("bulk.api", spec.bulk.api, protocol.BULK_APIS),
+        ("bulk.kind", spec.bulk.kind, ("", *protocol.BULK_KINDS)),
+    ):
+        if value not in known:
+            raise PgperfError(f"{name}: choose {' or '.join(filter(None, known))}")
+    if spec.connection_mode != _PERSISTENT and (spec.bulk.kind or spec.transaction != "autocommit"):
+        raise PgperfError("connection_mode: a bulk operation or an open transaction needs persistent")
 
 
 def describe(error: Exception) -> str:

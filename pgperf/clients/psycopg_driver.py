@@ -3,7 +3,7 @@
 from typing import Any
 
 import psycopg
-from psycopg import pq
+from psycopg import pq, rows
 
 from pgperf.core import protocol
 
@@ -29,6 +29,11 @@ def versions() -> dict[str, str]:
     }
 
 
+def row_factory(spec: protocol.Spec) -> Any:
+    """What makes rows of the spec's row type."""
+    return rows.dict_row if spec.row_type == "named" else rows.tuple_row
+
+
 def text_rows(connection: Any, sql: str) -> protocol.Rows:
     """Run one SQL text and return its rows, every value in PostgreSQL's text format."""
     with psycopg.ClientCursor(connection) as cursor:
@@ -39,8 +44,8 @@ def as_text(result: pq.abc.PGresult | None) -> protocol.Rows:
     """The rows of a result, every value in PostgreSQL's text format."""
     assert result
     columns = range(result.nfields)
-    rows = [[_text(result.get_value(row, column)) for column in columns] for row in range(result.ntuples)]
-    return protocol.Rows(rows, [_text(result.fname(column)) or "" for column in columns])
+    found = [[_text(result.get_value(row, column)) for column in columns] for row in range(result.ntuples)]
+    return protocol.Rows(found, [_text(result.fname(column)) or "" for column in columns])
 
 
 def _text(value: bytes | None) -> str | None:

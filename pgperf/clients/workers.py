@@ -91,6 +91,12 @@ class Workers:
         self._busy = False
         return timing(chains)
 
+    def end_transaction(self) -> None:
+        """Commit on every connection."""
+        for at, client in enumerate(self._clients):
+            if hasattr(client, "end_transaction"):
+                self._at(at, client.end_transaction)
+
     def query(self, sql: str) -> protocol.Rows:
         return self._at(0, self._clients[0].query, sql)
 

@@ -8,7 +8,7 @@ entries.
 from dataclasses import dataclass
 from enum import IntEnum
 
-from pgperf.core.protocol import CONNECTION_MODES, MODES
+from pgperf.core.protocol import CONNECTION_MODES, MODES, ROW_TYPES
 from pgperf.core.translation import gettext_noop
 
 
@@ -41,6 +41,10 @@ class Rung(IntEnum):
     ORM = 3
 
 
+_NO_BULK = "it has no call of its own to insert many rows: measure the driver's"
+NO_NAMED_ROWS = "Django's cursor gives tuples; choose row type tuple"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Layer:
     """One kind of client.
@@ -71,6 +75,10 @@ class Layer:
     least_slice_s: float = 0.0  # its slices take so long at least
     is_async: bool = False  # does it call the asynchronous form of the workload's ORM callable?
     note: str = ""  # what pages say about its figures
+    copy_modes: tuple[str, ...] = ()  # the modes in which it can COPY rows into a table
+    batch_modes: tuple[str, ...] = ()  # the modes in which it can insert a batch of rows
+    bulk_reason: str = _NO_BULK  # why it lacks one of them
+    row_types: tuple[str, ...] = ROW_TYPES
     rung: Rung = Rung.DRIVER
     driver: str = ""
     family: Family = OTHER
@@ -83,6 +91,10 @@ class Layer:
     def times_operations(self, connection_mode: str) -> bool:
         """Does it time each operation? pgbench on kept connections counts them only."""
         return not (self.tool and connection_mode == "persistent")
+
+    def bulk_modes(self, kind: str) -> tuple[str, ...]:
+        """The modes in which it can run a bulk operation of a kind of BULK_KINDS."""
+        return {"copy": self.copy_modes, "batch": self.batch_modes}[kind]
 
     @property
     def calls_orm(self) -> bool:
@@ -121,6 +133,9 @@ LAYERS: dict[str, Layer] = {
             name="libpq",
             title="libpq (C)",
             rung=Rung.CLIENT_LIBRARY,
+            copy_modes=MODES,
+            batch_modes=("extended", "prepared"),
+            bulk_reason="libpq sends a batch as a pipeline, which has no simple statements",
             family=LIBPQ,
             megabytes=2,
             start_seconds=0.02,
@@ -163,6 +178,8 @@ LAYERS: dict[str, Layer] = {
             requirement="psycopg2-binary>=2.9.10,<3",
             modes=("simple",),
             mode_reason=_BINDS_ON_CLIENT,
+            copy_modes=("simple",),
+            batch_modes=("simple",),
             family=PSYCOPG2,
             megabytes=30,
             start_seconds=0.1,
@@ -179,6 +196,7 @@ LAYERS: dict[str, Layer] = {
             mode_reason=_BINDS_ON_CLIENT,
             rung=Rung.CURSOR,
             driver="psycopg2",
+            row_types=("tuple",),
             family=CURSOR,
             megabytes=50,
             start_seconds=0.4,
@@ -196,6 +214,7 @@ LAYERS: dict[str, Layer] = {
             mode_reason=_BINDS_ON_CLIENT,
             rung=Rung.ORM,
             driver="psycopg2",
+            row_types=("tuple",),
             family=ORM,
             megabytes=50,
             start_seconds=0.4,
@@ -211,6 +230,8 @@ LAYERS: dict[str, Layer] = {
             modules=("psycopg",),
             distributions=("psycopg",),
             requirement=_PSYCOPG_WHEEL,
+            copy_modes=MODES,
+            batch_modes=MODES,
             family=PSYCOPG,
             connection_modes=_POOLS,
             connection_reason=_OF_REQUESTS,
@@ -224,6 +245,8 @@ LAYERS: dict[str, Layer] = {
             modules=("psycopg_c",),
             distributions=("psycopg-c",),
             remedy="pip install 'psycopg[c]', which needs a C compiler and libpq's headers",
+            copy_modes=MODES,
+            batch_modes=MODES,
             family=PSYCOPG,
             connection_modes=_POOLS,
             connection_reason=_OF_REQUESTS,
@@ -237,6 +260,8 @@ LAYERS: dict[str, Layer] = {
             modules=("psycopg_binary",),
             distributions=("psycopg-binary",),
             requirement=_PSYCOPG_WHEEL,
+            copy_modes=MODES,
+            batch_modes=MODES,
             family=PSYCOPG,
             connection_modes=_POOLS,
             connection_reason=_OF_REQUESTS,
@@ -250,6 +275,8 @@ LAYERS: dict[str, Layer] = {
             modules=("psycopg",),
             distributions=("psycopg",),
             requirement=_PSYCOPG_WHEEL,
+            copy_modes=MODES,
+            batch_modes=MODES,
             family=PSYCOPG,
             loads_libpq=True,
             connection_modes=_POOLS,
@@ -264,6 +291,8 @@ LAYERS: dict[str, Layer] = {
             modules=("psycopg",),
             distributions=("psycopg",),
             requirement=_PSYCOPG_WHEEL,
+            copy_modes=MODES,
+            batch_modes=MODES,
             family=PSYCOPG,
             connection_modes=_POOLS,
             connection_reason=_OF_REQUESTS,
@@ -279,6 +308,8 @@ LAYERS: dict[str, Layer] = {
             requirement="asyncpg>=0.30,<1",
             modes=("extended", "prepared"),
             mode_reason="asyncpg reads rows through the extended protocol only: it has no mode simple",
+            copy_modes=("extended", "prepared"),
+            batch_modes=("extended", "prepared"),
             family=ASYNCPG,
             megabytes=30,
             start_seconds=0.15,
@@ -292,6 +323,7 @@ LAYERS: dict[str, Layer] = {
             has_workers=True,
             modules=DJANGO_DRIVERS,
             rung=Rung.CURSOR,
+            row_types=("tuple",),
             family=CURSOR,
             megabytes=50,
             start_seconds=0.4,
@@ -306,6 +338,7 @@ LAYERS: dict[str, Layer] = {
             has_workers=True,
             modules=DJANGO_DRIVERS,
             rung=Rung.ORM,
+            row_types=("tuple",),
             family=ORM,
             megabytes=50,
             start_seconds=0.4,
@@ -326,6 +359,7 @@ LAYERS: dict[str, Layer] = {
             ),
             modules=DJANGO_DRIVERS,
             rung=Rung.ORM,
+            row_types=("tuple",),
             family=ORM_ASYNC,
             megabytes=50,
             start_seconds=0.4,

@@ -31,6 +31,22 @@ CONNECTION_MODES = ("persistent", "per_operation", "pool", "request")
 #: time between them is the statements' own.
 PHASES = ("connect", "close")
 
+#: How a driver gives rows. tuple: its fastest rows by position; named: rows that know their columns
+#: (psycopg2 DictCursor, psycopg dict_row). asyncpg's Record is both, and libpq's result too.
+ROW_TYPES = ("tuple", "named")
+
+#: Who ends transactions. autocommit: each statement, bulk operation included, is a transaction;
+#: driver_default: as the driver has it without settings. psycopg2 and psycopg then open one with the
+#: first statement. It stays open for a whole slice, but for COPY, which commits.
+TRANSACTIONS = ("autocommit", "driver_default")
+
+#: copy: rows go in through COPY .. FROM STDIN; batch: through INSERT.
+BULK_KINDS = ("copy", "batch")
+
+#: How many rows are inserted at once. best: by the best call that the driver has for it; dbapi: by
+#: calls that every driver of Python's DB-API has, executemany and COPY of CSV text.
+BULK_APIS = ("best", "dbapi")
+
 #: The message of an `Error` without SQLSTATE if the client needs more memory than it may take.
 OUT_OF_MEMORY = "out of memory"
 
@@ -55,6 +71,22 @@ class Statement(NamedTuple):
     numbered: str = ""
     args_text: list[str | None] = []
     arg_oids: list[int] = []
+
+
+class Bulk(NamedTuple):
+    """An operation that inserts `rows` rows at once, all with the arguments of the spec's statement.
+
+    `kind` is "copy" (the statement is COPY .. FROM STDIN) or "batch" (it is INSERT); "" for an
+    operation that is no bulk operation. `table` is "schema.name"; `columns` and their `types` have
+    the order of the arguments. `api` is one of BULK_APIS.
+    """
+
+    kind: str = ""
+    table: str = ""
+    columns: list[str] = []
+    types: list[str] = []  # as in pg_type.typname
+    rows: int = 0
+    api: str = "best"
 
 
 class Spec(NamedTuple):
@@ -84,7 +116,10 @@ class Spec(NamedTuple):
     connect_timeout_s: int = 10
     application_name: str = "pgperf"
     options: str = ""  # settings of the session, in the form of libpq's keyword: "-c name=value"
+    row_type: str = "tuple"
+    transaction: str = "autocommit"
     statements: list[Statement] = []
+    bulk: Bulk = Bulk()
     orm: str = ""
     orm_args: list[Any] = []
     query: dict[str, Any] = {}  # instead of `orm`: a query without code, see pgperf.workloads.queries
@@ -260,7 +295,7 @@ def decode(line: bytes) -> Message:
         body = json.loads(line)
         cls = _TYPES[body.pop("type")]
         message = cls(
-            **{name: _with_statements(value, cls.__annotations__.get(name)) for name, value in body.items()}
+            **{name: _with_records(value, cls.__annotations__.get(name)) for name, value in body.items()}
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ProtocolError(f"not a message of protocol {PROTOCOL}: {type(error).__name__}") from error
@@ -273,17 +308,21 @@ def decode(line: bytes) -> Message:
 
 
 def _plain(value: Any) -> Any:
-    """Statements as JSON objects. Without this, a named tuple becomes a JSON list."""
+    """Named tuples as JSON objects. Without this, they become JSON lists."""
+    if isinstance(value, Bulk):
+        return value._asdict()
     if not isinstance(value, list):
         return value
     return [item._asdict() if isinstance(item, Statement) else item for item in value]
 
 
-def _with_statements(value: Any, kind: Any) -> Any:
-    """Statements from the objects of a list.
+def _with_records(value: Any, kind: Any) -> Any:
+    """Statements from the objects of a list, a Bulk from an object.
 
     Any other value stays as it is, and `_fits` refuses it.
     """
+    if kind is Bulk and isinstance(value, dict):
+        return Bulk(**value)
     if kind != list[Statement] or not isinstance(value, list):
         return value
     return [Statement(**item) if isinstance(item, dict) else item for item in value]
@@ -292,9 +331,9 @@ def _with_statements(value: Any, kind: Any) -> Any:
 def _fits(value: Any, kind: Any) -> bool:
     if kind is Any:
         return True
-    if kind is Statement:
-        fields = Statement.__annotations__.items()
-        return type(value) is Statement and all(_fits(getattr(value, name), k) for name, k in fields)
+    if kind in (Statement, Bulk):
+        fields = kind.__annotations__.items()
+        return type(value) is kind and all(_fits(getattr(value, name), k) for name, k in fields)
     if isinstance(kind, UnionType):
         return any(_fits(value, member) for member in get_args(kind))
     if get_origin(kind) is list:

@@ -19,6 +19,9 @@ MODES = protocol.MODES
 CONNECTION_MODES = protocol.CONNECTION_MODES
 #: Those whose connections begin and end with an operation.
 RECONNECTING = ("per_operation", "request")
+ROW_TYPES = protocol.ROW_TYPES
+TRANSACTIONS = protocol.TRANSACTIONS
+BULK_APIS = protocol.BULK_APIS
 #: The key of a run's environment for the captures of site workloads, values masked.
 CAPTURES = "captures"
 #: The key of a run's environment for authentication and TLS, by route.
@@ -61,6 +64,31 @@ class Route:
 
 
 @dataclass(frozen=True)
+class BulkInsert:
+    """An operation that inserts `rows` rows, all equal to `row`, into a table of pgperf's own.
+
+    `name` is its name in the catalog; `kind` is "copy" or "batch"; `table` is "schema.name"; `types`
+    are those of the columns, as in pg_type.typname.
+    """
+
+    name: str
+    kind: str
+    table: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    row: tuple[Any, ...]
+    rows: int
+
+    @property
+    def sql(self) -> str:
+        """The statement that a driver sends, with a placeholder for each value of a row."""
+        columns = ", ".join(self.columns)
+        if self.kind == "copy":
+            return f"COPY {self.table} ({columns}) FROM STDIN"
+        return f"INSERT INTO {self.table} ({columns}) VALUES ({', '.join(['%s'] * len(self.columns))})"
+
+
+@dataclass(frozen=True)
 class WorkloadDefinition:
     """The work of one operation. `sql` has %s placeholders; `orm` names a callable in
     pgperf.registry.
@@ -81,6 +109,7 @@ class WorkloadDefinition:
     query: dict[str, Any] = field(
         default_factory=dict
     )  # a query without code instead of `orm`: pgperf.workloads.queries
+    bulk: BulkInsert | None = None  # many rows at once instead of `sql`
     statements: tuple[protocol.Statement, ...] = field(default=(), repr=False)
     other_statements: tuple[protocol.Statement, ...] = field(default=(), repr=False)
 
@@ -92,12 +121,20 @@ class WorkloadDefinition:
     def to_json(self) -> dict[str, Any]:
         data = asdict(self)
         del data["statements"], data["other_statements"]
+        if not self.bulk:  # definitions without one keep their digest
+            del data["bulk"]
         return data
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+        values = _with_tuples(data)
+        if values.get("bulk"):
+            values["bulk"] = BulkInsert(**_with_tuples(values["bulk"]))
         return cls(**values)
+
+
+def _with_tuples(data: dict[str, Any]) -> dict[str, Any]:
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
 
 
 @dataclass(frozen=True)
@@ -113,6 +150,9 @@ class Definition:
     connection_modes: tuple[str, ...] = ("persistent",)
     workers: int = 1  # threads or tasks in each client process that can have several
     as_processes: bool = False  # measure as many processes beside each process with several workers
+    row_type: str = "tuple"  # one of ROW_TYPES
+    transaction: str = "autocommit"  # one of TRANSACTIONS
+    bulk_api: str = "best"  # one of BULK_APIS
     placement: str = "apart"
     idle: str = "awake"
     blocks: int = limits.BLOCKS.default
@@ -160,7 +200,14 @@ class Definition:
 
 #: Fields that older definitions lack, with their old meaning. A digest leaves them out, so that a
 #: run of an older version can be compared.
-_LATER_FIELDS: dict[str, Any] = {"connection_modes": ("persistent",), "workers": 1, "as_processes": False}
+_LATER_FIELDS: dict[str, Any] = {
+    "connection_modes": ("persistent",),
+    "workers": 1,
+    "as_processes": False,
+    "row_type": "tuple",
+    "transaction": "autocommit",
+    "bulk_api": "best",
+}
 
 
 def with_workloads(stored: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,13 @@ def statements(sql: str, args: Sequence[Any]) -> list[Statement]:
     return [statement(sql, args)] if sql else []
 
 
+def row_statement(sql: str, row: Sequence[Any]) -> Statement:
+    """A statement whose arguments are the values of one row to insert; COPY has no placeholders."""
+    if "%s" in sql:
+        return statement(sql, row)
+    return statement(sql, ())._replace(args=list(row), args_text=as_text(row))
+
+
 def literal(sql: str, args: Sequence[Any]) -> str:
     """`sql` with its arguments as literals, byte for byte the output of psycopg's client-side
     binding.

@@ -32,6 +32,9 @@ def benchmarks() -> Rows:
             "clients": row.clients,
             "connection_modes": row.connection_modes,
             "workers": row.workers,
+            "row_type": row.row_type,
+            "transaction": row.transaction,
+            "bulk_api": row.bulk_api,
         }
         for row in Benchmark.objects.select_related("database").prefetch_related("workload_links__workload")
     ]

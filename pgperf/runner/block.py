@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -30,6 +30,7 @@ from pgperf.runner.processes import pooler_process
 from pgperf.runner.remote import server
 from pgperf.runner.remote.server import Agent, AgentSamples
 from pgperf.runner.server.diagnostics import DiagnosticConnections, DiagnosticResult
+from pgperf.runner.server.written_tables import WrittenTables
 
 #: The phases of a run, as records.Timings names them (without `_s`).
 PHASES = ("startup", "warm_up", "pilot", "slices", "diagnostics")
@@ -42,6 +43,7 @@ WINDOW_MIN_NS = PILOT_MIN_MS * 1_000_000
 WINDOW_MAX_NS = PILOT_MAX_MS * 1_000_000
 _WINDOW_OPS = 50  # of a variant, and of each of its connections:
 _WINDOW_OPS_EACH = 10
+_BULK_OPS = 10  # of a bulk operation in a slice; each takes long, and all its rows stay until the end
 _LEAD_IN_OPS = 10
 _LEAD_IN_OPS_EACH = 3  # with several connections, whose lead-in lasts until all have started
 
@@ -88,6 +90,7 @@ class RunContext:
     relays: Mapping[str, int] = field(default_factory=dict)  # delayed route -> pid of its relay
     #: Waits until the backends of a group have left the server, where they pass.
     departed: AwaitDeparture = lambda _group: ""
+    written: WrittenTables = field(default_factory=WrittenTables)  # by workloads that insert rows
     agent: Agent | None = None  # on the server's host, if that is another machine
     interpreters: Mapping[str, str] = field(default_factory=dict)  # layer -> Python, if the site named one
 
@@ -104,6 +107,7 @@ def run_block(
     with _resident(context, cohort, block) as groups:
         with context.clock.phase("warm_up"):
             _warm_up(context, groups)
+            context.written.begin_block()
         _find_processes(context, groups)
         _choose_windows(context, cohort, groups)
         process_cpu = ProcessCpu(context.host, {pid for group in groups for pid in group.processes().pids()})
@@ -181,8 +185,9 @@ def _choose_windows(context: RunContext, cohort: int, groups: list[ClientGroup])
     for workload in dict.fromkeys(group.variant.workload for group in groups):
         if (cohort, workload) not in context.windows:
             own = [group for group in groups if group.variant.workload == workload]
+            bulk = context.plan.definition.work(workload).bulk
             with context.clock.phase("pilot"):
-                context.windows[cohort, workload] = _pilot(context, own)
+                context.windows[cohort, workload] = _bulk_slice(own) if bulk else _pilot(context, own)
 
 
 def _pilot(context: RunContext, groups: list[ClientGroup]) -> protocol.Slice:
@@ -231,6 +236,15 @@ def _request(context: RunContext, cohort: int, group: ClientGroup) -> protocol.S
     return request._replace(lead_in_ops=1) if group.variant.connections > 1 else request
 
 
+def _bulk_slice(groups: Sequence[ClientGroup]) -> protocol.Slice:
+    """A slice by count: all variants insert as many rows, fewer where the slowest needs long."""
+    slowest_s = max(group.op_s for group in groups)
+    most = int(WINDOW_MAX_NS / 1e9 / slowest_s) if slowest_s else _BULK_OPS
+    return protocol.Slice(
+        seq=0, start_ns=0, lead_in_ops=1, lead_in_ns=0, window_ns=0, count=max(1, min(_BULK_OPS, most))
+    )
+
+
 def _find_processes(context: RunContext, groups: list[ClientGroup]) -> None:
     """Find the server, pooler and relay processes of the groups."""
     context.find_servers(groups)
@@ -254,9 +268,11 @@ def _rounds(
 ) -> list[VariantMeasurements]:
     measured = [VariantMeasurements() for _ in groups]
     for round_ in range(context.plan.definition.rounds):
+        checkpoints = context.written.checkpoints()
         for position, index in enumerate(round_order(context.plan, cohort, block, round_)):
             request = _request(context, cohort, groups[index])
             record, window = measure(groups[index], request, round_, position, context.host, context.departed)
+            _settle(context, groups[index], record)
             measured[index].ends_ns.append(time.monotonic_ns())
             context.clock.spent["slices"] += (request.lead_in_ns + record.window_ns) / 1e9
             measured[index].records.append(record)
@@ -264,10 +280,29 @@ def _rounds(
             context.slices_done += 1
             if groups[index].served_by_others and groups[index].variant.backends_pass:
                 _find_processes(context, groups)  # the next slice may use the same server connections
+        if context.written.overlapped(checkpoints):
+            _mark_checkpoint(context.plan.definition, groups, measured)
         if any(group.served_by_others for group in groups):
             _find_processes(context, groups)
         context.between_rounds(context.slices_done, context.diagnosed)
     return measured
+
+
+def _settle(context: RunContext, group: ClientGroup, record: SliceRecord) -> None:
+    """Check what a slice inserted, and put its table back as it was."""
+    rows = (record.lead_in_ops + record.ops) * (group.ready[0].rows_per_op or 0)
+    context.written.settle(group.variant.workload, rows)
+
+
+def _mark_checkpoint(
+    definition: Definition, groups: list[ClientGroup], measured: list[VariantMeasurements]
+) -> None:
+    """Mark the round's slices that inserted rows."""
+    for group, measurements in zip(groups, measured, strict=True):
+        if definition.work(group.variant.workload).bulk:
+            last = measurements.records[-1]
+            why = "; ".join(filter(None, (last.disturbed, "a checkpoint ran during this round")))
+            measurements.records[-1] = replace(last, disturbed=why)
 
 
 def _complete_remote(
@@ -328,6 +363,7 @@ def _diagnose(
         begin_ns = time.monotonic_ns()
         measured[index].findings = diagnostic_connections.examine(groups[index], request, calls)
         context.departed(groups[index])
+        context.written.empty()
         measured[index].diagnosed_ns = (begin_ns, time.monotonic_ns())
         context.diagnosed += 1
         context.between_rounds(context.slices_done, context.diagnosed)

@@ -519,7 +519,10 @@ def spec(
         workers=variant.clients if variant.is_one_process else variant.workers,
         **login(route),
         application_name=name,
-        statements=list(work.statements) or sql_parameters.statements(work.sql, work.args),
+        row_type=definition.row_type,
+        transaction=definition.transaction,
+        statements=_statements(work),
+        bulk=_bulk(work, definition.bulk_api),
         orm=work.orm,
         orm_args=list(work.args),
         query=work.query,
@@ -532,6 +535,21 @@ def spec(
         cold=cold,
         memory_bytes=memory_bytes * (variant.clients if variant.is_one_process else 1),
         nominal_us=definition.nominal_us.get(variant.label, definition.nominal_us.get(variant.layer, 0.0)),
+    )
+
+
+def _statements(work: WorkloadDefinition) -> list[protocol.Statement]:
+    if work.bulk:
+        return [sql_parameters.row_statement(work.bulk.sql, work.bulk.row)]
+    return list(work.statements) or sql_parameters.statements(work.sql, work.args)
+
+
+def _bulk(work: WorkloadDefinition, api: str) -> protocol.Bulk:
+    insert = work.bulk
+    if not insert:
+        return protocol.Bulk()
+    return protocol.Bulk(
+        insert.kind, insert.table, list(insert.columns), list(insert.types), insert.rows, api
     )
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pgperf.core import pgbench, sql_parameters
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.layers import LAYERS
+from pgperf.core.layers import LAYERS, NO_NAMED_ROWS
 from pgperf.core.records import Cohort, Definition, LeftOut, Plan, Variant
 
 #: Most variants in one cohort. All of `orm-overhead` fits, so all of it is compared directly.
@@ -19,6 +19,7 @@ COHORT_PROCESSES = 64
 _SHUFFLES = 24
 _WORKERS_STAY = "several workers of a process keep their connections"
 T = TypeVar("T")
+_BULK_PERSISTENT = "inserting many rows is measured on a connection that stays open"
 
 
 def make_plan(definition: Definition, skipped: Iterable[LeftOut] = ()) -> Plan:
@@ -26,7 +27,11 @@ def make_plan(definition: Definition, skipped: Iterable[LeftOut] = ()) -> Plan:
 
     Raises InvalidDefinition when nothing is left to compare.
     """
-    lacking = (*_lacking_connection_modes(definition), *_unfit_for_pgbench(definition))
+    lacking = (
+        *_lacking_connection_modes(definition),
+        *_unfit_for_pgbench(definition),
+        *_lacking_conditions(definition),
+    )
     skipped = tuple(dict.fromkeys((*skipped, *lacking)))
     variants = [v for v in _variants(definition) if not any(each.covers(v) for each in skipped)]
     if not variants:
@@ -167,6 +172,23 @@ def _unfit_for_pgbench(definition: Definition) -> Iterator[LeftOut]:
             yield from (
                 LeftOut(workload=work.name, layer=tool, mode=mode, reason=str(error)) for tool in tools
             )
+
+
+def _lacking_conditions(definition: Definition) -> Iterator[LeftOut]:
+    """Bulk operations and row types that a layer does not have."""
+    for layer in filter(None, map(LAYERS.get, definition.layers)):
+        if definition.row_type not in layer.row_types:
+            yield LeftOut(layer=layer.name, reason=NO_NAMED_ROWS)
+        for work in definition.workloads:
+            if work.bulk:
+                yield from (
+                    LeftOut(workload=work.name, layer=layer.name, connect=mode, reason=_BULK_PERSISTENT)
+                    for mode in definition.connection_modes
+                    if mode != "persistent"
+                )
+            lacking = set(definition.modes) & set(layer.modes) if work.bulk else set()
+            for mode in sorted(lacking - set(layer.bulk_modes(work.bulk.kind) if work.bulk else ())):
+                yield LeftOut(workload=work.name, layer=layer.name, mode=mode, reason=layer.bulk_reason)
 
 
 def _controls(definition: Definition, variants: list[Variant]) -> list[Variant]:

@@ -23,6 +23,7 @@ from pgperf.runner.server import result_size
 from pgperf.runner.server.diagnostics import DiagnosticConnections
 from pgperf.runner.server.load_limits import LoadGuard
 from pgperf.runner.server.probe import ServerProbe
+from pgperf.runner.server.written_tables import WrittenTables
 
 
 class RunObserver(Protocol):
@@ -77,6 +78,7 @@ def execute(
     """
     begin = time.monotonic()
     with ExitStack() as stack:
+        written = stack.enter_context(WrittenTables.of(plan, routes, settings.run_id))
         server = stack.enter_context(
             ServerProbe.open(plan, routes, settings.run_id, settings.pin_server, agent)
         )
@@ -104,7 +106,7 @@ def execute(
             plan, routes, settings.build_dir, cpu_placement, server.application, clock, server.finder(cpu_placement),
             between_rounds,
             agent=agent, interpreters=settings.interpreters, relays=relay_process.find(routes.values()),
-            client_bytes=client_bytes, departed=server.departed,
+            client_bytes=client_bytes, departed=server.departed, written=written,
         )  # fmt: skip
         if plan.definition.diagnostic_ms and server.can_be_asked:
             context.diagnostic_connections = stack.enter_context(
@@ -114,7 +116,11 @@ def execute(
     wall = time.monotonic() - begin
     timings = Timings(wall_s=wall, **{f"{name}_s": clock.spent[name] for name in PHASES})
     memory = settings.memory.to_json(client_bytes, context.unlimited)
-    watched = {name: found for name, found in (("load", load.facts), ("ports", local_ports)) if found}
+    watched = {
+        name: found
+        for name, found in (("load", load.facts), ("ports", local_ports), ("written", written.facts))
+        if found
+    }
     found = {**facts, **environment.after(versions), "memory": memory, **watched, **_server_host(agent)}
     return RunResult(plan, found, timings)
 

@@ -92,7 +92,11 @@ def _frozen(model: type[models.Model], definition: dict[str, Any]) -> dict[str, 
 def _works(run: Run) -> list[dict[str, Any]]:
     """The fields of each workload as the run froze them."""
     works = with_workloads(run.definition)["workloads"]
-    return [{**work, **(work.get("query") or {})} for work in works]
+    return [_as_fields(work) for work in works]
+
+
+def _as_fields(work: dict[str, Any]) -> dict[str, Any]:
+    return {**work, **(work.get("query") or {}), "bulk": (work.get("bulk") or {}).get("name", "")}
 
 
 def _same_workload(frozen: dict[str, Any], workloads: QuerySet[Workload]) -> Workload | None:

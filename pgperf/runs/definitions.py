@@ -8,6 +8,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from pgperf import models
+from pgperf.catalog.driver_queries import BULK_INSERTS
 from pgperf.core import limits, records
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.layers import LAYERS
@@ -56,6 +57,9 @@ def freeze(
             "connection_modes", preset.pick("connection_modes"), validators.connection_mode_list
         ),
         workers=_number(limits.WORKERS, preset),
+        row_type=_one_of("row_type", benchmark.row_type, records.ROW_TYPES),
+        transaction=_one_of("transaction", benchmark.transaction, records.TRANSACTIONS),
+        bulk_api=_one_of("bulk_api", benchmark.bulk_api, records.BULK_APIS),
         placement=_one_of("placement", preset.pick("placement"), records.PLACEMENTS),
         idle=_one_of("idle", preset.pick("idle"), records.IDLES),
         blocks=_number(limits.BLOCKS, preset),
@@ -67,6 +71,8 @@ def freeze(
         seed=secrets.randbelow(2**31),
     )
     _some_mode_possible(definition)
+    if definition.transaction != "autocommit" and definition.connection_modes != ("persistent",):
+        raise InvalidDefinition("transaction: connections that end with each operation need autocommit")
     return definition
 
 
@@ -82,7 +88,15 @@ def workload(row: models.Workload) -> records.WorkloadDefinition:
         other_orm=row.other_orm,
         fixture=row.fixture,
         query=row.query,
+        bulk=_bulk(row.bulk),
     )
+
+
+def _bulk(name: str) -> records.BulkInsert | None:
+    """The catalog's bulk insert of that name; its table and rows come from nowhere else."""
+    if name and name not in BULK_INSERTS:
+        raise InvalidDefinition(f"bulk: {name!r} is unknown; choose from {', '.join(BULK_INSERTS)}")
+    return BULK_INSERTS[name] if name else None
 
 
 def _workloads(benchmark: models.Benchmark) -> tuple[records.WorkloadDefinition, ...]:

@@ -224,7 +224,8 @@ class _ClaimedRun:
     def _guarded_routes(self, plan: Plan, routes: dict[str, Route]) -> dict[str, Route]:
         """The routes with read-only sessions, after the proof of each login that must not write."""
         assert self.run.database
-        guarded = guardrails.apply(plan, routes, self.run.database.production)
+        database = self.run.database
+        guarded = guardrails.apply(plan, routes, database.production, database.allow_fixtures)
         self.access = guarded.facts()
         return guarded.routes
 
@@ -249,9 +250,11 @@ class _ClaimedRun:
     def _prepare(self, plan: Plan, routes: Mapping[str, Route]) -> None:
         if not any(layers.connects(variant.layer) for variant in plan.variants):
             return
-        assert self.run.database
+        database = self.run.database
+        assert database
+        guardrails.check_writing(plan.definition, database.production, database.allow_fixtures)
         for work in plan.definition.workloads:
-            fixtures.ensure(work.fixture, self.run.database, most_direct(routes.values()))
+            fixtures.ensure(work.fixture, database, most_direct(routes.values()))
 
 
 def _end_once(run: Run, status: str, end: Callable[[], None]) -> None:

@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
 from pgperf import catalog, registry
+from pgperf.catalog.driver_queries import BULK_INSERTS
 from pgperf.core import sql_read_only
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.workloads import discovery, queries
@@ -24,7 +25,9 @@ def check(workload: Any) -> None:
     site.
     """
     _check_statements(workload)
-    if workload.model:
+    if workload.bulk:
+        _check_bulk(workload)
+    elif workload.model:
         if workload.sql or workload.orm:
             raise ValidationError({"model": _("Give either a model, or SQL, or a registered callable.")})
         queries.check(workload.query)
@@ -45,6 +48,18 @@ def _check_statements(workload: Any) -> None:
                 sql_read_only.check(field, text)
         except InvalidDefinition as error:
             raise ValidationError({field: str(error).removeprefix(f"{field}: ")}) from None
+
+
+def _check_bulk(workload: Any) -> None:
+    """A bulk operation is one of the catalog's, in the catalog's own table."""
+    if workload.bulk not in BULK_INSERTS:
+        raise ValidationError(
+            {"bulk": _("No bulk insert of that name. Choose one of %s.") % ", ".join(BULK_INSERTS)}
+        )
+    if workload.sql or workload.orm or workload.model or workload.args:
+        raise ValidationError({"bulk": _("Give either a bulk insert, or SQL, a callable or a model.")})
+    if workload.fixture != workload.bulk:
+        raise ValidationError({"fixture": _("Its table is the fixture %s.") % workload.bulk})
 
 
 def _check_callable(workload: Any) -> None:

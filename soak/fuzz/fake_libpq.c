@@ -6,6 +6,9 @@
 
 struct pg_conn {
     char error[4096];
+    int64_t sent; /* results that are due, each followed by NULL */
+    bool between; /* was the last result not yet followed by NULL? */
+    bool synced;  /* is a synchronisation due after them? */
 };
 
 /* Each value is a separate allocation, so that a sanitizer detects a read beyond its end. */
@@ -139,6 +142,70 @@ PGresult *PQexecPrepared(PGconn *connection, const char *name, int count, const 
     (void)formats;
     (void)result_format;
     return execute(connection, count, values);
+}
+
+int PQputCopyData(PGconn *connection, const char *data, int length)
+{
+    int sum = 0;
+    for (int i = 0; i < length; i++)
+        sum += data[i];
+    return connection && fake_server.answers > 0 && sum != -1 ? 1 : -1;
+}
+
+int PQputCopyEnd(PGconn *connection, const char *fault)
+{
+    (void)fault;
+    connection->sent = 1;
+    return 1;
+}
+
+int PQenterPipelineMode(PGconn *connection)
+{
+    return connection && fake_server.answers > 0;
+}
+
+int PQexitPipelineMode(PGconn *connection)
+{
+    return connection->sent == 0;
+}
+
+int PQpipelineSync(PGconn *connection)
+{
+    connection->synced = true;
+    return 1;
+}
+
+int PQsendQueryParams(PGconn *connection, const char *query, int count, const Oid *types, const char *const *values,
+                      const int *lengths, const int *formats, int result_format)
+{
+    PQclear(PQexecParams(connection, query, count, types, values, lengths, formats, result_format));
+    connection->sent++;
+    return fake_server.answers > 0;
+}
+
+int PQsendQueryPrepared(PGconn *connection, const char *name, int count, const char *const *values,
+                        const int *lengths, const int *formats, int result_format)
+{
+    PQclear(PQexecPrepared(connection, name, count, values, lengths, formats, result_format));
+    connection->sent++;
+    return fake_server.answers > 0;
+}
+
+PGresult *PQgetResult(PGconn *connection)
+{
+    if (connection->between) {
+        connection->between = false;
+        return NULL;
+    }
+    if (connection->sent) {
+        connection->sent--;
+        connection->between = true;
+        return answer(connection, PGRES_COMMAND_OK);
+    }
+    if (!connection->synced)
+        return NULL;
+    connection->synced = false;
+    return new_result(PGRES_PIPELINE_SYNC);
 }
 
 ExecStatusType PQresultStatus(const PGresult *result)

@@ -139,10 +139,12 @@ def test_a_field_of_the_wrong_type_is_refused(name: str, data: st.DataObject) ->
     field = data.draw(st.sampled_from(kind._fields))
     filled = {"int": 1, "str": "", "bool": True, "float": 0.5}
     body = {f: filled.get(getattr(t, "__name__", ""), []) for f, t in kind.__annotations__.items()}
-    body |= {f: {} for f in ("versions", "query") if f in body} | {f: None for f in body if f.endswith("_us")}
+    body |= {f: {} for f in ("versions", "query", "bulk") if f in body} | {
+        f: None for f in body if f.endswith("_us")
+    }
     body |= {"nominal_us": 1.0} if name == "spec" else {"rows_per_op": None} if name == "ready" else {}
     assert protocol.decode(json.dumps({"type": name, **body}).encode())
-    wrong: Any = [1] if field == "query" else {"wrong": [1]}
+    wrong: Any = [1] if field in ("query", "bulk") else {"wrong": [1]}
     with pytest.raises(ProtocolError, match=field):
         protocol.decode(json.dumps({"type": name, **body, field: wrong}).encode())
 

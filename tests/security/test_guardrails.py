@@ -13,11 +13,14 @@ import pytest
 from pgperf import catalog
 from pgperf.access import guardrails, readonly_role
 from pgperf.access.guardrails import Demand
+from pgperf.catalog import FIXTURES
+from pgperf.catalog.driver_queries import BATCH, COPYFROM
 from pgperf.core.answers import TEXT, ControlQuery
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition, PreflightRefused
 from pgperf.core.records import Plan, Route, VariantBlock, WorkloadDefinition
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunSettings, execute
+from pgperf.runner.server.control_connection import ControlConnection
 from tests.runner.builders import definition
 from tests.security.conftest import DATABASE, READER, Harm
 
@@ -61,12 +64,48 @@ class TestDemand:
             (REGISTERED, "transaction", False, "persistent", Demand.PROOF),
             (REGISTERED, "", False, "per_operation", Demand.PROOF),
             (replace(REGISTERED, other_sql="SELECT 1"), "", False, "persistent", Demand.PROOF),
+            (COPYFROM, "", False, "persistent", Demand.WRITE),
+            (BATCH, "session", False, "per_operation", Demand.WRITE),
         ],
     )
     def test_by_workload_and_route(
         self, work: WorkloadDefinition, pooler: str, production: bool, connect: str, wanted: Demand
     ) -> None:
         assert guardrails.demand(work, pooler, production, connect) == wanted
+
+    @pytest.mark.parametrize(
+        ("works", "production", "allowed", "words"),
+        [
+            ((COPYFROM,), True, True, "database: copyfrom insert rows, which never run on a production"),
+            (
+                (COPYFROM, BATCH),
+                False,
+                False,
+                "database: copyfrom, batch insert rows .* tick 'allow fixtures'",
+            ),
+            (
+                (replace(BATCH, bulk=replace(BATCH.bulk, table="public.users")),),
+                False,
+                True,
+                "bulk: batch is no",
+            ),
+            ((replace(BATCH, bulk=replace(BATCH.bulk, rows=2)),), False, True, "bulk: batch is no"),
+            ((replace(BATCH, sql="DELETE FROM users"),), False, True, "bulk: batch is no"),
+            ((BATCH, FREE), False, True, "access: batch need .* own a session that only reads"),
+            ((BATCH, REGISTERED), False, True, "access: batch need .* registered a session that only reads"),
+        ],
+    )
+    def test_writing_is_refused_outside_of_its_own_tables(
+        self, works: tuple[WorkloadDefinition, ...], production: bool, allowed: bool, words: str
+    ) -> None:
+        with pytest.raises(PreflightRefused, match=rf"^{words}"):
+            guardrails.check_writing(definition(workloads=works), production, allowed)
+
+    @pytest.mark.parametrize("works", [(COPYFROM, BATCH), (BATCH, SHIPPED), (SHIPPED,), (FREE,)])
+    def test_workloads_of_the_catalog_run_beside_those_that_write(
+        self, works: tuple[WorkloadDefinition, ...]
+    ) -> None:
+        guardrails.check_writing(definition(workloads=works), False, True)
 
     def test_the_worker_reads_the_statement_again(self) -> None:
         with pytest.raises(InvalidDefinition, match=r"^sql: one statement"):
@@ -352,3 +391,27 @@ def shown(connection: psycopg.Connection[Any], name: str) -> str:
 
 def superuser_over(route: Route) -> Route:
     return replace(route, user="harm_super")
+
+
+def test_a_login_that_writes_may_fill_and_empty_its_own_tables_only(harm: Harm) -> None:
+    """Refused with the GRANT; with it, the session has the timeouts and is not read-only."""
+    copying = make_plan(definition(workloads=(COPYFROM,), layers=("psycopg",), routes=("tcp",)))
+    route = harm.route("harm_bare")
+    for statement in FIXTURES["copyfrom"].create:
+        harm.superuser.execute(statement)
+    try:
+        with pytest.raises(PreflightRefused, match=r"^access: .*harm_bare may not fill") as refusal:
+            guardrails.apply(copying, {"tcp": route}, production=False, allow_fixtures=True)
+        harm.superuser.execute(str(refusal.value).partition("owner: ")[2])
+        guarded = guardrails.apply(copying, {"tcp": route}, production=False, allow_fixtures=True)
+        assert "not read-only" in guarded.access["tcp"]
+        options = guarded.routes["tcp"].options
+        assert "statement_timeout" in options
+        assert "read_only" not in options
+        with ControlConnection(guarded.routes["tcp"]) as connection:
+            connection.query("INSERT INTO pgperf.copyfrom (a) VALUES (1)")
+            connection.query("TRUNCATE pgperf.copyfrom")
+            with pytest.raises(ClientFailed, match="permission denied"):
+                connection.query("DELETE FROM precious")
+    finally:
+        harm.superuser.execute("DROP SCHEMA pgperf CASCADE")

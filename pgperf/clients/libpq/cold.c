@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "bulk.h"
 #include "clock.h"
 
 static double microseconds_since(uint64_t before_ns)
@@ -24,13 +25,14 @@ bool cold_connect(struct cold *cold, struct session *session, const struct spec 
     return worked;
 }
 
-static bool run_times(int times, double *total_us, struct session *session, struct statements *statements,
+static bool run_times(int times, double *total_us, struct session *session, struct spec *spec, bool other,
                       struct failure *failure)
 {
     int64_t ignored_rows = 0;
     uint64_t before = clock_now_ns();
     for (int i = 0; i < times; i++)
-        if (!session_run(session, statements, &ignored_rows, failure))
+        if (other ? !session_run(session, &spec->other, &ignored_rows, failure)
+                  : !bulk_or_statements(session, spec, &ignored_rows, failure))
             return false;
     *total_us = microseconds_since(before);
     return true;
@@ -38,11 +40,11 @@ static bool run_times(int times, double *total_us, struct session *session, stru
 
 bool cold_run(struct cold *cold, struct session *session, struct spec *spec, struct failure *failure)
 {
-    if (!run_times(1, &cold->first_us, session, &spec->statements, failure) ||
-        !run_times(1, &cold->second_us, session, &spec->statements, failure) ||
-        !run_times(10, &cold->next_ten_us, session, &spec->statements, failure))
+    if (!run_times(1, &cold->first_us, session, spec, false, failure) ||
+        !run_times(1, &cold->second_us, session, spec, false, failure) ||
+        !run_times(10, &cold->next_ten_us, session, spec, false, failure))
         return false;
     return spec->other.count == 0 ||
-           (run_times(1, &cold->other_first_us, session, &spec->other, failure) &&
-            run_times(1, &cold->other_second_us, session, &spec->other, failure));
+           (run_times(1, &cold->other_first_us, session, spec, true, failure) &&
+            run_times(1, &cold->other_second_us, session, spec, true, failure));
 }

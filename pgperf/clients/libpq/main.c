@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bulk.h"
 #include "cold.h"
 #include "failure.h"
 #include "line.h"
@@ -186,8 +187,11 @@ static enum outcome tell_ready(struct client *client)
     if (spec->statements.count == 0)
         return give_up(client, "ready", "statements: none given; this layer runs SQL, so give the workload some",
                        OUTCOME_FAILED);
+    const char *refusal = *spec->bulk.kind ? bulk_refusal(&client->session, spec) : NULL;
+    if (refusal)
+        return give_up(client, "ready", refusal, OUTCOME_FAILED);
     if ((spec->cold && !cold_run(&client->cold, &client->session, spec, &client->failure)) ||
-        !session_run(&client->session, &spec->statements, &rows, &client->failure))
+        !bulk_or_statements(&client->session, spec, &rows, &client->failure))
         return report(client, "ready", OUTCOME_FAILED);
     client->samples = timed_new_samples();
     if (!client->samples)
@@ -201,7 +205,7 @@ static enum outcome tell_ready(struct client *client)
 static bool run_statements(void *self, int64_t *rows)
 {
     struct client *client = self;
-    return session_run(&client->session, &client->spec.spec.statements, rows, &client->failure);
+    return bulk_or_statements(&client->session, &client->spec.spec, rows, &client->failure);
 }
 
 static bool connect_again(void *self)

@@ -9,7 +9,9 @@
 
 #define NANOSECONDS_MAX (INT64_MAX / 4) /* so that start, lead-in and window can be added */
 
-enum field_kind { TEXT, INTEGER, COUNT, NANOSECONDS, BOOLEAN, STATEMENTS, UNUSED };
+#define MOST_BULK_ROWS 1000000
+
+enum field_kind { TEXT, INTEGER, COUNT, NANOSECONDS, BOOLEAN, STATEMENTS, BULK, UNUSED };
 
 struct field {
     const char *name;
@@ -41,11 +43,14 @@ static const struct field fields[] = {
     SPEC("options", TEXT, options),
     SPEC("statements", STATEMENTS, statements),
     SPEC("other_statements", STATEMENTS, other),
+    SPEC("bulk", BULK, bulk),
     SPEC("spawned_ns", NANOSECONDS, spawned_ns),
     SPEC("runner_pid", INTEGER, runner_pid),
     SPEC("cold", BOOLEAN, cold),
     SPEC("memory_bytes", COUNT, memory_bytes),
     {"sql", TEXT, MESSAGE_QUERY, offsetof(struct message, sql)},
+    OTHER_LAYERS("row_type", MESSAGE_SPEC),
+    OTHER_LAYERS("transaction", MESSAGE_SPEC),
     OTHER_LAYERS("orm", MESSAGE_SPEC),
     OTHER_LAYERS("orm_args", MESSAGE_SPEC),
     OTHER_LAYERS("query", MESSAGE_SPEC),
@@ -128,6 +133,34 @@ static bool read_statements(struct json *json, const struct field *field, struct
     return !fault || refuse(message, member, fault);
 }
 
+/* The statement has what libpq needs of the other members. */
+static bool read_bulk_member(struct json *json, const char *name, struct bulk *bulk)
+{
+    struct json_value value;
+    bool worked = json_read(json, &value);
+    if (strcmp(name, "kind") == 0) {
+        bulk->kind = value.text;
+        return worked && is_text(&value);
+    }
+    if (strcmp(name, "rows") == 0) {
+        bulk->rows = value.integer;
+        return worked && is_integer(&value, 0, MOST_BULK_ROWS);
+    }
+    return worked && (strcmp(name, "table") == 0 || strcmp(name, "columns") == 0 || strcmp(name, "types") == 0 ||
+                      strcmp(name, "api") == 0);
+}
+
+static bool read_bulk(struct json *json, const struct field *field, struct message *message)
+{
+    char *name;
+    size_t length;
+    bool worked = json_enter_object(json);
+    while (worked && json_next_member(json, &name, &length))
+        worked = read_bulk_member(json, name, &message->spec.bulk);
+    return (worked && !json->fault) ||
+           refuse(message, field->name, json->fault ? json->fault : "must be an object of a bulk operation");
+}
+
 static bool read_field(struct json *json, const struct field *field, struct message *message)
 {
     static const char *const wanted[] = {"must be a string without NUL",
@@ -136,10 +169,13 @@ static bool read_field(struct json *json, const struct field *field, struct mess
                                          "must be nanoseconds of 0 or more",
                                          "must be true or false",
                                          "must be a list of statements",
+                                         "must be an object of a bulk operation",
                                          "must be a value"};
     struct json_value value;
     if (field->kind == STATEMENTS)
         return read_statements(json, field, message);
+    if (field->kind == BULK)
+        return read_bulk(json, field, message);
     bool worked = json_read(json, &value) && store(field, &value, (char *)message + field->offset);
     return worked || refuse(message, field->name, json->fault ? json->fault : wanted[field->kind]);
 }
@@ -202,6 +238,7 @@ static const struct spec default_spec = {
     .connect_timeout_s = 10,
     .application_name = "pgperf",
     .options = "",
+    .bulk = {.kind = ""},
     .cold = true,
 };
 

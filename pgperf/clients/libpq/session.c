@@ -131,12 +131,16 @@ static PGresult *execute(struct session *session, const struct statement *statem
                           0);
 }
 
-static bool run_one(struct session *session, struct statement *statement, int64_t *rows, struct failure *failure)
+bool session_prepare(struct session *session, struct statement *statement, struct failure *failure)
 {
     bool prepares = session->mode == SESSION_PREPARED && statement->prepared_on != session->number;
-    if (prepares && !prepare(session, statement, failure))
-        return false;
-    return take(session, execute(session, statement), rows, failure);
+    return !prepares || prepare(session, statement, failure);
+}
+
+static bool run_one(struct session *session, struct statement *statement, int64_t *rows, struct failure *failure)
+{
+    return session_prepare(session, statement, failure) &&
+           take(session, execute(session, statement), rows, failure);
 }
 
 bool session_run(struct session *session, struct statements *statements, int64_t *rows, struct failure *failure)

@@ -27,6 +27,9 @@ void session_close(struct session *session);
  * Adds the number of rows to `*rows`. In prepared mode, the first call prepares the statements. */
 bool session_run(struct session *session, struct statements *statements, int64_t *rows, struct failure *failure);
 
+/* In prepared mode, prepares the statement unless it is prepared on this connection. */
+bool session_prepare(struct session *session, struct statement *statement, struct failure *failure);
+
 /* Runs one SQL text unchanged. The caller clears the result; NULL on failure. */
 PGresult *session_query(struct session *session, const char *sql, struct failure *failure);
 

@@ -7,6 +7,12 @@
 
 #include "statement.h"
 
+/* An operation that inserts rows at once, all with the values of the spec's one statement. */
+struct bulk {
+    const char *kind; /* "copy", "batch"; "" for none */
+    int64_t rows;
+};
+
 struct spec {
     int64_t protocol;
     const char *layer;
@@ -26,6 +32,7 @@ struct spec {
     const char *options; /* settings of the session: "-c name=value" */
     struct statements statements; /* of one operation */
     struct statements other;      /* the second query of the cold phases; may be empty */
+    struct bulk bulk;             /* instead of running the statement once */
     int64_t spawned_ns;     /* CLOCK_MONOTONIC; 0 if unknown */
     int64_t runner_pid;     /* 0 if unknown */
     bool cold;              /* measure the cold phases */

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import asyncpg
 
 from pgperf.clients.async_loop import AsyncOperation, EventLoop, LoopOperation, LoopReconnecting
+from pgperf.clients.bulk_rows import records
 from pgperf.clients.loop import describe, given, login, main
 from pgperf.clients.timed_loop import Operation
 from pgperf.core import protocol
@@ -106,6 +107,8 @@ class AsyncpgClient:
         return operation.reconnecting(self._open, self._release)
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
+        if spec.bulk.kind and not other:
+            return LoopOperation(self.event_loop, [self._insert(spec)])
         kind = self._prepared if spec.mode == "prepared" else self._extended
         kind = kind if spec.connection_mode == "persistent" else self._on_current
         return LoopOperation(self.event_loop, [kind(*numbered(each)) for each in given(spec, other)])
@@ -136,6 +139,24 @@ class AsyncpgClient:
             return len(await self._connection.fetch(sql, *args))
 
         return run
+
+    def _insert(self, spec: protocol.Spec) -> AsyncOperation:
+        """COPY of binary rows, or executemany: asyncpg's calls for many rows."""
+        bulk, rows, sql = spec.bulk, records(spec), spec.statements[0].numbered
+        schema, _, table = bulk.table.partition(".")
+        connection = self._connection
+
+        async def copy() -> int:
+            await connection.copy_records_to_table(
+                table, schema_name=schema, columns=bulk.columns, records=rows
+            )
+            return len(rows)
+
+        async def batch() -> int:
+            await connection.executemany(sql, rows)
+            return len(rows)
+
+        return copy if bulk.kind == "copy" else batch
 
     def query(self, sql: str) -> protocol.Rows:
         rows = self.event_loop.run(self._connection.fetch(sql))

@@ -47,6 +47,10 @@ class DjangoClient:
         self._site: Any = None  # the module pgperf.clients.site_django, for site workloads
 
     def load(self, spec: protocol.Spec) -> None:
+        if spec.bulk.kind:
+            raise LayerUnavailable("bulk: Django's layers do not run bulk operations")
+        if spec.row_type != "tuple":
+            raise LayerUnavailable("row_type: Django's cursor gives tuples; choose tuple")
         if spec.layer.endswith("_psycopg2"):
             hide("psycopg")
         if spec.site:

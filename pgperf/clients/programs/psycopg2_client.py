@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from copy import copy
+from importlib import import_module
 from typing import Any, BinaryIO
 
 import psycopg2
@@ -14,7 +15,7 @@ from pgperf.core.exceptions import LayerUnavailable
 
 
 class Psycopg2Client:
-    """One connection in autocommit."""
+    """One connection, in autocommit unless the spec asks for the driver's default."""
 
     connection_modes = ("persistent", "per_operation")
 
@@ -24,14 +25,17 @@ class Psycopg2Client:
     def load(self, spec: protocol.Spec) -> None:
         if spec.mode != "simple":
             raise LayerUnavailable("mode: psycopg2 always binds on the client; choose simple")
+        named = spec.row_type == "named"
+        self._rows = {"cursor_factory": import_module("psycopg2.extras").DictCursor} if named else {}
 
     def connect(self, spec: protocol.Spec) -> None:
-        self._keywords = login(spec, driver.libpq_version())
+        self._keywords = {**login(spec, driver.libpq_version()), **self._rows}
+        self._autocommit = spec.transaction == "autocommit"
         self._open()
 
     def _open(self) -> None:
         self._connection = psycopg2.connect(**self._keywords)
-        self._connection.autocommit = True
+        self._connection.autocommit = self._autocommit
 
     def another(self) -> "Psycopg2Client":
         """One with a connection of its own, for another worker."""
@@ -41,6 +45,8 @@ class Psycopg2Client:
         return Reconnecting(self._open, operation, self.close)
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
+        if spec.bulk.kind and not other:
+            return import_module("pgperf.clients.psycopg2_bulk").insert(self._connection, spec)
         keeps = spec.connection_mode == "persistent"
         cursor = self._connection.cursor if keeps else lambda: self._connection.cursor()
         return in_order([self._run(cursor, *each) for each in statements(spec, other)])
@@ -57,6 +63,9 @@ class Psycopg2Client:
                     return 0
 
         return run
+
+    def end_transaction(self) -> None:
+        self._connection.commit()
 
     def query(self, sql: str) -> protocol.Rows:
         return driver.text_rows(self._connection, sql)

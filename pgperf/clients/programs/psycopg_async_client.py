@@ -17,7 +17,7 @@ from pgperf.core import protocol
 
 
 class PsycopgAsyncClient:
-    """One connection in autocommit.
+    """One connection, in autocommit unless the spec asks for the driver's default.
 
     Mode simple: AsyncClientCursor; extended, prepared: AsyncCursor. Connection mode pool takes the
     connection from a pool of one.
@@ -37,8 +37,11 @@ class PsycopgAsyncClient:
     def connect(self, spec: protocol.Spec) -> None:
         factory = psycopg.AsyncClientCursor if spec.mode == "simple" else psycopg.AsyncCursor
         self._keywords = {
-            **login(spec, driver.libpq_version()), "autocommit": True, "cursor_factory": factory,
-        }  # fmt: skip
+            **login(spec, driver.libpq_version()),
+            "autocommit": spec.transaction == "autocommit",
+            "cursor_factory": factory,
+            "row_factory": driver.row_factory(spec),
+        }
         if spec.connection_mode == "pool":
             self._pool = self.event_loop.run(self._open_pool(spec))
         self.event_loop.run(self._open())
@@ -69,6 +72,9 @@ class PsycopgAsyncClient:
         return copy(self)
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
+        if spec.bulk.kind and not other:
+            bulk = import_module("pgperf.clients.psycopg_bulk")
+            return LoopOperation(self.event_loop, [bulk.insert_async(self._connection, spec)])
         keeps = spec.connection_mode == "persistent"
         cursor = self._connection.cursor if keeps else lambda: self._connection.cursor()
         steps = [self._run(cursor, spec.mode, *each) for each in statements(spec, other)]
@@ -86,6 +92,9 @@ class PsycopgAsyncClient:
                     return 0
 
         return run
+
+    def end_transaction(self) -> None:
+        self.event_loop.run(self._connection.commit())
 
     def query(self, sql: str) -> protocol.Rows:
         return self.event_loop.run(self._text_rows(sql))

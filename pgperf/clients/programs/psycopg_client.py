@@ -19,7 +19,7 @@ _IMPLEMENTATIONS = {"psycopg_c": "c", "psycopg_binary": "binary", "psycopg_pytho
 
 
 class PsycopgClient:
-    """One connection in autocommit.
+    """One connection, in autocommit unless the spec asks for the driver's default.
 
     Mode simple uses ClientCursor, extended Cursor, and prepared Cursor with `prepare=True`.
     Connection mode pool takes it from a pool of one.
@@ -42,8 +42,11 @@ class PsycopgClient:
     def connect(self, spec: protocol.Spec) -> None:
         factory = self._psycopg.ClientCursor if spec.mode == "simple" else self._psycopg.Cursor
         self._keywords = {
-            **login(spec, self._driver.libpq_version()), "autocommit": True, "cursor_factory": factory,
-        }  # fmt: skip
+            **login(spec, self._driver.libpq_version()),
+            "autocommit": spec.transaction == "autocommit",
+            "cursor_factory": factory,
+            "row_factory": self._driver.row_factory(spec),
+        }
         if spec.connection_mode == "pool":
             self._pool = self._psycopg_pool.ConnectionPool(
                 kwargs=self._keywords, open=True, **self._driver.pool_of_one(spec)
@@ -68,6 +71,8 @@ class PsycopgClient:
         return copy(self)
 
     def operation(self, spec: protocol.Spec, other: bool = False) -> Operation:
+        if spec.bulk.kind and not other:
+            return import_module("pgperf.clients.psycopg_bulk").insert(self._connection, spec)
         keeps = spec.connection_mode == "persistent"
         cursor = self._connection.cursor if keeps else lambda: self._connection.cursor()
         return in_order([self._run(cursor, spec.mode, *each) for each in statements(spec, other)])
@@ -84,6 +89,9 @@ class PsycopgClient:
                     return 0
 
         return run
+
+    def end_transaction(self) -> None:
+        self._connection.commit()
 
     def query(self, sql: str) -> protocol.Rows:
         return self._driver.text_rows(self._connection, sql)

@@ -8,7 +8,7 @@ from pathlib import Path
 from pgperf.install.c_client import FLAGS, SANITIZERS, SOURCE_DIR
 
 HERE = Path(__file__).parent
-NEEDS_LIBPQ = {"main.c", "session.c", "cold.c", "reply.c"}
+NEEDS_LIBPQ = {"bulk.c", "main.c", "session.c", "cold.c", "reply.c"}
 
 
 def compile_program(name: str, folder: Path) -> Path:

@@ -1,0 +1,107 @@
+"""Runs that insert rows: counted in the database, put back after every slice, and on every way out."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from pgperf.catalog import FIXTURES
+from pgperf.catalog.driver_queries import BATCH, COPYFROM, ONE_PLUS_ONE
+from pgperf.core.exceptions import ClientFailed, RunCancelled
+from pgperf.core.records import LeftOut, Route, WorkloadDefinition
+from pgperf.runner.plan import make_plan
+from pgperf.runner.run import RunResult, RunSettings, execute
+from pgperf.runner.server.written_tables import WrittenTables
+from tests.runner.builders import definition
+from tests.runner.test_run import Watcher
+
+
+@pytest.fixture
+def admin(routes: dict[str, Route]) -> Iterator[psycopg.Connection]:
+    route = routes["tcp"]
+    with psycopg.connect(
+        host=route.host, port=route.port, dbname=route.dbname, user=route.user, password=route.password,
+        autocommit=True,
+    ) as connection:  # fmt: skip
+        for name in ("copyfrom", "batch"):
+            for statement in FIXTURES[name].create:
+                connection.execute(statement)
+        yield connection
+        connection.execute("TRUNCATE pgperf.copyfrom, pgperf.batch")
+
+
+def run(
+    routes: dict[str, Route], c_client: Path, watcher: Watcher, *works: WorkloadDefinition, **changes: object
+) -> RunResult:
+    what = definition(
+        workloads=works, layers=("libpq", "psycopg2", "psycopg", "asyncpg"), routes=("socket",),
+        modes=("simple", "prepared"), **changes,
+    )  # fmt: skip
+    lacking = [
+        LeftOut(layer="psycopg2", mode="prepared", reason=""),
+        LeftOut(layer="asyncpg", mode="simple", reason=""),
+    ]
+    return execute(make_plan(what, lacking), routes, RunSettings(str(c_client.parent), "bulk"), watcher)
+
+
+def stored(admin: psycopg.Connection) -> list[int]:
+    tables = ("copyfrom", "batch")
+    return [admin.execute(f"SELECT count(*) FROM pgperf.{table}").fetchone()[0] for table in tables]  # type: ignore
+
+
+def test_every_slice_counts_its_rows_and_leaves_empty_tables(
+    routes: dict[str, Route], c_client: Path, admin: psycopg.Connection
+) -> None:
+    watcher = Watcher()
+    outcome = run(routes, c_client, watcher, COPYFROM, BATCH, ONE_PLUS_ONE, diagnostic_ms=50)
+    of_work = {block.variant.workload: block for block in watcher.blocks}
+    assert of_work["copyfrom"].rows_per_op == 10_000
+    assert of_work["batch"].rows_per_op == 1_000
+    for block in watcher.blocks:
+        for record in block.slices:
+            assert record.rows == record.ops * block.rows_per_op
+    batches = {(b.variant.layer, b.variant.mode) for b in watcher.blocks if b.variant.workload == "batch"}
+    assert batches == {
+        ("libpq", "prepared"), ("psycopg2", "simple"), ("psycopg", "simple"), ("psycopg", "prepared"),
+        ("asyncpg", "prepared"),
+    }  # fmt: skip
+    assert stored(admin) == [0, 0]
+    assert outcome.environment["written"]["tables"] == ["pgperf.batch", "pgperf.copyfrom"]
+    assert {"fsync", "synchronous_commit"} <= set(outcome.environment["server"])
+
+
+def test_a_run_that_is_cancelled_leaves_empty_tables(
+    routes: dict[str, Route], c_client: Path, admin: psycopg.Connection
+) -> None:
+    with pytest.raises(RunCancelled):
+        run(routes, c_client, Watcher(cancel_when=lambda: True), COPYFROM)
+    assert stored(admin) == [0, 0]
+
+
+def test_rows_of_others_in_the_table_end_the_run(routes: dict[str, Route], admin: psycopg.Connection) -> None:
+    plan = make_plan(definition(workloads=(BATCH,), layers=("psycopg",), routes=("tcp",)))
+    with WrittenTables.of(plan, routes, "others") as written:
+        admin.execute("INSERT INTO pgperf.batch (a) VALUES (1)")
+        with pytest.raises(ClientFailed, match=r"inserted 1,000 rows, and pgperf.batch holds 1"):
+            written.settle("batch", 1000)
+    assert stored(admin) == [0, 0]
+
+
+def test_a_checkpoint_marks_the_round(routes: dict[str, Route], admin: psycopg.Connection) -> None:
+    plan = make_plan(definition(workloads=(BATCH,), layers=("psycopg",), routes=("tcp",)))
+    with WrittenTables.of(plan, routes, "marks") as written:
+        written.begin_block()
+        before = written.checkpoints()
+        assert not written.overlapped(before)
+        written.begin_block()
+        assert written.overlapped(before) == written.facts["checkpoint"].startswith("before")
+
+
+def test_a_plan_that_only_reads_asks_the_server_nothing() -> None:
+    plan = make_plan(definition())
+    with WrittenTables.of(plan, {}, "none") as written:
+        written.begin_block()
+        written.settle("spin", 3)
+        assert not written.overlapped(written.checkpoints())
+        assert written.facts == {}

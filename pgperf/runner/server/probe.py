@@ -63,8 +63,6 @@ class ServerProbe:
     def __enter__(self) -> "ServerProbe":
         if self._connection:
             self._connection.__enter__()
-            (pid,) = self._connection.one(_OWN_PID)
-            self._postmaster = schedstat.parent(pid) if schedstat.backend_is_here(pid) else None
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -115,6 +113,8 @@ class ServerProbe:
         """Why the server's backends may not be pinned; "" if they may."""
         if not self._connection:
             return ""
+        (pid,) = self._connection.one(_OWN_PID)
+        self._postmaster = schedstat.parent(pid) if schedstat.backend_is_here(pid) else None
         if not self._may_pin:
             return "PGPERF['PIN_SERVER'] is off"
         if not self._postmaster:

@@ -49,7 +49,7 @@ class Watcher:
 
 def asked(workload: WorkloadDefinition, *routes: str, **changed: Any) -> Definition:
     values = {
-        "workload": workload, "layers": ("psycopg",), "routes": routes, "diagnostic_ms": 200, "cold_blocks": 0,
+        "workloads": (workload,), "layers": ("psycopg",), "routes": routes, "diagnostic_ms": 200, "cold_blocks": 0,
         "lead_in_ms": 10, "slice_ms": 20, **changed,
     }  # fmt: skip
     return definition(**values)

@@ -114,15 +114,14 @@ def _measure(
 
 
 def _slot(group: ClientGroup, request: protocol.Slice) -> Slot:
-    replies, numbers = group.run(request)
-    durations = [each[: reply.ops] for reply, each in zip(replies, numbers, strict=True)]
-    window = SliceWindow.of(request, replies, durations)
-    phases = [each[reply.ops :].sum() for reply, each in zip(replies, numbers, strict=True)]
+    recorded = group.run(request)
+    window = SliceWindow.of(request, *recorded)
+    connecting_ns = float(sum(part.sum() for part in recorded.phases))
     per_s = window.ops / window.length_ns * 1e9
     return Slot(
         per_s,
         us=group.variant.clients / per_s * 1e6,
-        connecting_us=float(sum(phases)) / sum(reply.ops for reply in replies) / 1000,
+        connecting_us=connecting_ns / sum(reply.ops for reply in recorded.replies) / 1000,
     )
 
 

@@ -290,8 +290,7 @@ class SliceWindow:
     ) -> "SliceWindow":
         disturbed = "recording was full before the window closed" if any(r.capped for r in replies) else ""
         if replies[0].window_ns:
-            timed = durations[0][: replies[0].ops]  # its phases follow
-            return cls(replies[0].ops, replies[0].window_ns, timed, disturbed)
+            return cls(replies[0].ops, replies[0].window_ns, durations[0], disturbed, _joined(phases))
         chains = [chain for pair in zip(replies, durations, strict=True) for chain in chains_of(*pair)]
         if len(chains) == 1 or not request.window_ns:
             length = max((int(chain.durations.sum()) for chain in chains), default=0)
@@ -312,9 +311,15 @@ class SliceWindow:
         return cls(len(together), request.window_ns, together, disturbed, _joined(parts))
 
     def by_phase(self) -> dict[str, Durations]:
-        """The durations of connect, operate and close; {} where connections persist."""
+        """The durations of connect, operate and close; {} where connections persist.
+
+        A client that knows closing only together with connecting gives one row for both.
+        """
         if self.phases is None:
             return {}
+        if len(self.phases) == 1:
+            (connect,) = self.phases
+            return {"connect": connect, "operate": self.durations - connect, "close": connect[:0]}
         connect, close = self.phases
         return {"connect": connect, "operate": self.durations - connect - close, "close": close}
 

@@ -50,6 +50,12 @@ def test_a_connection_each_has_latencies(routes: dict[str, Route]) -> None:
     assert {block.variant.layer for block in blocks} == set(what.layers)
     for block in blocks:
         assert block.latency_min_ns > 0
+        ops = sum(piece.ops for piece in block.slices)
+        assert {name: part.ops for name, part in block.phases.items()} == {
+            "connect": ops,
+            "operate": ops,
+            "close": 0,
+        }
         assert block.rows_per_op is None
         assert [piece.rows for piece in block.slices] == [None]
         assert all(piece.client_ns for piece in block.slices)

@@ -78,16 +78,22 @@ def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: 
     raise PreflightRefused(f"{problem}. It fits with {offered}" if offered else problem)
 
 
-def check_results(results: Mapping[str, ResultSize], client_bytes: int) -> None:
-    """Raises PreflightRefused if one result alone exceeds what each client may take.
+def most_workers(plan: Plan) -> int:
+    """The most workers that a client process of the plan has."""
+    return max(variant.workers for variant in plan.variants)
+
+
+def check_results(results: Mapping[str, ResultSize], client_bytes: int, workers: int = 1) -> None:
+    """Raises PreflightRefused if one result for each worker exceeds what each client may take.
 
     `results`: the server's estimates for one operation of each workload.
     """
+    each = f" for each of its {workers} workers" if workers > 1 else ""
     for workload, result in results.items():
-        if result.bytes > client_bytes:
+        if result.bytes * workers > client_bytes:
             raise PreflightRefused(
                 f"memory: by the server's plan, one operation of {workload} returns {result.rows:,} rows of "
-                f"{result.width:,} bytes, about {result.bytes // MIB} MiB; each client may take "
+                f"{result.width:,} bytes, about {result.bytes // MIB} MiB{each}; each client may take "
                 f"{client_bytes // MIB} MiB. {FEWER_ROWS}"
             )
 

@@ -89,7 +89,7 @@ def execute(
         local_ports = ports.check(plan, routes, logins, ports.LocalPorts.read())
         client_bytes = settings.memory.client_bytes(plan)
         sizes = result_size.estimates(plan, routes, server.application)
-        preflight.check_results(sizes, client_bytes)
+        preflight.check_results(sizes, client_bytes, preflight.most_workers(plan))
         cpu_placement = placement.place(
             plan.definition.placement, os.sched_getaffinity(0), server.pin_refusal()
         )

@@ -73,6 +73,13 @@ def test_a_result_that_cannot_fit_is_refused_with_its_numbers() -> None:
     preflight.check_results({"w": ResultSize(1000, 1000)}, 512 * MIB)
 
 
+def test_each_worker_of_a_client_has_a_result() -> None:
+    large = {"w": ResultSize(200_000, 1000)}
+    preflight.check_results(large, 512 * MIB, workers=2)
+    with pytest.raises(PreflightRefused, match="190 MiB for each of its 3 workers"):
+        preflight.check_results(large, 512 * MIB, workers=3)
+
+
 @given(JSON_TEXTS | WORDS)
 def test_any_text_is_a_plan_or_none(text: str) -> None:
     size = result_size.read_plan(text)

@@ -427,7 +427,7 @@ def place_of(layer: str) -> str:
 
 def ladder_on(driver: str) -> list[str]:
     """The layers of Django's own ladder, lowest first, where Django uses this driver."""
-    rungs = (entry for entry in LAYERS.values() if entry.connects and not entry.driver)
+    rungs = (entry for entry in LAYERS.values() if entry.connects and not (entry.driver or entry.is_async))
     return [entry.name for entry in rungs if entry.rung != Rung.DRIVER or entry.name == driver]
 
 

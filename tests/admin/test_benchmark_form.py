@@ -34,8 +34,8 @@ def test_a_new_benchmark_is_the_ladder_on_the_driver_that_django_uses(
 
 def test_a_name_and_a_workload_are_enough_for_a_new_benchmark(admin_page: Client) -> None:
     factories.make_database()
-    workload = factories.make_benchmark().workload
-    data = offered(admin_page) | {"name": "own", "title": "Own", "workload": workload.pk}
+    (workload,) = factories.make_benchmark().workloads
+    data = offered(admin_page) | {"name": "own", "title": "Own", "workloads": [workload.pk]}
     answer = admin_page.post(reverse(ADD), data)
     assert answer.status_code == 302, answer.context["adminform"].form.errors
     assert Benchmark.objects.get(name="own").routes == ["socket"]

@@ -2,6 +2,7 @@
 
 import resource
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -126,16 +127,17 @@ def test_a_client_that_hangs_with_its_memory_used_up_ran_out_of_memory() -> None
     hang = (
         "import sys, resource; from pgperf.clients import memory_limit; sys.stdin.readline();"
         " resource.setrlimit(resource.RLIMIT_DATA, (memory_limit._data_bytes() + (40 << 20),) * 2);"
-        " held = bytearray(30 << 20); sys.stdin.readline()"
+        " held = bytearray(30 << 20); print('it holds them', flush=True); sys.stdin.readline()"
     )
     with ClientProcess("asyncpg", [sys.executable, "-c", hang]) as client:
         client.send(protocol.Spec(memory_bytes=40 << 20))
+        client._read_line(time.monotonic() + _SOON_S)
         with pytest.raises(OutOfMemory, match="no answer within its deadline"):
-            client.expect(protocol.Ready, 3)
+            client.expect(protocol.Ready, 0.01)
 
 
 def test_a_client_that_hangs_with_memory_left_is_late() -> None:
-    with ClientProcess("asyncpg", ["sleep", "60"]) as client:
+    with ClientProcess("asyncpg", ["sh", "-c", "read spec; read bye"]) as client:
         client.send(protocol.Spec(memory_bytes=40 << 20))
         with pytest.raises(ClientFailed, match="no answer") as late:
             client.expect(protocol.Ready, 0.1)
@@ -151,7 +153,7 @@ def test_a_client_that_the_kernel_ended_ran_out_of_memory(monkeypatch: pytest.Mo
 
 
 def test_the_kernel_ends_clients_before_the_worker() -> None:
-    with ClientProcess("psycopg", ["cat"]) as client:
+    with ClientProcess("psycopg", ["sh", "-c", "read bye"]) as client:
         assert client.ends_first
         assert Path(f"/proc/{client.pid}/oom_score_adj").read_text().strip() == "1000"
 

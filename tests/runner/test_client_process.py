@@ -110,8 +110,10 @@ def test_nonsense_is_a_protocol_error(text: str) -> None:
 
 def test_an_endless_line_is_cut_off() -> None:
     code = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
-    with script(code) as client, pytest.raises(ProtocolError, match="a line of more than"):
+    client = script(code)
+    with pytest.raises(ProtocolError, match="a line of more than"):
         client.expect(protocol.Armed, 60)
+    client.kill()  # it reads no goodbye
 
 
 def test_the_whole_process_group_dies() -> None:

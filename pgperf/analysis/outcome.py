@@ -13,6 +13,7 @@ DIFFERS, EQUIVALENT, INCONCLUSIVE = "differs", "equivalent", "inconclusive"
 MARGIN = math.log(1.01)
 CONFIDENCE = 0.95
 _POWER = 0.80
+_WIDEST = math.log(1e9)  # of a log ratio
 
 #: The interval of a log ratio at any confidence.
 IntervalAt = Callable[[float], Estimate]
@@ -76,7 +77,10 @@ def _inside(estimate: Estimate) -> bool:
 
 def _smallest_effect(at: IntervalAt, confidence: float) -> float | None:
     """Margin, plus what the interval reaches, plus the one-sided 80 % reach: that of a two-sided 60
-    % interval.
+    % interval. None also where the interval is so wide that no ratio has the size: two blocks and many
+    comparisons.
     """
     reach, slack = at(confidence).half_width(), at(2 * _POWER - 1).half_width()
-    return None if reach is None or slack is None else math.expm1(MARGIN + reach + slack)
+    if reach is None or slack is None or reach + slack > _WIDEST:
+        return None
+    return math.expm1(MARGIN + reach + slack)

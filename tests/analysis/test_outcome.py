@@ -96,3 +96,10 @@ def test_smallest_effect_had_four_chances_in_five() -> None:
 def _drawn(rng: np.random.Generator, centre: float, noise: float) -> IntervalAt:
     sample = sample_of(list(rng.normal(centre, noise, (6, 1))))
     return lambda confidence: interval(sample, confidence)
+
+
+def test_a_smallest_effect_beyond_any_ratio_is_not_known() -> None:
+    """Two blocks and many comparisons: Student's interval reaches past what a float can hold."""
+    sample = sample_of([np.array([0.0]), np.array([1.5])])
+    found = classify([lambda confidence: interval(sample, confidence)] * 80)
+    assert {(outcome.word, outcome.mde) for outcome in found} == {("inconclusive", None)}

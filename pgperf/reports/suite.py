@@ -33,7 +33,7 @@ from pgperf.reports.table import (
 #: Ratios from which a cell has the next darker colour, the same for slower and faster.
 _SHADES = (1.1, 1.25, 1.6, 2.5, 5.0)
 #: A layer of a setting: its name and its workers.
-Column_ = tuple[str, int]
+ColumnKey = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -54,23 +54,23 @@ class Setting:
         return list(dict.fromkeys(row.workload for row in self.variants))
 
     @cached_property
-    def columns(self) -> list[Column_]:
+    def columns(self) -> list[ColumnKey]:
         return list(dict.fromkeys((row.layer, row.workers) for row in self.variants))
 
     @cached_property
-    def base(self) -> Column_:
+    def base(self) -> ColumnKey:
         """The layer with which most others are compared."""
         bases = [(row.baseline.layer, row.baseline.workers) for row in self.comparisons.values()]
         return max(self.columns, key=bases.count)
 
-    def at(self, workload: str, column: Column_) -> VariantResult | None:
+    def at(self, workload: str, column: ColumnKey) -> VariantResult | None:
         found = (r for r in self.variants if r.workload == workload and (r.layer, r.workers) == column)
         return next(found, None)
 
-    def mean(self, column: Column_) -> GeometricMean | None:
+    def mean(self, column: ColumnKey) -> GeometricMean | None:
         return next((mean for mean in self.means if (mean.layer, mean.workers) == column), None)
 
-    def column_title(self, column: Column_) -> str:
+    def column_title(self, column: ColumnKey) -> str:
         layer, workers = column
         several = len([1 for other, _workers in self.columns if other == layer]) > 1
         return _("%(layer)s, %(workers)d workers") % {
@@ -161,7 +161,7 @@ def mean_table(rows: RunRows) -> Table:
 
 
 def bars(setting: Setting, among: Sequence[Setting]) -> Chart:
-    """Throughput over the base layer's by workload, a bar for each layer; the longest bar is 1."""
+    """Throughput over the base layer's by workload, a bar for each layer."""
     return {
         "kind": "groups",
         "label": _("Relative throughput by workload over %s. The tables have the numbers.")
@@ -211,12 +211,12 @@ def _against_base(comparisons: Iterable[ComparisonResult]) -> dict[int, Comparis
     return found
 
 
-def _head(setting: Setting, column: Column_) -> str:
+def _head(setting: Setting, column: ColumnKey) -> str:
     title = setting.column_title(column)
     return f"{title}, µs" if column == setting.base else title
 
 
-def _heat(setting: Setting, workload: str, column: Column_) -> Cell:
+def _heat(setting: Setting, workload: str, column: ColumnKey) -> Cell:
     row = setting.at(workload, column)
     if row is None:
         return Cell("–", (None,), "unknown")
@@ -235,7 +235,7 @@ def heat(value: float) -> str:
     return f"{'slower' if value > 1 else 'faster'}-{shade}"
 
 
-def _mean_cell(setting: Setting, column: Column_) -> Cell:
+def _mean_cell(setting: Setting, column: ColumnKey) -> Cell:
     mean = setting.mean(column)
     if mean is None:
         return Cell("1" if column == setting.base else "–", mark="base")
@@ -284,12 +284,12 @@ def _mean_row(mean: GeometricMean) -> tuple[Cell, ...]:
     )
 
 
-def _series(setting: Setting, column: Column_) -> Chart:
+def _series(setting: Setting, column: ColumnKey) -> Chart:
     values = [_relative(setting, name, column) for name in setting.workloads]
     return {"name": setting.column_title(column), "colour": colour(column[0]), "values": values}
 
 
-def _relative(setting: Setting, workload: str, column: Column_) -> float | None:
+def _relative(setting: Setting, workload: str, column: ColumnKey) -> float | None:
     row = setting.at(workload, column)
     if row is None or row.us_per_op is None:
         return None

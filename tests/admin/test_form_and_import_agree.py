@@ -33,7 +33,7 @@ REFUSED = [
     ("benchmark", "title", "x" * 201), ("benchmark", "layers", []), ("benchmark", "layers", ["nonsense"]),
     ("benchmark", "routes", []), ("benchmark", "routes", ["Ü"]), ("benchmark", "modes", ["other"]),
     ("benchmark", "clients", []), ("benchmark", "clients", [0]), ("benchmark", "clients", [1, 1]),
-    ("benchmark", "workload", "nothing"), ("benchmark", "workload", None), ("benchmark", "database", "nowhere"),
+    ("benchmark", "workloads", ["nothing"]), ("benchmark", "workloads", []), ("benchmark", "database", "nowhere"),
     ("benchmark", "placement", "elsewhere"), ("benchmark", "blocks", 0), ("benchmark", "rounds", 201),
     ("benchmark", "slice_ms", -1), ("benchmark", "slice_ms", 5001),
     ("database", "name", ""), ("database", "dbname", ""), ("database", "dbname", "  "), ("database", "dbname", "a=b"),

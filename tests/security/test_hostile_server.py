@@ -23,7 +23,9 @@ from tests import factories
 from tests.admin import hostile_texts
 from tests.clients.hostile_server import MARK, Forge, HostileServer, columns, instead, parameter, row
 
-_SIMPLE = [layer.name for layer in LAYERS.values() if layer.connects and layer.name != "asyncpg"]
+#: asyncpg has a run of its own; Django iterates over no raw query asynchronously.
+_APART = ("asyncpg", "django_orm_async")
+_SIMPLE = [layer.name for layer in LAYERS.values() if layer.connects and layer.name not in _APART]
 _COLUMNS = [f"{text} {at}".encode() for at, text in enumerate(islice(cycle(hostile_texts.TEXTS), 1599))]
 _VERSION = ("18.6 " + "".join(hostile_texts.TEXTS)).encode()
 #: What the server answers, by a part of the statement: to the workload's, 1,600 columns with hostile
@@ -98,7 +100,8 @@ def test_every_layer_finishes_with_hostile_names_values_and_versions(
     forging: Database, layers: list[str], mode: str
 ) -> None:
     run = performed(forging, layers, mode, orm="tests.hostile")
-    assert (run.status, run.error) == (Run.Status.DONE, "")
+    assert run.error == ""
+    assert run.status == Run.Status.DONE
     lacking = {each["layer"] for each in run.summary["skipped"]}
     assert {row.layer for row in run.variants.all()} == {*layers} - lacking
     assert lacking <= {"psycopg_c"}

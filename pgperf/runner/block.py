@@ -37,7 +37,8 @@ PHASES = ("startup", "warm_up", "pilot", "slices", "diagnostics")
 
 _TRIAL = protocol.Slice(seq=0, lead_in_ops=1, lead_in_ns=0, count=2)
 _WARM_UP_MOST_S = 3.0
-PILOT_OPS = 20
+PILOT_OPS = 20  # of a variant in the pilot, as far as they fit into
+_PILOT_S = 1.0
 #: Longer windows are no steadier: noise differs from slice to slice, not within one.
 WINDOW_MIN_NS = PILOT_MIN_MS * 1_000_000
 WINDOW_MAX_NS = PILOT_MAX_MS * 1_000_000
@@ -200,13 +201,23 @@ def _pilot(context: RunContext, groups: list[ClientGroup]) -> protocol.Slice:
     )
     if definition.slice_ms:
         return asked._replace(window_ns=definition.slice_ms * 1_000_000)
-    probe = protocol.Slice(seq=0, start_ns=0, lead_in_ops=2, lead_in_ns=0, window_ns=0, count=PILOT_OPS)
-    return fitting(
-        asked,
-        [
-            (g.variant.connections, measure(g, probe, -1, -1, departed=context.departed)[0].us_per_op * 1000)
-            for g in groups
-        ],
+    return fitting(asked, [(g.variant.connections, _pilot_ns(context, g)) for g in groups])
+
+
+def _pilot_ns(context: RunContext, group: ClientGroup) -> float:
+    """The time of one operation by the pilot, ns."""
+    record, _window = measure(group, pilot_slice(group.op_s), -1, -1, departed=context.departed)
+    return record.us_per_op * 1000
+
+
+def pilot_slice(op_s: float) -> protocol.Slice:
+    """20 operations after a lead-in of two, or as many as take about a second, one at least.
+
+    `op_s`: the time of one operation in the calibration; 0: not known.
+    """
+    count = max(1, min(PILOT_OPS, int(_PILOT_S / op_s))) if op_s else PILOT_OPS
+    return protocol.Slice(
+        seq=0, start_ns=0, lead_in_ops=min(2, count), lead_in_ns=0, window_ns=0, count=count
     )
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pgperf.core import protocol
-from pgperf.runner.block import fitting
+from pgperf.runner.block import fitting, pilot_slice
 
 MS = 1_000_000
 ASKED = protocol.Slice(seq=0, start_ns=0, lead_in_ops=10, lead_in_ns=50 * MS)
@@ -40,3 +40,12 @@ def test_several_slow_clients_get_time_to_lead_in() -> None:
     assert fitting(ASKED, [(8, 30 * MS)]).lead_in_ns == 90 * MS
     assert fitting(ASKED, [(8, 3 * MS)]).lead_in_ns == 50 * MS
     assert fitting(ASKED, [(1, 30 * MS)]).lead_in_ns == 50 * MS  # ten operations, however long they take
+
+
+@pytest.mark.parametrize(
+    ("op_s", "count"), [(0.0, 20), (0.00002, 20), (0.05, 20), (0.1, 10), (0.4, 2), (0.9, 1), (30.0, 1)]
+)
+def test_a_pilot_takes_about_a_second_at_most(op_s: float, count: int) -> None:
+    found = pilot_slice(op_s)
+    assert (found.count, found.window_ns, found.lead_in_ns) == (count, 0, 0)
+    assert found.lead_in_ops == min(2, count)

@@ -8,8 +8,10 @@ from itertools import groupby
 
 import pytest
 
+from pgperf.core import protocol
 from pgperf.core.exceptions import ClientFailed, PreflightRefused, RunCancelled
 from pgperf.core.records import Definition, Route, VariantBlock, WorkloadDefinition
+from pgperf.runner.block import pilot_slice
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunResult, RunSettings, execute
 from tests.runner.builders import definition
@@ -92,6 +94,19 @@ def test_the_pilot_sets_the_window_from_the_slowest(monkeypatch: pytest.MonkeyPa
     watcher = Watcher()
     run(definition(slice_ms=0, nominal_us={"fake": 100.0}), watcher)
     assert all(record.window_ns >= 50 * 100_000 for block in watcher.blocks for record in block.slices)
+
+
+def test_the_pilot_knows_the_time_of_one_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    known: list[float] = []
+
+    def noted(op_s: float) -> protocol.Slice:
+        known.append(op_s)
+        return pilot_slice(op_s)
+
+    monkeypatch.setattr("pgperf.runner.block.pilot_slice", noted)
+    run(definition(slice_ms=0, nominal_us={"fake": 100.0}), Watcher())
+    assert len(known) == 2  # the variant and its control
+    assert min(known) >= 100e-6
 
 
 def test_work_too_slow_for_a_window_goes_by_count(monkeypatch: pytest.MonkeyPatch) -> None:

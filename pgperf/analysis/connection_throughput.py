@@ -19,8 +19,9 @@ class ConnectionThroughput:
 
     `excluding`: while no client connects or closes, N / O for N clients that operate for O seconds
     on average. `excluding_pgbench`: by the formula of pgbench before version 14, count / (wall time
-    - time of all connects / N), which is X / (1 - X C / N) for a throughput X and a mean connect
-    time C. None where less than a twentieth of the wall time is left.
+    - time of all connects / N). With mean times C, O and D of connecting, operating and closing,
+    that is N / (O + D). None where less than a twentieth of C + O + D is left, and where closing is
+    not known apart from connecting. Both come from the same means, so closing alone parts them.
     """
 
     including: float | None
@@ -35,18 +36,20 @@ class ConnectionThroughput:
         means = {name: figures.get("mean") for name, figures in variant.phases_us.items()}
         clients = variant.clients * variant.workers
         operate_us = means.get("operate")
+        rest_us = _rest_us(means.get("connect"), operate_us, means.get("close"))
         return cls(
             including=variant.ops_per_s,
             excluding=clients / operate_us * 1e6 if operate_us else None,
-            excluding_pgbench=_by_pgbench(variant.ops_per_s, means.get("connect"), clients),
+            excluding_pgbench=clients / rest_us * 1e6 if rest_us else None,
         )
 
     def to_json(self) -> dict[str, float | None]:
         return asdict(self)
 
 
-def _by_pgbench(ops_per_s: float | None, connect_us: float | None, clients: int) -> float | None:
-    if ops_per_s is None or connect_us is None:
+def _rest_us(connect_us: float | None, operate_us: float | None, close_us: float | None) -> float | None:
+    """The time of an operation that connecting leaves; None where it is unknown or too short."""
+    if connect_us is None or operate_us is None or close_us is None:
         return None
-    rest = 1 - ops_per_s * connect_us / 1e6 / clients
-    return ops_per_s / rest if rest >= LEAST_REST else None
+    rest_us = operate_us + close_us
+    return rest_us if rest_us >= LEAST_REST * (connect_us + rest_us) else None

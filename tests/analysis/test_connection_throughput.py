@@ -1,5 +1,7 @@
 """Throughput with and without connecting, by both formulas."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,6 +44,24 @@ def test_by_pgbench_only_the_connects_are_left_out(
         assert found.excluding_pgbench == pytest.approx(clients / (operate + close) * 1e6, rel=1e-6)
     elif share < 0.0499:
         assert found.excluding_pgbench is None
+
+
+@given(_us, _us, _us, st.integers(1, 64), st.floats(0.5, 2))
+def test_the_old_formula_never_exceeds_ours(
+    connect: float, operate: float, close: float, clients: int, drift: float
+) -> None:
+    """The run's throughput is a centre of blocks, which may lie beside what the means give."""
+    measured = summary(connect, operate, close, clients)
+    found = ConnectionThroughput.of(replace(measured, ops_per_s=(measured.ops_per_s or 0) * drift))
+    assert found
+    assert found.excluding
+    assert found.excluding_pgbench is None or found.excluding_pgbench <= found.excluding
+
+
+def test_closing_that_is_part_of_connecting_leaves_the_old_formula_unknown() -> None:
+    phases = {"connect": {"mean": 500.0}, "operate": {"mean": 100.0}, "close": {"mean": None}}
+    found = ConnectionThroughput.of(VariantSummary(clients=2, ops_per_s=3000.0, phases_us=phases))
+    assert found == ConnectionThroughput(3000.0, 20_000.0, None)
 
 
 def test_unknown_figures_stay_unknown() -> None:

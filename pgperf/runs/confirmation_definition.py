@@ -67,12 +67,12 @@ def _change(
         case interventions.PROCESSES:
             _allow(variant.connections, most_clients)
             return {"as_processes": True}
-    _allow(clients * 2, most_clients)
+    _allow(2 * variant.connections, most_clients)
     return {"clients": (clients, clients * 2)}
 
 
 def _allow(clients: int, most: int) -> None:
-    """Raises InvalidDefinition for more client processes than the site allows."""
+    """Raises InvalidDefinition for more clients than the site allows, each worker counted as one."""
     if clients > most:
         raise InvalidDefinition(f"clients: {clients} is more than {most} (PGPERF['MAX_CLIENTS'])")
 

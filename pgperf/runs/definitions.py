@@ -71,6 +71,7 @@ def freeze(
         seed=secrets.randbelow(2**31),
     )
     _some_mode_possible(definition)
+    _allowed_connections(definition)
     if definition.transaction != "autocommit" and definition.connection_modes != ("persistent",):
         raise InvalidDefinition("transaction: connections that end with each operation need autocommit")
     return definition
@@ -167,6 +168,16 @@ def _number(limit: Limit, preset: _Preset) -> int:
     if not limit.allows(value):
         raise InvalidDefinition(f"{limit.name}: {value!r} is not allowed. {limit.remedy}")
     return int(value)
+
+
+def _allowed_connections(definition: records.Definition) -> None:
+    """Each worker is a client to the server: the site's limit counts all of them."""
+    clients, workers, most = max(definition.clients), definition.workers, validators.client_limit().high
+    if clients * workers > most:
+        raise InvalidDefinition(
+            f"workers: {clients} clients with {workers} workers each make {clients * workers} connections,"
+            f" more than {most} (PGPERF['MAX_CLIENTS']); choose fewer workers or clients"
+        )
 
 
 def _some_mode_possible(definition: records.Definition) -> None:

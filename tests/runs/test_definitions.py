@@ -168,6 +168,23 @@ def test_the_sites_limit_on_clients(settings: Any) -> None:
         freeze(make_benchmark(), make_database(), Overrides(clients=[8]))
 
 
+@pytest.mark.parametrize(("clients", "workers"), [([1], 5), ([1, 2], 3), ([4], 2)])
+def test_each_worker_counts_against_the_sites_limit(settings: Any, clients: list[int], workers: int) -> None:
+    settings.PGPERF = {**settings.PGPERF, "MAX_CLIENTS": 4}
+    said = (
+        rf"^workers: {max(clients)} clients with {workers} workers .* more than 4 \(PGPERF\['MAX_CLIENTS'\]\)"
+    )
+    with pytest.raises(InvalidDefinition, match=said):
+        freeze(make_benchmark(), make_database(), Overrides(clients=clients, workers=workers))
+
+
+@pytest.mark.parametrize(("clients", "workers"), [([1, 2], 2), ([4], 1), ([1], 4)])
+def test_as_many_workers_as_the_limit_allows(settings: Any, clients: list[int], workers: int) -> None:
+    settings.PGPERF = {**settings.PGPERF, "MAX_CLIENTS": 4}
+    overrides = Overrides(clients=clients, workers=workers)
+    assert freeze(make_benchmark(), make_database(), overrides).workers == workers
+
+
 @pytest.mark.parametrize("args", [[float("nan")], [float("inf")], [[1]], [{}], "text"])
 def test_arguments_that_json_cannot_carry_are_refused(args: object) -> None:
     with pytest.raises(ValidationError):

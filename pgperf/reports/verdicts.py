@@ -1,7 +1,7 @@
 """The bottleneck of each variant, with evidence; and the consistency checks that its figures fail."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -10,10 +10,14 @@ from pgperf.analysis import verdict_kinds
 from pgperf.analysis.consistency_checks import Checks, UtilisationLaw, why_unchecked
 from pgperf.analysis.interventions import INTERVENTIONS
 from pgperf.analysis.verdict import Confirmation, Verdict
+from pgperf.core.layers import LAYERS
+from pgperf.core.records import Variant
 from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
 from pgperf.reports.labels import clients_title, measured, role_names, variant_title
 from pgperf.reports.table import Cell, Note, Offer, Table, text_column, words
+
+_LAYERS = list(LAYERS)
 
 
 @dataclass(frozen=True)
@@ -58,12 +62,48 @@ def headlines(variants: Sequence[VariantResult]) -> list[ShownVerdict]:
     """One for each route: that of its last layer at the most clients, which is nearest to what a
     site runs.
     """
+    return verdicts(_last_of_routes(variants))
+
+
+def suite_headlines(variants: Sequence[VariantResult]) -> list[str]:
+    """The same for a suite, one sentence for each route: each bottleneck with its workloads."""
+    return [_suite_headline(row.identity, variants) for row in _last_of_routes(variants)]
+
+
+def _last_of_routes(variants: Sequence[VariantResult]) -> list[VariantResult]:
     last: dict[str, VariantResult] = {}
     for row in measured(variants):
         known = last.get(row.route)
-        if row.verdict and (known is None or row.identity.connections >= known.identity.connections):
+        if row.verdict and (known is None or _height(row) >= _height(known)):
             last[row.route] = row
-    return verdicts(list(last.values()))
+    return list(last.values())
+
+
+def _height(row: VariantResult) -> tuple[int, int]:
+    """The number of its connections, then the place of its layer."""
+    return row.identity.connections, _LAYERS.index(row.layer) if row.layer in LAYERS else len(_LAYERS)
+
+
+def _suite_headline(last: Variant, variants: Sequence[VariantResult]) -> str:
+    """The bottlenecks of a variant in all workloads, the most frequent one first."""
+    by_word: dict[str, list[str]] = {}
+    for row in measured(variants):
+        if not last.differs_in(row.identity) - {"workload"} and (found := row.record.verdict):
+            by_word.setdefault(found.word, []).append(row.workload)
+    count = sum(map(len, by_word.values()))
+    by_number = sorted(by_word.items(), key=lambda each: -len(each[1]))
+    return _("%(variant)s: %(verdicts)s.") % {
+        "variant": variant_title(replace(last, named=False)),
+        "verdicts": "; ".join(_in_workloads(word, names, count) for word, names in by_number),
+    }
+
+
+def _in_workloads(word: str, names: Sequence[str], count: int) -> str:
+    """A bottleneck with the workloads that have it, of `count`."""
+    parts = {"verdict": word_title(word), "number": len(names), "count": count, "names": ", ".join(names)}
+    if len(names) == count:
+        return _("%(verdict)s in all %(count)d workloads") % parts
+    return _("%(verdict)s in %(number)d of %(count)d workloads (%(names)s)") % parts
 
 
 def failed_checks(variants: Sequence[VariantResult]) -> list[str]:

@@ -10,7 +10,7 @@ from pgperf.analysis.summary import summarise
 from pgperf.catalog import BENCHMARKS
 from pgperf.core.records import Definition, Variant, WorkloadDefinition
 from pgperf.models import Run
-from pgperf.reports import run_page, suite
+from pgperf.reports import run_page, suite, verdicts
 from pgperf.reports.csv_results import means_csv
 from pgperf.reports.run_json import run_json
 from pgperf.reports.run_rows import read
@@ -71,6 +71,41 @@ def test_what_a_layer_lacks_is_no_number_and_is_left_out_of_the_mean() -> None:
     assert "It leaves out wide." in suite.note([setting])
     (chart,) = [suite.bars(setting, [setting])]
     assert chart["series"][2]["values"][2] is None
+
+
+def sentences(run: Run, words: dict[str, str]) -> list[str]:
+    """The bottlenecks of the suite, where the last layer has these verdicts by workload."""
+    for row in run.variants.filter(layer="asyncpg"):
+        row.verdict = factories.stored_verdict(words[row.workload])
+        row.save()
+    return verdicts.suite_headlines(list(run.variants.all()))
+
+
+def test_one_sentence_names_the_bottleneck_of_every_workload() -> None:
+    run = measured()
+    words = {"one": "server_cpu", "many": "client_cpu", "wide": "client_cpu"}
+    assert sentences(run, words) == [
+        "asyncpg · socket: client CPU in 2 of 3 workloads (many, wide); server CPU in 1 of 3 workloads (one)."
+    ]
+    assert sentences(run, dict.fromkeys(WORKS, "client_cpu")) == [
+        "asyncpg · socket: client CPU in all 3 workloads."
+    ]
+
+
+def test_a_workload_that_the_last_layer_lacks_is_not_counted() -> None:
+    found = sentences(measured(lacking="wide"), {"one": "server_cpu", "many": "client_cpu"})
+    assert found == [
+        "asyncpg · socket: server CPU in 1 of 2 workloads (one); client CPU in 1 of 2 workloads (many)."
+    ]
+
+
+def test_the_page_of_a_suite_has_the_sentence_and_no_verdict_of_one_workload(admin_client: Any) -> None:
+    run = measured()
+    (sentence,) = sentences(run, dict.fromkeys(WORKS, "client_cpu"))
+    text = admin_client.get(f"/admin/pgperf/run/{run.pk}/change/").content.decode()
+    assert f"<li>{sentence}</li>" in text
+    part = run_page.result(run).part("verdicts")
+    assert part and not part["headlines"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ def part(rows: RunRows) -> Part:
     if not found:
         return {}
     return {
-        "headlines": verdicts.headlines(rows.variants),
+        "headlines": [] if rows.is_suite else verdicts.headlines(rows.variants),
+        "suite": verdicts.suite_headlines(rows.variants) if rows.is_suite else [],
         "table": verdicts.verdict_table(rows.variants),
         "failed": verdicts.failed_checks(rows.variants),
     }

@@ -50,8 +50,9 @@ class Step:
 class Ladder:
     """Rungs that stand on each other, lowest first, and in `side` the layers beside them.
 
-    A layer beside them is one step above the first rung. `driver` is the one that Django uses. The
-    variants of all rungs share the other fields.
+    A layer beside them is one step above the first rung. `driver` is the one that Django uses.
+    `clients` is the number of connections: those of one process with several workers, or of as many
+    processes. The variants of all rungs share the other fields.
     """
 
     workload: str
@@ -62,6 +63,7 @@ class Ladder:
     driver: str
     steps: tuple[Step, ...]
     side: tuple[Step, ...] = ()
+    workers: int = 1  # the most that a client process of its variants has
 
     def has(self, variant: Variant) -> bool:
         """Is the variant one of its rungs, or beside them?"""
@@ -136,6 +138,7 @@ def _ladder(measurements: Measurements, driver: str, climbed: list[Variant], bes
         driver,
         steps=tuple(_steps(measurements, climbed)),
         side=tuple(_steps(measurements, [first, variant])[1] for variant in comparable),
+        workers=max(variant.workers for variant in (*climbed, *comparable)),
     )
 
 

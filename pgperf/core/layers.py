@@ -158,6 +158,10 @@ LAYERS: dict[str, Layer] = {
         Layer(
             name="pgbench_one_thread",
             title="pgbench -j 1",
+            note=gettext_noop(
+                "pgbench -j 1: one thread makes all connections, one after the other. Where its clients connect for"
+                " each transaction, they wait for each other’s connects, so its throughput is that of one client."
+            ),
             program=f"{_PROGRAMS}.pgbench_client",
             connection_modes=("persistent", "per_operation"),
             connection_reason=_PGBENCH_POOL,

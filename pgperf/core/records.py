@@ -193,14 +193,14 @@ class Definition:
         Equal digests measure the same work.
         """
         body = {k: v for k, v in self.to_json().items() if k not in ("seed", "diagnostic_ms")}
-        later = {k: v for k, v in _LATER_FIELDS.items() if body[k] == v}
+        later = {k: v for k, v in LATER_FIELDS.items() if body[k] == v}
         body = _as_first_release({k: v for k, v in body.items() if k not in later})
         return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
 #: Fields that older definitions lack, with their old meaning. A digest leaves them out, so that a
 #: run of an older version can be compared.
-_LATER_FIELDS: dict[str, Any] = {
+LATER_FIELDS: dict[str, Any] = {
     "connection_modes": ("persistent",),
     "workers": 1,
     "as_processes": False,

@@ -70,6 +70,22 @@ def clients_title(count: int) -> str:
     return ngettext("%d client", "%d clients", count) % count
 
 
+def connections_title(count: int) -> str:
+    return ngettext("%d connection", "%d connections", count) % count
+
+
+def workers_note(variants: Iterable[VariantResult]) -> str:
+    """What the number of workers in the labels means; "" where each process has one."""
+    workers = max((row.workers for row in variants), default=1)
+    if workers == 1:
+        return ""
+    return _(
+        "%(workers)d workers: each client process has %(workers)d threads, or %(workers)d tasks of an event loop"
+        " in an asynchronous layer, each with a connection of its own. The threads of a Python process, or the"
+        " tasks of a loop, share one CPU. Several clients are as many processes."
+    ) % {"workers": workers}
+
+
 def role_names() -> dict[str, str]:
     """The roles that use CPU time, and the other parts of an operation's time, as people read them."""
     return {

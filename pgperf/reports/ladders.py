@@ -8,7 +8,7 @@ from pgperf.analysis.ladder import Ladder, Step
 from pgperf.core.layers import LAYERS, Rung, place_of
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
-from pgperf.reports.labels import clients_title, colour, layer_title
+from pgperf.reports.labels import clients_title, colour, connections_title, layer_title
 from pgperf.reports.table import (
     Cell,
     Column,
@@ -113,9 +113,16 @@ def _caption(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
         "title": ladder_title(ladder, ladders),
         "driver": layer_title(ladder.driver),
         "mode": ladder.mode,
-        "clients": clients_title(ladder.clients),
+        "clients": load_title(ladder),
         "placement": ladder.placement,
     }
+
+
+def load_title(ladder: Ladder) -> str:
+    """Its number of clients; its number of connections where a process has several workers."""
+    if ladder.workers == 1:
+        return clients_title(ladder.clients)
+    return connections_title(ladder.clients)
 
 
 def headlines(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> list[str]:
@@ -132,7 +139,7 @@ def _title_parts(ladder: Ladder, ladders: Sequence[Ladder]) -> list[str]:
     named = {
         "workload": ladder.workload,
         "mode": ladder.mode,
-        "clients": clients_title(ladder.clients),
+        "clients": load_title(ladder),
         "placement": ladder.placement,
         "driver": ladder.driver,
     }

@@ -14,7 +14,7 @@ from pgperf.models import ComparisonResult, VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
 from pgperf.reports.comparisons import ComparisonKind, kind, outcome_text
-from pgperf.reports.labels import colour, layer_title
+from pgperf.reports.labels import colour, connections_title, layer_title
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import (
     Cell,
@@ -103,7 +103,7 @@ def setting_title(setting: Setting, among: Sequence[Setting]) -> str:
     apart = [name for name in details if len({getattr(each.like, name) for each in among}) > 1]
     parts = [str(getattr(setting.like, name)).replace("_", " ") for name in apart]
     if "connections" in apart:
-        parts[apart.index("connections")] = _("%d connections") % setting.like.connections
+        parts[apart.index("connections")] = connections_title(setting.like.connections)
     return " · ".join([setting.like.route, *parts])
 
 

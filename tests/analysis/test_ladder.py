@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,6 +36,16 @@ def ladder(measurements: Measurements, variants: Sequence[Variant], django_drive
     found = ladders(measurements, variants, django_driver)
     assert len(found) < 2
     return found[0] if found else None
+
+
+def test_a_ladder_knows_the_most_workers_of_a_process() -> None:
+    """libpq has ten processes, where the others have one with ten workers."""
+    many = [
+        replace(each, clients=10) if each.layer == "libpq" else replace(each, workers=10) for each in VARIANTS
+    ]
+    found = ladder(Measurements(blocks(many, 6, 5, exact)), many, "psycopg")
+    assert found
+    assert (found.clients, found.workers) == (10, 10)
 
 
 def test_known_steps() -> None:

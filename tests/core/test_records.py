@@ -8,8 +8,8 @@ import pytest
 
 from pgperf.core import sql_parameters
 from pgperf.core.records import (
-    _LATER_FIELDS,
     CONNECTION_MODES,
+    LATER_FIELDS,
     RECONNECTING,
     Definition,
     Route,
@@ -50,7 +50,7 @@ FIRST_RELEASE = [
 def test_a_definition_of_the_first_release_is_read_and_keeps_its_digest(
     second: WorkloadDefinition | None, digest: str
 ) -> None:
-    stored = {k: v for k, v in DEFINITION.to_json().items() if k not in ("workloads", *_LATER_FIELDS)}
+    stored = {k: v for k, v in DEFINITION.to_json().items() if k not in ("workloads", *LATER_FIELDS)}
     stored = json.loads(json.dumps(
         {**stored, "workload": WORK.to_json(), "compared_with": second.to_json() if second else None}
     ))  # fmt: skip

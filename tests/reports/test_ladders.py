@@ -62,6 +62,21 @@ def test_a_ladder_s_title_names_the_fields_that_differ() -> None:
     assert ladders.ladder_title(one, [one, replace(one, mode="prepared")]) == "tcp · simple"
 
 
+def test_a_ladder_of_several_workers_counts_connections() -> None:
+    """One process with 10 workers, and 10 processes with one, are 10 connections."""
+    workers = Ladder("w", "tcp", "simple", 10, "apart", "psycopg", (), workers=10)
+    processes = replace(workers, workers=1)
+    assert [ladders.load_title(each) for each in (workers, processes)] == ["10 connections", "10 clients"]
+    fewer = replace(workers, clients=5, workers=5)
+    assert ladders.ladder_title(workers, [workers, fewer]) == "tcp · 10 connections"
+
+
+def test_a_stored_ladder_without_workers_has_one() -> None:
+    stored = Ladder("w", "tcp", "simple", 10, "apart", "psycopg", ()).to_json()
+    del stored["workers"]
+    assert Ladder.from_json(stored).workers == 1
+
+
 def _climb(driver: str, *layers: str) -> Ladder:
     ends = (None, None)
     steps = (

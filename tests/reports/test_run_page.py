@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pgperf.models import Run
+from pgperf.reports import labels
 from pgperf.reports.run_page import result
 from tests import factories
 from tests.cpu_accounts import CLIENTS, add_cpu_accounts
@@ -49,11 +50,12 @@ def test_more_clients_have_curves_and_ladders_of_their_own() -> None:
     assert ladder is not None
     assert layers is not None
     assert len(scaling["cpu"]) == 2 * 3
-    assert [(count, len(rungs)) for count, rungs in ladder["groups"]] == [(count, 3) for count in CLIENTS]
+    loads = [labels.clients_title(count) for count in CLIENTS]
+    assert [(load, len(rungs)) for load, rungs in ladder["groups"]] == [(load, 3) for load in loads]
     assert layers["chart"]["rows"] == [["socket", "1 client"], ["tcp", "1 client"], ["pgbouncer", "1 client"]]
     assert ladder["groups"][1][1][0].title == "socket · 2 clients"
-    scales = {count: rungs[0].chart["max"] for count, rungs in ladder["groups"]}
-    assert scales[32] > 10 * scales[1]
+    scales = {load: rungs[0].chart["max"] for load, rungs in ladder["groups"]}
+    assert scales["32 clients"] > 10 * scales["1 client"]
 
 
 def test_one_number_of_clients_makes_no_curve() -> None:

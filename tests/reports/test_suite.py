@@ -105,7 +105,8 @@ def test_the_page_of_a_suite_has_the_sentence_and_no_verdict_of_one_workload(adm
     text = admin_client.get(f"/admin/pgperf/run/{run.pk}/change/").content.decode()
     assert f"<li>{sentence}</li>" in text
     part = run_page.result(run).part("verdicts")
-    assert part and not part["headlines"]
+    assert part is not None
+    assert not part["headlines"]
 
 
 @pytest.mark.parametrize(

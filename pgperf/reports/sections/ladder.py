@@ -28,7 +28,7 @@ def part(rows: RunRows) -> Part:
         return {}
     counts = dict.fromkeys(ladder.clients for ladder in rows.ladders)
     alike = {count: [ladder for ladder in rows.ladders if ladder.clients == count] for count in counts}
-    groups = [(count, _rungs(own, rows.ladders)) for count, own in alike.items()]
+    groups = [(ladders.load_title(own[0]), _rungs(own, rows.ladders)) for own in alike.values()]
     return {"groups": groups, "note": ladders.note()} if groups else {}
 
 

@@ -1,0 +1,43 @@
+"""The conditions of a run that its definition names: connections, workers, rows, transactions."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from django.db.models import Field
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+
+from pgperf.core.records import LATER_FIELDS, with_workloads
+from pgperf.models import Benchmark
+from pgperf.reports.table import Table, text_column, words
+
+_SHOWN = (
+    "modes", "clients", "workers", "connection_modes", "row_type", "transaction", "bulk_api", "placement", "idle",
+)  # fmt: skip
+
+
+def conditions_table(definition: Mapping[str, Any]) -> Table:
+    """Each condition as the benchmark's form names it; without the bulk API where no workload
+    inserts rows.
+    """
+    known = {**LATER_FIELDS, **definition}
+    inserts = any(work.get("bulk") for work in with_workloads(definition)["workloads"])
+    names = [name for name in _SHOWN if name in known and (inserts or name != "bulk_api")]
+    rows = [(words(_title(name)), words(_value(name, known[name]))) for name in names]
+    return Table(_("Conditions"), (text_column(_("What")), text_column(_("value"))), rows, "environment")
+
+
+def _title(name: str) -> str:
+    return str(capfirst(_field(name).verbose_name))
+
+
+def _field(name: str) -> "Field[Any, Any]":
+    return cast("Field[Any, Any]", Benchmark._meta.get_field(name))
+
+
+def _value(name: str, value: Any) -> str:
+    """The choice as the form shows it; a list without brackets."""
+    if isinstance(value, list | tuple):
+        return ", ".join(str(each).replace("_", " ") for each in value)
+    choices = dict(_field(name).flatchoices)
+    return str(choices.get(value, value))

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from example.stack import Stack
 from pgperf.core import protocol
-from pgperf.core.records import Definition, Route
+from pgperf.core.records import Definition, Route, Variant
 from pgperf.install.c_client import build
 from pgperf.runner.client_group import AwaitDeparture, ClientGroup, find_server_cgroup, started
 from pgperf.runner.cpu import idle, placement
@@ -14,6 +14,9 @@ from pgperf.runner.plan import make_plan
 from pgperf.runner.server.probe import ServerProbe
 
 _WARM_UP = protocol.Slice(seq=0, lead_in_ops=300, lead_in_ns=500_000_000, count=1)
+#: Of each connection, where operations take milliseconds.
+_FEW_OPS = 2
+_SEVERAL_OPS = 10
 
 
 def routes_of(stack: Stack) -> dict[str, Route]:
@@ -63,7 +66,13 @@ def departing(
             interpreters={"pgbench": stack.env["PGPERF_PGBENCH"]},
         ) as groups:
             for group in groups:
-                group.run(_WARM_UP._replace(lead_in_ops=10) if group.variant.backends_pass else _WARM_UP)
+                group.run(_WARM_UP._replace(lead_in_ops=_lead_in_ops(definition, group.variant)))
             server.finder(cpu_placement)(groups)
             find_server_cgroup(groups)
             yield groups, server.departed
+
+
+def _lead_in_ops(definition: Definition, variant: Variant) -> int:
+    if definition.work(variant.workload).bulk:
+        return _FEW_OPS
+    return _SEVERAL_OPS if variant.backends_pass or variant.workers > 1 else _WARM_UP.lead_in_ops

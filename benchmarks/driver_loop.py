@@ -1,0 +1,204 @@
+"""Seven queries through pgperf's clients and through a bare loop of the same driver calls.
+
+    python -m benchmarks.driver_loop [--quick] [--pairs N] [--slice-ms N] [--query Q] [--driver D]
+
+Each cell is a query of the benchmark driver-suite through one driver: its client, and a process of
+its own that only calls the driver (benchmarks/bare_driver_loop.py). Both have one connection, their
+processes the same CPU and their backends another one. They take turns in random order; both run the
+same number of operations. Tables that a query fills are empty before each turn. The bar: the ratio
+of the times, client over bare loop, is at most 1.02 in each cell; its 95 % interval is printed.
+`--quick`: few and short slices, in about three minutes.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from benchmarks.bare_driver_loop import Work
+from benchmarks.driver_cells import (
+    MODES,
+    WORKS,
+    Cell,
+    Connected,
+    cells,
+    connected,
+    create_tables,
+    definition_of,
+    interval,
+    ratio,
+)
+from benchmarks.resident import routes_of
+from example.stack import Stack
+from pgperf.analysis.paired_statistics import Estimate
+from pgperf.catalog.driver_suite import DRIVER_SUITE
+from pgperf.core import protocol, sql_parameters
+from pgperf.core.records import Route
+from pgperf.runner.cpu import placement
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = Path(__file__).with_name("bare_driver_loop.py")
+BAR = 1.02
+_TRIED = 3
+
+
+class BareLoop:
+    """The running bare loop of a cell."""
+
+    def __init__(self, requests: IO[str], replies: IO[str], work: Work) -> None:
+        self._requests, self._replies = requests, replies
+        self.backend_pid = self._asked(json.dumps(asdict(work)))
+
+    def ns(self, count: int) -> int:
+        """What so many operations took together."""
+        return self._asked(str(count))
+
+    def _asked(self, request: str) -> int:
+        self._requests.write(request + "\n")
+        self._requests.flush()
+        answer = self._replies.readline()
+        if not answer:
+            raise SystemExit("verdict: cannot measure: the bare loop has ended, see above")
+        return int(answer)
+
+
+def main() -> int:
+    options = _options()
+    held = []
+    with Stack(ROOT / ".stack" / "driver_loop", parts=["postgres"], keep=False) as stack:
+        create_tables(stack)
+        print(HEADER)
+        for cell in cells(options.query, options.driver):
+            ours, bare = _measured(stack, cell, options.pairs, options.slice_ms)
+            estimate = ratio(ours, bare)
+            print(row(cell, ours, bare, estimate), flush=True)
+            held.append(holds(estimate))
+    print(f"verdict: the bar {'holds' if all(held) else 'does NOT hold'} (at most {BAR} in each cell)")
+    return 0 if all(held) else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--pairs", type=int, help="slices of each cell and program (40; quick: 8)")
+    parser.add_argument("--slice-ms", type=int, help="length of a slice, about (200; quick: 80)")
+    parser.add_argument("--query", choices=WORKS, action="append", help="this query alone")
+    parser.add_argument("--driver", choices=MODES, action="append", help="this driver alone")
+    options = parser.parse_args()
+    options.pairs = options.pairs or (8 if options.quick else 40)
+    options.slice_ms = options.slice_ms or (80 if options.quick else 200)
+    return options
+
+
+def _measured(stack: Stack, cell: Cell, pairs: int, slice_ms: int) -> tuple[list[float], list[float]]:
+    """µs per operation of the client and of the bare loop, pair by pair."""
+    definition, route = definition_of(DRIVER_SUITE, cell), routes_of(stack)["socket"]
+    name = f"loop-{cell.query}-{cell.driver}".replace("_", "-")
+    with connected(stack, definition, name) as client, _bare(client, cell, route) as bare:
+        count = _operations(client, bare, slice_ms)
+        sides = (lambda: _client_us(client, count), lambda: _bare_us(client, bare, count))
+        measured = [_turn(sides) for _ in range(pairs)]
+    return [each[0] for each in measured], [each[1] for each in measured]
+
+
+def _turn(sides: tuple) -> tuple[float, float]:
+    """One slice of each side, in random order."""
+    found = [0.0, 0.0]
+    for side in random.sample((0, 1), 2):
+        found[side] = sides[side]()
+    return found[0], found[1]
+
+
+def _operations(client: Connected, bare: BareLoop, slice_ms: int) -> int:
+    """How many operations a slice has, by a second try of the bare loop."""
+    us = [_bare_us(client, bare, _TRIED) for _ in range(2)][-1]
+    return max(1, round(slice_ms * 1000 / us))
+
+
+def _client_us(client: Connected, count: int) -> float:
+    window = client.measure(protocol.Slice(seq=1, count=count))
+    return window.length_ns / window.ops / 1000
+
+
+def _bare_us(client: Connected, bare: BareLoop, count: int) -> float:
+    us = bare.ns(count) / count / 1000
+    client.written.empty()
+    return us
+
+
+@contextmanager
+def _bare(client: Connected, cell: Cell, route: Route) -> Iterator[BareLoop]:
+    """The bare loop on the client's CPU, and its backend on the CPU of the client's backend."""
+    argv = [sys.executable, "-P", str(PROGRAM)]
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment()
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        placement.pin(process.pid, _cpus(client.group.clients[0].pid))
+        bare = BareLoop(process.stdin, process.stdout, work_of(cell, route))
+        placement.pin(bare.backend_pid, _cpus(client.group.server_pids[0]))
+        yield bare
+
+
+def _environment() -> dict[str, str]:
+    """This one without libpq's variables, as a client has it."""
+    kept = {name: value for name, value in os.environ.items() if not protocol.is_libpq_variable(name)}
+    return {**kept, "PGTZ": "UTC"}
+
+
+def _cpus(pid: int) -> frozenset[int]:
+    return frozenset(os.sched_getaffinity(pid))
+
+
+def work_of(cell: Cell, route: Route) -> Work:
+    """The work of a cell as its driver takes it."""
+    work = WORKS[cell.query]
+    login = {"host": route.host, "port": route.port, "user": route.user, "password": route.password}
+    login["database" if cell.driver == "asyncpg" else "dbname"] = route.dbname
+    insert = work.bulk
+    if not insert:
+        statement = sql_parameters.statement(work.sql, work.args)
+        text = statement.numbered if cell.driver == "asyncpg" else statement.sql
+        return Work(cell.driver, "read", login, text, list(work.args))
+    statement = sql_parameters.row_statement(insert.sql, insert.row)
+    text = statement.numbered if cell.driver == "asyncpg" else statement.sql
+    return Work(
+        cell.driver, insert.kind, login, text, list(insert.row),
+        insert.table, insert.columns, insert.types, insert.rows,
+    )  # fmt: skip
+
+
+HEADER = (
+    f"{'query':<16} {'driver':<14} {'client µs':>10} {'bare µs':>10}"
+    f" {'ratio':>7} {'95 % interval':>16} {'pairs':>6}"
+)
+
+
+def row(cell: Cell, ours: list[float], bare: list[float], estimate: Estimate) -> str:
+    """The cell's line of the table."""
+    figures = (
+        f"{np.median(ours):>10.1f} {np.median(bare):>10.1f} {estimate.centre:>7.3f} {interval(estimate):>16}"
+    )
+    outside = "" if holds(estimate) else "  outside"
+    return f"{cell.query:<16} {cell.driver:<14} {figures} {estimate.n:>6}{outside}"
+
+
+def holds(estimate: Estimate) -> bool:
+    """Is the client at most as much slower as the bar permits?"""
+    return estimate.centre <= BAR
+
+
+if __name__ == "__main__":
+    sys.exit(main())

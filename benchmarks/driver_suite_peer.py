@@ -1,0 +1,284 @@
+"""The original suite's own Python harness beside the benchmark driver-suite-published.
+
+    python -m benchmarks.driver_suite_peer --suite DIR [--quick] [--repeats N] [--seconds N]
+        [--loop uvloop|asyncio] [--query Q] [--driver D]
+
+DIR is a clone of the public repository MagicStack/pgbench. Its harness imports more than this
+comparison uses. Install that first: pip install --no-deps aiopg async-timeout py-postgresql uvloop.
+(With its dependencies, aiopg would replace psycopg2.) The script runs the harness with this Python,
+so both sides have the same drivers, and makes one change in memory: the harness gets its event loop
+from asyncio.new_event_loop(), because current versions of uvloop refuse get_event_loop().
+
+A cell is a query through a driver. In each repeat the harness and pgperf take turns in random
+order: the same server and socket, 10 connections in one process on the same CPU, backends on
+another, empty tables and a checkpoint before, the same warm-up and length. The bar: the ratio of
+queries per second, pgperf over the harness, is within 0.9 to 1.1 in each cell, from at least six
+repeats. `--loop asyncio` also takes uvloop from the harness, because pgperf measures asyncio: so it
+removes that difference of the asynchronous drivers. `--quick`: two short repeats, and no bar.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.driver_cells import (
+    MODES,
+    WORKS,
+    Cell,
+    Connected,
+    cells,
+    connected,
+    create_tables,
+    definition_of,
+    interval,
+    ratio,
+)
+from benchmarks.resident import routes_of
+from example.stack import Stack
+from pgperf.analysis.paired_statistics import Estimate
+from pgperf.catalog.driver_suite import DRIVER_SUITE_PUBLISHED
+from pgperf.core import protocol
+from pgperf.core.records import Route
+from pgperf.runner.cpu import placement
+
+ROOT = Path(__file__).resolve().parent.parent
+LOW, HIGH = 0.9, 1.1
+LEAST_REPEATS = 6
+#: Our names of drivers -> the harness's.
+NAMES = {
+    "psycopg2": "psycopg2",
+    "psycopg": "psycopg3",
+    "psycopg_async": "psycopg3-async",
+    "asyncpg": "asyncpg",
+}
+NEEDS = {
+    "aiopg": "aiopg",
+    "postgresql": "py-postgresql",
+    "uvloop": "uvloop",
+    "async_timeout": "async-timeout",
+}
+#: The harness fails at an operation that takes longer than this, s.
+_LONGEST_S = 20
+_OLD_LINE, _NEW_LINE = "loop = asyncio.get_event_loop()", "loop = asyncio.new_event_loop()"
+_UVLOOP, _ASYNCIO = "uvloop.EventLoopPolicy()", "asyncio.DefaultEventLoopPolicy()"
+#: Runs the harness from its text on stdin; argv[1] is the file that it is from.
+_LAUNCHER = (
+    "import sys; sys.argv = sys.argv[1:];"
+    " exec(compile(sys.stdin.read(), sys.argv[0], 'exec'), {'__name__': '__main__', '__file__': sys.argv[0]})"
+)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One measurement of one side. Rows are of one query."""
+
+    per_s: float
+    rows: float | None
+
+
+@dataclass(frozen=True)
+class Harness:
+    """The suite's Python harness and how it reaches the server."""
+
+    folder: Path
+    route: Route
+    text: str
+
+    def measure(self, cell: Cell, seconds: int, warm_up: int, cpus: frozenset[int]) -> Slot:
+        """One run of a fresh process on these CPUs."""
+        argv = [sys.executable, "-W", "ignore", "-c", _LAUNCHER, *self._arguments(cell, seconds, warm_up)]
+        with subprocess.Popen(
+            argv, env=self._environment(), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as process:  # fmt: skip
+            placement.pin(process.pid, cpus)
+            output, errors = process.communicate(self.text)
+        if process.returncode:
+            raise SystemExit(f"verdict: cannot measure: the suite failed at {cell}:\n{errors}")
+        return slot_of(json.loads(output))
+
+    def _arguments(self, cell: Cell, seconds: int, warm_up: int) -> list[str]:
+        return [
+            str(harness_of(self.folder)),
+            f"--pghost={self.route.host}",
+            f"--pgport={self.route.port}",
+            f"--pguser={self.route.user}",
+            f"--concurrency={DRIVER_SUITE_PUBLISHED.workers}",
+            f"--duration={seconds}",
+            f"--warmup-time={warm_up}",
+            f"--timeout={_LONGEST_S}",
+            "--output-format=json",
+            NAMES[cell.driver],
+            str(query_file(self.folder, cell.query)),
+        ]
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not protocol.is_libpq_variable(name)}
+        login = {"PGPASSWORD": self.route.password, "PGDATABASE": self.route.dbname, "PGTZ": "UTC"}
+        return {**kept, **login}
+
+
+def main() -> int:
+    options = _options()
+    _check_needs()
+    text = harness_text(harness_of(options.suite).read_text(), options.loop)
+    found: dict[Cell, Estimate] = {}
+    with Stack(ROOT / ".stack" / "driver_suite_peer", parts=["postgres"], keep=False) as stack:
+        create_tables(stack)
+        harness = Harness(options.suite, routes_of(stack)["socket"], text)
+        for cell in cells(options.query, options.driver):
+            ours, theirs = _measured(stack, harness, cell, options)
+            found[cell] = ratio([slot.per_s for slot in ours], [slot.per_s for slot in theirs])
+            print(line(cell, ours, theirs, found[cell]), flush=True)
+    print("\n" + table(found))
+    print(f"\n{verdict(found, options.repeats)}")
+    return 0 if all(map(holds, found.values())) or options.repeats < LEAST_REPEATS else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--suite", type=Path, required=True, help="folder of MagicStack/pgbench")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--repeats", type=int, help="slots of each cell and side (7; quick: 2)")
+    parser.add_argument("--seconds", type=int, help="length of a slot (5; quick: 1)")
+    parser.add_argument("--warm-up", type=int, default=1, help="seconds before each slot (1)")
+    parser.add_argument("--loop", choices=("uvloop", "asyncio"), default="uvloop", help="the harness's")
+    parser.add_argument("--query", choices=WORKS, action="append", help="this query alone")
+    parser.add_argument("--driver", choices=MODES, action="append", help="this driver alone")
+    options = parser.parse_args()
+    options.repeats = options.repeats or (2 if options.quick else 7)
+    options.seconds = options.seconds or (1 if options.quick else 5)
+    if not harness_of(options.suite).is_file():
+        parser.error(f"--suite: {options.suite} has no _python/pgbench_python.py; clone MagicStack/pgbench")
+    return options
+
+
+def _check_needs() -> None:
+    lacking = [package for module, package in NEEDS.items() if not importlib.util.find_spec(module)]
+    if lacking:
+        raise SystemExit(f"verdict: cannot measure: pip install --no-deps {' '.join(lacking)}")
+
+
+def harness_of(folder: Path) -> Path:
+    return folder.resolve() / "_python" / "pgbench_python.py"
+
+
+def query_file(folder: Path, query: str) -> Path:
+    """The suite's file of a query. Raises SystemExit if it has none."""
+    found = sorted((folder.resolve() / "queries").glob(f"?-{query}.json"))
+    if not found:
+        raise SystemExit(f"verdict: cannot measure: {folder} has no query {query}")
+    return found[0]
+
+
+def harness_text(text: str, loop: str) -> str:
+    """The harness's text with a new event loop, of uvloop or of asyncio.
+
+    Raises SystemExit if it is not the text that is known.
+    """
+    if (_OLD_LINE not in text and _NEW_LINE not in text) or _UVLOOP not in text:
+        raise SystemExit("verdict: cannot measure: this version of the suite gets its event loop differently")
+    text = text.replace(_OLD_LINE, _NEW_LINE)
+    return text.replace(_UVLOOP, _ASYNCIO) if loop == "asyncio" else text
+
+
+def slot_of(report: Mapping[str, Any]) -> Slot:
+    """What the harness reports, by its own formula: queries over the time to the last worker's end."""
+    queries = report["queries"]
+    return Slot(queries / report["duration"], report["rows"] / queries if queries else None)
+
+
+def _measured(
+    stack: Stack, harness: Harness, cell: Cell, options: argparse.Namespace
+) -> tuple[list[Slot], list[Slot]]:
+    """The slots of pgperf and of the harness, repeat by repeat."""
+    definition = definition_of(DRIVER_SUITE_PUBLISHED, cell)
+    name = f"peer-{cell.query}-{cell.driver}".replace("_", "-")
+    ours: list[Slot] = []
+    theirs: list[Slot] = []
+    with connected(stack, definition, name) as client:
+        _pin_new_backends(stack, client)
+        cpus = frozenset(os.sched_getaffinity(client.group.clients[0].pid))
+        for _ in range(options.repeats):
+            for side in random.sample((ours, theirs), 2):
+                client.written.begin_block()
+                if side is ours:
+                    side.append(_client_slot(client, options.seconds, options.warm_up))
+                else:
+                    side.append(harness.measure(cell, options.seconds, options.warm_up, cpus))
+    if not all(slot.per_s for slot in (*ours, *theirs)):
+        raise SystemExit(
+            f"verdict: cannot measure: no operation ended in a slot of {cell}; choose more --seconds"
+        )
+    return ours, theirs
+
+
+def _pin_new_backends(stack: Stack, client: Connected) -> None:
+    """Let the backends of the harness start on the CPU of the client's backends."""
+    postmaster = stack.running[0].process
+    assert postmaster
+    placement.pin(postmaster.pid, frozenset(os.sched_getaffinity(client.group.server_pids[0])))
+
+
+def _client_slot(client: Connected, seconds: int, warm_up: int) -> Slot:
+    request = protocol.Slice(seq=1, lead_in_ops=1, lead_in_ns=warm_up * 10**9, window_ns=seconds * 10**9)
+    window = client.measure(request)
+    return Slot(window.ops / window.length_ns * 1e9, client.rows_per_op)
+
+
+def line(cell: Cell, ours: list[Slot], theirs: list[Slot], estimate: Estimate) -> str:
+    """A cell's medians and ratio, and whether both sides read the same number of rows."""
+    per_s = [float(np.median([slot.per_s for slot in side])) for side in (ours, theirs)]
+    rows = {slot.rows for slot in (*ours, *theirs)}
+    differing = "" if len(rows) == 1 else f"  rows per query differ: {sorted(map(str, rows))}"
+    figures = f"pgperf {per_s[0]:>9.1f}/s  suite {per_s[1]:>9.1f}/s  ratio {estimate.centre:.3f}"
+    return f"{cell.query:<16} {cell.driver:<14} {figures} ({interval(estimate)}){differing}"
+
+
+def table(found: Mapping[Cell, Estimate]) -> str:
+    """Markdown: the ratio of queries per second of each query (rows) and driver (columns)."""
+    queries, drivers = (list(dict.fromkeys(each[at] for each in found)) for at in (0, 1))
+    head = [f"| pgperf over suite | {' | '.join(drivers)} |", "|---" * (len(drivers) + 1) + "|"]
+    body = [
+        f"| {query} | {' | '.join(_entry(found.get(Cell(query, driver))) for driver in drivers)} |"
+        for query in queries
+    ]
+    return "\n".join(head + body)
+
+
+def _entry(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "–"
+    text = f"{estimate.centre:.2f} ({interval(estimate)})"
+    return text if holds(estimate) else f"**{text}**"
+
+
+def holds(estimate: Estimate) -> bool:
+    return LOW <= estimate.centre <= HIGH
+
+
+def verdict(found: Mapping[Cell, Estimate], repeats: int) -> str:
+    """One line: does the bar hold, and where not?"""
+    outside = [f"{cell.query} through {cell.driver}" for cell, each in found.items() if not holds(each)]
+    if repeats < LEAST_REPEATS:
+        count = f"{len(outside)} of {len(found)}"
+        return f"verdict: none with {repeats} repeats, it needs {LEAST_REPEATS}; outside: {count}"
+    if not outside:
+        return f"verdict: the bar holds ({LOW} to {HIGH} in each cell)"
+    return f"verdict: the bar does NOT hold ({LOW} to {HIGH} in each cell): {', '.join(outside)}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

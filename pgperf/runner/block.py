@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,6 +47,7 @@ _WINDOW_OPS_EACH = 10
 _BULK_OPS = 10  # of a bulk operation in a slice; each takes long, and all its rows stay until the end
 _LEAD_IN_OPS = 10
 _LEAD_IN_OPS_EACH = 3  # with several connections, whose lead-in lasts until all have started
+_LEAD_IN_LONGEST = 2  # times the longest operation of any of them in the pilot
 
 
 @dataclass
@@ -197,17 +198,29 @@ def _pilot(context: RunContext, groups: list[ClientGroup]) -> protocol.Slice:
     """
     definition = context.plan.definition
     asked = protocol.Slice(
-        seq=0, start_ns=0, lead_in_ops=_LEAD_IN_OPS, lead_in_ns=definition.lead_in_ms * 1_000_000
-    )
-    if definition.slice_ms:
-        return asked._replace(window_ns=definition.slice_ms * 1_000_000)
-    return fitting(asked, [(g.variant.connections, _pilot_ns(context, g)) for g in groups])
+        seq=0, start_ns=0, lead_in_ops=_LEAD_IN_OPS, lead_in_ns=definition.lead_in_ms * 1_000_000,
+        window_ns=definition.slice_ms * 1_000_000,
+    )  # fmt: skip
+    uncertain = [group for group in groups if group.variant.connections > 1 or not asked.window_ns]
+    return fitting(asked, [_need(context, group) for group in uncertain])
 
 
-def _pilot_ns(context: RunContext, group: ClientGroup) -> float:
-    """The time of one operation by the pilot, ns."""
-    record, _window = measure(group, pilot_slice(group.op_s), -1, -1, departed=context.departed)
-    return record.us_per_op * 1000
+class Need(NamedTuple):
+    """What a slice must have room for: the connections of a variant that share its window, and the
+    mean and the longest time of one of their operations, ns.
+    """
+
+    connections: int
+    mean_ns: float
+    longest_ns: float
+
+
+def _need(context: RunContext, group: ClientGroup) -> Need:
+    """A variant's need by the pilot, which all its clients run at the same time."""
+    record, window = measure(group, pilot_slice(group.op_s), -1, -1, departed=context.departed)
+    mean_ns = record.us_per_op * 1000
+    longest_ns = float(window.durations.max()) if len(window.durations) else mean_ns
+    return Need(group.variant.connections, mean_ns, longest_ns)
 
 
 def pilot_slice(op_s: float) -> protocol.Slice:
@@ -221,20 +234,33 @@ def pilot_slice(op_s: float) -> protocol.Slice:
     )
 
 
-def fitting(asked: protocol.Slice, needs: Sequence[tuple[int, float]]) -> protocol.Slice:
-    """A slice long enough for all variants; `needs`: connections and ns per operation of each.
+def fitting(asked: protocol.Slice, needs: Sequence[Need]) -> protocol.Slice:
+    """A slice long enough for all variants, unless it asks for a window of its own.
 
-    The window holds 50 operations of each variant and 10 of each connection, within 50 ms to 5 s. If
-    operations are too slow for that, the slice has a fixed number of them instead.
+    The window holds 50 operations of each variant, 10 of each connection and the longest of those
+    that share it, within 50 ms to 5 s. If operations are too slow for that, the slice has a fixed
+    number of them instead.
     """
-    window_ns = int(max(ns * max(_WINDOW_OPS / connections, _WINDOW_OPS_EACH) for connections, ns in needs))
-    if window_ns > WINDOW_MAX_NS:
-        slowest_ns = max(ns for _connections, ns in needs)
-        return asked._replace(lead_in_ops=1, lead_in_ns=0, count=max(1, int(WINDOW_MAX_NS / slowest_ns)))
-    lead_in_ns = int(max((_LEAD_IN_OPS_EACH * ns for connections, ns in needs if connections > 1), default=0))
-    return asked._replace(
-        lead_in_ns=max(asked.lead_in_ns, lead_in_ns), window_ns=max(WINDOW_MIN_NS, window_ns)
+    sharing = [need for need in needs if need.connections > 1]
+    leading = asked._replace(lead_in_ns=max(asked.lead_in_ns, _lead_in_ns(sharing)))
+    if asked.window_ns:
+        return leading
+    window_ns = int(
+        max(need.mean_ns * max(_WINDOW_OPS / need.connections, _WINDOW_OPS_EACH) for need in needs)
     )
+    if window_ns > WINDOW_MAX_NS:
+        slowest_ns = max(need.mean_ns for need in needs)
+        return asked._replace(lead_in_ops=1, lead_in_ns=0, count=max(1, int(WINDOW_MAX_NS / slowest_ns)))
+    longest_ns = int(max((need.longest_ns for need in sharing), default=0))
+    return leading._replace(window_ns=min(WINDOW_MAX_NS, max(WINDOW_MIN_NS, window_ns, longest_ns)))
+
+
+def _lead_in_ns(sharing: Sequence[Need]) -> int:
+    """The time in which every connection that shares a window ends its first operation: all begin it
+    together, so it lasts longer than the mean.
+    """
+    each = (max(_LEAD_IN_OPS_EACH * need.mean_ns, _LEAD_IN_LONGEST * need.longest_ns) for need in sharing)
+    return min(WINDOW_MAX_NS, int(max(each, default=0)))
 
 
 def _request(context: RunContext, cohort: int, group: ClientGroup) -> protocol.Slice:

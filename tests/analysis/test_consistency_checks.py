@@ -53,6 +53,20 @@ def test_littles_law_holds_within_a_twentieth(busy: float, holds: bool) -> None:
     assert TOLERANCE == 0.05
 
 
+def long_operations(slices: int, accounted: float) -> VariantBlock:
+    """10 operations of each of 4 clients in each window, whose times add up to that many clients."""
+    ns = round(20_000_000 * accounted / 4)
+    one = timed_block(variant(clients=4), 0, np.full(40 * slices, ns, dtype=np.uint64))
+    return replace(one, slices=(piece(ns / 1000, 0, 40, window_ns=200_000_000),) * slices)
+
+
+@pytest.mark.parametrize(
+    ("slices", "accounted", "holds"), [(1, 4.5, True), (1, 4.7, False), (25, 4.25, True), (25, 4.35, False)]
+)
+def test_a_window_may_cut_one_operation_of_each_client(slices: int, accounted: float, holds: bool) -> None:
+    assert little([long_operations(slices, accounted)], 4).holds is holds
+
+
 def test_without_measurements_nothing_is_known() -> None:
     assert little([], 4) == LittlesLaw(4, accounted=None, between_us=None, holds=None)
     assert {each.holds for each in laws([], row(share={"clients": None})).values()} == {None}

@@ -1,12 +1,18 @@
 """How long a cohort's slices are."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pgperf.core import protocol
-from pgperf.runner.block import fitting, pilot_slice
+from pgperf.runner.block import Need, fitting, pilot_slice
 
 MS = 1_000_000
 ASKED = protocol.Slice(seq=0, start_ns=0, lead_in_ops=10, lead_in_ns=50 * MS)
+
+
+def need(connections: int, mean_ms: float, longest_ms: float = 0) -> Need:
+    return Need(connections, mean_ms * MS, max(mean_ms, longest_ms) * MS)
 
 
 @pytest.mark.parametrize(
@@ -23,23 +29,44 @@ ASKED = protocol.Slice(seq=0, start_ns=0, lead_in_ops=10, lead_in_ns=50 * MS)
 def test_a_window_has_50_operations_of_a_variant_and_10_of_each_client(
     clients: int, op_ms: float, slice_ms: int
 ) -> None:
-    assert fitting(ASKED, [(clients, op_ms * MS)]).window_ns == slice_ms * MS
+    assert fitting(ASKED, [need(clients, op_ms)]).window_ns == slice_ms * MS
 
 
 def test_the_most_demanding_decides() -> None:
-    assert fitting(ASKED, [(1, 4 * MS), (32, 8 * MS), (1, 0.02 * MS)]).window_ns == 200 * MS
+    assert fitting(ASKED, [need(1, 4), need(32, 8), need(1, 0.02)]).window_ns == 200 * MS
 
 
 def test_slower_work_goes_by_count() -> None:
-    found = fitting(ASKED, [(1, 200 * MS), (1, 1 * MS)])
+    found = fitting(ASKED, [need(1, 200), need(1, 1)])
     assert (found.window_ns, found.lead_in_ns, found.lead_in_ops, found.count) == (0, 0, 1, 25)
-    assert fitting(ASKED, [(1, 9000 * MS)]).count == 1
+    assert fitting(ASKED, [need(1, 9000)]).count == 1
 
 
 def test_several_slow_clients_get_time_to_lead_in() -> None:
-    assert fitting(ASKED, [(8, 30 * MS)]).lead_in_ns == 90 * MS
-    assert fitting(ASKED, [(8, 3 * MS)]).lead_in_ns == 50 * MS
-    assert fitting(ASKED, [(1, 30 * MS)]).lead_in_ns == 50 * MS  # ten operations, however long they take
+    assert fitting(ASKED, [need(8, 30)]).lead_in_ns == 90 * MS
+    assert fitting(ASKED, [need(8, 3)]).lead_in_ns == 50 * MS
+    assert fitting(ASKED, [need(1, 30)]).lead_in_ns == 50 * MS  # ten operations, however long they take
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 64), st.floats(0.01, 400), st.floats(1, 50)), min_size=1, max_size=6)
+)
+def test_each_connection_ends_an_operation_before_the_window_and_one_inside(
+    variants: list[tuple[int, float, float]],
+) -> None:
+    """However uneven the operations of connections that contend for CPUs are, up to 5 s."""
+    found = fitting(ASKED, [need(connections, ms, ms * longest) for connections, ms, longest in variants])
+    for connections, ms, longest in variants:
+        if connections > 1 and not found.count:
+            assert found.lead_in_ns >= min(5000, 1.999 * ms * longest) * MS
+            assert found.window_ns >= int(min(5000, ms * longest) * MS)
+
+
+def test_a_window_that_is_asked_for_is_kept_and_has_a_lead_in_that_suffices() -> None:
+    asked = ASKED._replace(window_ns=100 * MS)
+    found = fitting(asked, [need(20, 60, 240)])
+    assert (found.window_ns, found.lead_in_ns) == (100 * MS, 480 * MS)
+    assert fitting(asked, []) == asked
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,17 @@ def test_slices_hold_together() -> None:
         assert block.histogram
 
 
+def test_clients_whose_operations_outlast_the_lead_in_begin_before_the_window() -> None:
+    """Connecting, operating and closing take 26 ms here, the lead-in that is asked for 1 ms."""
+    watcher = Watcher()
+    what = definition(
+        clients=(3,), connection_modes=("per_operation",), slice_ms=200, lead_in_ms=1, rounds=3,
+        nominal_us={"fake": 15_000.0},
+    )  # fmt: skip
+    run(what, watcher)
+    assert {record.disturbed for block in watcher.blocks for record in block.slices} == {""}
+
+
 def test_several_clients_share_one_window() -> None:
     watcher = Watcher()
     run(definition(clients=(2,), slice_ms=20, lead_in_ms=20), watcher)

@@ -10,6 +10,7 @@ from pgperf.catalog import FIXTURES
 from pgperf.catalog.driver_queries import BATCH, COPYFROM, ONE_PLUS_ONE
 from pgperf.core.exceptions import ClientFailed, RunCancelled
 from pgperf.core.records import LeftOut, Route, WorkloadDefinition
+from pgperf.runner.client_process import while_waiting
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunResult, RunSettings, execute
 from pgperf.runner.server.written_tables import WrittenTables
@@ -77,6 +78,53 @@ def test_a_run_that_is_cancelled_leaves_empty_tables(
     with pytest.raises(RunCancelled):
         run(routes, c_client, Watcher(cancel_when=lambda: True), COPYFROM)
     assert stored(admin) == [0, 0]
+
+
+#: Stops a COPY at the first row beyond 25,000, until the test lets it go on.
+HOLD = """
+CREATE SEQUENCE pgperf.held_rows;
+CREATE FUNCTION pgperf.hold() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF nextval('pgperf.held_rows') > 25000 THEN PERFORM pg_advisory_xact_lock_shared(25000); END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER hold BEFORE INSERT ON pgperf.copyfrom FOR EACH ROW EXECUTE FUNCTION pgperf.hold();
+"""
+RELEASE = "DROP FUNCTION pgperf.hold CASCADE; DROP SEQUENCE pgperf.held_rows; SELECT pg_advisory_unlock_all()"
+WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+
+
+@pytest.fixture
+def held(admin: psycopg.Connection) -> Iterator[psycopg.Connection]:
+    """A COPY into the table stops half-way."""
+    admin.execute(HOLD)
+    admin.execute("SELECT pg_advisory_lock(25000)")
+    yield admin
+    admin.execute(RELEASE)
+
+
+@pytest.mark.parametrize(
+    ("layer", "mode"),
+    [("libpq", "simple"), ("psycopg2", "simple"), ("psycopg", "simple"), ("asyncpg", "prepared")],
+)
+def test_a_run_that_is_cancelled_in_the_middle_of_a_copy_leaves_an_empty_table(
+    routes: dict[str, Route], c_client: Path, held: psycopg.Connection, layer: str, mode: str
+) -> None:
+    """Two clients insert 10,000 rows with each COPY: one at least has ended when the next stops."""
+    left: list[int] = []
+
+    def cancel() -> None:
+        if held.execute(WAITING).fetchone() != (0,):
+            left.append(stored(held)[0])
+            held.execute("SELECT pg_advisory_unlock(25000)")
+            raise RunCancelled("cancelled on request")
+
+    what = definition(workloads=(COPYFROM,), layers=(layer,), modes=(mode,), routes=("tcp",))
+    with pytest.raises(RunCancelled), while_waiting(cancel):
+        execute(make_plan(what), routes, RunSettings(str(c_client.parent), "middle"), Watcher())
+    assert left[0] in (10_000, 20_000)
+    assert stored(held) == [0, 0]
+    assert held.execute("SELECT count(*) FROM pg_stat_progress_copy").fetchone() == (0,)
 
 
 def test_rows_of_others_in_the_table_end_the_run(routes: dict[str, Route], admin: psycopg.Connection) -> None:

@@ -2,7 +2,7 @@
 
 benchmarks.driver_loop starts it. The first line of stdin is the work, a JSON object with the fields
 of `Work`; the answer is the pid of the backend. Each further line is a number of operations; the
-answer is the time that they took together, ns.
+answer is the time that they took together and this process's CPU time in it, ns.
 """
 
 import asyncio
@@ -14,11 +14,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from time import monotonic_ns
+from time import monotonic_ns, process_time_ns
 from typing import Any
 
 _COPY_BYTES = 1 << 16
 _BINARY = " (FORMAT binary)"
+
+#: Wall time and CPU time, ns.
+Taken = tuple[int, int]
 
 
 @dataclass
@@ -46,7 +49,7 @@ def main() -> None:
     loop = asyncio.new_event_loop()
     if work.driver in ("psycopg", "psycopg2"):
         connection, pid = _connect(work)
-        timed: Callable[[int], int] = lambda count: _timed(connection, work, count)  # noqa: E731
+        timed: Callable[[int], Taken] = lambda count: _timed(connection, work, count)  # noqa: E731
     else:
         connection, pid = loop.run_until_complete(_connect_async(work))
         timed = lambda count: loop.run_until_complete(_timed_async(connection, work, count))  # noqa: E731
@@ -55,7 +58,7 @@ def main() -> None:
     gc.freeze()
     for line in sys.stdin:
         gc.collect()
-        print(timed(int(line)), flush=True)
+        print(*timed(int(line)), flush=True)
 
 
 def _connect(work: Work) -> tuple[Any, int]:
@@ -75,18 +78,18 @@ async def _connect_async(work: Work) -> tuple[Any, int]:
     return connection, connection.get_server_pid()
 
 
-def _timed(connection: Any, work: Work, count: int) -> int:
+def _timed(connection: Any, work: Work, count: int) -> Taken:
     loop = LOOPS[work.driver, work.kind]
-    before = monotonic_ns()
+    cpu, before = process_time_ns(), monotonic_ns()
     loop(connection, work, count)
-    return monotonic_ns() - before
+    return monotonic_ns() - before, process_time_ns() - cpu
 
 
-async def _timed_async(connection: Any, work: Work, count: int) -> int:
+async def _timed_async(connection: Any, work: Work, count: int) -> Taken:
     loop = LOOPS[work.driver, work.kind]
-    before = monotonic_ns()
+    cpu, before = process_time_ns(), monotonic_ns()
     await loop(connection, work, count)
-    return monotonic_ns() - before
+    return monotonic_ns() - before, process_time_ns() - cpu
 
 
 def _psycopg2_read(connection: Any, work: Work, count: int) -> None:

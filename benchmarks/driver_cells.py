@@ -44,13 +44,16 @@ class Connected:
     group: ClientGroup
     written: WrittenTables
 
-    def measure(self, request: protocol.Slice) -> SliceWindow:
-        """One slice into an empty table, which is empty again afterwards."""
+    def measure(self, request: protocol.Slice) -> tuple[SliceWindow, int]:
+        """One slice into an empty table, which is empty again afterwards: its window, and the CPU time
+        of the client from the end of the lead-in on, ns.
+        """
         request = armed(self.group, request)
         recorded = self.group.run(request)
         ops = sum(reply.lead_in_ops + reply.ops for reply in recorded.replies)
         self.written.settle(self.definition.workloads[0].name, ops * (self.rows_per_op or 0))
-        return SliceWindow.of(request, *recorded)
+        cpu_ns = sum(reply.user_ns + reply.sys_ns for reply in recorded.replies)
+        return SliceWindow.of(request, *recorded), cpu_ns
 
     @property
     def rows_per_op(self) -> int | None:

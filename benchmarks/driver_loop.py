@@ -6,7 +6,8 @@ Each cell is a query of the benchmark driver-suite through one driver: its clien
 its own that only calls the driver (benchmarks/bare_driver_loop.py). Both have one connection, their
 processes the same CPU and their backends another one. They take turns in random order; both run the
 same number of operations. Tables that a query fills are empty before each turn. The bar: the ratio
-of the times, client over bare loop, is at most 1.02 in each cell; its 95 % interval is printed.
+of the times, client over bare loop, is at most 1.02 in each cell; its 95 % interval is printed. The
+ratio of the processes' CPU times is printed beside it, because other load disturbs it less.
 `--quick`: few and short slices, in about three minutes.
 """
 
@@ -16,11 +17,11 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import numpy as np
 
@@ -51,24 +52,32 @@ BAR = 1.02
 _TRIED = 3
 
 
+class Taken(NamedTuple):
+    """Wall time and CPU time of the process, µs per operation."""
+
+    us: float
+    cpu_us: float
+
+
 class BareLoop:
     """The running bare loop of a cell."""
 
     def __init__(self, requests: IO[str], replies: IO[str], work: Work) -> None:
         self._requests, self._replies = requests, replies
-        self.backend_pid = self._asked(json.dumps(asdict(work)))
+        (self.backend_pid,) = self._asked(json.dumps(asdict(work)))
 
-    def ns(self, count: int) -> int:
-        """What so many operations took together."""
-        return self._asked(str(count))
+    def taken(self, count: int) -> "Taken":
+        """What one of so many operations took."""
+        ns, cpu_ns = self._asked(str(count))
+        return Taken(ns / count / 1000, cpu_ns / count / 1000)
 
-    def _asked(self, request: str) -> int:
+    def _asked(self, request: str) -> list[int]:
         self._requests.write(request + "\n")
         self._requests.flush()
         answer = self._replies.readline()
         if not answer:
             raise SystemExit("verdict: cannot measure: the bare loop has ended, see above")
-        return int(answer)
+        return [int(number) for number in answer.split()]
 
 
 def main() -> int:
@@ -79,9 +88,8 @@ def main() -> int:
         print(HEADER)
         for cell in cells(options.query, options.driver):
             ours, bare = _measured(stack, cell, options.pairs, options.slice_ms)
-            estimate = ratio(ours, bare)
-            print(row(cell, ours, bare, estimate), flush=True)
-            held.append(holds(estimate))
+            print(row(cell, ours, bare), flush=True)
+            held.append(holds(time_ratio(ours, bare)))
     print(f"verdict: the bar {'holds' if all(held) else 'does NOT hold'} (at most {BAR} in each cell)")
     return 0 if all(held) else 1
 
@@ -101,40 +109,35 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _measured(stack: Stack, cell: Cell, pairs: int, slice_ms: int) -> tuple[list[float], list[float]]:
-    """µs per operation of the client and of the bare loop, pair by pair."""
+def _measured(stack: Stack, cell: Cell, pairs: int, slice_ms: int) -> tuple[list[Taken], list[Taken]]:
+    """The slices of the client and of the bare loop, pair by pair."""
     definition, route = definition_of(DRIVER_SUITE, cell), routes_of(stack)["socket"]
     name = f"loop-{cell.query}-{cell.driver}".replace("_", "-")
+    ours: list[Taken] = []
+    theirs: list[Taken] = []
     with connected(stack, definition, name) as client, _bare(client, cell, route) as bare:
         count = _operations(client, bare, slice_ms)
-        sides = (lambda: _client_us(client, count), lambda: _bare_us(client, bare, count))
-        measured = [_turn(sides) for _ in range(pairs)]
-    return [each[0] for each in measured], [each[1] for each in measured]
-
-
-def _turn(sides: tuple) -> tuple[float, float]:
-    """One slice of each side, in random order."""
-    found = [0.0, 0.0]
-    for side in random.sample((0, 1), 2):
-        found[side] = sides[side]()
-    return found[0], found[1]
+        for _ in range(pairs):
+            for side in random.sample((ours, theirs), 2):
+                side.append(_of_client(client, count) if side is ours else _of_bare(client, bare, count))
+    return ours, theirs
 
 
 def _operations(client: Connected, bare: BareLoop, slice_ms: int) -> int:
     """How many operations a slice has, by a second try of the bare loop."""
-    us = [_bare_us(client, bare, _TRIED) for _ in range(2)][-1]
+    us = [_of_bare(client, bare, _TRIED).us for _ in range(2)][-1]
     return max(1, round(slice_ms * 1000 / us))
 
 
-def _client_us(client: Connected, count: int) -> float:
-    window = client.measure(protocol.Slice(seq=1, count=count))
-    return window.length_ns / window.ops / 1000
+def _of_client(client: Connected, count: int) -> Taken:
+    window, cpu_ns = client.measure(protocol.Slice(seq=1, lead_in_ops=0, lead_in_ns=0, count=count))
+    return Taken(window.length_ns / window.ops / 1000, cpu_ns / window.ops / 1000)
 
 
-def _bare_us(client: Connected, bare: BareLoop, count: int) -> float:
-    us = bare.ns(count) / count / 1000
+def _of_bare(client: Connected, bare: BareLoop, count: int) -> Taken:
+    taken = bare.taken(count)
     client.written.empty()
-    return us
+    return taken
 
 
 @contextmanager
@@ -181,18 +184,23 @@ def work_of(cell: Cell, route: Route) -> Work:
 
 
 HEADER = (
-    f"{'query':<16} {'driver':<14} {'client µs':>10} {'bare µs':>10}"
-    f" {'ratio':>7} {'95 % interval':>16} {'pairs':>6}"
+    f"{'query':<16} {'driver':<14} {'client µs':>10} {'bare µs':>10} {'time':>6} {'95 % interval':>15}"
+    f" {'CPU time':>9} {'95 % interval':>15} {'pairs':>6}"
 )
 
 
-def row(cell: Cell, ours: list[float], bare: list[float], estimate: Estimate) -> str:
+def row(cell: Cell, ours: Sequence[Taken], bare: Sequence[Taken]) -> str:
     """The cell's line of the table."""
-    figures = (
-        f"{np.median(ours):>10.1f} {np.median(bare):>10.1f} {estimate.centre:>7.3f} {interval(estimate):>16}"
-    )
-    outside = "" if holds(estimate) else "  outside"
-    return f"{cell.query:<16} {cell.driver:<14} {figures} {estimate.n:>6}{outside}"
+    time, cpu = time_ratio(ours, bare), ratio([each.cpu_us for each in ours], [each.cpu_us for each in bare])
+    figures = " ".join(f"{np.median([each.us for each in side]):>10.1f}" for side in (ours, bare))
+    ratios = f"{time.centre:>6.3f} {interval(time):>15} {cpu.centre:>9.3f} {interval(cpu):>15}"
+    outside = "" if holds(time) else "  outside"
+    return f"{cell.query:<16} {cell.driver:<14} {figures} {ratios} {time.n:>6}{outside}"
+
+
+def time_ratio(ours: Sequence[Taken], bare: Sequence[Taken]) -> Estimate:
+    """The client's time over the bare loop's."""
+    return ratio([each.us for each in ours], [each.us for each in bare])
 
 
 def holds(estimate: Estimate) -> bool:

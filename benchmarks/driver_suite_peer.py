@@ -234,7 +234,7 @@ def _pin_new_backends(stack: Stack, client: Connected) -> None:
 
 def _client_slot(client: Connected, seconds: int, warm_up: int) -> Slot:
     request = protocol.Slice(seq=1, lead_in_ops=1, lead_in_ns=warm_up * 10**9, window_ns=seconds * 10**9)
-    window = client.measure(request)
+    window, _ = client.measure(request)
     return Slot(window.ops / window.length_ns * 1e9, client.rows_per_op)
 
 

@@ -1,26 +1,30 @@
 """Every client in every connection mode that its layer has, and the errors of connecting again."""
 
 import os
+import resource
 import signal
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import psycopg_pool
 import pytest
 
+from example.stack import certificates
+from example.stack.place import Place
 from pgperf.clients.programs.psycopg_client import PsycopgClient
 from pgperf.core import layers, protocol
 from pgperf.core.exceptions import ReconnectFailed
 from pgperf.core.records import Route
 from tests.clients.conftest import Start
-from tests.clients.driving import Driven, Subject
+from tests.clients.driving import Driven, Subject, spec
 from tests.clients.proxy import Proxy
-from tests.clients.test_conformance import AT_ONCE, FAKE, LAYERS, one_hour_slice, started
+from tests.clients.test_conformance import AT_ONCE, FAKE, LAYERS, SITE, one_hour_slice, started
 
 MODES = ("per_operation", "pool", "request")
 #: Each client in its first statement mode, and in prepared: a new connection knows no statement.
@@ -216,6 +220,108 @@ def test_a_client_that_is_killed_leaves_no_connection(
     os.kill(client.process.pid, signal.SIGKILL)
     client.wait()
     wait_until_gone(admin)
+
+
+@pytest.fixture
+def start_plain(c_client: Path, admin: psycopg.Connection) -> Iterator[Start]:
+    """Starts the C client without sanitizers, which allow neither a preload nor a memory limit."""
+    begun: list[Driven] = []
+
+    def start(subject: Subject, **environment: str) -> Driven:
+        begun.append(Driven.start(subject, c_client, **environment))
+        return begun[-1]
+
+    yield start
+    for client in begun:
+        client.__exit__(None, None, None)
+
+
+@pytest.fixture
+def tls(routes: dict[str, Route], stack: dict[str, str], tmp_path: Path) -> Route:
+    """The pooler over TLS, checked by a copy of the authority's certificate."""
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes((Path(stack["PGPERF_CREDENTIAL_DIR"]) / "ca.crt").read_bytes())
+    return replace(routes["pgbouncer"], sslmode="verify-full", sslrootcert=str(authority))
+
+
+def over_tls(start: Start, subject: Subject, route: Route, **changes: Any) -> Driven:
+    """Programs on the embedded libpq, which lacks TLS, get psycopg's."""
+    lacks_tls = subject.layer == "libpq" or "psycopg2" in f"{subject.layer} {subject.module}"
+    client = start(subject, **({"LD_PRELOAD": str(WITH_TLS[0])} if lacks_tls else {}))
+    encrypted = {"sslmode": route.sslmode, "sslrootcert": route.sslrootcert, "cold": False}
+    client.send(spec(subject, route, SITE, **encrypted, **changes))
+    return client
+
+
+WITH_TLS = list((Path(psycopg.__file__).parent.parent / "psycopg_binary.libs").glob("libpq-*.so*"))
+
+
+@pytest.fixture
+def another_authority(tmp_path: Path) -> Iterator[bytes]:
+    """A certificate authority that did not sign the pooler's certificate."""
+    place = Place(tmp_path / "other")
+    place.prepare()
+    yield certificates.ensure(place).read_bytes()
+    place.remove()
+
+
+@each_that_connects
+def test_every_new_connection_is_encrypted(
+    subject: Subject, mode: str, start_plain: Start, tls: Route, admin: psycopg.Connection
+) -> None:
+    with Counting(tls.port) as proxy:
+        client = over_tls(start_plain, subject, replace(tls, port=proxy.port), connection_mode=mode)
+        client.read(protocol.Ready)
+        proxy.forget()
+        reply, _numbers = client.phased_slice(SEVEN)
+        assert reply.ops == 5
+        assert bytes(proxy._sent).count(SSL_REQUEST) == proxy.connections - 1 == 7
+        assert b"SELECT" not in proxy._sent
+        client.send(protocol.Bye())
+        assert client.wait() == protocol.EXIT_OK
+
+
+#: What a client sends before it begins TLS.
+SSL_REQUEST = (8).to_bytes(4, "big") + (80877103).to_bytes(4, "big")
+
+
+#: asyncpg loads the authorities once and checks every connection with them.
+READING_AGAIN = [pair for pair in CONNECTS if pair[0].layer != "asyncpg"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "mode"), READING_AGAIN, ids=[f"{subject}-{mode}" for subject, mode in READING_AGAIN]
+)
+def test_every_new_connection_checks_the_certificate(
+    subject: Subject, mode: str, start_plain: Start, tls: Route, another_authority: bytes
+) -> None:
+    """Once another authority is the one to trust, the next operation fails."""
+    client = over_tls(start_plain, subject, tls, connection_mode=mode)
+    client.read(protocol.Ready)
+    Path(tls.sslrootcert).write_bytes(another_authority)
+    client.send(SEVEN)
+    error = client.read(protocol.Error)
+    assert error.stage == "reconnect"
+    assert "certificate" in error.message.lower()
+    assert client.wait() == protocol.EXIT_FAILED
+
+
+@each_program
+def test_the_memory_limit_holds_for_new_connections(
+    subject: Subject, mode: str, start_plain: Start, tcp: Route, admin: psycopg.Connection
+) -> None:
+    """A hundred connections that each kept a quarter of a megabyte would exceed it."""
+    client = started(start_plain, subject, tcp, cold=False, connection_mode=mode, memory_bytes=24 << 20)
+    ready = client.read(protocol.Ready)
+    assert ready.memory_bytes == limit_of(client)
+    reply, _numbers = client.phased_slice(SEVEN._replace(count=100))
+    assert reply.ops == 100
+    assert limit_of(client) == ready.memory_bytes
+    finish(client, admin)
+
+
+def limit_of(client: Driven) -> int:
+    return resource.prlimit(client.process.pid, resource.RLIMIT_DATA)[0]
 
 
 @pytest.mark.parametrize("mode", ["per_operation", "pool", "request", "sometimes"])

@@ -5,13 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pgperf.analysis import latency
 from pgperf.core import protocol
-from pgperf.core.limits import PILOT_MAX_MS, PILOT_MIN_MS
 from pgperf.core.records import Definition, Plan, Route, SliceRecord, VariantBlock, WorkloadDefinition
 from pgperf.runner.client_group import (
     AwaitDeparture,
@@ -31,23 +30,12 @@ from pgperf.runner.remote import server
 from pgperf.runner.remote.server import Agent, AgentSamples
 from pgperf.runner.server.diagnostics import DiagnosticConnections, DiagnosticResult
 from pgperf.runner.server.written_tables import WrittenTables
+from pgperf.runner.slice_length import WARM_UP_MOST_S, Need, asked_slice, bulk_slice, fitting, pilot_slice
 
 #: The phases of a run, as records.Timings names them (without `_s`).
 PHASES = ("startup", "warm_up", "pilot", "slices", "diagnostics")
 
 _TRIAL = protocol.Slice(seq=0, lead_in_ops=1, lead_in_ns=0, count=2)
-_WARM_UP_MOST_S = 3.0
-PILOT_OPS = 20  # of a variant in the pilot, as far as they fit into
-_PILOT_S = 1.0
-#: Longer windows are no steadier: noise differs from slice to slice, not within one.
-WINDOW_MIN_NS = PILOT_MIN_MS * 1_000_000
-WINDOW_MAX_NS = PILOT_MAX_MS * 1_000_000
-_WINDOW_OPS = 50  # of a variant, and of each of its connections:
-_WINDOW_OPS_EACH = 10
-_BULK_OPS = 10  # of a bulk operation in a slice; each takes long, and all its rows stay until the end
-_LEAD_IN_OPS = 10
-_LEAD_IN_OPS_EACH = 3  # with several connections, whose lead-in lasts until all have started
-_LEAD_IN_LONGEST = 2  # times the longest operation of any of them in the pilot
 
 
 @dataclass
@@ -175,7 +163,7 @@ def _warm_up(context: RunContext, groups: list[ClientGroup]) -> None:
 
 
 def _warm_up_of(definition: Definition, group: ClientGroup) -> protocol.Slice:
-    most = int(_WARM_UP_MOST_S / group.op_s) if group.op_s else definition.warm_up_ops
+    most = int(WARM_UP_MOST_S / group.op_s) if group.op_s else definition.warm_up_ops
     ops = max(1, min(definition.warm_up_ops, most))
     return protocol.Slice(
         seq=0, start_ns=0, lead_in_ops=ops, lead_in_ns=definition.warm_up_ms * 1_000_000, window_ns=0, count=1
@@ -189,30 +177,18 @@ def _choose_windows(context: RunContext, cohort: int, groups: list[ClientGroup])
             own = [group for group in groups if group.variant.workload == workload]
             bulk = context.plan.definition.work(workload).bulk
             with context.clock.phase("pilot"):
-                context.windows[cohort, workload] = _bulk_slice(own) if bulk else _pilot(context, own)
+                context.windows[cohort, workload] = (
+                    bulk_slice(max(group.op_s for group in own)) if bulk else _pilot(context, own)
+                )
 
 
 def _pilot(context: RunContext, groups: list[ClientGroup]) -> protocol.Slice:
     """The slice of all variants of a workload: as long as defined, or as long as the slowest variant
     needs.
     """
-    definition = context.plan.definition
-    asked = protocol.Slice(
-        seq=0, start_ns=0, lead_in_ops=_LEAD_IN_OPS, lead_in_ns=definition.lead_in_ms * 1_000_000,
-        window_ns=definition.slice_ms * 1_000_000,
-    )  # fmt: skip
+    asked = asked_slice(context.plan.definition)
     uncertain = [group for group in groups if group.variant.connections > 1 or not asked.window_ns]
     return fitting(asked, [_need(context, group) for group in uncertain])
-
-
-class Need(NamedTuple):
-    """What a slice must have room for: the connections of a variant that share its window, and the
-    mean and the longest time of one of their operations, ns.
-    """
-
-    connections: int
-    mean_ns: float
-    longest_ns: float
 
 
 def _need(context: RunContext, group: ClientGroup) -> Need:
@@ -223,46 +199,6 @@ def _need(context: RunContext, group: ClientGroup) -> Need:
     return Need(group.variant.connections, mean_ns, longest_ns)
 
 
-def pilot_slice(op_s: float) -> protocol.Slice:
-    """20 operations after a lead-in of two, or as many as take about a second, one at least.
-
-    `op_s`: the time of one operation in the calibration; 0: not known.
-    """
-    count = max(1, min(PILOT_OPS, int(_PILOT_S / op_s))) if op_s else PILOT_OPS
-    return protocol.Slice(
-        seq=0, start_ns=0, lead_in_ops=min(2, count), lead_in_ns=0, window_ns=0, count=count
-    )
-
-
-def fitting(asked: protocol.Slice, needs: Sequence[Need]) -> protocol.Slice:
-    """A slice long enough for all variants, unless it asks for a window of its own.
-
-    The window holds 50 operations of each variant, 10 of each connection and the longest of those
-    that share it, within 50 ms to 5 s. If operations are too slow for that, the slice has a fixed
-    number of them instead.
-    """
-    sharing = [need for need in needs if need.connections > 1]
-    leading = asked._replace(lead_in_ns=max(asked.lead_in_ns, _lead_in_ns(sharing)))
-    if asked.window_ns:
-        return leading
-    window_ns = int(
-        max(need.mean_ns * max(_WINDOW_OPS / need.connections, _WINDOW_OPS_EACH) for need in needs)
-    )
-    if window_ns > WINDOW_MAX_NS:
-        slowest_ns = max(need.mean_ns for need in needs)
-        return asked._replace(lead_in_ops=1, lead_in_ns=0, count=max(1, int(WINDOW_MAX_NS / slowest_ns)))
-    longest_ns = int(max((need.longest_ns for need in sharing), default=0))
-    return leading._replace(window_ns=min(WINDOW_MAX_NS, max(WINDOW_MIN_NS, window_ns, longest_ns)))
-
-
-def _lead_in_ns(sharing: Sequence[Need]) -> int:
-    """The time in which every connection that shares a window ends its first operation: all begin it
-    together, so it lasts longer than the mean.
-    """
-    each = (max(_LEAD_IN_OPS_EACH * need.mean_ns, _LEAD_IN_LONGEST * need.longest_ns) for need in sharing)
-    return min(WINDOW_MAX_NS, int(max(each, default=0)))
-
-
 def _request(context: RunContext, cohort: int, group: ClientGroup) -> protocol.Slice:
     """The group's next slice.
 
@@ -271,15 +207,6 @@ def _request(context: RunContext, cohort: int, group: ClientGroup) -> protocol.S
     window = context.windows[cohort, group.variant.workload]
     request = window._replace(seq=context.slices_done + context.diagnosed + 1)
     return request._replace(lead_in_ops=1) if group.variant.connections > 1 else request
-
-
-def _bulk_slice(groups: Sequence[ClientGroup]) -> protocol.Slice:
-    """A slice by count: all variants insert as many rows, fewer where the slowest needs long."""
-    slowest_s = max(group.op_s for group in groups)
-    most = int(WINDOW_MAX_NS / 1e9 / slowest_s) if slowest_s else _BULK_OPS
-    return protocol.Slice(
-        seq=0, start_ns=0, lead_in_ops=1, lead_in_ns=0, window_ns=0, count=max(1, min(_BULK_OPS, most))
-    )
 
 
 def _find_processes(context: RunContext, groups: list[ClientGroup]) -> None:

@@ -3,15 +3,17 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from pgperf.core import limits
+from pgperf.core import limits, protocol
 from pgperf.core.exceptions import FEWER_ROWS, PreflightRefused
 from pgperf.core.layers import LAYERS
-from pgperf.core.records import Cohort, Definition, Plan
+from pgperf.core.records import Cohort, Definition, Plan, Variant
+from pgperf.runner import slice_length
 from pgperf.runner.memory import MIB, owners, start_bytes
 from pgperf.runner.plan import make_plan
 
 _ARMING_S, _ARMING_EACH_S = 0.025, 0.001  # to start several clients together: once, and per client
 _FIXED_SECONDS = 2.0
+_SLICE_OVERHEAD_S = 0.003
 _QUERIES_S = 0.15  # to read the counters before and after a diagnostic slice
 
 
@@ -169,22 +171,55 @@ def _seconds(plan: Plan) -> float:
         together = sum(v.processes * LAYERS[v.layer].start_seconds for v in owners(cohort)) / 2
         # the first client of each variant starts alone in a cold block
         alone = sum(LAYERS[v.layer].start_seconds for v in owners(cohort)) / 2
-        total += definition.blocks * (together + definition.warm_up_ms / 1000) + cold * alone
-        total += definition.blocks * definition.rounds * _round_s(definition, cohort)
+        total += definition.blocks * (together + _warm_up_s(definition, cohort)) + cold * alone
+        total += _pilot_s(definition, cohort)
+        total += definition.blocks * definition.rounds * round_s(definition, cohort)
         total += len(cohort.variants) * diagnostic_s(definition)
     return total
 
 
-def _round_s(definition: Definition, cohort: Cohort) -> float:
+def _warm_up_s(definition: Definition, cohort: Cohort) -> float:
+    """All variants warm up at the same time; the slowest decides."""
+    slowest_s = max(slice_length.predicted_op_s(definition, variant) for variant in cohort.variants)
+    return max(
+        definition.warm_up_ms / 1000, min(definition.warm_up_ops * slowest_s, slice_length.WARM_UP_MOST_S)
+    )
+
+
+def _pilot_s(definition: Definition, cohort: Cohort) -> float:
+    """The pilot of variants whose time per operation is predicted; any other is over at once."""
+    variants = [v for v in cohort.variants if not definition.work(v.workload).bulk]
+    piloted = [v for v in variants if v.connections > 1 or not definition.slice_ms]
+    ops = [slice_length.predicted_op_s(definition, variant) for variant in piloted]
+    return sum(slice_length.length_s(slice_length.pilot_slice(op_s), op_s) for op_s in ops)
+
+
+def round_s(definition: Definition, cohort: Cohort) -> float:
+    """Duration of a round of the cohort in seconds.
+
+    A query of unknown cost is taken for a fast one, whose slices are as short as slices can be.
+    """
+    by_workload: dict[str, list[Variant]] = {}
+    for variant in cohort.variants:
+        by_workload.setdefault(variant.workload, []).append(variant)
+    requests = {name: slice_length.predicted(definition, own) for name, own in by_workload.items()}
+    slices = [_slice_s(definition, variant, requests[variant.workload]) for variant in cohort.variants]
+    return sum(slices) + _arming_s(cohort)
+
+
+def _slice_s(definition: Definition, variant: Variant, request: protocol.Slice) -> float:
+    own_s = slice_length.length_s(request, slice_length.predicted_op_s(definition, variant))
+    return max(own_s + _SLICE_OVERHEAD_S, LAYERS[variant.layer].least_slice_s)
+
+
+def _arming_s(cohort: Cohort) -> float:
     armed = [v.connections for v in cohort.variants if v.connections > 1]
-    arming = len(armed) * _ARMING_S + sum(armed) * _ARMING_EACH_S
-    slices = [max(slice_s(definition), LAYERS[v.layer].least_slice_s) for v in cohort.variants]
-    return sum(slices) + arming
+    return len(armed) * _ARMING_S + sum(armed) * _ARMING_EACH_S
 
 
 def slice_s(definition: Definition) -> float:
-    """Duration of a timed slice of one client in seconds."""
-    return ((definition.slice_ms or limits.PILOT_MIN_MS) + definition.lead_in_ms) / 1000 + 0.003
+    """Duration of a timed slice of one client with a fast query in seconds."""
+    return ((definition.slice_ms or limits.PILOT_MIN_MS) + definition.lead_in_ms) / 1000 + _SLICE_OVERHEAD_S
 
 
 def diagnostic_s(definition: Definition) -> float:

@@ -18,6 +18,7 @@ from pgperf.runner.block import PHASES, PhaseClock, RunContext, run_block
 from pgperf.runner.cpu import idle, placement
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.processes import relay_process
+from pgperf.runner.progress import Progress
 from pgperf.runner.remote.server import Agent
 from pgperf.runner.server import result_size
 from pgperf.runner.server.diagnostics import DiagnosticConnections
@@ -101,7 +102,8 @@ def execute(
         know(facts)
         load = LoadGuard(server.one, settings.load_limits if server.can_be_asked else {})
         load()
-        between_rounds = _RunGuard(plan, settings, observer, begin, server.can_be_asked, load)
+        progress = Progress(plan, lambda: clock.spent["slices"], diagnoses=server.can_be_asked)
+        between_rounds = _RunGuard(progress, settings, observer, begin, load)
         context = RunContext(
             plan, routes, settings.build_dir, cpu_placement, server.application, clock, server.finder(cpu_placement),
             between_rounds,
@@ -167,29 +169,23 @@ class _RunGuard:
 
     def __init__(
         self,
-        plan: Plan,
+        progress: Progress,
         settings: RunSettings,
         observer: RunObserver,
         begin: float,
-        asked: bool,
         load: Callable[[], None],
     ) -> None:
-        definition, resident = plan.definition, sum(len(cohort.variants) for cohort in plan.cohorts)
-        self._total = definition.blocks * definition.rounds * resident
-        self._diagnostic = resident if definition.diagnostic_ms and asked else 0
-        #: How many timed slices take as long as one diagnostic slice.
-        self._weight = max(1.0, preflight.diagnostic_s(definition) / preflight.slice_s(definition))
+        self._progress = progress
         self._observer = observer
         self._deadline = begin + settings.max_run_seconds
         self._limit = settings.max_run_seconds
         self._load = load
 
     def __call__(self, done: int, diagnosed: int) -> None:
-        share = (done + self._weight * diagnosed) / (self._total + self._weight * self._diagnostic)
-        message = f"slice {done} of {self._total}"
+        message = f"slice {done} of {self._progress.total}"
         if diagnosed:
-            message += f", diagnostic slice {diagnosed} of {self._diagnostic}"
-        self._observer.progress(share, message)
+            message += f", diagnostic slice {diagnosed} of {self._progress.diagnostic}"
+        self._observer.progress(self._progress.share(done, diagnosed), message)
         if self._observer.cancelled():
             raise RunCancelled("cancelled on request")
         self._load()

@@ -1,9 +1,14 @@
 """Preflight refuses a run that exceeds a guardrail, with the numbers."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from pgperf.catalog.client_scaling import CLIENT_SCALING
+from pgperf.catalog.driver_queries import BATCH, COPYFROM
 from pgperf.core.exceptions import PreflightRefused
+from pgperf.core.records import WorkloadDefinition
 from pgperf.runner import preflight
 from pgperf.runner.plan import make_plan
 from tests.runner.builders import definition
@@ -32,6 +37,42 @@ def test_fewer_workers_are_offered() -> None:
     plan, few = make_plan(definition(workers=10)), preflight.Headroom(60, 64 << 30)
     with pytest.raises(PreflightRefused, match=r"It fits with workers 5"):
         preflight.check(plan, few, 0.25, 1800)
+
+
+def seconds(layers: tuple[str, ...] = ("psycopg",), **fields: Any) -> float:
+    return preflight.estimate(make_plan(definition(layers=layers, slice_ms=0, rounds=10, **fields))).seconds
+
+
+def test_a_connection_for_each_operation_takes_longer_than_one_that_stays() -> None:
+    """50 operations of 12 ms in each slice, where a fast query has 50 ms."""
+    fast, slow = (seconds(connection_modes=(mode,)) for mode in ("persistent", "per_operation"))
+    assert slow - fast > 10 * 2 * (0.600 - 0.050)
+
+
+def test_clients_that_connect_share_the_cpus() -> None:
+    """20 clients need ten operations each: a slice of more than a second."""
+    assert seconds(connection_modes=("per_operation",), clients=(20,)) > 10 * 2 * 1.2
+
+
+@pytest.mark.parametrize("work", [COPYFROM, BATCH], ids=lambda work: work.name)
+def test_inserting_many_rows_is_predicted_by_their_number(work: WorkloadDefinition) -> None:
+    assert work.bulk is not None
+    fewer = replace(work, bulk=replace(work.bulk, rows=work.bulk.rows // 10))
+    own, tenth = (seconds(workloads=(each,), bulk_api="dbapi") for each in (work, fewer))
+    assert own > tenth > 2
+    assert seconds(workloads=(work,), bulk_api="dbapi", workers=10) > own
+
+
+def test_the_window_that_a_definition_names_is_used_as_it_is() -> None:
+    given = definition(layers=("psycopg",), connection_modes=("per_operation",), slice_ms=200)
+    (cohort,) = make_plan(given).cohorts
+    assert preflight.round_s(given, cohort) == pytest.approx(2 * (0.200 + 0.001 + 0.003))
+
+
+def test_no_slice_is_predicted_to_be_longer_than_the_longest() -> None:
+    what = definition(layers=("psycopg",), connection_modes=("per_operation",), slice_ms=0, clients=(60,))
+    (cohort,) = make_plan(what).cohorts
+    assert preflight.round_s(what, cohort) < 2 * 10
 
 
 def test_more_rounds_take_longer() -> None:

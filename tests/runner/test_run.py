@@ -11,9 +11,9 @@ import pytest
 from pgperf.core import protocol
 from pgperf.core.exceptions import ClientFailed, PreflightRefused, RunCancelled
 from pgperf.core.records import Definition, Route, VariantBlock, WorkloadDefinition
-from pgperf.runner.block import pilot_slice
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunResult, RunSettings, execute
+from pgperf.runner.slice_length import pilot_slice
 from tests.runner.builders import definition
 
 ROUTES = {"here": Route("here", "localhost", 1, "none", "nobody", "")}
@@ -101,7 +101,7 @@ def test_cold_phases_belong_to_the_variant_that_owns_the_clients() -> None:
 
 
 def test_the_pilot_sets_the_window_from_the_slowest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgperf.runner.block.WINDOW_MIN_NS", 2_000_000)
+    monkeypatch.setattr("pgperf.runner.slice_length.WINDOW_MIN_NS", 2_000_000)
     watcher = Watcher()
     run(definition(slice_ms=0, nominal_us={"fake": 100.0}), watcher)
     assert all(record.window_ns >= 50 * 100_000 for block in watcher.blocks for record in block.slices)
@@ -121,7 +121,7 @@ def test_the_pilot_knows_the_time_of_one_operation(monkeypatch: pytest.MonkeyPat
 
 
 def test_work_too_slow_for_a_window_goes_by_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgperf.runner.block.WINDOW_MAX_NS", 1_000_000)
+    monkeypatch.setattr("pgperf.runner.slice_length.WINDOW_MAX_NS", 1_000_000)
     watcher = Watcher()
     run(definition(slice_ms=0, nominal_us={"fake": 100.0}), watcher)
     assert {record.ops for block in watcher.blocks for record in block.slices} <= set(range(1, 11))
@@ -170,7 +170,7 @@ class TestSuite:
     def test_a_slow_workload_does_not_lengthen_the_slices_of_the_others(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("pgperf.runner.block.WINDOW_MIN_NS", 2_000_000)
+        monkeypatch.setattr("pgperf.runner.slice_length.WINDOW_MIN_NS", 2_000_000)
         watcher = Watcher()
         run(self.what, watcher)
         windows: dict[str, list[int]] = {name: [] for name in self.names}

@@ -106,8 +106,8 @@ def test_lock_waits_are_reported(routes: dict[str, Route]) -> None:
 def test_a_slow_variant_runs_by_time_in_a_diagnostic_slice(
     routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgperf.runner.block.WINDOW_MAX_NS", 1_000_000)
-    monkeypatch.setattr("pgperf.runner.block.PILOT_OPS", 1)
+    monkeypatch.setattr("pgperf.runner.slice_length.WINDOW_MAX_NS", 1_000_000)
+    monkeypatch.setattr("pgperf.runner.slice_length.PILOT_OPS", 1)
     nap = WorkloadDefinition("nap", "SELECT pg_sleep(0.05)")
     found = run(asked(nap, "socket", slice_ms=0), routes, Watcher())[0]
     assert found["statements"]["calls_per_op"] == 1.0

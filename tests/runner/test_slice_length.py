@@ -1,11 +1,11 @@
-"""How long a cohort's slices are."""
+"""How long slices are: by a pilot, and by prediction."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.core import protocol
-from pgperf.runner.block import Need, fitting, pilot_slice
+from pgperf.runner.slice_length import Need, fitting, pilot_slice
 
 MS = 1_000_000
 ASKED = protocol.Slice(seq=0, start_ns=0, lead_in_ops=10, lead_in_ns=50 * MS)

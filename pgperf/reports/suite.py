@@ -24,6 +24,7 @@ from pgperf.reports.table import (
     interval,
     interval_column,
     number,
+    percent,
     ratio,
     ratio_interval,
     text_column,
@@ -134,6 +135,8 @@ def number_table(setting: Setting, among: Sequence[Setting]) -> Table:
         Column(_("rows/s")),
         Column(_("µs per operation")),
         interval_column(),
+        *(Column(each, "µs") for each in ("p50", "p95", "p99", _("standard deviation"))),
+        Column(_("variation"), _("of the mean")),
         Column(_("time ratio")),
         interval_column(),
         text_column(_("outcome")),
@@ -260,8 +263,16 @@ def _numbers(setting: Setting, row: VariantResult) -> tuple[Cell, ...]:
         number(row.rows_per_s),
         number(row.us_per_op),
         interval(row.us_per_op_low, row.us_per_op_high),
+        *(number(row.latency_us.get(key)) for key in ("p50", "p95", "p99", "stddev")),
+        _variation(row),
         *compared,
     )
+
+
+def _variation(row: VariantResult) -> Cell:
+    """The standard deviation of the operations in per cent of their mean."""
+    mean, stddev = row.latency_us.get("mean"), row.latency_us.get("stddev")
+    return Cell("–", (None,), "unknown") if stddev is None or not mean else percent(stddev / mean)
 
 
 def _outcome(row: ComparisonResult) -> Cell:

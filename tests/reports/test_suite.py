@@ -131,6 +131,19 @@ def test_the_page_has_a_heat_map_instead_of_a_ladder_for_each_workload(admin_cli
     assert 'class="pgperf-table heat"' in text
 
 
+def test_the_figures_have_percentiles_and_the_variation() -> None:
+    run = measured()
+    known = {"mean": 200.0, "stddev": 50.0, "p50": 190.0, "p95": 260.0, "p99": 300.0}
+    run.variants.filter(layer="psycopg").update(latency_us=known)
+    run.variants.filter(layer="asyncpg").update(latency_us={})
+    (setting,) = suite.settings(read(run))
+    rows = {
+        row[1].text: [cell.text for cell in row[6:11]] for row in suite.number_table(setting, [setting]).rows
+    }
+    assert rows["psycopg 3"] == ["190", "260", "300", "50.0", "25.0 %"]
+    assert rows["asyncpg"][-1] == "–"
+
+
 def test_two_workloads_keep_their_ladders() -> None:
     sections = {section.name for section in run_page.result(measured(WORKS[:2])).sections}
     assert {"ladder", "layers"} <= sections

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from example.stack import Stack
 from pgperf.core import protocol
+from pgperf.core.layers import LAYERS
 from pgperf.core.records import Definition, Route, Variant
 from pgperf.install.c_client import build
 from pgperf.runner.client_group import AwaitDeparture, ClientGroup, find_server_cgroup, started
@@ -48,7 +49,9 @@ def departing(
     not possible.
     """
     plan, routes = make_plan(definition), routes_of(stack)
-    build_dir = str(build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent)
+    build_dir = stack.place.own / "build"
+    if not all(LAYERS[layer].program for layer in definition.layers):
+        build_dir = build(build_dir, pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent
     with ServerProbe.open(plan, routes, name, may_pin=True) as server, idle.keep_awake(definition.idle):
         cpu_placement = placement.place(definition.placement, os.sched_getaffinity(0), server.pin_refusal())
         if cpu_placement.note:
@@ -60,7 +63,7 @@ def departing(
             definition,
             named,
             routes,
-            build_dir,
+            str(build_dir),
             cold=False,
             cpus=cpu_placement.clients,
             interpreters={"pgbench": stack.env["PGPERF_PGBENCH"]},

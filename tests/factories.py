@@ -29,7 +29,14 @@ LAYER_NAMES = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm")
 LADDER = ("libpq", "psycopg", "django_cursor", "django_orm")
 
 #: µs per operation of each layer on a local socket, and what each route adds.
-_US = {"libpq": 68.9, "psycopg2": 73.2, "psycopg": 75.6, "django_cursor": 89.4, "django_orm": 214.7}
+_US = {
+    "pgbench": 69.0,
+    "libpq": 68.9,
+    "psycopg2": 73.2,
+    "psycopg": 75.6,
+    "django_cursor": 89.4,
+    "django_orm": 214.7,
+}
 _ROUTE_US = {"socket": 0.0, "tcp": 11.3, "pgbouncer": 15.4}
 
 

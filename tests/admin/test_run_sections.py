@@ -14,6 +14,7 @@ from tests import factories
 from tests.admin.test_csp import inline_parts
 from tests.admin.test_run_page import PAGE_QUERIES
 from tests.cpu_accounts import CLIENTS, add_cpu_accounts
+from tests.phases import add_phases
 
 
 def page(run: Run) -> str:
@@ -133,3 +134,21 @@ def test_hostile_names_are_escaped(admin_page: Client, told: Run) -> None:
     text = admin_page.get(page(told)).content.decode()
     assert "<script>alert" not in text
     assert inline_parts(text) == []
+
+
+def test_phases_of_connections_are_shown_in_their_own_section(admin_page: Client, run: Run) -> None:
+    before = admin_page.get(page(run)).content.decode()
+    after = admin_page.get(page(add_phases(run))).content.decode()
+    for part in ('id="run-connections"', 'data-chart="chart-connections"', "Connect, operate and close",
+                 "Throughput with and without connecting"):  # fmt: skip
+        assert part not in before
+        assert part in after
+    assert inline_parts(after) == []
+
+
+def test_the_section_of_connections_adds_no_query(
+    admin_page: Client, told: Run, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    admin_page.get(page(add_phases(told)))
+    with django_assert_num_queries(PAGE_QUERIES):
+        admin_page.get(page(told))

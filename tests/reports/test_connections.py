@@ -1,0 +1,65 @@
+"""The section "Connecting": phases as bars and distributions, and throughput without connecting."""
+
+import pytest
+
+from pgperf.models import Run
+from pgperf.reports import connections, run_page
+from pgperf.reports.run_rows import read
+from tests import factories
+from tests.phases import SHARES, add_phases
+from tests.reports.reading import texts
+
+pytestmark = pytest.mark.django_db
+LAYERS = ("libpq", "pgbench", "psycopg", "django_orm")
+
+
+@pytest.fixture
+def run() -> Run:
+    return add_phases(factories.make_results(factories.make_run(), routes=("tcp",), layers=LAYERS))
+
+
+def test_each_variant_that_connects_has_a_bar_of_its_phases(run: Run) -> None:
+    shown = connections.reconnecting(read(run).variants)
+    chart = connections.phases(shown)
+    labels = [" ".join(lines) for lines in chart["rows"]]
+    assert len(labels) == len(
+        {row.label for row in run.variants.all() if row.layer in SHARES and not row.control}
+    )
+    assert not any("psycopg" in label for label in labels)
+    for row, *parts in zip(
+        connections.measured(shown), *(line["values"] for line in chart["series"]), strict=True
+    ):
+        assert sum(part or 0 for part in parts) == pytest.approx(row.latency_us["mean"])
+    assert [line["name"] for line in chart["series"]] == ["connect", "operate", "close"]
+
+
+def test_a_phase_that_is_not_known_apart_is_no_zero(run: Run) -> None:
+    shown = connections.reconnecting(read(run).variants)
+    rows = {(first, phase): rest for first, phase, *rest in texts(connections.phase_table(shown))}
+    (closing,) = [
+        rest for (first, phase), rest in rows.items() if first.startswith("pgbench") and phase == "close"
+    ]
+    assert set(closing) == {"unknown"}
+    closes = connections.phases(shown)["series"][2]["values"]
+    assert None in closes
+    assert 0 not in closes
+
+
+def test_old_pgbenchs_throughput_never_exceeds_the_one_without_closing(run: Run) -> None:
+    shown = connections.reconnecting(read(run).variants)
+    found = {first: rest for first, *rest in texts(connections.throughput_table(shown))}
+    by_layer = {
+        layer: next(v for k, v in found.items() if k.startswith(layer)) for layer in ("libpq", "pgbench")
+    }
+    including, excluding, old = (float(each.replace(",", "")) for each in by_layer["libpq"])
+    assert including < old < excluding
+    assert by_layer["pgbench"][2] == "unknown"
+    orm = next(rest for first, rest in found.items() if first.startswith("Django ORM"))
+    assert orm[2] == "unknown"  # connecting leaves 4 % of its time
+    assert orm[1] != "unknown"
+
+
+def test_a_run_that_keeps_its_connections_has_no_such_section(run: Run) -> None:
+    kept = factories.make_results(factories.make_run())
+    assert run_page.result(run).part("connections")
+    assert run_page.result(kept).part("connections") is None

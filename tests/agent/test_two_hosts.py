@@ -122,7 +122,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def _start_server(db: Host, address: str, place: Place, state: State) -> None:
     """PostgreSQL over there, listening on the cable; it ends with its host."""
     part = postgres.part(place, state)
-    with (place.servers / "postgres" / "data" / "pg_hba.conf").open("a") as rules:
+    with (place.servers / "postgres" / "pg_hba.conf").open("a") as rules:
         rules.write(f"host all all {NETWORK}.0/30 scram-sha-256\n")
     argv = db.inside(
         *part.argv, f"--listen_addresses={address}", cwd=place.servers, as_user=place.account.setpriv()

@@ -93,7 +93,8 @@ def post_benchmark(client: Client, benchmark: Benchmark, **changed: object) -> t
     data = {
         "name": benchmark.name, "title": benchmark.title, "workloads": [row.pk for row in benchmark.workloads],
         "layers": ["libpq", "psycopg"], "modes": ["simple"], "routes": "socket, tcp", "clients": "1 8",
-        "connection_modes": ["persistent"], "workers": 1,
+        "connection_modes": ["persistent"], "workers": 1, "row_type": benchmark.row_type,
+        "transaction": benchmark.transaction, "bulk_api": benchmark.bulk_api,
         "placement": "apart", "idle": "awake", "blocks": 6, "rounds": 5, "slice_ms": 0,
         "diagnostic_ms": 500, **changed,
     }  # fmt: skip

@@ -259,7 +259,8 @@ def test_an_outsider_sees_no_hidden_name(name: str, rows: Rows) -> None:
     """Neither in lists, filters and choices, nor in error messages."""
     Benchmark.objects.filter(pk=rows.benchmark.pk).update(name="hushed-benchmark", title="hushed title")
     Database.objects.filter(pk=rows.database.pk).update(name="hushed-database")
-    Workload.objects.filter(pk=rows.benchmark.workload_id).update(name="hushed-workload", title="hushed")
+    hidden = [row.pk for row in rows.benchmark.workloads]
+    Workload.objects.filter(pk__in=hidden).update(name="hushed-workload", title="hushed")
     Run.objects.update(benchmark_name="hushed-benchmark", database_name="hushed-database")
     client = log_in("outsider", rows)
     response = client.get(rows.address(name), follow=True)

@@ -20,6 +20,7 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
 
 from pgperf.access import fixtures
+from pgperf.catalog import BENCHMARKS
 from pgperf.cli import doctor
 from pgperf.cli import run as run_command
 from pgperf.core.layers import LAYERS
@@ -132,8 +133,7 @@ class TestRun:
         [
             (
                 ["nope"],
-                "There is no benchmark 'nope'; there is client-scaling, eight-clients, layers-and-modes, "
-                "orm-overhead, published-a, spin.",
+                f"There is no benchmark 'nope'; there is {', '.join(sorted([*BENCHMARKS, 'spin']))}.",
             ),
             (["spin", "--database", "nope"], "There is no database 'nope'; there is demo."),
             (["spin", "--clients", "0"], "clients: "),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.forms import modelform_factory
 
@@ -54,6 +55,7 @@ def copycat(monkeypatch: pytest.MonkeyPatch) -> Layer:
 
 def test_forms_offer_it_if_it_connects_or_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     form = modelform_factory(Benchmark, form=BenchmarkForm, fields=["layers"])
+    monkeypatch.setattr(form, "user", User(is_superuser=True))
     choice = ("copycat", "Copycat 1")
     assert choice not in form().fields["layers"].choices
     chosen = form(instance=Benchmark(layers=["copycat"]))

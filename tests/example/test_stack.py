@@ -61,7 +61,7 @@ class TestTheLoginWithoutPassword:
         "statement",
         [
             "SELECT * FROM pg_authid",
-            "SELECT * FROM django_session",
+            "SELECT * FROM public.django_session",
             "CREATE TABLE stolen (x int)",
             "CREATE TEMPORARY TABLE full_disk (x int)",
             "SELECT lo_create(0)",
@@ -72,7 +72,7 @@ class TestTheLoginWithoutPassword:
     def test_it_reads_and_writes_nothing(self, stack: dict[str, str], route: str, statement: str) -> None:
         """Not even after it has switched its read-only session off."""
         with psycopg.connect(stack["PGPERF_DSN_TCP"], autocommit=True) as site:
-            site.execute("CREATE TABLE IF NOT EXISTS django_session (x int)")
+            site.execute("CREATE TABLE IF NOT EXISTS public.django_session (x int)")
         with psycopg.connect(stack[route], autocommit=True) as connection:
             connection.execute("SET default_transaction_read_only = off")
             with pytest.raises(psycopg.errors.InsufficientPrivilege):

@@ -90,6 +90,6 @@ def test_the_command_line_requires_the_name(database: Database) -> None:
 
 def test_the_worker_validates_sql_again(database: Database) -> None:
     frozen = definition(layers=("psycopg",)).to_json()
-    frozen["workload"]["sql"] = "SELECT 1; COMMIT"
+    frozen["workloads"][0]["sql"] = "SELECT 1; COMMIT"
     run = make_run(Status.QUEUED, database=database, busy_key=None, definition=frozen)
     assert execution.perform(run.pk, "w@h").error.startswith("sql: one statement only")

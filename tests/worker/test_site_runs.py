@@ -88,7 +88,7 @@ def test_captured_values_are_stored_only_where_a_user_typed_them(demo: Database)
     run = performed("book-by-isbn", layers=("psycopg", "django_orm"))
     assert run.status == Run.Status.DONE
     typed = {"args": [SECRET]}
-    assert run.definition["workload"]["args"] == typed["args"]
+    assert run.definition["workloads"][0]["args"] == typed["args"]
     kept = {name: getattr(run, name) for name in ("environment", "summary", "timings", "error", "message")}
     told = [json.dumps(kept), csv_results.variants_csv(run), csv_results.comparisons_csv(run)]
     told += [serializers.serialize("json", model.objects.all()) for model in _results()]

@@ -7,6 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from pgperf.access import fixtures
+from pgperf.catalog import FIXTURES
 from pgperf.cli import prune
 from pgperf.core.records import Route
 from pgperf.models import Database, Run, Target
@@ -51,7 +52,10 @@ def schema(route: Route) -> list[Any]:
 
 
 def test_drops_the_fixtures(database: Database, routes: dict[str, Route]) -> None:
-    assert command("--yes") == "stack: dropped site, schema pgperf.\n"
+    dropped = command("--yes").removeprefix("stack: dropped ").removesuffix(".\n").split(", ")
+    assert dropped[0] == "site"
+    assert dropped[-1] == "schema pgperf"
+    assert set(dropped[1:-1]) <= set(FIXTURES), "those that other tests made in this server"
     assert schema(routes["tcp"]) == []
     assert command("--yes") == "stack: has no tables of pgperf.\n"
 

@@ -4,6 +4,7 @@ import csv
 import io
 from typing import Any
 
+from pgperf.clients.timed_loop import Operation
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.protocol import Spec
 
@@ -24,3 +25,14 @@ def as_csv(rows: list[tuple[Any, ...]]) -> io.StringIO:
     csv.writer(text, delimiter="\t").writerows(rows)
     text.seek(0)
     return text
+
+
+def execute_many(connection: Any, sql: str, rows: list[tuple[Any, ...]]) -> Operation:
+    """An operation that inserts all rows by a DB-API driver's executemany."""
+
+    def run() -> int:
+        with connection.cursor() as cursor:
+            cursor.executemany(sql, rows)
+            return len(rows)
+
+    return run

@@ -4,7 +4,7 @@ from typing import Any
 
 from psycopg2.extras import execute_values
 
-from pgperf.clients.bulk_rows import as_csv, records
+from pgperf.clients.bulk_rows import as_csv, execute_many, records
 from pgperf.clients.timed_loop import Operation
 from pgperf.core import protocol
 
@@ -19,7 +19,7 @@ def insert(connection: Any, spec: protocol.Spec) -> Operation:
     if spec.bulk.kind == "copy":
         return _copy(connection, sql, rows)
     return (
-        _execute_many(connection, sql, rows) if spec.bulk.api == "dbapi" else _values(connection, spec, rows)
+        execute_many(connection, sql, rows) if spec.bulk.api == "dbapi" else _values(connection, spec, rows)
     )
 
 
@@ -41,14 +41,5 @@ def _values(connection: Any, spec: protocol.Spec, rows: list[tuple[Any, ...]]) -
         with connection.cursor() as cursor:
             execute_values(cursor, sql, rows, page_size=len(rows))
             return int(cursor.rowcount)
-
-    return run
-
-
-def _execute_many(connection: Any, sql: str, rows: list[tuple[Any, ...]]) -> Operation:
-    def run() -> int:
-        with connection.cursor() as cursor:
-            cursor.executemany(sql, rows)
-            return len(rows)
 
     return run

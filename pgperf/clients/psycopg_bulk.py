@@ -3,7 +3,7 @@
 from typing import Any
 
 from pgperf.clients.async_loop import AsyncOperation
-from pgperf.clients.bulk_rows import as_csv, records
+from pgperf.clients.bulk_rows import as_csv, execute_many, records
 from pgperf.clients.timed_loop import Operation
 from pgperf.core import protocol
 
@@ -16,7 +16,7 @@ def insert(connection: Any, spec: protocol.Spec) -> Operation:
     """
     sql, rows = spec.statements[0].sql, records(spec)
     if spec.bulk.kind == "batch":
-        return _execute_many(connection, sql, rows)
+        return execute_many(connection, sql, rows)
     return _copy_csv(connection, sql, rows) if spec.bulk.api == "dbapi" else _copy(connection, spec, rows)
 
 
@@ -55,15 +55,6 @@ def _copy_csv(connection: Any, sql: str, rows: list[tuple[Any, ...]]) -> Operati
             if not connection.autocommit:
                 connection.commit()
             return int(cursor.rowcount)
-
-    return run
-
-
-def _execute_many(connection: Any, sql: str, rows: list[tuple[Any, ...]]) -> Operation:
-    def run() -> int:
-        with connection.cursor() as cursor:
-            cursor.executemany(sql, rows)
-            return len(rows)
 
     return run
 

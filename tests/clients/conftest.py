@@ -46,6 +46,16 @@ def admin(tcp: Route) -> Iterator[psycopg.Connection]:
 @pytest.fixture
 def start(c_program: Path, admin: psycopg.Connection) -> Iterator[Start]:
     """Starts clients; they are gone when the test ends."""
+    yield from _starting(c_program)
+
+
+@pytest.fixture
+def start_plain(c_client: Path, admin: psycopg.Connection) -> Iterator[Start]:
+    """Starts the C client without sanitizers, which allow neither a preload nor a memory limit."""
+    yield from _starting(c_client)
+
+
+def _starting(c_program: Path) -> Iterator[Start]:
     started: list[Driven] = []
 
     def start(subject: Subject, **environment: str) -> Driven:

@@ -223,20 +223,6 @@ def test_a_client_that_is_killed_leaves_no_connection(
 
 
 @pytest.fixture
-def start_plain(c_client: Path, admin: psycopg.Connection) -> Iterator[Start]:
-    """Starts the C client without sanitizers, which allow neither a preload nor a memory limit."""
-    begun: list[Driven] = []
-
-    def start(subject: Subject, **environment: str) -> Driven:
-        begun.append(Driven.start(subject, c_client, **environment))
-        return begun[-1]
-
-    yield start
-    for client in begun:
-        client.__exit__(None, None, None)
-
-
-@pytest.fixture
 def tls(routes: dict[str, Route], stack: dict[str, str], tmp_path: Path) -> Route:
     """The pooler over TLS, checked by a copy of the authority's certificate."""
     authority = tmp_path / "ca.crt"

@@ -3,11 +3,9 @@
 import resource
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from pgperf.clients import memory_limit
@@ -34,17 +32,8 @@ RESULTS = {
 
 
 @pytest.fixture
-def start(c_client: Path, admin: psycopg.Connection) -> Iterator[Start]:
-    """The C client without sanitizers, which do not survive a refused allocation."""
-    begun: list[Driven] = []
-
-    def start(subject: Subject, **environment: str) -> Driven:
-        begun.append(Driven.start(subject, c_client, **environment))
-        return begun[-1]
-
-    yield start
-    for client in begun:
-        client.__exit__(None, None, None)
+def start(start_plain: Start) -> Start:
+    return start_plain
 
 
 @pytest.mark.parametrize("result", RESULTS)

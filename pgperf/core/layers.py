@@ -5,7 +5,7 @@ Lists of layers elsewhere (forms, estimates, environment, charts, ladders) are m
 entries.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from pgperf.core.protocol import CONNECTION_MODES, MODES, ROW_TYPES
@@ -125,6 +125,20 @@ _ASYNC_STAYS = "Django keeps its connection in the thread that runs all asynchro
 #: The drivers that Django can use, the one that it prefers first.
 DJANGO_DRIVERS = ("psycopg", "psycopg2")
 
+_PGBENCH = Layer(
+    name="pgbench",
+    title="pgbench",
+    program=f"{_PROGRAMS}.pgbench_client",
+    connection_modes=("persistent", "per_operation"),
+    connection_reason=_PGBENCH_POOL,
+    one_process=True,
+    tool="pgbench",
+    least_slice_s=1.2,
+    family=PGBENCH,
+    megabytes=25,
+    start_seconds=0.2,
+)
+
 #: In the order of tables and charts: each rung above the one that it stands on.
 LAYERS: dict[str, Layer] = {
     layer.name: layer
@@ -142,35 +156,15 @@ LAYERS: dict[str, Layer] = {
             connection_modes=_RECONNECTS,
             connection_reason=_NO_POOL,
         ),
-        Layer(
-            name="pgbench",
-            title="pgbench",
-            program=f"{_PROGRAMS}.pgbench_client",
-            connection_modes=("persistent", "per_operation"),
-            connection_reason=_PGBENCH_POOL,
-            one_process=True,
-            tool="pgbench",
-            least_slice_s=1.2,
-            family=PGBENCH,
-            megabytes=25,
-            start_seconds=0.2,
-        ),
-        Layer(
+        _PGBENCH,
+        replace(
+            _PGBENCH,
             name="pgbench_one_thread",
             title="pgbench -j 1",
             note=gettext_noop(
                 "pgbench -j 1: one thread makes all connections, one after the other. Where its clients connect for"
                 " each transaction, they wait for each other’s connects, so its throughput is that of one client."
             ),
-            program=f"{_PROGRAMS}.pgbench_client",
-            connection_modes=("persistent", "per_operation"),
-            connection_reason=_PGBENCH_POOL,
-            one_process=True,
-            tool="pgbench",
-            least_slice_s=1.2,
-            family=PGBENCH,
-            megabytes=25,
-            start_seconds=0.2,
         ),
         Layer(
             name="psycopg2",

@@ -5,19 +5,24 @@
 
 from collections.abc import Sequence
 from dataclasses import fields as fields_of
+from datetime import tzinfo
 from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models, transaction
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.core import limits
+from pgperf.core.client_environment import DEFAULT
 from pgperf.core.records import Variant
+from pgperf.core.timetable import EVERY_HOURS, Timetable
 from pgperf.db import fields, validators
-from pgperf.db.limited_field import LimitedField
+from pgperf.db.limited_field import LimitedField, LimitedFloatField
 from pgperf.workloads import validation
 
 
@@ -42,6 +47,12 @@ def _groups(help_text: Any) -> fields.GroupsField:
         related_name="+",
         help_text=help_text,
     )
+
+
+def _every(hours: int) -> Any:
+    if hours == 24:
+        return _("once a day")
+    return _("every hour") if hours == 1 else format_lazy(_("every {hours} hours"), hours=hours)
 
 
 class _Restrictable(models.Model):
@@ -120,8 +131,12 @@ class Database(_Restrictable):
         ]
 
 
+#: Fields of a target that only the address of a database has.
+_OF_DATABASES = ("pooler", "user", "credential", "allow_cleartext_password")
+
+
 class Target(models.Model):
-    """One route to a Database: `socket`, `tcp`, `pgbouncer`, ..."""
+    """One route to a Database: `socket`, `tcp`, `pgbouncer`, or the URL of a web server before it."""
 
     class Pooler(models.TextChoices):
         NONE = "", _("none")
@@ -142,6 +157,7 @@ class Target(models.Model):
     host = models.CharField(
         _("host"),
         max_length=255,
+        blank=True,
         validators=[validators.host],
         help_text=_("A host name, an IP address, or the directory of a Unix socket."),
     )
@@ -184,6 +200,22 @@ class Target(models.Model):
         validators=[validators.credential_reference],
         help_text=_("The reference to the password of this route's user. Empty: the database's credential."),
     )
+    url = models.CharField(
+        _("URL"),
+        max_length=300,
+        blank=True,
+        validators=[validators.web_url],
+        help_text=_(
+            "Instead of a host: the site behind a web server, for example https://site.example. One of "
+            "PGPERF['WEB_URLS']. The layer http requests pages there."
+        ),
+    )
+    builds_on = models.SlugField(
+        _("builds on"),
+        max_length=30,
+        blank=True,
+        help_text=_("The route of the URL that this one differs from in one step. Empty: it builds on none."),
+    )
     enabled = models.BooleanField(_("enabled"), default=True)
 
     class Meta:
@@ -200,13 +232,19 @@ class Target(models.Model):
     def clean(self) -> None:
         """Raises ValidationError by field."""
         super().clean()
+        others = {name: getattr(self, name) for name in _OF_DATABASES}
+        validators.web_target(self.url, self.host, self.sslrootcert, others)
+        if self.url:
+            return
+        if self.builds_on:
+            raise ValidationError({"builds_on": _("Only a target with a URL builds on another.")})
         validators.certificates(self.sslrootcert, self.sslmode)
         validators.own_login(self.user, self.credential)
         validators.cleartext_password(self.allow_cleartext_password, self.sslmode, self.host)
 
 
 class Workload(_Restrictable):
-    """One operation: SQL, a registered callable, or a model query without code."""
+    """One operation: SQL, a registered callable, a model query without code, or a page."""
 
     class Fetch(models.TextChoices):
         GET = "get", _("get: one object")
@@ -215,6 +253,10 @@ class Workload(_Restrictable):
         COUNT = "count", _("count")
         EXISTS = "exists", _("exists")
         VALUES_LIST = "values_list", _("values list: tuples")
+
+    class Method(models.TextChoices):
+        GET = "GET", _("GET: the page")
+        HEAD = "HEAD", _("HEAD: its headers")
 
     title = models.CharField(_("title"), max_length=200)
     sql = models.TextField(
@@ -252,6 +294,27 @@ class Workload(_Restrictable):
         help_text=_("Fields that values_list() returns. Empty: all fields."),
     )
     limit = models.PositiveIntegerField(_("limit"), default=0, help_text=_("0: no limit."))
+    path = models.CharField(
+        _("path"),
+        max_length=500,
+        blank=True,
+        help_text=_("A page of this site with its query string, for example /books/?page=2."),
+    )
+    method = models.CharField(_("method"), max_length=4, choices=Method.choices, default=Method.GET)
+    page_user = models.CharField(
+        _("page user"),
+        max_length=150,
+        blank=True,
+        help_text=_("One of the users in PGPERF['PAGE_USERS'], who sees the page. Empty: a visitor."),
+    )
+    one_capture = models.BooleanField(
+        _("one capture"),
+        default=False,
+        help_text=_(
+            "Values may change from request to request, such as the time: the layers below the view send those of "
+            "one request."
+        ),
+    )
     other_sql = models.TextField(
         _("second SQL"), blank=True, help_text=_("The second query of the cold phases.")
     )
@@ -328,6 +391,10 @@ class Benchmark(_Restrictable):
         BEST = "best", _("best: the driver's own calls for many rows")
         DBAPI = "dbapi", _("DB-API: executemany, and COPY of CSV text")
 
+    class RateSchedule(models.TextChoices):
+        CONSTANT = "constant", _("constant: equal gaps")
+        EXPONENTIAL = "exponential", _("exponential: independent arrivals (Poisson)")
+
     class Idle(models.TextChoices):
         AWAKE = "awake", _("awake: CPUs do not sleep during a run, if the system permits it")
         SYSTEM = "system", _("system: CPUs may sleep, and the times include waking them")
@@ -349,6 +416,31 @@ class Benchmark(_Restrictable):
     connection_modes = models.JSONField(
         _("connection modes"), default=fields.persistent, validators=[validators.connection_mode_list]
     )
+    environments = models.JSONField(
+        _("environments"),
+        default=fields.default_environment,
+        validators=[validators.environment_list],
+        help_text=_(
+            "Pythons in which the clients run, side by side: default is the worker's own. PGPERF['ENVIRONMENTS'] has"
+            " the others. Comparisons are with the first."
+        ),
+    )
+    rates = models.JSONField(
+        _("rates (operations/s)"),
+        default=fields.closed_loop,
+        validators=[validators.rate_list],
+        help_text=_(
+            "Operations per second of all clients of a variant together. closed: each client sends its next"
+            " operation when the last one ends."
+        ),
+    )
+    schedule = models.CharField(
+        _("schedule of the rates"),
+        max_length=12,
+        choices=RateSchedule.choices,
+        default=RateSchedule.EXPONENTIAL,
+    )
+    latency_limit_ms = LimitedFloatField(_("latency limit (ms)"), limit=limits.LATENCY_LIMIT_MS)
     workers = LimitedField(_("workers"), limit=limits.WORKERS)
     row_type = models.CharField(
         _("row type"),
@@ -375,6 +467,8 @@ class Benchmark(_Restrictable):
         _("placement"), max_length=12, choices=Placement.choices, default=Placement.APART
     )
     idle = models.CharField(_("idle CPUs"), max_length=12, choices=Idle.choices, default=Idle.AWAKE)
+    precision = LimitedFloatField(_("target precision (±%)"), limit=limits.PRECISION)
+    budget_s = LimitedField(_("time budget (s)"), limit=limits.BUDGET_S)
     blocks = LimitedField(_("blocks"), limit=limits.BLOCKS)
     rounds = LimitedField(_("rounds per block"), limit=limits.ROUNDS)
     slice_ms = LimitedField(_("slice length (ms)"), limit=limits.SLICE_MS)
@@ -431,6 +525,76 @@ class BenchmarkWorkload(models.Model):
 
     def __str__(self) -> str:
         return f"{self.benchmark} · {self.workload}"
+
+
+class Schedule(models.Model):
+    """The times at which a benchmark runs by itself on a database, as its owner.
+
+    Only pgperf.schedules starts what is due, and writes `due_at` and the fields after it.
+    """
+
+    hidden_with: ClassVar[tuple[str, ...]] = ("benchmark", "database")
+
+    class Outcome(models.TextChoices):
+        NONE = "", _("not due yet")
+        STARTED = "started", _("started")
+        SKIPPED = "skipped", _("skipped")
+        REFUSED = "refused", _("refused")
+
+    benchmark = models.ForeignKey(
+        Benchmark, models.CASCADE, related_name="schedules", verbose_name=_("benchmark")
+    )
+    database = models.ForeignKey(
+        Database, models.CASCADE, related_name="schedules", verbose_name=_("database")
+    )
+    quick = models.BooleanField(_("quick"), default=False, help_text=_("A shorter run with wider intervals."))
+    days = models.JSONField(
+        _("days"), default=list, blank=True, validators=[validators.day_list], help_text=_("None: every day.")
+    )
+    at = models.TimeField(
+        _("at"),
+        validators=[validators.whole_minute],
+        help_text=_("Hours and minutes in the site's time zone, for example 03:15."),
+    )
+    every_hours = models.PositiveSmallIntegerField(
+        _("every"),
+        default=24,
+        choices=[(hours, _every(hours)) for hours in EVERY_HOURS],
+        help_text=_("The other times of a day are these hours before and after that time."),
+    )
+    enabled = models.BooleanField(_("enabled"), default=True)
+    #: db_constraint=False: the user model may live in another database. Null: the user was deleted.
+    owner = fields.UserField(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        editable=False,
+        db_constraint=False,
+        related_name="+",
+        verbose_name=_("owner"),
+    )
+    #: The name that the owner typed for a production Database; each start checks it again.
+    confirmed_name = models.CharField(max_length=60, blank=True, editable=False)
+    #: No time before it is due. Null: the schedule is off, or new.
+    due_at = models.DateTimeField(_("next due"), null=True, blank=True, editable=False, db_index=True)
+    #: The last time that was due, and what came of it.
+    last_due_at = models.DateTimeField(_("last due"), null=True, blank=True, editable=False)
+    outcome = models.CharField(
+        _("outcome"), max_length=10, choices=Outcome.choices, default=Outcome.NONE, blank=True, editable=False
+    )
+    reason = models.CharField(_("reason"), max_length=500, blank=True, editable=False)
+
+    class Meta:
+        verbose_name = _("schedule")
+        verbose_name_plural = _("schedules")
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        """Without the names of other rows, which not every reader of a log may see."""
+        return f"{self._meta.verbose_name} {self.pk}"
+
+    def timetable(self, zone: tzinfo) -> Timetable:
+        return Timetable(zone, self.at, tuple(self.days), self.every_hours)
 
 
 class Run(models.Model):
@@ -505,6 +669,14 @@ class Run(models.Model):
     )
     confirms_variant = models.CharField(max_length=200, blank=True, editable=False)
     intervention = models.CharField(max_length=30, blank=True, editable=False)
+    #: The schedule that started it, null once that was deleted, and the time that was due.
+    schedule = models.ForeignKey(
+        Schedule, models.SET_NULL, null=True, blank=True, editable=False, related_name="runs"
+    )
+    scheduled_for = models.DateTimeField(_("scheduled for"), null=True, blank=True, editable=False)
+    #: In what the environment differs from that of the run before it in its history: {"since": that
+    #: run, "differences": [[what, before, after], ...]}. Null: not compared.
+    environment_changes = models.JSONField(null=True, editable=False)
     #: `pgperf prune` keeps pinned runs.
     pinned = models.BooleanField(_("pinned"), default=False)
 
@@ -556,6 +728,24 @@ class Sampling(models.Model):
         return f"{self.run_id} · attempt {self.attempt} · {self.queue}"
 
 
+class StatementList(models.Model):
+    """The statements that take a database's server the most time, as a worker read them on request."""
+
+    database = models.OneToOneField(Database, models.CASCADE, related_name="statement_list")
+    asked_at = models.DateTimeField(null=True)  # null: no answer is awaited
+    read_at = models.DateTimeField(null=True)  # null: never read
+    error = models.CharField(max_length=300, blank=True)  # why the last request has no answer
+    statements = models.JSONField(default=list)  # of runner.server.top_statements.TopStatement
+
+    class Meta:
+        verbose_name = _("list of statements")
+        verbose_name_plural = _("lists of statements")
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self._meta.verbose_name}: {self.database}"
+
+
 class VariantResult(models.Model):
     """The summary of one variant of one run: one row of the tables and of the CSV.
 
@@ -575,8 +765,11 @@ class VariantResult(models.Model):
     workers = models.PositiveSmallIntegerField(default=1)
     placement = models.CharField(max_length=12)
     connect = models.CharField(max_length=20)
+    environment = models.CharField(max_length=30, default=DEFAULT)  # one of PGPERF["ENVIRONMENTS"]
     control = models.PositiveSmallIntegerField(default=0)
     named = models.BooleanField(default=False)  # the run has several workloads, so the label says which
+    rate = models.FloatField(null=True)  # operations/s of an open loop; null: closed loop
+    schedule = models.CharField(max_length=12, blank=True)  # of the rate
     slices = models.PositiveIntegerField(default=0)
     ops = models.PositiveBigIntegerField(default=0)
     rows = models.PositiveBigIntegerField(default=0)
@@ -587,7 +780,7 @@ class VariantResult(models.Model):
     us_per_op_low = models.FloatField(null=True)
     us_per_op_high = models.FloatField(null=True)
     latency_us = models.JSONField(default=dict)  # min mean stddev p50 p90 p95 p99 max
-    phases_us = models.JSONField(default=dict)  # connect, operate, close: each like latency_us
+    phases_us = models.JSONField(default=dict)  # connect, operate, close; lag, service: each like latency_us
     cold_us = models.JSONField(default=dict)
     cpu_us_per_op = models.JSONField(default=dict)
     cpu_account = models.JSONField(
@@ -596,6 +789,10 @@ class VariantResult(models.Model):
     top = models.JSONField(default=dict)  # the host's line and a row per process, as top shows them
     diagnostics = models.JSONField(default=dict)  # wait events, counters of the pooler and of the statements
     verdict = models.JSONField(default=dict)
+    http = models.JSONField(default=dict)  # failed requests, kept connections, lengths of bodies
+    open_loop = models.JSONField(default=dict)  # what became of the rate; {} for a closed loop
+
+    _record: VariantSummary | None = None
 
     class Meta:
         verbose_name = _("variant result")
@@ -609,7 +806,11 @@ class VariantResult(models.Model):
     @property
     def record(self) -> VariantSummary:
         """The row as the record that logic reads."""
-        return VariantSummary.from_json(vars(self))
+        return self._record or VariantSummary.from_json(vars(self))
+
+    def keep_record(self) -> None:
+        """Parse the row once, for a reader who does not change it."""
+        self._record = self.record
 
     @property
     def identity(self) -> Variant:
@@ -650,6 +851,38 @@ class ComparisonResult(models.Model):
 
     def __str__(self) -> str:
         return f"{self.variant} / {self.baseline}"
+
+
+class ChangePoint(models.Model):
+    """A run with which a step of its benchmark took a new level: what a variant takes more than the
+    layer below it, or the time of the lowest layer.
+
+    Levels are medians as they were when a later run found the change. `low_us` to `high_us` is the
+    95 % interval of their difference.
+    """
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="changes", db_index=False)
+    label = models.CharField(max_length=200)
+    below = models.CharField(max_length=200, blank=True)  # the label of the layer below; empty: the time
+    found_by = models.PositiveBigIntegerField()  # the number of the run whose end showed it
+    before_us = models.FloatField()
+    after_us = models.FloatField()
+    low_us = models.FloatField()
+    high_us = models.FloatField()
+    before_ratio = models.FloatField(null=True)
+    after_ratio = models.FloatField(null=True)
+
+    class Meta:
+        verbose_name = _("change point")
+        verbose_name_plural = _("change points")
+        default_permissions = ()
+        ordering = ["run", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "label", "below"], name="pgperf_one_change_per_step")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.run_id} · {self.label}"
 
 
 class BlockResult(models.Model):
@@ -699,7 +932,9 @@ class Worker(models.Model):
 
     hostname = models.CharField(_("hostname"), max_length=200, unique=True)
     queue = models.CharField(_("queue"), max_length=100)
-    layers = models.JSONField(_("layers"), default=dict)  # layer -> reason why it cannot run, "" if it can
+    #: Layer -> reason why it cannot run, "" if it can. Connection modes that a layer lacks are there
+    #: by the names of `core.layers.connecting`.
+    layers = models.JSONField(_("layers"), default=dict)
     versions = models.JSONField(_("versions"), default=dict)
     last_seen = models.DateTimeField(_("last seen"))
 
@@ -710,3 +945,25 @@ class Worker(models.Model):
 
     def __str__(self) -> str:
         return self.hostname
+
+
+class MachineLook(models.Model):
+    """A look at the machine that measures: the request, and the answer of the worker that took it
+    (see pgperf.runs.machine_looks).
+    """
+
+    queue = models.CharField(max_length=100, blank=True)  # empty: a command on the machine itself
+    asked_at = models.DateTimeField()
+    host = models.CharField(max_length=80, blank=True)  # the machine; empty: still to be taken
+    worker = models.CharField(max_length=200, blank=True)
+    taken_at = models.DateTimeField(null=True)
+    findings = models.JSONField(default=dict)  # analysis.machine_look.MachineLook
+    refusal = models.CharField(max_length=300, blank=True)  # why there are no findings
+
+    class Meta:
+        verbose_name = _("look at a machine")
+        verbose_name_plural = _("looks at machines")
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.host} · {self.worker or self.queue}"

@@ -1,11 +1,13 @@
 """Rows that look like a real run of `orm-overhead`, made without running anything."""
 
 import math
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import timedelta
+from datetime import time, timedelta
 from typing import Any
 
+import django
 from django.utils import timezone
 
 from pgperf.analysis.verdict import Verdict, VerdictNumbers
@@ -17,6 +19,7 @@ from pgperf.models import (
     ComparisonResult,
     Database,
     Run,
+    Schedule,
     Target,
     VariantResult,
     Worker,
@@ -69,6 +72,7 @@ def make_benchmark(name: str = "orm-overhead", **fields: Any) -> Benchmark:
         "modes": ["simple"],
         "clients": [1],
         "diagnostic_ms": 0,
+        "precision": 0.0,
         **fields,
     }
     chosen = values.pop("workloads", [workload])
@@ -93,7 +97,11 @@ def make_worker(hostname: str = "pgperf@localhost", **layers: str) -> Worker:
         defaults={
             "queue": "pgperf",
             "layers": {name: layers.get(name, "") for name in LAYERS},
-            "versions": {"python": "3.11.2", "django": "5.2.19", "psycopg": "3.3.9"},
+            "versions": {
+                "python": platform.python_version(),
+                "django": django.get_version(),
+                "psycopg": "3.3.9",
+            },
             "last_seen": timezone.now(),
         },
     )[0]
@@ -129,6 +137,15 @@ def make_run(status: str = Run.Status.DONE, **fields: Any) -> Run:
     return Run.objects.create(**values)
 
 
+def make_schedule(**fields: Any) -> Schedule:
+    """A schedule of a benchmark that can run, at 02:30 every day, that was not planned yet."""
+    benchmark = fields.pop("benchmark", None) or make_benchmark()
+    database = fields.pop("database", None) or Database.objects.filter(name="demo").first() or make_database()
+    return Schedule.objects.create(
+        **{"benchmark": benchmark, "database": database, "at": time(2, 30), **fields}
+    )
+
+
 def make_results(
     run: Run,
     routes: tuple[str, ...] = ROUTES,
@@ -147,6 +164,7 @@ def make_results(
     variants += [_variant(*which, control=1, clients=clients[0]) for which in twice]
     stored = {variant: _variant_result(run, position, variant) for position, variant in enumerate(variants)}
     for row in stored.values():
+        row.us_per_op *= (slower or {}).get(row.layer, 1.0)
         row.save()
     for position, (variant, baseline) in enumerate(_pairs(variants, layers[0], routes[0])):
         row = _comparison(run, position, variant, baseline)
@@ -315,6 +333,8 @@ def _level(layer: str, route: str, first: str, slower: Mapping[str, float]) -> d
         "log_us": [[math.log(value) for value in us]],
         "log_over": [],
         "us_over": [],
+        "us": _us(layer, route) * slower.get(layer, 1.0),
+        "base_us": None,
     }
     if layer == first:
         return level
@@ -324,6 +344,7 @@ def _level(layer: str, route: str, first: str, slower: Mapping[str, float]) -> d
         "base_layer": first,
         "log_over": [[math.log(one / other) for one, other in zip(us, base, strict=True)]],
         "us_over": [[one - other for one, other in zip(us, base, strict=True)]],
+        "base_us": base[0],
     }
 
 

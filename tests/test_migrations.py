@@ -19,7 +19,16 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
-from pgperf.models import Benchmark, Database, Run, Sampling, Workload
+from pgperf.models import (
+    Benchmark,
+    ChangePoint,
+    Database,
+    MachineLook,
+    Run,
+    Sampling,
+    StatementList,
+    Workload,
+)
 from pgperf.reports.raw_slices import slices_csv
 from pgperf.reports.run_json import run_json
 from pgperf.runs import pause, store
@@ -71,7 +80,9 @@ def _plain(field: Any, row: Any) -> Any:
 
 
 def fill(apps: Any, rows: Mapping[str, list[dict[str, Any]]]) -> None:
-    """Put these rows into the empty tables of that state."""
+    """Put these rows into the empty tables of that state, in any order of its models."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
     for model in models(apps):
         model._default_manager.all().delete()
     for model in models(apps):
@@ -91,7 +102,12 @@ def measured_rows() -> Rows:
     factories.make_run(Run.Status.FAILED, confirms=run, confirms_variant="libpq · tcp", error="no")
     factories.make_worker()
     pause.begin("ada")
+    factories.make_schedule(days=["mon"], owner=None).runs.add(run)
+    StatementList.objects.create(database=run.database, statements=[], error="no")
     Sampling.objects.create(run=run, attempt=1, queue="pgperf-agent-x", readings=b"\x00\xff")
+    levels = {"before_us": 100.0, "after_us": 112.0, "low_us": 9.0, "high_us": 15.0}
+    ChangePoint.objects.create(run=run, label="libpq · tcp", found_by=run.pk, **levels)
+    MachineLook.objects.create(asked_at=timezone.now(), host="here", findings={"seconds": 5.0})
     assert run.benchmark
     rows = read(migrate(names()[-1]))
     assert [table for table, found in rows.items() if not found and not table.endswith("_groups")] == []

@@ -13,6 +13,8 @@ from django.contrib.auth.models import Group
 from django.db import models, router, transaction
 from django.db.models.deletion import CASCADE, SET_NULL, Collector
 
+from pgperf.core.client_environment import DEFAULT
+
 
 def set_null(collector: Collector, field: models.Field, rows: models.QuerySet, using: str) -> None:
     """on_delete: SET_NULL, where the rows are beside the user."""
@@ -34,6 +36,16 @@ cascade.lazy_sub_objs = True  # type: ignore[attr-defined]
 def persistent() -> list[str]:
     """The default connection modes of a benchmark."""
     return ["persistent"]
+
+
+def default_environment() -> list[str]:
+    """The default environments of a benchmark."""
+    return [DEFAULT]
+
+
+def closed_loop() -> list[None]:
+    """The default rates of a benchmark: none, so that clients do as much as they can."""
+    return [None]
 
 
 def is_beside(model: type[models.Model], using: str) -> bool:

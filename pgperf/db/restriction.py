@@ -28,6 +28,8 @@ def parents(model: type[Model]) -> tuple[str, ...]:
 
 def is_marked(row: Model) -> bool:
     """Is the row restricted by its own flag or groups, as the database has them now?"""
+    if not has_flag(type(row)):
+        return False
     return stored(row).filter(restricted=True).exists() or (has_groups(type(row)) and links(row).exists())
 
 
@@ -60,6 +62,11 @@ def named(model: type[Model]) -> QuerySet[Any]:
 
 def has_groups(model: type[Model]) -> bool:
     return any(isinstance(field, GroupsField) for field in model._meta.many_to_many)
+
+
+def has_flag(model: type[Model]) -> bool:
+    """Can a row be restricted itself, not only hidden with others?"""
+    return any(field.name == "restricted" for field in model._meta.concrete_fields)
 
 
 def restrict_to(row: Model, groups: Iterable[int]) -> None:
@@ -133,11 +140,11 @@ def link_is_deleted(sender: type[Model], instance: Any, **_kwargs: Any) -> None:
 
 
 def _children(model: type[Model]) -> list[Any]:
-    """The foreign keys by which rows are hidden with rows of the model."""
+    """The foreign keys by which rows are hidden with rows of the model, and stay without them."""
     return [
         relation.field
         for relation in model._meta.related_objects
-        if relation.field.name in parents(relation.field.model)
+        if relation.field.name in parents(relation.field.model) and has_flag(relation.field.model)
     ]
 
 

@@ -3,7 +3,7 @@
 import math
 import re
 from dataclasses import replace
-from ipaddress import ip_address
+from datetime import time
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -11,10 +11,13 @@ from django.db import connections
 from django.utils.translation import gettext as _
 
 from pgperf.conf import get_settings
+from pgperf.core import delayed_routes
 from pgperf.core.layers import LAYERS
-from pgperf.core.limits import CLIENTS, Limit
+from pgperf.core.limits import CLIENTS, RATE_HIGH, RATE_LOW, Limit
 from pgperf.core.records import CONNECTION_MODES, MODES
-from pgperf.db import allowed_hosts
+from pgperf.core.timetable import DAYS
+from pgperf.db import allowed_hosts, client_environments, web_urls
+from pgperf.db.host_names import is_address, is_host_name
 
 _CREDENTIAL = re.compile(r"alias:\w[\w-]*|env:PGPERF_SECRET_[A-Z0-9_]+|file:\w[\w.-]*")
 _FILE = re.compile(r"\w[\w.-]*")
@@ -22,10 +25,7 @@ _PLAIN = re.compile(r"\w[\w.@$+-]*")
 _SOCKET = re.compile(r"/[A-Za-z0-9_./+-]+")
 #: Directories in which every user may create a socket.
 _SHARED = ("/tmp", "/var/tmp", "/dev/shm")
-_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
-#: Names that the resolver reads as an address: 2130706433, 127.1, 0x7f000001.
-_NUMBER = re.compile(r"\d+|0[xX][0-9A-Fa-f]*")
-_NAME_BYTES, _HOST_BYTES, _SOCKET_BYTES = 63, 253, 100
+_NAME_BYTES, _SOCKET_BYTES = 63, 100
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,29}")
 #: The sslmodes that check the server's certificate.
 VERIFYING = ("verify-ca", "verify-full")
@@ -79,7 +79,7 @@ def own_login(user: str, credential: str) -> None:
 
 def host(value: str) -> None:
     """One host: a name, an address written in full, or the absolute directory of a Unix socket."""
-    if not (_is_socket(value) if value.startswith("/") else _is_address(value) or _is_host_name(value)):
+    if not (_is_socket(value) if value.startswith("/") else is_address(value) or is_host_name(value)):
         raise ValidationError(
             _(
                 "Give one host name in ASCII, one address written in full, "
@@ -95,6 +95,38 @@ def host(value: str) -> None:
             )
             % {"host": value}
         )
+
+
+def web_url(value: str) -> None:
+    """The URL of a web server that settings allow."""
+    try:
+        url = web_urls.WebUrl.parse(value)
+    except ValueError:
+        raise ValidationError(
+            _(
+                "Give a scheme, a name and a port, for example https://site.example or http://127.0.0.1:8000: "
+                "no path, which is the workload's, and no user or password."
+            )
+        ) from None
+    if not web_urls.is_allowed(url):
+        raise ValidationError(_("Requests to it are not allowed: add %r to PGPERF['WEB_URLS'].") % str(url))
+
+
+def web_target(url: str, host: str, sslrootcert: str, others: dict[str, Any]) -> None:
+    """A target is an address of a database or a URL. `others`: fields of a database's address."""
+    if bool(url) == bool(host):
+        field = "url" if url else "host"
+        raise ValidationError(
+            {field: _("Give the host of a database or the URL of a web server, one of them.")}
+        )
+    if not url:
+        return
+    for field, value in others.items():
+        if value:
+            raise ValidationError({field: _("Leave this empty: a web server's target has a URL only.")})
+    if url.startswith("https:") != bool(sslrootcert):
+        message = _("A URL with https needs the certificates to verify the server by; http has none.")
+        raise ValidationError({"sslrootcert": message})
 
 
 def _is_shared(value: str) -> bool:
@@ -114,20 +146,16 @@ def _is_socket(value: str) -> bool:
     return bool(_SOCKET.fullmatch(value)) and ".." not in value.split("/") and len(value) <= _SOCKET_BYTES
 
 
-def _is_address(value: str) -> bool:
-    try:
-        return "%" not in value and bool(ip_address(value))
-    except ValueError:
-        return False
+def day_list(value: Any) -> None:
+    """Days of the week by their short names, each once."""
+    plain = isinstance(value, list) and all(isinstance(day, str) for day in value)
+    if not plain or len(set(value)) < len(value) or not set(value) <= set(DAYS):
+        raise ValidationError(_("Give days of the week, each once: %s.") % ", ".join(DAYS))
 
 
-def _is_host_name(value: str) -> bool:
-    labels = value.removesuffix(".").split(".")
-    return (
-        len(value) <= _HOST_BYTES
-        and all(_LABEL.fullmatch(label) for label in labels)
-        and not _NUMBER.fullmatch(labels[-1])
-    )
+def whole_minute(value: time) -> None:
+    if value.second or value.microsecond:
+        raise ValidationError(_("Give hours and minutes only, for example 03:15."))
 
 
 def scalar_list(value: Any) -> None:
@@ -152,9 +180,26 @@ def connection_mode_list(value: Any) -> None:
     _members(value, CONNECTION_MODES)
 
 
+def environment_list(value: Any) -> None:
+    """Names of this site's environments. A name is all that a form, an import or a command gives."""
+    if not _strings(value) or len(set(value)) != len(value):
+        raise ValidationError(_('Give a JSON list of different names, for example ["default"].'))
+    if unknown := client_environments.unknown(value):
+        raise ValidationError(
+            _("PGPERF['ENVIRONMENTS'] has no %(unknown)s. Choose from: %(known)s.")
+            % {"unknown": ", ".join(map(repr, unknown)), "known": ", ".join(client_environments.names())}
+        )
+
+
 def name_list(value: Any) -> None:
-    if not _strings(value) or not all(_NAME.fullmatch(item) for item in value):
-        raise ValidationError(_('Give a JSON list of route names, for example ["socket", "tcp"].'))
+    if not _strings(value) or not all(_is_route(item) for item in value):
+        raise ValidationError(
+            _('Give a JSON list of route names, for example ["socket", "tcp"], or "tcp+45ms" with a delay.')
+        )
+
+
+def _is_route(name: str) -> bool:
+    return delayed_routes.is_written_well(name) and bool(_NAME.fullmatch(delayed_routes.apart(name)[0]))
 
 
 def client_list(value: Any) -> None:
@@ -169,7 +214,22 @@ def client_list(value: Any) -> None:
         )
 
 
-def client_limit() -> Limit:
+def rate_list(value: Any) -> None:
+    """Rates in operations/s; null is a closed loop."""
+    given = value if isinstance(value, list) else []
+    rates = [rate for rate in given if rate is not None]
+    numbers = all(type(rate) in (int, float) and RATE_LOW <= rate <= RATE_HIGH for rate in rates)
+    if not given or not numbers or len(set(given)) != len(given):
+        raise ValidationError(
+            _(
+                "Give a list of different rates, each %(low)g to %(high)g operations/s, or null for a"
+                " closed loop, for example [null, 100, 1000]."
+            )
+            % {"low": RATE_LOW, "high": RATE_HIGH}
+        )
+
+
+def client_limit() -> Limit[int]:
     """The numbers of clients that this site allows."""
     return replace(CLIENTS, high=min(CLIENTS.high, get_settings().MAX_CLIENTS))
 

@@ -1,0 +1,85 @@
+"""A server's present settings beside the advised ones, and the statements that would change them.
+
+Nothing here changes a server: a user copies the statements.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pgperf.tuning import pgtune, pgtune_2010, sizes
+from pgperf.tuning.records import Advice, Server
+
+#: Settings that a running server does not change.
+_RESTART = frozenset(
+    {
+        "max_connections", "shared_buffers", "huge_pages", "wal_buffers", "max_worker_processes", "wal_level",
+        "max_wal_senders", "io_method",
+    }
+)  # fmt: skip
+#: A server rounds sizes to its blocks.
+_BLOCK_KB = 8
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One setting: present and advised value as SHOW prints them.
+
+    `present` None: not known. `restart`: a change takes effect when the server restarts.
+    """
+
+    name: str
+    present: str | None
+    advised: str
+    why: str
+    restart: bool
+
+    @property
+    def agrees(self) -> bool | None:
+        """Is the present value the advised one? None: not known."""
+        return None if self.present is None else _alike(self.present, self.advised)
+
+    @property
+    def statement(self) -> str:
+        """The statement that sets the advised value."""
+        return f"ALTER SYSTEM SET {self.name} = '{self.advised}';"
+
+
+def advise(server: Server) -> Sequence[Advice]:
+    """The advised settings, by the rules for the server's version."""
+    rules = pgtune_2010 if server.version < 9.5 else pgtune
+    return tuple(rules.advise(server))
+
+
+def compared(server: Server, present: Mapping[str, str | None]) -> Sequence[Finding]:
+    """The advised settings beside the present ones, by name as SHOW prints them."""
+    return [
+        Finding(each.name, present.get(each.name), each.value, each.why, _restarts(each.name, server))
+        for each in advise(server)
+    ]
+
+
+def statements(findings: Sequence[Finding]) -> list[str]:
+    """What to copy: a statement for each setting that is not as advised, or not known.
+
+    First those that a reload puts into effect, with the reload; then those that need a restart.
+    """
+    changes = [each for each in findings if not each.agrees]
+    at_once = [each.statement for each in changes if not each.restart]
+    later = [each.statement for each in changes if each.restart]
+    reload = ["SELECT pg_reload_conf();"] if at_once else []
+    return [*at_once, *reload, *(f"{each}  -- needs a restart" for each in later)]
+
+
+def _restarts(name: str, server: Server) -> bool:
+    return name in _RESTART or (name == "autovacuum_max_workers" and server.version < 18)
+
+
+def _alike(present: str, advised: str) -> bool:
+    """The same value, however it is spelled: 1024MB and 1GB, 0.90 and 0.9."""
+    sizes_kb = sizes.kb(present), sizes.kb(advised)
+    if sizes_kb[0] is not None and sizes_kb[1] is not None:
+        return abs(sizes_kb[0] - sizes_kb[1]) < _BLOCK_KB
+    try:
+        return float(present) == float(advised)
+    except ValueError:
+        return present == advised

@@ -1,0 +1,141 @@
+"""Advice on server settings on a Database's page: from stored settings, for those who may see them."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from pgperf.models import Benchmark, Database, Run
+from pgperf.runner.server import control_connection
+from tests import factories
+from tests.admin.users import staff_client
+
+HERE = {**factories.ENVIRONMENT, "machine": {**factories.ENVIRONMENT["machine"], "has_server": True}}
+
+
+def make_run(environment: dict[str, Any] = HERE, **fields: Any) -> Run:
+    run = factories.make_results(factories.make_run(**fields))
+    Run.objects.filter(pk=run.pk).update(
+        environment=environment, finished_at=timezone.now() - timedelta(days=3), status=Run.Status.DONE
+    )
+    return run
+
+
+@pytest.fixture
+def database(db: None) -> Database:
+    return make_run().database
+
+
+def page(client: Client, database: Database, **query: str) -> str:
+    answer = client.get(reverse("admin:pgperf_database_change", args=[database.pk]), query)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_the_advice_comes_from_the_latest_run_with_its_age(admin_page: Client, database: Database) -> None:
+    text = page(admin_page, database)
+    assert "stored these settings 3\xa0days ago" in text
+    assert "23.5GB" not in text  # sizes are whole
+    assert "24064MB of memory, CPUs: 2" in text
+    assert "6016MB" in text  # a quarter of it
+    assert "ALTER SYSTEM SET shared_buffers = &#x27;6016MB&#x27;;  -- needs a restart" in text
+
+
+def test_no_page_connects_to_the_server(
+    admin_page: Client, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("a page connected to a measured server")
+
+    monkeypatch.setattr(control_connection.ControlConnection, "__init__", refuse)
+    assert "Statements to copy" in page(admin_page, database)
+
+
+def test_options_change_the_advice(admin_page: Client, database: Database) -> None:
+    text = page(admin_page, database, memory="16GB", cpus="8", profile="dw", storage="hdd", connections="50")
+    assert "profile dw: data warehouse, 16GB of memory, CPUs: 8, storage hard disk" in text
+    assert "SET max_connections = &#x27;50&#x27;" in text
+    assert "SET default_statistics_target = &#x27;500&#x27;" in text
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ({"memory": "lots"}, "memory: &#x27;lots&#x27; is no size"),
+        ({"memory": "<script>"}, "memory: &#x27;&lt;script&gt;&#x27; is no size"),
+        ({"memory": ""}, "This field is required"),
+        ({"cpus": "-1"}, "cpus: -1 is not allowed"),
+        ({"cpus": "x"}, "Enter a whole number"),
+        ({"connections": "1"}, "connections: 1 is not allowed"),
+        ({"profile": "fast"}, "Select a valid choice"),
+        ({"storage": "\0"}, "Null characters are not allowed|Select a valid choice"),
+    ],
+)
+def test_bad_options_are_answered(
+    admin_page: Client, database: Database, query: dict[str, str], message: str
+) -> None:
+    text = page(admin_page, database, **query)
+    assert any(each in text for each in message.split("|"))
+    assert "ALTER SYSTEM" not in text
+
+
+def test_of_a_server_elsewhere_memory_is_asked_for(admin_page: Client) -> None:
+    there = {**HERE, "machine": {**HERE["machine"], "has_server": False}, "server_host": {"processors": 16}}
+    database = make_run(there).database
+    assert "ALTER SYSTEM" not in page(admin_page, database)
+    text = page(admin_page, database, memory="64GB")
+    assert "64GB of memory, CPUs: 16" in text
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{}, {"server": None}, {"server": []}, {"server": {"server_version": None}}, {"server": {"jit": "on"}}],
+)
+def test_without_stored_settings_the_page_says_so(admin_page: Client, environment: dict[str, Any]) -> None:
+    text = page(admin_page, make_run(environment).database)
+    assert "The settings of this server are unknown" in text
+    assert '<form method="get" action="#server-settings"' not in text
+
+
+def test_a_new_database_has_no_advice(admin_page: Client, db: None) -> None:
+    assert "Server settings" not in admin_page.get(reverse("admin:pgperf_database_add")).content.decode()
+
+
+def test_runs_of_other_databases_and_failed_runs_tell_nothing(admin_page: Client, database: Database) -> None:
+    other = factories.make_database("other")
+    assert "are unknown" in page(admin_page, other)
+    Run.objects.update(status=Run.Status.FAILED)
+    assert "are unknown" in page(admin_page, database)
+
+
+class TestPermissions:
+    def test_viewers_of_database_and_run_see_it(
+        self, client_of: Callable[[str], Client], database: Database
+    ) -> None:
+        assert "ALTER SYSTEM" in page(client_of("viewer"), database)
+
+    def test_without_the_permission_to_view_runs_there_is_no_advice(self, database: Database) -> None:
+        text = page(staff_client("reader", "view_database"), database)
+        assert "Server settings" not in text
+        assert "4MB" not in text
+
+    def test_a_run_that_is_hidden_tells_nothing(
+        self, client_of: Callable[[str], Client], database: Database
+    ) -> None:
+        Benchmark.objects.get(name="orm-overhead").groups.add(Group.objects.create(name="others"))
+        text = page(client_of("viewer"), database)
+        assert "are unknown" in text
+        assert "6016MB" not in text
+
+    def test_it_is_hidden_with_its_database(
+        self, client_of: Callable[[str], Client], database: Database
+    ) -> None:
+        database.groups.add(Group.objects.create(name="others"))
+        answer = client_of("viewer").get(reverse("admin:pgperf_database_change", args=[database.pk]))
+        assert answer.status_code == 302
+        assert b"6016MB" not in answer.content

@@ -1,0 +1,127 @@
+"""Present and advised settings side by side, and the statements to copy."""
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgperf.tuning.advice import Finding, compared, statements
+from pgperf.tuning.records import PROFILES, Server
+from tests.tuning.test_pgtune import servers
+
+GB = 1 << 20
+
+
+def finding(present: str | None, advised: str, *, restart: bool = False, name: str = "work_mem") -> Finding:
+    return Finding(name, present, advised, "reason", restart)
+
+
+@pytest.mark.parametrize(
+    ("present", "advised", "agrees"),
+    [
+        ("1GB", "1GB", True),
+        ("1024MB", "1GB", True),
+        ("1023MB", "1GB", False),
+        ("7680kB", "7681kB", True),  # the server rounds to blocks of 8 kB
+        ("7672kB", "7680kB", False),
+        ("0.90", "0.9", True),
+        ("4", "1.1", False),
+        ("off", "off", True),
+        ("on", "off", False),
+        ("-1", "2GB", False),
+        ("pglz", "lz4", False),
+        (None, "lz4", None),
+    ],
+)
+def test_values_agree_however_they_are_spelled(
+    present: str | None, advised: str, agrees: bool | None
+) -> None:
+    assert finding(present, advised).agrees is agrees
+
+
+@given(servers())
+def test_a_tuned_server_needs_no_statement(server: Server) -> None:
+    advised = {each.name: each.advised for each in compared(server, {})}
+    findings = compared(server, advised)
+    assert all(each.agrees for each in findings)
+    assert statements(findings) == []
+
+
+def test_statements_are_those_of_settings_that_differ_or_are_unknown() -> None:
+    found = [
+        finding("1GB", "4GB", restart=True, name="shared_buffers"),
+        finding("4MB", "4MB"),
+        finding(None, "0.9", name="checkpoint_completion_target"),
+    ]
+    assert statements(found) == [
+        "ALTER SYSTEM SET checkpoint_completion_target = '0.9';",
+        "SELECT pg_reload_conf();",
+        "ALTER SYSTEM SET shared_buffers = '4GB';  -- needs a restart",
+    ]
+
+
+def test_without_a_setting_to_reload_there_is_no_reload() -> None:
+    assert statements([finding("1GB", "4GB", restart=True)]) == [
+        "ALTER SYSTEM SET work_mem = '4GB';  -- needs a restart"
+    ]
+
+
+@given(servers(), st.dictionaries(st.sampled_from(["work_mem", "jit"]), st.none() | st.text(max_size=9)))
+def test_no_present_value_reaches_a_statement(server: Server, present: dict[str, str | None]) -> None:
+    for each in statements(compared(server, present)):
+        assert re.fullmatch(
+            r"ALTER SYSTEM SET [a-z_]+ = '[a-z0-9._]+[kMGT]?B?';(  -- needs a restart)?"
+            r"|SELECT pg_reload_conf\(\);",
+            each,
+        )
+
+
+@pytest.fixture(scope="module")
+def facts(superuser_login: dict[str, Any]) -> dict[str, Any]:
+    with psycopg.connect(**superuser_login, dbname="postgres") as connection:
+        rows = connection.execute("SELECT name, context, enumvals FROM pg_settings").fetchall()
+        (data,) = connection.execute("SHOW data_directory").fetchone() or ("",)
+        (version,) = connection.execute("SHOW server_version_num").fetchone() or ("",)
+    pid = int((Path(data) / "postmaster.pid").read_text().split()[0])
+    return {
+        "contexts": {name: context for name, context, _values in rows},
+        "enums": {name: values for name, _context, values in rows},
+        "data": data,
+        "program": Path(f"/proc/{pid}/exe").resolve(),
+        "version": float(int(version) // 10000),
+    }
+
+
+class TestOnAServer:
+    """PostgreSQL itself says which settings need a restart and which values it accepts."""
+
+    def test_restarts_are_those_of_the_server(self, facts: dict[str, Any]) -> None:
+        for profile in PROFILES:
+            server = Server(memory_kb=256 * GB, cpus=32, profile=profile, version=facts["version"])
+            found = {each.name: each.restart for each in compared(server, {})}
+            assert found == {name: facts["contexts"][name] == "postmaster" for name in found}
+
+    @pytest.mark.parametrize("profile", PROFILES)
+    @pytest.mark.parametrize("memory_kb", [64 << 10, 777_777, 16 * GB, 16 << 30])
+    def test_the_server_accepts_every_value(
+        self, facts: dict[str, Any], profile: str, memory_kb: int
+    ) -> None:
+        server = Server(
+            memory_kb=memory_kb, cpus=1024, profile=profile, storage="nvme", version=facts["version"]
+        )
+        chosen = {each.name: each.advised for each in compared(server, {})}
+        options = [
+            word
+            for name, value in chosen.items()
+            if not (allowed := facts["enums"][name]) or value in allowed
+            for word in ("-c", f"{name}={value}")
+        ]
+        asked = [facts["program"], "-C", "work_mem", "-D", facts["data"], *options]
+        answer = subprocess.run(list(map(str, asked)), capture_output=True, text=True, timeout=60)
+        assert answer.returncode == 0, answer.stderr
+        assert "FATAL" not in answer.stderr

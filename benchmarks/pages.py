@@ -1,11 +1,11 @@
-"""Response times of the list, run and comparison pages with 1,000 stored runs.
+"""Response times of the dashboard, list, run, history and comparison pages with 1,000 stored runs.
 
     python -m benchmarks.pages [--runs 1000] [--quick]
 
-The script copies one real run of `orm-overhead`, then fetches each page over HTTP twenty times as a
-logged-in user. It prints the median and the second slowest time. The bar: the second slowest is
-under 200 ms for every page. `--quick`: 200 runs, five fetches, under 400 ms. Tests limit the number
-of queries of a page.
+The script copies one real run of `orm-overhead` with 62 variants, then fetches each page over HTTP
+twenty times as a logged-in user. It prints the median and the second slowest time. The bar: the
+median is under 150 ms for every page. `--quick`: 200 runs, five fetches, under 400 ms. Tests limit
+the number of queries of a page.
 """
 
 import argparse
@@ -19,10 +19,12 @@ import urllib.request
 
 from benchmarks.example_site import ROOT
 from benchmarks.many_runs import connect, copy, measured
-from example.stack import ALL, Stack
+from benchmarks.options import ScriptParser
+from example.stack.stack import ALL, Stack
 
-SHORT = ("--quick", "--blocks=6", "--rounds=1")
-BAR_MS, QUICK_BAR_MS = 200.0, 400.0
+#: 5 layers over 3 routes with 4 numbers of clients, and two controls.
+SHORT = ("--quick", "--blocks=6", "--rounds=1", "--clients=1,2,3,4")
+BAR_MS, QUICK_BAR_MS = 150.0, 400.0
 _TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 
@@ -33,12 +35,18 @@ def main() -> int:
         run = measured(stack.env, *SHORT)
         with connect(stack.env) as connection:
             last = copy(connection, run, runs - 1)[-1]
+            benchmark = connection.execute(
+                "SELECT benchmark_id FROM pgperf_run WHERE id = %s", [run]
+            ).fetchone()
+            assert benchmark
         client = LoggedInClient(stack.env)
         pages = {
+            "dashboard": "/admin/pgperf/",
             "list": "/admin/pgperf/run/",
             "list, its last page": f"/admin/pgperf/run/?p={(runs + 99) // 100}",
             "list, filtered and searched": "/admin/pgperf/run/?status__exact=done&q=orm",
             "run": f"/admin/pgperf/run/{last}/change/",
+            "history": f"/admin/pgperf/benchmark/{benchmark[0]}/runs/",
             "comparison": f"/admin/pgperf/run/{last}/compare/?with={run}",
             "comparison, by default": f"/admin/pgperf/run/{last}/compare/",
         }
@@ -47,12 +55,9 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = ScriptParser(__doc__)
     parser.add_argument("--runs", type=int, default=1_000)
-    parser.add_argument("--quick", action="store_true")
-    return parser.parse_args()
+    return parser.options()
 
 
 class LoggedInClient:
@@ -94,7 +99,7 @@ def _report(found: dict[str, list[float]], runs: int, bar: float) -> int:
     print(f"{f'page, {runs:,} runs stored':<32} {'median, ms':>11} {'second slowest':>16}")
     for name, times in found.items():
         print(f"{name:<32} {statistics.median(times):>11.0f} {times[-2]:>16.0f}")
-    held = all(times[-2] < bar for times in found.values())
+    held = all(statistics.median(times) < bar for times in found.values())
     print("\nverdict: " + ("the bar holds" if held else "the bar does NOT hold"))
     return 0 if held else 1
 

@@ -3,6 +3,7 @@
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 from example.env_file import read_env_file
 from example.postgres_wheel import installation
@@ -63,7 +64,7 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {
+DATABASES: dict[str, dict[str, Any]] = {
     "default": {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": STACK.get("PGPERF_DB_NAME", "pgperf"),
@@ -82,6 +83,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 10, "socket_connect_timeout
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 
+WEB_STEP = re.compile(r"PGPERF_WEB_\w+_URL")
 POOLER_OR_RELAY = re.compile(r"PGPERF_(PGBOUNCER|DISTANCE)\w*_PORT")
 
 PGPERF = {
@@ -95,6 +97,9 @@ PGPERF = {
         *(f"127.0.0.1:{port}" for name, port in STACK.items() if POOLER_OR_RELAY.fullmatch(name)),
         *filter(None, [STACK.get("PGPERF_DB_SOCKET")]),
     ],
+    "MAX_RUN_SECONDS": 7200,  # `site-steps` starts web servers anew in each block
+    # The layer http may request pages from the stack's web servers.
+    "WEB_URLS": [url for name, url in STACK.items() if WEB_STEP.fullmatch(name)],
 }
 
 LANGUAGE_CODE = "en"
@@ -113,6 +118,9 @@ STORAGES = {
         else "whitenoise.storage.CompressedManifestStaticFilesStorage"
     },
 }
+
+# Any user may read the static files that collectstatic collects: web servers have users of their own.
+FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o755
 
 LOGIN_URL = "admin:login"
 SECURE_REFERRER_POLICY = "same-origin"

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from example.stack.web_steps import PUBLISHED, PUBLISHED_MS, STEPS
+from pgperf.core.delayed_routes import lengthened
 from pgperf.models import Benchmark, Database, Workload
 
 WORKLOADS: dict[str, dict[str, Any]] = {
@@ -28,6 +30,7 @@ WORKLOADS: dict[str, dict[str, Any]] = {
         "ordering": ["-year", "title"],
         "limit": 10,
     },
+    "list-page": {"title": "The list of books", "path": "/books/?page=2"},
 }
 BENCHMARKS: dict[str, dict[str, Any]] = {
     "book-by-isbn": {
@@ -50,6 +53,33 @@ BENCHMARKS: dict[str, dict[str, Any]] = {
         "title": "A query without code",
         "description": "The workload form gives the model, the lookup and the fetch method.",
         "workloads": ["books-of-a-publisher"],
+    },
+    "page": {
+        "title": "A page taken apart",
+        "description": (
+            "The list of books with its four statements: libpq, driver, cursor, then view and template, then gunicorn"
+            " and nginx, where `make up-web` serves them."
+        ),
+        "workloads": ["list-page"],
+        "layers": ["libpq", "psycopg2", "psycopg", "django_cursor", "django_view", "http"],
+        "routes": ["socket", "tcp", "web_gunicorn", "web_nginx"],
+    },
+    "site-steps": {
+        "title": "A site made faster step by step, as published in 2011",
+        "description": (
+            "The list of books, requested by 20 clients from Apache with mod_wsgi, gunicorn and nginx, with and without"
+            " PgBouncer, TLS, autocommit, kept connections, Django's pool and advised server settings. The steps that"
+            " Stein Magnus Jodal published are measured at a simulated distance of 45 ms too. `make up-web` serves"
+            " them."
+        ),
+        "workloads": ["list-page"],
+        "layers": ["http"],
+        "routes": [*STEPS, *(lengthened(name, PUBLISHED_MS) for name in PUBLISHED)],
+        "connection_modes": ["per_operation"],
+        "clients": [20],
+        "blocks": 6,
+        "rounds": 3,
+        "diagnostic_ms": 0,
     },
 }
 _COMMON: dict[str, Any] = {

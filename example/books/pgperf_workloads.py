@@ -1,7 +1,15 @@
-"""The site's queries for pgperf. Each callable is one operation, as a view would execute it."""
+"""The site's queries for pgperf. Each callable is one operation, as a view would execute it.
+
+Before each block of a run, the web servers of the steps that it measures start anew.
+"""
+
+from pathlib import Path
+
+from django.conf import settings
 
 from example.books.models import Author, Book
-from pgperf.registry import workload
+from example.stack import control, web_steps
+from pgperf.registry import BlockStart, before_block, workload
 
 AUTHORS = 20
 
@@ -33,3 +41,15 @@ def authors_prefetched() -> list[tuple[str, list[str]]]:
 
 def _with_titles(author: Author) -> tuple[str, list[str]]:
     return author.name, [book.title for book in author.books.all()]
+
+
+@before_block
+def fresh_web_servers(start: BlockStart) -> None:
+    """Have the stack start its own web steps anew. Other routes are left alone."""
+    own = [name for name in web_steps.STEPS if name in start.urls and start.urls[name] == _url(name)]
+    if own:
+        control.start_anew(Path(settings.STACK["PGPERF_STACK_CONTROL"]), own, start.block)
+
+
+def _url(name: str) -> str | None:
+    return settings.STACK.get(web_steps.variable(name))

@@ -2,6 +2,7 @@
 
 import http.client
 import signal
+import ssl
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,19 +37,29 @@ def site(directory: Path, env: Mapping[str, str], port: int) -> Part:
         name="site",
         argv=[sys.executable, *command.split()],
         log=directory / "site.log",
-        answers=lambda _: _home_page_answers(port),
+        answers=lambda _: home_page_answers(port),
         polite=signal.SIGTERM,
         cwd=CHECKOUT,
         env={**env, "DJANGO_RUNSERVER_HIDE_WARNING": "true"},
     )
 
 
-def _home_page_answers(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+def home_page_answers(port: int, authority: Path | None = None) -> bool:
+    """Whether the site's home page, which reads the database, answers on this loopback port.
+
+    `authority`: the certificate to verify the server by; None for a server without TLS.
+    """
+    if authority:
+        context = ssl.create_default_context(cafile=authority)
+        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+            "127.0.0.1", port, timeout=10, context=context
+        )
+    else:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
         connection.request("GET", "/")
         return connection.getresponse().status == 200
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return False
     finally:
         connection.close()

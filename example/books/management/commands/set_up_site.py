@@ -15,6 +15,7 @@ from example.books.sample_data import create_books
 from example.stack.certificates import AUTHORITY
 from example.stack.distance import DISTANCES
 from example.stack.postgres import READER, TRUSTED
+from example.stack.web_steps import STEPS, variable
 from pgperf.db import first_release
 from pgperf.models import Database, Target
 
@@ -68,7 +69,24 @@ def create_targets(env: Mapping[str, str]) -> Database:
     for route, values in routes(env).items():
         defaults = {"sslmode": Target.SSLMode.DISABLE, "host": "127.0.0.1", **values}
         Target.objects.update_or_create(database=database, route=route, defaults=defaults)
+    for route, values in web_routes(env).items():
+        Target.objects.update_or_create(database=database, route=route, defaults=values)
+    database.targets.filter(route__in=STEPS).exclude(route__in=web_routes(env)).update(enabled=False)
     return database
+
+
+def web_routes(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """The web steps that the stack serves, with the fields of their targets."""
+    served = {name: step for name, step in STEPS.items() if variable(name) in env}
+    return {
+        name: {
+            "url": env[variable(name)],
+            "builds_on": step.builds_on if step.builds_on in served else "",
+            "sslrootcert": AUTHORITY if step.tls else "",
+            "enabled": True,
+        }
+        for name, step in served.items()
+    }
 
 
 def routes(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,64 @@
+"""Stops a page that does more than read the measured database: mail, tasks, other aliases.
+
+What is refused is also kept in `refused`, because a view may catch the exception. That a page
+writes is refused by the server, whose session is read-only.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NoReturn
+
+from pgperf.core.exceptions import InvalidDefinition
+
+#: What one process has refused so far, in order.
+refused: list[str] = []
+
+_MAIL = (
+    ("django.core.mail.message", "EmailMessage", "send"),
+    ("django.core.mail.backends.base", "BaseEmailBackend", "__init__"),
+)
+_TASKS = (
+    ("celery.app.task", "Task", "apply_async"),
+    ("celery.app.base", "Celery", "send_task"),
+    ("django.tasks.base", "Task", "enqueue"),
+    ("django.tasks.base", "Task", "aenqueue"),
+    ("dramatiq.actor", "Actor", "send_with_options"),
+    ("huey.api", "Huey", "enqueue"),
+    ("rq.queue", "Queue", "enqueue_call"),
+)
+
+
+def install() -> None:
+    """Refuse mail and tasks in this process, whichever packages for them are installed."""
+    for where, reason in ((_MAIL, "it sends mail"), (_TASKS, "it queues a task")):
+        for module, owner, method in where:
+            if _is_installed(module):
+                setattr(getattr(import_module(module), owner), method, _refusing(reason))
+
+
+def refuse(reason: str) -> NoReturn:
+    """Raises InvalidDefinition, and keeps the reason."""
+    refused.append(f"page: {reason}, so pgperf does not run it inside a client")
+    raise InvalidDefinition(refused[-1])
+
+
+def refuse_alias(alias: str, using: str) -> NoReturn:
+    """Refuse a connection to another alias than the measured one."""
+    refuse(f"it uses the alias {alias!r} of DATABASES, and only {using!r} is measured")
+
+
+def _refusing(reason: str) -> Callable[..., NoReturn]:
+    def refused_call(*_args: Any, **_named: Any) -> NoReturn:
+        refuse(reason)
+
+    return refused_call
+
+
+def _is_installed(module: str) -> bool:
+    """Is there the module, and the package that it is in?"""
+    package = module.partition(".")[0]
+    try:
+        return find_spec(package) is not None and find_spec(module) is not None
+    except ImportError:
+        return False

@@ -1,0 +1,15 @@
+"""What came of HTTP requests, and where their time went."""
+
+from pgperf.reports import http_requests
+from pgperf.reports.run_rows import RunRows
+from pgperf.reports.sections import Part
+
+
+def part(rows: RunRows) -> Part:
+    shown = http_requests.requesting(rows.variants)
+    if not shown:
+        return {}
+    return {
+        "chart": http_requests.phases(shown),
+        "tables": [http_requests.request_table(shown), http_requests.phase_table(shown)],
+    }

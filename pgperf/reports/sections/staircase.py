@@ -1,0 +1,28 @@
+"""The steps of a web site, each with its own effect."""
+
+from pgperf.reports import cpu_accounting, published, staircases
+from pgperf.reports.run_rows import RunRows
+from pgperf.reports.sections import Part
+
+
+def part(rows: RunRows) -> Part:
+    found = staircases.found(rows)
+    if not found:
+        return {}
+    return {
+        "staircases": [
+            {
+                "title": staircases.title(each, found),
+                "headlines": staircases.headlines(each),
+                "throughput": staircases.throughput(each),
+                "response_time": staircases.response_time(each),
+                "effects": staircases.effects(each),
+                "spent": cpu_accounting.spent_of(each.shown),
+                "table": staircases.table(each, found),
+                "published": staircases.published_table(each, found),
+            }
+            for each in found
+        ],
+        "note": staircases.note(),
+        "source": published.note(rows.publication) if rows.publication else "",
+    }

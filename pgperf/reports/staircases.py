@@ -1,0 +1,327 @@
+"""Steps of a web site: requests/s, response time and the effect of each step, as charts, table and
+JSON.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from pgperf.analysis.outcome import DIFFERS
+from pgperf.analysis.staircase import Effect, Step, staircases
+from pgperf.catalog.published import Figure
+from pgperf.core.delayed_routes import apart
+from pgperf.core.records import Variant
+from pgperf.models import ComparisonResult, VariantResult
+from pgperf.reports import number_format, published
+from pgperf.reports.chart import Chart
+from pgperf.reports.comparisons import outcome_text
+from pgperf.reports.labels import clients_title, colour, rate_title
+from pgperf.reports.run_rows import RunRows
+from pgperf.reports.table import (
+    Cell,
+    Column,
+    Table,
+    exact,
+    file_columns,
+    interval_column,
+    number,
+    ratio,
+    ratio_interval,
+    text_column,
+    words,
+)
+
+#: The key of a run's definition: for each route that is a step, the route that it builds on.
+_BUILDS_ON = "web_routes"
+#: Fields that tell staircases of one run apart.
+_SETTING = ("workload", "layer", "mode", "clients", "connect", "rate")
+
+
+@dataclass(frozen=True)
+class Staircase:
+    """The steps of one workload, number of clients and distance, with their rows.
+
+    `figures` has what a publication measured, by the primary keys of the rows.
+    """
+
+    steps: Sequence[Step]
+    rows: dict[Variant, VariantResult]
+    figures: dict[int, Figure] = field(default_factory=dict)
+
+    @cached_property
+    def shown(self) -> list[VariantResult]:
+        return [self.row(step) for step in self.steps]
+
+    def row(self, step: Step) -> VariantResult:
+        return self.rows[step.variant]
+
+    def published(self, variant: Variant | None) -> float | None:
+        """The published requests/s of a step; None where there are none."""
+        figure = self.figures.get(self.rows[variant].pk) if variant else None
+        return figure.ops_per_s if figure else None
+
+    def published_effect(self, step: Step) -> float | None:
+        """Of the published figures: the step over the one that it builds on."""
+        own, base = self.published(step.variant), self.published(step.builds_on)
+        return own / base if own and base else None
+
+
+def found(rows: RunRows) -> list[Staircase]:
+    """The staircases of a run; none for a run that measured no web site's steps."""
+    builds_on = rows.run.definition.get(_BUILDS_ON) if rows.run.definition else None
+    if not isinstance(builds_on, dict):
+        return []
+    by_identity = {row.identity: row for row in rows.variants}
+    effects = {
+        (row.variant.identity, row.baseline.identity): _effect(row, rows.throughput_ratios)
+        for row in rows.comparisons
+        if not row.aa and row.variant.identity.differs_in(row.baseline.identity) == {"route"}
+    }
+    steps_of_all = staircases(list(by_identity), builds_on, effects)
+    return [Staircase(steps, by_identity, rows.published) for steps in steps_of_all]
+
+
+def _effect(row: ComparisonResult, ratios: Mapping[tuple[str, str], Mapping[str, float | None]]) -> Effect:
+    """The quotient of the requests/s that are shown; of a run of an earlier version, the reciprocal of
+    the ratio of times.
+    """
+    found = ratios.get((row.variant.label, row.baseline.label))
+    if found is None or found["ratio"] is None:
+        return Effect.of_times(row.ratio, row.low, row.high, row.outcome)
+    return Effect(found["ratio"], found["low"], found["high"], row.outcome)
+
+
+def title(staircase: Staircase, among: Sequence[Staircase]) -> str:
+    """What tells it from the other staircases of the run."""
+    variant = staircase.steps[0].variant
+    parts = [clients_title(variant.clients)]
+    parts += [variant.workload] if len({each.steps[0].variant.workload for each in among}) > 1 else []
+    parts += [rate_title(variant.rate)] if len({each.steps[0].variant.rate for each in among}) > 1 else []
+    delay_ms = apart(variant.route)[1]
+    parts += [_("%s ms farther away") % f"{delay_ms:g}"] if delay_ms else []
+    return " · ".join(parts)
+
+
+def throughput(staircase: Staircase) -> Chart:
+    """Requests/s of each step, and as published."""
+    marks = [staircase.published(step.variant) for step in staircase.steps]
+    return {
+        "kind": "groups",
+        "label": _("Requests per second of each step. The table below has the numbers."),
+        "axis": _("requests per second"),
+        "rows": _names(staircase.steps),
+        "series": [
+            {
+                "name": _("requests per second"),
+                "colour": colour(staircase.steps[0].variant.layer),
+                "values": [row.ops_per_s for row in staircase.shown],
+                "marks": marks,
+            }
+        ],
+        "overlay": published.overlay() if any(marks) else "",
+    }
+
+
+def response_time(staircase: Staircase) -> Chart:
+    """Milliseconds from request to answer, with 95 % intervals."""
+    return {
+        "kind": "bars",
+        "label": _("Response time of each step, with 95 % intervals. The table below has the numbers."),
+        "axis": _("ms per request"),
+        "rows": _names(staircase.steps),
+        "values": [_ms(row.us_per_op) for row in staircase.shown],
+        "colours": [colour(row.layer) for row in staircase.shown],
+        "whiskers": [_ends(_ms(row.us_per_op_low), _ms(row.us_per_op_high)) for row in staircase.shown],
+        "ends": [number_format.number(_ms(row.us_per_op)) for row in staircase.shown],
+    }
+
+
+def effects(staircase: Staircase) -> Chart:
+    """Each step's own effect: requests/s over those of the step that it builds on."""
+    shown = [(step, step.own) for step in staircase.steps if step.own]
+    return {
+        "kind": "forest",
+        "label": _(
+            "Requests per second of each step over those of the step that it builds on, with 95 % intervals."
+            " The table below has the numbers."
+        ),
+        "axis": _("requests per second, over the step below"),
+        "line": 1,
+        "rows": _names([step for step, _own in shown]),
+        "values": [own.ratio for _step, own in shown],
+        "colours": [colour(step.variant.layer) for step, _own in shown],
+        "whiskers": [_ends(own.low, own.high) for _step, own in shown],
+        "ends": [number_format.ratio(own.ratio) for _step, own in shown],
+    }
+
+
+def table(staircase: Staircase, among: Sequence[Staircase]) -> Table:
+    """The numbers of the charts."""
+    caption = _("Steps of the site, %s") % title(staircase, among)
+    return Table(caption, _columns(), [_row(staircase, step) for step in staircase.steps], "staircase")
+
+
+def tables(rows: RunRows) -> list[Table]:
+    """Of all staircases of a run, for a terminal."""
+    shown = found(rows)
+    made = [make(each, shown) for each in shown for make in (table, published_table)]
+    return [each for each in made if each.rows]
+
+
+def all_steps(rows: RunRows) -> Table:
+    """The steps of all staircases of a run, as files have them."""
+    steps = [_row(each, step) for each in found(rows) for step in each.steps]
+    return Table(_("Steps of the site"), _columns(), steps, "staircase")
+
+
+def published_table(staircase: Staircase, among: Sequence[Staircase]) -> Table:
+    """The published figures beside those of the run; no rows without any."""
+    columns = (
+        text_column(_("Step")),
+        Column(_("published"), _("requests/s")),
+        Column(_("here"), _("requests/s")),
+        Column(_("published"), _("own effect")),
+        Column(_("here"), _("own effect")),
+        interval_column(),
+        text_column(_("outcome here")),
+    )
+    rows = [
+        _beside_published(staircase, step)
+        for step in staircase.steps
+        if staircase.published(step.variant) is not None
+    ]
+    return Table(_("Published steps, %s") % title(staircase, among), columns, rows, "published")
+
+
+def headlines(staircase: Staircase) -> list[str]:
+    """The steps that make a difference, in sentences."""
+    return [
+        _("%(step)s: %(ratio)s the requests per second of %(base)s (%(interval)s).")
+        % {
+            "step": step.variant.route,
+            "base": step.builds_on.route,
+            "ratio": number_format.ratio(step.own.ratio),
+            "interval": number_format.ratio_interval(step.own.low, step.own.high),
+        }
+        for step in staircase.steps
+        if step.builds_on and step.own and step.own.outcome == DIFFERS
+    ]
+
+
+def note() -> str:
+    """How to read the effects."""
+    return _(
+        "The own effect of a step is its requests per second over those of the step that it builds on."
+        " Its interval comes from pairs of slices of the same round. The outcome is that of the response"
+        " times, in which no request counts as longer than the slice’s 99th percentile. So the quotient of"
+        " two response times can differ a little from the effect."
+    )
+
+
+def staircases_json(rows: RunRows) -> list[dict[str, Any]]:
+    """`staircases` of a run's JSON; null is unknown or not compared."""
+    return [
+        {
+            **{name: getattr(each.steps[0].variant, name) for name in _SETTING},
+            "steps": [_step_json(each, step) for step in each.steps],
+        }
+        for each in found(rows)
+    ]
+
+
+def _step_json(staircase: Staircase, step: Step) -> dict[str, Any]:
+    row = staircase.row(step)
+    return {
+        "step": step.variant.route,
+        "variant": step.variant.label,
+        "builds_on": step.builds_on.route if step.builds_on else None,
+        "published_ops_per_s": staircase.published(step.variant),
+        "ops_per_s": row.ops_per_s,
+        "us_per_op": row.us_per_op,
+        "us_per_op_low": row.us_per_op_low,
+        "us_per_op_high": row.us_per_op_high,
+        "effect": _effect_json(step.own),
+        "total": _effect_json(step.total),
+    }
+
+
+def _effect_json(effect: Effect | None) -> dict[str, Any] | None:
+    if effect is None:
+        return None
+    return {"ratio": effect.ratio, "low": effect.low, "high": effect.high, "outcome": effect.outcome}
+
+
+def _columns() -> tuple[Column, ...]:
+    return (
+        text_column(_("Step"), "step"),
+        text_column(_("builds on"), "builds_on"),
+        *file_columns(_SETTING),
+        Column(_("requests/s"), keys=("ops_per_s",)),
+        Column(_("response time"), "ms", keys=("us_per_op",)),
+        interval_column("us_per_op_low", "us_per_op_high"),
+        Column(_("own effect"), keys=("effect",)),
+        interval_column("effect_low", "effect_high"),
+        text_column(_("outcome"), "outcome"),
+        Column(_("over the first step"), keys=("total",)),
+        interval_column("total_low", "total_high"),
+    )
+
+
+def _row(staircase: Staircase, step: Step) -> tuple[Cell, ...]:
+    row = staircase.row(step)
+    low, high = row.us_per_op_low, row.us_per_op_high
+    base = step.builds_on.route if step.builds_on else ""
+    return (
+        words(step.variant.route, step.variant.route),
+        words(base or "–", base),
+        *(exact(getattr(row, name)) for name in _SETTING),
+        number(row.ops_per_s),
+        Cell(number_format.number(_ms(row.us_per_op)), (row.us_per_op,)),
+        Cell(number_format.interval(_ms(low), _ms(high)), (low, high)),
+        *_effect_cells(step.own),
+        _outcome_cell(step.own),
+        *_effect_cells(step.total),
+    )
+
+
+def _beside_published(staircase: Staircase, step: Step) -> tuple[Cell, ...]:
+    effect = staircase.published_effect(step)
+    return (
+        words(step.variant.route),
+        number(staircase.published(step.variant)),
+        number(staircase.row(step).ops_per_s),
+        Cell("–") if effect is None else ratio(effect),
+        *_effect_cells(step.own),
+        _outcome_cell(step.own),
+    )
+
+
+def _outcome_cell(effect: Effect | None) -> Cell:
+    if effect is None:
+        return Cell("–", (None,))
+    return Cell(outcome_text(effect.outcome), (effect.outcome,), effect.outcome)
+
+
+def _effect_cells(effect: Effect | None) -> tuple[Cell, Cell]:
+    if effect is None:
+        return Cell("–", (None,)), Cell("–", (None, None))
+    return ratio(effect.ratio), ratio_interval(effect.low, effect.high)
+
+
+def _names(steps: Sequence[Step]) -> list[list[str]]:
+    """The name of each step, and of the one that it builds on."""
+    return [
+        [step.variant.route, _("on %s") % step.builds_on.route if step.builds_on else _("first step")]
+        for step in steps
+    ]
+
+
+def _ends(low: float | None, high: float | None) -> list[float] | None:
+    return None if low is None or high is None else [low, high]
+
+
+def _ms(value_us: float | None) -> float | None:
+    return None if value_us is None else value_us / 1000

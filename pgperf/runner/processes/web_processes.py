@@ -1,0 +1,166 @@
+"""The processes of a web server on this machine: a proxy, and the servers that run the site.
+
+They are found by their listening socket. gunicorn, Apache and nginx open it in one process, and the
+others inherit it. mod_wsgi's daemons listen on nothing: they are children of the process that opened
+the socket, as all other processes of a server are.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from pgperf.runner.cpu import schedstat
+from pgperf.runner.processes import unix_sockets
+
+#: The programs that pass requests on.
+PROXIES = ("nginx",)
+_LISTEN, _ESTABLISHED = _SHOWN = "0A", "01"
+#: How often the connections of processes are read.
+_LOOKS = 30
+#: Which sockets a process holds, by pid.
+Sockets = Mapping[int, set[int]]
+
+
+@dataclass(frozen=True)
+class TcpSocket:
+    """A socket of this machine, as /proc/net/tcp shows it. Ports of both ends."""
+
+    state: str
+    port: int
+    peer_port: int
+    inode: int
+
+
+@dataclass(frozen=True)
+class WebProcesses:
+    """The pids of the proxy and of the servers that run the site.
+
+    None: not visible; empty: there are none. `workers`: the servers' processes without those that
+    only start others.
+    """
+
+    proxy: list[int] | None = None
+    web: list[int] | None = None
+    workers: list[int] = field(default_factory=list)
+
+
+#: Of a variant whose clients connect to a database.
+NO_WEB_SERVER = WebProcesses(proxy=[], web=[])
+
+
+def find(port: int, working: Callable[[], AbstractContextManager[object]] = nullcontext) -> WebProcesses:
+    """The processes behind a TCP port of this machine. A proxy's servers are found by the connections
+    that it makes, perhaps one for each request: `working` lets it serve some.
+    """
+    sockets, held = tcp_sockets(), _held()
+    listening = _listening(port, sockets, held)
+    if not listening:
+        return WebProcesses()
+    if _name(listening[0]) not in PROXIES:
+        return WebProcesses(proxy=[], web=listening, workers=_workers(listening))
+    with working():
+        ports = connections(listening).peer_ports
+    behind = _behind(listening, ports, sockets, held)
+    return WebProcesses(proxy=listening, web=behind or None, workers=_workers(behind))
+
+
+@dataclass(frozen=True)
+class Connections:
+    """The TCP ports of both ends of the connections that some processes have made."""
+
+    own_ports: frozenset[int] = frozenset()
+    peer_ports: frozenset[int] = frozenset()
+
+
+def connections(pids: Collection[int]) -> Connections:
+    """Those of these processes, without those that they have accepted. A connection may last for one
+    request only, so they are read again and again.
+    """
+    made: set[TcpSocket] = set()
+    for _ in range(_LOOKS if pids else 0):
+        own = {inode for pid in pids for inode in unix_sockets.held(pid)}
+        made |= set(_made(own, tcp_sockets()))
+    return Connections(frozenset(each.port for each in made), frozenset(each.peer_port for each in made))
+
+
+def _made(own: Collection[int], sockets: Sequence[TcpSocket]) -> list[TcpSocket]:
+    listened = {each.port for each in sockets if each.state == _LISTEN and each.inode in own}
+    open_ = [each for each in sockets if each.state == _ESTABLISHED and each.inode in own]
+    return [each for each in open_ if each.port not in listened]
+
+
+def tcp_sockets(proc: str = "/proc") -> list[TcpSocket]:
+    """The TCP sockets of this network namespace that listen or are connected, by both IP versions."""
+    found = []
+    for name in ("tcp", "tcp6"):
+        try:
+            lines = Path(f"{proc}/net/{name}").read_text().splitlines()[1:]
+        except OSError:
+            continue
+        found += [
+            _socket(words) for line in lines if len(words := line.split(None, 10)) > 9 and words[3] in _SHOWN
+        ]
+    return found
+
+
+def _socket(words: list[str]) -> TcpSocket:
+    ports = [int(address.rpartition(":")[2], 16) for address in words[1:3]]
+    return TcpSocket(words[3], ports[0], ports[1], int(words[9]))
+
+
+def _held() -> Sockets:
+    return {pid: unix_sockets.held(pid) for pid in psutil.pids()}
+
+
+def _listening(port: int, sockets: Sequence[TcpSocket], held: Sockets) -> list[int]:
+    """The server that listens on a port, with all its processes."""
+    inodes = {each.inode for each in sockets if each.state == _LISTEN and each.port == port}
+    return _server(_holders(inodes, held), inodes, held)
+
+
+def _behind(
+    proxy: Sequence[int], ports: Iterable[int], sockets: Sequence[TcpSocket], held: Sockets
+) -> list[int]:
+    """The servers that listen on these ports, or are connected to the proxy by a Unix socket."""
+    found = [pid for port in sorted(ports) for pid in _listening(port, sockets, held)]
+    own = {inode for pid in proxy for inode in held.get(pid, ())}
+    for pid in _holders({peer for inode, peer in unix_sockets.unix_peers() if inode in own}, held):
+        found += _server([pid], held[pid], held)
+    return [pid for pid in dict.fromkeys(found) if pid not in proxy]
+
+
+def _holders(inodes: set[int], held: Sockets) -> list[int]:
+    return [pid for pid, own in held.items() if not inodes.isdisjoint(own)] if inodes else []
+
+
+def _server(pids: Iterable[int], inodes: set[int], held: Sockets) -> list[int]:
+    """The first of the processes that share these sockets, and all its descendants."""
+    roots = dict.fromkeys(_first(pid, inodes, held) for pid in pids)
+    return list(dict.fromkeys(pid for root in roots for pid in _tree(root)))
+
+
+def _first(pid: int, inodes: set[int], held: Sockets) -> int:
+    """The process that opened the sockets: its parent does not hold them."""
+    while (parent := schedstat.parent(pid)) and not inodes.isdisjoint(held.get(parent, ())):
+        pid = parent
+    return pid
+
+
+def _tree(pid: int) -> list[int]:
+    return [pid, *(each for child in schedstat.children(pid) for each in _tree(child))]
+
+
+def _workers(pids: Collection[int]) -> list[int]:
+    """The processes without children of their own, or the only one there is."""
+    found = [pid for pid in pids if not schedstat.children(pid)]
+    return found or list(pids)
+
+
+def _name(pid: int) -> str:
+    try:
+        return str(psutil.Process(pid).name())
+    except psutil.Error:
+        return ""

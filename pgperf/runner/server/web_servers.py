@@ -1,0 +1,76 @@
+"""Who serves the requests of a variant: the proxy, the web servers, their pooler and their backends.
+
+A proxy's connections to its servers, and those of a site that connects for each request, exist only
+while a request is served. So the variant's clients work while its processes are looked for.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from pgperf.core import protocol
+from pgperf.core.records import Route
+from pgperf.runner.client_group import ClientGroup
+from pgperf.runner.processes import pooler_process, relay_process, unix_sockets, web_processes
+from pgperf.runner.processes.backends import Sessions
+from pgperf.runner.processes.web_processes import WebProcesses
+
+_PORTS = {"http": 80, "https": 443}
+#: How often the clients work for a moment, at most, until the servers behind a proxy are found.
+_TRIES = 5
+_MOMENT = protocol.Slice(seq=0, lead_in_ops=1, lead_in_ns=0, window_ns=250_000_000)
+
+
+def find(groups: Sequence[ClientGroup], route: Route, read_sessions: Callable[[], Sessions]) -> None:
+    """Fill in the processes that serve the groups of a web route. All stay unknown where its web
+    server is on another machine. A delay relay may be between them and the database.
+    """
+    busiest = max(groups, key=lambda group: group.variant.connections)
+    busiest.web = WebProcesses()
+    if pooler_process.is_own(urlsplit(route.url).hostname or ""):
+        _look(busiest, _port(route))
+        _find_backends(busiest, read_sessions())
+    for group in groups:
+        group.web, group.server_pids = busiest.web, busiest.server_pids
+        group.pooled, group.pooler_pid = busiest.pooled, busiest.pooler_pid
+        group.relay_pid = busiest.relay_pid
+
+
+def _port(route: Route) -> int:
+    url = urlsplit(route.url)
+    return url.port or _PORTS[url.scheme]
+
+
+def _look(group: ClientGroup, port: int) -> None:
+    """Find the web servers, and their pooler, while the group's clients work."""
+    for _ in range(_TRIES):
+        group.web = web_processes.find(port, lambda: _working(group))
+        if group.web.web or not group.web.proxy:
+            break
+    if group.web.web:
+        with _working(group):
+            ports = web_processes.connections(group.web.web).peer_ports
+        poolers = filter(None, map(pooler_process.process, sorted(ports)))
+        group.pooler_pid = next(poolers, None)
+        group.relay_pid = next(relay_process.at(ports), None)
+    group.pooled = group.pooler_pid is not None
+
+
+@contextmanager
+def _working(group: ClientGroup) -> Iterator[None]:
+    """The group's clients make requests meanwhile."""
+    group.begin(_MOMENT)
+    try:
+        yield
+    finally:
+        group.collect(_MOMENT)
+
+
+def _find_backends(group: ClientGroup, sessions: Sessions) -> None:
+    """By both ends of the connections of the web servers, of their pooler, or of a delay relay."""
+    nearest = group.pooler_pid or group.relay_pid
+    clients = [nearest] if nearest else group.web.web or []
+    local = [session.pid for session in sessions.here if session.port < 0]
+    found = sessions.from_ports(web_processes.connections(clients).own_ports)
+    by_socket = [pid for each in clients for pid in unix_sockets.connected(each, local)] if local else []
+    group.server_pids = list(dict.fromkeys([*found, *by_socket]))

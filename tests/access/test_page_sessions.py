@@ -1,0 +1,145 @@
+"""The sessions of pages' users: made without a login, ended with their run."""
+
+from contextlib import nullcontext
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.contrib.auth.signals import user_logged_in
+from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.sessions.models import Session
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client, override_settings
+from django.utils import timezone
+
+from pgperf.access import page_sessions
+from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.records import Definition, Page, WorkloadDefinition
+from pgperf.models import Run
+from tests import factories
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("reader", "page_users"),
+]
+DEFINITION = Definition(
+    "test",
+    (WorkloadDefinition("page", "", page=Page("/books/", user="reader")),),
+    ("django_view",),
+    ("tcp",),
+)
+
+
+@pytest.fixture
+def page_users(settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "PAGE_USERS": ["reader"], "MAX_RUN_SECONDS": 600}
+
+
+@pytest.fixture
+def reader() -> User:
+    return User.objects.create_user("reader")
+
+
+@pytest.fixture
+def run() -> Run:
+    database = factories.make_database(dbname=connection.settings_dict["NAME"])
+    found: Run = factories.make_run(database=database)
+    return found
+
+
+def test_a_session_is_the_user_s_and_ends_with_the_run(run: Run, reader: User, client: Client) -> None:
+    logins: list[Any] = []
+    user_logged_in.connect(lambda **sent: logins.append(sent), weak=False, dispatch_uid="test")
+    try:
+        _sees_the_page(run, reader, client)
+    finally:
+        user_logged_in.disconnect(dispatch_uid="test")
+    reader.refresh_from_db()
+    assert (reader.last_login, logins) == (None, [])
+    assert not Session.objects.exists()
+
+
+def _sees_the_page(run: Run, reader: User, client: Client) -> None:
+    with page_sessions.opened(run, DEFINITION) as definition:
+        name, key = definition.workloads[0].cookie.split("=")
+        client.cookies[name] = key
+        assert client.get("/books/").wsgi_request.user == reader
+        assert SessionStore(key).get_expiry_age() <= 600
+    assert "sessionid" not in repr(definition)
+    assert definition.to_json() == DEFINITION.to_json()
+
+
+def test_reconcile_ends_the_sessions_of_a_lost_run(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    opened = page_sessions.opened(run, DEFINITION)
+    opened.__enter__()
+    call_command("pgperf", "reconcile")
+    assert Session.objects.count() == 1
+    Run.objects.filter(pk=run.pk).update(
+        status=Run.Status.LOST,
+        finished_at=timezone.now() - timedelta(seconds=60),
+        definition=DEFINITION.to_json(),
+    )
+    call_command("pgperf", "reconcile")
+    assert not Session.objects.exists()
+    assert "Ended sessions of pages' users: 1." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "fields", [{"dbname": "another"}, {"credential": "alias:replica"}, {"credential": "file:reader"}]
+)
+def test_no_session_is_made_for_another_database(run: Run, fields: dict[str, str]) -> None:
+    for name, value in fields.items():
+        setattr(run.database, name, value)
+    with pytest.raises(InvalidDefinition, match=r"page_user: .* the site's own database"):
+        page_sessions.opened(run, DEFINITION).__enter__()
+    assert not Session.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "refused"),
+    [
+        ("http://127.0.0.1:8000", False),
+        ("http://[::1]:8000", False),
+        ("http://localhost:8000", False),
+        ("https://site.example", False),
+        ("http://site.example", True),
+        ("http://192.0.2.7:8000", True),
+    ],
+)
+def test_a_cookie_leaves_this_host_by_tls_only(run: Run, url: str, refused: bool) -> None:
+    assert run.database
+    run.database.targets.create(route="web", url=url)
+    expected = r"page_user: .* loopback or TLS only, and route web"
+    with pytest.raises(InvalidDefinition, match=expected) if refused else nullcontext():
+        page_sessions.check_way(run.database, ["web"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"is_staff": True}, "member of the staff"),
+        ({"is_active": False}, "not active"),
+        ({"username": "renamed"}, "no user of that name"),
+    ],
+)
+def test_a_user_who_may_not_be_used_gets_no_session(
+    run: Run, reader: User, changes: dict[str, Any], reason: str
+) -> None:
+    User.objects.update(**changes)
+    with pytest.raises(InvalidDefinition, match=f"page_user: .*{reason}"):
+        page_sessions.opened(run, DEFINITION).__enter__()
+    assert not Session.objects.exists()
+
+
+@override_settings(SESSION_ENGINE="django.contrib.sessions.backends.signed_cookies")
+def test_sessions_in_cookies_are_refused_because_they_cannot_be_ended(run: Run) -> None:
+    with pytest.raises(InvalidDefinition, match="keeps sessions in cookies"):
+        page_sessions.opened(run, DEFINITION).__enter__()
+
+
+def test_the_key_differs_from_run_to_run_and_from_attempt_to_attempt(run: Run) -> None:
+    first = page_sessions.key_of(run, "reader")
+    run.attempt += 1
+    assert page_sessions.key_of(run, "reader") != first != page_sessions.key_of(run, "other")

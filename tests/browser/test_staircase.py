@@ -1,0 +1,42 @@
+"""The steps of a web site in a real browser, on stored results."""
+
+import os
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from pgperf.models import Run
+from tests import site_steps
+from tests.browser.test_layout import CHARTS_STAND, FAULTS
+from tests.browser.test_run_page import chart
+from tests.cpu_accounts import add_cpu_accounts
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+PICTURES = os.environ.get("PGPERF_TEST_PICTURES")
+
+
+@pytest.fixture
+def run(page: Page) -> Run:
+    run = add_cpu_accounts(site_steps.make_run())
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/#topic-all")
+    return run
+
+
+def test_a_bar_for_each_step_from_the_stored_numbers(page: Page, run: Run) -> None:
+    rows = list(run.variants.all())
+    assert chart(page, "chart-steps-throughput-1")["data"][0] == [row.ops_per_s for row in rows]
+    assert chart(page, "chart-steps-time-1")["data"][0] == [row.us_per_op / 1000 for row in rows]
+    drawn = chart(page, "chart-steps-effects-1")["data"][0]
+    assert drawn == pytest.approx([9 / 4, 10.5 / 9, 10.4 / 10.5, 11.7 / 10.5])
+
+
+@pytest.mark.parametrize("width", [1280, 600])
+def test_the_section_has_no_fault_of_layout(page: Page, run: Run, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.reload(wait_until="load")
+    page.evaluate(CHARTS_STAND)
+    if PICTURES:
+        page.locator("#run-staircase").screenshot(path=Path(PICTURES) / f"staircase-{width}.png")
+    assert page.evaluate(FAULTS) == []

@@ -1,0 +1,8 @@
+"""The client of the layer http with a deadline that a test can wait for."""
+
+from pgperf.clients.loop import main
+from pgperf.clients.programs.http_client import HttpClient
+
+if __name__ == "__main__":
+    HttpClient.deadline_s = 0.3
+    main(HttpClient)

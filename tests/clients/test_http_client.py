@@ -1,0 +1,277 @@
+"""The client of the layer http against a small web server, well-behaved and not."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from pgperf.core import protocol
+from tests.clients.driving import Driven, Subject
+from tests.clients.web_server import PAGE, WebServer, answer
+
+pytest.importorskip("pycurl")
+
+HTTP = Subject("http", "simple", "pgperf.clients.programs.http_client")
+IMPATIENT = Subject("http", "simple", "tests.clients.impatient_http_client")
+NAME = "site.example"
+
+Ask = Callable[..., Driven]
+
+
+@pytest.fixture
+def site() -> Iterator[WebServer]:
+    with WebServer() as server:
+        yield server
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Iterator[Ask]:
+    """Starts a client for a path of a server."""
+    running: list[Driven] = []
+
+    def start(
+        server: WebServer, path: str = "/", url: str = "", subject: Subject = HTTP, **changes: object
+    ) -> Driven:
+        client = Driven.start(subject, Path("unused")).__enter__()
+        running.append(client)
+        page = protocol.Page(path, **{k: v for k, v in changes.items() if k in protocol.Page._fields})
+        rest = {name: value for name, value in changes.items() if name not in protocol.Page._fields}
+        client.send(
+            protocol.Spec(
+                layer="http", host="127.0.0.1", port=server.port, url=url or f"http://{NAME}:{server.port}",
+                page=page, spawned_ns=time.monotonic_ns(), runner_pid=os.getpid(),
+            )._replace(**rest)
+        )  # fmt: skip
+        return client
+
+    yield start
+    for client in running:
+        client.__exit__(None, None, None)
+
+
+def counted(count: int, seq: int = 1, lead_in_ops: int = 1) -> protocol.Slice:
+    return protocol.Slice(seq=seq, lead_in_ops=lead_in_ops, lead_in_ns=0, count=count)
+
+
+def test_each_operation_is_one_request_with_the_urls_own_name(site: WebServer, ask: Ask) -> None:
+    client = ask(site, "/books/?page=2", cold=False)
+    ready = client.read(protocol.Ready)
+    assert ready.rows_per_op is None
+    reply, parts = client.phased_slice(counted(7))
+    assert (reply.ops, reply.lead_in_ops, reply.rows, reply.errors) == (7, 1, None, {})
+    assert reply.lengths == [len(PAGE), len(PAGE)]
+    assert reply.phases == list(protocol.HTTP_PHASES)
+    durations, connects, first_bytes = parts
+    assert list(connects) == [0] * 7
+    assert all(0 < first < whole for first, whole in zip(first_bytes, durations, strict=True))
+    assert len(site.requests) == 9  # once to see that it works, the lead-in, and seven
+    assert all(head.startswith("GET /books/?page=2 HTTP/1.1\r\n") for head in site.requests)
+    assert all(f"\r\nHost: {NAME}:{site.port}\r\n" in head for head in site.requests)
+    assert site.connections == 1
+
+
+def test_a_connection_for_each_operation_is_a_phase(site: WebServer, ask: Ask) -> None:
+    client = ask(site, connection_mode="per_operation", cold=False)
+    client.read(protocol.Ready)
+    _reply, (durations, connects, first_bytes) = client.phased_slice(counted(5))
+    assert site.connections == 7
+    assert all(connects)
+    parts = zip(connects, first_bytes, durations, strict=True)
+    assert all(connect + first < whole for connect, first, whole in parts)
+
+
+def test_a_server_that_keeps_no_connection_shows_in_the_phase_connect(ask: Ask) -> None:
+    with WebServer(keeps=False) as site:
+        client = ask(site, cold=False)
+        client.read(protocol.Ready)
+        reply, (_durations, connects, _) = client.phased_slice(counted(5))
+        assert all(connects)
+        assert reply.errors == {}
+
+
+def test_a_connection_that_was_lost_while_idle_is_opened_again_in_the_lead_in(
+    site: WebServer, ask: Ask
+) -> None:
+    client = ask(site, cold=False)
+    client.read(protocol.Ready)
+    client.phased_slice(counted(2))
+    site.drop_all()
+    reply, (_durations, connects, _) = client.phased_slice(counted(3, seq=2))
+    assert (site.connections, list(connects), reply.errors) == (2, [0, 0, 0], {})
+
+
+def test_head_asks_for_no_body(site: WebServer, ask: Ask) -> None:
+    site.changing = answer(b"", "200 OK", announced=5000)
+    client = ask(site, "/changing", method="HEAD", cold=False)
+    client.read(protocol.Ready)
+    reply, _ = client.phased_slice(counted(2))
+    assert reply.lengths == [0, 0]
+    assert site.requests[0].startswith("HEAD ")
+
+
+def test_cold_phases_have_no_connection_of_their_own(site: WebServer, ask: Ask) -> None:
+    ready = ask(site).read(protocol.Ready)
+    assert ready.connect_us is None
+    assert ready.startup_us
+    assert ready.first_us
+    assert ready.next_ten_us
+
+
+def test_no_proxy_and_no_credentials_of_the_surroundings_are_used(
+    site: WebServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    client = Driven.start(
+        HTTP, Path("unused"), http_proxy="http://127.0.0.1:9", all_proxy="http://127.0.0.1:9"
+    )
+    with client:
+        client.send(
+            protocol.Spec(
+                layer="http", host="127.0.0.1", port=site.port, url=f"http://{NAME}:{site.port}",
+                page=protocol.Page("/"), cold=False,
+            )
+        )  # fmt: skip
+        client.read(protocol.Ready)
+    assert "Authorization" not in site.requests[0]
+
+
+# Answers that are not the page
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/502", "status 502"),
+        ("/500", "status 500"),
+        ("/304", "status 304"),
+        ("/redirect", "status 302: a redirect to http://site.example"),
+        ("/nothing", "closed the connection without an answer"),
+        ("/endless", "the body is longer than 32 MiB"),
+        ("/garbage", "the answer is not HTTP"),
+    ],
+)
+def test_an_answer_that_is_not_the_page_ends_the_client_before_any_slice(
+    site: WebServer, ask: Ask, path: str, words: str
+) -> None:
+    client = ask(site, path, cold=False)
+    error = client.read(protocol.Error)
+    assert words in error.message
+    assert error.stage == "ready"
+    assert error.message.isprintable()
+    assert client.wait() == protocol.EXIT_FAILED
+
+
+@pytest.mark.parametrize("path", ["/drip", "/silent", "/short"])
+def test_an_answer_that_does_not_end_meets_its_deadline(site: WebServer, ask: Ask, path: str) -> None:
+    error = ask(site, path, subject=IMPATIENT, cold=False).read(protocol.Error)
+    assert error.message == "no complete answer within the deadline"
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (answer(b"", "502 Bad Gateway"), "status 502"),
+        (answer(b"", "302 Found", "Location: /login/"), "status 302"),
+        (answer(PAGE * 3), "a body of another length"),
+        (answer(PAGE[: len(PAGE) // 3]), "a body of another length"),
+    ],
+)
+def test_a_failed_request_of_a_slice_is_counted(site: WebServer, ask: Ask, bad: bytes, reason: str) -> None:
+    client = ask(site, "/changing", cold=False)
+    client.read(protocol.Ready)
+    site.changing = bad
+    reply, (durations, *_) = client.phased_slice(counted(4))
+    assert reply.errors == {reason: 5}
+    assert len(durations) == 4
+    assert reply.lengths == []
+    site.changing = answer()
+    reply, _ = client.phased_slice(counted(4, seq=2))
+    assert reply.errors == {}
+
+
+def test_a_length_that_varies_is_a_range(site: WebServer, ask: Ask) -> None:
+    client = ask(site, "/changing", cold=False)
+    client.read(protocol.Ready)
+    site.changing = answer(PAGE + b"x" * 9)
+    reply, _ = client.phased_slice(counted(3))
+    assert (reply.lengths, reply.errors) == ([len(PAGE) + 9] * 2, {})
+
+
+def test_a_server_that_is_gone_is_an_error_of_each_request(site: WebServer, ask: Ask) -> None:
+    client = ask(site, cold=False)
+    client.read(protocol.Ready)
+    site.__exit__(None, None, None)
+    reply, _ = client.phased_slice(counted(3))
+    (reason,) = reply.errors
+    assert "no connection" in reason
+    assert sum(reply.errors.values()) == 4
+
+
+# TLS
+
+
+def test_a_certificate_that_fits_the_name_is_accepted(tmp_path: Path, ask: Ask) -> None:
+    files = certificate(tmp_path, NAME)
+    with WebServer(files) as site:
+        client = ask(site, url=f"https://{NAME}:{site.port}", sslrootcert=files[0], cold=False)
+        client.read(protocol.Ready)
+        reply, (_durations, connects, _) = client.phased_slice(counted(2))
+        assert (reply.errors, list(connects)) == ({}, [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("name", "trusted"), [("other.example", True), (NAME, False)], ids=["another-name", "not-named"]
+)
+def test_a_certificate_that_does_not_fit_is_refused(
+    tmp_path: Path, ask: Ask, name: str, trusted: bool
+) -> None:
+    files = certificate(tmp_path, name)
+    known = files[0] if trusted else certificate(tmp_path / "other", NAME)[0]
+    with WebServer(files) as site:
+        client = ask(site, url=f"https://{NAME}:{site.port}", sslrootcert=known, cold=False)
+        assert "certificate does not fit" in client.read(protocol.Error).message
+        assert site.requests == []
+
+
+def test_tls_with_a_server_that_speaks_none_is_explained(site: WebServer, ask: Ask, tmp_path: Path) -> None:
+    files = certificate(tmp_path, NAME)
+    client = ask(site, url=f"https://{NAME}:{site.port}", sslrootcert=files[0], cold=False)
+    assert "does it speak TLS" in client.read(protocol.Error).message
+
+
+def test_no_cookie_reaches_a_message(site: WebServer, ask: Ask) -> None:
+    client = ask(site, "/redirect", cookie="sessionid=s3cret-of-a-session", cold=False)
+    error = client.read(protocol.Error)
+    assert "Cookie: sessionid=s3cret-of-a-session" in site.requests[0]
+    assert "s3cret" not in error.message + client.last_words()
+
+
+def certificate(directory: Path, name: str) -> tuple[str, str]:
+    """A certificate that signs itself, and its key: the paths of both."""
+    directory.mkdir(exist_ok=True)
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    names = x509.SubjectAlternativeName([x509.DNSName(name), x509.IPAddress(IPv4Address("127.0.0.2"))])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(names, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    paths = directory / f"{name}.crt", directory / f"{name}.key"
+    paths[0].write_bytes(made.public_bytes(Encoding.PEM))
+    paths[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return str(paths[0]), str(paths[1])

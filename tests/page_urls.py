@@ -1,0 +1,113 @@
+"""The example site's URLs, and pages that cannot be replayed below the view, or do more than read."""
+
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+from celery import shared_task
+from django.core.mail import send_mail
+from django.db import connection, connections, transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import path
+
+from example.books.models import Book
+from example.urls import urlpatterns as site
+
+_numbers = count(4711)
+
+
+@shared_task
+def task() -> None: ...
+
+
+def counting(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(str(Book.objects.filter(pages=next(_numbers)).count()))
+
+
+def growing(request: HttpRequest) -> HttpResponse:
+    for _ in range(next(_numbers) % 7 + 1):
+        Book.objects.count()
+    return HttpResponse("growing")
+
+
+@transaction.atomic
+def atomic(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(str(Book.objects.count()))
+
+
+def silent(request: HttpRequest) -> HttpResponse:
+    return HttpResponse("silent")
+
+
+def writing(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(str(Book.objects.update(pages=4711)))
+
+
+def writing_quietly(request: HttpRequest) -> HttpResponse:
+    with suppress(Exception):
+        Book.objects.update(pages=4711)
+    return HttpResponse(str(Book.objects.count()))
+
+
+def elsewhere(request: HttpRequest) -> HttpResponse:
+    with connections["other"].cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return HttpResponse("elsewhere")
+
+
+def elsewhere_quietly(request: HttpRequest) -> HttpResponse:
+    with suppress(Exception):
+        elsewhere(request)
+    return HttpResponse(str(Book.objects.count()))
+
+
+def mail(request: HttpRequest) -> HttpResponse:
+    send_mail("subject", "message", None, ["reader@example.com"], fail_silently=True)
+    return HttpResponse(str(Book.objects.count()))
+
+
+def queue(request: HttpRequest) -> HttpResponse:
+    with suppress(Exception):
+        task.delay()
+    return HttpResponse(str(Book.objects.count()))
+
+
+def broken(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(str(Book.objects.count() / 0))
+
+
+def two_lengths(request: HttpRequest) -> HttpResponse:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return HttpResponse("x" * (10 if next(_numbers) % 2 else 100))
+
+
+def elsewhere_now(request: HttpRequest) -> Any:
+    return redirect("/books/?secret=4711")
+
+
+def mine(request: HttpRequest) -> HttpResponse:
+    """Only a user sees it; reads the session, the user and the number of books."""
+    if not request.user.is_authenticated:
+        return HttpResponse(status=403)
+    return HttpResponse(f"{request.user.get_username()}: {Book.objects.count()} books")
+
+
+urlpatterns = [
+    *site,
+    path("tests/mine/", mine),
+    path("tests/counting/", counting),
+    path("tests/growing/", growing),
+    path("tests/atomic/", atomic),
+    path("tests/silent/", silent),
+    path("tests/writing/", writing),
+    path("tests/writing-quietly/", writing_quietly),
+    path("tests/elsewhere/", elsewhere),
+    path("tests/elsewhere-quietly/", elsewhere_quietly),
+    path("tests/mail/", mail),
+    path("tests/task/", queue),
+    path("tests/broken/", broken),
+    path("tests/two-lengths/", two_lengths),
+    path("tests/redirect/", elsewhere_now),
+]

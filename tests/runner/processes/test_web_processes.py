@@ -1,0 +1,86 @@
+"""The processes of web servers, found by their sockets: real processes that share them as gunicorn,
+Apache and nginx do.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pgperf.runner.processes import web_processes
+
+#: Opens a socket and prints its port. Children inherit it; `daemon` closes it, as mod_wsgi's do.
+_SERVER = """
+import os, socket, sys, time
+listener = socket.create_server(("127.0.0.1", 0))
+upstream = socket.create_connection(("127.0.0.1", int(sys.argv[1]))) if sys.argv[1] else None
+pids = []
+for kind in ("worker", "worker", "daemon"):
+    pid = os.fork()
+    if not pid:
+        sys.stdout.close()
+        os.close(1)
+        if kind == "daemon":
+            listener.close()
+        else:
+            kept = listener.accept()
+        time.sleep(3600)
+    pids.append(pid)
+print(listener.getsockname()[1], *pids, flush=True)
+sys.stdin.read()
+for pid in pids:
+    os.kill(pid, 9)
+"""
+
+Start = Callable[..., tuple[int, list[int]]]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts a server; returns its port and its pids, the first process first."""
+    running: list[subprocess.Popen[str]] = []
+
+    def run(upstream: int | str = "") -> tuple[int, list[int]]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _SERVER, str(upstream)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        running.append(process)
+        assert process.stdout
+        port, *children = map(int, process.stdout.readline().split())
+        return port, [process.pid, *children]
+
+    yield run
+    for process in running:
+        process.communicate()
+
+
+def test_a_server_is_all_processes_below_the_one_that_opened_the_socket(start: Start) -> None:
+    port, pids = start()
+    found = web_processes.find(port)
+    assert found.proxy == []
+    assert sorted(found.web or []) == sorted(pids)
+    assert sorted(found.workers) == sorted(pids[1:])
+    assert os.getpid() not in (found.web or [])
+
+
+def test_a_proxys_servers_are_at_the_other_ends_of_its_connections(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind, servers = start()
+    port, proxies = start(behind)
+    monkeypatch.setattr(web_processes, "_name", lambda pid: "nginx" if pid in proxies else "gunicorn")
+    found = web_processes.find(port)
+    assert sorted(found.proxy or []) == sorted(proxies)
+    assert sorted(found.web or []) == sorted(servers)
+    assert web_processes.connections(proxies).peer_ports == {behind}
+
+
+def test_nothing_is_known_of_a_port_on_which_nothing_listens(start: Start) -> None:
+    port, _pids = start()
+    assert web_processes.find(1).web is None
+    assert web_processes.connections([os.getpid()]).peer_ports.isdisjoint({port})

@@ -108,7 +108,7 @@ def _build(
         *(folder / f"{path.stem}.o" for path in client),
     ]
     program = folder / "conversation"
-    _compile([*flags, "-o", program, *parts, *link], folder)
+    _compile([*flags, "-o", program, *parts, *link, "-lm"], folder)
     return program
 
 
@@ -117,7 +117,8 @@ def build_faulty(folder: Path) -> Path:
     program = folder / "faulty"
     wraps = [f"-Wl,--wrap={name}" for name in WRAPPED]
     harness = [HARNESS / "faults.c", HARNESS / "fake_libpq.c"]
-    _compile(["cc", *_flags(SOURCE_DIR), *wraps, "-o", program, *harness, *_sources(SOURCE_DIR)], folder)
+    sources = [*harness, *_sources(SOURCE_DIR)]
+    _compile(["cc", *_flags(SOURCE_DIR), *wraps, "-o", program, *sources, "-lm"], folder)
     return program
 
 

@@ -7,12 +7,14 @@ awaits, callbacks and the loop's polls, but not the start and stop of the loop.
 import asyncio
 from array import array
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from importlib import import_module
 from time import monotonic_ns
 from typing import Any, TypeVar
 
+from pgperf.clients.open_loop import Arrivals
 from pgperf.clients.timed_loop import Chain, PhaseStamps, TimedWindow, Timing, timing
 from pgperf.core.exceptions import ReconnectFailed
-from pgperf.core.protocol import Slice
+from pgperf.core.protocol import PHASES, Slice
 
 T = TypeVar("T")
 
@@ -32,6 +34,10 @@ class EventLoop:
         """Run the coroutine to its end."""
         return self._loop.run_until_complete(work)
 
+    def timer(self) -> Any:
+        """A `LoopTimer`. Only an open loop imports it: the start-up time of a client is a result."""
+        return import_module("pgperf.clients.loop_timer").LoopTimer(self._loop)
+
     @property
     def is_running(self) -> bool:
         return self._loop.is_running()
@@ -49,6 +55,7 @@ class LoopOperation:
 
     def __init__(self, loop: EventLoop, steps: Sequence[AsyncOperation]) -> None:
         self._loop, self._run = loop, in_order(steps)
+        self._timer: Any = None
 
     def __call__(self) -> int:
         return self._loop.run(_once(self._run))
@@ -59,6 +66,23 @@ class LoopOperation:
     async def run_chain(self, request: Slice, stamps: "array[int]") -> Chain:
         """One worker's part of a slice, as a task of the running loop."""
         return await run_chain(self._run, request, stamps)
+
+    def prepare(self) -> None:
+        self._timer = self._timer or self._loop.timer()
+
+    def serve(self, arrivals: Arrivals) -> int:
+        return self._loop.run(self.serve_in_loop(arrivals))
+
+    async def serve_in_loop(self, arrivals: Arrivals) -> int:
+        """Like `open_loop.serve`, as a task of the running loop."""
+        run, clock, ended = self._run, monotonic_ns, arrivals.ended
+        rows = 0
+        while (number := arrivals.take()) is not None:
+            await self._timer.sleep_until(arrivals.due[number])
+            if arrivals.begins(number):
+                rows += await run()
+                ended[number] = clock()
+        return rows
 
     def reconnecting(self, connect: AsyncStep, close: AsyncStep) -> "LoopReconnecting":
         """The same work over a connection for each operation."""
@@ -73,6 +97,7 @@ class LoopReconnecting:
     ) -> None:
         self._loop, self._connect, self._operate, self._close = loop, connect, operate, close
         self._phases = PhaseStamps()
+        self._timer: Any = None
 
     def connect(self) -> None:
         self._loop.run(self._acquire())
@@ -85,6 +110,29 @@ class LoopReconnecting:
 
     def run_slice(self, request: Slice, stamps: "list[array[int]]") -> Timing:
         return timing([self._loop.run(self._run_chain(request, stamps[0]))])
+
+    def prepare(self) -> None:
+        self._timer = self._timer or self._loop.timer()
+
+    def serve(self, arrivals: Arrivals) -> int:
+        return self._loop.run(self._serve(arrivals))
+
+    async def _serve(self, arrivals: Arrivals) -> int:
+        clock = monotonic_ns
+        connecting, closing = arrivals.timed(PHASES)
+        rows = 0
+        while (number := arrivals.take()) is not None:
+            await self._timer.sleep_until(arrivals.due[number])
+            if not arrivals.begins(number):
+                continue
+            await self._acquire()
+            connecting[number] = clock() - arrivals.began[number]
+            rows += await self._operate()
+            operated = clock()
+            await self._close()
+            arrivals.ended[number] = now = clock()
+            closing[number] = now - operated
+        return rows
 
     async def _acquire(self) -> None:
         try:

@@ -8,11 +8,13 @@ import gc
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from time import monotonic_ns
 from typing import Any, BinaryIO, NoReturn, Protocol
 
-from pgperf.clients import memory_limit
+from pgperf import __version__
+from pgperf.clients import memory_limit, open_loop
 from pgperf.clients.timed_loop import Operation, new_stamps, run_slice
 from pgperf.core import protocol
 from pgperf.core.exceptions import InvalidDefinition, PgperfError, ProtocolError, ReconnectFailed
@@ -30,7 +32,8 @@ class Client(Protocol):
 
     A client with other connection modes than persistent is a `ReconnectingClient`, unless it says by
     `runs_tool` that another program makes its load, all workers included: such a client has no cold
-    phases and counts no rows.
+    phases and counts no rows. One without rows to count says so by `counts_rows`. One with
+    `is_http` connects in its first operation, and times phases on a kept connection too.
     """
 
     def load(self, spec: protocol.Spec) -> None:
@@ -101,6 +104,7 @@ def main(make_client: Callable[[BinaryIO], Client]) -> NoReturn:
     `make_client` makes the client; its argument is the stream of replies.
     """
     clean_environment()
+    _wake_on_time()
     replies = keep_stdout()
     exit_code = serve(make_client(replies), sys.stdin.buffer, replies)
     for stream in (sys.stdout, sys.stderr):
@@ -131,6 +135,14 @@ def clean_environment() -> None:
     for name in filter(protocol.is_libpq_variable, list(os.environ)):
         del os.environ[name]
     os.environ["PGTZ"] = "UTC"
+
+
+def _wake_on_time() -> None:
+    """Let sleeps of this process, and of threads that it starts, end within a nanosecond of their time
+    instead of 50 µs, where the kernel lets us say so.
+    """
+    with suppress(OSError), open("/proc/self/timerslack_ns", "w") as slack:
+        slack.write("1")
 
 
 def keep_stdout() -> BinaryIO:
@@ -197,6 +209,8 @@ class _Conversation:
         self._stage, self._secrets = "spec", {"password": ""}
         self._reconnecting: ReconnectingOperation | None = None
         self._runs_tool: bool = getattr(client, "runs_tool", False)
+        self._is_http: bool = getattr(client, "is_http", False)
+        self._counts_rows: bool = not self._runs_tool and getattr(client, "counts_rows", True)
 
     def hold(self) -> NoReturn:
         try:
@@ -221,7 +235,7 @@ class _Conversation:
             raise ProtocolError("the first message must be a spec")
         if spec.protocol != protocol.PROTOCOL:
             raise ProtocolError(f"protocol: this client speaks version {protocol.PROTOCOL}")
-        self._secrets = {"password": spec.password}
+        self._secrets = {"password": spec.password, "session": spec.page.cookie.partition("=")[2]}
         if spec.mode not in protocol.MODES:
             raise PgperfError("mode: choose simple, extended or prepared")
         known = getattr(self._client, "connection_modes", (_PERSISTENT,))
@@ -244,7 +258,9 @@ class _Conversation:
             phases["startup_us"] = (monotonic_ns() - spec.spawned_ns) / 1000
         several = spec.workers > 1 and not self._runs_tool
         workers = self._have_workers(spec) if several else None
-        phases["connect_us"] = _timed_us(lambda: self._client.connect(spec))
+        connect_us = _timed_us(lambda: self._client.connect(spec))
+        if not self._is_http:
+            phases["connect_us"] = connect_us
         if workers:
             workers.connect_others()
         self._stage = "ready"
@@ -259,7 +275,8 @@ class _Conversation:
         self._end_transaction(spec)
         if spec.connection_mode != _PERSISTENT and not self._runs_tool:
             self._reconnecting = operation = self._client.reconnecting(operation)  # type: ignore[attr-defined]
-        self._stamps = [] if self._runs_tool else new_stamps(spec.workers, phased=bool(self._reconnecting))
+        phased = bool(self._reconnecting) or self._is_http
+        self._stamps = [] if self._runs_tool else new_stamps(spec.workers, phased)
         self._send_ready(rows, phases if cold else {})
         return operation
 
@@ -292,9 +309,9 @@ class _Conversation:
         ready = protocol.Ready(
             pid=os.getpid(),
             backend_pid=self._client.backend_pid,
-            versions={"python": sys.version.split()[0], **self._client.versions()},
+            versions={"pgperf": __version__, "python": sys.version.split()[0], **self._client.versions()},
             server_version=self._client.server_version,
-            rows_per_op=None if self._runs_tool else rows,
+            rows_per_op=rows if self._counts_rows else None,
             memory_bytes=self._memory_bytes,
             **phases,
         )
@@ -317,6 +334,9 @@ class _Conversation:
                 case protocol.Trace():
                     self._stage = "trace"
                     self._send(protocol.Traced(self._trace(operation)))
+                case protocol.Instrument():
+                    self._stage = "trace"
+                    self._send(self._instrumented(operation, request.operations))
                 case protocol.Bye():
                     raise _EndConversation(protocol.EXIT_OK)
                 case _:
@@ -336,15 +356,43 @@ class _Conversation:
             raise PgperfError("trace: only the Django client can record the arguments of its cursor")
         return trace(operation)
 
+    def _instrumented(self, operation: Operation, count: int) -> protocol.Instrumented:
+        parted: Callable[[Operation, int], protocol.Instrumented] | None = getattr(
+            self._client, "instrumented", None
+        )
+        if parted is None or count < 1:
+            raise PgperfError(
+                "instrument: only the client of pages has instruments; give 1 operation or more"
+            )
+        return parted(operation, count)
+
     def _serve_slice(self, spec: protocol.Spec, operation: Operation, request: protocol.Slice) -> None:
-        if min(request) < 0:
-            raise ProtocolError("a slice has no negative numbers")
+        _check_slice(request)
+        if request.statement:
+            operation = self._single(spec, request.statement)
+        if request.rate and self._runs_tool:
+            raise PgperfError("rate: another program makes this client's load, and keeps to no rate")
+        arrivals = open_loop.Arrivals(request) if request.rate else None
         if request.start_ns:
             self._send(protocol.Armed(request.seq))
-        measured = run_slice(operation, request, self._stamps)._asdict()
+        timed = (
+            open_loop.run_slice(operation, arrivals)
+            if arrivals
+            else run_slice(operation, request, self._stamps)
+        )
+        measured = timed._asdict()
         self._end_transaction(spec)
         durations = measured.pop("durations")
+        if not self._counts_rows:
+            measured["rows"] = None
         self._send(protocol.SliceReply(seq=request.seq, nbytes=len(durations), **measured), durations)
+
+    def _single(self, spec: protocol.Spec, number: int) -> Operation:
+        """An operation that runs one of the spec's statements."""
+        plain = spec.connection_mode == _PERSISTENT and spec.workers == 1 and not spec.bulk.kind
+        if self._runs_tool or not plain or number > len(spec.statements):
+            raise PgperfError("statement: this client runs its operations as a whole only")
+        return self._client.operation(spec._replace(statements=[spec.statements[number - 1]]))
 
     def _next(self) -> protocol.Message:
         message = protocol.read_message(self._requests)
@@ -372,6 +420,15 @@ class _Conversation:
         stage = "spec" if connecting and not is_of_connection(error) else self._stage
         _quietly(lambda: print(f"pgperf: {stage}: {message}", file=sys.stderr))
         self._send(protocol.Error(stage, "" if exhausted else sqlstate(error), message))
+
+
+def _check_slice(request: protocol.Slice) -> None:
+    if any(number < 0 for number in request if not isinstance(number, str)):
+        raise ProtocolError("a slice has no negative numbers")
+    if request.rate and not protocol.MIN_RATE <= request.rate <= protocol.MAX_RATE:
+        raise ProtocolError(f"rate: choose 0, or {protocol.MIN_RATE} to {protocol.MAX_RATE} operations/s")
+    if request.schedule not in protocol.SCHEDULES:
+        raise ProtocolError(f"schedule: choose {' or '.join(protocol.SCHEDULES)}")
 
 
 def _check_conditions(spec: protocol.Spec) -> None:

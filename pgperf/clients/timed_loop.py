@@ -20,7 +20,8 @@ from pgperf.core.protocol import MAX_PHASED_SAMPLES, MAX_SAMPLES, PHASES, Slice
 #: Does its work once and returns the rows it read.
 Operation = Callable[[], int]
 
-_NEVER_NS = sys.maxsize
+#: Later than every time of the clock.
+NEVER_NS = sys.maxsize
 
 
 class Timing(NamedTuple):
@@ -41,6 +42,10 @@ class Timing(NamedTuple):
     worker_first_ns: list[int] = []
     phases: list[str] = []
     window_ns: int = 0
+    errors: dict[str, int] = {}
+    lengths: list[int] = []
+    skipped: int = 0
+    backlog: int = 0
 
 
 class CpuTime(NamedTuple):
@@ -165,7 +170,7 @@ def run_slice(operation: Operation, request: Slice, stamps: "list[array[int]]") 
 def run_chain(operation: Operation, request: Slice, stamps: "array[int]") -> Chain:
     """One worker's part of a slice, in its own thread."""
     window = TimedWindow(request, stamps)
-    lead_in_ops, first_ns = _lead_in(operation, request.lead_in_ops, window.lead_in_until_ns)
+    lead_in_ops, first_ns = lead_in(operation, request.lead_in_ops, window.lead_in_until_ns)
     close_ns = window.close_ns(first_ns)
     ops, rows = record(operation, stamps, window.limit, close_ns) if first_ns < close_ns else (0, 0)
     return window.chain(lead_in_ops, first_ns, ops, rows)
@@ -186,7 +191,7 @@ class TimedWindow:
     def close_ns(self, first_ns: int) -> int:
         """The time at which the window closes, if the lead-in ended at `first_ns`."""
         if self._request.count:
-            return _NEVER_NS
+            return NEVER_NS
         return (self.lead_in_until_ns if self._request.start_ns else first_ns) + self._request.window_ns
 
     def chain(self, lead_in_ops: int, first_ns: int, ops: int, rows: int) -> Chain:
@@ -204,7 +209,7 @@ class Reconnecting:
     """
 
     def __init__(self, connect: Callable[[], None], operate: Operation, close: Callable[[], None]) -> None:
-        self._connect, self._operate, self.close = connect, operate, close
+        self._connect, self.operate, self.close = connect, operate, close
         self._phases = PhaseStamps()
 
     def connect(self) -> None:
@@ -215,20 +220,20 @@ class Reconnecting:
 
     def __call__(self) -> int:
         self.connect()
-        rows = self._operate()
+        rows = self.operate()
         self.close()
         return rows
 
     def run_slice(self, request: Slice, stamps: "list[array[int]]") -> Timing:
         window = TimedWindow(request, stamps[0])
-        lead_in_ops, first_ns = _lead_in(self, request.lead_in_ops, window.lead_in_until_ns)
+        lead_in_ops, first_ns = lead_in(self, request.lead_in_ops, window.lead_in_until_ns)
         close_ns = window.close_ns(first_ns)
         ops, rows = self._record(stamps[0], window.limit, close_ns) if first_ns < close_ns else (0, 0)
         return timing([window.chain(lead_in_ops, first_ns, ops, rows)._replace(phases=self._phases)])
 
     def _record(self, stamps: "array[int]", limit: int, close_ns: int) -> tuple[int, int]:
         """Like the function `record`, with the times between the phases."""
-        connect, operate, close, clock = self.connect, self._operate, self.close, monotonic_ns
+        connect, operate, close, clock = self.connect, self.operate, self.close, monotonic_ns
         connected, operated = self._phases.connected, self._phases.operated
         rows = 0
         for index in range(limit):
@@ -266,7 +271,7 @@ def _await_start(start_ns: int) -> int:
     return start_ns or monotonic_ns()
 
 
-def _lead_in(operation: Operation, least_ops: int, until_ns: int) -> tuple[int, int]:
+def lead_in(operation: Callable[[], object], least_ops: int, until_ns: int) -> tuple[int, int]:
     """Run until both minima are reached. Returns the number of operations and the time, ns."""
     ops, now = 0, monotonic_ns()
     while ops < least_ops or now < until_ns:
@@ -278,7 +283,11 @@ def _lead_in(operation: Operation, least_ops: int, until_ns: int) -> tuple[int, 
 
 def _differences(later: "array[int]", earlier: "array[int]") -> bytes:
     """ns, little-endian uint64."""
-    found = array("Q", map(sub, later, earlier))
+    return little_endian(array("Q", map(sub, later, earlier)))
+
+
+def little_endian(numbers: "array[int]") -> bytes:
+    """The numbers in the byte order of the protocol. They may be swapped in place."""
     if sys.byteorder == "big":
-        found.byteswap()
-    return found.tobytes()
+        numbers.byteswap()
+    return numbers.tobytes()

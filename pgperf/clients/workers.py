@@ -8,10 +8,11 @@ connection. All but slices goes to worker 0.
 
 import asyncio
 from array import array
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol, TypeVar
 
+from pgperf.clients import open_loop
 from pgperf.clients.async_loop import EventLoop
 from pgperf.clients.loop import Client, describe
 from pgperf.clients.timed_loop import Chain, Operation, Timing, run_chain, timing
@@ -91,6 +92,19 @@ class Workers:
         self._busy = False
         return timing(chains)
 
+    def prepare(self) -> None:
+        """Before a slice by a schedule."""
+        for operation in self._operations:
+            if isinstance(operation, open_loop.ServesArrivals):
+                operation.prepare()
+
+    def serve(self, arrivals: open_loop.Arrivals) -> int:
+        """Run the arrivals of an open loop: each goes to the first worker that is free."""
+        self._busy = True
+        rows = sum(self._sharing(arrivals))
+        self._busy = False
+        return rows
+
     def end_transaction(self) -> None:
         """Commit on every connection."""
         for at, client in enumerate(self._clients):
@@ -137,6 +151,10 @@ class Workers:
         """
         raise NotImplementedError
 
+    def _sharing(self, arrivals: open_loop.Arrivals) -> list[int]:
+        """The same for arrivals that all workers share; returns the rows of each."""
+        raise NotImplementedError
+
 
 class Threads(Workers):
     """Each worker has a thread for as long as the client lives: Django's connections need that."""
@@ -155,7 +173,14 @@ class Threads(Workers):
 
     def _together(self, request: protocol.Slice, stamps: Sequence["array[int]"]) -> list[Chain]:
         work = zip(self._threads, self._operations, stamps, strict=True)
-        running = [thread.submit(run_chain, run, request, own) for thread, run, own in work]
+        return self._ended([thread.submit(run_chain, run, request, own) for thread, run, own in work])
+
+    def _sharing(self, arrivals: open_loop.Arrivals) -> list[int]:
+        work = zip(self._threads, self._operations, strict=True)
+        return self._ended([thread.submit(open_loop.serve, run, arrivals) for thread, run in work])
+
+    def _ended(self, running: "list[Future[T]]") -> list[T]:
+        """The results of all, or the first error."""
         wait(running, return_when=FIRST_EXCEPTION)
         for at, each in enumerate(running):
             if each.done() and (error := each.exception()):
@@ -171,17 +196,25 @@ class Tasks(Workers):
         return step(*given)
 
     def _together(self, request: protocol.Slice, stamps: Sequence["array[int]"]) -> list[Chain]:
-        return self._original.event_loop.run(self._gathered(request, stamps))
+        work = zip(self._loop_operations, stamps, strict=True)
+        return self._run([run.run_chain(request, own) for run, own in work])
 
-    async def _gathered(self, request: protocol.Slice, stamps: Sequence["array[int]"]) -> list[Chain]:
-        work = zip(self._operations, stamps, strict=True)
-        return await asyncio.gather(
-            *(self._guarded(at, run, request, own) for at, (run, own) in enumerate(work))
-        )
+    def _sharing(self, arrivals: open_loop.Arrivals) -> list[int]:
+        return self._run([run.serve_in_loop(arrivals) for run in self._loop_operations])
 
-    async def _guarded(self, at: int, operation: Any, request: protocol.Slice, stamps: "array[int]") -> Chain:
+    @property
+    def _loop_operations(self) -> list[Any]:
+        return self._operations
+
+    def _run(self, parts: Sequence[Awaitable[T]]) -> list[T]:
+        return self._original.event_loop.run(self._gathered(parts))
+
+    async def _gathered(self, parts: Sequence[Awaitable[T]]) -> list[T]:
+        return await asyncio.gather(*(self._guarded(at, part) for at, part in enumerate(parts)))
+
+    async def _guarded(self, at: int, part: Awaitable[T]) -> T:
         try:
-            return await operation.run_chain(request, stamps)
+            return await part
         except Exception:
             self._failing = at
             raise

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple, get_args, get_origin
 
 from pgperf.core.exceptions import ProtocolError
 
-PROTOCOL = 5
+PROTOCOL = 7
 MAX_LINE_BYTES = 4 * 1024 * 1024
 MAX_SAMPLES = 1 << 20
 #: The same for operations that connect: three numbers are recorded for each.
@@ -31,6 +31,20 @@ CONNECTION_MODES = ("persistent", "per_operation", "pool", "request")
 #: time between them is the statements' own.
 PHASES = ("connect", "close")
 
+#: The parts of an HTTP request that its client times: connecting, TLS included (0 on a kept
+#: connection), and from there to the first byte of the answer. The rest is receiving.
+HTTP_PHASES = ("connect", "first_byte")
+
+#: The first phase of each operation of an open loop: from its intended start to its real one.
+LAG = "lag"
+
+#: The rates that a client accepts, operations/s.
+MIN_RATE, MAX_RATE = 0.001, 1_000_000
+
+#: When the operations of an open loop are due. constant: at equal gaps; exponential: at those of a
+#: Poisson process, whose arrivals are independent.
+SCHEDULES = ("constant", "exponential")
+
 #: How a driver gives rows. tuple: its fastest rows by position; named: rows that know their columns
 #: (psycopg2 DictCursor, psycopg dict_row). asyncpg's Record is both, and libpq's result too.
 ROW_TYPES = ("tuple", "named")
@@ -46,6 +60,9 @@ BULK_KINDS = ("copy", "batch")
 #: How many rows are inserted at once. best: by the best call that the driver has for it; dbapi: by
 #: calls that every driver of Python's DB-API has, executemany and COPY of CSV text.
 BULK_APIS = ("best", "dbapi")
+
+#: The requests that ask for a page and change nothing.
+PAGE_METHODS = ("GET", "HEAD")
 
 #: The message of an `Error` without SQLSTATE if the client needs more memory than it may take.
 OUT_OF_MEMORY = "out of memory"
@@ -89,6 +106,17 @@ class Bulk(NamedTuple):
     api: str = "best"
 
 
+class Page(NamedTuple):
+    """An operation that requests a page of the site. `path` includes the query string; "" for an
+    operation that is no page. `method` is one of PAGE_METHODS. `cookie` is "NAME=VALUE", the secret
+    of a user's session; "" for an anonymous visitor.
+    """
+
+    path: str = ""
+    method: str = "GET"
+    cookie: str = ""
+
+
 class Spec(NamedTuple):
     """Runner to client, once, first: the address, the login, and the work of one operation.
 
@@ -98,6 +126,9 @@ class Spec(NamedTuple):
 
     `workers` threads or tasks of the one process run operations at the same time, each on a
     connection of its own, named `application_name`, `application_name`.1, and so on.
+
+    The layer http requests `page` at `url`. Its socket goes to `host` and `port`, the address that was
+    checked; the name and the port of `url` are those of the header Host and of TLS.
     """
 
     protocol: int = PROTOCOL
@@ -114,12 +145,14 @@ class Spec(NamedTuple):
     sslrootcert: str = ""  # file of trusted certificates; "": libpq's default
     require_auth: str = "!password"  # libpq's keyword, for libpq 16 and newer; "": no demand
     connect_timeout_s: int = 10
+    url: str = ""  # of the layer http: scheme, name and port of the site
     application_name: str = "pgperf"
     options: str = ""  # settings of the session, in the form of libpq's keyword: "-c name=value"
     row_type: str = "tuple"
     transaction: str = "autocommit"
     statements: list[Statement] = []
     bulk: Bulk = Bulk()
+    page: Page = Page()
     orm: str = ""
     orm_args: list[Any] = []
     query: dict[str, Any] = {}  # instead of `orm`: a query without code, see pgperf.workloads.queries
@@ -164,6 +197,13 @@ class Slice(NamedTuple):
     + lead_in_ns + window_ns). Unarmed (`start_ns` = 0): the client starts at once, and the window
     opens when the lead-in is over: at least `lead_in_ops` operations and `lead_in_ns`. A slice by
     count has `count` > 0 and `window_ns` = 0; of several workers, each records `count` operations.
+
+    `statement` > 0: each operation runs that one of the spec's statements instead of all of them.
+
+    `rate` > 0 (operations/s of the client): an open loop. Operations are due by the schedule of
+    `pgperf.core.schedule`, which begins `offset_ns` after the start. The window begins at the
+    start and includes the lead-in. An operation that would begin more than `latency_limit_ns` late
+    is skipped; 0: none is.
     """
 
     seq: int
@@ -172,6 +212,12 @@ class Slice(NamedTuple):
     lead_in_ns: int = 50_000_000
     window_ns: int = 0
     count: int = 0  # type: ignore[assignment]  # shadows tuple.count, which is not used
+    statement: int = 0  # 1 for the first; 0: all
+    rate: float = 0.0  # 0: closed loop
+    schedule: str = "constant"
+    seed: int = 0
+    offset_ns: int = 0
+    latency_limit_ns: int = 0
 
 
 class Armed(NamedTuple):
@@ -198,6 +244,15 @@ class SliceReply(NamedTuple):
 
     `window_ns` > 0: the length of the client's own window, in which all `ops` ended. Such a client
     may count operations without timing them: then `nbytes` is 0.
+
+    `errors`: how many HTTP requests failed, by reason, of all that the slice made. They count as
+    operations. `lengths`: the least and the greatest length of a body, bytes; empty where no request
+    succeeded, and for all other operations.
+
+    Of an open loop, `first_ns` is the start of the slice, and durations are not chained: there are
+    `ops` + `skipped` in the order of the schedule, each from the intended start to the end, 0 where
+    the operation was skipped. `backlog`: how many were due in the window and had not begun at its
+    end.
     """
 
     seq: int
@@ -213,6 +268,10 @@ class SliceReply(NamedTuple):
     worker_first_ns: list[int] = []
     phases: list[str] = []
     window_ns: int = 0
+    errors: dict[str, int] = {}
+    lengths: list[int] = []
+    skipped: int = 0
+    backlog: int = 0
 
 
 class Query(NamedTuple):
@@ -246,6 +305,24 @@ class Traced(NamedTuple):
     statements: list[Statement]
 
 
+class Instrument(NamedTuple):
+    """Runner to client (pages only): run the operation so often with instruments, and as often
+    without.
+    """
+
+    operations: int
+
+
+class Instrumented(NamedTuple):
+    """Client to runner: the answer to `Instrument`.
+
+    The mean time of each part of an operation with instruments, and of an operation without, µs.
+    """
+
+    parts_us: dict[str, float]
+    plain_us: float
+
+
 class Bye(NamedTuple):
     """Runner to client: close the connection and exit 0."""
 
@@ -261,7 +338,21 @@ class Error(NamedTuple):
     message: str  # scrubbed: never contains the password
 
 
-Message = Spec | Ready | Slice | Armed | SliceReply | Query | Rows | Trace | Traced | Bye | Error
+Message = (
+    Spec
+    | Ready
+    | Slice
+    | Armed
+    | SliceReply
+    | Query
+    | Rows
+    | Trace
+    | Traced
+    | Instrument
+    | Instrumented
+    | Bye
+    | Error
+)
 
 _TYPES: dict[str, type[Message]] = {
     "spec": Spec,
@@ -273,6 +364,8 @@ _TYPES: dict[str, type[Message]] = {
     "rows": Rows,
     "trace": Trace,
     "traced": Traced,
+    "instrument": Instrument,
+    "instrumented": Instrumented,
     "bye": Bye,
     "error": Error,
 }
@@ -309,7 +402,7 @@ def decode(line: bytes) -> Message:
 
 def _plain(value: Any) -> Any:
     """Named tuples as JSON objects. Without this, they become JSON lists."""
-    if isinstance(value, Bulk):
+    if isinstance(value, Bulk | Page):
         return value._asdict()
     if not isinstance(value, list):
         return value
@@ -317,12 +410,12 @@ def _plain(value: Any) -> Any:
 
 
 def _with_records(value: Any, kind: Any) -> Any:
-    """Statements from the objects of a list, a Bulk from an object.
+    """Statements from the objects of a list, a Bulk or a Page from an object.
 
     Any other value stays as it is, and `_fits` refuses it.
     """
-    if kind is Bulk and isinstance(value, dict):
-        return Bulk(**value)
+    if kind in (Bulk, Page) and isinstance(value, dict):
+        return kind(**value)
     if kind != list[Statement] or not isinstance(value, list):
         return value
     return [Statement(**item) if isinstance(item, dict) else item for item in value]
@@ -331,7 +424,7 @@ def _with_records(value: Any, kind: Any) -> Any:
 def _fits(value: Any, kind: Any) -> bool:
     if kind is Any:
         return True
-    if kind in (Statement, Bulk):
+    if kind in (Statement, Bulk, Page):
         fields = kind.__annotations__.items()
         return type(value) is kind and all(_fits(getattr(value, name), k) for name, k in fields)
     if isinstance(kind, UnionType):

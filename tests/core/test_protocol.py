@@ -49,9 +49,16 @@ MESSAGES: st.SearchStrategy[protocol.Message] = st.one_of(
         protocol.Ready, pid=WHOLE, backend_pid=WHOLE, versions=st.dictionaries(TEXT, TEXT, max_size=4),
         server_version=TEXT, rows_per_op=WHOLE, startup_us=US, connect_us=US, first_us=US, other_second_us=US,
     ),
-    st.builds(protocol.Slice, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE),
+    st.builds(
+        protocol.Slice, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, statement=WHOLE,
+        rate=st.floats(0, protocol.MAX_RATE), schedule=st.sampled_from(protocol.SCHEDULES),
+        seed=WHOLE, offset_ns=WHOLE, latency_limit_ns=WHOLE,
+    ),
     st.builds(protocol.Armed, WHOLE),
-    st.builds(protocol.SliceReply, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, st.booleans(), WHOLE),
+    st.builds(
+        protocol.SliceReply, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, st.booleans(), WHOLE,
+        skipped=WHOLE, backlog=WHOLE,
+    ),
     st.builds(protocol.Query, TEXT),
     st.builds(protocol.Rows, st.lists(st.lists(st.none() | TEXT, max_size=3), max_size=3)),
     st.just(protocol.Trace()),
@@ -139,12 +146,12 @@ def test_a_field_of_the_wrong_type_is_refused(name: str, data: st.DataObject) ->
     field = data.draw(st.sampled_from(kind._fields))
     filled = {"int": 1, "str": "", "bool": True, "float": 0.5}
     body = {f: filled.get(getattr(t, "__name__", ""), []) for f, t in kind.__annotations__.items()}
-    body |= {f: {} for f in ("versions", "query", "bulk") if f in body} | {
+    body |= {f: {} for f in ("versions", "query", "bulk", "page") if f in body} | {
         f: None for f in body if f.endswith("_us")
     }
     body |= {"nominal_us": 1.0} if name == "spec" else {"rows_per_op": None} if name == "ready" else {}
     assert protocol.decode(json.dumps({"type": name, **body}).encode())
-    wrong: Any = [1] if field in ("query", "bulk") else {"wrong": [1]}
+    wrong: Any = [1] if field in ("query", "bulk", "page") else {"wrong": [1]}
     with pytest.raises(ProtocolError, match=field):
         protocol.decode(json.dumps({"type": name, **body, field: wrong}).encode())
 

@@ -34,6 +34,7 @@ struct client {
     struct cold cold;
     struct failure failure;
     uint64_t *samples;
+    int64_t single; /* the number of the statement that a slice runs alone */
 };
 
 static enum outcome open_client(struct client *client);
@@ -208,6 +209,14 @@ static bool run_statements(void *self, int64_t *rows)
     return bulk_or_statements(&client->session, &client->spec.spec, rows, &client->failure);
 }
 
+/* One of the statements alone, as the slice says. */
+static bool run_single(void *self, int64_t *rows)
+{
+    struct client *client = self;
+    struct statements single = {client->spec.spec.statements.items + client->single - 1, 1};
+    return session_run(&client->session, &single, rows, &client->failure);
+}
+
 static bool connect_again(void *self)
 {
     struct client *client = self;
@@ -226,9 +235,10 @@ static void disconnect(void *self)
 /* Allocates memory for a quarter more operations, so that the next slice need not. */
 static void make_room(struct client *client, const struct timing *timing)
 {
-    int64_t ops = timing->ops + timing->ops / 4;
+    int64_t recorded = timing->ops + timing->skipped;
+    int64_t ops = recorded + recorded / 4;
     timed_make_room(client->samples, ops);
-    for (int phase = 0; timing->phased && phase < TIMED_PHASES; phase++)
+    for (int phase = 0; phase < timing->phases; phase++)
         timed_make_room(timed_phase(client->samples, phase), ops < TIMED_MAX_PHASED ? ops : TIMED_MAX_PHASED);
 }
 
@@ -239,6 +249,13 @@ static enum outcome serve_slice(struct client *client, const struct slice *slice
     if (client->reconnects)
         operation = (struct operation){run_statements, client, connect_again, disconnect};
     client->stage = "slice";
+    if (slice->statement) {
+        if (client->reconnects || *client->spec.spec.bulk.kind ||
+            slice->statement > client->spec.spec.statements.count)
+            return give_up(client, "slice", "statement: this client runs its operations as a whole only", OUTCOME_FAILED);
+        client->single = slice->statement;
+        operation.run = run_single;
+    }
     if (slice->start_ns && !reply_armed(client->replies, slice->seq))
         return unheard();
     if (!timed_run(slice, operation, client->samples, &timing))

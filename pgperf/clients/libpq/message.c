@@ -10,8 +10,10 @@
 #define NANOSECONDS_MAX (INT64_MAX / 4) /* so that start, lead-in and window can be added */
 
 #define MOST_BULK_ROWS 1000000
+#define LEAST_RATE 0.001 /* operations/s */
+#define MOST_RATE 1000000
 
-enum field_kind { TEXT, INTEGER, COUNT, NANOSECONDS, BOOLEAN, STATEMENTS, BULK, UNUSED };
+enum field_kind { TEXT, INTEGER, COUNT, NANOSECONDS, RATE, SCHEDULE, BOOLEAN, STATEMENTS, BULK, UNUSED };
 
 struct field {
     const char *name;
@@ -49,8 +51,10 @@ static const struct field fields[] = {
     SPEC("cold", BOOLEAN, cold),
     SPEC("memory_bytes", COUNT, memory_bytes),
     {"sql", TEXT, MESSAGE_QUERY, offsetof(struct message, sql)},
+    OTHER_LAYERS("url", MESSAGE_SPEC),
     OTHER_LAYERS("row_type", MESSAGE_SPEC),
     OTHER_LAYERS("transaction", MESSAGE_SPEC),
+    OTHER_LAYERS("page", MESSAGE_SPEC),
     OTHER_LAYERS("orm", MESSAGE_SPEC),
     OTHER_LAYERS("orm_args", MESSAGE_SPEC),
     OTHER_LAYERS("query", MESSAGE_SPEC),
@@ -64,6 +68,12 @@ static const struct field fields[] = {
     SLICE(lead_in_ns, NANOSECONDS),
     SLICE(window_ns, NANOSECONDS),
     SLICE(count, COUNT),
+    SLICE(statement, COUNT),
+    SLICE(rate, RATE),
+    {"schedule", SCHEDULE, MESSAGE_SLICE, offsetof(struct message, slice.exponential)},
+    SLICE(seed, COUNT),
+    SLICE(offset_ns, NANOSECONDS),
+    SLICE(latency_limit_ns, NANOSECONDS),
 };
 
 #define FIELD_COUNT (sizeof fields / sizeof *fields)
@@ -102,6 +112,23 @@ static bool is_integer(const struct json_value *value, int64_t least, int64_t mo
     return value->kind == JSON_INTEGER && value->in_range && value->integer >= least && value->integer <= most;
 }
 
+/* The text of a number ends with the member. */
+static bool store_rate(const struct json_value *value, double *member)
+{
+    if (value->kind != JSON_INTEGER && value->kind != JSON_REAL)
+        return false;
+    *member = strtod(value->text, NULL);
+    return *member == 0 || (*member >= LEAST_RATE && *member <= MOST_RATE);
+}
+
+static bool store_schedule(const struct json_value *value, bool *exponential)
+{
+    if (!is_text(value))
+        return false;
+    *exponential = strcmp(value->text, "exponential") == 0;
+    return *exponential || strcmp(value->text, "constant") == 0;
+}
+
 static bool store(const struct field *field, const struct json_value *value, void *member)
 {
     switch (field->kind) {
@@ -117,6 +144,10 @@ static bool store(const struct field *field, const struct json_value *value, voi
     case NANOSECONDS:
         *(int64_t *)member = value->integer;
         return is_integer(value, 0, NANOSECONDS_MAX);
+    case RATE:
+        return store_rate(value, member);
+    case SCHEDULE:
+        return store_schedule(value, member);
     case BOOLEAN:
         *(bool *)member = value->truth;
         return value->kind == JSON_BOOL;
@@ -167,6 +198,8 @@ static bool read_field(struct json *json, const struct field *field, struct mess
                                          "must be an integer",
                                          "must be an integer of 0 or more",
                                          "must be nanoseconds of 0 or more",
+                                         "must be 0, or 0.001 to 1000000 operations/s",
+                                         "must be constant or exponential",
                                          "must be true or false",
                                          "must be a list of statements",
                                          "must be an object of a bulk operation",

@@ -120,10 +120,16 @@ static bool write_samples(int fd, uint64_t *samples, int64_t count)
     return write_all(fd, samples, (size_t)count * sizeof *samples);
 }
 
+static const char *names_of_phases(int phases)
+{
+    static const char *const names[] = {"", "\"lag\"", "\"connect\",\"close\"", "\"lag\",\"connect\",\"close\""};
+    return names[phases];
+}
+
 bool reply_slice(int fd, int64_t seq, const struct timing *timing, uint64_t *samples)
 {
     struct line line;
-    int phases = timing->phased ? TIMED_PHASES : 0;
+    int64_t recorded = timing->ops + timing->skipped;
     FILE *out = begin(&line, "slice_reply");
     put_integer(out, "seq", seq);
     put_integer(out, "ops", timing->ops);
@@ -133,11 +139,13 @@ bool reply_slice(int fd, int64_t seq, const struct timing *timing, uint64_t *sam
     put_integer(out, "user_ns", timing->user_ns);
     put_integer(out, "sys_ns", timing->sys_ns);
     fprintf(out, ",\"capped\":%s", timing->capped ? "true" : "false");
-    put_integer(out, "nbytes", timing->ops * (int64_t)sizeof *samples * (1 + phases));
-    fputs(phases ? ",\"phases\":[\"connect\",\"close\"]" : "", out);
-    bool worked = finish(&line, fd) && write_samples(fd, samples, timing->ops);
-    for (int phase = 0; worked && phase < phases; phase++)
-        worked = write_samples(fd, timed_phase(samples, phase), timing->ops);
+    put_integer(out, "nbytes", recorded * (int64_t)sizeof *samples * (1 + timing->phases));
+    put_integer(out, "skipped", timing->skipped);
+    put_integer(out, "backlog", timing->backlog);
+    fprintf(out, ",\"phases\":[%s]", names_of_phases(timing->phases));
+    bool worked = finish(&line, fd) && write_samples(fd, samples, recorded);
+    for (int phase = 0; worked && phase < timing->phases; phase++)
+        worked = write_samples(fd, timed_phase(samples, phase), recorded);
     return worked;
 }
 

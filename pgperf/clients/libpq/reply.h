@@ -12,7 +12,7 @@ bool reply_ready(int fd, const struct session *session, int64_t rows_per_op, int
                  const struct cold *cold);
 bool reply_armed(int fd, int64_t seq);
 
-/* Sends the message, the durations, and the parts of connect and close. The samples have the byte order of the protocol afterwards. */
+/* Sends the message, the durations, and their phases. The samples have the byte order of the protocol afterwards. */
 bool reply_slice(int fd, int64_t seq, const struct timing *timing, uint64_t *samples);
 
 /* Sends every value as text. */

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "clock.h"
+#include "open_loop.h"
 
 #define SAMPLES_BYTES (TIMED_MAX_SAMPLES * sizeof(uint64_t))
 #define FIRST_SAMPLES (1 << 14) /* 128 KiB; most slices have fewer samples */
@@ -108,7 +109,7 @@ static bool record_phases(struct operation operation, uint64_t close, int64_t li
     }
     timing->ops = ops;
     timing->capped = ops == TIMED_MAX_PHASED && before < close;
-    timing->phased = true;
+    timing->phases = TIMED_PHASES;
     return true;
 }
 
@@ -135,6 +136,14 @@ static bool record_by_time(const struct slice *slice, struct operation operation
     return record_any(operation, open + (uint64_t)slice->window_ns, room(operation), samples, timing);
 }
 
+static bool run_closed_loop(const struct slice *slice, struct operation operation, uint64_t begin,
+                            uint64_t *samples, struct timing *timing)
+{
+    return lead_in(slice, operation, begin, timing) &&
+           (slice->count ? record_by_count(slice->count, operation, samples, timing)
+                         : record_by_time(slice, operation, samples, timing));
+}
+
 bool timed_run(const struct slice *slice, struct operation operation, uint64_t *samples, struct timing *timing)
 {
     *timing = (struct timing){0};
@@ -142,10 +151,8 @@ bool timed_run(const struct slice *slice, struct operation operation, uint64_t *
         clock_sleep_until_ns((uint64_t)slice->start_ns);
     struct cpu_time before = clock_cpu();
     uint64_t begin = slice->start_ns ? (uint64_t)slice->start_ns : clock_now_ns();
-    if (!lead_in(slice, operation, begin, timing))
-        return false;
-    bool worked = slice->count ? record_by_count(slice->count, operation, samples, timing)
-                               : record_by_time(slice, operation, samples, timing);
+    bool worked = slice->rate > 0 ? open_loop_run(slice, operation, begin, samples, timing)
+                                  : run_closed_loop(slice, operation, begin, samples, timing);
     struct cpu_time after = clock_cpu();
     timing->user_ns = after.user_ns - before.user_ns;
     timing->sys_ns = after.sys_ns - before.sys_ns;

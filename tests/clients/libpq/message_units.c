@@ -47,6 +47,23 @@ static void defaults(void)
     CHECK(message.slice.lead_in_ops == 10 && message.slice.lead_in_ns == 50000000 && message.slice.start_ns == 0);
 }
 
+static void a_rate(void)
+{
+    const char *why = "rate: must be 0, or 0.001 to 1000000 operations/s";
+    CHECK(decode("{\"type\":\"slice\",\"seq\":3}") && message.slice.rate == 0 && !message.slice.exponential);
+    CHECK(decode("{\"type\":\"slice\",\"rate\":1.25e2,\"schedule\":\"exponential\",\"seed\":9223372036854775807,"
+                 "\"offset_ns\":4,\"latency_limit_ns\":5,\"seq\":3}"));
+    CHECK(message.slice.rate == 125 && message.slice.exponential && message.slice.seed == INT64_MAX);
+    CHECK(message.slice.offset_ns == 4 && message.slice.latency_limit_ns == 5);
+    CHECK(decode("{\"type\":\"slice\",\"seq\":3,\"rate\":1000000}") && message.slice.rate == 1000000);
+    CHECK(refused("{\"type\":\"slice\",\"seq\":3,\"rate\":1000000.5}", why));
+    CHECK(refused("{\"type\":\"slice\",\"seq\":3,\"rate\":1e-9}", why));
+    CHECK(refused("{\"type\":\"slice\",\"seq\":3,\"rate\":1e999}", why));
+    CHECK(refused("{\"type\":\"slice\",\"seq\":3,\"rate\":null}", why));
+    CHECK(refused("{\"type\":\"slice\",\"seq\":3,\"schedule\":\"\"}", "schedule: must be constant or exponential"));
+    CHECK(refused("{\"type\":\"spec\",\"rate\":1}", "rate: does not belong to this type of message"));
+}
+
 static void the_last_of_two_counts(void)
 {
     CHECK(decode("{\"type\":\"spec\",\"statements\":[{},{\"args_text\":[\"x\"],\"arg_oids\":[1]}],\"port\":1,\"port\":2,"
@@ -123,6 +140,7 @@ int main(void)
 {
     a_spec();
     defaults();
+    a_rate();
     the_last_of_two_counts();
     small_messages();
     wrong_shapes();

@@ -18,6 +18,17 @@ def compile_program(name: str, folder: Path) -> Path:
     """
     modules = [path for path in SOURCE_DIR.glob("*.c") if path.name not in NEEDS_LIBPQ]
     program = folder / name
-    command = ["cc", *FLAGS, *SANITIZERS, "-I", SOURCE_DIR, "-o", program, HERE / f"{name}.c", *modules]
+    command = [
+        "cc",
+        *FLAGS,
+        *SANITIZERS,
+        "-I",
+        SOURCE_DIR,
+        "-o",
+        program,
+        HERE / f"{name}.c",
+        *modules,
+        "-lm",
+    ]
     subprocess.run([str(part) for part in command], check=True)
     return program

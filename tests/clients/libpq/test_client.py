@@ -56,7 +56,7 @@ def say(*messages: protocol.Message) -> bytes:
         (b'{"type":"spec"\0}\n', "the line: a NUL byte"),
         (b'{"type":"spec","port":' + b"9" * 10_000 + b"}\n", "port: must be an integer"),
         (b'{"type":"spec","orm_args":' + b"[" * 100_000 + b"\n", "orm_args: nested too deeply"),
-        (b'{"type":"spec","protocol":1}\n', "protocol: this client speaks version 5"),
+        (b'{"type":"spec","protocol":1}\n', f"protocol: this client speaks version {protocol.PROTOCOL}"),
         (b'{"type":"bye"}\n', "the first message must be a spec"),
         (b'{"type":"spec"}', "an incomplete line"),
         (b"x" * protocol.MAX_LINE_BYTES + b"\n", "a line too long"),

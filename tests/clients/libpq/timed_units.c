@@ -99,6 +99,50 @@ static void capped(void)
     CHECK(run(&slice, &counter, &timing) && timing.ops == TIMED_MAX_SAMPLES && timing.capped);
 }
 
+static void open_loop_by_count(void)
+{
+    struct counter counter = {0};
+    struct timing timing;
+    struct slice slice = {.count = 50, .rate = 1e6, .exponential = true, .seed = 7};
+    uint64_t before = clock_now_ns();
+    CHECK(run(&slice, &counter, &timing));
+    CHECK(timing.ops == 50 && timing.rows == 150 && timing.skipped == 0 && timing.backlog == 0 && counter.calls == 50);
+    CHECK(timing.first_ns >= before && timing.phases == 1 && timing.lead_in_ops == 0 && !timing.capped);
+    for (int i = 0; i < 50; i++)
+        CHECK(timed_phase(samples, 0)[i] <= samples[i] && samples[i] > 0);
+}
+
+static void open_loop_by_time(void)
+{
+    struct counter counter = {0};
+    struct timing timing;
+    int64_t start = (int64_t)clock_now_ns() + 2000000;
+    struct slice slice = {.start_ns = start, .lead_in_ns = 1000000, .window_ns = 4000000, .rate = 1000};
+    CHECK(run(&slice, &counter, &timing) && clock_now_ns() >= (uint64_t)start + 5000000);
+    CHECK(timing.ops + timing.backlog == 5 && timing.first_ns == (uint64_t)start);
+}
+
+static void open_loop_too_late(void)
+{
+    struct counter counter = {0};
+    struct timing timing;
+    struct slice slice = {.start_ns = 1, .window_ns = 5000000, .rate = 1000};
+    CHECK(run(&slice, &counter, &timing) && timing.ops == 0 && timing.backlog == 5 && counter.calls == 0);
+    slice = (struct slice){.start_ns = 1, .count = 6, .rate = 1000, .latency_limit_ns = 1};
+    CHECK(run(&slice, &counter, &timing) && timing.ops == 0 && timing.skipped == 6 && counter.calls == 0);
+    CHECK(samples[0] == 0 && samples[5] == 0 && timed_phase(samples, 0)[5] > 1);
+}
+
+static void open_loop_capped_and_failing(void)
+{
+    struct counter counter = {0};
+    struct timing timing;
+    struct slice slice = {.start_ns = 1, .count = TIMED_MAX_PHASED + 1, .rate = 1e6};
+    CHECK(run(&slice, &counter, &timing) && timing.ops == TIMED_MAX_PHASED && timing.capped);
+    counter = (struct counter){.fails_at = 3};
+    CHECK(!run(&slice, &counter, &timing) && counter.calls == 3);
+}
+
 static void failing(void)
 {
     struct counter counter = {.fails_at = 2};
@@ -143,6 +187,10 @@ int main(void)
     armed();
     armed_too_late();
     capped();
+    open_loop_by_count();
+    open_loop_by_time();
+    open_loop_too_late();
+    open_loop_capped_and_failing();
     failing();
     timed_free_samples(samples);
     return CHECK_RESULT;

@@ -1,0 +1,164 @@
+"""The C client at a given rate against `pgbench --rate`: the same rates on the same CPUs, alternating.
+
+    python -m benchmarks.open_loop_vs_pgbench [--quick] [--rounds N] [--slot-s N]
+
+A closed loop of one client tells the capacity. The rates are 10, 50 and 90 % of it, with exponential
+gaps, from one connection. A round measures every rate once with both programs. Latency is from the
+intended start in both, and lag a part of it. The bars: mean, p50 and p99 of the latency and the mean
+lag of both programs are within 5 % or 50 µs of each other; at 10 % of the capacity, the C client's
+lag is at most 100 µs at the 99th percentile of the operations that found it idle.
+"""
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.options import ScriptParser
+from benchmarks.resident import resident
+from example.stack.stack import Stack
+from pgperf.core import protocol
+from pgperf.core.records import Definition, WorkloadDefinition
+from pgperf.runner.client_group import ClientGroup, measure
+
+ROOT = Path(__file__).resolve().parent.parent
+SQL = "select relname, relkind from pg_class where oid = 1259"
+SHARES = (0.1, 0.5, 0.9)
+#: Both programs agree within this share, or within this time.
+RELATIVE, ABSOLUTE_US = 0.05, 50.0
+IDLE_LAG_US = 100.0
+_S = 1_000_000_000
+
+
+class Timed(NamedTuple):
+    """Of the operations of all slots, µs."""
+
+    latency_us: np.ndarray
+    lag_us: np.ndarray
+
+    def figures(self) -> dict[str, float]:
+        p50, p99 = np.percentile(self.latency_us, [50, 99])
+        return {
+            "mean": float(self.latency_us.mean()),
+            "p50": float(p50),
+            "p99": float(p99),
+            "lag": float(self.lag_us.mean()),
+        }
+
+    def idle_lag_us(self) -> float:
+        """The 99th percentile of the lag of operations that found the client idle: they waited for
+        less than the shortest operation takes.
+        """
+        service = self.latency_us - self.lag_us
+        return float(np.percentile(self.lag_us[self.lag_us < service.min()], 99))
+
+
+def main() -> int:
+    parser = ScriptParser(__doc__)
+    parser.add_size("--rounds", "slots of each rate and program", full=20, quick=3)
+    parser.add_argument("--slot-s", type=int, default=5, help="length of a slot in whole seconds (5)")
+    options = parser.options()
+    what = Definition(
+        benchmark="open-loop",
+        workloads=(WorkloadDefinition("read", SQL),),
+        layers=("libpq",),
+        routes=("socket",),
+    )
+    with (
+        Stack(ROOT / ".stack" / "open_loop_vs_pgbench", parts=["postgres"], keep=False) as stack,
+        resident(stack, what, "open-loop") as (group,),
+    ):
+        capacity = measure(group, protocol.Slice(seq=0, window_ns=_S), -1, 0)[0].ops_per_s
+        rates = {share: round(share * capacity, 1) for share in SHARES}
+        slots = [(share, at) for share in SHARES for at in range(options.rounds)]
+        ours: dict[float, list[Timed]] = {share: [] for share in SHARES}
+        theirs: dict[float, list[Timed]] = {share: [] for share in SHARES}
+        for share, at in random.sample(slots, len(slots)):
+            ours[share].append(_pgperf(group, rates[share], at, options.slot_s))
+            theirs[share].append(_pgbench(group, stack, rates[share], options.slot_s))
+    print(f"capacity of one connection: {capacity:,.0f} operations/s")
+    passed = [_row(share, rates[share], _joined(ours[share]), _joined(theirs[share])) for share in SHARES]
+    idle_us = _joined(ours[SHARES[0]]).idle_lag_us()
+    print(f"lag of idle clients, p99: {idle_us:.0f} µs (bar: {IDLE_LAG_US:.0f} µs)")
+    holds = all(passed) and idle_us <= IDLE_LAG_US
+    print(f"verdict: the bars {'hold' if holds else 'do NOT hold'}")
+    return 0 if holds else 1
+
+
+def _pgperf(group: ClientGroup, rate: float, seed: int, slot_s: int) -> Timed:
+    request = protocol.Slice(
+        seq=1, lead_in_ns=_S // 2, window_ns=slot_s * _S, rate=rate, schedule="exponential", seed=seed
+    )
+    window = measure(group, request, 0, 0)[1]
+    return Timed(window.durations / 1000, window.by_phase()["lag"] / 1000)
+
+
+def _pgbench(group: ClientGroup, stack: Stack, rate: float, slot_s: int) -> Timed:
+    """The transactions of its log: latency in the third column, lag in the seventh, µs."""
+    env = stack.env
+    login = {
+        "PGHOST": env["PGPERF_DB_SOCKET"],
+        "PGPORT": env["PGPERF_DB_PORT"],
+        "PGDATABASE": env["PGPERF_DB_NAME"],
+        "PGUSER": env["PGPERF_DB_USER"],
+        "PGPASSWORD": env["PGPERF_DB_PASSWORD"],
+    }
+    with tempfile.TemporaryDirectory(prefix="pgperf-open-loop-") as directory:
+        script = Path(directory, "read.sql")
+        script.write_text(f"{SQL};\n")
+        words = [
+            f"--rate={rate}",
+            f"--time={slot_s}",
+            f"--file={script}",
+            "--log",
+            f"--log-prefix={directory}/log",
+        ]
+        command = [env["PGPERF_PGBENCH"], "--no-vacuum", *words]
+        with _on_cpus_of(group):
+            done = subprocess.run(command, env=login, capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"pgbench failed:\n{done.stdout}{done.stderr}")
+        lines = [
+            line.split() for log in Path(directory).glob("log.*") for line in log.read_text().splitlines()
+        ]
+    return Timed(np.array([float(line[2]) for line in lines]), np.array([float(line[6]) for line in lines]))
+
+
+@contextmanager
+def _on_cpus_of(group: ClientGroup) -> Iterator[None]:
+    """What this process starts meanwhile runs on the CPUs of the group's client."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, os.sched_getaffinity(group.clients[0].pid))
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _joined(slots: Sequence[Timed]) -> Timed:
+    return Timed(*(np.concatenate(parts) for parts in zip(*slots, strict=True)))
+
+
+def _row(share: float, rate: float, ours: Timed, theirs: Timed) -> bool:
+    own, other = ours.figures(), theirs.figures()
+    close = {
+        name: abs(us - other[name]) <= max(ABSOLUTE_US, RELATIVE * other[name]) for name, us in own.items()
+    }
+    said = ", ".join(
+        f"{name} {us:.0f} / {other[name]:.0f}{'' if close[name] else ' outside'}" for name, us in own.items()
+    )
+    print(
+        f"{share:.0%} of it, {rate:g}/s: µs of the C client / of pgbench: {said}; {len(ours.lag_us)} operations"
+    )
+    return all(close.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""Variants with a rate: what was due, what ended, and how late it began."""
+
+from collections.abc import Sequence
+
+from django.utils.translation import gettext as _
+
+from pgperf.models import VariantResult
+from pgperf.reports import number_format
+from pgperf.reports.labels import variant_title
+from pgperf.reports.table import Column, Table, count, number, percent, text_column, words
+
+
+def with_rate(variants: Sequence[VariantResult]) -> list[VariantResult]:
+    """Those whose operations began by a schedule."""
+    return [variant for variant in variants if variant.open_loop]
+
+
+def service_us(variant: VariantResult) -> float | None:
+    """The mean time from the real start of an operation to its end, µs."""
+    return variant.phases_us.get("service", variant.latency_us)["mean"]
+
+
+def note() -> str:
+    """How the columns of the table belong together."""
+    return _(
+        "Latency is timed from the intended start of each operation. It is the lag, which is the time until"
+        " a connection was free and the client awake, and the service time. Late operations ended after the"
+        " latency limit; skipped ones would have begun after it. A rate is held if no more than 2 % of what"
+        " was due has not ended."
+    )
+
+
+def sentences(variants: Sequence[VariantResult]) -> list[str]:
+    """A sentence for each variant that could not hold its rate."""
+    short = _(
+        "%(variant)s could not hold %(rate)s operations/s: %(ended)s/s ended. Skipped: %(skipped)s; not begun"
+        " when the windows closed: %(backlog)s."
+    )
+    return [
+        short
+        % {
+            "variant": variant_title(row),
+            "rate": f"{found.rate:.12g}",
+            "ended": f"{found.achieved_per_s:.6g}",
+            "skipped": number_format.whole(found.skipped),
+            "backlog": number_format.whole(found.backlog),
+        }
+        for row in variants
+        if (found := row.record.open_loop) and not found.is_held
+    ]
+
+
+def rate_table(variants: Sequence[VariantResult]) -> Table:
+    """What became of each rate. Latencies are from the intended start."""
+    columns = (
+        text_column(_("Variant")),
+        Column(_("due"), _("operations/s")),
+        Column(_("ended"), _("operations/s")),
+        text_column(_("held")),
+        Column(_("lag p50"), "µs"),
+        Column(_("lag p99"), "µs"),
+        Column(_("service time, mean"), "µs"),
+        Column(_("latency p50"), "µs"),
+        Column(_("latency p99"), "µs"),
+        Column(_("late or skipped")),
+        Column(_("skipped")),
+        Column(_("backlog")),
+    )
+    rows = [
+        (
+            words(variant_title(row)),
+            number(found.offered_per_s),
+            number(found.achieved_per_s),
+            words(_("yes") if found.is_held else _("no")),
+            number(row.phases_us["lag"].get("p50")),
+            number(row.phases_us["lag"].get("p99")),
+            number(service_us(row)),
+            number(row.latency_us.get("p50")),
+            number(row.latency_us.get("p99")),
+            words("–") if found.late_share is None else percent(found.late_share),
+            count(found.skipped),
+            count(found.backlog),
+        )
+        for row in variants
+        if (found := row.record.open_loop)
+    ]
+    return Table(_("Operations at a given rate"), columns, rows, "rate")

@@ -1,0 +1,87 @@
+"""What is said of a rate: held or not, and how late its operations were."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pgperf.analysis import latency
+from pgperf.analysis.consistency_checks import little
+from pgperf.analysis.open_loop import OpenLoop, open_loop
+from pgperf.analysis.rules import Facts, schedule
+from pgperf.analysis.verdict_kinds import evidence, judge
+from pgperf.core.records import SliceRecord
+
+from .rows import row, summary
+from .synthetic import piece, timed_block, variant
+
+OPEN = replace(variant(clients=4), rate=1000.0, schedule="exponential")
+
+
+def timed(due: int, ended: int, **counts: int | None) -> SliceRecord:
+    given = {"late": None, "skipped": 0, "backlog": 0, **counts}
+    return replace(piece(100.0, 0, ended, window_ns=1_000_000_000), due=due, **given)
+
+
+def found(*slices: SliceRecord) -> OpenLoop:
+    of = open_loop(OPEN, slices)
+    assert of
+    return of
+
+
+def test_a_closed_loop_has_no_rate() -> None:
+    assert open_loop(variant(), [timed(10, 10)]) is None
+    assert open_loop(OPEN, [piece(100.0, 0, 10)]) is None
+
+
+def test_the_counts_of_all_slices_add_up() -> None:
+    of = found(timed(1000, 990, late=3, skipped=2, backlog=1), timed(500, 510, late=1, skipped=0, backlog=4))
+    assert (of.due, of.ended, of.late, of.skipped, of.backlog) == (1500, 1500, 4, 2, 5)
+    assert (of.offered_per_s, of.achieved_per_s) == (750.0, 750.0)
+    assert of.late_share == pytest.approx(6 / 1500)
+    assert OpenLoop.from_json(of.to_json()) == of
+
+
+def test_without_a_limit_none_is_late() -> None:
+    assert found(timed(1000, 1000)).late is None
+    assert found(timed(1000, 1000)).late_share is None
+
+
+@pytest.mark.parametrize(
+    ("ended", "held"), [(1020, True), (976, True), (975, False), (500, False), (0, False)]
+)
+def test_a_rate_is_held_within_2_percent_and_the_edge_of_the_window(ended: int, held: bool) -> None:
+    """20 of 1000, and one operation of each of four connections."""
+    assert found(timed(1000, ended)).is_held is held
+
+
+def test_skipped_operations_do_not_hold_a_rate() -> None:
+    assert not found(timed(1000, 900, late=0, skipped=100)).is_held
+
+
+def test_a_variant_that_holds_its_rate_is_bound_by_nothing() -> None:
+    own = replace(summary(row()), rate=1000.0, schedule="exponential", open_loop=found(timed(1000, 1000)))
+    verdict = judge(own)
+    assert (verdict.word, verdict.certainty, verdict.intervention) == ("schedule", None, "")
+    assert evidence(verdict).startswith("1,000 operations/s, as many as were due; of 211 µs: client 165 µs")
+
+
+def test_a_variant_that_does_not_hold_its_rate_has_a_bottleneck() -> None:
+    own = replace(summary(row()), rate=1000.0, schedule="exponential", open_loop=found(timed(1000, 600)))
+    assert schedule(Facts.of(own)) is None
+    assert judge(own).word == "client_cpu"
+
+
+def test_littles_law_is_not_checked() -> None:
+    block = replace(timed_block(OPEN, 0, np.full(100, 100_000, dtype=np.uint64)), slices=(timed(100, 100),))
+    law = little([block], 4)
+    assert law.holds is None
+    assert law.why == "not checked: a client of an open loop waits for its schedule"
+
+
+def test_the_mean_latency_is_over_what_was_due_whatever_ended_in_the_window() -> None:
+    durations = np.full(100, 300_000, dtype=np.uint64)
+    block = timed_block(OPEN, 0, durations)
+    lagging = latency.sums(np.full(100, 200_000, dtype=np.uint64))
+    block = replace(block, slices=(timed(100, 40),), phases={"lag": lagging})
+    assert latency.summary_us([block])["mean"] == pytest.approx(300.0)

@@ -1,0 +1,126 @@
+"""What a run says of its rates: held or not, how late operations began, how long they took."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from pgperf.analysis.open_loop import OpenLoop
+from pgperf.cli import markdown, result
+from pgperf.models import Run, VariantResult
+from pgperf.reports import open_loops, run_page, verdicts
+from pgperf.reports.run_json import variant_json
+from pgperf.reports.run_rows import read
+from tests.factories import make_results, make_run, stored_verdict
+
+pytestmark = pytest.mark.django_db
+
+KEPT = OpenLoop(500.0, "constant", due=5000, ended=5000, late=None, skipped=0, backlog=0, seconds=10.0)
+SHORT = OpenLoop(
+    1_000_000.0,
+    "exponential",
+    due=10_000_000,
+    ended=90_000,
+    late=7,
+    skipped=3,
+    backlog=9_000_000,
+    seconds=10.0,
+)
+TIMES = {
+    "min": 50.0,
+    "mean": 80.0,
+    "stddev": 9.0,
+    "p50": 70.0,
+    "p90": 90.0,
+    "p95": 95.0,
+    "p99": 99.0,
+    "max": 400.0,
+}
+UNKNOWN = dict.fromkeys(TIMES)
+
+
+def with_rate(row: VariantResult, found: OpenLoop, **phases_us: Any) -> VariantResult:
+    row.rate, row.schedule, row.open_loop = found.rate, found.schedule, found.to_json()
+    row.phases_us = phases_us
+    row.label = row.identity.label
+    row.save()
+    return row
+
+
+@pytest.fixture
+def run() -> Run:
+    """Two closed loops, a rate that is kept, and one that is not and reached no due operation."""
+    run = make_results(make_run(), routes=("tcp",), layers=("libpq", "psycopg", "django_orm", "psycopg2"))
+    rows = {row.layer: row for row in run.variants.filter(control=0)}
+    with_rate(rows["psycopg"], KEPT, lag={**TIMES, "p50": 11.0, "p99": 33.0}, service={**TIMES, "mean": 66.0})
+    with_rate(rows["django_orm"], SHORT, lag=UNKNOWN, service=UNKNOWN)
+    return run
+
+
+def test_each_rate_has_a_row_with_its_lag_and_whether_it_was_held(run: Run) -> None:
+    table = open_loops.rate_table(read(run).variants)
+    kept, short = ([cell.text for cell in row] for row in table.rows)
+    assert kept[:7] == ["psycopg 3 · tcp · 500/s constant", "500", "500", "yes", "11.0", "33.0", "66.0"]
+    assert short[0] == "Django ORM · tcp · 1000000/s exponential"
+    assert short[3] == "no"
+    assert short[4] == short[5] == short[6]  # all unknown, and so neither 0 nor a number
+    assert not any(character.isdigit() for character in short[4])
+
+
+def test_a_rate_that_could_not_be_held_is_said_in_a_sentence(run: Run) -> None:
+    (said,) = open_loops.sentences(read(run).variants)
+    assert (
+        said == "Django ORM · tcp · 1000000/s exponential could not hold 1000000 operations/s: 9000/s ended."
+        " Skipped: 3; not begun when the windows closed: 9,000,000."
+    )
+
+
+def test_the_topic_of_the_page_has_them_where_the_run_has_a_rate(run: Run, admin_client: Client) -> None:
+    closed = make_results(make_run())
+    assert run_page.result(closed).part("rate") is None
+    pages = [
+        admin_client.get(reverse("admin:pgperf_run_change", args=[each.pk])).content.decode()
+        for each in (run, closed)
+    ]
+    assert ["Operations at a given rate" in page for page in pages] == [True, False]
+    assert "could not hold 1000000 operations/s" in pages[0]
+
+
+def test_terminal_and_markdown_have_the_table_and_the_sentence(run: Run) -> None:
+    rows = read(run)
+    for text in (result.report(rows), markdown.markdown(rows)):
+        assert "Operations at a given rate" in text
+        assert "could not hold 1000000 operations/s" in text
+    assert open_loops.note() in result.report(rows)
+    closed = read(make_results(make_run()))
+    assert "at a given rate" not in result.report(closed)
+    assert "at a given rate" not in markdown.markdown(closed)
+
+
+def test_json_tells_a_closed_loop_from_an_open_one(run: Run) -> None:
+    found = {row.layer: variant_json(row)["open_loop"] for row in run.variants.filter(control=0)}
+    assert found["libpq"] is None
+    assert found["psycopg"] == {
+        "due": 5000, "ended": 5000, "late": None, "skipped": 0, "backlog": 0, "offered_per_s": 500.0,
+        "achieved_per_s": 500.0, "held": True,
+    }  # fmt: skip
+    assert found["django_orm"]["held"] is False
+
+
+def test_the_answer_is_about_the_closed_loop_as_the_ladder_is(run: Run) -> None:
+    for row in run.variants.all():
+        row.verdict = stored_verdict()
+        row.save()
+    (told,) = verdicts.last_of_routes(read(run).variants)
+    assert (told.layer, told.rate) == ("psycopg2", None)
+    VariantResult.objects.filter(rate=None).delete()
+    (told,) = verdicts.last_of_routes(read(Run.objects.get()).variants)
+    assert (told.layer, told.rate) == ("django_orm", SHORT.rate)
+
+
+def test_without_a_latency_limit_no_operation_is_late(run: Run) -> None:
+    first, second = open_loops.rate_table(open_loops.with_rate(read(run).variants)).rows
+    late = [head.title for head in open_loops.rate_table([]).columns].index("late or skipped")
+    assert first[late].text == "–"
+    assert second[late].text.endswith("%")

@@ -12,8 +12,10 @@ import psutil
 
 import pgperf
 from pgperf.core.answers import TEXT, ControlQuery
+from pgperf.core.client_environment import DEFAULT
 from pgperf.core.layers import distributions
-from pgperf.core.records import CONNECTIONS
+from pgperf.core.records import CONNECTIONS, ENVIRONMENTS
+from pgperf.install.environments import UsableEnvironment
 from pgperf.runner.authentication import LoginConditions
 from pgperf.runner.cpu.idle import IdleState
 from pgperf.runner.cpu.placement import CpuPlacement
@@ -27,11 +29,23 @@ _SETTINGS = (
     "pg_stat_statements.track", "compute_query_id",
 )  # fmt: skip
 
-_NAMES = ", ".join(f"'{name}'" for name in _SETTINGS)
-#: Setting plus unit as SHOW prints it; names in pg_settings keep their own case.
+#: Those that pgperf.tuning advises on.
+_ADVISED = (
+    "maintenance_work_mem", "checkpoint_completion_target", "wal_buffers", "default_statistics_target",
+    "random_page_cost", "effective_io_concurrency", "min_wal_size", "max_wal_size", "max_worker_processes",
+    "max_parallel_workers", "max_parallel_maintenance_workers", "max_wal_senders", "wal_compression",
+    "autovacuum_max_workers", "autovacuum_work_mem", "io_workers",
+)  # fmt: skip
+
+_NAMES = ", ".join(f"'{name}'" for name in (*_SETTINGS, *_ADVISED))
+#: Names in pg_settings keep their own case; current_setting() adds the unit, as SHOW does. Further
+#: settings are those that differ from PostgreSQL's defaults. Text is left out, because it may hold
+#: a password, and so is what pgperf's own session sets.
 _SERVER = ControlQuery(
     "its settings",
-    f"SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({_NAMES}) ORDER BY 1",
+    f"SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({_NAMES})"
+    " OR (vartype <> 'string' AND setting <> boot_val AND name <> 'port'"
+    " AND source NOT IN ('default', 'override', 'client', 'session')) ORDER BY 1",
     (TEXT, TEXT.or_null),
 )
 
@@ -44,14 +58,18 @@ def before(
     cpu_placement: CpuPlacement,
     idle: IdleState,
     logins: Mapping[str, LoginConditions],
+    server_here: bool,
 ) -> dict[str, Any]:
-    """Facts that hold before the first block. `logins`: how clients log in, by route."""
+    """Facts that hold before the first block. `logins`: how clients log in, by route.
+
+    `server_here`: the server runs on this machine.
+    """
     return {
         "pgperf": pgperf.__version__,
         "python": platform.python_version(),
         "packages": packages(),
-        "machine": _machine(),
-        "server": _server(query),
+        "machine": {**_machine(), "has_server": server_here},
+        "server": settings(query),
         "pooler": _pooler(pooler_pid),
         CONNECTIONS: {route: login.to_json() for route, login in logins.items()},
         "placement": cpu_placement.to_json(),
@@ -59,9 +77,27 @@ def before(
     }
 
 
-def after(versions: dict[str, dict[str, str]]) -> dict[str, Any]:
-    """The clients' own report: the driver of each layer and the libpq that it loaded."""
-    return {"layers": versions}
+#: Environment -> layer -> what its clients reported.
+Versions = dict[str, dict[str, dict[str, str]]]
+
+
+def after(versions: Versions, usable: Mapping[str, UsableEnvironment]) -> dict[str, Any]:
+    """The clients' own report: the driver of each layer and the libpq that it loaded. Those of other
+    environments than the default one are with the versions of their packages.
+    """
+    others = {
+        name: {**usable[name].installed.to_json(), "layers": found}
+        for name, found in versions.items()
+        if name != DEFAULT
+    }
+    return {"layers": versions.get(DEFAULT, {}), **({ENVIRONMENTS: others} if others else {})}
+
+
+def settings(query: Query) -> dict[str, str | None]:
+    """The server's settings by name, as SHOW prints them: those that figures depend on, and those
+    that are not PostgreSQL's defaults.
+    """
+    return dict(query(_SERVER))
 
 
 def packages() -> dict[str, str]:
@@ -87,10 +123,6 @@ def _machine() -> dict[str, Any]:
         "hypervisor": " hypervisor" in (_cpuinfo("flags") or ""),
         "load_average": [round(value, 2) for value in load],
     }
-
-
-def _server(query: Query) -> dict[str, str | None]:
-    return dict(query(_SERVER))
 
 
 def _pooler(pid: int | None) -> dict[str, str] | None:

@@ -1,0 +1,169 @@
+"""Schedules: the list with the next time and the last outcome, and the form.
+
+A schedule runs as the user who saved it last, so that no user starts runs with the permissions of
+another one.
+"""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest
+from django.utils.dates import WEEKDAYS
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from pgperf import schedules
+from pgperf.access import permissions
+from pgperf.admin import audit, pages
+from pgperf.admin.access import GroupScopedAdmin
+from pgperf.core.exceptions import PgperfError
+from pgperf.core.timetable import DAYS
+from pgperf.models import Benchmark, Database, Run, Schedule
+from pgperf.reports.schedules import outcome, times
+from pgperf.runs import query_access
+from pgperf.runs.definitions import Overrides, freeze
+
+_STATE = ("owner", "due_at", "last_due_at", "last_outcome", "last_run")
+_STARTS = ("benchmark", "database", "quick", "enabled")
+
+
+class ScheduleForm(forms.ModelForm):
+    """`confirm_name` is typed at each save of a schedule on a production database."""
+
+    #: The user who saves it, and becomes its owner.
+    user: Any = None
+
+    days = forms.MultipleChoiceField(
+        label=_("Days"),
+        choices=[(name, WEEKDAYS[number]) for number, name in enumerate(DAYS)],
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+        help_text=_("None ticked: every day."),
+    )
+    confirm_name = forms.CharField(
+        label=_("Database name"),
+        required=False,
+        max_length=60,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+        help_text=_("Type the name again for a database in production; leave it empty for others."),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        benchmark, database = cleaned.get("benchmark"), cleaned.get("database")
+        if benchmark and database and cleaned.get("enabled"):
+            self._check_name(database, cleaned.get("confirm_name", "").strip())
+            self._check_definition(benchmark, database, bool(cleaned.get("quick")))
+        return cleaned
+
+    def _check_name(self, database: Database, typed: str) -> None:
+        if database.production and typed != database.name:
+            message = _("%s is in production, and each run puts load on it. Type its name to confirm.")
+            self.add_error("confirm_name", ValidationError(message % database.name))
+
+    def _check_definition(self, benchmark: Benchmark, database: Database, quick: bool) -> None:
+        """What would refuse every run."""
+        try:
+            definition = freeze(benchmark, database, Overrides(quick=quick))
+            query_access.check((work.query for work in definition.workloads), self.user)
+        except PgperfError as error:
+            self.add_error(None, str(error))
+
+    def _post_clean(self) -> None:
+        database = self.cleaned_data.get("database")
+        typed = self.cleaned_data.get("confirm_name", "").strip()
+        self.instance.confirmed_name = typed if database and database.production else ""
+        super()._post_clean()  # type: ignore[misc]
+
+
+class ScheduleAdmin(pages.StylesheetMixin, GroupScopedAdmin):
+    form = ScheduleForm
+    list_display = (
+        "__str__", "benchmark", "database", "times", "owner", "enabled", "due_at", "last_run", "last_outcome",
+    )  # fmt: skip
+    list_filter = (
+        "enabled",
+        "outcome",
+        ("benchmark", admin.RelatedOnlyFieldListFilter),
+        ("database", admin.RelatedOnlyFieldListFilter),
+    )
+    list_select_related = ("benchmark", "database")
+    readonly_fields = _STATE
+    fieldsets = (
+        (None, {"fields": (*_STARTS, "confirm_name")}),
+        (_("Times"), {"fields": ("at", "every_hours", "days")}),
+    )
+
+    # Permissions
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return super().has_add_permission(request) and request.user.has_perm(permissions.START)
+
+    def has_change_permission(self, request: HttpRequest, obj: Schedule | None = None) -> bool:
+        return super().has_change_permission(request, obj) and request.user.has_perm(permissions.START)
+
+    # The form
+
+    def get_fieldsets(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
+        if obj is None:
+            return self.fieldsets
+        if self.has_change_permission(request, obj):
+            return (*self.fieldsets, (_("State"), {"fields": _STATE}))
+        return ((None, {"fields": (*_STARTS, "times", *_STATE)}),)
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)
+        return type(form.__name__, (form,), {"user": request.user})
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "at":
+            return db_field.formfield(widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"))
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
+
+    def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:
+        former, obj.owner_id = obj.owner, request.user.pk
+        super().save_model(request, obj, form, change)
+        schedules.plan(obj)
+        if change and former != request.user:
+            text = f"Runs as {request.user.get_username()} instead of {former or 'a deleted user'}."
+            audit.log_changed(self, request, obj, text)
+
+    # The list
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Schedule]:
+        """With the newest run that the user may see. A join could not reach the users, who may be in
+        another database.
+        """
+        runs = permissions.visible(Run.objects.filter(schedule=OuterRef("pk")), request.user).order_by("-pk")
+        if not any(request.user.has_perm(f"pgperf.{verb}_run") for verb in ("view", "change")):
+            runs = runs.none()
+        found = super().get_queryset(request).prefetch_related("owner")
+        return found.annotate(
+            newest_run=Subquery(runs.values("pk")[:1]), newest_status=Subquery(runs.values("status")[:1])
+        )
+
+    @admin.display(description=_("times"))
+    def times(self, schedule: Schedule) -> str:
+        length = gettext("quick") if schedule.quick else gettext("full")
+        return f"{times(schedule)}, {length}"
+
+    @admin.display(description=_("last outcome"), ordering="outcome")
+    def last_outcome(self, schedule: Schedule) -> str:
+        return outcome(schedule)
+
+    @admin.display(description=_("last run"))
+    def last_run(self, schedule: Any) -> SafeString | str:
+        """Its number and status."""
+        if not schedule.newest_run:
+            return "–"
+        address = pages.url(self, "pgperf_run_change", schedule.newest_run)
+        status = Run.Status(schedule.newest_status)
+        return format_html(
+            '<a href="{}">{}</a> <span class="pgperf-badge {}">{}</span>',
+            address, gettext("Run %d") % schedule.newest_run, status.value, status.label,
+        )  # fmt: skip

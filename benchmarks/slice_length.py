@@ -18,7 +18,8 @@ from collections import defaultdict
 from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
-from example.stack import Stack
+from benchmarks.options import ScriptParser
+from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
 
 _WINDOWS_MS = (50, 100, 200)
@@ -43,13 +44,10 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = ScriptParser(__doc__)
     parser.add_argument("--passes", type=int, default=2)
     parser.add_argument("--idle", choices=("awake", "system"), default="awake")
-    parser.add_argument("--quick", action="store_true")
-    return parser.parse_args()
+    return parser.options()
 
 
 def _measure(stack_env: dict[str, str], options: argparse.Namespace) -> Runs:
@@ -59,7 +57,9 @@ def _measure(stack_env: dict[str, str], options: argparse.Namespace) -> Runs:
     runs: Runs = defaultdict(list)
     for _ in range(1 if options.quick else options.passes):
         for window in random.sample(windows, len(windows)):
-            run = run_benchmark(stack_env, "orm-overhead", "--quick", f"--slice-ms={window}", *words)
+            run = run_benchmark(
+                stack_env, "orm-overhead", "--quick", "--precision=0", f"--slice-ms={window}", *words
+            )
             runs[window].append(run)
     return runs
 

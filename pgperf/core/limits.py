@@ -4,42 +4,58 @@ The model, its form, imported files, the command line, a run and all help texts 
 """
 
 from dataclasses import dataclass
+from typing import Generic, TypeGuard, TypeVar
+
+N = TypeVar("N", int, float)
 
 #: The range of a slice's length if a pilot sets it, ms.
 PILOT_MIN_MS, PILOT_MAX_MS = 50, 5000
 
 
 @dataclass(frozen=True)
-class Limit:
-    """One whole number: `low` to `high` inclusive, and 0 if `zero_means` is set, which says what 0
-    does.
+class Limit(Generic[N]):
+    """One number: `low` to `high` inclusive, and 0 if `zero_means` is set, which says what 0 does.
 
-    `quick` is the maximum in a quick run, None if it keeps the benchmark's number.
+    It is whole unless `decimals` allows some. `quick` is the maximum in a quick run (the minimum
+    with `quick_is_least`), None if it keeps the benchmark's number. A list with several numbers
+    keeps them: the run compares them.
     """
 
     name: str
     meaning: str
-    low: int
-    high: int
-    default: int
+    low: N
+    high: N
+    default: N
     unit: str = ""
     zero_means: str = ""
-    quick: int | None = None
+    quick: N | None = None
+    quick_is_least: bool = False
+    decimals: int = 0
 
-    def allows(self, value: object) -> bool:
-        if type(value) is not int:
-            return False
+    def allows(self, value: object) -> TypeGuard[N]:
+        if type(value) is float and self.decimals:
+            return self._covers(value) and round(value, self.decimals) == value
+        return type(value) is int and self._covers(value)
+
+    def _covers(self, value: float) -> bool:
         return self.low <= value <= self.high or bool(value == 0 and self.zero_means)
+
+    def in_quick_run(self, value: N) -> N:
+        """The number that a quick run has in place of the benchmark's `value`. 0 keeps its meaning."""
+        if self.quick is None or (value == 0 and self.zero_means):
+            return value
+        return max(self.quick, value) if self.quick_is_least else min(self.quick, value)
 
     @property
     def bounds(self) -> str:
         """The allowed numbers, for example "10 to 5000 ms, or 0: no slice"."""
-        numbers = " ".join(filter(None, (f"{self.low} to {self.high}", self.unit)))
+        numbers = " ".join(filter(None, (f"{self.low:g} to {self.high:g}", self.unit)))
         return f"{numbers}, or 0: {self.zero_means}" if self.zero_means else numbers
 
     @property
     def remedy(self) -> str:
-        return f"Give a whole number, {self.bounds}."
+        kind = "number with at most 1 decimal" if self.decimals == 1 else "whole number"
+        return f"Give a {kind}, {self.bounds}."
 
     @property
     def help_text(self) -> str:
@@ -50,6 +66,9 @@ class Limit:
         """The same for the option of a command."""
         return f"{self.meaning[0].lower()}{self.meaning[1:]}: {self.bounds}"
 
+
+#: The fewest blocks after which a run may stop early. Ranks of fewer give no 95 % interval.
+LEAST_BLOCKS = 6
 
 BLOCKS = Limit("blocks", "Number of blocks, 6 or more for an interval", 1, 100, default=6, quick=7)
 ROUNDS = Limit("rounds", "Rounds per block", 1, 200, default=5, quick=7)
@@ -73,17 +92,67 @@ DIAGNOSTIC_MS = Limit(
     zero_means="no diagnostic slices",
     quick=250,
 )
+PRECISION = Limit(
+    "precision",
+    "Target precision in ±%: a run stops early when it knows the ratios of its first kind of comparison"
+    " that well",
+    0.1,
+    50.0,
+    default=2.0,
+    unit="%",
+    zero_means="no early stop",
+    quick=5.0,
+    quick_is_least=True,
+    decimals=1,
+)
+BUDGET_S = Limit(
+    "budget_s",
+    "Time budget, which ends a run after as many blocks as fit",
+    10,
+    86_400,
+    default=0,
+    unit="s",
+    zero_means="the predicted time of its blocks",
+    quick=60,
+)
 #: Each number in the list of clients. PGPERF['MAX_CLIENTS'] lowers `high`.
-CLIENTS = Limit("clients", "Clients at the same time, at most PGPERF['MAX_CLIENTS']", 1, 1024, default=1)
+CLIENTS = Limit(
+    "clients", "Clients at the same time, at most PGPERF['MAX_CLIENTS']", 1, 1024, default=1, quick=5
+)
 WORKERS = Limit(
     "workers", "Threads or tasks in each client process, where a layer can have several", 1, 64, default=1
+)
+#: Each number in the list of rates, operations/s.
+RATE_LOW, RATE_HIGH = 0.1, 1_000_000.0
+LATENCY_LIMIT_MS = Limit(
+    "latency_limit_ms",
+    "Latency limit of an open loop: operations that would begin later than this after their intended"
+    " start are skipped, and those that end later are counted as late",
+    0.1,
+    60_000.0,
+    default=0.0,
+    unit="ms",
+    zero_means="none is skipped",
+    decimals=1,
 )
 
 #: Workloads of one benchmark.
 MOST_WORKLOADS = 12
 
 #: Fields of a benchmark that hold one number.
-BY_NAME = {limit.name: limit for limit in (BLOCKS, ROUNDS, SLICE_MS, DIAGNOSTIC_MS, WORKERS)}
+BY_NAME = {
+    limit.name: limit
+    for limit in (
+        PRECISION,
+        BUDGET_S,
+        BLOCKS,
+        ROUNDS,
+        SLICE_MS,
+        DIAGNOSTIC_MS,
+        WORKERS,
+        LATENCY_LIMIT_MS,
+    )
+}
 
 #: Constants that no benchmark changes: (full run, quick run).
 LEAD_IN_MS, QUICK_LEAD_IN_MS = 50, 20

@@ -1,21 +1,27 @@
 """What a run would do and take, before anyone asks for it."""
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import guardrails
+from pgperf.core.client_environment import DEFAULT
 from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import PgperfError
-from pgperf.core.layers import LAYERS
-from pgperf.core.records import Definition, LeftOut
-from pgperf.models import Benchmark, Database, Worker
+from pgperf.core.layers import LAYERS, connecting, distributions, has_environments
+from pgperf.core.records import ENVIRONMENTS, Definition, LeftOut, Plan
+from pgperf.models import Benchmark, Database, Worker, Workload
 from pgperf.reports import number_format
 from pgperf.reports.headroom import Need, headroom
 from pgperf.reports.labels import layer_title
+from pgperf.reports.outlook import Outlook, outlook
 from pgperf.reports.run_json import live_workers
 from pgperf.runner.plan import make_plan
 from pgperf.runner.preflight import ResourceEstimate, estimate
+from pgperf.runner.run_time import promised_s
 from pgperf.runs import definitions
 
 
@@ -25,6 +31,26 @@ class Row:
 
     title: str
     reason: str = ""
+
+
+@dataclass(frozen=True)
+class EnvironmentRow:
+    """One environment, as the live workers found it: `versions` of its packages ("" if not known), or
+    the `reason` why none of them can use it.
+    """
+
+    name: str
+    versions: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """What the plan leaves out of one layer for one reason: modes, connection modes, workloads."""
+
+    layer: str
+    parts: tuple[str, ...]
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -40,28 +66,41 @@ class Preview:
     rows: list[Row]
     refusal: str = ""
     variants: int = 0
+    lacking: tuple[Lacking, ...] = ()
     estimate: ResourceEstimate | None = None
     quick_time: str = ""
     full_time: str = ""
     needs: tuple[Need, ...] = ()
+    environments: tuple[EnvironmentRow, ...] = ()  # none where there is only the default one
+    outlook: Outlook | None = None
     access: tuple[str, ...] = ()  # what the login must not be able to do, or may be able to
 
 
-def preview(benchmark: Benchmark, database: Database, *, quick: bool) -> Preview:
-    """What a run of the benchmark on the database would do with the workers that are alive now."""
-    skipped = skipped_layers(benchmark, live_workers())
+def preview(
+    benchmark: Benchmark, database: Database, *, quick: bool, workloads: Sequence[Workload] | None = None
+) -> Preview:
+    """What a run of the benchmark on the database would do with the workers that are alive now.
+
+    `workloads`: those of a benchmark that is not saved.
+    """
+    workers = live_workers()
+    skipped = skipped_layers(benchmark, workers)
     left_out = [LeftOut(layer=layer, reason=reason) for layer, reason in skipped.items()]
-    left_out += _lacking_modes(benchmark)
+    left_out += [*_lacking_modes(benchmark), *_lacking_connections(benchmark, workers)]
+    environments = tuple(_environments(benchmark, workers))
+    left_out += _lacking_environments(benchmark, environments)
     rows = [Row(layer_title(layer), skipped.get(layer, "")) for layer in benchmark.layers]
     shown = Preview(
         database=database,
         routes=list(benchmark.routes),
         missing=definitions.missing_routes(benchmark, database),
         rows=rows,
+        environments=environments,
     )
     try:
         plans = {
-            length: make_plan(_definition(benchmark, database, length), left_out) for length in (True, False)
+            length: make_plan(_definition(benchmark, database, length, workloads), left_out)
+            for length in (True, False)
         }
     except PgperfError as error:
         return replace(shown, refusal=str(error))
@@ -69,21 +108,34 @@ def preview(benchmark: Benchmark, database: Database, *, quick: bool) -> Preview
     return replace(
         shown,
         variants=len(plans[quick].variants),
+        lacking=tuple(_lacking(plans[quick].skipped)),
         estimate=needs[quick],
-        quick_time=number_format.seconds(needs[True].seconds),
-        full_time=number_format.seconds(needs[False].seconds),
+        quick_time=_time(plans[True]),
+        full_time=_time(plans[False]),
         needs=tuple(headroom(needs[quick], database)),
+        outlook=outlook({str(_("Quick")): plans[True], str(_("Full")): plans[False]}),
         access=_access(database, plans[quick].definition),
     )
 
 
+def _time(plan: Plan) -> str:
+    """The predicted time of a run of a fixed length; else the most that it takes."""
+    words = _("about %s") if plan.definition.is_fixed else _("at most %s")
+    return words % number_format.seconds(promised_s(plan))
+
+
 def skipped_layers(benchmark: Benchmark, workers: list[Worker]) -> dict[str, str]:
+    """The benchmark's layers that none of the workers can run, each with the reason."""
+    return missing_layers(benchmark.layers, workers)
+
+
+def missing_layers(layers: Iterable[str], workers: list[Worker]) -> dict[str, str]:
     """Layers that none of the workers can run, with the first one's reason.
 
     Nothing without workers.
     """
     skipped = {}
-    for layer in benchmark.layers:
+    for layer in layers:
         reasons = [worker.layers.get(layer, "") for worker in workers]
         if reasons and all(reasons):
             skipped[layer] = reasons[0]
@@ -99,6 +151,74 @@ def _lacking_modes(benchmark: Benchmark) -> list[LeftOut]:
         for mode in benchmark.modes
         if mode not in layer.modes
     ]
+
+
+def _lacking_connections(benchmark: Benchmark, workers: list[Worker]) -> Iterator[LeftOut]:
+    """Connection modes that none of the workers that can run the layer has, such as a pool without
+    its package.
+    """
+    for layer, mode in product(benchmark.layers, benchmark.connection_modes):
+        able = [worker for worker in workers if not worker.layers.get(layer)]
+        reasons = [worker.layers.get(connecting(layer, mode), "") for worker in able]
+        if reasons and all(reasons):
+            yield LeftOut(layer=layer, connect=mode, reason=reasons[0])
+
+
+def _environments(benchmark: Benchmark, workers: list[Worker]) -> Iterator[EnvironmentRow]:
+    """The benchmark's environments, if it has others than the default one."""
+    names = benchmark.environments
+    for name in names if names != [DEFAULT] else ():
+        found = [_described(worker, name) for worker in workers]
+        reasons = [each["refusal"] for each in found if "refusal" in each]
+        if found and len(reasons) == len(found):
+            yield EnvironmentRow(name, reason=reasons[0])
+        else:
+            yield EnvironmentRow(
+                name, next((version_line(each) for each in found if "refusal" not in each), "")
+            )
+
+
+def _described(worker: Worker, name: str) -> dict[str, Any]:
+    """What the worker knows of an environment."""
+    if name == DEFAULT:
+        own = worker.versions
+        packages = {"Django": own.get("django"), **{key: own[key] for key in distributions() if key in own}}
+        return {"python": own.get("python"), "packages": packages}
+    lacking = {"refusal": _("PGPERF['ENVIRONMENTS'] of the worker does not have it")}
+    found: dict[str, Any] = worker.versions.get(ENVIRONMENTS, {}).get(name, lacking)
+    return found
+
+
+def version_line(found: Mapping[str, Any]) -> str:
+    """The versions of an environment in one line, without what is unknown."""
+    packages = found.get("packages") or {}
+    named = {"Python": found.get("python"), **{name: packages[name] for name in sorted(packages)}}
+    return ", ".join(f"{name} {version}" for name, version in named.items() if version)
+
+
+def _lacking_environments(benchmark: Benchmark, rows: Iterable[EnvironmentRow]) -> Iterator[LeftOut]:
+    """The layers of environments that no worker can use. Other layers the plan leaves out."""
+    for row, layer in product(rows, filter(has_environments, benchmark.layers)):
+        if row.reason:
+            yield LeftOut(layer=layer, environment=row.name, reason=row.reason)
+
+
+def _lacking(skipped: Iterable[LeftOut]) -> Iterator[Lacking]:
+    """By layer and reason; layers that are left out altogether have theirs in `Row`."""
+    named = [(each, _parts(each)) for each in skipped]
+    gone = {each.layer for each, parts in named if not parts}
+    found: dict[tuple[str, str], list[str]] = {}
+    for each, parts in named:
+        if each.layer not in gone:
+            found.setdefault((each.layer, each.reason), []).append(", ".join(parts))
+    for (layer, reason), parts in found.items():
+        yield Lacking(layer_title(layer), tuple(parts), reason)
+
+
+def _parts(each: LeftOut) -> list[str]:
+    loop = each.loop and f"{each.loop} loop"
+    parts = (each.workload, each.mode, each.connect, loop, each.environment)
+    return [part.replace("_", " ") for part in parts if part]
 
 
 def _access(database: Database, definition: Definition) -> tuple[str, ...]:
@@ -123,5 +243,7 @@ _ACCESS = {
 }
 
 
-def _definition(benchmark: Benchmark, database: Database, quick: bool) -> Definition:
-    return definitions.freeze(benchmark, database, definitions.Overrides(quick=quick))
+def _definition(
+    benchmark: Benchmark, database: Database, quick: bool, workloads: Sequence[Workload] | None
+) -> Definition:
+    return definitions.freeze(benchmark, database, definitions.Overrides(quick=quick), workloads)

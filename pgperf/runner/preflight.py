@@ -1,20 +1,19 @@
 """The connections, memory and time that a plan needs, checked before a run starts anything."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from pgperf.core import limits, protocol
-from pgperf.core.exceptions import FEWER_ROWS, PreflightRefused
-from pgperf.core.layers import LAYERS
-from pgperf.core.records import Cohort, Definition, Plan, Variant
-from pgperf.runner import slice_length
+from pgperf.core.exceptions import FEWER_ROWS, BudgetTooShort, PreflightRefused
+from pgperf.core.layers import over_http
+from pgperf.core.limits import LEAST_BLOCKS
+from pgperf.core.records import Plan
+from pgperf.runner import run_time
 from pgperf.runner.memory import MIB, owners, start_bytes
 from pgperf.runner.plan import make_plan
 
-_ARMING_S, _ARMING_EACH_S = 0.025, 0.001  # to start several clients together: once, and per client
-_FIXED_SECONDS = 2.0
-_SLICE_OVERHEAD_S = 0.003
-_QUERIES_S = 0.15  # to read the counters before and after a diagnostic slice
+#: What a refused run should ask for, over the time that it seems to need.
+_RESERVE = 1.1
 
 
 @dataclass(frozen=True)
@@ -57,18 +56,23 @@ def estimate(plan: Plan) -> ResourceEstimate:
 
     The run needs one control connection, and two more for diagnostics.
     """
-    connections = [sum(v.connections for v in owners(cohort)) for cohort in plan.cohorts]
+    connections = [
+        sum(v.connections for v in owners(cohort) if not over_http(v.layer)) for cohort in plan.cohorts
+    ]
     memory = [start_bytes(cohort) for cohort in plan.cohorts]
     own = 3 if plan.definition.diagnostic_ms else 1
-    return ResourceEstimate(_seconds(plan), max(connections) + own, max(memory))
+    return ResourceEstimate(run_time.promised_s(plan), max(connections) + own, max(memory))
 
 
 def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: float) -> ResourceEstimate:
     """The estimate.
 
-    Raises PreflightRefused with the numbers, the remedy and a smaller plan that fits.
+    Raises PreflightRefused with the numbers, the remedy and a smaller plan that fits, and
+    BudgetTooShort where six blocks exceed the time budget.
     """
     need = estimate(plan)
+    if not plan.definition.is_fixed and (least_s := run_time.least_s(plan)) > need.seconds:
+        raise too_short(least_s, need.seconds)
     problem = _problem(need, headroom, connection_share, max_seconds)
     if not problem:
         return need
@@ -78,6 +82,15 @@ def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: 
 
     offered = " or with ".join(offers(plan, fits))
     raise PreflightRefused(f"{problem}. It fits with {offered}" if offered else problem)
+
+
+def too_short(least_s: float, budget_s: float) -> BudgetTooShort:
+    """The refusal of a run whose six blocks take at least `least_s`."""
+    asked_s = math.ceil(least_s * _RESERVE)
+    return BudgetTooShort(
+        f"budget_s: {LEAST_BLOCKS} blocks take at least {math.ceil(least_s)} s on this machine, and the run has"
+        f" {budget_s:.0f} s; set a time budget of {asked_s} s or more, or choose fewer layers, routes or clients"
+    )
 
 
 def most_workers(plan: Plan) -> int:
@@ -161,71 +174,3 @@ def _problem(need: ResourceEstimate, headroom: Headroom, connection_share: float
             "(PGPERF['MAX_RUN_SECONDS']); choose fewer blocks, rounds, routes or layers"
         )
     return ""
-
-
-def _seconds(plan: Plan) -> float:
-    definition = plan.definition
-    total = _FIXED_SECONDS
-    cold = min(definition.cold_blocks, definition.blocks)
-    for cohort in plan.cohorts:
-        together = sum(v.processes * LAYERS[v.layer].start_seconds for v in owners(cohort)) / 2
-        # the first client of each variant starts alone in a cold block
-        alone = sum(LAYERS[v.layer].start_seconds for v in owners(cohort)) / 2
-        total += definition.blocks * (together + _warm_up_s(definition, cohort)) + cold * alone
-        total += _pilot_s(definition, cohort)
-        total += definition.blocks * definition.rounds * round_s(definition, cohort)
-        total += len(cohort.variants) * diagnostic_s(definition)
-    return total
-
-
-def _warm_up_s(definition: Definition, cohort: Cohort) -> float:
-    """All variants warm up at the same time; the slowest decides."""
-    slowest_s = max(slice_length.predicted_op_s(definition, variant) for variant in cohort.variants)
-    return max(
-        definition.warm_up_ms / 1000, min(definition.warm_up_ops * slowest_s, slice_length.WARM_UP_MOST_S)
-    )
-
-
-def _pilot_s(definition: Definition, cohort: Cohort) -> float:
-    """The pilot of variants whose time per operation is predicted; any other is over at once."""
-    variants = [v for v in cohort.variants if not definition.work(v.workload).bulk]
-    piloted = [v for v in variants if v.connections > 1 or not definition.slice_ms]
-    ops = [slice_length.predicted_op_s(definition, variant) for variant in piloted]
-    return sum(slice_length.length_s(slice_length.pilot_slice(op_s), op_s) for op_s in ops)
-
-
-def round_s(definition: Definition, cohort: Cohort) -> float:
-    """Duration of a round of the cohort in seconds.
-
-    A query of unknown cost is taken for a fast one, whose slices are as short as slices can be.
-    """
-    by_workload: dict[str, list[Variant]] = {}
-    for variant in cohort.variants:
-        by_workload.setdefault(variant.workload, []).append(variant)
-    requests = {name: slice_length.predicted(definition, own) for name, own in by_workload.items()}
-    slices = [_slice_s(definition, variant, requests[variant.workload]) for variant in cohort.variants]
-    return sum(slices) + _arming_s(cohort)
-
-
-def _slice_s(definition: Definition, variant: Variant, request: protocol.Slice) -> float:
-    own_s = slice_length.length_s(request, slice_length.predicted_op_s(definition, variant))
-    return max(own_s + _SLICE_OVERHEAD_S, LAYERS[variant.layer].least_slice_s)
-
-
-def _arming_s(cohort: Cohort) -> float:
-    armed = [v.connections for v in cohort.variants if v.connections > 1]
-    return len(armed) * _ARMING_S + sum(armed) * _ARMING_EACH_S
-
-
-def slice_s(definition: Definition) -> float:
-    """Duration of a timed slice of one client with a fast query in seconds."""
-    return ((definition.slice_ms or limits.PILOT_MIN_MS) + definition.lead_in_ms) / 1000 + _SLICE_OVERHEAD_S
-
-
-def diagnostic_s(definition: Definition) -> float:
-    """Duration of a diagnostic slice in seconds; 0 without diagnostics."""
-    return (
-        (definition.diagnostic_ms + definition.lead_in_ms) / 1000 + _QUERIES_S
-        if definition.diagnostic_ms
-        else 0.0
-    )

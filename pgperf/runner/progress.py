@@ -1,58 +1,78 @@
-"""How much of a run is done, by the time that its slices take."""
+"""How much of a run is done and how long the rest takes, by the wall time of its steps."""
 
-from bisect import bisect
-from collections.abc import Callable
-from itertools import accumulate
+import time
+from collections.abc import Callable, Mapping
 
-from pgperf.core.records import Plan
-from pgperf.runner import preflight
+from pgperf.core import protocol
+from pgperf.core.records import Plan, Variant
+from pgperf.runner import run_time
+from pgperf.runner.run_time import Step
+
+#: Parts that are late for the same reasons.
+_KIND = {run_time.COLD_START: run_time.START}
 
 
 class Progress:
-    """The share of a run that is done, by the time that slices take.
+    """The share of a run that is done, and the time that is left.
 
-    A round of a cohort counts with its predicted length, and with its measured length as soon as
-    one is over: the prediction cannot know how long a query takes.
+    Each step counts with its predicted time at first. The pilot of a cohort corrects its rounds. A
+    step that the run has done counts with the mean time that it took, and corrects the steps of its
+    kind that are still to come: on a busy machine, clients of every cohort start late.
 
-    `slices_s`: the time that all slices have taken so far. `diagnoses`: can there be diagnostic
-    slices? `total` and `diagnostic` are the numbers of slices.
+    `diagnoses`: can there be diagnostic slices? `diagnostic` is their number.
     """
 
-    def __init__(self, plan: Plan, slices_s: Callable[[], float], *, diagnoses: bool) -> None:
+    def __init__(self, plan: Plan, *, diagnoses: bool, clock: Callable[[], float] = time.monotonic) -> None:
         definition = plan.definition
-        self._blocks, self._rounds = definition.blocks, definition.rounds
-        self._round_s = [preflight.round_s(definition, cohort) for cohort in plan.cohorts]
-        self._sizes = [len(cohort.variants) for cohort in plan.cohorts]
-        self.total = self._blocks * self._rounds * sum(self._sizes)
-        self._diagnostic_s = preflight.diagnostic_s(definition)
-        self.diagnostic = sum(self._sizes) if definition.diagnostic_ms and diagnoses else 0
-        self._slices_s, self._spent_s = slices_s, 0.0
-        self._done, self._share = 0, 0.0
+        self._plan, self._clock = plan, clock
+        variants = sum(len(cohort.variants) for cohort in plan.cohorts)
+        self.diagnostic = variants if definition.diagnostic_ms and diagnoses else 0
+        self._left = run_time.steps(plan, diagnoses=diagnoses)
+        self._predicted_s = {step: run_time.predicted_s(plan, step) for step in self._left}
+        self._took_s: dict[Step, list[float]] = {}
+        self._begin = self._last = clock()
+        self._share = 0.0
 
-    def share(self, done: int, diagnosed: int) -> float:
-        """0 to 1, never less than before. `done` timed slices, whole rounds, and `diagnosed` ones."""
-        if done > self._done:
-            self._learn(done)
-        done_s = self._seconds(done) + diagnosed * self._diagnostic_s
-        total_s = self._seconds(self.total) + self.diagnostic * self._diagnostic_s
-        self._share = max(self._share, done_s / total_s)
+    def ended(self, cohort: int, part: str) -> None:
+        """A step of that cohort ended now; it began when the step before ended."""
+        now, step = self._clock(), Step(cohort, part)
+        self._took_s.setdefault(step, []).append(now - self._last)
+        self._last = now
+        self._left[step] -= 1
+
+    def piloted(
+        self, cohort: int, slices: Mapping[str, protocol.Slice], op_s: Mapping[Variant, float]
+    ) -> None:
+        """The cohort's pilot chose these slices, by workload, and found these times of operations."""
+        self._predicted_s[Step(cohort, run_time.ROUND)] = run_time.round_s(
+            self._plan.definition, slices, op_s
+        )
+
+    def left_s(self) -> float:
+        """The wall time of the steps that are left."""
+        return sum(times * self.expected_s(step) for step, times in self._left.items() if times > 0)
+
+    def share(self) -> float:
+        """0 to 1, never less than before."""
+        done_s, left_s = self._last - self._begin, self.left_s()
+        self._share = max(self._share, done_s / (done_s + left_s) if left_s else 1.0)
         return self._share
 
-    def _learn(self, done: int) -> None:
-        """Take the length of the last round for that of all rounds of its cohort."""
-        within = (done - 1) % (self._rounds * sum(self._sizes))
-        cohort = bisect(list(accumulate(self._rounds * size for size in self._sizes)), within)
-        spent_s = self._slices_s()
-        rounds = (done - self._done) / self._sizes[cohort]
-        self._round_s[cohort] = (spent_s - self._spent_s) / rounds
-        self._done, self._spent_s = done, spent_s
+    def expected_s(self, step: Step) -> float:
+        """The wall time of a step, each time: what it took so far, else as predicted and as late as
+        other steps of its kind were.
+        """
+        took_s = self._took_s.get(step)
+        if took_s:
+            return sum(took_s) / len(took_s)
+        return self._predicted_s[step] * self._lateness(_kind(step))
 
-    def _seconds(self, slices: int) -> float:
-        """The time of the run's first slices."""
-        blocks, rest = divmod(slices, self._rounds * sum(self._sizes))
-        seconds = blocks * self._rounds * sum(self._round_s)
-        for size, round_s in zip(self._sizes, self._round_s, strict=True):
-            own = min(rest, self._rounds * size)
-            seconds += own / size * round_s
-            rest -= own
-        return seconds
+    def _lateness(self, kind: str) -> float:
+        """The time that steps of this kind took, over their prediction; 1 before the first."""
+        done = [step for step in self._took_s if _kind(step) == kind]
+        predicted_s = sum(self._predicted_s[step] for step in done)
+        return sum(map(self.expected_s, done)) / predicted_s if predicted_s else 1.0
+
+
+def _kind(step: Step) -> str:
+    return _KIND.get(step.part, step.part)

@@ -3,19 +3,23 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pgperf.core import protocol
+from pgperf.core import pgbench, protocol
+from pgperf.core.layers import LAYERS
 from pgperf.core.limits import PILOT_MAX_MS, PILOT_MIN_MS
 from pgperf.core.records import Definition, Variant
 
 PILOT_OPS = 20  # of a variant in the pilot, as far as they fit into
 _PILOT_S = 1.0
-WARM_UP_MOST_S = 3.0
+_WARM_UP_LONGEST = 3  # times the shortest, where operations are slow
 #: Longer windows are no steadier: noise differs from slice to slice, not within one.
 WINDOW_MIN_NS = PILOT_MIN_MS * 1_000_000
 WINDOW_MAX_NS = PILOT_MAX_MS * 1_000_000
 _WINDOW_OPS = 50  # of a variant, and of each of its connections:
-_WINDOW_OPS_EACH = 10
-_BULK_OPS = 10  # of a bulk operation in a slice; each takes long, and all its rows stay until the end
+_WINDOW_OPS_EACH = 5
+_SHORT_NS, _SHORT_OPS = 1_000_000_000, 5  # of a slow operation, where the run has little time
+_DUE_OPS, _DUE_LEAST_NS = 100, 500_000_000  # in the window of an open loop
+_DUE_MOST = 250_000  # of a client in such a slice: its recording has room, also where gaps scatter
+_BULK_OPS = 5  # of a bulk operation in a slice; each takes long, and all its rows stay until the end
 _LEAD_IN_OPS = 10
 _LEAD_IN_OPS_EACH = 3  # with several connections, whose lead-in lasts until all have started
 _LEAD_IN_LONGEST = 2  # times the longest operation of any of them in the pilot
@@ -23,20 +27,27 @@ _LEAD_IN_LONGEST = 2  # times the longest operation of any of them in the pilot
 #: Rough times for a prediction, seconds. A login with SCRAM takes that long, and half of it is CPU
 #: time on either side, which clients share.
 _CONNECT_S, _CONNECT_CPU_S = 0.012, 0.006
+#: The slowest of several clients over their mean, when all connect at once.
+_LONGEST_CONNECT = 1.5
 #: A row, by kind; executemany of psycopg2 sends a statement for each.
 _ROW_S = {"copy": 1.5e-6, "batch": 20e-6}
 _STATEMENT_S = 100e-6
 
 
-def pilot_slice(op_s: float) -> protocol.Slice:
+def warm_up_most_s(definition: Definition) -> float:
+    """The longest warm-up, where operations are slow."""
+    return _WARM_UP_LONGEST * definition.warm_up_ms / 1000
+
+
+def pilot_slice(op_s: float, connections: int = 1) -> protocol.Slice:
     """20 operations after a lead-in of two, or as many as take about a second, one at least.
 
-    `op_s`: the time of one operation in the calibration; 0: not known.
+    `op_s`: the time of one operation in the calibration; 0: not known. Several connections lead in
+    with one operation, as in their timed slices.
     """
     count = max(1, min(PILOT_OPS, int(_PILOT_S / op_s))) if op_s else PILOT_OPS
-    return protocol.Slice(
-        seq=0, start_ns=0, lead_in_ops=min(2, count), lead_in_ns=0, window_ns=0, count=count
-    )
+    lead_in_ops = min(2, count) if connections == 1 else 1
+    return protocol.Slice(seq=0, start_ns=0, lead_in_ops=lead_in_ops, lead_in_ns=0, window_ns=0, count=count)
 
 
 def asked_slice(definition: Definition) -> protocol.Slice:
@@ -52,7 +63,8 @@ def asked_slice(definition: Definition) -> protocol.Slice:
 
 class Need(NamedTuple):
     """What a slice must have room for: the connections of a variant that share its window, and the
-    mean and the longest time of one of their operations, ns.
+    mean and the longest time of one of their operations, ns. Where they start together, the longest
+    is at least the time from the common start until all have ended their first operation.
     """
 
     connections: int
@@ -63,7 +75,7 @@ class Need(NamedTuple):
 def fitting(asked: protocol.Slice, needs: Sequence[Need]) -> protocol.Slice:
     """A slice long enough for all variants, unless it asks for a window of its own.
 
-    The window holds 50 operations of each variant, 10 of each connection and the longest of those
+    The window holds 50 operations of each variant, 5 of each connection and the longest of those
     that share it, within 50 ms to 5 s. If operations are too slow for that, the slice has a fixed
     number of them instead.
     """
@@ -81,12 +93,36 @@ def fitting(asked: protocol.Slice, needs: Sequence[Need]) -> protocol.Slice:
     return leading._replace(window_ns=min(WINDOW_MAX_NS, max(WINDOW_MIN_NS, window_ns, longest_ns)))
 
 
+def shortened(request: protocol.Slice, needs: Sequence[Need]) -> protocol.Slice:
+    """A slice for a run that has little time: where 50 operations take longer than a second, as many
+    as fit into one, and five at least. The lead-in is one operation.
+    """
+    slowest_ns = max(need.mean_ns for need in needs)
+    window_ns = int(max(_SHORT_NS, _SHORT_OPS * slowest_ns))
+    length_ns = request.count * slowest_ns if request.count else request.window_ns
+    if window_ns >= length_ns or any(need.connections > 1 for need in needs):
+        return request
+    return request._replace(lead_in_ops=1, lead_in_ns=0, window_ns=window_ns, count=0)
+
+
 def _lead_in_ns(sharing: Sequence[Need]) -> int:
     """The time in which every connection that shares a window ends its first operation: all begin it
     together, so it lasts longer than the mean.
     """
     each = (max(_LEAD_IN_OPS_EACH * need.mean_ns, _LEAD_IN_LONGEST * need.longest_ns) for need in sharing)
     return min(WINDOW_MAX_NS, int(max(each, default=0)))
+
+
+def is_late(request: protocol.Slice, led_in_ns: int) -> bool:
+    """Did one of several connections end its lead-in long after the window had opened?"""
+    return led_in_ns > request.lead_in_ns + request.window_ns // 10
+
+
+def later_lead_in(request: protocol.Slice, led_in_ns: int) -> protocol.Slice:
+    """The same slice with a longer lead-in, if connections were late for its window."""
+    if request.count or not is_late(request, led_in_ns):
+        return request
+    return request._replace(lead_in_ns=min(WINDOW_MAX_NS, _LEAD_IN_LONGEST * led_in_ns))
 
 
 def bulk_slice(slowest_s: float) -> protocol.Slice:
@@ -97,19 +133,46 @@ def bulk_slice(slowest_s: float) -> protocol.Slice:
     )
 
 
+def scheduled(request: protocol.Slice, variant: Variant) -> protocol.Slice:
+    """The slice for a variant with a rate; unchanged for a closed loop.
+
+    A queue needs time to reach its length and to show that it grows, so the window holds 100
+    operations and lasts half a second at least, 5 s at most, and the lead-in a quarter of that. Both
+    are shorter where a client could not record as many operations.
+    """
+    if variant.rate is None:
+        return request
+    holding_ns = int(_DUE_OPS / variant.rate * 1e9)
+    room_ns = int(_DUE_MOST * variant.processes / variant.rate * 1e9)
+    window_ns = min(WINDOW_MAX_NS, room_ns * 4 // 5, max(_DUE_LEAST_NS, request.window_ns, holding_ns))
+    lead_in_ns = min(room_ns // 5, max(request.lead_in_ns, window_ns // 4))
+    return request._replace(
+        lead_in_ns=lead_in_ns,
+        window_ns=window_ns,
+        count=0,
+        rate=variant.rate,
+        schedule=variant.schedule,
+    )
+
+
 def predicted_op_s(definition: Definition, variant: Variant) -> float:
     """The time of one operation, where its nature tells; 0 where it does not.
 
     Operations that connect or insert many rows take about as long whatever the driver. A query can
-    take any time.
+    take any time. Clients connect side by side, and those of a single thread one after the other.
     """
     bulk = definition.work(variant.workload).bulk
     if bulk:
         one_by_one = bulk.kind == "batch" and definition.bulk_api == "dbapi" and variant.layer == "psycopg2"
         return bulk.rows * (_STATEMENT_S if one_by_one else _ROW_S[bulk.kind]) * variant.connections
-    if variant.reconnects:
-        return max(_CONNECT_S, _CONNECT_CPU_S * variant.connections)
-    return 0.0
+    return _connecting_s(variant) if variant.reconnects else 0.0
+
+
+def _connecting_s(variant: Variant) -> float:
+    """For one of its clients, while all of them connect."""
+    if LAYERS[variant.layer].one_thread:
+        return _CONNECT_S * variant.connections
+    return max(_CONNECT_S, _CONNECT_CPU_S * variant.connections)
 
 
 def predicted(definition: Definition, variants: Sequence[Variant]) -> protocol.Slice:
@@ -117,12 +180,17 @@ def predicted(definition: Definition, variants: Sequence[Variant]) -> protocol.S
     ops = [(variant.connections, predicted_op_s(definition, variant)) for variant in variants]
     if definition.work(variants[0].workload).bulk:
         return bulk_slice(max(op_s for _connections, op_s in ops))
-    return fitting(
-        asked_slice(definition), [Need(count, op_s * 1e9, longest_ns=op_s * 1e9) for count, op_s in ops]
-    )
+    needs = [Need(count, op_s * 1e9, _LONGEST_CONNECT * op_s * 1e9) for count, op_s in ops]
+    return fitting(asked_slice(definition), needs)
 
 
-def length_s(request: protocol.Slice, op_s: float) -> float:
-    """How long a slice lasts, where an operation takes `op_s`."""
-    by_time = (request.lead_in_ns + request.window_ns) / 1e9
-    return by_time + (request.lead_in_ops + request.count) * op_s if request.count else by_time
+def length_s(request: protocol.Slice, op_s: float, variant: Variant) -> float:
+    """How long a slice of the variant lasts, where an operation takes `op_s`."""
+    request = scheduled(request, variant)
+    if request.count:
+        return (request.lead_in_ops + request.count) * op_s
+    lead_in_ops = request.lead_in_ops if variant.connections == 1 else 1
+    asked_s = max(request.lead_in_ns / 1e9, lead_in_ops * op_s) + request.window_ns / 1e9
+    if not LAYERS[variant.layer].tool:
+        return asked_s + op_s  # with the operation under way at its end
+    return pgbench.time_s(_connecting_s(variant), asked_s)

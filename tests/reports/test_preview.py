@@ -1,7 +1,10 @@
 """The preview of a run before its request."""
 
+from typing import Any
+
 import pytest
 
+from pgperf.models import Benchmark, Worker
 from pgperf.reports.preview import preview, skipped_layers
 from tests import factories
 
@@ -59,3 +62,96 @@ def test_a_mode_that_a_layer_lacks_is_not_counted() -> None:
         layers=["libpq", "psycopg2"], modes=["simple", "extended"], routes=["socket"]
     )
     assert preview(both, database, quick=True).variants == 5
+
+
+def test_environments_are_named_with_what_workers_found(settings: Any) -> None:
+    settings.PGPERF = {
+        **settings.PGPERF,
+        "ENVIRONMENTS": dict.fromkeys(("old", "stub", "new"), "/a/bin/python"),
+    }
+    worker = factories.make_worker()
+    packages = {"Django": "5.2.1", "psycopg": "3.2.3"}
+    found = {
+        "old": {"python": "3.11.7", "pgperf": "0.1.0", "packages": packages},
+        "stub": {"refusal": "other pgperf"},
+    }
+    Worker.objects.update(versions={**worker.versions, "environments": found})
+    benchmark = factories.make_benchmark(
+        layers=["libpq", "psycopg"], routes=["tcp"], environments=["default", "old", "stub", "new"]
+    )
+    shown = preview(benchmark, factories.make_database(), quick=True)
+    named = {each.name: (each.versions, str(each.reason)) for each in shown.environments}
+    assert named["old"] == ("Python 3.11.7, Django 5.2.1, psycopg 3.2.3", "")
+    assert named["default"][0].startswith("Python 3.")
+    assert named["stub"] == ("", "other pgperf")
+    assert "does not have it" in named["new"][1]
+    assert shown.variants == 5  # libpq, psycopg twice, and two controls
+    lacking = {(each.layer, each.parts) for each in shown.lacking}
+    assert ("libpq (C)", ("old", "stub", "new")) in lacking
+    assert preview(factories.make_benchmark("other"), shown.database, quick=True).environments == ()
+
+
+def test_what_a_layer_lacks_is_named_with_the_reason_before_the_run() -> None:
+    factories.make_worker()
+    benchmark = factories.make_benchmark(
+        layers=["psycopg2", "psycopg", "django_cursor"], routes=["tcp"], modes=["simple", "prepared"],
+        connection_modes=["persistent", "pool", "request"],
+    )  # fmt: skip
+    found = preview(benchmark, factories.make_database(), quick=True).lacking
+    named = {(each.layer, each.parts) for each in found}
+    assert ("psycopg2", ("prepared",)) in named
+    assert ("psycopg2", ("pool", "request")) in named
+    assert ("psycopg 3", ("request",)) in named
+    assert not any(each.layer == "Django cursor" for each in found)
+    (pool,) = [each.reason for each in found if "pool" in each.parts]
+    assert "psycopg2's own pool is not measured" in pool
+
+
+def test_a_layer_whose_load_another_program_makes_lacks_the_open_loops_only() -> None:
+    factories.make_worker()
+    benchmark = factories.make_benchmark(
+        layers=["libpq", "pgbench"], routes=["tcp"], modes=["simple"], rates=[None, 100]
+    )
+    (found,) = preview(benchmark, factories.make_database(), quick=True).lacking
+    assert (found.layer, found.parts) == ("pgbench", ("open loop",))
+
+
+def test_a_layer_that_is_skipped_lacks_nothing_more() -> None:
+    factories.make_worker(psycopg2="not installed")
+    benchmark = factories.make_benchmark(
+        layers=["psycopg2", "psycopg"], connection_modes=["persistent", "pool"]
+    )
+    assert preview(benchmark, factories.make_database(), quick=True).lacking == ()
+
+
+NO_PACKAGE = "psycopg_pool is not installed here: pip install 'psycopg[pool]'"
+
+
+def make_pool_benchmark() -> Benchmark:
+    return factories.make_benchmark(
+        layers=["psycopg"], routes=["tcp"], modes=["simple"], connection_modes=["persistent", "pool"]
+    )
+
+
+def lacking_pool(hostname: str) -> None:
+    worker = factories.make_worker(hostname)
+    worker.layers |= {"psycopg · pool": NO_PACKAGE}
+    worker.save()
+
+
+def test_a_pool_whose_package_no_worker_has_is_named_before_the_run() -> None:
+    benchmark, database = make_pool_benchmark(), factories.make_database()
+    complete = preview(benchmark, database, quick=True)
+    lacking_pool("a")
+    shown = preview(benchmark, database, quick=True)
+    assert [(each.parts, each.reason) for each in shown.lacking] == [(("pool",), NO_PACKAGE)]
+    assert shown.variants == complete.variants - 2  # and its control
+    factories.make_worker("b")
+    assert preview(benchmark, database, quick=True).lacking == ()
+
+
+def test_a_worker_that_cannot_run_the_layer_says_nothing_of_its_pool() -> None:
+    lacking_pool("a")
+    factories.make_worker("b", psycopg="not installed")
+    (found,) = preview(make_pool_benchmark(), factories.make_database(), quick=True).lacking
+    assert found.reason == NO_PACKAGE

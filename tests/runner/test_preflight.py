@@ -9,7 +9,7 @@ from pgperf.catalog.client_scaling import CLIENT_SCALING
 from pgperf.catalog.driver_queries import BATCH, COPYFROM
 from pgperf.core.exceptions import PreflightRefused
 from pgperf.core.records import WorkloadDefinition
-from pgperf.runner import preflight
+from pgperf.runner import preflight, run_time
 from pgperf.runner.plan import make_plan
 from tests.runner.builders import definition
 
@@ -50,8 +50,8 @@ def test_a_connection_for_each_operation_takes_longer_than_one_that_stays() -> N
 
 
 def test_clients_that_connect_share_the_cpus() -> None:
-    """20 clients need ten operations each: a slice of more than a second."""
-    assert seconds(connection_modes=("per_operation",), clients=(20,)) > 10 * 2 * 1.2
+    """20 clients need five operations each, and three to lead in: a slice of about a second."""
+    assert seconds(connection_modes=("per_operation",), clients=(20,)) > 10 * 2 * 0.9
 
 
 @pytest.mark.parametrize("work", [COPYFROM, BATCH], ids=lambda work: work.name)
@@ -66,13 +66,53 @@ def test_inserting_many_rows_is_predicted_by_their_number(work: WorkloadDefiniti
 def test_the_window_that_a_definition_names_is_used_as_it_is() -> None:
     given = definition(layers=("psycopg",), connection_modes=("per_operation",), slice_ms=200)
     (cohort,) = make_plan(given).cohorts
-    assert preflight.round_s(given, cohort) == pytest.approx(2 * (0.200 + 0.001 + 0.003))
+    lengths = run_time.predicted_slice_s(given, cohort)
+    assert list(lengths.values()) == [pytest.approx(0.200 + 10 * 0.012 + 0.012)] * 2
 
 
 def test_no_slice_is_predicted_to_be_longer_than_the_longest() -> None:
     what = definition(layers=("psycopg",), connection_modes=("per_operation",), slice_ms=0, clients=(60,))
     (cohort,) = make_plan(what).cohorts
-    assert preflight.round_s(what, cohort) < 2 * 10
+    assert max(run_time.predicted_slice_s(what, cohort).values()) <= 10
+
+
+def test_clients_of_one_thread_connect_one_after_the_other() -> None:
+    one, each = (
+        seconds((layer,), connection_modes=("per_operation",), clients=(20,))
+        for layer in ("pgbench_one_thread", "pgbench")
+    )
+    assert one > 1.4 * each
+
+
+def test_pgbench_measures_whole_seconds() -> None:
+    what = definition(layers=("pgbench",), clients=(20,))
+    assert set(run_time.predicted_slice_s(what, make_plan(what).cohorts[0]).values()) == {1}
+
+
+def test_the_time_beside_lead_in_and_window_counts() -> None:
+    """Backends that leave, and a table that is counted and truncated."""
+    stay, leave = (
+        definition(layers=("psycopg",), connection_modes=(mode,)) for mode in ("persistent", "per_operation")
+    )
+    fill = definition(layers=("psycopg",), workloads=(COPYFROM,))
+    overhead_s = [
+        run_time.predicted_round_s(what, cohort) - sum(run_time.predicted_slice_s(what, cohort).values())
+        for what in (stay, leave, fill)
+        for cohort in make_plan(what).cohorts
+    ]
+    assert overhead_s[0] < min(overhead_s[1:])
+
+
+def test_each_block_starts_and_ends_its_clients() -> None:
+    """40 clients of Django and psycopg in 5 more blocks take six seconds in each."""
+    one, six = (
+        preflight.estimate(
+            make_plan(definition(layers=("psycopg", "django_cursor"), clients=(20,), blocks=blocks))
+        ).seconds
+        for blocks in (1, 6)
+    )
+    assert one > 6
+    assert six - one > 5 * 6
 
 
 def test_more_rounds_take_longer() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.core import protocol
-from pgperf.runner.slice_length import Need, fitting, pilot_slice
+from pgperf.runner.slice_length import Need, fitting, is_late, later_lead_in, pilot_slice
 
 MS = 1_000_000
 ASKED = protocol.Slice(seq=0, start_ns=0, lead_in_ops=10, lead_in_ns=50 * MS)
@@ -22,11 +22,11 @@ def need(connections: int, mean_ms: float, longest_ms: float = 0) -> Need:
         (1, 4, 200),
         (2, 4, 100),  # 25 operations of each
         (5, 8, 80),
-        (32, 8, 80),  # no fewer than 10 of each
+        (32, 20, 100),  # no fewer than 5 of each
         (1, 100, 5000),
     ],
 )
-def test_a_window_has_50_operations_of_a_variant_and_10_of_each_client(
+def test_a_window_has_50_operations_of_a_variant_and_5_of_each_client(
     clients: int, op_ms: float, slice_ms: int
 ) -> None:
     assert fitting(ASKED, [need(clients, op_ms)]).window_ns == slice_ms * MS
@@ -76,3 +76,26 @@ def test_a_pilot_takes_about_a_second_at_most(op_s: float, count: int) -> None:
     found = pilot_slice(op_s)
     assert (found.count, found.window_ns, found.lead_in_ns) == (count, 0, 0)
     assert found.lead_in_ops == min(2, count)
+
+
+def test_several_connections_lead_in_with_one_operation_in_the_pilot_too() -> None:
+    """So the pilot sees how long all of them need to start at the same time."""
+    assert pilot_slice(0.00002, connections=20).lead_in_ops == 1
+
+
+@given(st.integers(0, 400), st.integers(50, 5000), st.integers(0, 6000))
+def test_connections_that_were_late_get_a_longer_lead_in(
+    lead_in_ms: int, window_ms: int, led_ms: int
+) -> None:
+    request = ASKED._replace(lead_in_ns=lead_in_ms * MS, window_ns=window_ms * MS)
+    later = later_lead_in(request, led_ms * MS)
+    if not is_late(request, led_ms * MS):
+        assert later == request
+    else:
+        assert led_ms > lead_in_ms
+        assert later == request._replace(lead_in_ns=min(5000, 2 * led_ms) * MS)
+
+
+def test_a_slice_by_count_has_no_window_to_be_late_for() -> None:
+    request = ASKED._replace(count=5, window_ns=0, lead_in_ns=0)
+    assert later_lead_in(request, 10**9) == request

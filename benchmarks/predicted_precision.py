@@ -1,0 +1,190 @@
+"""Predicted and reached precision: does a look at the machine say what a run's time will buy?
+
+    python -m benchmarks.predicted_precision [--quick] [--runs 30] [--seed 1] [--out FILE]
+
+Each run is one of `orm-overhead --quick`, right after a look at the machine. The seed of a run
+chooses its target (none: the time ends it; ±5 %; ±2 %) and how many rivals use the CPUs from
+before the look to the end of the run; runs of one load come in threes. The rivals calculate in
+bursts of up to 20 ms, half of the time. `--out` keeps one JSON object a line for each seed, and
+seeds that the file has are not run again.
+
+The bar: in nine of ten runs, reached over predicted half-width lies within 0.67 to 1.5. A run that
+has no prediction or reaches no precision counts as outside. `--quick`: two runs of two layers on
+one route, in which one may be outside.
+"""
+
+import argparse
+import json
+import math
+import random
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.example_site import ROOT, manage, run_benchmark
+from benchmarks.options import ScriptParser
+from example.stack.stack import Stack
+from pgperf.analysis.number_text import in_percent
+from pgperf.core.records import ENDING, PREDICTED, Ending, Prediction
+
+LOW, HIGH = 0.67, 1.5
+SHARE, QUICK_SHARE = 0.9, 0.5
+LOADS = (0, 2, 6)
+TARGETS = (0.0, 5.0, 2.0)
+BUDGET_S = 60
+_SHORT = ("--layers=libpq,django_orm", "--routes=socket", "--budget-s=15")
+_LOOK = "from pgperf.worker.machine_look import look_and_keep; look_and_keep()"
+_RIVAL = """
+import random, time
+while True:
+    end = time.perf_counter() + (length := random.uniform(0.001, 0.020))
+    while time.perf_counter() < end: pass
+    time.sleep(length)
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """The conditions of one run: rivals on the CPUs, and the target in ±%, 0 for none."""
+
+    seed: int
+    rivals: int
+    target: float
+
+    @classmethod
+    def of(cls, seed: int) -> "Case":
+        """Nine seeds in a row have each load with each target, in random order of the targets."""
+        targets = random.Random(f"targets {(seed - 1) // 3}").sample(TARGETS, len(TARGETS))
+        return cls(seed, LOADS[(seed - 1) // 3 % len(LOADS)], targets[(seed - 1) % 3])
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What one run was predicted to reach, and what it reached: half-widths, None if not known."""
+
+    seed: int
+    rivals: int
+    target: float
+    predicted: float | None
+    predicted_s: float | None
+    reached: float | None
+    seconds: float | None
+
+    @property
+    def ratio(self) -> float:
+        """Reached over predicted; infinite where one is not known."""
+        return self.reached / self.predicted if self.reached and self.predicted else math.inf
+
+    @property
+    def is_inside(self) -> bool:
+        return LOW <= self.ratio <= HIGH
+
+    @classmethod
+    def of(cls, case: Case, run: dict[str, Any]) -> "Reached":
+        environment = run["run"]["environment"]
+        prediction = Prediction.from_json(environment.get(PREDICTED))
+        ending = Ending.from_json(environment.get(ENDING))
+        return cls(
+            case.seed,
+            case.rivals,
+            case.target,
+            prediction.precision if prediction else None,
+            prediction.seconds if prediction else None,
+            ending.precision if ending else None,
+            ending.seconds if ending else None,
+        )
+
+
+def main() -> int:
+    options = _options()
+    out = Path(options.out) if options.out else None
+    found = kept(out)
+    seeds = range(options.seed, options.seed + options.runs)
+    with Stack(ROOT / ".stack" / "predicted-precision", keep=False) as stack:
+        manage(stack.env, "set_up_site")
+        for seed in seeds:
+            if seed not in found:
+                found[seed] = _measured(Case.of(seed), stack.env, options.quick)
+                _keep(found[seed], out)
+    runs = [found[seed] for seed in seeds]
+    print("\n".join(lines(runs)))
+    held = holds(runs, QUICK_SHARE if options.quick else SHARE)
+    print("verdict: " + ("the bar holds" if held else "the bar does NOT hold"))
+    return 0 if held else 1
+
+
+def holds(runs: Sequence[Reached], share: float) -> bool:
+    return bool(runs) and sum(run.is_inside for run in runs) >= share * len(runs)
+
+
+def kept(out: Path | None) -> dict[int, Reached]:
+    """The runs that the file has, by seed."""
+    if out is None or not out.exists():
+        return {}
+    runs = [Reached(**json.loads(line)) for line in out.read_text().splitlines()]
+    return {run.seed: run for run in runs}
+
+
+def lines(runs: Sequence[Reached]) -> Iterator[str]:
+    """A Markdown table of the runs, and the counts by load."""
+    yield "| seed | rivals | target | predicted | reached | ratio |"
+    yield "|---" * 6 + "|"
+    for run in runs:
+        yield (
+            f"| {run.seed} | {run.rivals} | {f'±{run.target:g} %' if run.target else 'none'} "
+            f"| {_width(run.predicted, run.predicted_s)} | {_width(run.reached, run.seconds)} | {run.ratio:.2f} |"
+        )
+    for rivals in LOADS:
+        own = [run for run in runs if run.rivals == rivals]
+        if own:
+            inside = sum(run.is_inside for run in own)
+            middle = median(run.ratio for run in own)
+            yield f"{rivals} rivals: {inside} of {len(own)} within {LOW} to {HIGH}, median ratio {middle:.2f}"
+
+
+def _width(precision: float | None, seconds: float | None) -> str:
+    return "unknown" if precision is None else f"±{in_percent(precision, 1)} in {seconds or 0:.0f} s"
+
+
+def _measured(case: Case, stack_env: dict[str, str], quick: bool) -> Reached:
+    words = _SHORT if quick else (f"--budget-s={BUDGET_S}",)
+    with _rivals(case.rivals):
+        manage(stack_env, "shell", "-c", _LOOK)
+        run = run_benchmark(stack_env, "orm-overhead", "--quick", f"--precision={case.target:g}", *words)
+    return Reached.of(case, run)
+
+
+@contextmanager
+def _rivals(count: int) -> Iterator[None]:
+    running = [subprocess.Popen([sys.executable, "-c", _RIVAL]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for each in running:
+            each.kill()
+            each.wait()
+
+
+def _keep(run: Reached, out: Path | None) -> None:
+    line = json.dumps(asdict(run))
+    print(line, file=sys.stderr, flush=True)
+    if out:
+        with out.open("a") as file:
+            file.write(line + "\n")
+
+
+def _options() -> argparse.Namespace:
+    parser = ScriptParser(__doc__)
+    parser.add_size("--runs", "runs, each with a seed of its own", full=30, quick=2)
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first run; each further run adds 1")
+    parser.add_argument("--out", help="keep the runs in this file, and go on after those that it has")
+    return parser.options()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

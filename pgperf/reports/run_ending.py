@@ -1,0 +1,57 @@
+"""How a run that may stop early ended, in a sentence: the precision, the time, and a remedy."""
+
+from django.utils.translation import gettext as _
+
+from pgperf.core.records import BUDGET, ENDING, PRECISION, PREDICTED, Ending, Prediction
+from pgperf.models import Run
+from pgperf.reports.number_format import seconds, short_percent
+
+
+def sentence(run: Run) -> str:
+    """Such as "The ratios are known to ±1.6 % after 58 s.", with what a look at the machine predicted;
+    "" for a run of a fixed length, or one that failed.
+    """
+    ending = Ending.from_json(run.environment.get(ENDING))
+    if ending is None:
+        return ""
+    prediction = Prediction.from_json(run.environment.get(PREDICTED))
+    return " ".join(filter(None, (_ended(ending), _predicted(prediction))))
+
+
+def _ended(ending: Ending) -> str:
+    if ending.reason == PRECISION:
+        return _("The ratios are known to ±%(precision)s after %(time)s.") % _words(ending)
+    used = _("%(time)s used up") if ending.reason == BUDGET else _("%(blocks)d blocks measured in %(time)s")
+    return f"{used % _words(ending)}; {_reached(ending)}"
+
+
+def _predicted(prediction: Prediction | None) -> str:
+    if prediction is None:
+        return ""
+    words = {"precision": short_percent(prediction.precision), "time": _time(prediction.seconds)}
+    return _("Predicted before the run: about ±%(precision)s in %(time)s.") % words
+
+
+def _reached(ending: Ending) -> str:
+    """The precision of a run that did not end for it."""
+    if ending.precision is None:
+        return _("the precision is not known: run longer.")
+    if ending.target is None or ending.precision <= ending.target:
+        return _("the ratios are known to ±%(precision)s.") % _words(ending)
+    return _(
+        "the ratios are known to ±%(precision)s, not to ±%(target)s: run longer or on a quieter machine."
+    ) % _words(ending)
+
+
+def _time(value: float) -> str:
+    """A budget of 90 s is one in the benchmark's form too."""
+    return _("%d s") % round(value) if 10 <= value < 100 else seconds(value)
+
+
+def _words(ending: Ending) -> dict[str, str | int]:
+    return {
+        "precision": short_percent(ending.precision),
+        "target": short_percent(ending.target),
+        "time": _time(ending.budget_s if ending.reason == BUDGET else ending.seconds),
+        "blocks": ending.blocks,
+    }

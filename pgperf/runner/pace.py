@@ -1,0 +1,159 @@
+"""How a run keeps its time budget: whether another block begins, and with how many rounds.
+
+The first blocks of a run get as many rounds as leave time for six blocks. Each later block begins
+only if the slowest so far would fit into the rest of the budget. A run of a fixed length has all
+its blocks and rounds.
+"""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pgperf.core.exceptions import BudgetTooShort, TimeIsUp
+from pgperf.core.limits import LEAST_BLOCKS
+from pgperf.core.records import Plan
+from pgperf.runner import preflight, run_time
+from pgperf.runner.client_process import also_while_waiting
+from pgperf.runner.progress import Progress
+from pgperf.runner.run_time import Step
+
+#: The share of the budget after which even a block under way is given up.
+_LATEST = 1.15
+
+
+class Pace:
+    """The clock of a run with a time budget, whose `progress` knows how long its steps take.
+
+    `after_s`: the predicted time of what follows the diagnostic slices. Times in seconds.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        progress: Progress,
+        after_s: float = 0.0,
+        begin: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._plan, self._progress, self._clock = plan, progress, clock
+        self._after_s = after_s
+        self._begin = clock() if begin is None else begin
+        self._promised_s = run_time.promised_s(plan)
+        self.budget_s = math.inf if plan.definition.is_fixed else self._promised_s
+        self.planned_rounds = plan.definition.rounds
+        self._slowest_s = 0.0
+        self.blocks = 0
+
+    def passed_s(self) -> float:
+        return self._clock() - self._begin
+
+    def left_s(self) -> float:
+        """The rest of the budget; infinite without one."""
+        return max(0.0, self.budget_s - self.passed_s())
+
+    def has_time_for_block(self) -> bool:
+        """Does the next block fit: one of the first six with a round, a later one if it is as slow
+        as the slowest so far?
+        """
+        if not self.blocks or math.isinf(self.budget_s):
+            return True
+        least_s = self._seconds(self._blocks_from(self.blocks, self.blocks + 1))
+        return (least_s if self.blocks < LEAST_BLOCKS else self._slowest_s) <= self.left_s()
+
+    def block_ended(self, took_s: float) -> None:
+        """`took_s`: without what a run does once, such as its pilot."""
+        self._slowest_s = max(self._slowest_s, took_s)
+        self.blocks += 1
+
+    def rounds(self, cohort: int, block: int) -> Iterator[int]:
+        """The numbers of a block's rounds, the first at least. Fewer than were planned if they take
+        so long that the rest of the six blocks could not have as many.
+
+        Raises BudgetTooShort in the first block if six blocks cannot fit.
+        """
+        planned = self.affordable_rounds(cohort, block)
+        if planned < 1 and block == 0:
+            raise self.too_short(cohort)
+        self.planned_rounds = max(1, planned)
+        yield 0
+        this, later = Counter({Step(cohort, run_time.ROUND): 1}), self._after(cohort, block)
+        for round_ in range(1, self.planned_rounds):
+            if self._seconds(this) + self._seconds(later, round_ + 1) > self.left_s():
+                return
+            yield round_
+
+    def affordable_rounds(self, cohort: int, block: int) -> int:
+        """The rounds of this block and the later ones of the first six that fit, at most as many as
+        before; 0 if not even one does. Call it when the block's clients have warmed up.
+        """
+        if math.isinf(self.budget_s):
+            return self.planned_rounds
+        todo = self._after(cohort, block) + Counter({Step(cohort, run_time.ROUND): 1})
+        rest_s = self._seconds(todo, rounds=0)
+        round_s = self._seconds(todo) - rest_s
+        return max(0, min(self.planned_rounds, int((self.left_s() - rest_s) / round_s)))
+
+    def has_time_to_repeat(self, cohort: int, block: int) -> bool:
+        """Does another diagnostic slice of that cohort fit into the promised time, with all that must
+        still follow in this block? Also a run of a fixed length has a promise.
+        """
+        todo = Counter({Step(cohort, run_time.DIAGNOSTIC): 1})
+        for later in range(cohort + 1, len(self._plan.cohorts)):
+            todo += self._steps(later, block)
+        return self.passed_s() + self._seconds(todo, self.planned_rounds) <= self._promised_s
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """While waiting for clients, raise TimeIsUp long after the budget: a client may hang."""
+        if math.isinf(self.budget_s):
+            yield
+            return
+        with also_while_waiting(self.check):
+            yield
+
+    def check(self) -> None:
+        if self.passed_s() > _LATEST * self.budget_s:
+            raise TimeIsUp(f"budget_s: the run has {self.budget_s:.0f} s and took {self.passed_s():.0f} s")
+
+    def _after(self, cohort: int, block: int) -> Counter[Step]:
+        """The steps after the rounds of this block, up to the sixth block, a round in each."""
+        todo = self._diagnostics(cohort, block)
+        for later in range(cohort + 1, len(self._plan.cohorts)):
+            todo += self._steps(later, block)
+        return todo + self._blocks_from(block + 1, LEAST_BLOCKS)
+
+    def _blocks_from(self, first: int, end: int) -> Counter[Step]:
+        todo = Counter[Step]()
+        for block in range(first, end):
+            for cohort in range(len(self._plan.cohorts)):
+                todo += self._steps(cohort, block)
+        return todo
+
+    def _steps(self, cohort: int, block: int) -> Counter[Step]:
+        """The steps of one cohort's block, with one round."""
+        definition = self._plan.definition
+        parts = [run_time.COLD_START if block < definition.cold_blocks else run_time.START]
+        parts += [run_time.WARM_UP, run_time.ROUND, *([] if block else [run_time.PILOT])]
+        return Counter(Step(cohort, part) for part in parts) + self._diagnostics(cohort, block)
+
+    def _diagnostics(self, cohort: int, block: int) -> Counter[Step]:
+        definition = self._plan.definition
+        if not definition.diagnostic_ms or block != definition.diagnosed_block:
+            return Counter()
+        return Counter({Step(cohort, run_time.DIAGNOSTIC): len(self._plan.cohorts[cohort].variants)})
+
+    def _seconds(self, steps: Counter[Step], rounds: int = 1) -> float:
+        """The expected time of these steps, with so many rounds for each."""
+        diagnoses = any(step.part == run_time.DIAGNOSTIC for step in steps)
+        expected_s = sum(
+            times * (rounds if step.part == run_time.ROUND else 1) * self._progress.expected_s(step)
+            for step, times in steps.items()
+        )
+        return expected_s + (self._after_s if diagnoses else 0.0)
+
+    def too_short(self, cohort: int = 0) -> BudgetTooShort:
+        """The refusal of a run that is about to time the first round of that cohort."""
+        todo = self._after(cohort, 0) + Counter({Step(cohort, run_time.ROUND): 1})
+        return preflight.too_short(self.passed_s() + self._seconds(todo), self.budget_s)

@@ -1,0 +1,187 @@
+"""How long a plan takes, step by step: predicted from the plan, and by the slices that a pilot
+chose (pure).
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from pgperf.core import protocol
+from pgperf.core.layers import LAYERS
+from pgperf.core.limits import LEAST_BLOCKS
+from pgperf.core.records import Cohort, Definition, Plan, Variant
+from pgperf.runner import slice_length
+from pgperf.runner.plan import sharing
+
+#: The parts of a cohort's block. In a cold block the first client of each variant starts alone.
+START, COLD_START, WARM_UP, PILOT, ROUND, DIAGNOSTIC = (
+    "start", "cold_start", "warm_up", "pilot", "round", "diagnostic",
+)  # fmt: skip
+
+_LATE_S = 60.0  # what a promise has beyond the least time, at most
+_FIXED_S = 2.0  # to probe the server, and to store the results
+_STARTING_CPUS = 2  # clients start together on all CPUs; a prediction takes two
+_END_S = 0.005  # to end a client
+_CHECKPOINT_S = 0.2  # before a block of workloads that insert rows
+_TRIAL_OPS = 3  # of each client before the warm-up, from which its length follows
+_ARMING_S, _ARMING_EACH_S = 0.025, 0.001  # to start several clients together: once, and per client
+_SLICE_OVERHEAD_S = 0.003
+_DEPARTURE_S = 0.015  # until the backends of a slice have left, where they pass
+_SETTLE_S = 0.020  # to count the rows of a slice and to truncate their table
+_QUERIES_S = 0.15  # to read the counters before and after a diagnostic slice
+
+
+class Step(NamedTuple):
+    """A part of one cohort's blocks; a run does it once or several times."""
+
+    cohort: int
+    part: str
+
+
+def steps(plan: Plan, *, diagnoses: bool) -> Counter[Step]:
+    """How often the run does each of its steps. `diagnoses`: can there be diagnostic slices?"""
+    definition, found = plan.definition, Counter[Step]()
+    cold = min(definition.cold_blocks, definition.blocks)
+    for at, cohort in enumerate(plan.cohorts):
+        times = {
+            COLD_START: cold,
+            START: definition.blocks - cold,
+            WARM_UP: definition.blocks,
+            PILOT: 1,
+            ROUND: definition.blocks * definition.rounds,
+            DIAGNOSTIC: len(cohort.variants) if definition.diagnostic_ms and diagnoses else 0,
+        }
+        found.update({Step(at, part): count for part, count in times.items()})
+    return found
+
+
+def seconds(plan: Plan) -> float:
+    """The predicted wall time of all blocks and rounds."""
+    return _FIXED_S + sum(
+        times * predicted_s(plan, step) for step, times in steps(plan, diagnoses=True).items()
+    )
+
+
+def promised_s(plan: Plan) -> float:
+    """The wall time that the run may take: its time budget, else the predicted time. A run that may
+    stop early has twice the least time, if that is no minute more: clients start late on a busy
+    machine.
+    """
+    if plan.definition.budget_s or plan.definition.is_fixed:
+        return plan.definition.budget_s or seconds(plan)
+    least = least_s(plan)
+    return max(seconds(plan), least + min(least, _LATE_S))
+
+
+def least_s(plan: Plan) -> float:
+    """The predicted wall time of six blocks with one round each."""
+    least = replace(plan.definition, blocks=LEAST_BLOCKS, rounds=1)
+    return seconds(replace(plan, definition=least))
+
+
+def predicted_s(plan: Plan, step: Step) -> float:
+    """The wall time of a step, each time that the run does it."""
+    cohort = plan.cohorts[step.cohort]
+    predict = {
+        START: _start_s,
+        COLD_START: _cold_start_s,
+        WARM_UP: _warm_up_s,
+        PILOT: _pilot_s,
+        ROUND: predicted_round_s,
+        DIAGNOSTIC: lambda definition, _cohort: diagnostic_s(definition),
+    }
+    return predict[step.part](plan.definition, cohort)
+
+
+def round_s(
+    definition: Definition, slices: Mapping[str, protocol.Slice], op_s: Mapping[Variant, float]
+) -> float:
+    """A round with these slices, by workload, and times of an operation, by variant."""
+    lengths = _slice_s(slices, op_s)
+    return sum(length_s + _overhead_s(definition, variant) for variant, length_s in lengths.items())
+
+
+def _slice_s(slices: Mapping[str, protocol.Slice], op_s: Mapping[Variant, float]) -> dict[Variant, float]:
+    return {
+        variant: slice_length.length_s(slices[variant.workload], each_s, variant)
+        for variant, each_s in op_s.items()
+    }
+
+
+def predicted_slice_s(definition: Definition, cohort: Cohort) -> dict[Variant, float]:
+    """The lead-in and window of each variant's slices before any pilot."""
+    return _slice_s(predicted_slices(definition, cohort), _predicted_ops(definition, cohort))
+
+
+def predicted_round_s(definition: Definition, cohort: Cohort) -> float:
+    """A round before any pilot. A query of unknown cost is taken for a fast one, whose slices are as
+    short as slices can be.
+    """
+    return round_s(definition, predicted_slices(definition, cohort), _predicted_ops(definition, cohort))
+
+
+def predicted_slices(definition: Definition, cohort: Cohort) -> dict[str, protocol.Slice]:
+    by_workload: dict[str, list[Variant]] = {}
+    for variant in cohort.variants:
+        by_workload.setdefault(variant.workload, []).append(variant)
+    return {name: slice_length.predicted(definition, own) for name, own in by_workload.items()}
+
+
+def diagnostic_s(definition: Definition) -> float:
+    """A diagnostic slice; 0 without diagnostics."""
+    if not definition.diagnostic_ms:
+        return 0.0
+    return (definition.diagnostic_ms + definition.lead_in_ms) / 1000 + _QUERIES_S
+
+
+def _overhead_s(definition: Definition, variant: Variant) -> float:
+    """The time of a slice beside its lead-in and window."""
+    armed = variant.connections > 1 or variant.is_open_loop
+    several = variant.connections if armed else 0
+    arming_s = _ARMING_S + several * _ARMING_EACH_S if several else 0.0
+    settling_s = _SETTLE_S if definition.work(variant.workload).bulk else 0.0
+    return _SLICE_OVERHEAD_S + arming_s + settling_s + (_DEPARTURE_S if variant.backends_pass else 0.0)
+
+
+def _start_s(definition: Definition, cohort: Cohort) -> float:
+    """To start all clients together, and to end them."""
+    clients = [(own.processes, LAYERS[own.layer].start_seconds) for own in sharing(cohort.variants)]
+    return sum(count * (each_s / _STARTING_CPUS + _END_S) for count, each_s in clients)
+
+
+def _cold_start_s(definition: Definition, cohort: Cohort) -> float:
+    alone_s = sum(LAYERS[own.layer].start_seconds for own in sharing(cohort.variants))
+    return _start_s(definition, cohort) + alone_s * (1 - 1 / _STARTING_CPUS)
+
+
+def _warm_up_s(definition: Definition, cohort: Cohort) -> float:
+    """All clients warm up at the same time, so operations that connect wait for each other."""
+    op_s = sum(slice_length.predicted_op_s(definition, own) for own in sharing(cohort.variants))
+    least_s, most_s = definition.warm_up_ms / 1000, slice_length.warm_up_most_s(definition)
+    checkpoint = any(definition.work(variant.workload).bulk for variant in cohort.variants)
+    return (
+        _TRIAL_OPS * op_s
+        + max(least_s, min(definition.warm_up_ops * op_s, most_s))
+        + (_CHECKPOINT_S if checkpoint else 0.0)
+    )
+
+
+def _pilot_s(definition: Definition, cohort: Cohort) -> float:
+    variants = [v for v in cohort.variants if not definition.work(v.workload).bulk]
+    piloted = [v for v in variants if v.connections > 1 or not definition.slice_ms]
+    ops = _predicted_ops(definition, cohort)
+    return sum(
+        slice_length.length_s(slice_length.pilot_slice(ops[v], v.connections), ops[v], _closed(v))
+        + _overhead_s(definition, v)
+        for v in piloted
+    )
+
+
+def _closed(variant: Variant) -> Variant:
+    """The same without a rate, as a pilot measures it."""
+    return replace(variant, rate=None, schedule="")
+
+
+def _predicted_ops(definition: Definition, cohort: Cohort) -> dict[Variant, float]:
+    return {variant: slice_length.predicted_op_s(definition, variant) for variant in cohort.variants}

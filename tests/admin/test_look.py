@@ -1,0 +1,195 @@
+"""What to expect, before the click: the pages that start a run show a worker's look at its machine."""
+
+import re
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from pgperf.core.exceptions import BrokerUnreachable
+from pgperf.models import Benchmark, Database, MachineLook, Run, Worker
+from pgperf.runs import broker, machine_looks, state
+from pgperf.runs.definitions import freeze
+from tests import factories
+from tests.machine_looks import look
+
+WORKER = "pgperf@localhost"
+LABEL = "django_orm · socket"
+BUTTON_IS_OFF = 'name="look" value="1" class="quiet" formnovalidate disabled'
+
+
+@pytest.fixture(autouse=True)
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    calls: list[int] = []
+    monkeypatch.setattr(broker, "send_look", lambda row_id, queue: calls.append(row_id))
+    return calls
+
+
+@pytest.fixture
+def database(db: None) -> Database:
+    return factories.make_database()
+
+
+@pytest.fixture
+def page(db: None, database: Database) -> str:
+    benchmark: Benchmark = factories.make_benchmark(precision=2.0)
+    factories.make_worker(WORKER)
+    return reverse("admin:pgperf_benchmark_run", args=[benchmark.pk])
+
+
+def seen(**changed: object) -> None:
+    row = MachineLook.objects.create(
+        queue="pgperf", asked_at=machine_looks.Now(), host=state.load_host(), worker=WORKER
+    )
+    machine_looks.answer(row.pk, look(**changed))  # type: ignore[arg-type]
+
+
+def test_without_a_look_the_page_offers_one(admin_page: Client, page: str, sent: list[int]) -> None:
+    text = admin_page.get(page).content.decode()
+    assert 'name="look"' in text
+    assert "A worker can look at its machine" in text
+    assert "data-waiting" not in text
+    assert BUTTON_IS_OFF not in text
+    assert sent == []
+
+
+def test_a_click_asks_a_worker_once_and_starts_no_run(
+    admin_page: Client, page: str, database: Database, sent: list[int]
+) -> None:
+    form = {"database": database.pk, "length": "quick", "token": uuid.uuid4().hex, "look": "1"}
+    for _ in range(2):
+        response = admin_page.post(page, form)
+        assert response["Location"] == f"{page}?database={database.pk}&length=quick"
+    assert len(sent) == 1
+    assert not Run.objects.exists()
+    assert "data-waiting" in admin_page.get(response["Location"]).content.decode()
+
+
+def test_the_answer_has_the_moment_the_precision_and_its_age(admin_page: Client, page: str) -> None:
+    seen(others={0: 0.0, 1: 0.4}, steal=0.09)
+    text = admin_page.get(page).content.decode()
+    for expected in (
+        "Now is a bad moment: other programs use 40 % of CPU 1; the hypervisor takes 9 %",
+        "<li>Quick: about ±",
+        "<li>Full: about ±",
+        "Seen 0\xa0minutes ago",
+        f"({WORKER})",
+    ):
+        assert expected in text
+
+
+def asked(seconds_ago: float = 0, **fields: object) -> None:
+    """A request of a page."""
+    at = timezone.now() - timedelta(seconds=seconds_ago)
+    MachineLook.objects.create(queue="pgperf", asked_at=at, **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, "data-waiting="),
+        ({"seconds_ago": 40, "host": "h"}, "data-waiting="),
+        ({"seconds_ago": 40}, "No worker took the request within 20 s."),
+        (
+            {"seconds_ago": 90, "host": "h", "worker": "w@h"},
+            "The worker w@h began to look and gave no answer.",
+        ),
+        ({"taken_at": timezone.now(), "refusal": "no <look> now"}, "No &lt;look&gt; now"),
+        ({"seconds_ago": 1000}, "A worker can look at its machine"),
+        (
+            {"seconds_ago": 1000, "taken_at": timezone.now(), "refusal": "no"},
+            "A worker can look at its machine",
+        ),
+    ],
+    ids=["sent", "taken", "not taken", "no answer", "refused", "old", "old refusal"],
+)
+def test_the_page_says_what_became_of_the_request(
+    admin_page: Client, page: str, fields: dict[str, Any], expected: str
+) -> None:
+    asked(**fields)
+    text = admin_page.get(page).content.decode()
+    assert expected in text
+    others = ("data-waiting=", "No worker took", "gave no answer", "No &lt;look", "A worker can look")
+    assert [other for other in others if other in text] == [each for each in others if each in expected]
+    assert (BUTTON_IS_OFF in text) == (expected == "data-waiting=")
+
+
+def test_a_failed_look_leaves_the_answer_before_it(admin_page: Client, page: str) -> None:
+    seen()
+    asked(taken_at=timezone.now(), refusal="a run measures now")
+    text = admin_page.get(page).content.decode()
+    assert "A run measures now" in text
+    assert "Nothing disturbs now" in text
+    seen()
+    assert "A run measures now" not in admin_page.get(page).content.decode()
+
+
+def test_an_old_answer_says_nothing_of_now(admin_page: Client, page: str) -> None:
+    seen()
+    MachineLook.objects.update(asked_at=timezone.now() - timedelta(seconds=machine_looks.VALID_S + 1))
+    text = admin_page.get(page).content.decode()
+    assert "Nothing disturbs now" not in text
+    assert "A worker can look at its machine" in text
+
+
+def test_without_a_worker_there_is_no_look_to_ask_for(admin_page: Client, page: str) -> None:
+    seen()
+    Worker.objects.all().delete()
+    text = admin_page.get(page).content.decode()
+    assert "No worker is online that could look" in text
+    assert "gave no answer" not in text
+    assert "Nothing disturbs now" not in text
+    assert BUTTON_IS_OFF in text
+
+
+def test_a_run_that_compares_nothing_has_no_prediction_and_the_page_says_so(
+    admin_page: Client, page: str
+) -> None:
+    Benchmark.objects.update(blocks=1, precision=0)
+    seen()
+    assert "cannot be predicted" in admin_page.get(page).content.decode()
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_the_confirm_page_too_however_it_was_reached(
+    admin_page: Client, database: Database, method: str
+) -> None:
+    """The button on a run's page posts to the confirm page, whose address then has no variant."""
+    factories.make_worker(WORKER)
+    frozen = freeze(factories.make_benchmark(), database)
+    run = factories.make_results(factories.make_run(database=database, definition=frozen.to_json()))
+    run.variants.filter(label=LABEL).update(verdict=factories.stored_verdict())
+    confirm = reverse("admin:pgperf_run_confirm", args=[run.pk])
+    asked()
+    text = getattr(admin_page, method)(confirm, {"variant": LABEL}).content.decode()
+    found = re.search('data-waiting="([^"]*)"', text)
+    assert found
+    seen()
+    MachineLook.objects.filter(taken_at=None).delete()
+    text = admin_page.get(unescape(found[1])).content.decode()
+    assert "Nothing disturbs now" in text
+    assert "<li>The test run: about ±" in text
+
+
+def test_a_broker_that_is_away_is_said(
+    admin_page: Client, page: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(row_id: int, queue: str) -> None:
+        raise BrokerUnreachable("Celery's broker does not answer")
+
+    monkeypatch.setattr(broker, "send_look", away)
+    text = admin_page.post(page, {"look": "1"}, follow=True).content.decode()
+    assert "broker does not answer" in text.replace("&#x27;", "'")
+
+
+def test_only_who_may_start_runs_may_ask(
+    client_of: Callable[[str], Client], page: str, sent: list[int]
+) -> None:
+    assert client_of("viewer").post(page, {"look": "1"}).status_code == 403
+    assert sent == []

@@ -1,0 +1,64 @@
+"""The campaign of predicted and reached precision: its cases, its bar, and that it resumes."""
+
+import json
+import math
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.predicted_precision import LOADS, TARGETS, Case, Reached, holds, kept, lines
+from pgperf.core.records import ENDING, PREDICTED, Ending, Prediction
+
+RUN = Reached(1, 0, 5.0, 0.03, 60.0, 0.03, 58.0)
+
+
+def test_nine_seeds_in_a_row_have_each_load_with_each_target() -> None:
+    cases = [Case.of(seed) for seed in range(1, 10)]
+    assert {(case.rivals, case.target) for case in cases} == {(n, t) for n in LOADS for t in TARGETS}
+    assert cases == [Case.of(seed) for seed in range(1, 10)]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "reached", "inside"),
+    [(0.03, 0.03, True), (0.03, 0.0202, True), (0.03, 0.0199, False), (0.03, 0.0451, False), (None, 0.03, False),
+     (0.03, None, False)],
+)  # fmt: skip
+def test_a_run_is_inside_within_the_bar_only(
+    predicted: float | None, reached: float | None, inside: bool
+) -> None:
+    assert replace(RUN, predicted=predicted, reached=reached).is_inside == inside
+
+
+def test_nine_of_ten_runs_hold_the_bar() -> None:
+    outside = replace(RUN, reached=None)
+    assert holds([RUN] * 27 + [outside] * 3, 0.9)
+    assert not holds([RUN] * 26 + [outside] * 4, 0.9)
+    assert not holds([], 0.9)
+
+
+def test_a_run_is_read_from_its_json() -> None:
+    prediction = Prediction(precision=0.03, seconds=60.0, blocks=7, rounds=5, target=None, target_s=None)
+    ending = Ending(reason="budget", blocks=7, seconds=58.0, budget_s=60.0, precision=0.04, target=None)
+    stored = {PREDICTED: prediction.to_json(), ENDING: ending.to_json()}
+    found = Reached.of(Case(4, 2, 0.0), {"run": {"environment": stored}})
+    assert found == Reached(4, 2, 0.0, 0.03, 60.0, 0.04, 58.0)
+    assert Reached.of(Case(4, 2, 0.0), {"run": {"environment": {}}}).ratio == math.inf
+
+
+def test_the_runs_of_a_file_are_kept(tmp_path: Path) -> None:
+    out = tmp_path / "runs.jsonl"
+    assert kept(out) == kept(None) == {}
+    out.write_text("".join(json.dumps(asdict(replace(RUN, seed=seed))) + "\n" for seed in (1, 3)))
+    assert [*kept(out)] == [1, 3]
+    assert kept(out)[1] == RUN
+
+
+def test_the_report_has_a_row_for_each_run_and_a_line_for_each_load() -> None:
+    text = [*lines([RUN, replace(RUN, seed=2, rivals=2, target=0.0, reached=None)])]
+    assert text[2] == "| 1 | 0 | ±5 % | ±3.0 % in 60 s | ±3.0 % in 58 s | 1.00 |"
+    assert text[3] == "| 2 | 2 | none | ±3.0 % in 60 s | unknown | inf |"
+    assert text[4:] == [
+        "0 rivals: 1 of 1 within 0.67 to 1.5, median ratio 1.00",
+        "2 rivals: 0 of 1 within 0.67 to 1.5, median ratio inf",
+    ]

@@ -1,0 +1,42 @@
+"""How a run ended, in a sentence."""
+
+from dataclasses import replace
+
+import pytest
+
+from pgperf.core.records import ENDING, Ending
+from pgperf.models import Run
+from pgperf.reports.run_ending import sentence
+
+ENOUGH = Ending(reason="precision", blocks=8, seconds=58.2, budget_s=90.0, precision=0.0161, target=0.02)
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, "The ratios are known to ±1.6 % after 58 s."),
+        ({"seconds": 121.0, "precision": 0.004}, "The ratios are known to ±0.4 % after 2 min 1 s."),
+        (
+            {"reason": "budget", "seconds": 88.0, "precision": 0.04},
+            "90 s used up; the ratios are known to ±4 %, not to ±2 %: run longer or on a quieter machine.",
+        ),
+        ({"reason": "budget", "precision": 0.019}, "90 s used up; the ratios are known to ±1.9 %."),
+        ({"reason": "budget", "target": None}, "90 s used up; the ratios are known to ±1.6 %."),
+        ({"reason": "budget", "precision": None}, "90 s used up; the precision is not known: run longer."),
+        (
+            {"reason": "blocks", "blocks": 10, "precision": 0.123},
+            "10 blocks measured in 58 s; the ratios are known to ±12 %, not to ±2 %: run longer or on a quieter"
+            " machine.",
+        ),
+    ],
+)
+def test_the_sentence_has_the_precision_the_time_and_a_remedy(
+    changed: dict[str, object], expected: str
+) -> None:
+    ending = replace(ENOUGH, **changed)  # type: ignore[arg-type]
+    assert sentence(Run(environment={ENDING: ending.to_json()})) == expected
+
+
+def test_a_run_of_a_fixed_length_or_without_an_environment_has_no_sentence() -> None:
+    assert sentence(Run()) == ""
+    assert sentence(Run(environment={"python": "3.11"})) == ""

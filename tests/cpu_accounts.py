@@ -55,6 +55,8 @@ def shares(row: VariantResult) -> dict[str, float]:
     """Shares of the time of all CPUs; the rest is idle."""
     used = {
         "clients": _share(row, "client_user") + _share(row, "client_sys"),
+        "proxy": 0.0,
+        "web": 0.0,
         **{role: _share(row, role) for role in ("pooler", "server", "auxiliaries", "other", "unattributed")},
         "iowait": 0.004 * CPUS,
         "steal": 0.012 * CPUS,
@@ -136,9 +138,10 @@ def scaling(rows: list[VariantResult]) -> list[dict[str, Any]]:
     series: dict[tuple[str, ...], list[VariantResult]] = {}
     for row in rows:
         if not row.control:
-            series.setdefault((row.workload, row.layer, row.mode, row.route), []).append(row)
+            series.setdefault((row.workload, row.layer, row.mode, row.route, row.connect), []).append(row)
     return [
-        dict(zip(("workload", "layer", "mode", "route"), key, strict=True)) | {"points": _points(members)}
+        dict(zip(("workload", "layer", "mode", "route", "connect"), key, strict=True))
+        | {"points": _points(members)}
         for key, members in series.items()
     ]
 

@@ -1,8 +1,22 @@
 """Waits until processes have ended."""
 
+import os
 import select
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+import psutil
+
+
+def open_pidfds(processes: Iterable[psutil.Process]) -> list[int]:
+    """A pidfd of each process that has not ended since it was listed."""
+    pidfds = []
+    for process in processes:
+        try:
+            pidfds.append(os.pidfd_open(process.pid))
+        except ProcessLookupError:
+            continue
+    return pidfds
 
 
 def await_ends(pidfds: Sequence[int], seconds: float) -> int:

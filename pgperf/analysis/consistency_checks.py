@@ -25,6 +25,7 @@ NEGLIGIBLE = 0.01
 #: alone.
 CLIENTS = "clients"
 _ONE_ACCOUNT = "not checked: one account only"
+_OPEN_LOOP = "not checked: a client of an open loop waits for its schedule"
 _ONE_CLIENT = "not checked: the window of one client is the sum of its operations' times"
 
 
@@ -39,10 +40,13 @@ class LittlesLaw:
     accounted: float | None = None
     between_us: float | None = None
     holds: bool | None = None
+    open_loop: bool = False
 
     @property
     def why(self) -> str:
         """Why it is not checked; "" where it could be."""
+        if self.open_loop:
+            return _OPEN_LOOP
         return _ONE_CLIENT if self.clients == 1 else ""
 
 
@@ -89,6 +93,8 @@ def little(blocks: Sequence[VariantBlock], clients: int) -> LittlesLaw:
     A window cuts operations at both ends, so that in each slice the two sides may differ by one
     operation of each client. The slices' differences are independent.
     """
+    if any(block.variant.is_open_loop for block in blocks):
+        return LittlesLaw(clients, open_loop=True)
     slices = sum(1 for block in blocks for piece in block.slices if piece.ops)
     ops = sum(piece.ops for block in blocks for piece in block.slices)
     seconds = sum(piece.window_ns for block in blocks for piece in block.slices) / 1e9
@@ -117,6 +123,11 @@ def utilisation(
     predicted = None if per_s is None or cpu.client is None else per_s * cpu.client / 1e6
     return {
         CLIENTS: _compared(predicted, _measured(account, "client")),
+        **{
+            role: UtilisationLaw(None, _measured(account, role))
+            for role in ("proxy", "web")
+            if _measured(account, role)
+        },
         "pooler": UtilisationLaw(None, _measured(account, "pooler")),
         "server": UtilisationLaw(None, _measured(account, "server")),
     }

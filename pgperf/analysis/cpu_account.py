@@ -4,23 +4,36 @@
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
+
+from pgperf.core.layers import over_http
 
 Known = Mapping[str, float | None]
 Json = Mapping[str, Any]
 
 #: Who serves an operation.
-ROLES = ("client", "pooler", "server")
+ROLES = ("client", "proxy", "web", "pooler", "server")
+#: Who serves it only where its clients request pages.
+WEB_ROLES = ("proxy", "web")
+#: What results of versions without web servers lack.
+_NO_WEB_SERVER = dict.fromkeys(WEB_ROLES, 0.0)
 SWITCHES = tuple(f"{role}_{kind}" for role in ROLES for kind in ("voluntary", "involuntary"))
+
+
+def roles_of(layer: str) -> tuple[str, ...]:
+    """Those of `ROLES` that may serve the operations of a layer."""
+    return ROLES if over_http(layer) else tuple(role for role in ROLES if role not in WEB_ROLES)
 
 
 @dataclass(frozen=True)
 class CpuPerOperation:
-    """CPU time per operation by role, µs."""
+    """CPU time per operation by role, µs. `proxy` and `web` are 0 where no web server takes part."""
 
     client_user: float | None = None
     client_sys: float | None = None
+    proxy: float | None = 0.0
+    web: float | None = 0.0
     pooler: float | None = None
     server: float | None = None
     auxiliaries: float | None = None
@@ -29,7 +42,7 @@ class CpuPerOperation:
 
     @classmethod
     def from_json(cls, stored: Json) -> Self:
-        return cls(**_picked(cls.__dataclass_fields__, stored))
+        return cls(**_picked(cls.__dataclass_fields__, {**_NO_WEB_SERVER, **stored}))
 
     @property
     def client(self) -> float | None:
@@ -37,6 +50,11 @@ class CpuPerOperation:
         if self.client_user is None or self.client_sys is None:
             return None
         return self.client_user + self.client_sys
+
+    def of(self, role: str) -> float | None:
+        """The time of one of `ROLES`."""
+        found: float | None = getattr(self, role)
+        return found
 
     @property
     def is_direct(self) -> bool:
@@ -49,6 +67,8 @@ class CpuShares:
     """Shares of the CPU time of all CPUs of a host. They sum to 1 where all are known."""
 
     clients: float | None = None
+    proxy: float | None = None
+    web: float | None = None
     pooler: float | None = None
     server: float | None = None
     auxiliaries: float | None = None
@@ -60,13 +80,14 @@ class CpuShares:
 
     @classmethod
     def from_json(cls, stored: Json | None) -> Self:
-        return cls(**_picked(cls.__dataclass_fields__, stored or {}))
+        return cls(**_picked(cls.__dataclass_fields__, {**_NO_WEB_SERVER, **stored} if stored else {}))
 
     def of(self, role: str) -> float | None:
         """The share of one of `ROLES`, which this record names in the plural where it is the
         clients.
         """
-        return {"client": self.clients, "pooler": self.pooler, "server": self.server}[role]
+        found: float | None = getattr(self, "clients" if role == "client" else role)
+        return found
 
     @property
     def not_working(self) -> float | None:
@@ -106,6 +127,8 @@ class CpuAccount:
 
     `runner` is the share of the process that measures and of the relay on the route, a part of
     `share.other`. `busiest` is the share of one CPU that the busiest process of a role kept busy.
+    `mean_us_per_op` is the mean time of an operation in lead-ins and windows, of which the CPU times
+    and waits per operation are parts.
     """
 
     cpus: int | None
@@ -121,7 +144,11 @@ class CpuAccount:
     short_lived_us_per_op: float | None
     server_host: ServerHost | None
     missing_grant: str = ""  # the GRANT that would show the server's sessions; "": none is missing
+    web_workers: int | None = None  # processes of the web servers that serve requests
+    throttled_us_per_op: Known = field(default_factory=lambda: _picked(ROLES, None))  # by CPU quotas, by role
+    mean_us_per_op: float | None = None
     server_unknown: str = ""  # why the server's part of clients that reconnect is unknown; "": it is known
+    clock_read_ns: float | None = None  # the cost of a clock read where that is slow
 
     @classmethod
     def from_json(cls, stored: Json | None) -> Self | None:
@@ -143,7 +170,11 @@ class CpuAccount:
             short_lived_us_per_op=stored.get("short_lived_us_per_op"),
             server_host=ServerHost.from_json(far) if far else None,
             missing_grant=stored.get("missing_grant") or "",
+            web_workers=stored.get("web_workers"),
+            throttled_us_per_op=_picked(ROLES, stored.get("throttled_us_per_op")),
+            mean_us_per_op=stored.get("mean_us_per_op"),
             server_unknown=stored.get("server_unknown") or "",
+            clock_read_ns=stored.get("clock_read_ns"),
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -11,19 +11,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pgperf.analysis.cpu_account import ROLES as BY_ROLE
 from pgperf.analysis.cpu_account import CpuAccount, CpuShares, RoleCpus, ServerHost
-from pgperf.core.records import SliceRecord, VariantBlock
+from pgperf.core.records import SliceRecord, Variant, VariantBlock
 
 #: Role in the account -> field of a slice.
 ROLES = {
     "clients": "client_ns",
+    "proxy": "proxy_ns",
+    "web": "web_ns",
     "pooler": "pooler_ns",
     "server": "server_ns",
     "auxiliaries": "auxiliary_ns",
 }
 SHARES = (*ROLES, "other", "unattributed", "idle", "iowait", "steal")
-_WAITS = {"client": "client_wait_ns", "pooler": "pooler_wait_ns", "server": "server_wait_ns"}
-_MOST = {"client": "client_busiest_ns", "pooler": "pooler_ns", "server": "server_busiest_ns"}
+_WAITS = {role: f"{role}_wait_ns" for role in BY_ROLE}
+_MOST = {
+    "client": "client_busiest_ns", "proxy": "proxy_ns", "web": "web_busiest_ns", "pooler": "pooler_ns",
+    "server": "server_busiest_ns",
+}  # fmt: skip
 #: The parts of the account of the server's host.
 _SERVER_HOST = ("elapsed", "busy", "iowait", "steal")
 
@@ -40,9 +46,12 @@ class BlockCount:
     role_cpus: RoleCpus | None
     ticks_and_switches: Mapping[str, Mapping[str, int] | None]  # by role
     short_lived_ns: int | None
+    throttled_ns: Mapping[str, int | None]  # by role
     server_host: Mapping[str, Any] | None
     missing_grant: str
     server_unknown: str
+    web_workers: int | None
+    clock_read_ns: float | None
 
     @classmethod
     def of(cls, block: VariantBlock) -> "BlockCount | None":
@@ -60,9 +69,12 @@ class BlockCount:
             role_cpus=RoleCpus.from_json(cpus) if cpus else None,
             ticks_and_switches={role: by_role.get(role) for role in _WAITS},
             short_lived_ns=counted.get("short_lived_ns"),
+            throttled_ns=counted.get("throttled_ns") or {},
             server_host=counted.get("server_host") or None,
             missing_grant=counted.get("missing_grant") or "",
             server_unknown=counted.get("server_unknown") or "",
+            web_workers=counted.get("web_workers"),
+            clock_read_ns=counted.get("clock_read_ns"),
         )
 
 
@@ -131,6 +143,7 @@ def cpu_account(blocks: Sequence[VariantBlock]) -> CpuAccount | None:
     if not account:
         return None
     pieces, counted = accounted(blocks), _counts(blocks)
+    mean_us = _mean_us(account.elapsed_ns, account.ops, blocks[0].variant)
     return CpuAccount(
         cpus=account.cpus,
         elapsed_s=account.elapsed_ns / 1e9,
@@ -143,10 +156,19 @@ def cpu_account(blocks: Sequence[VariantBlock]) -> CpuAccount | None:
         system_share={role: _system(blocks, role) for role in _WAITS},
         busiest={role: _over(total(pieces, name), account.elapsed_ns) for role, name in _MOST.items()},
         short_lived_us_per_op=_short_lived_us(blocks),
+        throttled_us_per_op={role: _throttled_us(blocks, counted, role) for role in _WAITS},
         server_host=_server_host(counted),
         missing_grant=next((each.missing_grant for each in counted if each.missing_grant), ""),
+        web_workers=counted[-1].web_workers,
+        mean_us_per_op=mean_us,
         server_unknown=next((each.server_unknown for each in counted if each.server_unknown), ""),
+        clock_read_ns=max((each.clock_read_ns for each in counted if each.clock_read_ns), default=None),
     )
+
+
+def _mean_us(elapsed_ns: int, ops: int, variant: Variant) -> float | None:
+    """The mean time of an operation; None in an open loop, whose clients also wait between them."""
+    return None if variant.is_open_loop else _over(elapsed_ns * variant.connections, ops * 1000)
 
 
 def _counts(blocks: Iterable[VariantBlock]) -> list[BlockCount]:
@@ -243,6 +265,13 @@ def _short_lived_us(blocks: Sequence[VariantBlock]) -> float | None:
     """
     ops = operations(piece for block in blocks for piece in block.slices)
     us = _over(_sum(count.short_lived_ns if count else None for count in map(BlockCount.of, blocks)), ops)
+    return None if us is None else us / 1000
+
+
+def _throttled_us(blocks: Sequence[VariantBlock], counted: Iterable[BlockCount], role: str) -> float | None:
+    """How long CPU quotas kept the role's processes from working, µs per operation."""
+    ops = operations(piece for block in blocks for piece in block.slices)
+    us = _over(_sum(count.throttled_ns.get(role) for count in counted), ops)
     return None if us is None else us / 1000
 
 

@@ -8,8 +8,9 @@ cannot be seen may be on either.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pgperf.analysis.cpu_account import ROLES, CpuAccount, CpuShares, Known
+from pgperf.analysis.cpu_account import CpuAccount, CpuShares, Known, roles_of
 from pgperf.analysis.variant_summary import VariantSummary
+from pgperf.core.layers import over_http
 
 _HERE, _AWAY, _UNSEEN = "here", "away", "unseen"
 
@@ -42,6 +43,7 @@ class HostRoles:
     others: float | None
     unseen: tuple[str, ...] = ()
     other_processes: float | None = None
+    cpus: int | None = None
 
     @property
     def other_cpus(self) -> float | None:
@@ -55,19 +57,20 @@ def hosts(variant: VariantSummary, cpu: Known) -> tuple[HostRoles, ...]:
     `cpu`: as in TimeBreakdown.
     """
     account, where = variant.cpu_account, _where(variant, cpu)
-    here = tuple(role for role in ROLES if where[role] != _AWAY)
-    unseen = tuple(role for role in ROLES if where[role] == _UNSEEN)
+    here = tuple(role for role in roles_of(variant.layer) if where[role] != _AWAY)
+    unseen = tuple(role for role in roles_of(variant.layer) if where[role] == _UNSEEN)
     if account is None:
         return (HostRoles("host", here, None, None, unseen),)
     share, runner = account.share, account.runner or 0.0
     others = _cpus(account.cpus, runner, share.other, share.unattributed)
-    own = HostRoles("host", here, share.steal, others, unseen, _cpus(account.cpus, runner, share.other))
+    seen = _cpus(account.cpus, runner, share.other)
+    own = HostRoles("host", here, share.steal, others, unseen, seen, account.cpus)
     far = account.server_host
     if far is None:
         return (own,)
-    away = tuple(role for role in ROLES if where[role] == _AWAY)
+    away = tuple(role for role in roles_of(variant.layer) if where[role] == _AWAY)
     others = _cpus(far.cpus, 0.0, far.share.other, far.share.unattributed)
-    return own, HostRoles("server's host", away, far.share.steal, others, unseen)
+    return own, HostRoles("server's host", away, far.share.steal, others, unseen, cpus=far.cpus)
 
 
 def sides(variant: VariantSummary, cpu: Known) -> dict[str, Side]:
@@ -82,19 +85,29 @@ def sides(variant: VariantSummary, cpu: Known) -> dict[str, Side]:
     if variant.placement == "apart":
         server = account.role_cpus.server if account.role_cpus else None
         return {
-            "clients": Side(("client", "pooler"), clients),
-            "server": Side(("server",), server, host=account.cpus),
+            **_own_cpus(variant, clients),
+            "server": Side(_beside_server(variant), server, host=account.cpus),
         }
     there = 1 if variant.placement == "together" else account.cpus
     return _bounded(_unplaced(account, _where(variant, cpu), there), clients)
 
 
+def _own_cpus(variant: VariantSummary, clients: float | None) -> dict[str, Side]:
+    """A pooler shares the CPUs of the clients, but for those that request pages."""
+    return {"clients": Side(("client",) if over_http(variant.layer) else ("client", "pooler"), clients)}
+
+
+def _beside_server(variant: VariantSummary) -> tuple[str, ...]:
+    """Who shares the server's CPUs: behind a web server, all but the clients."""
+    return ("proxy", "web", "pooler", "server") if over_http(variant.layer) else ("server",)
+
+
 def _unplaced(account: CpuAccount, where: Mapping[str, str], cpus: int) -> dict[str, Side]:
     """All roles share the host's CPUs, or a server that is not known to be here has its own."""
     if where["server"] == _HERE:
-        return {"host": Side(tuple(role for role in ROLES if where[role] != _AWAY), cpus)}
-    here = tuple(role for role in ROLES if role != "server" and where[role] != _AWAY)
-    away = tuple(role for role in ROLES if role not in here)
+        return {"host": Side(tuple(role for role in where if where[role] != _AWAY), cpus)}
+    here = tuple(role for role in where if role != "server" and where[role] != _AWAY)
+    away = tuple(role for role in where if role not in here)
     return {
         "clients": Side(here, cpus),
         "server": Side(away, account.server_host.cpus if account.server_host else None),
@@ -113,9 +126,11 @@ def _bounded(found: dict[str, Side], clients: float | None) -> dict[str, Side]:
 
 def _where(variant: VariantSummary, cpu: Known) -> dict[str, str]:
     share = (
-        variant.cpu_account.share if variant.cpu_account else CpuShares(clients=0.0, pooler=0.0, server=0.0)
+        variant.cpu_account.share
+        if variant.cpu_account
+        else CpuShares(clients=0.0, proxy=0.0, web=0.0, pooler=0.0, server=0.0)
     )
-    return {role: _whereabouts(role, cpu[role], share.of(role)) for role in ROLES}
+    return {role: _whereabouts(role, cpu[role], share.of(role)) for role in roles_of(variant.layer)}
 
 
 def _whereabouts(role: str, us: float | None, share: float | None) -> str:

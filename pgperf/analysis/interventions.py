@@ -1,9 +1,9 @@
 """Interventions: the changes that put a verdict to the test, and what they measure. Pure.
 
-A test measures the variant and a changed one side by side. Three kinds of change tell. *Take away*
+A test measures the variant and a changed one side by side. Four kinds of change tell. *Take away*
 what bounds the variant, and the time must fall with it. *Add load*: throughput must grow if nothing
 is used up, and must not if something is. *Add delay* of at most half of the latency, and all of it
-must show.
+must show. *Move* the view out of the web server, and its CPU time must move with it.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,9 @@ from pgperf.core.translation import gettext_noop
 
 LOWER_LAYER, BYPASS_POOLER, LIGHT_STATEMENT = "lower_layer", "bypass_pooler", "light_statement"
 ONE_CLIENT, DOUBLE_CLIENTS, ADD_DISTANCE = "one_client", "double_clients", "add_distance"
-PROCESSES = "processes"
+PROCESSES, IN_PROCESS = "processes", "in_process"
+#: The tests that a request by HTTP allows: it has no statement, no layer below and no delay relay.
+OVER_HTTP = (IN_PROCESS, DOUBLE_CLIENTS, ONE_CLIENT)
 
 #: Twice the clients give so many times the throughput where nothing is used up, and at most so many
 #: where it is.
@@ -110,14 +112,15 @@ def _said_of_processes(found: MeasuredChange) -> str:
 def _grows_or_stays(word: str, found: MeasuredChange) -> str:
     """Latency leaves room for twice the clients.
 
-    A used-up server does not, stays busy and is named again.
+    A used-up server does not, stays busy and is named again; as do busy web workers.
     """
     growth = found.growth or 0.0
     if word == "latency":
         return CONFIRMED if growth >= GROWS else WITHDRAWN if growth <= FLAT else UNDECIDED
     if growth >= GROWS:
         return WITHDRAWN
-    stays = growth <= FLAT and (found.server_busy or 0.0) >= STILL_BUSY and found.changed_word == word
+    used_up = word == "web_workers" or (found.server_busy or 0.0) >= STILL_BUSY
+    stays = growth <= FLAT and used_up and found.changed_word == word
     return CONFIRMED if stays else UNDECIDED
 
 
@@ -125,8 +128,35 @@ def _said_of_the_load(found: MeasuredChange) -> str:
     said = f"{found.growth or 0.0:.2f} times the throughput"
     if not found.changed_word:
         return said
+    if found.changed_word == "web_workers":
+        return f"{said}, and the verdict web_workers"
     busy = "not seen" if found.server_busy is None else f"{in_percent(found.server_busy)} busy"
     return f"{said}, the server's CPUs {busy}, and the verdict {found.changed_word}"
+
+
+def _view_moved(_part: str, own: VariantSummary, changed: VariantSummary) -> MeasuredChange | None:
+    before, after = TimeBreakdown.of(own).of_part("web"), TimeBreakdown.of(changed).of_part("client")
+    if before is None or after is None:
+        return None
+    word = changed.verdict.word if changed.verdict else ""
+    return MeasuredChange(own.us_per_op, changed.us_per_op, before, after, changed_word=word)
+
+
+def _moves_with_the_view(_word: str, found: MeasuredChange) -> str:
+    """The web server's CPU time must be the view's: the client must use most of it in process.
+
+    Else the web server itself may use it, which this test does not measure.
+    """
+    moved = (found.changed_part_us or 0.0) >= (found.own_part_us or 0.0) / 2
+    return CONFIRMED if moved and found.changed_word == "client_cpu" else UNDECIDED
+
+
+def _said_of_the_view(found: MeasuredChange) -> str:
+    return (
+        f"in process the view takes {in_us(found.changed_us or 0.0)} instead of {in_us(found.own_us or 0.0)} µs; "
+        f"the client uses {in_us(found.changed_part_us or 0.0)} µs of CPU time, "
+        f"the web server used {in_us(found.own_part_us or 0.0)} µs"
+    )
 
 
 def _delay_added(_part: str, own: VariantSummary, changed: VariantSummary) -> MeasuredChange:
@@ -166,6 +196,13 @@ _ALL = (
         _load_added,
         _grows_with_processes,
         _said_of_processes,
+    ),
+    Intervention(
+        IN_PROCESS,
+        gettext_noop("the view in process, without a web server"),
+        _view_moved,
+        _moves_with_the_view,
+        _said_of_the_view,
     ),
     Intervention(
         ADD_DISTANCE,

@@ -1,14 +1,15 @@
 """The parts of one operation's time: on a CPU, in a run queue, or waiting for neither. Pure."""
 
-from pgperf.analysis.cpu_account import CpuPerOperation, Known
+from pgperf.analysis.cpu_account import ROLES, Known
 
-PARTS = ("client", "pooler", "server", "run_queue", "interpreter", "waiting", "unseen")
+PARTS = (*ROLES, "run_queue", "interpreter", "waiting", "unseen")
 
 
 def time_parts(
-    us_per_op: float | None, cpu_us: CpuPerOperation, wait_us: Known, interpreter_us: float | None = 0.0
+    us_per_op: float | None, cpu_us: Known, wait_us: Known, interpreter_us: float | None = 0.0
 ) -> dict[str, float | None]:
-    """The parts of `us_per_op` in µs; None is not known. `wait_us`: time in run queues by role;
+    """The parts of `us_per_op` in µs; None is not known. `cpu_us`, `wait_us`: time on CPUs and in run
+    queues by role;
     `interpreter_us`: the most that it may have waited for its process's interpreter.
 
     One process at a time serves an operation in a closed loop, so CPU times and run-queue times add
@@ -16,8 +17,8 @@ def time_parts(
     a part is not known, the rest holds it too and is `unseen` instead of `waiting`. Where the parts
     overlap, the rest is 0.
     """
-    cpu = {"client": cpu_us.client, "pooler": cpu_us.pooler, "server": cpu_us.server}
-    known = {**cpu, "run_queue": _sum(*(_wait(used, wait_us[role]) for role, used in cpu.items()))}
+    cpu = {role: cpu_us[role] for role in ROLES}
+    known = {**cpu, "run_queue": _sum(*(_wait(used, wait_us.get(role)) for role, used in cpu.items()))}
     rest = _rest(us_per_op, known)
     waited = None if rest is None or interpreter_us is None else min(rest, interpreter_us)
     rest = None if rest is None else rest - (waited or 0.0)

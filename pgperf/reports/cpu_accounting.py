@@ -10,17 +10,21 @@ from pgperf.analysis.scheduler_states import PARTS
 from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
 from pgperf.reports.chart import Chart
-from pgperf.reports.labels import lacking, measured, role_names, variant_lines, variant_title
+from pgperf.reports.labels import lacking, load_title, measured, role_names, variant_lines, variant_title
 from pgperf.reports.run_json import time_us_per_op
 from pgperf.reports.table import Cell, Column, Table, number, percent, text_column, words
 
 #: Colours of the parts of an operation's time: a role's CPU time has its colour of everywhere.
 _PART_COLOURS = {
     "client": "cpu-client_user",
+    "proxy": "cpu-proxy",
+    "web": "cpu-web",
     "pooler": "cpu-pooler",
     "server": "cpu-server",
     "unseen": "cpu-unattributed",
 }
+#: Roles that take part only behind a URL.
+_WEB = ("proxy", "web")
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ def cpu(variants: Sequence[VariantResult]) -> Chart:
 def cpu_table(variants: Sequence[VariantResult]) -> Table:
     """CPU time of one operation by role, µs. A role that no variant knows has no column."""
     names = role_names()
-    roles = [role for role in result_keys.CPU if any(v.cpu_us_per_op.get(role) is not None for v in variants)]
+    roles = [role for role in result_keys.CPU if _is_shown(role, [v.cpu_us_per_op for v in variants])]
     columns = (text_column(_("Variant")), *(Column(names[role], "µs") for role in roles))
     rows = [
         (
@@ -89,21 +93,58 @@ def cpu_table(variants: Sequence[VariantResult]) -> Table:
         )
         for variant in variants
     ]
-    asked = [role for role in result_keys.CPU if any(role in v.cpu_us_per_op for v in variants)]
+    there = [role for role in result_keys.CPU if role in roles or role not in _WEB]
+    asked = [role for role in there if any(role in v.cpu_us_per_op for v in variants)]
     return Table(lacking(_("CPU time per operation"), asked, roles), columns, rows, "cpu")
 
 
-def spent(variants: Sequence[VariantResult]) -> list[tuple[int, Chart]]:
-    """Where the time of one operation is spent: a chart for each number of clients, a bar for each
-    rung.
+def _is_shown(role: str, rows: Sequence[Known]) -> bool:
+    """Does a variant know the role's figure? That of a web server must not be 0 in all, either."""
+    found = [row.get(role) for row in rows]
+    return any(found) if role in _WEB else any(value is not None for value in found)
+
+
+def spent(variants: Sequence[VariantResult]) -> list[tuple[str, Chart]]:
+    """Where the time of one operation is spent: a chart for each number of connections, a bar for
+    each rung.
     """
     shown = [variant for variant in measured(variants) if variant.cpu_account]
     there = _present([time_us_per_op(variant) for variant in shown])
-    counts = sorted({variant.identity.connections for variant in shown})
-    return [
-        (count, _spent([row for row in shown if row.identity.connections == count], there))
-        for count in counts
-    ]
+    by_count: dict[int, list[VariantResult]] = {}
+    for variant in shown:
+        by_count.setdefault(variant.identity.connections, []).append(variant)
+    workers = max((variant.workers for variant in shown), default=1)
+    return [(load_title(count, workers), _spent(rows, there)) for count, rows in sorted(by_count.items())]
+
+
+def spent_of(variants: Sequence[VariantResult]) -> Chart | None:
+    """Where the time of one operation is spent, a bar for each variant; None without CPU accounts."""
+    shown = [variant for variant in variants if variant.cpu_account]
+    return _spent(shown, _present([time_us_per_op(variant) for variant in shown])) if shown else None
+
+
+def spent_shares(variants: Sequence[VariantResult]) -> Chart | None:
+    """The same in per cent of each bar, for workloads whose times have no scale in common."""
+    chart = spent_of(variants)
+    if chart is None:
+        return None
+    shown = [variant for variant in variants if variant.cpu_account]
+    sums = [sum(series["values"][at] or 0.0 for series in chart["series"]) for at in range(len(shown))]
+    return {
+        **chart,
+        "axis": _("% of the time of one operation"),
+        "rows": [[variant.workload] for variant in shown],
+        "max": 100,
+        "series": [
+            {
+                **series,
+                "values": [
+                    _percent_of(value, whole) for value, whole in zip(series["values"], sums, strict=True)
+                ],
+            }
+            for series in chart["series"]
+        ],
+    }
 
 
 def spent_table(variants: Sequence[VariantResult]) -> Table:
@@ -160,7 +201,10 @@ def queue_table(variants: Sequence[VariantResult]) -> Table:
     there = [
         column
         for column in _queue_columns()
-        if any(column.value(account) is not None for _row, account in shown)
+        if any(
+            column.value(account) is not None and (column.role not in _WEB or account.share.of(column.role))
+            for _row, account in shown
+        )
     ]
     rows = [
         (
@@ -210,14 +254,19 @@ def _without_clients(variant: VariantResult) -> list[str]:
     return variant_lines(replace(variant.identity, clients=1))
 
 
+def _percent_of(value: float | None, whole: float) -> float | None:
+    return None if value is None or not whole else 100 * value / whole
+
+
 def _present(parts: Sequence[dict[str, float | None]]) -> list[str]:
     """The parts that take time in some variant; `waiting` and `unseen` exclude each other."""
     return [part for part in PARTS if any(own[part] for own in parts)]
 
 
 def _of_role(row: VariantResult, role: str, cell: Cell) -> Cell:
-    """A dash for the pooler of a route without one, which is not a measured zero."""
-    direct = role == "pooler" and row.record.cpu_us_per_op.is_direct
+    """A dash for a pooler or a web server that takes no part, which is not a measured zero."""
+    passing = role in (*_WEB, "pooler")
+    direct = passing and row.record.cpu_us_per_op.of(role) == 0
     return Cell("–", cell.values) if direct else cell
 
 
@@ -232,7 +281,7 @@ def _part(own: dict[str, float | None], part: str) -> Cell:
 def _shares(shown: Sequence[Shares], title: str) -> Table:
     names = role_names()
     shares = [asdict(each.share) for each in shown]
-    roles = [role for role in result_keys.SHARE if any(share[role] is not None for share in shares)]
+    roles = [role for role in result_keys.SHARE if _is_shown(role, shares)]
     rows = [
         (
             words(variant_title(each.row)),
@@ -248,7 +297,8 @@ def _share_caption(title: str, shown: Sequence[Shares], roles: Sequence[str]) ->
     cpus = ", ".join(dict.fromkeys(str(each.cpus or _("unknown")) for each in shown))
     sources = ", ".join(dict.fromkeys(str(each.source or _("unknown")) for each in shown))
     about = {"title": title, "cpus": cpus, "sources": sources}
-    return lacking(_("%(title)s (%(cpus)s); read from: %(sources)s") % about, result_keys.SHARE, roles)
+    asked = [role for role in result_keys.SHARE if role in roles or role not in _WEB]
+    return lacking(_("%(title)s (%(cpus)s); read from: %(sources)s") % about, asked, roles)
 
 
 def _queue_columns() -> Iterator[QueueColumn]:

@@ -2,6 +2,7 @@
 counted twice.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -54,7 +55,8 @@ def test_every_part_has_its_share_and_they_sum_to_one() -> None:
     share = cpu_account(block())["share"]
     assert share == pytest.approx(
         {
-            "clients": 0.20, "pooler": 0.05, "server": 0.15, "auxiliaries": 0.025, "other": 0.085,
+            "clients": 0.20, "proxy": 0.0, "web": 0.0, "pooler": 0.05, "server": 0.15, "auxiliaries": 0.025,
+            "other": 0.085,
             "unattributed": 0.04, "idle": 0.30, "iowait": 0.05, "steal": 0.10,
         }
     )  # fmt: skip
@@ -68,18 +70,28 @@ def test_the_rest_is_in_the_operations_time_too() -> None:
     assert us.unattributed == pytest.approx(24 / 3, abs=0.01)
 
 
+def test_the_mean_time_is_that_of_lead_ins_and_windows_of_each_connection() -> None:
+    assert cpu_account(block())["mean_us_per_op"] == pytest.approx(100.0)
+    (one,) = block()
+    three = replace(one, variant=replace(one.variant, clients=3))
+    assert cpu_account([three])["mean_us_per_op"] == pytest.approx(300.0)
+
+
 def test_waits_switches_and_the_busiest() -> None:
     found = cpu_account(block())
     assert (found["cpus"], found["source"]) == (2, "cgroup")
     assert found["elapsed_s"] == 0.1
     assert found["runner"] == 0.005
-    assert found["wait_us_per_op"] == {"client": 3.0, "pooler": 1.0, "server": 2.0}
-    assert found["busiest"] == {"client": 0.25, "pooler": 0.1, "server": 0.3}
+    assert found["wait_us_per_op"] == {"client": 3.0, "proxy": 0.0, "web": 0.0, "pooler": 1.0, "server": 2.0}
+    assert found["busiest"] == {"client": 0.25, "proxy": 0.0, "web": 0.0, "pooler": 0.1, "server": 0.3}
     assert found["switches_per_op"] == {
         "client_voluntary": 2.0, "client_involuntary": 0.01, "server_voluntary": 1.0, "server_involuntary": 0.0,
-        "pooler_voluntary": None, "pooler_involuntary": None,
+        "pooler_voluntary": None, "pooler_involuntary": None, "proxy_voluntary": None,
+        "proxy_involuntary": None, "web_voluntary": None, "web_involuntary": None,
     }  # fmt: skip
-    assert found["system_share"] == {"client": 0.25, "server": None, "pooler": None}
+    assert found["system_share"] == {
+        "client": 0.25, "server": None, "pooler": None, "proxy": None, "web": None,
+    }  # fmt: skip
 
 
 def test_short_lived_processes_are_known_if_every_slice_has_them() -> None:
@@ -110,7 +122,8 @@ def test_a_server_on_another_host_has_shares_of_that_host() -> None:
     assert (there["cpus"], there["elapsed_s"]) == (4, 0.1)
     assert there["share"] == pytest.approx(
         {
-            "clients": None, "pooler": None, "server": 0.075, "auxiliaries": 0.0125, "other": None,
+            "clients": None, "proxy": None, "web": None, "pooler": None, "server": 0.075, "auxiliaries": 0.0125,
+            "other": None,
             "unattributed": 0.0625, "idle": 0.84, "iowait": 0.0, "steal": 0.01,
         }
     )  # fmt: skip

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgperf.analysis.cpu_account import CpuPerOperation
+from pgperf.analysis.cpu_account import ROLES, CpuPerOperation
 from pgperf.analysis.scheduler_states import PARTS, time_parts
 
 CPU = {"client_user": 40.0, "client_sys": 10.0, "pooler": 14.0, "server": 20.0}
@@ -13,7 +13,8 @@ WAIT = {"client": 3.0, "pooler": 1.0, "server": 2.0}
 
 def spent(us: float | None, cpu: dict[str, float | None], wait: dict[str, float]) -> dict[str, float | None]:
     """Waits that are not given are not known."""
-    return time_parts(us, CpuPerOperation(**cpu), {"client": None, "pooler": None, "server": None, **wait})
+    used = {role: CpuPerOperation(**cpu).of(role) for role in ROLES}
+    return time_parts(us, used, {"client": None, "pooler": None, "server": None, **wait})
 
 
 US = st.none() | st.floats(0, 1e7)
@@ -21,7 +22,8 @@ US = st.none() | st.floats(0, 1e7)
 
 def test_the_remaining_time_is_waiting() -> None:
     assert spent(100.0, CPU, WAIT) == {
-        "client": 50.0, "pooler": 14.0, "server": 20.0, "run_queue": 6.0, "interpreter": 0.0, "waiting": 10.0,
+        "client": 50.0, "proxy": 0.0, "web": 0.0, "pooler": 14.0, "server": 20.0, "run_queue": 6.0,
+        "interpreter": 0.0, "waiting": 10.0,
         "unseen": None,
     }  # fmt: skip
 

@@ -18,7 +18,7 @@ def variants() -> list[VariantResult]:
 
 def test_the_segments_of_a_bar_add_up_to_the_time_of_an_operation(variants: list[VariantResult]) -> None:
     ((clients, chart),) = cpu_accounting.spent(variants)
-    assert clients == 1
+    assert clients == "1 client"
     assert chart["rows"][0] == ["libpq (C)", "socket"]
     assert [series["name"] for series in chart["series"]] == [
         "client", "pooler", "server", "run queue", "waiting",
@@ -30,9 +30,15 @@ def test_the_segments_of_a_bar_add_up_to_the_time_of_an_operation(variants: list
 def test_a_chart_for_each_number_of_clients() -> None:
     run = add_cpu_accounts(factories.make_results(factories.make_run(), routes=("tcp",), clients=(1, 8)))
     charts = dict(cpu_accounting.spent(list(run.variants.all())))
-    assert list(charts) == [1, 8]
-    assert charts[8]["rows"][0] == ["libpq (C)", "tcp"]
-    assert charts[1]["series"][-1]["name"] == charts[8]["series"][-1]["name"]
+    assert list(charts) == ["1 client", "8 clients"]
+    assert charts["8 clients"]["rows"][0] == ["libpq (C)", "tcp"]
+    assert len({chart["series"][-1]["name"] for chart in charts.values()}) == 1
+
+
+def test_the_workers_of_a_client_are_connections(variants: list[VariantResult]) -> None:
+    for variant in variants:
+        variant.workers = 10
+    assert [title for title, _chart in cpu_accounting.spent(variants)] == ["10 connections"]
 
 
 def test_unobserved_time_is_not_labelled_waiting(variants: list[VariantResult]) -> None:

@@ -8,7 +8,7 @@ server processes that start and end within a slice.
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pgperf.runner.cpu import cgroups, schedstat
@@ -16,8 +16,8 @@ from pgperf.runner.cpu.cgroups import ServerCgroup
 from pgperf.runner.cpu.host import Host, HostCounters, HostInterval
 from pgperf.runner.cpu.schedstat import CpuTime, TicksAndSwitches, Times
 
-ROLES = ("client", "server", "pooler")
-_NOT_STORED = ("auxiliary_wait_ns", "auxiliary_busiest_ns", "pooler_busiest_ns")
+ROLES = ("client", "server", "pooler", "web", "proxy")
+_NOT_STORED = ("auxiliary_wait_ns", "auxiliary_busiest_ns", "pooler_busiest_ns", "proxy_busiest_ns")
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class VariantProcesses:
     client: Sequence[int] | None = None
     server: Sequence[int] | None = None
     pooler: Sequence[int] | None = None
+    web: Sequence[int] | None = ()  # the servers that run the site, with all their processes
+    proxy: Sequence[int] | None = ()  # what passes the requests on to them
     auxiliary: Sequence[int] | None = None  # PostgreSQL's own, which serve no connection
     relay: Sequence[int] = ()  # pgperf's delay relay; its CPU time counts as the runner's
     server_cgroup: ServerCgroup | None = None  # None: the server has no control group of its own
@@ -54,6 +56,7 @@ class SliceAccount:
     short_lived_ns: int | None = (
         None  # included in the auxiliaries: processes that started and ended in the slice
     )
+    throttled_ns: Mapping[str, int | None] = field(default_factory=dict)  # by role
     passing_ns: int = 0  # included in the server: backends that started or ended in the slice
 
     def fields(self) -> dict[str, int | None]:
@@ -86,6 +89,7 @@ class SliceAccounting:
         self._machine, self._processes = host, processes
         self._other_sessions = self._read_other_sessions()
         self._counts = self._read_counts()
+        self._throttled = self._read_throttled()
         self._times = self._read_times()
         self._relay = schedstat.read(processes.relay)
         self._runner_ns = time.process_time_ns()
@@ -98,6 +102,7 @@ class SliceAccounting:
         runner_ns = time.process_time_ns()
         relay = schedstat.cpu_time_between(self._relay, schedstat.read(self._processes.relay))
         times = self._read_times()
+        throttled = self._read_throttled()
         counts = self._read_counts()
         used = {role: _cpu_time(self._steady(role), self._times[role], times[role]) for role in times}
         short_lived_ns = None
@@ -116,6 +121,7 @@ class SliceAccounting:
                 role: schedstat.ticks_and_switches_between(self._counts[role], counts[role]) for role in ROLES
             },
             short_lived_ns=short_lived_ns,
+            throttled_ns={role: _less(throttled[role], self._throttled[role]) for role in ROLES},
             passing_ns=passing.run_ns if passing else 0,
         )
 
@@ -135,6 +141,12 @@ class SliceAccounting:
 
     def _read_times(self) -> dict[str, Times | None]:
         return {role: schedstat.read(self._steady(role) or ()) for role in (*ROLES, "auxiliary")}
+
+    def _read_throttled(self) -> dict[str, int | None]:
+        """How long control groups of each role have been throttled so far, ns; None is not visible."""
+        pids = {role: self._steady(role) for role in ROLES}
+        groups = {role: cgroups.quota_groups(frozenset(found or ())) for role, found in pids.items()}
+        return {role: None if pids[role] is None else cgroups.throttled_ns(groups[role]) for role in ROLES}
 
     def _steady(self, role: str) -> Sequence[int] | None:
         """The processes of a role that last for the whole slice."""
@@ -159,6 +171,7 @@ class BlockTotals:
 
     def __init__(self) -> None:
         self._counts: dict[str, TicksAndSwitches | None] = dict.fromkeys(ROLES, TicksAndSwitches.zero())
+        self._throttled: dict[str, int | None] = dict.fromkeys(ROLES, 0)
         self.short_lived_ns = 0
         self.passing_ns = 0
         self.tools_ns = 0  # programs that a client started for one slice
@@ -168,6 +181,9 @@ class BlockTotals:
         for role, counts in account.ticks_and_switches.items():
             before = self._counts[role]
             self._counts[role] = before.plus(counts) if before and counts else None
+        for role, ns in account.throttled_ns.items():
+            so_far = self._throttled[role]
+            self._throttled[role] = None if so_far is None or ns is None else so_far + ns
         self.short_lived_ns += account.short_lived_ns or 0
         self.passing_ns += account.passing_ns
         self._short_lived_known = self._short_lived_known and account.short_lived_ns is not None
@@ -181,11 +197,15 @@ class BlockTotals:
         """For a block's CPU account; without `short_lived_ns` if one of the slices lacks it."""
         counts = {role: found._asdict() if found else None for role, found in self._counts.items()}
         short_lived = {"short_lived_ns": self.short_lived_ns} if self._short_lived_known else {}
-        return {"ticks_and_switches": counts, **short_lived}
+        return {"ticks_and_switches": counts, "throttled_ns": dict(self._throttled), **short_lived}
 
 
 def _rounded(ns: int | None) -> int | None:
     return None if ns is None else round(ns, -3)
+
+
+def _less(after: int | None, before: int | None) -> int | None:
+    return None if after is None or before is None else max(0, after - before)
 
 
 def _is_empty(processes: Sequence[int] | None) -> bool:

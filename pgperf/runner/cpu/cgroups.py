@@ -9,7 +9,7 @@ less that of the processes that were visible.
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Self
 
@@ -19,6 +19,8 @@ from pgperf.runner.cpu.schedstat import CpuTime, Times
 MOUNTS, PROC = Path("/proc/self/mounts"), Path("/proc")
 #: The controller of cgroup v1 that sums CPU time.
 _CPU_TIME = "cpuacct"
+#: The one that limits it.
+_QUOTAS = "cpu"
 #: Reading more of them, before and after each slice, would take over a millisecond.
 _MAX_OTHER_SESSIONS = 32
 #: A backend with max_parallel_workers_per_gather = 2 workers, PostgreSQL's default.
@@ -138,6 +140,29 @@ def quota(pid: int, mounts: Path = MOUNTS, proc: Path = PROC) -> float | None:
     found = groups_of(pid, mounts, proc)
     limits = [_limit(above) for group in found for above in (group, *group.parents)]
     return min((limit for limit in limits if limit), default=None)
+
+
+@lru_cache(maxsize=512)
+def quota_groups(pids: frozenset[int], mounts: Path = MOUNTS, proc: Path = PROC) -> tuple[Path, ...]:
+    """The groups with a CPU quota that these processes are in, kept for the next slices."""
+    found = (group for pid in pids for group in groups_of(pid, mounts, proc, _QUOTAS))
+    every = {above: None for group in found for above in (group, *group.parents)}
+    return tuple(group for group in every if _limit(group))
+
+
+def throttled_ns(groups: Iterable[Path]) -> int:
+    """How long groups have been throttled so far; a group that has ended counts as 0."""
+    return sum(_throttled_ns(f"{group}/cpu.stat") for group in groups)
+
+
+def _throttled_ns(path: str) -> int:
+    """throttled_time (cgroup v1, ns) or throttled_usec (v2) of a cpu.stat file."""
+    try:
+        counters = dict(line.split() for line in schedstat.read_text(path).splitlines())
+        microseconds = int(counters.get("throttled_usec", 0))
+        return int(counters.get("throttled_time", 1000 * microseconds))
+    except (OSError, ValueError):
+        return 0
 
 
 def group_ns(directory: Path) -> ReadNs:

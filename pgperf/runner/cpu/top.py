@@ -6,7 +6,7 @@ about ten milliseconds, so it must not happen while a slice is timed.
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -78,6 +78,14 @@ def between(before: TopSnapshot, after: TopSnapshot) -> dict[str, Any]:
         "host": percent(before.host, after.host) | loads_line(after.load),
         "processes": [row for row in rows if row["role"] != OTHER] + _busiest(rows),
     }
+
+
+def taken_cpus(shown: Mapping[str, Any], ours: Collection[int], cpus: int) -> float:
+    """How many CPUs the other processes that are shown and the hypervisor took, of so many. `ours`:
+    pids of processes that count as none of them.
+    """
+    others = [row for row in shown["processes"] if row["role"] == OTHER and row["pid"] not in ours]
+    return (sum(row["cpu_percent"] or 0.0 for row in others) + cpus * (shown["host"]["st"] or 0.0)) / 100
 
 
 def _row(before: TopProcess, after: TopProcess, seconds: float) -> dict[str, Any]:

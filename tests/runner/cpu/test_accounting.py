@@ -53,7 +53,8 @@ def test_a_slice_account_has_the_cpu_time_of_each_role() -> None:
     sum(range(3_000_000))
     found = accounting.close().fields()
     names = {name for name in SliceRecord.__dataclass_fields__ if name.endswith("_ns")}
-    by_the_clients = {"user_ns", "sys_ns", "connect_ns", "operate_ns", "close_ns"}
+    phases = {"connect_ns", "operate_ns", "close_ns", "first_byte_ns", "receive_ns", "lag_ns", "service_ns"}
+    by_the_clients = {"user_ns", "sys_ns", *phases}
     assert found.keys() == names - by_the_clients - {"window_ns", "started_ns"}
     assert found["runner_ns"] > 0
     assert found["client_ns"] == found["client_busiest_ns"] >= 0
@@ -124,6 +125,8 @@ def test_block_totals_add_up_and_a_missed_role_stays_unknown() -> None:
         "client": {"user": 11, "system": 22, "voluntary": 33, "involuntary": 44},
         "server": None,
         "pooler": nothing,
+        "web": nothing,
+        "proxy": nothing,
     }
 
 
@@ -174,6 +177,7 @@ def test_a_run_accounts_for_every_slice() -> None:
             "others_ns",
             "elapsed_ns",
             "ticks_and_switches",
+            "throttled_ns",
             "role_cpus",
         } == set(block.cpu_account)
         assert block.cpu_account["role_cpus"] == {**CpuPlacement("scheduler").role_cpus(), "pooler": 1}

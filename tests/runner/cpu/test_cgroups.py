@@ -26,7 +26,9 @@ from pgperf.runner.cpu.cgroups import (
     other_sessions_cpu_time,
     passing_backends,
     quota,
+    quota_groups,
     short_lived_ns,
+    throttled_ns,
 )
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.cpu.schedstat import CpuTime, ThreadTime
@@ -160,6 +162,29 @@ def test_a_quota_of_cgroup_v1(machine: Machine) -> None:
     assert quota(10, machine.mounts, machine.proc) is None
     (machine.group / "cpu.cfs_quota_us").write_text("200000\n")
     assert quota(10, machine.mounts, machine.proc) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("mounts", "limit", "counter"),
+    [
+        (SECOND, {"cpu.max": "50000 100000"}, "throttled_usec 1500"),
+        (FIRST, {"cpu.cfs_quota_us": "50000", "cpu.cfs_period_us": "100000"}, "throttled_time 1500000"),
+    ],
+)
+def test_throttled_time_is_that_of_the_groups_with_a_quota(
+    machine: Machine, mounts: str, limit: dict[str, str], counter: str
+) -> None:
+    machine.mounts.write_text(mounts.format(machine.groups))
+    for directory in (machine.group, machine.groups):
+        (directory / "cpu.stat").write_text(f"usage_usec 7\nnr_periods 3\n{counter}\n")
+    assert quota_groups(frozenset({10}), machine.mounts, machine.proc) == ()
+    for name, text in limit.items():
+        (machine.group / name).write_text(f"{text}\n")
+    found = quota_groups(frozenset({10, 11}), machine.mounts, machine.proc)
+    assert found == (machine.group,)
+    assert throttled_ns(found) == 1_500_000
+    (machine.group / "cpu.stat").unlink()
+    assert throttled_ns(found) == 0
 
 
 def test_the_members_of_a_group(tmp_path: Path) -> None:

@@ -1,0 +1,121 @@
+"""The time that others took from a variant's operations, and the grade that follows. Pure.
+
+The hypervisor takes a CPU away (steal), or other processes use a CPU that the variant's processes
+wait for (run queue). Both lengthen an operation and say nothing about it. Each disturbance is an
+upper bound: the most that it can have added to one operation.
+
+A CPU quota throttles a role. That lengthens an operation too, but the quota belongs to the role, so
+it never takes a verdict away.
+
+A clock whose reads take long lengthens each operation by one read.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from pgperf.analysis.cpu_account import ROLES, Known
+from pgperf.analysis.grade import Disturbance, Grade, GradeWord, Source
+from pgperf.analysis.hosts import HostRoles
+from pgperf.analysis.time_breakdown import TimeBreakdown
+from pgperf.analysis.top import Top
+
+#: Fewer CPUs that other processes use are the background of any host.
+OTHER_CPUS = 0.10
+#: From these shares of the response time on, the grade is fair, or poor.
+FAIR, POOR = 0.02, 0.15
+#: Programs that are named behind a disturbance: those above this share of one CPU, at most so many.
+_LEAST_PERCENT, _MOST_PROGRAMS = 5.0, 3
+
+
+def waits_for_others(hosts: Iterable[HostRoles], time: TimeBreakdown) -> dict[str, float]:
+    """The most that each role's processes waited in run queues for other processes, µs per operation.
+
+    A process waits for others no longer than they work: `others` CPUs for the response time. Where
+    that is not known, they may have been all that it waited for.
+    """
+    waits = dict.fromkeys(ROLES, 0.0)
+    for host in hosts:
+        queued = {role: us for role in host.roles if (us := time.queue[role])}
+        whole = sum(queued.values())
+        most = _most_wait(host, time.response, whole)
+        waits |= {role: us * most / whole for role, us in queued.items()}
+    return waits
+
+
+def disturbances(
+    hosts: Iterable[HostRoles],
+    time: TimeBreakdown,
+    waits: Mapping[str, float],
+    top: Top | None,
+    throttled: Known = MappingProxyType({}),
+    clock_read_ns: float | None = None,
+) -> tuple[Disturbance, ...]:
+    """Those of all hosts, the largest first; none where the response time is not known.
+
+    `throttled`: how long CPU quotas kept the processes of each role from working, µs per operation.
+    `clock_read_ns`: the cost of a clock read where that is slow.
+    """
+    if not time.response:
+        return ()
+    found = [each for host in hosts for each in _of_host(host, time, time.response, waits, top)]
+    found += [*_throttling(throttled, time.response), *_clock(clock_read_ns, time.response)]
+    return tuple(sorted(found, key=lambda each: -(each.us or 0.0)))
+
+
+def grade(hosts: Iterable[HostRoles], time: TimeBreakdown, found: tuple[Disturbance, ...]) -> Grade:
+    """Unknown where steal or the clients' run queue is not known, unless the rest is already poor."""
+    if not time.response:
+        return Grade()
+    share = min(1.0, sum(each.us or 0.0 for each in found) / time.response)
+    complete = time.queue["client"] is not None and all(host.steal is not None for host in hosts)
+    if not complete and share < POOR:
+        return Grade(GradeWord.UNKNOWN, None, found)
+    word = GradeWord.POOR if share >= POOR else GradeWord.FAIR if share >= FAIR else GradeWord.GOOD
+    return Grade(word, share, found)
+
+
+def _of_host(
+    host: HostRoles, time: TimeBreakdown, response: float, waits: Mapping[str, float], top: Top | None
+) -> Iterator[Disturbance]:
+    if host.steal and host.cpus and host.roles:
+        us = min(1.0, host.steal * host.cpus) * response
+        yield Disturbance(Source.STEAL, host.title, us, host.steal)
+    waited = sum(waits[role] for role in host.roles)
+    if waited:
+        share = min(1.0, sum(time.queue[role] or 0.0 for role in host.roles) / response)
+        yield Disturbance(Source.RUN_QUEUE, host.title, waited, share, host.other_cpus, _programs(host, top))
+
+
+def _throttling(throttled: Known, response: float) -> Iterator[Disturbance]:
+    """Of the role that was throttled most: roles may share a control group, and so its time."""
+    known = {role: us for role, us in throttled.items() if us}
+    if known:
+        role = max(known, key=lambda each: known[each])
+        us = min(known[role], response)
+        yield Disturbance(Source.THROTTLING, role, us, us / response)
+
+
+def _clock(read_ns: float | None, response: float) -> Iterator[Disturbance]:
+    if read_ns:
+        us = min(read_ns / 1000, response)
+        yield Disturbance(Source.CLOCK, "host", us, us / response)
+
+
+def _most_wait(host: HostRoles, response: float | None, queued: float) -> float:
+    if host.others is None:
+        return queued
+    if host.others < OTHER_CPUS:
+        return 0.0
+    return min(queued, min(1.0, host.others) * (response or 0.0))
+
+
+def _programs(host: HostRoles, top: Top | None) -> tuple[str, ...]:
+    """The busiest other programs of the diagnostic slice on the load host."""
+    if top is None or host.title != "host":
+        return ()
+    others = [each for each in top.processes if each.role == "other" and each.name]
+    busy = [each for each in others if (each.cpu_percent or 0.0) >= _LEAST_PERCENT]
+    names = dict.fromkeys(
+        str(each.name) for each in sorted(busy, key=lambda each: -(each.cpu_percent or 0.0))
+    )
+    return tuple(names)[:_MOST_PROGRAMS]

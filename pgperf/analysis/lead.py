@@ -1,0 +1,58 @@
+"""Whether the longest part of an operation's time is longer than the next one in every block. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pgperf.analysis import cpu_accounting, cpu_per_operation
+from pgperf.analysis.cpu_account import ROLES
+from pgperf.analysis.outcome import CONFIDENCE
+from pgperf.analysis.paired_statistics import hodges_lehmann
+from pgperf.analysis.samples import BLOCKS, Sample, interval
+from pgperf.analysis.time_breakdown import WAITS, TimeBreakdown
+from pgperf.analysis.variant_summary import VariantSummary
+from pgperf.analysis.verdict import Lead
+from pgperf.core.records import VariantBlock
+
+
+def by_block(variant: VariantSummary, blocks: Sequence[VariantBlock]) -> list[TimeBreakdown]:
+    """The time breakdown of each block; waits are divided as in all blocks together."""
+    return [TimeBreakdown.of(_alone(variant, block)) for block in blocks if block.slices]
+
+
+def lead(part: str, whole: TimeBreakdown, blocks: Sequence[TimeBreakdown]) -> Lead | None:
+    """The lead of a part over the longest other one; None where no other part is known."""
+    known = {name: us for name in (*ROLES, *WAITS) if (us := whole.of_part(name)) is not None}
+    own = known.pop(part, None)
+    runner_up = max(known, key=lambda name: known[name], default=None)
+    if own is None or runner_up is None:
+        return None
+    pairs = [(time.of_part(part), time.of_part(runner_up)) for time in blocks]
+    values = [first - second for first, second in pairs if first is not None and second is not None]
+    if len(values) < 2:
+        return Lead(part, runner_up, own - known[runner_up])
+    us, found = own - known[runner_up], interval(Sample(BLOCKS, np.array(values), len(values)), CONFIDENCE)
+    return Lead(part, runner_up, us, _least(us, found.low), _most(us, found.high))
+
+
+def _least(us: float, low: float | None) -> float | None:
+    """The lower end, which the difference of the two parts of all blocks never undercuts."""
+    return None if low is None else min(us, low)
+
+
+def _most(us: float, high: float | None) -> float | None:
+    return None if high is None else max(us, high)
+
+
+def _alone(variant: VariantSummary, block: VariantBlock) -> VariantSummary:
+    """The variant with the times of one block."""
+    times = np.array([piece.us_per_op for piece in block.slices if piece.ops])
+    rates = np.array([piece.ops_per_s for piece in block.slices if piece.ops])
+    return replace(
+        variant,
+        us_per_op=hodges_lehmann(times) if len(times) else None,
+        ops_per_s=hodges_lehmann(rates) if len(rates) else None,
+        cpu_us_per_op=cpu_per_operation.per_op_us([block]),
+        cpu_account=cpu_accounting.cpu_account([block]),
+    )

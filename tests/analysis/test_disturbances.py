@@ -1,0 +1,126 @@
+"""The time that others took at most, its bounds and the grade that follows."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgperf.analysis.consistency_checks import Checks
+from pgperf.analysis.disturbances import disturbances, grade, waits_for_others
+from pgperf.analysis.grade import Disturbance, Grade
+from pgperf.analysis.hosts import hosts
+from pgperf.analysis.time_breakdown import TimeBreakdown
+from pgperf.analysis.top import Top
+from pgperf.analysis.verdict_kinds import grade_sentence, judge
+
+from .rows import Row, remote, row, summary
+
+
+def found(given_row: Row, top: Top | None = None) -> tuple[Disturbance, ...]:
+    time = TimeBreakdown.of(summary(given_row))
+    on_hosts = hosts(summary(given_row), time.cpu)
+    return disturbances(on_hosts, time, waits_for_others(on_hosts, time), top)
+
+
+def graded(given_row: Row) -> Grade:
+    time = TimeBreakdown.of(summary(given_row))
+    return grade(hosts(summary(given_row), time.cpu), time, found(given_row))
+
+
+def test_stolen_time_is_that_of_all_cpus_while_an_operation_runs() -> None:
+    (stolen,) = found(row(200.0, share={"steal": 0.05}, cpus=2))
+    assert (stolen.source, stolen.where, stolen.us) == ("steal", "host", pytest.approx(20.0))
+    (whole,) = found(row(200.0, share={"steal": 0.9}, cpus=2))
+    assert whole.us == pytest.approx(200.0)
+
+
+def test_a_wait_is_no_longer_than_others_worked() -> None:
+    """Others kept 0.2 of two CPUs busy: 42 of 211 µs."""
+    (short,) = found(row(queue={"client": 12.0}, share={"other": 0.1}))
+    assert (short.source, short.us, short.cpus) == ("run_queue", 12.0, pytest.approx(0.2))
+    (long,) = found(row(queue={"client": 90.0, "server": 30.0}, share={"other": 0.1}))
+    assert long.us == pytest.approx(42.2)
+    assert not found(row(queue={"client": 90.0}, share={"other": 0.049})), "the background of any host"
+
+
+def test_where_others_are_not_known_all_waiting_may_be_for_them() -> None:
+    (unseen,) = found(row(queue={"client": 20.0}, share={"other": None, "unattributed": None}))
+    assert (unseen.us, unseen.cpus) == (20.0, None)
+
+
+def test_each_host_has_its_own() -> None:
+    both = found(remote(queue={"client": 12.0}, share={"other": 0.2}, there={"steal": 0.01}))
+    assert [(each.source, each.where) for each in both] == [("steal", "server's host"), ("run_queue", "host")]
+
+
+def test_the_busiest_other_programs_are_named() -> None:
+    processes = [
+        {"role": "client", "name": "python", "cpu_percent": 60.0},
+        {"role": "other", "name": "make", "cpu_percent": 4.0},
+        {"role": "other", "name": "cc1", "cpu_percent": 40.0},
+        {"role": "other", "name": "ld", "cpu_percent": 70.0},
+    ]
+    seen = Top.from_json({"processes": processes})
+    (crowded,) = found(row(queue={"client": 12.0}, share={"other": 0.2}), seen)
+    assert crowded.programs == ("ld", "cc1")
+
+
+@pytest.mark.parametrize(
+    ("steal", "word"), [(0.0, "good"), (0.0099, "good"), (0.01, "fair"), (0.0749, "fair"), (0.075, "poor")]
+)
+def test_the_grade_follows_from_the_share_of_the_time(steal: float, word: str) -> None:
+    assert graded(row(cpus=2, share={"steal": steal})).word == word
+
+
+def test_a_grade_needs_steal_and_the_clients_run_queue_unless_it_is_poor_anyway() -> None:
+    assert graded(row(share={"steal": None})).word == "unknown"
+    assert graded(row(queue={"client": None})).word == "unknown"
+    assert graded(row(us=None)).word == "unknown"
+    assert graded(row(share={"steal": None, "other": 0.4}, queue={"client": 90.0})).word == "poor"
+
+
+@given(
+    us=st.floats(1, 1e6), queue=st.floats(0, 1e6), steal=st.floats(0, 1), other=st.floats(0, 1),
+    cpus=st.integers(1, 256),
+)  # fmt: skip
+def test_no_disturbance_exceeds_the_response_time_and_the_grade_s_share_not_all_of_it(
+    us: float, queue: float, steal: float, other: float, cpus: int
+) -> None:
+    given_row = row(us, queue={"client": queue}, share={"steal": steal, "other": other}, cpus=cpus)
+    assert all(0 <= each.us <= us * (1 + 1e-9) for each in found(given_row))
+    assert 0 <= (graded(given_row).share or 0.0) <= 1
+
+
+def test_throttling_is_named_and_graded_but_takes_no_verdict_away() -> None:
+    """The server's quota stops it for half of the time: a larger one would shorten the operation."""
+    throttled = row(1000.0, client=100.0, server=300.0, queue={"server": 550.0}, clients=2)
+    throttled["cpu_account"]["throttled_us_per_op"] = {"client": 0.0, "server": 500.0}
+    verdict = judge(summary(throttled), Checks(), [])
+    (named,) = verdict.grade.disturbances
+    assert (named.source, named.where, named.us) == ("throttling", "server", 500.0)
+    assert verdict.grade.word == "poor"
+    assert verdict.word == "server_cpu"
+    assert grade_sentence(verdict.grade) == (
+        "a CPU quota kept the server from working for 50 % of the time (throttling) (at most 500 µs)"
+    )
+
+
+def test_an_operation_is_not_throttled_for_longer_than_it_takes() -> None:
+    throttled = row(100.0)
+    throttled["cpu_account"]["throttled_us_per_op"] = {"client": 900.0}
+    (named,) = judge(summary(throttled), Checks(), []).grade.disturbances
+    assert named.us == 100.0
+
+
+def test_a_slow_clock_lengthens_each_operation_by_one_read() -> None:
+    timed = row(100.0)
+    timed["cpu_account"]["clock_read_ns"] = 3_000.0
+    grade = judge(summary(timed), Checks(), []).grade
+    (named,) = grade.disturbances
+    assert (named.source, named.us, named.share, grade.word) == ("clock", 3.0, 0.03, "fair")
+    assert grade_sentence(grade) == (
+        "reading the host's clock took 3.0 % of the time (see its clock source) (at most 3.0 µs)"
+    )
+
+
+def test_a_quick_clock_is_no_disturbance() -> None:
+    assert judge(summary(row(100.0)), Checks(), []).grade.disturbances == ()

@@ -1,0 +1,47 @@
+"""The lead of the longest part of the time, over blocks."""
+
+import pytest
+
+from pgperf.analysis.lead import by_block, lead
+from pgperf.analysis.summary import summarise
+from pgperf.analysis.time_breakdown import TimeBreakdown
+from pgperf.analysis.variant_summary import VariantSummary
+
+from . import golden
+from .rows import row, summary
+from .synthetic import definition
+
+
+def times(*clients: float) -> list[TimeBreakdown]:
+    return [TimeBreakdown.of(summary(row(client=us, server=90.0))) for us in clients]
+
+
+def test_the_next_part_is_the_longest_of_the_others() -> None:
+    found = lead("client", times(110.0)[0], [])
+    assert found
+    assert (found.part, found.runner_up, found.us) == ("client", "server", pytest.approx(20.0))
+    assert (found.low, found.is_open) == (None, False), "a single block tells no interval"
+
+
+@pytest.mark.parametrize(
+    ("clients", "is_open"),
+    [((110, 108, 112, 111, 109, 110), False), ((95, 85, 96, 84, 91, 92), True)],
+)
+def test_a_lead_that_blocks_do_not_agree_on_is_open(clients: tuple[float, ...], is_open: bool) -> None:
+    found = lead("client", times(110.0)[0], times(*clients))
+    assert found
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= found.us <= found.high
+    assert found.is_open is is_open
+
+
+def test_each_block_has_its_own_breakdown() -> None:
+    variants, blocks = golden.variants(), golden.blocks()
+    asked = definition(golden.BLOCKS, golden.ROUNDS, golden.ROUTES)
+    rows = summarise(asked, variants, blocks, "psycopg")["variants"]
+    whole = VariantSummary.from_json(rows[0])
+    own = [block for block in blocks if block.variant == variants[0]]
+    found = by_block(whole, own)
+    assert len(found) == golden.BLOCKS
+    assert sum(time.response or 0.0 for time in found) / len(found) == pytest.approx(whole.us_per_op, rel=0.1)

@@ -7,6 +7,13 @@ from benchmarks.example_site import run_benchmark
 
 #: The tables that hold a run, the run itself first.
 TABLES = ("pgperf_run", "pgperf_variantresult", "pgperf_comparisonresult", "pgperf_blockresult")
+#: A copied comparison names the variants of the original: let it name those of its own run.
+_OWN_VARIANT = sql.SQL(
+    "UPDATE pgperf_comparisonresult AS comparison SET {side} = own.id "
+    "FROM pgperf_variantresult AS original, pgperf_variantresult AS own "
+    "WHERE comparison.run_id = ANY(%s) AND original.id = comparison.{side} "
+    "AND own.run_id = comparison.run_id AND own.label = original.label"
+)
 
 
 def measured(stack_env: dict[str, str], *options: str) -> int:
@@ -48,6 +55,8 @@ def copy(connection: psycopg.Connection, run: int, times: int) -> list[int]:
             "WHERE run_id = %s ORDER BY run, id"
         ).format(table=sql.Identifier(table), columns=_columns(connection, table))
         connection.execute(query, [copies, run])
+    for side in ("variant_id", "baseline_id"):
+        connection.execute(_OWN_VARIANT.format(side=sql.Identifier(side)), [copies])
     connection.execute("VACUUM ANALYZE")
     return copies
 

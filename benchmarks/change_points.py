@@ -1,0 +1,201 @@
+"""False alarms and delays of change points, on made-up series of runs.
+
+    python -m benchmarks.change_points [--trials 2000] [--seed 1] [--quick] [--otava PYTHON]
+
+Stable series of 100 runs are tested after every run, as pgperf tests them; any alarm in a series
+counts. Then a step of 5 % at 2 % noise comes after 50 runs, and the runs until it is found are
+counted. Noise is independent and normal, heavy-tailed (Student's t with 3 degrees of freedom, and
+one run in twenty ten times as far off), or autoregressive with a correlation of 0.25, 0.5 or 0.7.
+
+The bar: at most 1 % of the stable series alarm with independent or heavy-tailed noise and 5 % with
+autoregressive noise; 90 % of the steps are found within 8 runs, and 15 with autoregressive noise.
+
+`--otava` names the Python of an environment with apache-otava, which then tests the same series.
+It needs a numpy of its own and 325 MB, so it is no dependency of pgperf:
+
+    python -m venv otava && otava/bin/pip install apache-otava
+"""
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import NormalDist
+
+import numpy as np
+
+from benchmarks.options import ScriptParser
+from pgperf.analysis.change_points import find
+
+RUNS, BEFORE, LATEST = 100, 50, 25
+LEVEL_US, NOISE, STEP = 100.0, 0.02, 0.05
+Series = np.ndarray
+Find = Callable[[Sequence[float]], bool]
+
+
+def independent(random: np.random.Generator, n: int) -> Series:
+    return random.standard_normal(n)
+
+
+def student(random: np.random.Generator, n: int) -> Series:
+    """Of 3 degrees of freedom, with a standard deviation of 1."""
+    return random.standard_t(3, n) / math.sqrt(3)
+
+
+def outliers(random: np.random.Generator, n: int) -> Series:
+    return random.standard_normal(n) * np.where(random.random(n) < 0.05, 10.0, 1.0)
+
+
+def autoregressive(random: np.random.Generator, n: int, correlation: float = 0.5) -> Series:
+    noise = random.standard_normal(n)
+    noise[1:] *= math.sqrt(1 - correlation**2)
+    for at in range(1, n):
+        noise[at] += correlation * noise[at - 1]
+    return noise
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of noise. `alarms`: the share of stable series that may alarm, 1 for no bar; `within`:
+    the runs within which 90 % of the steps must be found, 0 for no bar.
+    """
+
+    name: str
+    noise: Callable[[np.random.Generator, int], Series]
+    alarms: float
+    within: int
+
+
+CASES = (
+    Case("independent", independent, 0.01, 8),
+    Case("Student's t, 3 df", student, 0.01, 0),
+    Case("1 in 20 far off", outliers, 0.01, 0),
+    Case("AR(0.5)", autoregressive, 0.05, 15),
+    Case("AR(0.25)", partial(autoregressive, correlation=0.25), 1.0, 0),
+    Case("AR(0.7)", partial(autoregressive, correlation=0.7), 1.0, 0),
+)
+
+
+def stable(case: Case, seed: int, trials: int) -> Iterator[Series]:
+    for random in map(np.random.default_rng, np.random.SeedSequence(seed).spawn(trials)):
+        yield LEVEL_US * (1 + NOISE * case.noise(random, RUNS))
+
+
+def stepped(case: Case, seed: int, trials: int) -> Iterator[Series]:
+    for series in stable(case, seed + 1, trials):
+        series = series[: BEFORE + LATEST]
+        series[BEFORE:] += STEP * LEVEL_US
+        yield series
+
+
+def alarm_run(series: Series) -> int | None:
+    """The number of runs after which the first change is found; None for never."""
+    return next((n for n in range(1, len(series) + 1) if find(series[:n].tolist())), None)
+
+
+def delay(series: Series) -> int | None:
+    """The runs of the new level when it is found; None for a false alarm before it, and for never."""
+    found = alarm_run(series)
+    return found - BEFORE if found and found > BEFORE else None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Counts of `trials` series: those that alarmed, and the runs that each step took, None for
+    one that was not found.
+    """
+
+    alarms: int
+    delays: Sequence[int | None]
+
+    def found_within(self, runs: int) -> int:
+        return sum(each is not None and each <= runs for each in self.delays)
+
+    def holds(self, case: Case) -> bool:
+        """With the interval of the counts on the bar's side, or around it."""
+        n = len(self.delays)
+        quiet = wilson(self.alarms, n)[0] <= case.alarms
+        return quiet and (not case.within or wilson(self.found_within(case.within), n)[1] >= 0.9)
+
+
+def wilson(count: int, n: int) -> tuple[float, float]:
+    """The 95 % interval of a share."""
+    z = NormalDist().inv_cdf(0.975)
+    share, square = count / n, z**2 / n
+    middle, reach = share + square / 2, z * math.sqrt(share * (1 - share) / n + square / (4 * n))
+    return (middle - reach) / (1 + square), (middle + reach) / (1 + square)
+
+
+def own(case: Case, seed: int, trials: int) -> Figures:
+    alarms = sum(alarm_run(series) is not None for series in stable(case, seed, trials))
+    return Figures(alarms, [delay(series) for series in stepped(case, seed, trials)])
+
+
+#: Reads series, one JSON list a line; answers the number of values after which each first has a
+#: change point, null for never.
+OTAVA = """
+import json, logging, sys
+logging.disable(logging.CRITICAL)
+from otava.series import Metric, Series
+def found(values):
+    times = list(range(len(values)))
+    points = Series("s", None, times, {"m": Metric(1, 1.0)}, {"m": values}, {}).analyze().change_points
+    return bool(points["m"])
+for line in sys.stdin:
+    values = json.loads(line)
+    print(next((n for n in range(4, len(values) + 1) if found(values[:n])), "null"))
+"""
+
+
+def otava(python: str, case: Case, seed: int, trials: int) -> Figures:
+    """What apache-otava finds with its defaults in the same series."""
+    series = [*stable(case, seed, trials), *stepped(case, seed, trials)]
+    lines = "\n".join(json.dumps(each.tolist()) for each in series)
+    answer = subprocess.run(
+        [python, "-c", OTAVA], input=lines, capture_output=True, text=True, check=True
+    ).stdout
+    found = [json.loads(line) for line in answer.splitlines()]
+    delays = [n - BEFORE if n and n > BEFORE else None for n in found[trials:]]
+    return Figures(sum(n is not None for n in found[:trials]), delays)
+
+
+def main() -> int:
+    options = _options()
+    figures = {case: own(case, options.seed, options.trials) for case in CASES}
+    print(
+        f"{'':<8} {'noise':<18} {'alarms':>7} {'95 %':>14} {'within 8':>9} {'within 15':>10} {'median delay':>13}"
+    )
+    for case, each in figures.items():
+        _print("pgperf", case, each)
+    if options.otava:
+        for case in CASES:
+            _print("otava", case, otava(options.otava, case, options.seed, min(options.trials, 200)))
+    held = all(each.holds(case) for case, each in figures.items())
+    print("\nverdict: " + ("the bar holds" if held else "the bar does NOT hold"))
+    return 0 if held else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = ScriptParser(__doc__)
+    parser.add_size("--trials", "series of each kind", full=2_000, quick=150)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--otava", metavar="PYTHON", help="a Python with apache-otava")
+    return parser.options()
+
+
+def _print(name: str, case: Case, found: Figures) -> None:
+    n = len(found.delays)
+    low, high = wilson(found.alarms, n)
+    delays = sorted(math.inf if each is None else each for each in found.delays)
+    print(
+        f"{name:<8} {case.name:<18} {found.alarms / n:>7.1%} {f'{low:.1%} to {high:.1%}':>14}"
+        f" {found.found_within(8) / n:>9.0%} {found.found_within(15) / n:>10.0%} {delays[n // 2]:>13g}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""The page of a benchmark's results over its runs, and its files."""
+
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import admin
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.translation import gettext
+
+from pgperf.access import permissions
+from pgperf.admin import pages
+from pgperf.analysis.change_points import LEAST_AFTER, LEAST_BEFORE
+from pgperf.models import Benchmark, Run
+from pgperf.reports import history
+from pgperf.reports.csv_results import CSV_TYPE
+from pgperf.reports.history import Asked, History, files
+from pgperf.reports.history import page as shown
+
+FILES = ("history.csv", "history.json")
+_DIGITS = 18
+#: Changes that the page tells; the table of all steps and the files have the others.
+_MOST_CHANGES = 20
+
+
+def history_page(
+    page: admin.ModelAdmin, request: HttpRequest, benchmark: Benchmark, *, may_export: bool, may_start: bool
+) -> TemplateResponse:
+    """The variant and the runs that the query string asks for. Raises Http404 for a malformed one."""
+    found = history.read(benchmark, _visible(request), _asked(request, history.MOST))
+    context: dict[str, Any] = {
+        "title": gettext("History of %s") % benchmark,
+        "benchmark": benchmark,
+        "found": found,
+    }
+    if found:
+        context |= _shown(found)
+    context |= {"may_export": may_export, "may_start": may_start, "chart_js": pages.chart_js()}
+    return pages.render(page, request, "admin/pgperf/benchmark/runs.html", context)
+
+
+def download(request: HttpRequest, name: str, benchmark: Benchmark) -> HttpResponse:
+    """All steps of the latest runs as a file. Raises Http404 for an unknown name, and without runs."""
+    asked = _asked(request, history.MOST_IN_FILE)
+    found = history.read(benchmark, _visible(request), asked) if name in FILES else None
+    if found is None:
+        raise Http404
+    headers = {"Content-Disposition": f'attachment; filename="pgperf-{benchmark.name}-{name}"'}
+    if name == "history.csv":
+        return HttpResponse(files.history_csv(found), content_type=CSV_TYPE, headers=headers)
+    text = json.dumps(files.history_json(found), indent=2)
+    return HttpResponse(text, content_type="application/json", headers=headers)
+
+
+def _visible(request: HttpRequest) -> Any:
+    return permissions.visible(Run.objects.all(), request.user)
+
+
+def _asked(request: HttpRequest, most: int) -> Asked:
+    given = request.GET
+    all_steps = most == history.MOST_IN_FILE
+    return Asked(
+        database=_number(given.get("database", "")),
+        definition=given.get("definition", ""),
+        before=_number(given.get("before", "")),
+        variant=None if all_steps else given.get("variant", ""),
+        most=most,
+    )
+
+
+def _number(text: str) -> int | None:
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        raise Http404
+    return int(text)
+
+
+def _shown(found: History) -> dict[str, Any]:
+    step = next(iter(found.series), None)
+    line = {"database": found.line.database, "definition": found.line.definition}
+    return {
+        "step": step,
+        "step_title": shown.step_title(step) if step else "",
+        "charts": shown.charts(found, step) if step else [],
+        "changes": shown.changes(found)[:_MOST_CHANGES],
+        "least_runs": LEAST_BEFORE + LEAST_AFTER,
+        "more_changes": max(0, len(found.changes) - _MOST_CHANGES),
+        "run_table": shown.run_table(found, step) if step else None,
+        "step_table": shown.step_table(found),
+        "environment": shown.environment_table(found),
+        "note": shown.note(found),
+        "choices": shown.choices([*found.steps]),
+        "line": urlencode(line),
+        "earlier": _earlier(found, {**line, "variant": step.variant}) if step and found.earlier else "",
+    }
+
+
+def _earlier(found: History, line: dict[str, Any]) -> str:
+    return urlencode({**line, "before": found.runs[0].pk})

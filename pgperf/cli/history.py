@@ -1,0 +1,76 @@
+"""`pgperf history`: the steps of a benchmark over its runs, and where they changed."""
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.management.base import CommandError, OutputWrapper
+
+from pgperf.cli import text_table
+from pgperf.models import Benchmark, Database, Run
+from pgperf.reports import history
+from pgperf.reports.history import Asked, History, files, page
+from pgperf.reports.table import Table
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("benchmark", help="the benchmark's name")
+    parser.add_argument(
+        "--database", default="", metavar="NAME", help="the database (default: that of the newest run)"
+    )
+    parser.add_argument(
+        "--definition", default="", metavar="HASH",
+        help="the definition of the runs, by the first digits of its hash (default: that of the newest run)",
+    )  # fmt: skip
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    form.add_argument("--csv", action="store_true", help="print a row for each step of each run")
+
+
+def run(options: dict[str, Any], out: OutputWrapper) -> None:
+    """Raises CommandError for an unknown name, and where no run is done."""
+    found = _read(options)
+    if options["csv"]:
+        out.write(files.history_csv(found), ending="")
+    elif options["json"]:
+        out.write(json.dumps(files.history_json(found), indent=2))
+    else:
+        out.write(text_table.report(_parts(found)))
+
+
+def _read(options: dict[str, Any]) -> History:
+    benchmark = Benchmark.objects.filter(name=options["benchmark"]).first()
+    if benchmark is None:
+        raise CommandError(f"There is no benchmark {options['benchmark']!r}; pgperf list has their names.")
+    database = _database(options["database"])
+    asked = Asked(database, options["definition"], variant=None, most=history.MOST_IN_FILE)
+    found = history.read(benchmark, Run.objects.all(), asked)
+    if found is None:
+        where = f" on {options['database']}" if options["database"] else ""
+        of = f" with the definition {options['definition']}" if options["definition"] else ""
+        raise CommandError(f"No run of {benchmark} is done{where}{of}.")
+    return found
+
+
+def _database(name: str) -> int | None:
+    if not name:
+        return None
+    number = Database.objects.filter(name=name).values_list("pk", flat=True).first()
+    if number is None:
+        names = ", ".join(Database.objects.values_list("name", flat=True)) or "none"
+        raise CommandError(f"There is no database {name!r}. Databases: {names}.")
+    return number
+
+
+def _parts(found: History) -> Iterator[str | Table]:
+    first, last = found.runs[0].pk, found.runs[-1].pk
+    count = len(found.runs)
+    yield f"{found.benchmark} on {found.line.database_name}: {count} runs, #{first} to #{last}"
+    yield (
+        "\n".join(f"{each.text}: {each.levels}" for each in page.changes(found))
+        or "No step has changed its level."
+    )
+    yield page.step_table(found)
+    if environment := page.environment_table(found):
+        yield environment

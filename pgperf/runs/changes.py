@@ -1,0 +1,150 @@
+"""What changed when a run ended: change points in its steps, and its environment.
+
+Both are stored when a run ends, so that pages read rows and test nothing, and so that each change
+is found once. The test begins at the last change that is stored, at most WINDOW runs back.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.db import router
+
+from pgperf import signals
+from pgperf.analysis.change_points import LEAST_AFTER, WINDOW, find, least_change
+from pgperf.analysis.definition_diff import differences, setting_differences
+from pgperf.models import ChangePoint, Run
+from pgperf.runs.step_series import Point, Series, Step, comparable, series_of, steps_of
+
+logger = logging.getLogger(__name__)
+
+#: Differences of an environment that are kept.
+MOST_DIFFERENCES = 30
+_SERVER = "server"
+
+
+def record(run: Run) -> list[ChangePoint]:
+    """Store what changed up to this run, which is done; the newly found changes, each announced.
+
+    Never raises: a run that is done stays so whatever happens here.
+    """
+    try:
+        found = _found(run)
+        _record_environments(run)
+    except Exception:
+        logger.exception("run %s: its history could not be searched for changes", run.pk)
+        return []
+    for change in found:
+        signals.change_found.send_robust(sender=ChangePoint, run=run, change=change)
+    return found
+
+
+def _found(run: Run) -> list[ChangePoint]:
+    using = router.db_for_write(Run)
+    numbers = _numbers(run)
+    if len(numbers) <= LEAST_AFTER:
+        return []
+    last = _last_changes(numbers)
+    found = []
+    for step, series in series_of(numbers, steps_of(run.pk, using), using).items():
+        since = last.get(step, 0)
+        found += _new(run, step, {number: point for number, point in series.items() if number >= since})
+    return found
+
+
+def _numbers(run: Run) -> list[int]:
+    """The latest comparable runs up to this one, by primary key."""
+    runs = comparable(Run.objects.using(router.db_for_write(Run)), run).filter(pk__lte=run.pk)
+    return sorted(runs.order_by("-pk").values_list("pk", flat=True)[:WINDOW])
+
+
+def _last_changes(numbers: Sequence[int]) -> dict[Step, int]:
+    """The run with which the present level of each step begins."""
+    rows = ChangePoint.objects.using(router.db_for_write(Run)).filter(run__in=numbers).order_by("run")
+    return {Step(label, below): run for label, below, run in rows.values_list("label", "below", "run_id")}
+
+
+def _new(run: Run, step: Step, series: Series) -> list[ChangePoint]:
+    """The changes in what is one level so far, stored."""
+    points = list(series.values())
+    least = least_change(_typical_time(points))
+    places = find([point.us for point in points], [point.half_width_us for point in points], least)
+    ends = [0, *(place.at for place in places), len(points)]
+    made = []
+    for begin, place, end in zip(ends, places, ends[2:], strict=False):
+        levels = {
+            "before_us": place.before, "after_us": place.after, "low_us": place.low, "high_us": place.high,
+            "before_ratio": _ratio(points[begin : place.at]), "after_ratio": _ratio(points[place.at : end]),
+        }  # fmt: skip
+        row, is_new = ChangePoint.objects.using(router.db_for_write(Run)).get_or_create(
+            run_id=list(series)[place.at],
+            label=step.variant,
+            below=step.below,
+            defaults={"found_by": run.pk, **levels},
+        )
+        made += [row] if is_new else []
+    return made
+
+
+def _typical_time(points: Sequence[Point]) -> float:
+    """The variant's time per operation, µs: a step may be near 0."""
+    return _middle(point.time_us for point in points) or 0.0
+
+
+def _ratio(points: Sequence[Point]) -> float | None:
+    return _middle(point.ratio for point in points)
+
+
+def _middle(values: Iterable[float | None]) -> float | None:
+    known = sorted(value for value in values if value is not None)
+    return known[len(known) // 2] if known else None
+
+
+def _record_environments(run: Run) -> None:
+    """Store in what each run's environment differs from that of the one before it, where that is not
+    stored yet: for this run, and once for those of an earlier version of pgperf.
+    """
+    numbers = _numbers(run)
+    runs = Run.objects.using(router.db_for_write(Run))
+    lacking = set(runs.filter(pk__in=numbers, environment_changes__isnull=True).values_list("pk", flat=True))
+    for before, number in zip([None, *numbers], numbers, strict=False):
+        if number in lacking:
+            environments = dict(runs.filter(pk__in=[before or 0, number]).values_list("pk", "environment"))
+            changed = _environment_changes(environments.get(before or 0), environments[number])
+            stored = {"since": before, "differences": changed}
+            runs.filter(pk=number).update(environment_changes=stored)
+
+
+def _environment_changes(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> list[list[str]]:
+    """[what, before, after] of each difference."""
+    if before is None:
+        return []
+    settings = setting_differences(_settings(before), _settings(after))
+    named = [each._replace(what=f"{_SERVER}.{each.what}") for each in settings]
+    found = [*differences(_rest(before), _rest(after)), *named]
+    return [list(each) for each in found[:MOST_DIFFERENCES]]
+
+
+def _settings(environment: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = environment.get(_SERVER)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _rest(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """The machine, the versions and the placement."""
+    return {key: value for key, value in environment.items() if key in _COMPARED}
+
+
+#: The parts of an environment whose differences are marks of a history.
+_COMPARED = (
+    "pgperf",
+    "python",
+    "packages",
+    "machine",
+    "pooler",
+    "placement",
+    "idle",
+    "layers",
+    "environments",
+    "connections",
+)

@@ -1,0 +1,97 @@
+"""E-mail about changes to the users that `PGPERF["CHANGE_EMAILS"]` names.
+
+Each user gets one message for a run, if the user may see the run at that moment. It has the changes
+whose runs the user may see.
+"""
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core import mail
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from pgperf.access import permissions
+from pgperf.conf import get_settings
+from pgperf.models import ChangePoint, Run
+from pgperf.runs.change_text import levels, sentence
+
+logger = logging.getLogger(__name__)
+
+VIEW = "pgperf.view_run"
+#: Seconds that the worker's next run waits for the mail server.
+TIMEOUT_S = 10.0
+
+
+def send(run: Run, changes: Sequence[ChangePoint]) -> None:
+    """Never raises, and returns after TIMEOUT_S at the latest: the log has what was not sent."""
+    if not changes or not get_settings().CHANGE_EMAILS:
+        return
+    try:
+        messages = list(_messages(run, changes))
+    except Exception as error:
+        logger.error("run %s: no e-mail about changes: %s", run.pk, type(error).__name__)
+        return
+    sender = threading.Thread(target=_send_all, args=(run.pk, messages), daemon=True)
+    sender.start()
+    sender.join(TIMEOUT_S)
+    if sender.is_alive():
+        logger.error("run %s: the mail server has not taken the e-mail within %s s", run.pk, TIMEOUT_S)
+
+
+def _send_all(run: int, messages: Sequence[mail.EmailMessage]) -> None:
+    """An address that the server refuses does not keep the other users from theirs."""
+    for message in messages:
+        try:
+            message.send()
+        except Exception as error:
+            logger.error("run %s: an e-mail about changes was not sent: %s", run, type(error).__name__)
+
+
+def _messages(run: Run, changes: Sequence[ChangePoint]) -> Iterator[mail.EmailMessage]:
+    for user in _readers(run):
+        if seen := [change for change in changes if permissions.may_see(user, change.run)]:
+            yield mail.EmailMessage(_subject(run, seen), _body(run, seen), to=[user.email])
+
+
+def _readers(run: Run) -> list[Any]:
+    """The chosen users who have an address and may see the run now."""
+    users = get_user_model()
+    chosen = users._default_manager.filter(
+        **{f"{users.USERNAME_FIELD}__in": get_settings().CHANGE_EMAILS}, is_active=True
+    )
+    return [
+        user
+        for user in chosen
+        if getattr(user, "email", "") and user.has_perm(VIEW) and permissions.may_see(user, run)
+    ]
+
+
+def _subject(run: Run, changes: Sequence[ChangePoint]) -> str:
+    text = ngettext(
+        "pgperf: %(count)d change in %(benchmark)s on %(database)s",
+        "pgperf: %(count)d changes in %(benchmark)s on %(database)s",
+        len(changes),
+    )
+    names = {"benchmark": run.benchmark_name, "database": run.database_name}
+    return text % {"count": len(changes), **names}
+
+
+def _body(run: Run, changes: Sequence[ChangePoint]) -> str:
+    lines = [f"{sentence(change)}:\n  {levels(change)}." for change in changes]
+    names = {"run": run.pk, "benchmark": run.benchmark_name, "database": run.database_name}
+    return "\n".join(
+        [
+            _("Run %(run)s of %(benchmark)s on %(database)s ended, and with it these changes were found.")
+            % names,
+            "",
+            *lines,
+            "",
+            _("The page History of the benchmark shows them among its runs. So does this command:"),
+            f"python manage.py pgperf history {run.benchmark_name} --database {run.database_name}",
+            "",
+        ]
+    )

@@ -1,0 +1,208 @@
+"""The page of a benchmark's results over its runs, and its files."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from pgperf.models import ChangePoint, Run
+from pgperf.reports import history
+from pgperf.runs import changes
+from tests import factories
+from tests.admin.test_csp import inline_parts
+from tests.histories import BASE, LABEL, make_history
+
+pytestmark = pytest.mark.django_db
+
+
+def address(run: Run, name: str = "") -> str:
+    if name:
+        return reverse("admin:pgperf_benchmark_runs_download", args=[run.benchmark_id, name])
+    return reverse("admin:pgperf_benchmark_runs", args=[run.benchmark_id])
+
+
+def page(client: Client, run: Run, **query: object) -> str:
+    response = client.get(address(run), query)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+@pytest.fixture
+def changed() -> list[Run]:
+    """Runs with a slower step, another kernel and a note."""
+    other = {**factories.ENVIRONMENT, "python": "3.13.0"}
+    runs = make_history(
+        24, lambda at: 10.0 if at < 16 else 22.0, lambda at: other if at >= 16 else factories.ENVIRONMENT
+    )
+    for run in runs:
+        changes.record(run)
+    Run.objects.filter(pk=runs[4].pk).update(notes="The disk was <full>.")
+    return runs
+
+
+def test_it_shows_changes_environment_and_notes(admin_page: Client, changed: list[Run]) -> None:
+    shown = page(admin_page, changed[0])
+    since = ChangePoint.objects.get().run_id
+    assert f"psycopg 3 · socket: 12 µs slower since run {since}, " in shown
+    assert "3.11.2" in shown
+    assert "3.13.0" in shown
+    assert "The disk was &lt;full&gt;." in shown
+    assert "over libpq (C) · socket" in shown
+    assert shown.count('class="num"') > 2 * len(changed)
+    assert inline_parts(shown) == []
+
+
+def test_few_runs_have_no_changes_yet(admin_page: Client) -> None:
+    runs = make_history(8)
+    shown = page(admin_page, runs[0])
+    assert "pgperf looks for changes of level from 9 runs on" in shown
+    assert "8 runs: from" in shown
+    assert "o change of level in" not in shown, "none was looked for"
+    make_history(1)
+    assert "runs on" not in page(admin_page, runs[0])
+
+
+def test_a_run_may_have_every_mark(admin_page: Client, changed: list[Run]) -> None:
+    since = ChangePoint.objects.get().run_id
+    other = {"since": changed[0].pk, "differences": [["python", "3.11.2", "3.13.0"]]}
+    Run.objects.filter(pk=since).update(notes="Upgraded.", environment_changes=other)
+    assert '"kinds": ["change", "environment", "note"]' in page(admin_page, changed[0])
+
+
+def test_another_step_can_be_chosen(admin_page: Client, changed: list[Run]) -> None:
+    shown = page(admin_page, changed[0], variant=BASE)
+    assert "libpq (C) · socket: time per operation" in shown
+    assert "No change of level in 24 runs" in shown
+    unknown = page(admin_page, changed[0], variant="unknown · <b>")
+    assert "<b>" not in unknown
+    assert "psycopg 3 · socket over libpq (C) · socket" in unknown
+
+
+def test_without_a_result_it_says_so(admin_page: Client) -> None:
+    run = factories.make_run(Run.Status.FAILED)
+    shown = page(admin_page, run)
+    assert "no result yet" in shown
+    assert reverse("admin:pgperf_benchmark_run", args=[run.benchmark_id]) in shown
+    assert admin_page.get(address(run, "history.csv")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "query", [{"database": "x"}, {"before": "-1"}, {"before": "²"}, {"database": "9" * 40}]
+)
+def test_a_malformed_address_is_not_found(
+    admin_page: Client, changed: list[Run], query: dict[str, str]
+) -> None:
+    assert admin_page.get(address(changed[0]), query).status_code == 404
+
+
+def test_each_definition_and_database_has_runs_of_its_own(admin_page: Client) -> None:
+    first = make_history(3)
+    second = make_history(2, database=factories.make_database("other"), definition_hash="ab" * 32)
+    shown = page(admin_page, first[0])
+    assert "On the database other" in shown
+    assert f"#{second[0].pk} · " in shown
+    assert f"#{first[0].pk} · " not in shown
+    assert "definition 9f2c9f2c: 3 runs" in shown
+    earlier = page(admin_page, first[0], database=first[0].database_id)
+    assert f"#{first[0].pk} · " in earlier
+
+
+def test_older_runs_are_a_page_away(
+    admin_page: Client, changed: list[Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "MOST", 10)
+    shown = page(admin_page, changed[0])
+    assert "The latest 10 runs." in shown
+    assert "14 earlier runs" in shown
+    assert f"before={changed[14].pk}" in shown
+    assert f"#{changed[13].pk} · " not in shown
+    earlier = page(admin_page, changed[0], before=changed[14].pk)
+    assert f"#{changed[13].pk} · " in earlier
+    assert "The latest runs" in earlier
+
+
+def test_as_many_queries_for_many_runs_as_for_few(client_of: Callable[[str], Client]) -> None:
+    client, counts = client_of("exporter"), []
+    for count in (3, 40):
+        runs = make_history(count, layers=("libpq", "psycopg", "django_cursor", "django_orm"))
+        for path in (address(runs[0]), address(runs[0], "history.csv")):
+            client.get(path)
+            with CaptureQueriesContext(connection) as asked:
+                assert client.get(path).status_code == 200
+            counts.append(len(asked))
+    assert counts[:2] == counts[2:]
+    assert counts[0] <= 25
+
+
+def test_no_query_loads_large_columns(admin_page: Client, changed: list[Run]) -> None:
+    with CaptureQueriesContext(connection) as asked:
+        page(admin_page, changed[0])
+    of_run = [f'"pgperf_run"."{name}"' for name in ("definition", "environment", "timings", "summary")]
+    large = [*of_run, '"pgperf_variantresult"."latency_us"']
+    assert not [query["sql"] for query in asked for name in large if name in query["sql"]]
+
+
+def test_runs_that_groups_hide_are_not_shown(
+    client_of: Callable[[str], Client], admin_page: Client, changed: list[Run]
+) -> None:
+    """Neither they, nor their changes, nor what the next run's environment is compared with."""
+    Run.objects.filter(pk__in=[run.pk for run in changed[:20]]).update(restricted=True, notes="hushed")
+    change = ChangePoint.objects.get()
+    assert change.run_id in [run.pk for run in changed[:20]]
+    viewer = page(client_of("viewer"), changed[0])
+    assert "hushed" not in viewer
+    assert "slower since" not in viewer
+    assert "3.13.0" not in viewer
+    assert f"#{changed[19].pk}" not in viewer
+    assert f"#{changed[20].pk}" in viewer
+    assert "hushed" in page(admin_page, changed[0])
+
+
+def test_a_hidden_database_is_no_choice(client_of: Callable[[str], Client]) -> None:
+    runs = make_history(2)
+    hidden = factories.make_database("hushed")
+    make_history(2, database=hidden)
+    hidden.groups.add(Group.objects.create(name="insiders"))
+    assert "hushed" not in page(client_of("viewer"), runs[0])
+
+
+def test_the_files_have_every_step(client_of: Callable[[str], Client], changed: list[Run]) -> None:
+    client = client_of("exporter")
+    table = list(csv.DictReader(io.StringIO(client.get(address(changed[0], "history.csv")).content.decode())))
+    assert len(table) == 2 * len(changed)
+    since = ChangePoint.objects.get().run_id
+    assert [(row["run_id"], row["variant"]) for row in table if row["change"] == "1"] == [(str(since), LABEL)]
+    data = json.loads(client.get(address(changed[0], "history.json")).content)
+    assert [run["id"] for run in data["runs"]] == [run.pk for run in changed]
+    assert [(each["variant"], each["below"]) for each in data["series"]] == [(BASE, None), (LABEL, BASE)]
+    assert data["changes"][0]["run"] == since
+    assert data["series"][1]["points"][0]["us"] == float(table[len(changed)]["us"])
+
+
+def test_a_note_is_no_formula(client_of: Callable[[str], Client], changed: list[Run]) -> None:
+    Run.objects.filter(pk=changed[0].pk).update(notes="=1+1")
+    text = client_of("exporter").get(address(changed[0], "history.csv")).content.decode()
+    assert ",=1+1" not in text
+
+
+def test_pages_link_to_it(admin_page: Client, changed: list[Run]) -> None:
+    run = changed[-1]
+    for name, number in (("pgperf_benchmark_change", run.benchmark_id), ("pgperf_run_change", run.pk)):
+        assert address(run) in admin_page.get(reverse(f"admin:{name}", args=[number])).content.decode()
+    dashboard = admin_page.get(reverse("admin:app_list", args=["pgperf"])).content.decode()
+    assert address(run) in dashboard
+    assert '<line class="change"' in dashboard
+
+
+def test_the_dashboard_links_to_it_after_one_run(admin_page: Client) -> None:
+    [run] = make_history(1)
+    shown = admin_page.get(reverse("admin:app_list", args=["pgperf"])).content.decode()
+    assert address(run) in shown
+    assert "first run of this definition" in shown

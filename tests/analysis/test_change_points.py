@@ -1,0 +1,119 @@
+"""Change points: found where a level moves, and nowhere else."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgperf.analysis.change_points import LEAST_AFTER, LEAST_BEFORE, WINDOW, find, least_change
+
+US = st.floats(min_value=-1e6, max_value=1e6, allow_nan=False)
+
+
+def noise(n: int, seed: int = 1, correlation: float = 0.0) -> np.ndarray:
+    """Of 2 % around 100 µs."""
+    random = np.random.default_rng(seed).standard_normal(n)
+    random[1:] *= math.sqrt(1 - correlation**2)
+    for at in range(1, n):
+        random[at] += correlation * random[at - 1]
+    return 100 + 2 * random
+
+
+def places(values: Sequence[float] | np.ndarray) -> list[int]:
+    return [change.at for change in find(list(values))]
+
+
+@pytest.mark.parametrize("size", [-30.0, -8.0, 8.0, 30.0])
+@pytest.mark.parametrize("correlation", [0.0, 0.5])
+def test_a_step_is_found_at_its_place(size: float, correlation: float) -> None:
+    values = noise(90, correlation=correlation)
+    values[50:] += size
+    [change] = find(list(values))
+    assert abs(change.at - 50) <= 2
+    assert change.after - change.before == pytest.approx(size, abs=3)
+    assert change.low < change.after - change.before < change.high
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_stable_series_has_none(seed: int) -> None:
+    assert places(noise(100, seed)) == []
+    assert places(noise(100, seed, correlation=0.5)) == []
+    assert places(100 + np.random.default_rng(seed).standard_t(3, 100)) == []
+
+
+@pytest.mark.parametrize("far", [1e2, 1e4, 1e9])
+@pytest.mark.parametrize("run", [20, 48, 49])
+def test_one_or_two_bad_runs_are_no_change(far: float, run: int) -> None:
+    values = noise(50)
+    values[run : run + LEAST_AFTER - 1] += far
+    assert places(values) == []
+
+
+def test_several_steps_are_found_in_order() -> None:
+    values = noise(120)
+    values[40:] += 15
+    values[80:] -= 25
+    assert places(values) == pytest.approx([40, 80], abs=1)
+
+
+def test_a_change_is_found_soon_after_it() -> None:
+    values = noise(60)
+    values[50:] += 20
+    assert places(values[:50]) == []
+    assert places(values[:56]) == pytest.approx([50], abs=1)
+
+
+def test_noise_smaller_than_the_runs_own_intervals_is_not_believed() -> None:
+    """Values that happen to lie close together say nothing about a step within their intervals."""
+    values = [100.0 + 0.01 * (at % 3) for at in range(20)]
+    moved = values + [102.0 + 0.01 * (at % 3) for at in range(8)]
+    assert places(moved) == [20]
+    assert find(moved, [3.0] * len(moved)) == []
+    assert find(moved, [None] * len(moved)) != []
+
+
+def test_a_change_below_the_margin_does_not_count() -> None:
+    values = [100.0 + 0.01 * (at % 3) for at in range(60)] + [100.5 + 0.01 * (at % 3) for at in range(30)]
+    assert places(values) == [60]
+    assert find(values, least=least_change(100.0)) == []
+    assert least_change(-100.0) == least_change(100.0) == pytest.approx(1.0)
+
+
+def test_only_the_latest_runs_are_looked_at() -> None:
+    values = noise(WINDOW + 60)
+    values[:50] += 40
+    assert places(values) == []
+    values[WINDOW:] += 40
+    assert places(values) == pytest.approx([WINDOW], abs=1)
+
+
+@given(st.lists(US, max_size=LEAST_BEFORE + LEAST_AFTER - 1))
+def test_a_short_series_has_none(values: list[float]) -> None:
+    assert find(values) == []
+
+
+@given(st.lists(US, max_size=60))
+def test_every_answer_is_a_place_with_a_finite_interval(values: list[float]) -> None:
+    found = find(values)
+    assert [change.at for change in found] == sorted({change.at for change in found})
+    for change in found:
+        assert LEAST_BEFORE <= change.at <= len(values) - LEAST_AFTER
+        assert math.isfinite(change.low)
+        assert math.isfinite(change.high)
+        assert change.low <= change.high
+
+
+@given(US, st.integers(0, 60))
+def test_a_constant_series_has_none(level: float, runs: int) -> None:
+    assert find([level] * runs) == []
+
+
+@given(st.floats(1e-3, 1e6), st.floats(-1e6, 1e6))
+def test_neither_the_unit_nor_an_offset_matters(factor: float, offset: float) -> None:
+    values = noise(40)
+    values[30:] += 20
+    moved = [factor * (value + offset) for value in values]
+    assert places(moved) == places(values) != []

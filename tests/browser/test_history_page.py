@@ -1,0 +1,92 @@
+"""The page of a benchmark's results over its runs, in a browser, on stored results."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from pgperf.models import Run
+from pgperf.runs import changes
+from tests import factories
+from tests.browser.test_layout import CHARTS_STAND, FAULTS
+from tests.browser.test_run_page import INK
+from tests.histories import make_history
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+PICTURES = os.environ.get("PGPERF_TEST_PICTURES")
+LAYERS = ("libpq", "psycopg", "django_cursor", "django_orm")
+#: The places of the points and of the marks, which are all inside the chart.
+PLACES = """canvas => {
+    const chart = Chart.getChart(canvas), area = chart.chartArea;
+    const xs = chart.getDatasetMeta(0).data.map(point => point.x);
+    const marks = chart.options.plugins.happened.marks.map(mark => mark.kinds.join(" "));
+    const labels = chart.scales.x.ticks.map(tick => tick.label);
+    return {inside: xs.every(x => x > area.left && x < area.right), count: xs.length, marks, labels};
+}"""
+
+
+def _environment(at: int) -> dict[str, Any]:
+    machine = {**factories.ENVIRONMENT["machine"], "kernel": "6.18.0" if at < 12 else "6.19.0"}
+    server = {**factories.ENVIRONMENT["server"], "jit": "on" if at < 20 else "off"}
+    return {**factories.ENVIRONMENT, "machine": machine, "server": server}
+
+
+def make_runs(count: int) -> list[Run]:
+    """With a slower step, two changes of the environment, and notes, as far as there are runs."""
+    runs = make_history(count, lambda at: 10.0 if at < 20 else 14.0, _environment, LAYERS)
+    Run.objects.filter(pk__in=[run.pk for run in runs[::11]]).update(
+        notes="After the vacuum of all tables. " * 3
+    )
+    changes.record(runs[-1])
+    return runs
+
+
+@pytest.mark.parametrize("count", [1, 2, 30, 300])
+def test_the_chart_shows_each_run_and_its_marks(page: Page, count: int) -> None:
+    runs = make_runs(count)
+    faults = _faults(page, runs)
+    assert faults == []
+    canvases = page.locator("canvas[data-chart]")
+    expect(canvases).to_have_count(2)
+    shown = min(count, 200)
+    for canvas in canvases.all():
+        assert canvas.evaluate(INK) > 200
+        found = canvas.evaluate(PLACES)
+        assert found["inside"]
+        assert found["count"] == shown
+        assert found["labels"][0] == f"#{runs[-shown].pk}"
+        assert ("change environment" in found["marks"]) == (count == 30)
+        assert "note" in found["marks"]
+
+
+def test_the_page_without_a_result_has_no_fault(page: Page) -> None:
+    run = factories.make_run(Run.Status.FAILED)
+    assert _faults(page, [run]) == []
+
+
+def test_it_is_a_click_from_the_dashboard_and_from_a_run(page: Page) -> None:
+    runs = make_runs(3)
+    for start in ("/admin/pgperf/", f"/admin/pgperf/run/{runs[0].pk}/change/"):
+        page.goto(start)
+        page.locator(f"a[href*='/benchmark/{runs[0].benchmark_id}/runs/']").first.click()
+        expect(page.locator("h1")).to_contain_text("History of")
+        expect(page.locator("canvas[data-chart]")).to_have_count(2)
+
+
+def _faults(page: Page, runs: Sequence[Run]) -> list[str]:
+    """Of the layout, at both widths and in both colour schemes."""
+    found: list[str] = []
+    for width, scheme in ((1280, "light"), (800, "dark")):
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(f"/admin/pgperf/benchmark/{runs[0].benchmark_id}/runs/")
+        page.evaluate(CHARTS_STAND)
+        found += page.evaluate(FAULTS)
+        if PICTURES:
+            page.screenshot(
+                path=f"{PICTURES}/history-{len(runs)}-{runs[0].status}-{width}-{scheme}.png", full_page=True
+            )
+    return found

@@ -1,0 +1,64 @@
+"""`pgperf history`."""
+
+import csv
+import io
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from pgperf.models import Run
+from pgperf.runs import changes
+from tests import factories
+from tests.histories import BASE, LABEL, make_history
+
+pytestmark = pytest.mark.django_db
+
+
+def history(*words: str) -> str:
+    out = io.StringIO()
+    call_command("pgperf", "history", *words, stdout=out)
+    return out.getvalue()
+
+
+@pytest.fixture
+def runs() -> list[Run]:
+    made = make_history(24, lambda at: 10.0 if at < 16 else 22.0)
+    for run in made:
+        changes.record(run)
+    return made
+
+
+def test_it_prints_changes_and_steps(runs: list[Run]) -> None:
+    text = history("orm-overhead")
+    assert text.startswith(f"orm-overhead on demo: 24 runs, #{runs[0].pk} to #{runs[-1].pk}\n")
+    assert "psycopg 3 · socket: 12 µs slower since run " in text
+    assert "libpq (C) · socket: time per operation" in text
+
+
+def test_json_and_csv_have_every_point(runs: list[Run]) -> None:
+    data = json.loads(history("orm-overhead", "--database", "demo", "--json"))
+    assert [(each["variant"], len(each["points"])) for each in data["series"]] == [(BASE, 24), (LABEL, 24)]
+    table = list(csv.DictReader(io.StringIO(history("orm-overhead", "--csv"))))
+    assert [row["run_id"] for row in table if row["variant"] == LABEL] == [str(run.pk) for run in runs]
+
+
+def test_a_definition_is_named_by_its_first_digits(runs: list[Run]) -> None:
+    make_history(2, definition_hash="ab" * 32)
+    assert len(json.loads(history("orm-overhead", "--json"))["runs"]) == 2
+    assert len(json.loads(history("orm-overhead", "--definition", "9f2c", "--json"))["runs"]) == 24
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["nothing"], "There is no benchmark 'nothing'"),
+        (["orm-overhead", "--database", "nowhere"], "There is no database 'nowhere'. Databases: demo."),
+        (["orm-overhead", "--definition", "xyz"], "No run of orm-overhead is done with the definition xyz."),
+        (["orm-overhead"], "No run of orm-overhead is done."),
+    ],
+)
+def test_what_is_not_there_is_said(words: list[str], reason: str) -> None:
+    factories.make_run(Run.Status.FAILED)
+    with pytest.raises(CommandError, match=reason):
+        history(*words)

@@ -1,0 +1,132 @@
+"""E-mail about changes: to the chosen users, each of whom may see the run at that moment."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.core import mail
+from django.core.mail.backends.locmem import EmailBackend
+
+from pgperf.models import ChangePoint, Run
+from pgperf.runs import changes
+from pgperf.worker import change_mail
+from tests.histories import make_history
+
+pytestmark = pytest.mark.django_db
+NAMES = ("ann", "bob", "cy")
+
+
+class Hanging(EmailBackend):
+    """A mail server that does not answer."""
+
+    released = threading.Event()
+
+    def send_messages(self, messages: Any) -> int:
+        self.released.wait()
+        return 0
+
+
+class Refusing(EmailBackend):
+    """A mail server that refuses ann's address."""
+
+    def send_messages(self, messages: Any) -> int:
+        if "ann@example.com" in messages[0].to:
+            raise ConnectionRefusedError("smtp says no")
+        return super().send_messages(messages)
+
+
+@pytest.fixture
+def change(settings: Any) -> ChangePoint:
+    settings.PGPERF = {**settings.PGPERF, "CHANGE_EMAILS": list(NAMES)}
+    for name in NAMES:
+        user = User.objects.create_user(name, email=f"{name}@example.com")
+        user.user_permissions.add(Permission.objects.get(codename="view_run"))
+    runs = make_history(24, lambda at: 10.0 if at < 18 else 22.0)
+    return next(found[0] for run in runs if (found := changes.record(run)))
+
+
+def send(change: ChangePoint) -> list[str]:
+    """The addresses that get a message, in their order."""
+    change_mail.send(Run.objects.get(pk=change.found_by), [change])
+    return sorted(address for message in mail.outbox for address in message.recipients())
+
+
+def test_each_chosen_user_gets_one_message_about_the_run(change: ChangePoint) -> None:
+    User.objects.create_user("dee", email="dee@example.com", is_superuser=True)
+    assert send(change) == [f"{name}@example.com" for name in NAMES]
+    assert all(len(message.to) == 1 for message in mail.outbox)
+    message = mail.outbox[0]
+    assert message.subject == "pgperf: 1 change in orm-overhead on demo"
+    assert f"12 µs slower since run {change.run_id}" in str(message.body)
+    assert "pgperf history orm-overhead --database demo" in str(message.body)
+
+
+def test_only_users_who_may_see_the_run_at_that_moment_get_one(change: ChangePoint) -> None:
+    run = Run.objects.get(pk=change.found_by)
+    assert run.benchmark
+    group = Group.objects.create(name="insiders")
+    run.benchmark.groups.add(group)
+    User.objects.get(username="bob").groups.add(group)
+    User.objects.get(username="cy").groups.add(group)
+    User.objects.get(username="cy").user_permissions.clear()
+    assert send(change) == ["bob@example.com"]
+
+
+def test_a_change_that_begins_with_a_hidden_run_is_told_to_those_who_see_that_run(
+    change: ChangePoint,
+) -> None:
+    Run.objects.filter(pk=change.run_id).update(restricted=True)
+    change = ChangePoint.objects.get()
+    assert change.run_id != change.found_by
+    assert send(change) == []
+    User.objects.filter(username="bob").update(is_superuser=True)
+    assert send(change) == ["bob@example.com"]
+
+
+@pytest.mark.parametrize("fields", [{"is_active": False}, {"email": ""}])
+def test_inactive_users_and_those_without_an_address_get_none(
+    change: ChangePoint, fields: dict[str, Any]
+) -> None:
+    User.objects.filter(username="ann").update(**fields)
+    assert send(change) == ["bob@example.com", "cy@example.com"]
+
+
+def test_without_the_setting_none_is_sent(change: ChangePoint, settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "CHANGE_EMAILS": []}
+    assert send(change) == []
+
+
+def test_a_server_that_refuses_one_address_keeps_no_other_user_from_theirs(
+    change: ChangePoint, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.EMAIL_BACKEND = f"{__name__}.{Refusing.__qualname__}"
+    assert send(change) == ["bob@example.com", "cy@example.com"]
+    assert "ConnectionRefusedError" in caplog.text
+
+
+def test_a_server_that_does_not_answer_is_left_behind(
+    change: ChangePoint, settings: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.PGPERF = {**settings.PGPERF, "CHANGE_EMAILS": ["ann"]}  # so that the thread ends with it
+    settings.EMAIL_BACKEND = f"{__name__}.{Hanging.__qualname__}"
+    monkeypatch.setattr(change_mail, "TIMEOUT_S", 0.05)
+    try:
+        assert send(change) == []
+        assert "has not taken the e-mail" in caplog.text
+    finally:
+        Hanging.released.set()
+
+
+def test_a_backend_that_does_not_exist_does_not_raise(change: ChangePoint, settings: Any) -> None:
+    settings.EMAIL_BACKEND = "no.such.Backend"
+    assert send(change) == []
+
+
+def test_a_message_reaches_a_file(change: ChangePoint, settings: Any, tmp_path: Path) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    settings.EMAIL_FILE_PATH = str(tmp_path)
+    send(change)
+    texts = [path.read_text() for path in tmp_path.iterdir()]
+    assert sum("Subject: pgperf: 1 change" in text for text in texts) == len(NAMES)

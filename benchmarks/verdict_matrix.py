@@ -3,9 +3,10 @@
     python -m benchmarks.verdict_matrix [--quick] [--seeds 10] [--seed 1] [--cases a,b] [--out FILE]
 
 The seed determines the size of each bottleneck. The script tests every verdict that has a test,
-with the change and the rules of `pgperf confirm`, in one block instead of six. The bar: nine of ten
-verdicts are right (some cases accept a second word, named in the table), and no wrong one is
-confirmed. `--quick`: one seed of each case, under a minute.
+with the change and the rules of `pgperf confirm`, in one block instead of six. Pages are served by
+gunicorn from a site of their own. The bar: nine of ten verdicts are right (some cases accept other
+words, named in the table), and no wrong one is confirmed. `--quick`: one seed of each case, about a
+minute.
 """
 
 import argparse
@@ -24,7 +25,9 @@ from typing import Any
 
 from benchmarks import spinning
 from benchmarks.block_collector import BlockCollector
-from example.stack import Stack
+from benchmarks.options import ScriptParser
+from benchmarks.served_page import WEB, serving
+from example.stack.stack import Stack
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.summary import summarise
@@ -32,7 +35,7 @@ from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 from pgperf.core.exceptions import PgperfError
-from pgperf.core.records import Cohort, Definition, Plan, Route, WorkloadDefinition
+from pgperf.core.records import Cohort, Definition, Page, Plan, Route, WorkloadDefinition
 from pgperf.delay.routes import longer
 from pgperf.install.c_client import build
 from pgperf.install.launch import django_driver
@@ -42,10 +45,21 @@ from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runs.confirmation_definition import paired, told_apart
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Least percentage of right or accepted verdicts. With one seed, one of the seven may be wrong.
+#: Least percentage of right or accepted verdicts. With one seed, two of the eleven may be wrong.
 BAR, QUICK_BAR = 90, 80
 _ROUNDS, _WINDOW_MS, _DIAGNOSTIC_MS = 4, 150, 400
+_PAGE_WINDOW_MS = 500
 _CLIENTS_MOST = 64
+
+
+@dataclass(frozen=True)
+class Served:
+    """gunicorn with benchmarks.bottleneck_site: its workers, and the part of the stack that is its
+    database.
+    """
+
+    workers: int = 3
+    database: str = "postgres"
 
 
 @dataclass(frozen=True)
@@ -58,6 +72,7 @@ class Case:
     accepted: tuple[str, ...] = ()
     spin_us: tuple[int, int] | None = None  # range of the client's additional CPU time before each operation
     rival: bool = False  # another process on the clients' CPUs
+    served: Served | None = None  # the web server of a page
 
 
 _HEAVY = "SELECT count(*) FROM generate_series(1, {}000)"
@@ -67,6 +82,15 @@ _LOCKED = "SELECT pg_advisory_xact_lock(4711), pg_sleep({})"
 
 def _sql(name: str, sql: str) -> WorkloadDefinition:
     return WorkloadDefinition(name, sql)
+
+
+def _page(path: str, size: int, clients: int = 1) -> dict[str, Any]:
+    """A page of benchmarks.bottleneck_site, requested over a new connection each."""
+    return {
+        "workloads": (WorkloadDefinition("page", "", page=Page(f"/{path}/?size={size}")),), "layers": ("http",),
+        "routes": (WEB,), "web_routes": {WEB: ""}, "connection_modes": ("per_operation",), "clients": (clients,),
+        "slice_ms": _PAGE_WINDOW_MS,
+    }  # fmt: skip
 
 
 CASES = (
@@ -91,13 +115,31 @@ CASES = (
         "5 ms distance", "latency",
         lambda draw: {"routes": (f"tcp+{draw.choice((4.5, 5, 5.5))}ms",), "clients": (draw.choice((1, 3)),)},
     ),
-    Case("competing process", "disturbed", lambda draw: {"layers": ("django_orm",)}, rival=True),
+    Case("competing process", "disturbed", lambda draw: {"layers": ("django_orm",)}, ("client_cpu",), rival=True),
     Case(
         "lock contention", "server_lock",
         lambda draw: {
             "workloads": (_sql("locked", _LOCKED.format(draw.randint(10, 30) / 10_000)),),
             "clients": (draw.randint(3, 6),),
         },
+    ),
+    Case(
+        "slow template", "web_cpu",
+        lambda draw: _page("slow-template", draw.randint(1000, 4000)), ("disturbed",), served=Served(),
+    ),
+    Case(
+        "one web worker", "web_workers",
+        # It uses up the CPU of the servers where they have one only.
+        lambda draw: _page("many-queries", draw.randint(20, 40), clients=8), ("web_cpu", "disturbed"),
+        served=Served(workers=1),
+    ),
+    Case(
+        "slow query of a page", "server_cpu",
+        lambda draw: _page("slow-query", draw.randint(50, 200)), ("disturbed",), served=Served(),
+    ),
+    Case(
+        "N+1 over 0.5 ms", "latency",
+        lambda draw: _page("many-queries", draw.randint(20, 40)), served=Served(database="distance_05ms"),
     ),
 )  # fmt: skip
 
@@ -124,11 +166,12 @@ class Answer:
 
 @dataclass(frozen=True)
 class Site:
-    """The routes, settings and temporary directory that all cases share."""
+    """The routes, settings and temporary directory that all cases share, and the stack."""
 
     routes: Mapping[str, Route]
     machine: RunSettings
     folder: Path
+    stack: Stack
 
 
 def main() -> int:
@@ -161,7 +204,7 @@ def answer(case: Case, seed: int, site: Site) -> Answer:
         machine = replace(
             machine, interpreters={"psycopg": spinning.write(site.folder, draw.randint(*case.spin_us))}
         )
-    with _rival(case):
+    with _rival(case), _serving(case.served, site) as site:
         rows = _measured(definition, site, machine)
         verdict = rows[0].verdict
         assert verdict  # every summary has one
@@ -186,7 +229,8 @@ def _definition(seed: int) -> Definition:
 def _measured(definition: Definition, site: Site, machine: RunSettings) -> list[VariantSummary]:
     """The summaries of a run's variants, without controls."""
     collector = BlockCollector()
-    with longer(site.routes, definition.routes) as routes:
+    behind = ("tcp",) if WEB in definition.routes else ()  # to the database, whose backends it shows
+    with longer(site.routes, (*definition.routes, *behind)) as routes:
         outcome = execute(_without_controls(make_plan(definition)), routes, machine, collector)
     rows = summarise(definition, outcome.plan.variants, collector.blocks, django_driver())["variants"]
     return [VariantSummary.from_json(row) for row in rows]
@@ -216,7 +260,7 @@ _SPIN_ON_CPU = "import os\nos.sched_setaffinity(0, {{{}}})\nwhile True: pass"
 
 @contextmanager
 def _site() -> Iterator[Site]:
-    parts = ["postgres", "pgbouncer", "pgbouncer_one"]
+    parts = ["postgres", "pgbouncer", "pgbouncer_one", "distance_05ms"]
     with (
         Stack(ROOT / ".stack" / "verdict_matrix", parts=parts, keep=False) as stack,
         tempfile.TemporaryDirectory() as folder,
@@ -226,7 +270,18 @@ def _site() -> Iterator[Site]:
         with ControlConnection(routes["tcp"], "pgperf-fixture") as control:
             for statement in FIXTURES[SITE_BY_DOMAIN.fixture].create:
                 control.query(statement)
-        yield Site(routes, RunSettings(str(built), "verdict-matrix", connection_share=0.9), Path(folder))
+        machine = RunSettings(str(built), "verdict-matrix", connection_share=0.9)
+        yield Site(routes, machine, Path(folder), stack)
+
+
+@contextmanager
+def _serving(served: Served | None, site: Site) -> Iterator[Site]:
+    """The site with a route to the web server of a page, which runs meanwhile."""
+    if served is None:
+        yield site
+        return
+    with serving(site.stack, workers=served.workers, database=served.database) as route:
+        yield replace(site, routes={**site.routes, WEB: route})
 
 
 def _routes(env: Mapping[str, str]) -> dict[str, Route]:
@@ -287,15 +342,12 @@ def _case(name: str) -> Case:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true")
+    parser = ScriptParser(__doc__)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1, help="the first seed (1)")
     parser.add_argument("--cases", type=lambda text: text.split(","), help="run only these cases, by name")
     parser.add_argument("--out", help="write all answers to this file, as JSON")
-    return parser.parse_args()
+    return parser.options()
 
 
 if __name__ == "__main__":

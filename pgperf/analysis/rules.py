@@ -1,8 +1,8 @@
 """The rules for verdicts: what each finds in the facts of a variant, or None. Pure.
 
 A resource that is used up bounds a variant; where none is, the largest part of its response time
-does. Where a figure is missing, the verdict is "unknown" with its name, unless the known ones
-suffice.
+does. Time that others took withdraws that word only where the word could be another without them.
+Where a figure is missing, the verdict is "unknown" with its name, unless the known ones suffice.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from pgperf.analysis.cpu_account import ROLES, Known
+from pgperf.analysis.disturbances import FAIR, OTHER_CPUS, disturbances, grade, waits_for_others
+from pgperf.analysis.grade import Disturbance, Grade, Source
 from pgperf.analysis.hosts import HostRoles, Side, hosts, sides
+from pgperf.analysis.open_loop import OpenLoop
 from pgperf.analysis.time_breakdown import WAITS, TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import Basis, Capacity, Finding, HostUse, VerdictNumbers
@@ -22,11 +25,6 @@ SATURATED = 0.90
 _PARALLEL = 1.05
 #: With a load host so busy, a run does not show how much the server could do.
 HOST_BUSY = 0.80
-#: From these shares on a variant is disturbed: of its time in run queues, and of a host's CPU time
-#: stolen.
-RUN_QUEUE, STEAL = 0.05, 0.02
-#: So many CPUs that other processes use disturb those that wait for a CPU.
-OTHER_CPUS = 0.10
 #: Share of the response time in the pool's queue while the pool has no free server connection.
 POOL_QUEUE = 0.20
 #: With several clients and more than this share of the response time on CPUs, waiting alone
@@ -47,17 +45,23 @@ class Facts:
     utilisation: Known  # by side
     sides: Mapping[str, Side]
     hosts: tuple[HostRoles, ...]  # the load host first
+    waits_for_others: Mapping[str, float]  # the most that a role waited for other processes, µs
+    disturbances: tuple[Disturbance, ...]  # the largest first
     parallel_workers: bool  # were there parallel workers, of unknown CPU time?
     pooler_busy: float | None
     not_working: float | None  # share of the load host's CPUs that were idle or waited for disks
     sv_idle: int | None  # the fewest idle server connections of the pool
+    web_workers: int | None = None  # processes of the web servers; None: no requests go to one
+    per_s: float | None = None  # operations per second
     missing_grant: str = ""  # the GRANT that would show the server's sessions
+    open_loop: OpenLoop | None = None
 
     @classmethod
     def of(cls, variant: VariantSummary) -> Self:
         time, account = TimeBreakdown.of(variant), variant.cpu_account
         per_s, auxiliaries = variant.ops_per_s, variant.cpu_us_per_op.auxiliaries
-        shared = sides(variant, time.cpu)
+        shared, on_hosts = sides(variant, time.cpu), hosts(variant, time.cpu)
+        waits = waits_for_others(on_hosts, time)
         return cls(
             clients=variant.connections,
             workers=variant.workers,
@@ -65,12 +69,24 @@ class Facts:
             time=time,
             utilisation={name: _used(per_s, time, side, auxiliaries) for name, side in shared.items()},
             sides=shared,
-            hosts=hosts(variant, time.cpu),
+            hosts=on_hosts,
+            waits_for_others=waits,
+            disturbances=disturbances(
+                on_hosts,
+                time,
+                waits,
+                variant.top,
+                account.throttled_us_per_op if account else {},
+                account.clock_read_ns if account else None,
+            ),
             parallel_workers=_parallel_workers(variant),
             pooler_busy=_used(per_s, time, _pooler(variant), auxiliaries),
             not_working=account.share.not_working if account else None,
             sv_idle=_sv_idle(variant),
+            web_workers=account.web_workers if account else None,
+            per_s=per_s,
             missing_grant=account.missing_grant if account else "",
+            open_loop=variant.open_loop,
         )
 
     def queued(self, roles: Iterable[str] = ROLES) -> float | None:
@@ -106,14 +122,64 @@ class Facts:
         used_up = self.workers > 1 and self.process_busy is not None and self.process_busy >= SATURATED
         return self.process_busy if used_up else None
 
+    @property
+    def waits_for_workers(self) -> bool:
+        """May requests wait until a process of the web servers is free?"""
+        return self.web_workers is not None and self.clients > self.web_workers
+
+    @property
+    def web_busy(self) -> float | None:
+        """How busy each process of the web servers was with a request, at least: the time that it
+        works itself, and waits for the pooler and the server to work.
+        """
+        if not self.web_workers or self.per_s is None:
+            return None
+        behind = [self.time.at(role) for role in ("web", "pooler", "server")]
+        return self.per_s * sum(us for us in behind if us is not None) / 1e6 / self.web_workers
+
     def largest(self) -> str | None:
         """The part where an operation spends most of its time; None where a hidden part may be
         larger.
         """
-        known = {part: us for part in (*ROLES, *WAITS) if (us := self.time.of_part(part)) is not None}
-        part = max(known, key=lambda name: known[name], default=None)
+        ranked = self._ranked()
+        return ranked[0][1] if ranked and ranked[0][1] else None
+
+    @property
+    def no_connection_is_free(self) -> bool:
+        """Whether clients spent much of their time in the queue of a pool without free connections."""
+        queue, response = self.time.waits["pool_queue"], self.time.response
+        long = queue is not None and response and queue / response >= POOL_QUEUE
+        return self.clients > 1 and bool(long) and self.sv_idle == 0
+
+    def overturned(self) -> Disturbance | None:
+        """The largest disturbance, if all of them could change the word: given to the part that
+        comes second, their time would make that the first.
+        """
+        others = [each for each in self.disturbances if each.source != Source.THROTTLING]
+        doubt = sum(each.us or 0.0 for each in others)
+        if not doubt or doubt < FAIR * (self.time.response or 0.0):
+            return None
+        return others[0] if self._lead() < doubt else None
+
+    def _lead(self) -> float:
+        """How much longer the leading part is than the next one, µs."""
+        if self.no_connection_is_free:
+            return self.time.waits["pool_queue"] or 0.0
+        times = [us for us, _ in self._ranked()] + [0.0, 0.0]
+        return times[0] - times[1]
+
+    def _ranked(self) -> list[tuple[float, str]]:
+        """The parts by their time without waits for other processes, the longest first; "" is the
+        time that is hidden.
+        """
         hidden = (self.time.waiting or 0.0) + (self.time.unseen or 0.0)
-        return part if part and known[part] > hidden else None
+        parts = [(self._own(part), part) for part in (*ROLES, *WAITS)]
+        known = [(us, part) for us, part in parts if us is not None]
+        return sorted([*known, (hidden, "")], key=lambda each: -each[0]) if known else []
+
+    def _own(self, part: str) -> float | None:
+        us = self.time.of_part(part)
+        return None if us is None else us - self.waits_for_others.get(part, 0.0)
 
     def numbers(self) -> VerdictNumbers:
         """The numbers to keep with the verdict."""
@@ -127,10 +193,14 @@ class Facts:
             queue_us=dict(self.time.queue),
             utilisation=dict(self.utilisation),
             pooler_busy=self.pooler_busy,
+            web_workers=self.web_workers,
             run_queue=self.queued(),
             load_host=uses[0],
             server_host=uses[1] if len(uses) > 1 else None,
         )
+
+    def grade(self) -> Grade:
+        return grade(self.hosts, self.time, self.disturbances)
 
     def capacity(self) -> Capacity:
         """Withheld where the clients' CPUs, their interpreter's, or the load host's were used up."""
@@ -150,13 +220,11 @@ Rule = Callable[[Facts], Finding | None]
 
 
 def disturbed(facts: Facts) -> Finding | None:
-    """The hypervisor or other processes take CPU time from the variant."""
-    worst = max(facts.hosts, key=lambda host: host.steal or 0.0)
-    if worst.steal is not None and worst.steal >= STEAL:
-        return Finding(Basis.STEAL, worst.title, worst.steal)
-    return next(
-        (found for host in facts.hosts if (found := _crowded(facts, host)) and not found.missing), None
-    )
+    """The hypervisor or other processes took so much time that the word could be another."""
+    found = facts.overturned()
+    if found is None or _unseen_behind(found, facts):
+        return None
+    return Finding(Basis(found.source), found.where, found.share, found.cpus)
 
 
 def cpu(role: str) -> Rule:
@@ -184,20 +252,36 @@ def interpreter(facts: Facts) -> Finding | None:
     return None if busy is None else Finding(Basis.INTERPRETER, where="process", share=busy)
 
 
+def web_workers(facts: Facts) -> Finding | None:
+    """Each process of the web servers is busy with a request, and more clients wait for one."""
+    busy = facts.web_busy
+    if not facts.waits_for_workers or busy is None or busy < SATURATED:
+        return None
+    return Finding(Basis.WEB_WORKERS, where="web", share=min(1.0, busy))
+
+
 def pool_queue(facts: Facts) -> Finding | None:
     """The pool has no free server connection and clients wait for one, or that wait is most of the
     time.
     """
-    queue, response = facts.time.waits["pool_queue"], facts.time.response
-    share = queue / response if queue is not None and response else None
-    if facts.clients > 1 and share is not None and share >= POOL_QUEUE and facts.sv_idle == 0:
+    if facts.no_connection_is_free:
+        share = (facts.time.waits["pool_queue"] or 0.0) / (facts.time.response or 1.0)
         return Finding(Basis.NO_FREE_CONNECTION, share=share)
     return _largest(facts, "pool_queue")
 
 
+def schedule(facts: Facts) -> Finding | None:
+    """The clients of an open loop hold their rate: what bounds them is the schedule."""
+    found = facts.open_loop
+    return Finding(Basis.RATE_HELD, per_s=found.achieved_per_s) if found and found.is_held else None
+
+
 def latency(facts: Facts) -> Finding | None:
-    """The network and waking up are most of the time, unless busy clients may wait for each other."""
-    return None if _wait_in_turn(facts) else _largest(facts, "latency")
+    """The network and waking up are most of the time, unless busy clients may wait for each other, or
+    requests for a free process of the web servers.
+    """
+    hidden = _wait_in_turn(facts) or facts.waits_for_workers
+    return None if hidden else _largest(facts, "latency")
 
 
 def unknown(facts: Facts) -> Finding:
@@ -212,9 +296,8 @@ def _not_known(facts: Facts) -> Finding:
     inputs = {"time per operation": time.response, "client CPU": time.cpu["client"]}
     if lacking := tuple(name for name, value in inputs.items() if value is None):
         return Finding(Basis.INPUTS, missing=lacking)
-    for host in facts.hosts:
-        if (found := _crowded(facts, host)) and found.missing:
-            return found
+    if (found := facts.overturned()) and (missing := _unseen_behind(found, facts)):
+        return Finding(Basis.RUN_QUEUE, found.where, found.share, missing=missing)
     if _wait_in_turn(facts):
         return Finding(Basis.IN_TURN, missing=("what the clients wait for in turn",))
     return Finding(Basis.UNEXPLAINED, missing=_missing(facts))
@@ -224,14 +307,11 @@ def _largest(facts: Facts, part: str) -> Finding | None:
     return Finding(Basis.LARGEST) if facts.largest() == part else None
 
 
-def _crowded(facts: Facts, host: HostRoles) -> Finding | None:
-    """Roles of a host wait for a CPU while other processes use it, or may use it: then that is
-    `missing`.
-    """
-    queued = facts.queued(host.roles)
-    if queued is None or queued < RUN_QUEUE or (host.others is not None and host.others < OTHER_CPUS):
-        return None
-    return Finding(Basis.RUN_QUEUE, host.title, queued, host.others, _unseen_on(host, facts))
+def _unseen_behind(found: Disturbance, facts: Facts) -> tuple[str, ...]:
+    """What else may have used the CPUs that the roles waited for: figures of the variant's own."""
+    if found.source != Source.RUN_QUEUE:
+        return ()
+    return next(_unseen_on(host, facts) for host in facts.hosts if host.title == found.where)
 
 
 def _unseen_on(host: HostRoles, facts: Facts) -> tuple[str, ...]:
@@ -251,7 +331,8 @@ def _wait_in_turn(facts: Facts) -> bool:
     """
     time = facts.time
     busy = (time.busy or 0.0) >= BUSY * (time.response or 0.0)
-    return facts.clients > 1 and busy and facts.largest() == "latency"
+    in_turn = busy or facts.waits_for_workers
+    return facts.clients > 1 and in_turn and facts.largest() == "latency"
 
 
 def _missing(facts: Facts) -> tuple[str, ...]:

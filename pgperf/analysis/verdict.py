@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from pgperf.analysis.consistency_checks import Checks
 from pgperf.analysis.cpu_account import Known
+from pgperf.analysis.grade import Grade
 from pgperf.analysis.number_text import in_percent
 
 Json = Mapping[str, Any]
@@ -24,11 +25,13 @@ class Basis(StrEnum):
     """What a rule decided by. Where several rules find something, the first of these decides."""
 
     INPUTS = "inputs"  # a figure is missing that every rule needs
-    STEAL = "steal"
     SATURATED = "saturated"
-    RUN_QUEUE = "run_queue"
     INTERPRETER = "interpreter"  # the CPU that the workers of one process share is used up
+    WEB_WORKERS = "web_workers"  # each process of the web servers is busy with a request
+    STEAL = "steal"
+    RUN_QUEUE = "run_queue"
     NO_FREE_CONNECTION = "no_free_connection"
+    RATE_HELD = "rate_held"  # the clients of an open loop wait for their schedule
     LARGEST = "largest"  # the largest part of the response time
     IN_TURN = "in_turn"  # several clients wait for each other; the reason is not known
     UNEXPLAINED = "unexplained"
@@ -40,7 +43,8 @@ class Finding:
 
     `share` is of the time of that host, of its CPUs or of the response time; `cpus` are those that
     other processes used; `missing` names figures without which no other verdict can be given,
-    `grant` the SQL that would make them known ("" where none would).
+    `grant` the SQL that would make them known ("" where none would). `per_s`: operations per second of
+    an open loop.
     """
 
     basis: Basis = Basis.LARGEST
@@ -49,12 +53,17 @@ class Finding:
     cpus: float | None = None
     missing: tuple[str, ...] = ()
     grant: str = ""
+    per_s: float | None = None
 
     @classmethod
     def from_json(cls, stored: Json) -> Self:
         known = {name: stored[name] for name in ("where", "share", "cpus")}
         return cls(
-            Basis(stored["basis"]), **known, missing=tuple(stored["missing"]), grant=stored.get("grant", "")
+            Basis(stored["basis"]),
+            **known,
+            missing=tuple(stored["missing"]),
+            grant=stored.get("grant", ""),
+            per_s=stored.get("per_s"),
         )
 
 
@@ -81,6 +90,7 @@ class VerdictNumbers:
     queue_us: Known = field(default_factory=dict)  # in run queues, by role
     utilisation: Known = field(default_factory=dict)
     pooler_busy: float | None = None
+    web_workers: int | None = None  # processes of the web servers
     run_queue: float | None = None  # share of the response time in run queues
     load_host: HostUse = HostUse()
     server_host: HostUse | None = None  # where that is another host
@@ -95,6 +105,24 @@ class VerdictNumbers:
     def server_side(self) -> float | None:
         """Utilisation of the CPUs that the server may use: its own, or those that all share."""
         return self.utilisation.get("server", self.utilisation.get("host"))
+
+
+@dataclass(frozen=True)
+class Lead:
+    """How much longer the part of the time that a verdict names is than the next one, µs per
+    operation, with its 95 % interval over blocks (None: too few blocks).
+    """
+
+    part: str
+    runner_up: str
+    us: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the other part may be the longer one."""
+        return self.low is not None and self.low <= 0
 
 
 @dataclass(frozen=True)
@@ -176,6 +204,8 @@ class Verdict:
     numbers: VerdictNumbers = VerdictNumbers()
     checks: Checks = field(default_factory=Checks)
     capacity: Capacity = Capacity()
+    grade: Grade = field(default_factory=Grade)  # how undisturbed the measurement was
+    lead: Lead | None = None  # of the longest part, where that decided
     intervention: str = ""  # the intervention that would test it
     confirmation: Confirmation | None = None
 
@@ -192,6 +222,8 @@ class Verdict:
             numbers=VerdictNumbers.from_json(stored["numbers"]),
             checks=Checks.from_json(stored["checks"]),
             capacity=Capacity(**stored["capacity"]),
+            grade=Grade.from_json(stored.get("grade")),
+            lead=Lead(**stored["lead"]) if stored.get("lead") else None,
             intervention=stored["intervention"],
             confirmation=Confirmation.from_json(tested) if tested else None,
         )

@@ -5,13 +5,15 @@ numbers; pages, JSON and files make the sentences with the functions here. A ver
 until a test confirms it or withdraws it (`pgperf.analysis.interventions`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pgperf.analysis import interventions, rules
 from pgperf.analysis.consistency_checks import Checks
 from pgperf.analysis.cpu_account import ROLES, Known
+from pgperf.analysis.grade import Disturbance, Grade, Source
 from pgperf.analysis.interventions import INTERVENTIONS
+from pgperf.analysis.lead import lead
 from pgperf.analysis.number_text import in_percent, in_us
 from pgperf.analysis.rules import Facts, Rule
 from pgperf.analysis.time_breakdown import TimeBreakdown
@@ -26,7 +28,7 @@ from pgperf.analysis.verdict import (
     Verdict,
     VerdictNumbers,
 )
-from pgperf.core.layers import BASE_LAYER, connects
+from pgperf.core.layers import BASE_LAYER, connects, over_http
 from pgperf.core.translation import gettext_noop
 
 Test = Callable[[VariantSummary, Finding], str]
@@ -35,9 +37,13 @@ Sentence = Callable[[Verdict], str]
 DISTURBED, UNKNOWN = "disturbed", "unknown"
 #: Smaller shares of the response time are not in the sentence.
 _LEAST = 0.01
+#: Smaller shares have a decimal.
+_LEAST_WHOLE = 0.1
+#: Smaller disturbances, as shares of the largest one, are not in the sentence.
+_LEAST_BESIDE = 0.05
 _PART_TITLES = {
-    "client": "client", "pooler": "pooler", "server": "server", "run_queue": "run queue",
-    "interpreter": "waiting for the interpreter", "pool_queue": "queue for the pool",
+    "client": "client", "proxy": "proxy", "web": "web server", "pooler": "pooler", "server": "server",
+    "run_queue": "run queue", "interpreter": "waiting for the interpreter", "pool_queue": "queue for the pool",
     "server_lock": "locks", "server_io": "I/O", "server_wait": "other server waits",
     "latency": "waiting", "waiting": "waiting", "unseen": "not seen",
 }  # fmt: skip
@@ -92,6 +98,21 @@ def _of_interpreter(title: str) -> Sentence:
     return sentence
 
 
+def _of_web_workers(verdict: Verdict) -> str:
+    found, numbers = verdict.finding, verdict.numbers
+    workers, busy = numbers.web_workers or 0, in_percent(found.share or 0.0)
+    of_web = (
+        f"{workers} processes of the web server, each" if workers > 1 else "one process of the web server,"
+    )
+    return f"{numbers.clients} clients, {of_web} {busy} busy; {_all_parts(numbers)}"
+
+
+def _of_schedule(verdict: Verdict) -> str:
+    """ "500 operations/s, as the schedule has it; of 211 µs: client 165 µs, .." """
+    held = f"{verdict.finding.per_s or 0.0:,.0f} operations/s, as many as were due"
+    return "; ".join(filter(None, (held, _all_parts(verdict.numbers))))
+
+
 def _of_pool_queue(title: str) -> Sentence:
     def sentence(verdict: Verdict) -> str:
         split = _split(verdict.numbers, title, "pool_queue")
@@ -102,14 +123,47 @@ def _of_pool_queue(title: str) -> Sentence:
 
 
 def _of_disturbance(verdict: Verdict) -> str:
-    found, split = verdict.finding, _all_parts(verdict.numbers)
-    if found.basis == Basis.STEAL:
-        stolen = (
-            f"the hypervisor took {in_percent(found.share or 0.0)} of the {found.where}'s CPU time (steal)"
-        )
-        return "; ".join(filter(None, (stolen, split)))
-    busy = f"other processes kept {found.cpus or 0.0:.1f} of the {found.where}'s CPUs busy"
-    return "; ".join(filter(None, (f"{_queued(found.share)}, while {busy}", split)))
+    return "; ".join(filter(None, (_disturbances(verdict), _all_parts(verdict.numbers))))
+
+
+def _disturbances(verdict: Verdict) -> str:
+    """Every disturbance that counts; of a verdict stored without a grade, the one that decided."""
+    if listed := grade_sentence(verdict.grade):
+        return listed
+    found = verdict.finding
+    return _disturbance(Disturbance(found.basis, found.where, 0.0, found.share or 0.0, found.cpus))
+
+
+def grade_sentence(grade: Grade) -> str:
+    """The disturbances by what they may have added to an operation, the largest first; "" for none.
+
+    Those that are small beside the largest one are left out.
+    """
+    known = [(each, each.us) for each in grade.disturbances if each.us is not None]
+    least = _LEAST_BESIDE * max((us for _, us in known), default=0.0)
+    return "; ".join(f"{_disturbance(each)} (at most {in_us(us)} µs)" for each, us in known if us >= least)
+
+
+_THROTTLED = {"client": "clients", "web": "web servers"}
+
+
+def _disturbance(found: Disturbance) -> str:
+    known = found.share or 0.0
+    share = in_percent(known, 0 if known >= _LEAST_WHOLE else 1)
+    if found.source == Source.STEAL:
+        return f"the hypervisor took {share} of the {found.where}'s CPU time (steal)"
+    if found.source == Source.THROTTLING:
+        whose = _THROTTLED.get(found.where, found.where)
+        return f"a CPU quota kept the {whose} from working for {share} of the time (throttling)"
+    if found.source == Source.CLOCK:
+        return f"reading the {found.where}'s clock took {share} of the time (see its clock source)"
+    busy = (
+        f", while other processes kept {found.cpus:.1f} of the {found.where}'s CPUs busy"
+        if found.cpus
+        else ""
+    )
+    named = f": {', '.join(found.programs)}" if found.programs else ""
+    return f"{share} of the time in the run queue{busy}{named}"
 
 
 def _of_unknown(verdict: Verdict) -> str:
@@ -153,6 +207,8 @@ def _wait(part: str, title: str, test: Test, rule: Rule | None = None) -> Verdic
 
 VERDICTS: tuple[VerdictKind, ...] = (
     _cpu("client", gettext_noop("client CPU"), _by_lower_layer),
+    _cpu("proxy", gettext_noop("proxy CPU"), interventions.no_test),
+    _cpu("web", gettext_noop("web server CPU"), _by(interventions.IN_PROCESS)),
     _cpu("pooler", gettext_noop("pooler CPU"), _by(interventions.BYPASS_POOLER)),
     _cpu("server", gettext_noop("server CPU"), _by_load_or_statement),
     VerdictKind(
@@ -162,6 +218,13 @@ VERDICTS: tuple[VerdictKind, ...] = (
         _of_interpreter("waiting for the interpreter"),
         _by(interventions.PROCESSES),
         "interpreter",
+    ),
+    VerdictKind(
+        "web_workers",
+        gettext_noop("all web workers busy"),
+        rules.web_workers,
+        _of_web_workers,
+        _by(interventions.DOUBLE_CLIENTS),
     ),
     VerdictKind(
         "pool_queue",
@@ -175,6 +238,7 @@ VERDICTS: tuple[VerdictKind, ...] = (
     _wait("server_io", gettext_noop("server I/O"), _by(interventions.LIGHT_STATEMENT)),
     _wait("server_wait", gettext_noop("other waits in the server"), _by(interventions.LIGHT_STATEMENT)),
     _wait("latency", gettext_noop("network and waking up"), _by_distance_or_load, rules.latency),
+    VerdictKind("schedule", gettext_noop("the rate is held"), rules.schedule, _of_schedule, claims=False),
     VerdictKind(DISTURBED, gettext_noop("disturbed"), rules.disturbed, _of_disturbance, claims=False),
     VerdictKind(UNKNOWN, gettext_noop("unknown"), rules.unknown, _of_unknown, claims=False),
 )
@@ -195,11 +259,16 @@ def title(word: str) -> str:
     return kind.title if kind else word.replace("_", " ")
 
 
-def judge(variant: VariantSummary, checks: Checks | None = None) -> Verdict:
-    """The verdict on a variant, from the rule whose basis comes first."""
+def judge(
+    variant: VariantSummary, checks: Checks | None = None, by_block: Sequence[TimeBreakdown] = ()
+) -> Verdict:
+    """The verdict on a variant, from the rule whose basis comes first. `by_block`: its blocks' time
+    breakdowns, which tell how sure the longest part leads.
+    """
     facts = Facts.of(variant)
     found = [(kind, finding) for kind in VERDICTS if (finding := kind.rule(facts))]
     kind, finding = min(found, key=lambda each: list(Basis).index(each[1].basis))
+    by_size = finding.basis == Basis.LARGEST
     return Verdict(
         word=kind.word,
         certainty=LIKELY if kind.claims else None,
@@ -207,8 +276,24 @@ def judge(variant: VariantSummary, checks: Checks | None = None) -> Verdict:
         numbers=facts.numbers(),
         checks=checks or Checks(),
         capacity=facts.capacity(),
-        intervention=kind.test(variant, finding) if connects(variant.layer) else "",
+        grade=facts.grade(),
+        lead=lead(kind.part, facts.time, by_block) if by_size else None,
+        intervention=_test(kind, variant, finding),
     )
+
+
+def _test(kind: VerdictKind, variant: VariantSummary, finding: Finding) -> str:
+    """The name of the intervention that tests the verdict; "" where the layer allows none."""
+    named = kind.test(variant, finding)
+    allowed = connects(variant.layer) or (over_http(variant.layer) and named in interventions.OVER_HTTP)
+    return named if allowed else ""
+
+
+def titles(verdict: Verdict) -> tuple[str, ...]:
+    """The title of the verdict's word; two where another part may be as long."""
+    also = verdict.lead.runner_up if verdict.lead and verdict.lead.is_open else ""
+    second = next((kind.title for kind in VERDICTS if also and kind.part == also), None)
+    return (title(verdict.word), second) if second else (title(verdict.word),)
 
 
 def evidence(verdict: Verdict) -> str:

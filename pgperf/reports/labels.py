@@ -48,6 +48,8 @@ def field_title(variant: Variant, name: str) -> str:
     """The value of one of a variant's fields as people read it."""
     if name == "clients":
         return clients_title(variant.clients)
+    if name == "rate":
+        return rate_title(variant.rate)
     value = str(getattr(variant, name))
     return layer_title(value) if name == "layer" else value.replace("_", " ")
 
@@ -74,6 +76,16 @@ def connections_title(count: int) -> str:
     return ngettext("%d connection", "%d connections", count) % count
 
 
+def rate_title(rate: float | None) -> str:
+    """A rate of an open loop, or that there is none."""
+    return _("closed loop") if rate is None else _("%s operations/s") % f"{rate:.12g}"
+
+
+def load_title(connections: int, workers: int) -> str:
+    """A number of clients; of connections where a client process has several workers."""
+    return clients_title(connections) if workers == 1 else connections_title(connections)
+
+
 def workers_note(variants: Iterable[VariantResult]) -> str:
     """What the number of workers in the labels means; "" where each process has one."""
     workers = max((row.workers for row in variants), default=1)
@@ -93,6 +105,8 @@ def role_names() -> dict[str, str]:
         "client_sys": _("client, system"),
         "client": _("client"),
         "clients": _("clients"),
+        "proxy": _("proxy"),
+        "web": _("web server"),
         "pooler": _("pooler"),
         "server": _("server"),
         "auxiliaries": _("server auxiliaries"),

@@ -8,13 +8,15 @@ from django.utils.translation import gettext as _
 
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.consistency_checks import Checks, UtilisationLaw, why_unchecked
+from pgperf.analysis.grade import GradeWord
 from pgperf.analysis.interventions import INTERVENTIONS
-from pgperf.analysis.verdict import Confirmation, Verdict
+from pgperf.analysis.verdict import Confirmation, Lead, Verdict
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import Variant
 from pgperf.models import VariantResult
 from pgperf.reports import number_format, result_keys
 from pgperf.reports.labels import clients_title, measured, role_names, variant_title
+from pgperf.reports.next_steps import next_sentence
 from pgperf.reports.table import Cell, Note, Offer, Table, text_column, words
 
 _LAYERS = list(LAYERS)
@@ -34,13 +36,23 @@ class ShownVerdict:
     mark: str
     evidence: str
     short: str  # the evidence without the word that it begins with
+    grade: str = ""  # how undisturbed the measurement was
+    grade_mark: str = ""
+    next_step: str = ""  # what to try next, with the expected saving
     test: str = ""
     notes: tuple[Note, ...] = ()  # the outcome of its test, and cautions
+    disturbed_by: str = ""  # the note on disturbances that did not change it
 
 
 def verdicts(variants: Sequence[VariantResult]) -> list[ShownVerdict]:
     """The verdicts on all variants that have one, without controls."""
-    return [_shown(row, verdict) for row in measured(variants) if (verdict := row.record.verdict)]
+    return [found for row in measured(variants) if (found := verdict_of(row))]
+
+
+def verdict_of(row: VariantResult) -> ShownVerdict | None:
+    """The verdict on one variant; None where the analysis gave none."""
+    verdict = row.record.verdict
+    return _shown(row, verdict) if verdict else None
 
 
 def verdict_table(variants: Sequence[VariantResult]) -> Table:
@@ -55,22 +67,34 @@ def verdict_table(variants: Sequence[VariantResult]) -> Table:
 def _claim(verdict: ShownVerdict) -> Cell:
     text = f"{verdict.word}, {verdict.certainty}" if verdict.mark else verdict.word
     offer = Offer(verdict.label, verdict.title, verdict.test) if verdict.test else None
-    return Cell(text, (verdict.word,), verdict.mark, offer=offer)
+    return Cell(text, (verdict.word,), verdict.mark, notes=_graded(verdict), offer=offer)
+
+
+def _graded(verdict: ShownVerdict) -> tuple[Note, ...]:
+    """The grade of a measurement that was disturbed."""
+    if verdict.grade_mark not in (GradeWord.FAIR, GradeWord.POOR):
+        return ()
+    return (Note(_("measurement %s") % verdict.grade),)
 
 
 def headlines(variants: Sequence[VariantResult]) -> list[ShownVerdict]:
     """One for each route: that of its last layer at the most clients, which is nearest to what a
     site runs.
     """
-    return verdicts(_last_of_routes(variants))
+    return [
+        replace(_shown(row, verdict), next_step=next_sentence(row, variants))
+        for row in last_of_routes(variants)
+        if (verdict := row.record.verdict)
+    ]
 
 
 def suite_headlines(variants: Sequence[VariantResult]) -> list[str]:
     """The same for a suite, one sentence for each route: each bottleneck with its workloads."""
-    return [_suite_headline(row.identity, variants) for row in _last_of_routes(variants)]
+    return [_suite_headline(row.identity, variants) for row in last_of_routes(variants)]
 
 
-def _last_of_routes(variants: Sequence[VariantResult]) -> list[VariantResult]:
+def last_of_routes(variants: Sequence[VariantResult]) -> list[VariantResult]:
+    """The variant of each route that `headlines` is about; it has a verdict."""
     last: dict[str, VariantResult] = {}
     for row in measured(variants):
         known = last.get(row.route)
@@ -79,9 +103,10 @@ def _last_of_routes(variants: Sequence[VariantResult]) -> list[VariantResult]:
     return list(last.values())
 
 
-def _height(row: VariantResult) -> tuple[int, int]:
-    """The number of its connections, then the place of its layer."""
-    return row.identity.connections, _LAYERS.index(row.layer) if row.layer in LAYERS else len(_LAYERS)
+def _height(row: VariantResult) -> tuple[int, bool, int]:
+    """Its connections, then whether its loop is closed, as in ladders, then the place of its layer."""
+    place = _LAYERS.index(row.layer) if row.layer in LAYERS else len(_LAYERS)
+    return row.identity.connections, not row.rate, place
 
 
 def _suite_headline(last: Variant, variants: Sequence[VariantResult]) -> str:
@@ -127,6 +152,8 @@ def verdict_json(verdict: Verdict | None) -> dict[str, Any]:
         "word": verdict.word,
         "certainty": verdict.certainty,
         "evidence": verdict_kinds.evidence(verdict),
+        "grade": asdict(verdict.grade) | {"evidence": verdict_kinds.grade_sentence(verdict.grade)},
+        "lead": asdict(verdict.lead) | {"is_open": verdict.lead.is_open} if verdict.lead else None,
         "finding": asdict(verdict.finding),
         "numbers": asdict(verdict.numbers),
         "checks": _checks_json(verdict),
@@ -139,6 +166,12 @@ def verdict_json(verdict: Verdict | None) -> dict[str, Any]:
 def word_title(word: str) -> str:
     """The title of a verdict; the word itself where this version does not know it."""
     return _(verdict_kinds.title(word))
+
+
+def grade_title(word: str) -> str:
+    """How undisturbed a measurement was."""
+    titles = {"good": _("undisturbed"), "fair": _("slightly disturbed"), "poor": _("much disturbed")}
+    return titles.get(word, _("not known"))
 
 
 def certainty_title(certainty: str | None) -> str:
@@ -158,13 +191,16 @@ def _shown(row: VariantResult, verdict: Verdict) -> ShownVerdict:
     return ShownVerdict(
         row.label,
         variant_title(row),
-        word_title(verdict.word),
+        _(" or ").join(_(each) for each in verdict_kinds.titles(verdict)),
         certainty_title(verdict.certainty),
         verdict.certainty or "",
         said,
         said.removeprefix(f"{verdict_kinds.title(verdict.word)}: "),
-        intervention_title(verdict.intervention) if verdict.is_open else "",
-        tuple(_notes(verdict)),
+        grade_title(verdict.grade.word),
+        verdict.grade.word,
+        test=intervention_title(verdict.intervention) if verdict.is_open else "",
+        notes=tuple(_notes(verdict)),
+        disturbed_by=_disturbed_by(verdict),
     )
 
 
@@ -177,8 +213,30 @@ def _outcome(verdict: Verdict, confirmation: Confirmation) -> str:
 def _notes(verdict: Verdict) -> Iterator[Note]:
     if found := verdict.confirmation:
         yield Note(_outcome(verdict, found), run=found.run)
+    if verdict.lead and verdict.lead.is_open:
+        yield Note(_lead(verdict.lead))
+    if by := _disturbed_by(verdict):
+        yield Note(by)
     if why := verdict.capacity.why:
         yield Note(_("This run does not show how much the server could do: %s") % why, "caution")
+
+
+def _lead(lead: Lead) -> str:
+    """Why two parts of the time are named."""
+    text = _("the difference of the two is %(us)s µs, between %(low)s and %(high)s")
+    numbers = {"us": lead.us, "low": lead.low, "high": lead.high}
+    return text % {name: number_format.number(value) for name, value in numbers.items()}
+
+
+def _disturbed_by(verdict: Verdict) -> str:
+    """The disturbances that were too small to change the verdict, from a slight one on."""
+    grade = verdict.grade
+    if verdict.word == verdict_kinds.DISTURBED or grade.share is None or grade.word == GradeWord.GOOD:
+        return ""
+    return _("Others took at most %(share)s of the time: %(evidence)s") % {
+        "share": number_format.percent(grade.share),
+        "evidence": verdict_kinds.grade_sentence(grade),
+    }
 
 
 def _failed(checks: Checks) -> Iterator[str]:

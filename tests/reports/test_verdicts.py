@@ -4,12 +4,14 @@ import pytest
 
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.consistency_checks import Checks, LittlesLaw, UtilisationLaw
+from pgperf.analysis.grade import Disturbance, Grade
 from pgperf.analysis.rules import Facts
 from pgperf.analysis.verdict import (
     Basis,
     Capacity,
     Confirmation,
     Finding,
+    Lead,
     MeasuredChange,
     Verdict,
     VerdictNumbers,
@@ -144,3 +146,36 @@ def test_one_entry_adds_a_verdict_to_pages_and_json(
 def test_variants_without_a_verdict_are_left_out() -> None:
     rows = list(factories.make_results(factories.make_run()).variants.all())
     assert verdicts.verdicts(rows) == verdicts.headlines(rows) == []
+
+
+GRADE = Grade(
+    "poor", 0.24, (Disturbance("steal", "host", 191.0, 0.12), Disturbance("run_queue", "host", 2.0, 0.02))
+)
+
+
+def test_a_disturbed_measurement_is_graded_beside_its_verdict(variants: list[VariantResult]) -> None:
+    verdict = Verdict("client_cpu", "likely", grade=GRADE)
+    for row in variants:
+        row.verdict = verdict.to_json()
+    found = verdicts.headlines(variants)[0]
+    assert (found.word, found.grade) == ("client CPU", "much disturbed")
+    assert str(found.notes[0]) == (
+        "Others took at most 24.0 % of the time: the hypervisor took 12 % of the host's CPU time (steal)"
+        " (at most 191 µs)"
+    )
+    claim = verdicts.verdict_table(variants).rows[0][1]
+    assert claim.lines == ["client CPU, likely", "measurement much disturbed"]
+
+
+def test_two_bottlenecks_are_named_with_their_difference(variants: list[VariantResult]) -> None:
+    for row in variants:
+        row.verdict = Verdict("client_cpu", "likely", lead=Lead("client", "server", 2.0, -3.0, 6.0)).to_json()
+    found = verdicts.headlines(variants)[0]
+    assert found.word == "client CPU or server CPU"
+    assert str(found.notes[0]) == "the difference of the two is 2.00 µs, between −3.00 and 6.00"
+
+
+def test_a_headline_ends_in_what_to_try_next(variants: list[VariantResult]) -> None:
+    for row in variants:
+        row.verdict = Verdict("server_cpu", "likely").to_json()
+    assert verdicts.headlines(variants)[0].next_step.startswith("Look at the statement with EXPLAIN")

@@ -9,9 +9,4 @@ def part(rows: RunRows) -> Part:
     found = verdicts.verdicts(rows.variants)
     if not found:
         return {}
-    return {
-        "headlines": [] if rows.is_suite else verdicts.headlines(rows.variants),
-        "suite": verdicts.suite_headlines(rows.variants) if rows.is_suite else [],
-        "table": verdicts.verdict_table(rows.variants),
-        "failed": verdicts.failed_checks(rows.variants),
-    }
+    return {"table": verdicts.verdict_table(rows.variants), "failed": verdicts.failed_checks(rows.variants)}

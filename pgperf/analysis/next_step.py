@@ -1,0 +1,181 @@
+"""What to try next after a verdict, with the saving by the run's own figures. Pure.
+
+A variant of the same run that is faster is the best advice, because its saving was measured. Where
+there is none, the advice follows from the verdict, and a saving is named only where a part of the
+variant's own time is its upper bound.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pgperf.analysis.time_breakdown import TimeBreakdown
+from pgperf.analysis.variant_summary import VariantSummary
+from pgperf.analysis.verdict import Basis, Verdict
+from pgperf.core.delayed_routes import apart
+from pgperf.core.layers import LAYERS, Rung
+from pgperf.core.records import RECONNECTING
+
+#: The fields in one of which an alternative differs.
+_CHOICES = ("layer", "mode", "route", "connect")
+_FIXED = ("workload", "clients", "workers", "placement", "rate", "schedule")
+#: The layers that may stand in for one of a rung: those of these rungs.
+_INSTEAD_OF = {Rung.ORM: (Rung.ORM, Rung.CURSOR), Rung.CURSOR: (Rung.CURSOR,), Rung.DRIVER: (Rung.DRIVER,)}
+#: Smaller shares of the response time are not worth a change.
+_LEAST = 0.02
+
+
+class Advice(StrEnum):
+    ALTERNATIVE = "alternative"  # a variant of this run that is faster
+    KEEP_CONNECTIONS = "keep_connections"
+    CLIENT_CODE = "client_code"
+    STATEMENT = "statement"
+    ROUND_TRIPS = "round_trips"
+    POOL = "pool"
+    PROCESSES = "processes"
+    CLIENT_CPUS = "client_cpus"
+    SERVER_CPUS = "server_cpus"
+    POOLER = "pooler"
+    PROXY = "proxy"
+    VIEW = "view"
+    WEB_CPUS = "web_cpus"
+    WEB_WORKERS = "web_workers"
+    LOCKS = "locks"
+    DISKS = "disks"
+    SERVER_WAITS = "server_waits"
+    RATE = "rate"  # ask for more than is held
+    QUIET = "quiet"  # measure again without those who disturbed
+    GRANT = "grant"  # let the run's login see what is missing
+    FIGURES = "figures"  # something is missing that no grant shows
+
+
+_BY_WORD = {
+    "client_cpu": Advice.CLIENT_CODE,
+    "server_cpu": Advice.STATEMENT,
+    "pooler_cpu": Advice.POOLER,
+    "proxy_cpu": Advice.PROXY,
+    "web_cpu": Advice.VIEW,
+    "web_workers": Advice.WEB_WORKERS,
+    "interpreter": Advice.PROCESSES,
+    "pool_queue": Advice.POOL,
+    "server_lock": Advice.LOCKS,
+    "server_io": Advice.DISKS,
+    "server_wait": Advice.SERVER_WAITS,
+    "latency": Advice.ROUND_TRIPS,
+    "schedule": Advice.RATE,
+    "disturbed": Advice.QUIET,
+}
+_USED_UP = {
+    "client_cpu": Advice.CLIENT_CPUS, "server_cpu": Advice.SERVER_CPUS, "pooler_cpu": Advice.POOLER,
+    "proxy_cpu": Advice.PROXY, "web_cpu": Advice.WEB_CPUS,
+}  # fmt: skip
+
+
+#: The benchmark of the catalog that measures what a change brings on the same machine.
+_MEASURED_BY = {
+    Advice.CLIENT_CODE: "layers-and-modes",
+    Advice.KEEP_CONNECTIONS: "connection-cost",
+    Advice.POOL: "client-scaling",
+    Advice.CLIENT_CPUS: "client-scaling",
+    Advice.SERVER_CPUS: "client-scaling",
+}
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """`us` is the time that it would save, or the most that it could (`is_measured` tells them
+    apart), of `of_us`; None where no figure bounds it. `changes`: the fields in which the faster
+    variant differs, with its values. `least_us` is what a measured saving is at least, by the two
+    variants' intervals.
+    """
+
+    advice: str
+    of_us: float | None = None
+    us: float | None = None
+    is_measured: bool = False
+    changes: tuple[tuple[str, str], ...] = ()
+    least_us: float | None = None
+
+    @property
+    def is_vague(self) -> bool:
+        """May a measured saving be less than half of what it seems?"""
+        return self.least_us is not None and self.least_us < (self.us or 0.0) / 2
+
+    @property
+    def benchmark(self) -> str:
+        """The name of a benchmark of the catalog that measures it; "" where there is none."""
+        return _MEASURED_BY.get(Advice(self.advice), "")
+
+
+def next_step(own: VariantSummary, others: Iterable[VariantSummary]) -> NextStep | None:
+    """The advice for a variant; None where it has no verdict or this version has none for it."""
+    if own.verdict is None:
+        return None
+    measured = _measured(own, others)
+    if measured and own.verdict.word == "disturbed" and measured.is_vague:
+        return _by_verdict(own, own.verdict)
+    return measured or _by_verdict(own, own.verdict)
+
+
+def _measured(own: VariantSummary, others: Iterable[VariantSummary]) -> NextStep | None:
+    """The fastest variant that differs in one choice and is certainly faster."""
+    found = [other for other in others if _is_alternative(other, own) and _is_faster(other, own)]
+    best = min(found, key=lambda each: each.us_per_op or 0.0, default=None)
+    if best is None or own.us_per_op is None or best.us_per_op is None:
+        return None
+    changes = tuple((name, str(getattr(best, name))) for name in _differences(own, best))
+    saved, least = own.us_per_op - best.us_per_op, (own.us_per_op_low or 0.0) - (best.us_per_op_high or 0.0)
+    return NextStep(Advice.ALTERNATIVE, own.us_per_op, saved, True, changes, least)
+
+
+def _differences(own: VariantSummary, other: VariantSummary) -> list[str]:
+    return [name for name in _CHOICES if getattr(own, name) != getattr(other, name)]
+
+
+def _is_alternative(other: VariantSummary, own: VariantSummary) -> bool:
+    same = all(getattr(own, name) == getattr(other, name) for name in _FIXED)
+    differs = _differences(own, other)
+    if not same or other.control or len(differs) != 1 or apart(other.route)[1]:
+        return False
+    return differs != ["layer"] or _may_stand_in(other.layer, own.layer)
+
+
+def _may_stand_in(other: str, own: str) -> bool:
+    """Would a program use that layer instead? The C client and pgbench are measures, no choices."""
+    if other not in LAYERS or own not in LAYERS or LAYERS[other].tool or not LAYERS[other].connects:
+        return False
+    return LAYERS[other].rung in _INSTEAD_OF.get(LAYERS[own].rung, ())
+
+
+def _is_faster(other: VariantSummary, own: VariantSummary) -> bool:
+    if other.us_per_op_high is None or own.us_per_op_low is None or not own.us_per_op:
+        return False
+    saved = own.us_per_op - (other.us_per_op or own.us_per_op)
+    return other.us_per_op_high < own.us_per_op_low and saved >= _LEAST * own.us_per_op
+
+
+def _by_verdict(own: VariantSummary, verdict: Verdict) -> NextStep | None:
+    if verdict.word == "unknown":
+        return NextStep(Advice.GRANT if verdict.finding.grant else Advice.FIGURES, own.us_per_op)
+    if connecting := _connecting_us(own):
+        return NextStep(Advice.KEEP_CONNECTIONS, own.us_per_op, connecting)
+    used_up = verdict.finding.basis == Basis.SATURATED
+    advice = _USED_UP.get(verdict.word) if used_up else _BY_WORD.get(verdict.word)
+    return NextStep(advice, own.us_per_op, _part_us(own, verdict)) if advice else None
+
+
+def _connecting_us(own: VariantSummary) -> float | None:
+    """The time to connect and to close, where it is half of an operation or more."""
+    if own.connect not in RECONNECTING or not own.us_per_op:
+        return None
+    means = [own.phases_us.get(phase, {}).get("mean") for phase in ("connect", "close")]
+    spent = sum(us for us in means if us is not None)
+    return spent if spent >= own.us_per_op / 2 else None
+
+
+def _part_us(own: VariantSummary, verdict: Verdict) -> float | None:
+    """The part that the verdict names: no change of it alone saves more."""
+    part = verdict.word.removesuffix("_cpu")
+    time = TimeBreakdown.of(own)
+    known = part in (*time.cpu, *time.waits)
+    return time.of_part(part) if known else None

@@ -1,0 +1,328 @@
+"""A run's answer in a few sentences: what bounds it, what the ORM adds, how sure that is, what to try.
+
+The first topic of a run's page shows it. Each point is a question with its answer and evidence.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from pgperf.analysis import verdict_kinds
+from pgperf.analysis.grade import Grade, GradeWord
+from pgperf.analysis.ladder import Ladder, Step
+from pgperf.analysis.outcome import DIFFERS
+from pgperf.analysis.verdict import LIKELY, WITHDRAWN, Basis, Verdict
+from pgperf.core.layers import LAYERS, Rung
+from pgperf.models import VariantResult
+from pgperf.reports import comparisons, ladders, number_format, staircases, suite, verdicts
+from pgperf.reports.labels import measured, variant_title
+from pgperf.reports.next_steps import next_benchmark, next_parts
+from pgperf.reports.run_rows import RunRows
+from pgperf.reports.table import Note
+
+#: From the best grade to the worst.
+_GRADES = (GradeWord.GOOD, GradeWord.UNKNOWN, GradeWord.FAIR, GradeWord.POOR)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A question with its answer; `lines` are the evidence. `mark` is "good", "fair" or "poor"
+    where the answer is a grade. `anchor`: the section with all of the evidence. `benchmarks`: names
+    of those that measure what is advised.
+    """
+
+    question: str
+    sentences: tuple[str, ...]
+    lines: tuple[Note, ...] = ()
+    mark: str = ""
+    anchor: str = ""
+    benchmarks: tuple[str, ...] = ()
+
+
+def points(rows: RunRows) -> list[Point]:
+    """The answer, point by point; none for a run without figures."""
+    if not rows.variants:
+        return []
+    return [*_bounds(rows), *_adds(rows), _certainty(rows), *_next(rows)]
+
+
+# What bounds it
+
+
+def _bounds(rows: RunRows) -> Iterator[Point]:
+    question = _("What bounds it")
+    if rows.is_suite:
+        sentences = tuple(verdicts.suite_headlines(rows.variants))
+        yield Point(question, sentences or (_no_verdict(),), anchor="verdicts" if sentences else "")
+        return
+    shown = verdicts.last_of_routes(rows.variants)
+    groups = _grouped((_plain(row), row) for row in shown)
+    sentences = tuple(_of_routes(text, own, shown) for text, own in groups.items())
+    first = [own[0].label for own in groups.values()]
+    anchor = "verdicts" if shown else ""
+    yield Point(question, sentences or (_no_verdict(),), tuple(_evidence(rows, first)), anchor=anchor)
+
+
+def _no_verdict() -> str:
+    return _("Not known: this run has no CPU accounts.")
+
+
+def _evidence(rows: RunRows, labels: Sequence[str]) -> Iterator[Note]:
+    """Of the variants with these labels, and the notes of all; those on disturbances belong to
+    another question.
+    """
+    shown, disturbed = verdicts.headlines(rows.variants), verdicts.word_title(verdict_kinds.DISTURBED)
+    for each in shown:
+        if each.label in labels and each.word != disturbed:
+            yield Note(_("%(variant)s: %(evidence)s") % {"variant": each.title, "evidence": each.short})
+    yield from dict.fromkeys(n for each in shown for n in each.notes if n.text != each.disturbed_by)
+
+
+def _plain(row: VariantResult) -> str:
+    """The verdict on a variant in plain words, with its certainty."""
+    verdict = row.record.verdict
+    if verdict is None:
+        return _no_verdict()
+    claim = _claim(verdict)
+    if verdict.certainty == WITHDRAWN:
+        return _("A test has withdrawn the verdict %s.") % " or ".join(map(_, verdict_kinds.titles(verdict)))
+    certainty = verdicts.certainty_title(verdict.certainty) if verdict.certainty else ""
+    return f"{claim} ({certainty})." if certainty else f"{claim}."
+
+
+def _claim(verdict: Verdict) -> str:
+    """Without its full stop."""
+    if verdict.lead and verdict.lead.is_open:
+        return _("The longest part of the time is %s, and the run does not tell which") % _(" or ").join(
+            _(each) for each in verdict_kinds.titles(verdict)
+        )
+    used_up = verdict.finding.basis == Basis.SATURATED and _used_up().get(verdict.word)
+    return used_up or _takes_most().get(verdict.word) or verdicts.word_title(verdict.word)
+
+
+def _takes_most() -> dict[str, str]:
+    return {
+        "client_cpu": _("The client’s own work takes the largest part of the time"),
+        "server_cpu": _("The server’s own work takes the largest part of the time"),
+        "pooler_cpu": _("The pooler’s own work takes the largest part of the time"),
+        "proxy_cpu": _("The web proxy’s own work takes the largest part of the time"),
+        "web_cpu": _("The web server’s own work, with the view, takes the largest part of the time"),
+        "interpreter": _("The workers of a client process wait for each other: they share an interpreter"),
+        "web_workers": _("All workers of the web server are busy, and requests wait for one"),
+        "pool_queue": _("The largest part of the time is waiting for a server connection of the pool"),
+        "server_lock": _("The largest part of the time is waiting for locks in the server"),
+        "server_io": _("The largest part of the time is waiting for the server’s disks"),
+        "server_wait": _("The largest part of the time is other waiting in the server"),
+        "latency": _(
+            "The largest part of the time is waiting between client and server: the network and waking up"
+        ),
+        "schedule": _(
+            "Nothing: it holds the rate that was asked for, and its clients wait for their schedule"
+        ),
+        "disturbed": _("Not known: other work disturbed the measurement too much"),
+        "unknown": _("Not known: figures are missing"),
+    }
+
+
+def _used_up() -> dict[str, str]:
+    return {
+        "client_cpu": _("The clients’ CPUs are used up"),
+        "server_cpu": _("The server’s CPUs are used up"),
+        "pooler_cpu": _("The pooler’s CPU is used up"),
+        "proxy_cpu": _("The web proxy’s CPUs are used up"),
+        "web_cpu": _("The web server’s CPUs are used up"),
+    }
+
+
+# What the ORM, the layers or the steps add
+
+
+def _adds(rows: RunRows) -> Iterator[Point]:
+    if rows.is_suite:
+        if told := suite.headlines(suite.settings(rows)):
+            lines = tuple(map(Note, told[1:]))
+            yield Point(_("How the layers compare"), tuple(told[:1]), lines, anchor="suite")
+    elif steps := tuple(chain.from_iterable(map(staircases.headlines, staircases.found(rows)))):
+        yield Point(_("What each step changes"), steps, anchor="staircase")
+    elif rows.ladders:
+        yield _layers(ladders.first_load(rows.ladders), rows.ladders)
+    if told := comparisons.workload_headlines(rows.comparisons):
+        yield Point(_("Between the workloads"), tuple(told), anchor="comparisons")
+    if told := comparisons.environment_headlines(rows.comparisons):
+        yield Point(_("What the environment changes"), tuple(told), anchor="comparisons")
+
+
+def _layers(shown: Sequence[Ladder], among: Sequence[Ladder]) -> Point:
+    found = [(ladder, step) for ladder in shown if (step := _orm(ladder))]
+    if not found:
+        return Point(_("What the layers add"), tuple(ladders.headlines(shown, among)), anchor="ladder")
+    line = Note(_("Over %s.") % ", ".join(_orm_part(*each, among) for each in found))
+    sentence = _orm_share([step for _ladder, step in found])
+    if len({ladder.clients for ladder in among}) > 1:
+        sentence = f"{ladders.load_title(shown[0])}: {sentence}"
+    return Point(_("What the ORM adds"), (sentence,), (line,), anchor="ladder")
+
+
+def _orm(ladder: Ladder) -> Step | None:
+    """The step of the ORM, where it stands on the cursor."""
+    wanted = (Rung.CURSOR, Rung.ORM)
+    return next(
+        (step for below, step in pairwise(ladder.steps) if (_rung(below), _rung(step)) == wanted), None
+    )
+
+
+def _rung(step: Step) -> Rung | None:
+    return LAYERS[step.layer].rung if step.layer in LAYERS else None
+
+
+def _orm_share(steps: Sequence[Step]) -> str:
+    """How much of an operation's time raw SQL would save."""
+    shares = [step.step_us / step.us for step in steps if step.us]
+    low, high = (
+        number_format.whole(round(100 * end)) for end in (min(shares, default=0), max(shares, default=0))
+    )
+    share = _("%s %%") % low if low == high else _("%(low)s to %(high)s %%") % {"low": low, "high": high}
+    ends = [number_format.number(end(step.step_us for step in steps)) for end in (min, max)]
+    us = (
+        ends[0]
+        if ends[0] == ends[1]
+        else _("%(low)s to %(high)s") % dict(zip(("low", "high"), ends, strict=True))
+    )
+    found = _("The ORM takes %(us)s µs, %(share)s of the time.") % {"us": us, "share": share}
+    if all(map(_is_certain, steps)):
+        return _("%s Raw SQL would save it.") % found
+    return _("%s The intervals are too wide to tell what raw SQL would save.") % found
+
+
+def _is_certain(step: Step) -> bool:
+    """Is the step known to within half of it?"""
+    low, high = step.step_low_us, step.step_high_us
+    return low is not None and high is not None and step.step_us / 2 <= low <= high <= step.step_us * 3 / 2
+
+
+def _orm_part(ladder: Ladder, step: Step, among: Sequence[Ladder]) -> str:
+    return _("%(route)s %(us)s of %(of)s µs (95 %% interval %(interval)s)") % {
+        "route": ladders.ladder_title(ladder, among), "us": number_format.number(step.step_us),
+        "of": number_format.number(step.us), "interval": number_format.interval(step.step_low_us, step.step_high_us),
+    }  # fmt: skip
+
+
+# How sure that is
+
+
+def _certainty(rows: RunRows) -> Point:
+    """The grade of the least certain variant that the answer is about, and what else limits it."""
+    shown = measured(rows.variants) if rows.is_suite else verdicts.last_of_routes(rows.variants)
+    graded = [(row, verdict.grade) for row in shown if (verdict := row.record.verdict)]
+    worst = max(graded, key=lambda each: _rank(each[1]), default=(None, Grade()))
+    mark = worst[1].word
+    failed = verdicts.failed_checks(rows.variants)
+    lines = tuple(map(Note, filter(None, (*_disturbances(*worst), " ".join(_limits(rows, shown))))))
+    if failed:
+        lines = (Note(_failed(len(failed)), "caution"), *lines)
+        mark = GradeWord.POOR
+    anchor = "verdicts" if graded else ""
+    return Point(_("How sure"), (_graded(worst[1]),), lines, str(mark), anchor)
+
+
+def _rank(grade: Grade) -> tuple[int, float]:
+    known = list(map(str, _GRADES))
+    return known.index(grade.word) if grade.word in known else 1, grade.share or 0.0
+
+
+def _graded(grade: Grade) -> str:
+    texts = {
+        GradeWord.GOOD: _("The measurement is undisturbed"),
+        GradeWord.FAIR: _("The measurement is slightly disturbed"),
+        GradeWord.POOR: _("The measurement is much disturbed"),
+    }
+    text = texts.get(GradeWord(grade.word)) if grade.word in set(GradeWord) else None
+    if text is None:
+        return _("How undisturbed the measurement was is not known.")
+    if grade.share is None:
+        return f"{text}."
+    return _("%(text)s: others took at most %(share)s of the time.") % {
+        "text": text, "share": number_format.percent(grade.share),
+    }  # fmt: skip
+
+
+def _disturbances(row: VariantResult | None, grade: Grade) -> Iterator[str]:
+    if row is not None and grade.word in (GradeWord.FAIR, GradeWord.POOR):
+        names = {"variant": variant_title(row), "by": verdict_kinds.grade_sentence(grade)}
+        yield _("%(variant)s: %(by)s") % names if names["by"] else ""
+
+
+def _limits(rows: RunRows, shown: Sequence[VariantResult]) -> Iterator[str]:
+    if rows.run.partial:
+        yield _("The run ended early: these figures come from its completed blocks.")
+    if rows.run.quick:
+        yield _("The run was a quick one: a full run has narrower intervals.")
+    if controls := [row for row in rows.comparisons if row.aa]:
+        yield _controls(sum(row.outcome == DIFFERS for row in controls), len(controls))
+    if any(verdict.certainty == LIKELY for row in shown if (verdict := row.record.verdict)):
+        yield _("A verdict is likely until a test run has confirmed it.")
+
+
+def _controls(outside: int, count: int) -> str:
+    """Of variants that were measured twice."""
+    if not outside:
+        text = ngettext(
+            "%d variant was measured twice as a control: no false difference.",
+            "%d variants were measured twice as controls: no false difference.",
+            count,
+        )
+        return text % count
+    return _("%(outside)d of %(count)d variants that were measured twice as controls show a false difference.") % {
+        "outside": outside, "count": count,
+    }  # fmt: skip
+
+
+def _failed(count: int) -> str:
+    text = ngettext(
+        "%d consistency check failed. Do not trust the figures until you know why.",
+        "%d consistency checks failed. Do not trust the figures until you know why.",
+        count,
+    )
+    return text % count
+
+
+# What to do next
+
+
+def _next(rows: RunRows) -> Iterator[Point]:
+    question = _("What to do next")
+    if rows.is_suite:
+        yield Point(
+            question,
+            (_("Open Layers, and read the row of the workload that is most like yours."),),
+            anchor="suite",
+        )
+        return
+    shown = verdicts.last_of_routes(rows.variants)
+    told = {row.pk: next_parts(row, rows.variants) for row in shown}
+    groups = _grouped((told[row.pk][0], row) for row in shown if told[row.pk][0])
+    sentences, lines = [], []
+    for advice, own in groups.items():
+        saving = told[own[0].pk][1]
+        sentences.append(_of_routes(" ".join(filter(None, (advice, saving))), own, shown))
+        lines += [Note(_("The saving is that of %s.") % own[0].route)] if saving and len(own) > 1 else []
+    if sentences:
+        names = dict.fromkeys(filter(None, (next_benchmark(row, rows.variants) for row in shown)))
+        yield Point(question, tuple(sentences), tuple(lines), anchor="verdicts", benchmarks=tuple(names))
+
+
+def _grouped(pairs: Iterable[tuple[str, VariantResult]]) -> dict[str, list[VariantResult]]:
+    groups: dict[str, list[VariantResult]] = {}
+    for text, row in pairs:
+        groups.setdefault(text, []).append(row)
+    return groups
+
+
+def _of_routes(text: str, own: Sequence[VariantResult], shown: Sequence[VariantResult]) -> str:
+    """The sentence, with the routes that it is about where others are shown too."""
+    if len(own) == len(shown):
+        return text
+    return _("%(routes)s: %(text)s") % {"routes": ", ".join(row.route for row in own), "text": text}

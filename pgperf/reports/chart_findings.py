@@ -1,0 +1,177 @@
+"""What a chart shows, in a sentence or two: its text alternative, made of the chart's own data."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from django.utils.translation import gettext as _
+
+from pgperf.analysis.change_points import LEAST_AFTER, LEAST_BEFORE
+from pgperf.reports import number_format
+from pgperf.reports.chart import Chart
+
+#: A bar's position with its value.
+Bar = tuple[int, float]
+
+
+def finding(chart: Chart) -> str:
+    """The largest and the smallest of what the chart shows; "" where nothing is known."""
+    make = _KINDS.get(chart["kind"])
+    return make(chart) if make else ""
+
+
+def _stack(chart: Chart) -> str:
+    """The longest bar and its largest segment."""
+    sums = [sum(_known(_column(chart, row))) for row in range(len(chart["rows"]))]
+    if not any(sums):
+        return ""
+    row = max(range(len(sums)), key=sums.__getitem__)
+    segments = {series["name"]: series["values"][row] or 0.0 for series in chart["series"]}
+    largest = max(segments, key=segments.__getitem__)
+    numbers = {
+        "row": _row(chart, row), "part": largest, "value": number_format.number(segments[largest]),
+        "whole": number_format.number(sums[row]), "axis": chart["axis"],
+    }  # fmt: skip
+    if len(sums) > 1:
+        return (
+            _("The longest bar is %(row)s. Its largest part is %(part)s: %(value)s of %(whole)s (%(axis)s).")
+            % numbers
+        )
+    return _("%(row)s: the largest part is %(part)s, %(value)s of %(whole)s (%(axis)s).") % numbers
+
+
+def _bars(chart: Chart) -> str:
+    return _extremes(chart, _bars_of(chart["values"]))
+
+
+def _extremes(chart: Chart, bars: Sequence[Bar], of: str = "") -> str:
+    if not bars:
+        return ""
+    most, least = max(bars, key=_value), min(bars, key=_value)
+    numbers = {
+        "most": _row(chart, most[0]), "high": number_format.number(most[1]), "axis": _measure(chart, of),
+        "least": _row(chart, least[0]), "low": number_format.number(least[1]),
+    }  # fmt: skip
+    if len(bars) == 1:
+        return _("%(most)s: %(high)s (%(axis)s).") % numbers
+    return _("From %(low)s (%(least)s) to %(high)s (%(most)s): %(axis)s.") % numbers
+
+
+def _groups(chart: Chart) -> str:
+    """The extremes of each series, at most of three."""
+    told = (_extremes(chart, _bars_of(series["values"]), series["name"]) for series in chart["series"][:3])
+    return " ".join(filter(None, told))
+
+
+def _dots(chart: Chart) -> str:
+    """The extremes of the first series and of the last one: the median and the 99th percentile."""
+    ends = (chart["series"][at] for at in dict.fromkeys((0, len(chart["series"]) - 1)))
+    told = (_extremes(chart, _bars_of(series["values"]), series["name"]) for series in ends)
+    return " ".join(filter(None, told))
+
+
+def _ladder(chart: Chart) -> str:
+    """The largest step."""
+    values, below = chart["values"], chart["stands_on"]
+    steps = {row: value - values[below[row]] for row, value in enumerate(values) if below[row] >= 0}
+    if not steps:
+        return ""
+    row = max(steps, key=steps.__getitem__)
+    return _("The largest step is %(row)s: it adds %(step)s and reaches %(value)s (%(axis)s).") % {
+        "row": _row(chart, row), "step": number_format.number(steps[row]), "value": number_format.number(values[row]),
+        "axis": chart["axis"],
+    }  # fmt: skip
+
+
+def _forest(chart: Chart) -> str:
+    """The intervals that lie beside the line, and the farthest value."""
+    bars = _bars_of(chart["values"])
+    if not bars:
+        return ""
+    far = max(bars, key=lambda bar: abs(bar[1] - chart["line"]))
+    beside = [
+        row for row, ends in enumerate(chart["whiskers"]) if ends and not ends[0] <= chart["line"] <= ends[1]
+    ]
+    return _(
+        "%(beside)d of %(count)d intervals lie beside the line of no change. The farthest is %(row)s: %(value)s."
+    ) % {
+        "beside": len(beside), "count": len(bars), "row": _row(chart, far[0]), "value": number_format.ratio(far[1]),
+    }  # fmt: skip
+
+
+def _lines(chart: Chart) -> str:
+    """The highest point of all curves."""
+    points = [
+        (value, series["name"], x)
+        for series in chart["series"]
+        for x, value in zip(chart["x"], series["values"], strict=True)
+        if value is not None
+    ]
+    if not points:
+        return ""
+    value, name, x = max(points)
+    return _("The highest point is %(name)s at %(x)s %(unit)s: %(value)s (%(axis)s).") % {
+        "name": name, "x": number_format.number(x) if isinstance(x, float) else x, "unit": chart["x_axis"],
+        "value": number_format.number(value), "axis": chart["axis"],
+    }  # fmt: skip
+
+
+def _history(chart: Chart) -> str:
+    """The changes of level, or the range without one."""
+    if chart["told"]:
+        return ". ".join(chart["told"]) + "."
+    known = _known(chart["series"][0]["values"])
+    if not known:
+        return ""
+    enough = len(known) >= LEAST_BEFORE + LEAST_AFTER
+    text = (
+        _("No change of level in %(count)d runs: from %(low)s to %(high)s (%(axis)s).")
+        if enough
+        else _("%(count)d runs: from %(low)s to %(high)s (%(axis)s).")
+    )
+    return text % {
+        "count": len(known), "low": number_format.number(min(known)), "high": number_format.number(max(known)),
+        "axis": chart["axis"],
+    }  # fmt: skip
+
+
+def _area(chart: Chart) -> str:
+    """The mean of each part, the largest first."""
+    means = {
+        series["name"]: sum(known) / len(known)
+        for series in chart["series"]
+        if (known := _known(series["values"]))
+    }
+    if not means:
+        return ""
+    first = sorted(means, key=means.__getitem__, reverse=True)[:3]
+    parts = ", ".join(f"{name} {number_format.number(means[name])}" for name in first)
+    return _("On average: %(parts)s (%(axis)s).") % {"parts": parts, "axis": chart["axis"]}
+
+
+_KINDS: dict[str, Callable[[Chart], str]] = {
+    "stack": _stack, "bars": _bars, "groups": _groups, "dots": _dots, "ladder": _ladder, "forest": _forest,
+    "lines": _lines, "area": _area, "history": _history,
+}  # fmt: skip
+
+
+def _measure(chart: Chart, of: str) -> str:
+    return f"{of}, {chart['axis']}" if of and of != chart["axis"] else str(chart["axis"])
+
+
+def _row(chart: Chart, row: int) -> str:
+    return " · ".join(filter(None, chart["rows"][row]))
+
+
+def _column(chart: Chart, row: int) -> Iterator[float | None]:
+    return (series["values"][row] for series in chart["series"])
+
+
+def _known(values: Iterator[float | None] | Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _bars_of(values: Sequence[float | None]) -> list[Bar]:
+    return [(row, value) for row, value in enumerate(values) if value is not None]
+
+
+def _value(bar: Bar) -> float:
+    return bar[1]

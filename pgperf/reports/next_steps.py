@@ -1,0 +1,142 @@
+"""What to try next after a verdict, as a sentence with the expected saving."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from pgperf.analysis.next_step import Advice, NextStep, next_step
+from pgperf.analysis.variant_summary import VariantSummary
+from pgperf.analysis.verdict import Verdict
+from pgperf.models import VariantResult
+from pgperf.reports import number_format
+from pgperf.reports.labels import layer_title
+
+
+def next_sentence(row: VariantResult, rows: Iterable[VariantResult]) -> str:
+    """The advice for a variant among the rows of its run; "" where there is none."""
+    return " ".join(filter(None, next_parts(row, rows)))
+
+
+def next_parts(row: VariantResult, rows: Iterable[VariantResult]) -> tuple[str, str]:
+    """The advice, and the saving to expect; each "" where there is none."""
+    record = row.record
+    return _parts(record, next_step(record, [other.record for other in rows]))
+
+
+def next_benchmark(row: VariantResult, rows: Iterable[VariantResult]) -> str:
+    """The benchmark of the catalog that measures what the advice brings; "" where there is none."""
+    found = next_step(row.record, [other.record for other in rows])
+    return found.benchmark if found else ""
+
+
+def next_steps_json(rows: Iterable[VariantResult]) -> list[dict[str, Any] | None]:
+    """`next_step` of the JSON of each of a run's variants; None where there is no advice."""
+    records = [row.record for row in rows]
+    return [_json(record, next_step(record, records)) for record in records]
+
+
+def _json(record: VariantSummary, found: NextStep | None) -> dict[str, Any] | None:
+    """`us` of `of_us` was saved by a faster variant if `measured`, else it is the most that can be."""
+    if found is None:
+        return None
+    return {
+        "advice": str(found.advice),
+        "text": " ".join(filter(None, _parts(record, found))),
+        "changes": dict(found.changes),
+        "us": found.us,
+        "of_us": found.of_us,
+        "measured": found.is_measured,
+        "benchmark": found.benchmark or None,
+    }
+
+
+def _parts(record: VariantSummary, found: NextStep | None) -> tuple[str, str]:
+    if found is None or record.verdict is None:
+        return "", ""
+    return _advice(found, record.verdict), _saving(found)
+
+
+def _advice(found: NextStep, verdict: Verdict) -> str:
+    if found.advice == Advice.ALTERNATIVE:
+        return "; ".join(_change(name, value) for name, value in found.changes)
+    if found.advice == Advice.GRANT:
+        return _("Let the run’s login see the server’s sessions: %s.") % verdict.finding.grant
+    if found.advice == Advice.FIGURES:
+        return _("Make these figures known, then measure again: %s.") % ", ".join(verdict.finding.missing)
+    if found.advice == Advice.QUIET:
+        return _quieter(verdict)
+    return _sentences().get(found.advice, "")
+
+
+def _sentences() -> dict[str, str]:
+    return {
+        Advice.KEEP_CONNECTIONS: _("Keep connections open: connecting and closing take most of the time."),
+        Advice.CLIENT_CODE: _(
+            "Do less in the client: fetch fewer rows or columns, take dictionaries instead of objects, or a faster"
+            " driver (the benchmark layers-and-modes measures those that are installed)."
+        ),
+        Advice.STATEMENT: _(
+            "Look at the statement with EXPLAIN: its work in the server is most of the time."
+        ),
+        Advice.ROUND_TRIPS: _(
+            "Make fewer round trips: fewer statements per request, or a server that is nearer to its clients."
+        ),
+        Advice.POOL: _("Give the pool more server connections, or its clients fewer at the same time."),
+        Advice.PROCESSES: _(
+            "Use several processes instead of workers in one: they do not share an interpreter."
+        ),
+        Advice.CLIENT_CPUS: _("Give the clients more CPUs, or run fewer of them at the same time."),
+        Advice.SERVER_CPUS: _(
+            "Give the server more CPUs, or less work for each statement (EXPLAIN shows it)."
+        ),
+        Advice.POOLER: _("Run several poolers, or leave the pooler out where connections persist."),
+        Advice.PROXY: _(
+            "Let the proxy do less: fewer filters, no compression of short pages, kept connections."
+        ),
+        Advice.VIEW: _("Do less in the view and the template: fewer objects, fewer fields, a cached part."),
+        Advice.WEB_CPUS: _("Give the web server more CPUs, or each request less work in the view."),
+        Advice.WEB_WORKERS: _(
+            "Start more workers of the web server: each is busy with a request, and requests wait for one."
+        ),
+        Advice.LOCKS: _("Hold locks for a shorter time: the clients wait for each other."),
+        Advice.DISKS: _("Read less from disk: an index, fewer columns, or more shared_buffers."),
+        Advice.RATE: _("Ask for a higher rate, or a closed loop, to see what bounds it."),
+        Advice.SERVER_WAITS: _(
+            "See which wait event the server’s sessions are in, in the table of diagnostics."
+        ),
+    }
+
+
+def _change(name: str, value: str) -> str:
+    texts = {
+        "layer": _("Use %s instead."),
+        "mode": _("Send %s statements."),
+        "route": _("Take the route %s."),
+        "connect": _("Use connections of the mode %s."),
+    }
+    shown = {"layer": layer_title(value), "route": value}
+    return texts[name] % shown.get(name, value.replace("_", " "))
+
+
+def _quieter(verdict: Verdict) -> str:
+    programs = [name for each in verdict.grade.disturbances for name in each.programs]
+    if programs:
+        return _("Measure again when these have ended: %s.") % ", ".join(dict.fromkeys(programs))
+    return _("Measure again at a quieter time, or on a machine that others use less.")
+
+
+def _saving(found: NextStep) -> str:
+    """The expected saving of a change; "" where no figure bounds it."""
+    if found.us is None or not found.of_us:
+        return ""
+    numbers = {"us": number_format.number(found.us), "of": number_format.number(found.of_us)}
+    if found.is_measured and found.is_vague:
+        least = number_format.number(found.least_us or 0.0)
+        return _("In this run that saved %(us)s of %(of)s µs (at least %(least)s).") % {
+            **numbers,
+            "least": least,
+        }
+    if found.is_measured:
+        return _("In this run that saved %(us)s of %(of)s µs.") % numbers
+    return _("At most %(us)s of %(of)s µs can be saved.") % numbers

@@ -1,0 +1,60 @@
+"""The answer: a few sentences, and two charts of where the time goes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+
+from pgperf.reports import answer, cpu_accounting, ladders, staircases, suite, throughput, verdicts
+from pgperf.reports.chart import Chart
+from pgperf.reports.labels import load_title, measured
+from pgperf.reports.run_rows import RunRows
+from pgperf.reports.sections import Part
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with its title. `name` is the last part of its anchor."""
+
+    name: str
+    title: str
+    chart: Chart
+
+
+def part(rows: RunRows) -> Part:
+    points = answer.points(rows)
+    return {"points": points, "figures": list(_figures(rows))} if points else {}
+
+
+def _figures(rows: RunRows) -> Iterator[Figure]:
+    if (steps := staircases.found(rows)) and (first := steps[0]):
+        yield Figure("steps", _("Requests per second of each step"), staircases.throughput(first))
+        if spent := cpu_accounting.spent_of(first.shown):
+            yield Figure("spent", _("Where the time of one request is spent"), spent)
+        return
+    if rows.is_suite:
+        yield from _of_suite(rows)
+        return
+    if rows.ladders:
+        shown = ladders.first_load(rows.ladders)
+        yield Figure("split", _("Where a query's time goes"), ladders.time_split(shown, rows.ladders))
+    elif known := [row for row in measured(rows.variants) if row.us_per_op is not None]:
+        yield Figure("times", _("Time of one operation"), throughput.times(known))
+    last = verdicts.last_of_routes(rows.variants)
+    if spent := cpu_accounting.spent_of(last):
+        loads = {load_title(row.identity.connections, row.workers) for row in last}
+        titles = [_("Where the time is spent"), *(sorted(loads) if rows.scaling else [])]
+        yield Figure("spent", ", ".join(titles), spent)
+
+
+def _of_suite(rows: RunRows) -> Iterator[Figure]:
+    """The mean of each layer in the first setting; and the parts of the time of its last layer in
+    each workload.
+    """
+    first = suite.settings(rows)[0]
+    if first.means:
+        yield Figure("means", _("Time of each layer, over all workloads"), suite.mean_chart(first))
+    last = [row for row in first.variants if (row.layer, row.workers) == first.columns[-1]]
+    if spent := cpu_accounting.spent_shares(last):
+        title = _("Where the time is spent: %s") % first.column_title(first.columns[-1])
+        yield Figure("spent", title, spent)

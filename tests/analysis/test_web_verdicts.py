@@ -1,0 +1,149 @@
+"""Verdicts on pages: the web servers' CPU time, and requests that wait for a free worker."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pgperf.analysis.hosts import sides
+from pgperf.analysis.time_breakdown import TimeBreakdown
+from pgperf.analysis.variant_summary import VariantSummary
+from pgperf.analysis.verdict import CONFIRMED, UNDECIDED, WITHDRAWN, Basis, Verdict
+from pgperf.analysis.verdict_kinds import confirm, confirmation_evidence, confirmed, evidence, judge
+from tests.analysis.rows import row
+
+
+def page(
+    us: float, *, web: float | None, proxy: float = 0.0, workers: int | None = 2, **more: Any
+) -> VariantSummary:
+    """A variant of the layer http on 8 CPUs, half of them the clients'."""
+    made = row(us, layer="http", route="web", cpus=8, **{"client": 100.0, "server": 1000.0, **more})
+    made["cpu_us_per_op"] |= {"web": web, "proxy": proxy}
+    made["cpu_account"] |= {"web_workers": workers}
+    made["cpu_account"]["share"] |= {"web": 0.1, "proxy": 0.0}
+    waits = {"web": 0.0, "proxy": 0.0}
+    made["cpu_account"]["wait_us_per_op"] = {**waits, **made["cpu_account"]["wait_us_per_op"]}
+    return VariantSummary.from_json(made)
+
+
+def verdict(variant: VariantSummary) -> Verdict:
+    return judge(variant)
+
+
+def test_the_parts_of_a_request_add_up() -> None:
+    time = TimeBreakdown.of(page(10_000.0, web=6_000.0, proxy=200.0))
+    parts = {name: us for name, us in time.parts().items() if us}
+    assert parts["web"] == 6_000.0
+    assert parts["proxy"] == 200.0
+    assert sum(parts.values()) == pytest.approx(10_000.0)
+
+
+def test_a_slow_template_is_web_cpu() -> None:
+    found = verdict(page(10_000.0, web=8_000.0))
+    assert found.word == "web_cpu"
+    assert evidence(found).startswith("web server CPU: 8,000 of 10,000 µs")
+
+
+def test_a_busy_proxy_is_proxy_cpu() -> None:
+    assert verdict(page(10_000.0, web=1_000.0, proxy=7_000.0)).word == "proxy_cpu"
+
+
+def test_the_other_roles_share_what_the_clients_leave() -> None:
+    variant = page(10_000.0, web=8_000.0)
+    found = sides(variant, TimeBreakdown.of(variant).cpu)
+    assert found["clients"].roles == ("client",)
+    assert found["server"].roles == ("proxy", "web", "pooler", "server")
+    assert found["server"].cpus == 4
+
+
+def test_cpus_that_are_used_up_come_before_workers() -> None:
+    found = verdict(page(8_000.0, web=3_500.0, clients=8, workers=2))
+    assert (found.word, found.finding.basis) == ("web_cpu", Basis.SATURATED)
+
+
+def test_all_workers_are_busy() -> None:
+    """8 clients, one worker that takes 900 µs of each 1,000 that a request gets."""
+    found = verdict(page(8_000.0, web=700.0, server=210.0, clients=8, workers=1))
+    assert (found.word, found.finding.basis) == ("web_workers", Basis.WEB_WORKERS)
+    assert "8 clients, one process of the web server, 91 % busy" in evidence(found)
+
+
+def test_as_many_workers_as_clients_keep_none_waiting() -> None:
+    assert verdict(page(8_000.0, web=700.0, server=210.0, clients=8, workers=8)).word == "latency"
+
+
+def test_requests_that_may_wait_for_a_worker_are_not_taken_for_latency() -> None:
+    found = verdict(page(8_000.0, web=300.0, server=100.0, clients=8, workers=1))
+    assert found.word == "unknown"
+
+
+def test_web_servers_that_are_not_seen_are_not_seen() -> None:
+    found = verdict(page(10_000.0, web=None, workers=None))
+    assert found.word == "unknown"
+    assert "web CPU" in found.finding.missing
+
+
+def test_a_row_of_before_web_servers_has_none() -> None:
+    stored = row(211.0)
+    found = VariantSummary.from_json(stored)
+    assert (found.cpu_us_per_op.web, found.cpu_us_per_op.proxy) == (0.0, 0.0)
+    assert TimeBreakdown.of(found).unseen is None
+
+
+SLOW_VIEW = page(10_000.0, web=8_000.0)
+BUSY_WORKER = page(8_000.0, web=700.0, server=210.0, clients=8, workers=1)
+
+
+def measured(variant: VariantSummary, **changes: Any) -> VariantSummary:
+    return replace(variant, verdict=judge(variant), **changes)
+
+
+def in_process(us: float, *, client: float, server: float = 1000.0) -> VariantSummary:
+    return measured(
+        VariantSummary.from_json(row(us, layer="django_view", route="tcp", client=client, server=server))
+    )
+
+
+@pytest.mark.parametrize(
+    ("variant", "expected"),
+    [
+        (SLOW_VIEW, "in_process"),
+        (BUSY_WORKER, "double_clients"),
+        (page(10_000.0, web=1_000.0, proxy=7_000.0), ""),
+        (page(10_000.0, web=1_000.0, server=7_000.0), ""),  # SELECT 1 is no page
+    ],
+)
+def test_a_page_is_tested_by_what_a_web_route_allows(variant: VariantSummary, expected: str) -> None:
+    assert verdict(variant).intervention == expected
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        (in_process(8_500.0, client=7_300.0), CONFIRMED),
+        (in_process(3_000.0, client=2_000.0, server=900.0), UNDECIDED),  # the web server's own work
+        (in_process(12_000.0, client=4_500.0, server=7_000.0), UNDECIDED),  # bound by the server there
+    ],
+)
+def test_the_time_of_a_view_moves_with_it(changed: VariantSummary, expected: str) -> None:
+    found = confirm(verdict(SLOW_VIEW), "in_process", measured(SLOW_VIEW), changed)
+    assert found.outcome == expected
+
+
+def test_a_view_that_moved_is_said_in_numbers() -> None:
+    own = verdict(SLOW_VIEW)
+    found = confirm(own, "in_process", measured(SLOW_VIEW), in_process(8_500.0, client=7_300.0))
+    assert confirmation_evidence(confirmed(own, found)) == (
+        "the view in process, without a web server: in process the view takes 8,500 instead of 10,000 µs; "
+        "the client uses 7,300 µs of CPU time, the web server used 8,000 µs"
+    )
+
+
+@pytest.mark.parametrize(("times", "expected"), [(1.0, CONFIRMED), (1.3, UNDECIDED), (1.7, WITHDRAWN)])
+def test_busy_workers_serve_no_more_with_twice_the_clients(times: float, expected: str) -> None:
+    twice = measured(page(16_000.0, web=700.0, server=210.0, clients=16, workers=1))
+    own = measured(BUSY_WORKER, ops_per_s=1_000.0)
+    found = confirm(verdict(BUSY_WORKER), "double_clients", own, replace(twice, ops_per_s=1_000.0 * times))
+    assert found.outcome == expected
+    assert found.numbers
+    assert found.numbers.changed_word == "web_workers"

@@ -1,0 +1,180 @@
+"""The answer of a run: what bounds it, what the ORM adds, how sure that is, what to try."""
+
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from pgperf.analysis import verdict_kinds
+from pgperf.analysis.grade import Disturbance, Grade
+from pgperf.analysis.ladder import Step
+from pgperf.models import Run
+from pgperf.reports import answer
+from pgperf.reports.answer import Point
+from pgperf.reports.run_rows import read
+from tests import factories, site_steps
+from tests.catalog_runs import make_catalog_run
+from tests.cpu_accounts import add_cpu_accounts, checks
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def run() -> Run:
+    return add_cpu_accounts(factories.make_results(factories.make_run()))
+
+
+def told(run: Run) -> dict[str, Point]:
+    return {point.question: point for point in answer.points(read(run))}
+
+
+def judge(run: Run, route: str, **verdict: Any) -> None:
+    row = run.variants.get(layer="django_orm", route=route, control=0)
+    row.verdict = {**row.verdict, **verdict}
+    row.save()
+
+
+def graded(word: str, share: float, *found: Disturbance) -> dict[str, Any]:
+    return {"grade": asdict(Grade(word, share, found))}
+
+
+def test_the_questions_in_their_order(run: Run) -> None:
+    assert list(told(run)) == ["What bounds it", "What the ORM adds", "How sure", "What to do next"]
+
+
+def test_routes_with_the_same_bottleneck_share_a_sentence(run: Run) -> None:
+    point = told(run)["What bounds it"]
+    assert point.sentences == ("The client’s own work takes the largest part of the time (likely).",)
+    assert point.lines[0].text.startswith("Django ORM · socket: 159 of 215 µs")
+
+
+def test_routes_with_different_bottlenecks_are_named(run: Run) -> None:
+    judge(run, "tcp", word="server_cpu", certainty="confirmed")
+    assert told(run)["What bounds it"].sentences == (
+        "socket, pgbouncer: The client’s own work takes the largest part of the time (likely).",
+        "tcp: The server’s own work takes the largest part of the time (confirmed).",
+    )
+
+
+def test_a_withdrawn_verdict_is_not_claimed(run: Run) -> None:
+    for route in factories.ROUTES:
+        judge(run, route, certainty="withdrawn")
+    assert told(run)["What bounds it"].sentences == ("A test has withdrawn the verdict client CPU.",)
+
+
+@pytest.mark.parametrize("word", verdict_kinds.words())
+def test_every_verdict_has_a_plain_sentence(run: Run, word: str) -> None:
+    for route in factories.ROUTES:
+        judge(run, route, word=word, certainty=None)
+    (sentence,) = told(run)["What bounds it"].sentences
+    assert len(sentence.split()) > 3
+    assert sentence[0].isupper()
+
+
+def test_the_step_of_the_orm_is_what_raw_sql_would_save(run: Run) -> None:
+    point = told(run)["What the ORM adds"]
+    assert point.sentences == ("The ORM takes 125 µs, 54 to 58 % of the time. Raw SQL would save it.",)
+    (line,) = point.lines
+    assert line.text.startswith("Over socket 125 of 215 µs (95 % interval 113 … 140), tcp 125 of 226 µs")
+
+
+@pytest.mark.parametrize(("low", "high", "certain"), [
+    (63.0, 187.0, True), (62.0, 140.0, False), (113.0, 188.0, False), (-20.0, 140.0, False), (None, None, False),
+])  # fmt: skip
+def test_a_saving_is_claimed_only_where_the_interval_tells_it(
+    low: float | None, high: float | None, certain: bool
+) -> None:
+    step = Step("django_orm", "ORM", 215.0, 200.0, 230.0, 125.0, low, high, 3.1, None, None)
+    text = answer._orm_share([step])
+    assert text.startswith("The ORM takes 125 µs, 58 % of the time. ")
+    assert ("Raw SQL would save it" in text) == certain
+    assert ("too wide to tell" in text) != certain
+
+
+def test_the_orm_is_told_of_the_fewest_clients() -> None:
+    run = factories.make_results(factories.make_run(), layers=("libpq", "django_orm"), clients=(1, 8))
+    assert told(run)["What the layers add"].sentences[0].startswith("socket · 1 client: Django ORM takes")
+    run = factories.make_results(factories.make_run(), clients=(1, 8))
+    assert told(run)["What the ORM adds"].sentences[0].startswith("1 client: The ORM takes 125 µs")
+
+
+def test_a_run_without_the_orm_compares_its_layers() -> None:
+    run = factories.make_results(factories.make_run(), layers=("libpq", "psycopg"), routes=("socket",))
+    point = told(run)["What the layers add"]
+    assert point.sentences == (
+        "socket: psycopg 3 takes ×1.097 the time of libpq (C), 6.70 µs more per operation.",
+    )
+
+
+def test_a_suite_has_the_means_of_its_layers() -> None:
+    found = told(make_catalog_run("driver-suite-published"))
+    assert list(found) == ["What bounds it", "How the layers compare", "How sure", "What to do next"]
+    assert "in all 7 workloads" in found["What bounds it"].sentences[0]
+    assert "geometric mean" in found["How the layers compare"].sentences[0]
+
+
+def test_the_steps_of_a_site_are_named() -> None:
+    found = told(add_cpu_accounts(site_steps.make_run()))
+    assert [text.split(":")[0] for text in found["What each step changes"].sentences] == [
+        "web_nginx", "web_pgbouncer", "web_advised",
+    ]  # fmt: skip
+    assert "Take the route web_advised." in found["What to do next"].sentences[0]
+
+
+def test_the_worst_grade_is_told_with_its_cause(run: Run) -> None:
+    for route in factories.ROUTES:
+        judge(run, route, **graded("good", 0.01))
+    assert told(run)["How sure"].sentences == (
+        "The measurement is undisturbed: others took at most 1.0 % of the time.",
+    )
+    judge(run, "tcp", **graded("poor", 0.31, Disturbance("run_queue", "host", 60.0, 0.28, 1.2, ("gcc",))))
+    point = told(run)["How sure"]
+    assert point.mark == "poor"
+    assert point.sentences == ("The measurement is much disturbed: others took at most 31.0 % of the time.",)
+    assert point.lines[0].text.startswith("Django ORM · tcp: 28 % of the time in the run queue")
+    assert "gcc" in point.lines[0].text
+
+
+def test_failed_checks_come_first(run: Run) -> None:
+    row = run.variants.get(layer="libpq", route="tcp", control=0)
+    row.verdict = verdict_kinds.judge(row.record, checks(row, holds=False)).to_json()
+    row.save()
+    point = told(run)["How sure"]
+    assert point.mark == "poor"
+    assert point.lines[0].text == "2 consistency checks failed. Do not trust the figures until you know why."
+
+
+def test_controls_that_differ_are_counted(run: Run) -> None:
+    assert (
+        "2 variants were measured twice as controls: no false difference."
+        in told(run)["How sure"].lines[-1].text
+    )
+    run.comparisons.filter(pk=run.comparisons.filter(aa=True).first().pk).update(outcome="differs")
+    assert (
+        "1 of 2 variants that were measured twice as controls show a false difference."
+        in told(run)["How sure"].lines[-1].text
+    )
+
+
+def test_a_quick_run_and_a_partial_one_say_so(run: Run) -> None:
+    run.quick, run.summary = True, {**run.summary, "partial": True}
+    said = told(run)["How sure"].lines[-1].text
+    assert "The run ended early" in said
+    assert "The run was a quick one" in said
+
+
+def test_a_saving_that_differs_by_route_names_its_own(run: Run) -> None:
+    point = told(run)["What to do next"]
+    assert point.sentences == ("Use Django cursor instead. In this run that saved 125 of 215 µs.",)
+    assert [line.text for line in point.lines] == ["The saving is that of socket."]
+
+
+def test_a_run_without_cpu_accounts_claims_nothing() -> None:
+    found = told(factories.make_results(factories.make_run()))
+    assert found["What bounds it"].sentences == ("Not known: this run has no CPU accounts.",)
+    assert found["How sure"].sentences == ("How undisturbed the measurement was is not known.",)
+    assert "What to do next" not in found
+
+
+def test_a_run_without_figures_has_no_answer() -> None:
+    assert answer.points(read(factories.make_run(Run.Status.FAILED))) == []

@@ -1,0 +1,58 @@
+"""The sentence for each advice: it says what to change and what that saves."""
+
+from typing import Any
+
+import pytest
+
+from pgperf.analysis.grade import Disturbance, Grade
+from pgperf.analysis.next_step import Advice, NextStep
+from pgperf.analysis.verdict import Basis, Finding, Verdict
+from pgperf.catalog import BENCHMARKS
+from pgperf.reports import next_steps
+
+
+def sentence(found: NextStep, **verdict: Any) -> str:
+    return f"{next_steps._advice(found, Verdict('x', **verdict))} {next_steps._saving(found)}".strip()
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (("layer", "psycopg_c"), "Use psycopg 3 (C) instead. In this run that saved 40.0 of 210 µs."),
+        (("mode", "prepared"), "Send prepared statements. In this run that saved 40.0 of 210 µs."),
+        (("route", "socket"), "Take the route socket. In this run that saved 40.0 of 210 µs."),
+        (("connect", "per_operation"), "Use connections of the mode per operation."),
+    ],
+)
+def test_an_alternative_names_its_change_and_the_measured_saving(change: tuple[str, str], text: str) -> None:
+    assert sentence(NextStep(Advice.ALTERNATIVE, 210.0, 40.0, True, (change,))).startswith(text)
+
+
+@pytest.mark.parametrize(("least_us", "ending"), [(5.0, "µs (at least 5.00)."), (19.9, "µs (at least 19.9)."),
+                                                  (20.0, "210 µs."), (None, "210 µs.")])  # fmt: skip
+def test_a_saving_that_may_be_much_smaller_says_so(least_us: float | None, ending: str) -> None:
+    found = NextStep(Advice.ALTERNATIVE, 210.0, 40.0, True, (("mode", "prepared"),), least_us)
+    assert sentence(found).endswith(ending)
+
+
+@pytest.mark.parametrize("advice", [each for each in Advice if each != Advice.ALTERNATIVE])
+def test_every_advice_has_a_sentence(advice: Advice) -> None:
+    finding = Finding(Basis.UNEXPLAINED, missing=("server CPU",), grant="GRANT a TO b")
+    assert sentence(NextStep(advice, 210.0), finding=finding).endswith(".")
+
+
+def test_a_bound_is_not_told_as_a_measured_saving() -> None:
+    assert sentence(NextStep(Advice.STATEMENT, 210.0, 150.0)).endswith("At most 150 of 210 µs can be saved.")
+
+
+def test_the_programs_that_disturbed_are_named() -> None:
+    crowded = Grade("poor", 0.5, (Disturbance("run_queue", "host", 90.0, 0.4, 0.9, ("cc1", "ld")),))
+    assert sentence(NextStep(Advice.QUIET), grade=crowded) == "Measure again when these have ended: cc1, ld."
+    assert "quieter time" in sentence(NextStep(Advice.QUIET))
+
+
+def test_a_benchmark_that_measures_an_advice_is_one_of_the_catalog() -> None:
+    named = {advice: NextStep(advice).benchmark for advice in Advice}
+    assert {name for name in named.values() if name} <= set(BENCHMARKS)
+    assert named[Advice.KEEP_CONNECTIONS] == "connection-cost"
+    assert named[Advice.ALTERNATIVE] == "", "the run itself has measured it"

@@ -15,7 +15,9 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def rows(context: Context, table: Table) -> SafeString:
-    """The body of a reports.table.Table; `data-value` has the exact value of a number."""
+    """The body of a reports.table.Table. `data-value` has the exact value of a number; not in a file
+    for itself, which no script reads.
+    """
     return mark_safe("\n".join(_row(row, table.columns, context) for row in table.rows))
 
 
@@ -28,7 +30,7 @@ def _row(row: Iterable[Cell], columns: Iterable[Column], context: Context) -> st
 def _cell(cell: Cell, column: Column, context: Context) -> str:
     names = " ".join(filter(None, ("num" if column.numeric else "", cell.mark)))
     kind = f' class="{escape(names)}"' if names else ""
-    value = "" if cell.value is None else f' data-value="{cell.value}"'
+    value = "" if cell.value is None or context.get("standalone") else f' data-value="{cell.value}"'
     return f"<td{kind}{value}>{escape(cell.text)}{_parts(cell, context)}</td>"
 
 
@@ -36,5 +38,5 @@ def _parts(cell: Cell, context: Context) -> str:
     """The notes and the offer of a cell, which few cells have."""
     if not cell.notes and cell.offer is None:
         return ""
-    page = {name: context.get(name) for name in ("run", "may_start", "csrf_token")}
+    page = {name: context.get(name) for name in ("run", "may_start", "csrf_token", "standalone")}
     return render_to_string("pgperf/cell_parts.html", {**page, "cell": cell})

@@ -1,0 +1,182 @@
+"""What needs attention, each with its remedy."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from django.db.models.fields.json import KeyTextTransform
+from django.utils.text import Truncator
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from pgperf import schedules
+from pgperf.conf import get_settings
+from pgperf.models import Database, Run, Schedule, Worker
+from pgperf.reports.dashboard.viewer import Viewer
+from pgperf.reports.dashboard.workers import Workers, other_versions
+from pgperf.reports.run_json import worker_command
+from pgperf.reports.run_names import named_each
+from pgperf.runs import broker, retention
+
+Outcome = Schedule.Outcome
+#: Runs that are named; the list of runs has the others.
+MOST_RUNS = 5
+_MOST_TEXT = 200
+
+
+@dataclass(frozen=True)
+class Concern:
+    """`remedy` says what to do, `command` is one to type. `run`, `database` and `schedule` are rows
+    to link to, by primary key.
+    """
+
+    subject: str
+    text: str
+    remedy: str = ""
+    command: str = ""
+    run: int | None = None
+    database: int | None = None
+    schedule: int | None = None
+    level: Literal["warning", "error"] = "warning"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What concerns are made from. `done`: the newest done run of each database; `broken`: runs that
+    failed or were lost; `silent`: active runs whose worker is silent; `is_new`: the first steps say
+    how to start a worker.
+    """
+
+    databases: Sequence[Database]
+    done: Sequence[int]
+    broken: Sequence[int]
+    silent: Sequence[Run]
+    workers: Workers
+    is_new: bool = False
+
+
+def concerns(viewer: Viewer, facts: Facts) -> list[Concern]:
+    """The gravest first, in at most nine queries."""
+    return [
+        *_lost(viewer, facts.broken, facts.silent),
+        *([] if facts.is_new else _no_worker(viewer, facts.workers)),
+        *_agents(facts.databases, facts.workers),
+        *_versions(viewer, facts.workers),
+        *_writers(viewer, facts.databases, facts.done),
+        *_not_started(viewer),
+        *_not_asked(viewer),
+        *_storage(viewer),
+    ]
+
+
+def _lost(viewer: Viewer, broken: Sequence[int], silent: Sequence[Run]) -> Iterator[Concern]:
+    """In one query, or two where an error names other runs."""
+    rows = viewer.rows(Run).filter(pk__in=broken[:MOST_RUNS]).order_by("-pk")
+    ended = list(rows.only("benchmark_name", "database_name", "status", "error"))
+    errors = named_each([run.error for run in ended], viewer.user)
+    for run in silent[:MOST_RUNS]:
+        text = _("Its worker is silent, so it counts as lost.")
+        yield Concern(_on(run), text, _lost_remedy(), run=run.pk, level="error")
+    for run, error in zip(ended, errors, strict=True):
+        is_lost = run.status == Run.Status.LOST
+        remedy = _lost_remedy() if is_lost else _("Correct the cause, then run the benchmark again.")
+        yield Concern(_on(run), _first_line(error), remedy, run=run.pk, level="error")
+
+
+def _on(run: Run) -> str:
+    status = {Run.Status.FAILED: _("%(run)s on %(database)s failed")}
+    text = status.get(Run.Status(run.status), _("%(run)s on %(database)s was lost"))
+    return text % {"run": run, "database": run.database_name}
+
+
+def _lost_remedy() -> str:
+    return _("See the worker’s log, then run the benchmark again.")
+
+
+def _no_worker(viewer: Viewer, workers: Workers) -> Iterator[Concern]:
+    if not workers.workers and (viewer.sees(Run) or viewer.may_start):
+        text = _("A requested run waits until a worker starts.")
+        yield Concern(
+            _("No worker is online"), text, _("Start one in the site’s directory:"), worker_command()
+        )
+
+
+def _agents(databases: Iterable[Database], workers: Workers) -> Iterator[Concern]:
+    online = {agent.queue for agent in workers.agents}
+    for database in databases:
+        queue = broker.agent_queue(database.agent)
+        if database.agent and queue not in online:
+            names = {"agent": database.agent, "database": database}
+            yield Concern(
+                _("The agent %(agent)s of %(database)s is not online") % names,
+                _("Without it, the server’s CPU time is unknown."),
+                _("Start it on the database’s host:"),
+                worker_command(queue),
+                database=database.pk,
+            )
+
+
+def _versions(viewer: Viewer, workers: Workers) -> Iterator[Concern]:
+    if not viewer.sees(Worker):
+        return
+    found = [(worker, other_versions(worker)) for worker in workers.workers]
+    found += [(agent, other_versions(agent, agent=True)) for agent in workers.agents]
+    for worker, differ in found:
+        if differ:
+            subject = _("Versions of %s differ from those of this site") % worker.hostname
+            yield Concern(subject, f"{differ}.", _("Install the same versions there, and restart it."))
+
+
+def _writers(viewer: Viewer, databases: Sequence[Database], done: Sequence[int]) -> Iterator[Concern]:
+    """The logins that could write when the newest run of their database looked, in one query."""
+    rows = viewer.rows(Run).filter(pk__in=done).order_by("database_name")
+    role = KeyTextTransform("can_write", "environment")
+    shown = {database.pk for database in databases}
+    for name, database, writer in rows.values_list("database_name", "database_id", role):
+        if writer and database in shown:
+            yield Concern(
+                _("The role %(role)s of %(database)s can write") % {"role": writer, "database": name},
+                _("pgperf opens read-only sessions for it; a role that cannot write is safer."),
+                _("This command prints the SQL of such a role:"),
+                "python manage.py pgperf doctor",
+                database=database,
+            )
+
+
+def _not_started(viewer: Viewer) -> Iterator[Concern]:
+    """Schedules that started no run when they were due last, in one query."""
+    rows = viewer.rows(Schedule).filter(enabled=True, outcome__in=(Outcome.REFUSED, Outcome.SKIPPED))
+    for row in rows.select_related("benchmark", "database").order_by("-last_due_at")[:MOST_RUNS]:
+        names = {"schedule": row.pk, "benchmark": row.benchmark, "database": row.database}
+        subject = _("Schedule %(schedule)d, %(benchmark)s on %(database)s, started no run") % names
+        refused = _("Correct the cause. Saving the schedule makes you its owner.")
+        remedy = refused if row.outcome == Outcome.REFUSED else _("It starts the next run when that is due.")
+        yield Concern(subject, _first_line(row.reason), remedy, schedule=row.pk)
+
+
+def _not_asked(viewer: Viewer) -> Iterator[Concern]:
+    """In one query."""
+    if late := schedules.overdue(viewer.rows(Schedule)).first():
+        text = _("Nothing has looked for due schedules for %d minutes.") % (schedules.GRACE.seconds // 60)
+        remedy = _("Run this command every minute by cron, or the task pgperf.due by Celery beat:")
+        yield Concern(
+            _("Schedules do not start"), text, remedy, "python manage.py pgperf due", schedule=late.pk
+        )
+
+
+def _storage(viewer: Viewer) -> Iterator[Concern]:
+    """In one query."""
+    count = viewer.narrow(retention.due()).count()
+    if count:
+        days = get_settings().KEEP_RAW_DAYS
+        subject = ngettext(
+            "%d run is kept in full for too long", "%d runs are kept in full for too long", count
+        )
+        text = _("Their raw blocks, which take most of the space, are older than %d days.") % days
+        yield Concern(
+            subject % count, text, _("Delete them, daily by cron:"), "python manage.py pgperf prune"
+        )
+
+
+def _first_line(error: str) -> str:
+    return Truncator(error.strip().partition("\n")[0]).chars(_MOST_TEXT)

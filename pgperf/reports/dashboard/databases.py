@@ -1,0 +1,61 @@
+"""Each database with the verdict of its newest run."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+
+from pgperf.models import Database
+from pgperf.reports import number_format
+from pgperf.reports.dashboard.headlines import Headline
+from pgperf.reports.dashboard.time_bar import Part, described, time_bar
+from pgperf.reports.verdicts import ShownVerdict
+
+
+@dataclass(frozen=True)
+class DatabaseCard:
+    """A database; `headline` is of its newest done run, None without one. The bar is empty where the
+    run has no CPU accounts, and for a suite.
+    """
+
+    database: Database
+    headline: Headline | None = None
+    verdicts: tuple[ShownVerdict, ...] = ()
+    bar: tuple[Part, ...] = ()
+
+    @property
+    def time(self) -> str:
+        """Of one operation."""
+        us = self.headline.us if self.headline else None
+        return "" if us is None else _("%s µs per operation") % number_format.number(us)
+
+    @property
+    def bar_text(self) -> str:
+        return described(self.bar)
+
+    @property
+    def verdict(self) -> ShownVerdict | None:
+        """The verdict of a run that is no suite."""
+        return self.verdicts[0] if self.headline and self.headline.row and self.verdicts else None
+
+    @property
+    def words(self) -> dict[str, int]:
+        """The bottlenecks of a suite with the number of their workloads, the most frequent first."""
+        counts: dict[str, int] = {}
+        for verdict in self.verdicts:
+            counts[verdict.word] = counts.get(verdict.word, 0) + 1
+        return dict(sorted(counts.items(), key=lambda each: -each[1]))
+
+
+def cards(
+    databases: Iterable[Database], done: Mapping[int, int], headlines: Mapping[int, Headline]
+) -> list[DatabaseCard]:
+    """In the order of the databases. `done`: the newest done run of each."""
+    return [_card(database, headlines.get(done.get(database.pk, 0))) for database in databases]
+
+
+def _card(database: Database, headline: Headline | None) -> DatabaseCard:
+    if headline is None:
+        return DatabaseCard(database)
+    bar = time_bar(headline.row) if headline.row else []
+    return DatabaseCard(database, headline, tuple(headline.verdicts), tuple(bar))

@@ -1,0 +1,114 @@
+"""The headline figure of a run: the time per operation of its topmost layer, at the most clients,
+over its first route.
+"""
+
+import statistics
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+from django.utils.translation import gettext as _
+
+from pgperf.core.layers import LAYERS
+from pgperf.core.records import Variant
+from pgperf.models import Run, VariantResult
+from pgperf.reports import number_format
+from pgperf.reports.dashboard.viewer import Viewer
+from pgperf.reports.labels import variant_title
+from pgperf.reports.verdicts import ShownVerdict, verdict_of
+
+_LAYERS = list(LAYERS)
+_IDENTITY = tuple(each.name for each in fields(Variant))
+#: What the dashboard shows of a run; the definition, the environment and the summary are large.
+_OF_RUN = ("benchmark_id", "benchmark_name", "database_id", "database_name", "status", "quick",
+           "definition_hash", "finished_at", "error")  # fmt: skip
+_OF_ROW = (*_IDENTITY, "run_id", "label", "ops_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
+           "cpu_us_per_op", "cpu_account", "verdict")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The variants of one run that its headline figure is of: one, or one for each workload."""
+
+    run: Run
+    rows: Sequence[VariantResult]
+
+    @property
+    def labels(self) -> list[str]:
+        return [row.label for row in self.rows]
+
+    @property
+    def row(self) -> VariantResult | None:
+        """The variant, where the run has one workload or two; None for a suite."""
+        return self.rows[0] if len(self.rows) == 1 else None
+
+    @property
+    def us(self) -> float | None:
+        """µs per operation; of a suite, the geometric mean over its workloads."""
+        return figure([row.us_per_op for row in self.rows])
+
+    @property
+    def title(self) -> str:
+        """What the figure is of."""
+        if self.row:
+            return variant_title(self.row)
+        layer = variant_title(replace(self.rows[0].identity, named=False))
+        return _("%(layer)s, geometric mean of %(count)d workloads") % {
+            "layer": layer,
+            "count": len(self.rows),
+        }
+
+    @property
+    def interval(self) -> str:
+        """Its 95 % interval in µs; "" where the run gave none."""
+        row = self.row
+        if row is None or row.us_per_op_low is None or row.us_per_op_high is None:
+            return ""
+        return number_format.interval(row.us_per_op_low, row.us_per_op_high)
+
+    @property
+    def verdicts(self) -> list[ShownVerdict]:
+        return [found for row in self.rows if (found := verdict_of(row))]
+
+
+def figure(times_us: Sequence[float | None]) -> float | None:
+    """The time in µs, or the geometric mean of several; None where one is not known."""
+    known = [us for us in times_us if us]
+    if len(times_us) == 1:
+        return times_us[0]
+    return statistics.geometric_mean(known) if known and len(known) == len(times_us) else None
+
+
+def headlines(viewer: Viewer, runs: Collection[int]) -> dict[int, Headline]:
+    """The headlines of these runs, by the primary key of the run, in three queries. A run without
+    variants has none.
+    """
+    found = viewer.rows(Run).filter(pk__in=runs).only(*_OF_RUN).in_bulk()
+    rows = VariantResult.objects.filter(pk__in=_chosen(found)).only(*_OF_ROW)
+    by_run: dict[int, list[VariantResult]] = {}
+    for row in rows:
+        by_run.setdefault(row.run_id, []).append(row)
+    return {pk: Headline(found[pk], by_run[pk]) for pk in by_run}
+
+
+def _chosen(runs: Iterable[int]) -> list[int]:
+    """The primary keys of the headline variants of the runs."""
+    rows = VariantResult.objects.filter(run__in=runs, control=0).order_by("run", "position")
+    by_run: dict[int, dict[int, Variant]] = {}
+    for run, pk, *identity in rows.values_list("run_id", "pk", *_IDENTITY):
+        by_run.setdefault(run, {})[pk] = Variant(**dict(zip(_IDENTITY, identity, strict=True)))
+    return [pk for variants in by_run.values() for pk in _headline(variants)]
+
+
+def _headline(variants: Mapping[int, Variant]) -> list[int]:
+    """Of one run, in the order of its page. A suite's workloads share the headline."""
+    route = next(iter(variants.values())).route
+    on_route = [each for each in variants.values() if each.route == route]
+    last = max(reversed(on_route), key=_height)
+    is_suite = len({each.workload for each in variants.values()}) > 2
+    same = {last} if not is_suite else {each for each in on_route if not last.differs_in(each) - {"workload"}}
+    return [pk for pk, each in variants.items() if each in same]
+
+
+def _height(variant: Variant) -> tuple[int, int]:
+    """The number of its connections, then the place of its layer."""
+    return variant.connections, _LAYERS.index(variant.layer) if variant.layer in LAYERS else len(_LAYERS)

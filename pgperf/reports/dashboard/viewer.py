@@ -1,0 +1,55 @@
+"""Whom a dashboard is for: what the admin site shows to the user, narrowed by groups."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
+
+from django.db.models import Model, QuerySet
+
+from pgperf.access import permissions
+from pgperf.models import Benchmark
+
+M = TypeVar("M", bound=Model)
+Perms = Mapping[str, bool]
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """A user, and what the user may do with the models that the admin site has: add, change, delete
+    and view.
+    """
+
+    user: Any
+    models: Mapping[type[Model], Perms]
+
+    @classmethod
+    def of(cls, user: Any, apps: Iterable[Mapping[str, Any]]) -> Self:
+        """`apps`: the site's list of apps for this user, as `AdminSite.each_context` gives it."""
+        models = [model for app in apps for model in app["models"]]
+        return cls(user, {model["model"]: model["perms"] for model in models})
+
+    def sees(self, model: type[Model]) -> bool:
+        return self._may("view", model)
+
+    def may_add(self, model: type[Model]) -> bool:
+        return self._may("add", model)
+
+    @property
+    def may_start(self) -> bool:
+        """May the user run the benchmarks that the user sees?"""
+        return self.sees(Benchmark) and bool(self.user.has_perm(permissions.START))
+
+    @property
+    def may_measure(self) -> bool:
+        """May the user measure a query that is no workload yet?"""
+        return self.sees(Benchmark) and bool(self.user.has_perms(permissions.MEASURE))
+
+    def rows(self, model: type[M]) -> QuerySet[M]:
+        """The rows that the user sees; none where the list of the model is hidden."""
+        return self.narrow(model._default_manager.all())
+
+    def narrow(self, rows: QuerySet[M]) -> QuerySet[M]:
+        return permissions.visible(rows, self.user) if self.sees(rows.model) else rows.none()
+
+    def _may(self, act: str, model: type[Model]) -> bool:
+        return bool(self.models.get(model, {}).get(act))

@@ -1,0 +1,285 @@
+"""The dashboard's figures, as one user sees them."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+import pgperf
+from pgperf import schedules
+from pgperf.models import Benchmark, Database, Pause, Run, Schedule, VariantResult, Worker
+from pgperf.reports.dashboard import Dashboard, Viewer, read
+from pgperf.reports.dashboard.series import MOST
+from tests import factories
+from tests.catalog_runs import make_catalog_run
+from tests.cpu_accounts import add_cpu_accounts
+
+pytestmark = pytest.mark.django_db
+
+MODELS = (Benchmark, Database, Run, Schedule, Worker, Pause)
+SEES = {"view": True, "add": True}
+
+
+def shown(user: Any = None, *hidden: type) -> Dashboard:
+    user = user or User.objects.get_or_create(username="boss", is_superuser=True)[0]
+    return read(Viewer(user, {model: SEES for model in MODELS if model not in hidden}))
+
+
+def measured(us: float | None = None, **fields: Any) -> Run:
+    """A done run; `us` is the time of the ORM over the first route."""
+    run = add_cpu_accounts(factories.make_results(factories.make_run(**fields)))
+    if us is not None:
+        run.variants.filter(layer="django_orm", route="socket", control=0).update(us_per_op=us)
+    return run
+
+
+def subjects(board: Dashboard) -> list[str]:
+    return [concern.subject for concern in board.concerns]
+
+
+def test_a_database_has_the_verdict_and_the_parts_of_its_last_run() -> None:
+    measured()
+    last = measured()
+    card = shown().databases[0]
+    assert card.headline is not None
+    assert card.verdict is not None
+    assert (card.headline.run, card.headline.title) == (last, "Django ORM · socket")
+    assert card.verdict.word
+    assert card.bar[0].title == "client"
+    assert sum(float(part.segment.width) for part in card.bar) == pytest.approx(100, abs=0.1)
+    assert "client" in card.bar_text
+
+
+def test_an_unknown_time_has_no_bar() -> None:
+    factories.make_results(factories.make_run())
+    card = shown().databases[0]
+    assert card.headline is not None
+    assert (card.bar, card.verdict) == ((), None)
+
+
+def test_the_headline_is_of_the_topmost_layer_at_the_most_clients() -> None:
+    add_cpu_accounts(factories.make_results(factories.make_run(), clients=(1, 8)))
+    headline = shown().benchmarks[0].headline
+    assert headline is not None
+    assert headline.title == "Django ORM · socket · 8 clients"
+
+
+def test_a_suite_has_the_mean_of_its_workloads() -> None:
+    run = make_catalog_run("driver-suite-published")
+    board = shown()
+    row = next(row for row in board.benchmarks if row.benchmark.pk == run.benchmark_id)
+    assert row.headline is not None
+    times = [each.us_per_op for each in row.headline.rows]
+    assert len(times) > 2
+    assert row.headline.us is not None
+    assert min(times) < row.headline.us < max(times)
+    assert f"{len(times)} workloads" in row.headline.title
+    card = board.databases[0]
+    assert sum(card.words.values()) == len(card.verdicts)
+    assert card.bar == ()
+
+
+def test_the_line_of_a_benchmark_has_its_runs_of_equal_definition_on_the_database() -> None:
+    for us in (200.0, 210.0, 220.0):
+        measured(us)
+    measured(500.0, database=factories.make_database("other"))
+    measured(300.0, definition_hash="0" * 64)
+    factories.make_run(Run.Status.FAILED)
+    measured(230.0)
+    row = shown().benchmarks[0]
+    assert row.series.us == (200.0, 210.0, 220.0, 230.0)
+    assert row.figure == "230"
+    assert row.range == "4 runs, 200 … 230 µs"
+
+
+def test_a_run_whose_figure_is_unknown_is_no_point() -> None:
+    measured(200.0)
+    unknown = measured()
+    unknown.variants.update(us_per_op=None)
+    measured(210.0)
+    assert shown().benchmarks[0].series.us == (200.0, 210.0)
+
+
+def test_the_line_has_the_latest_runs_only() -> None:
+    runs = [factories.make_run() for _each in range(MOST + 3)]
+    label = factories.make_results(runs[0]).variants.get(layer="django_orm", route="socket", control=0)
+    fields = {name: getattr(label, name) for name in ("label", "workload", "layer", "mode", "route", "clients",
+                                                      "placement", "connect")}  # fmt: skip
+    VariantResult.objects.bulk_create(
+        VariantResult(run=run, position=0, us_per_op=float(at), **fields)
+        for at, run in enumerate(runs[1:], 1)
+    )
+    assert shown().benchmarks[0].series.us == tuple(map(float, range(3, MOST + 3)))
+
+
+def test_what_ran_last_is_first_and_what_never_ran_is_there() -> None:
+    Benchmark.objects.all().delete()
+    factories.make_benchmark("never-run")
+    old, new = factories.make_benchmark("old"), factories.make_benchmark("new")
+    factories.make_database("never-measured")
+    measured(benchmark=old)
+    measured(benchmark=new)
+    board = shown()
+    assert [row.benchmark.name for row in board.benchmarks] == ["new", "old", "never-run"]
+    assert [card.database.name for card in board.databases] == ["demo", "never-measured"]
+    assert board.benchmarks[2].headline is None
+
+
+def test_runs_under_way_come_before_those_that_wait() -> None:
+    waiting = factories.make_run(Run.Status.QUEUED, message="Waiting for a worker.")
+    running = factories.make_run(Run.Status.RUNNING, progress=0.4)
+    found = shown().active
+    assert [(each.run, each.is_running) for each in found.runs] == [(running, True), (waiting, False)]
+    assert found.more == 0
+
+
+def test_many_waiting_runs_are_counted() -> None:
+    for _each in range(11):
+        factories.make_run(Run.Status.QUEUED)
+    found = shown().active
+    assert (len(found.runs), found.more) == (8, 3)
+
+
+def test_a_silent_run_is_lost_and_not_under_way() -> None:
+    old = timezone.now() - timedelta(days=1)
+    run = factories.make_run(Run.Status.RUNNING, heartbeat_at=old)
+    board = shown()
+    assert board.active.runs == ()
+    assert f"{run} on demo was lost" in subjects(board)
+
+
+@pytest.mark.parametrize(
+    ("status", "subject"), [(Run.Status.LOST, "was lost"), (Run.Status.FAILED, "failed")]
+)
+def test_a_broken_run_needs_attention_until_another_run(status: str, subject: str) -> None:
+    factories.make_worker()
+    run = factories.make_run(status, error="connection refused\nby the server")
+    concern = shown().concerns[0]
+    assert concern.subject == f"{run} on demo {subject}"
+    assert (concern.text, concern.run) == ("connection refused", run.pk)
+    assert concern.remedy
+    factories.make_run(Run.Status.QUEUED)
+    assert concern.subject in subjects(shown())
+    measured()
+    assert subjects(shown()) == []
+
+
+def test_without_a_worker_the_command_that_starts_one_is_there() -> None:
+    measured()
+    concern = shown().concerns[0]
+    assert concern.subject == "No worker is online"
+    assert "celery" in concern.command
+    factories.make_worker()
+    assert subjects(shown()) == []
+
+
+def test_an_agent_that_is_not_online_needs_attention() -> None:
+    factories.make_worker()
+    factories.make_database(agent="east")
+    measured()
+    concern = shown().concerns[0]
+    assert concern.subject == "The agent east of demo is not online"
+    assert "pgperf-agent-east" in concern.command
+    Worker.objects.create(hostname="east@db", queue="pgperf-agent-east", last_seen=timezone.now())
+    board = shown()
+    assert subjects(board) == []
+    assert [(each.worker.hostname, each.is_agent) for each in board.workers] == [
+        ("pgperf@localhost", False),
+        ("east@db", True),
+    ]
+
+
+def test_other_versions_need_attention() -> None:
+    worker = factories.make_worker()
+    measured()
+    worker.versions = {"pgperf": "0.0.1", "psycopg": "1.0"}
+    worker.save()
+    concern = shown().concerns[0]
+    assert worker.hostname in concern.subject
+    assert concern.text == f"pgperf 0.0.1, here {pgperf.__version__}."
+
+
+def test_a_role_that_can_write_needs_attention() -> None:
+    factories.make_worker()
+    run = measured()
+    run.environment = {**run.environment, "can_write": "app_rw"}
+    run.save()
+    concern = shown().concerns[0]
+    assert concern.subject == "The role app_rw of demo can write"
+    assert concern.command == "python manage.py pgperf doctor"
+    assert concern.database == run.database_id
+
+
+def test_blocks_that_are_kept_for_too_long_need_attention(settings: Any) -> None:
+    factories.make_worker()
+    run = factories.make_blocks(measured())
+    assert subjects(shown()) == []
+    Run.objects.filter(pk=run.pk).update(finished_at=timezone.now() - timedelta(days=91))
+    concern = shown().concerns[0]
+    assert "1 run " in concern.subject
+    assert "90 days" in concern.text
+    assert concern.command == "python manage.py pgperf prune"
+    settings.PGPERF = {**settings.PGPERF, "KEEP_RAW_DAYS": 0}
+    assert subjects(shown()) == []
+
+
+def test_the_first_steps_are_there_until_a_result() -> None:
+    Benchmark.objects.all().delete()
+    steps = shown().first_steps
+    assert steps is not None
+    assert (steps.has_route, steps.has_worker, steps.benchmark) == (False, False, None)
+    factories.make_database()
+    factories.make_worker()
+    factories.make_benchmark()
+    steps = shown().first_steps
+    assert steps is not None
+    assert steps.has_route
+    assert steps.has_worker
+    assert str(steps.benchmark) == "orm-overhead"
+    measured()
+    assert shown().first_steps is None
+
+
+def test_a_user_who_sees_no_runs_gets_no_figures() -> None:
+    run = measured()
+    factories.make_run(Run.Status.RUNNING)
+    board = shown(None, Run)
+    assert [row.benchmark for row in board.benchmarks if row.headline] == []
+    assert [card.headline for card in board.databases] == [None]
+    assert (board.active.runs, board.first_steps) == ((), None)
+    assert run.benchmark in [row.benchmark for row in board.benchmarks]
+
+
+def test_a_user_who_sees_runs_only_gets_no_other_part() -> None:
+    measured()
+    board = shown(User.objects.create_user("clerk"), Benchmark, Database, Worker, Schedule)
+    assert (board.benchmarks, board.databases, board.workers) == ([], [], ())
+    assert board.sees == {"Run": True, "Pause": True}
+    assert not board.viewer.may_start
+
+
+@pytest.mark.parametrize("outcome", ["refused", "skipped"])
+def test_a_schedule_that_started_no_run_needs_attention(outcome: str) -> None:
+    factories.make_worker()
+    factories.make_run()
+    schedule = factories.make_schedule(outcome=outcome, reason="Its owner was deleted.")
+    concern = shown().concerns[0]
+    assert concern.subject == f"Schedule {schedule.pk}, orm-overhead on demo, started no run"
+    assert (concern.text, concern.schedule) == ("Its owner was deleted.", schedule.pk)
+    assert concern.remedy
+    Schedule.objects.update(enabled=False)
+    assert concern.subject not in subjects(shown())
+
+
+def test_schedules_that_nothing_looks_for_need_attention() -> None:
+    factories.make_worker()
+    factories.make_run()
+    late = timezone.now() - schedules.GRACE - timedelta(minutes=1)
+    factories.make_schedule(due_at=late)
+    concern = shown().concerns[0]
+    assert concern.subject == "Schedules do not start"
+    assert concern.command == "python manage.py pgperf due"
+    Schedule.objects.update(due_at=timezone.now() - timedelta(minutes=1))
+    assert "Schedules do not start" not in subjects(shown())

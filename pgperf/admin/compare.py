@@ -1,7 +1,5 @@
 """The page that compares a run with another one: by default, the previous run of its definition."""
 
-from typing import Any
-
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -10,6 +8,7 @@ from django.utils.translation import gettext
 from pgperf.admin import pages
 from pgperf.core.exceptions import PgperfError
 from pgperf.models import Run
+from pgperf.reports.compared_run import previous
 from pgperf.reports.run_comparison import RunComparison, compare_runs
 from pgperf.reports.run_json import TERMINAL
 
@@ -39,12 +38,6 @@ def compare_page(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> Http
     return pages.render(page, request, "admin/pgperf/run/compare.html", context)
 
 
-def previous(visible: QuerySet[Run], run: Run) -> Run | None:
-    """The latest earlier run of the same definition that is done."""
-    same = visible.filter(definition_hash=run.definition_hash, status=Run.Status.DONE, pk__lt=run.pk)
-    return same.order_by("-pk").first()
-
-
 def choices(visible: QuerySet[Run], run: Run, other: Run | None) -> list[Run]:
     """The latest ended runs of the same benchmark, and the run that is shown."""
     ended = visible.filter(status__in=TERMINAL, benchmark_name=run.benchmark_name)
@@ -70,9 +63,3 @@ def _compared(before: Run | None, after: Run) -> tuple[RunComparison | None, str
         return compare_runs(before, after), ""
     except PgperfError as error:
         return None, str(error)
-
-
-def pair(chosen: QuerySet[Run]) -> tuple[Any, Any] | None:
-    """The primary keys of exactly two runs, the earlier one first; None for any other number."""
-    numbers = list(chosen.order_by("pk").values_list("pk", flat=True)[:3])
-    return (numbers[0], numbers[1]) if len(numbers) == 2 else None

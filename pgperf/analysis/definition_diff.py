@@ -9,12 +9,16 @@ from typing import Any, NamedTuple
 #: What differs from run to run by nature.
 _VOLATILE = (
     "seed", "ports", "machine.load_average", "memory.free_bytes", "memory.allowed_bytes", "memory.client_bytes",
-    "load.at_start", "server_host.clock_error_us", "server_host.agent_cpu_percent",
+    "load.at_start", "server_host.clock_error_us", "server_host.agent_cpu_percent", "ending",
 )  # fmt: skip
 #: The user's own values, or texts that may hold them: that they differ is said, what they are is
 #: not.
 _UNSAID = re.compile(r"workloads\.\d+\.(sql|args|other_sql|other_args)(\.|$)")
+#: A part that only one of the two has is one difference, with all that is in it.
+_WHOLE = re.compile(r"layers\.[^.]+")
 _LONGEST = 120
+#: A setting that only those runs stored that stored all that are not defaults.
+_MARK = "max_wal_size"
 
 
 class Difference(NamedTuple):
@@ -27,7 +31,9 @@ class Difference(NamedTuple):
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
     """Everything that is in one and not, or not alike, in the other, in the order of the second."""
-    earlier, later = dict(_flat(before)), dict(_flat(after))
+    earlier, later = (
+        _gathered(own, _wholes(own) - _wholes(other)) for own, other in ((before, after), (after, before))
+    )
     names = [name for name in {**later, **earlier} if not _under(name, _VOLATILE)]
     return [
         _difference(name, earlier.get(name), later.get(name))
@@ -36,10 +42,41 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
     ]
 
 
+def setting_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
+    """The settings of the two servers that differ, by name; "" is PostgreSQL's default.
+
+    A run stores all settings that are not defaults, but older runs stored some settings only. What
+    such a run lacks is unknown, and no difference.
+    """
+    both = before.keys() & after.keys()
+    sides = ((before, after), (after, before))
+    default = {name for own, other in sides if _MARK in own for name in other.keys() - own.keys()}
+    names = [name for name in {**after, **before} if name in both or name in default]
+    return [
+        Difference(name, _text(before.get(name)), _text(after.get(name)))
+        for name in names
+        if before.get(name) != after.get(name)
+    ]
+
+
 def _difference(name: str, before: Any, after: Any) -> Difference:
     if _UNSAID.match(name):
         return Difference(name, "(not shown)", "(not shown)")
     return Difference(name, _text(before), _text(after))
+
+
+def _wholes(part: Mapping[str, Any]) -> set[str]:
+    return {found[0] for name, _value in _flat(part) if (found := _WHOLE.match(name))}
+
+
+def _gathered(part: Mapping[str, Any], wholes: Iterable[str]) -> dict[str, Any]:
+    """Flattened; what is in one of `wholes` is one list."""
+    flat = dict(_flat(part))
+    for whole in wholes:
+        inside = [name for name in flat if _under(name, [whole])]
+        facts = [f"{name.removeprefix(whole + '.')} {_text(flat.pop(name))}" for name in inside]
+        flat[whole] = facts
+    return flat
 
 
 def _flat(part: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

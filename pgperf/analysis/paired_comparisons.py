@@ -5,11 +5,12 @@ Two variants that shared none are compared through a third that shared rounds wi
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
-from pgperf.analysis.paired_statistics import Estimate, log_ratios
+from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann, log_ratios
 from pgperf.analysis.samples import BLOCKS, ROUNDS, Sample, difference, interval, sample_of
 from pgperf.core import layers
 from pgperf.core.records import SliceRecord, Variant, VariantBlock
@@ -17,8 +18,9 @@ from pgperf.core.records import SliceRecord, Variant, VariantBlock
 Measure = Callable[[SliceRecord], float]
 #: The values of variant and baseline in the rounds of one block that have both.
 Pairs = tuple[np.ndarray, np.ndarray]
+Block = tuple[int, int]
 #: round -> what was measured, for each (cohort, block).
-Series = dict[tuple[int, int], dict[int, float]]
+Series = dict[Block, dict[int, float]]
 
 
 def us_per_op(piece: SliceRecord) -> float:
@@ -34,25 +36,25 @@ def ops_per_s(piece: SliceRecord) -> float:
     return piece.ops_per_s
 
 
-def _time_of(variant: Variant, baseline: Variant) -> Measure:
-    """The time per operation that both know: of one that counts its operations and times none, the
-    plain mean, in which an interruption counts in full.
-    """
-    if all(layers.times_operations(each.layer, each.connect) for each in (variant, baseline)):
-        return us_per_op
-    return us_between_operations
-
-
 @dataclass(frozen=True)
 class PairedDifference:
     """How far one variant is from another; `via` is the other's distance where both were measured
-    from a third.
+    from a third. `centre`: where a fit moved it, else None.
     """
 
     direct: Sample
     via: Sample | None = None
+    centre: float | None = None
 
     def at(self, confidence: float) -> Estimate:
+        own = self._own(confidence)
+        return own if self.centre is None else own.moved_to(self.centre)
+
+    def moved_to(self, centre: float) -> Self:
+        """The same around another centre."""
+        return replace(self, centre=centre)
+
+    def _own(self, confidence: float) -> Estimate:
         estimate = interval(self.direct, confidence)
         return estimate if self.via is None else difference(estimate, interval(self.via, confidence))
 
@@ -75,56 +77,72 @@ class PairedDifference:
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """Variant over baseline: `log` the log ratio, `delta` the difference in µs, of time per
-    operation.
-    """
+    """Variant over baseline: `log` the log ratio, `delta` the difference of a measure, in its unit."""
 
     log: PairedDifference
     delta: PairedDifference
 
 
 class Measurements:
-    """A run's slices by variant, block and round. Variants without any usable slice are absent."""
+    """A run's slices by variant, block and round. Variants without any usable slice are absent.
 
-    def __init__(self, blocks: Iterable[VariantBlock]) -> None:
+    `widening`: the factor on the half-widths of all intervals that are made from them.
+    """
+
+    def __init__(self, blocks: Iterable[VariantBlock], widening: float = 1.0) -> None:
+        self._widening = widening
         self._slices: dict[Variant, dict[tuple[int, int], tuple[SliceRecord, ...]]] = {}
-        self._cache: dict[tuple[Variant, Variant], PairedComparison | None] = {}
+        self._cache: dict[tuple[Variant, Variant, Measure], PairedComparison | None] = {}
         for block in blocks:
             usable = tuple(filter(_usable, block.slices))
             if usable:
                 self._slices.setdefault(block.variant, {})[block.cohort, block.block] = usable
+        timed = all(layers.times_operations(each.layer, each.connect) for each in self._slices)
+        #: The time per operation that all variants know. Where one counts its operations and times
+        #: none, it is the plain mean, in which an interruption counts in full; but for open loops,
+        #: whose clients also wait between operations.
+        self.time: Measure = us_per_op if timed else us_between_operations
 
     def __contains__(self, variant: Variant) -> bool:
         return variant in self._slices
 
-    def level(self, variant: Variant, measure: Measure = us_per_op) -> Sample:
-        """The variant's own values. Raises KeyError for one that is absent."""
-        blocks = self._slices[variant].values()
-        return sample_of([np.array([measure(piece) for piece in pieces]) for pieces in blocks])
+    def sample(self, blocks: Sequence[np.ndarray]) -> Sample:
+        """Values grouped by block, with intervals as wide as this run's are."""
+        return replace(sample_of(blocks), widening=self._widening)
 
-    def paired(self, variant: Variant, baseline: Variant) -> PairedComparison | None:
-        """None if no round has both and no third variant has shared rounds with each of them."""
-        if (variant, baseline) not in self._cache:
-            self._cache[variant, baseline] = self._paired(variant, baseline)
-        return self._cache[variant, baseline]
+    def __iter__(self) -> Iterator[Variant]:
+        return iter(self._slices)
 
-    def ratio(self, variant: Variant, baseline: Variant, measure: Measure) -> PairedDifference | None:
-        """The log ratio of a measure that is above 0; None as of `paired`."""
-        shared = self._shared(variant, baseline, measure)
-        return PairedDifference(*map(_log_sample, shared)) if shared else None
+    def level(self, variant: Variant, measure: Measure) -> Sample:
+        """The logarithms of the variant's own values. Raises KeyError for one that is absent."""
+        return self.sample([*self._logs(variant, measure).values()])
+
+    def log_centres(self, variant: Variant, measure: Measure) -> dict[Block, float]:
+        """The centre of the logarithms of the variant's own values, block by block."""
+        return {key: hodges_lehmann(logs) for key, logs in self._logs(variant, measure).items()}
+
+    def paired(
+        self, variant: Variant, baseline: Variant, measure: Measure | None = None
+    ) -> PairedComparison | None:
+        """None if no round has both and no third variant has shared rounds with each of them. Without
+        `measure`, of the time per operation.
+        """
+        key = variant, baseline, measure or self.time
+        if key not in self._cache:
+            self._cache[key] = self._paired(*key)
+        return self._cache[key]
 
     def log_ratios(self, variant: Variant, baseline: Variant) -> dict[int, np.ndarray]:
         """Block -> the log ratios of the rounds that both shared; other blocks are absent."""
-        pairs = self._by_block(variant, baseline, us_per_op)
+        pairs = self._by_block(variant, baseline, self.time)
         return {block: log_ratios(ours, theirs) for block, (ours, theirs) in pairs}
 
-    def _paired(self, variant: Variant, baseline: Variant) -> PairedComparison | None:
-        shared = self._shared(variant, baseline, _time_of(variant, baseline))
+    def _paired(self, variant: Variant, baseline: Variant, measure: Measure) -> PairedComparison | None:
+        shared = self._shared(variant, baseline, measure)
         if not shared:
             return None
-        return PairedComparison(
-            PairedDifference(*map(_log_sample, shared)), PairedDifference(*map(_delta_sample, shared))
-        )
+        logs, deltas = ([*map(make, shared)] for make in (self._log_sample, self._delta_sample))
+        return PairedComparison(_difference(logs), _difference(deltas))
 
     def _shared(self, variant: Variant, baseline: Variant, measure: Measure) -> list[list[Pairs]]:
         """The pairs of both; where they have none, those of each with the first third variant that
@@ -150,24 +168,35 @@ class Measurements:
             if rounds:
                 yield key[1], (_take(ours[key], rounds), _take(theirs[key], rounds))
 
+    def _log_sample(self, pairs: Sequence[Pairs]) -> Sample:
+        return self.sample([log_ratios(ours, theirs) for ours, theirs in pairs])
+
+    def _delta_sample(self, pairs: Sequence[Pairs]) -> Sample:
+        return self.sample([ours - theirs for ours, theirs in pairs])
+
     def _series(self, variant: Variant, measure: Measure) -> Series:
         blocks = self._slices.get(variant, {})
-        times = variant.clients if measure is us_between_operations else 1
+        if variant.is_open_loop and measure is us_between_operations:
+            measure = us_per_op
+        times = variant.connections if measure is us_between_operations else 1
         return {
             key: {piece.round: times * measure(piece) for piece in pieces} for key, pieces in blocks.items()
         }
 
+    def _logs(self, variant: Variant, measure: Measure) -> dict[Block, np.ndarray]:
+        if variant not in self._slices:
+            raise KeyError(variant)
+        series = self._series(variant, measure)
+        return {key: np.log([*values.values()]) for key, values in series.items()}
+
+
+def _difference(samples: Sequence[Sample]) -> PairedDifference:
+    """Of one sample, or of one and that of the third variant."""
+    return PairedDifference(samples[0], samples[1] if len(samples) > 1 else None)
+
 
 def _take(values: dict[int, float], rounds: list[int]) -> np.ndarray:
     return np.array([values[round_] for round_ in rounds])
-
-
-def _log_sample(pairs: Sequence[Pairs]) -> Sample:
-    return sample_of([log_ratios(ours, theirs) for ours, theirs in pairs])
-
-
-def _delta_sample(pairs: Sequence[Pairs]) -> Sample:
-    return sample_of([ours - theirs for ours, theirs in pairs])
 
 
 def _usable(piece: SliceRecord) -> bool:

@@ -15,11 +15,12 @@ from typing import Any, Self
 import numpy as np
 
 from pgperf.analysis import student_t
-from pgperf.analysis.outcome import CONFIDENCE, DIFFERS, IntervalAt, classify
-from pgperf.analysis.paired_comparisons import Measurements, PairedDifference
+from pgperf.analysis.fit import Fit
+from pgperf.analysis.outcome import CONFIDENCE, DIFFERS, MARGIN, IntervalAt, Outcome, classify
+from pgperf.analysis.paired_comparisons import PairedDifference
 from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann
 from pgperf.analysis.samples import BLOCKS, Sample, standard_error
-from pgperf.core.records import SliceRecord, Variant
+from pgperf.core.records import Variant
 
 TIME, OVER = "time", "over_base"
 #: The stored values end here: a ten-millionth in a logarithm, a tenth of a nanosecond in µs.
@@ -36,7 +37,8 @@ class Level:
     "": it has none.
 
     `log_us` is ln µs per operation; `log_over` is ln of the time over the base's, `us_over` the
-    difference in µs.
+    difference in µs. `us` and `base_us` are the times of the run's pages, None in a run of an
+    earlier version.
     """
 
     variant: Variant
@@ -44,15 +46,34 @@ class Level:
     base_layer: str = ""
     log_over: Values = ()
     us_over: Values = ()
+    us: float | None = None
+    base_us: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         values = {name: list(map(list, getattr(self, name))) for name in ("log_us", "log_over", "us_over")}
-        return {"variant": asdict(self.variant), "base_layer": self.base_layer, **values}
+        times = {"us": self.us, "base_us": self.base_us}
+        return {"variant": asdict(self.variant), "base_layer": self.base_layer, **values, **times}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        values = {name: tuple(map(tuple, data[name])) for name in ("log_us", "log_over", "us_over")}
+        """Raises KeyError, TypeError or ValueError for what is no level."""
+        values: dict[str, Any] = {
+            name: tuple(map(tuple, data[name])) for name in ("log_us", "log_over", "us_over")
+        }
+        values |= {name: _time(data.get(name)) for name in ("us", "base_us")}
         return cls(Variant(**data["variant"]), base_layer=data["base_layer"], **values)
+
+    def shown(self, measure: str) -> float:
+        """What the run's pages show: µs per operation for TIME, times the base's for OVER."""
+        if self.us is None or (measure == OVER and not self.base_us):
+            return math.exp(_centre(_logs(self, measure)))
+        return self.us / self.base_us if measure == OVER and self.base_us else self.us
+
+    def shown_us(self, measure: str) -> float:
+        """The time, or the difference from the base's for OVER, µs."""
+        if self.us is None or (measure == OVER and self.base_us is None):
+            return _centre(_us(self, measure))
+        return self.us - (self.base_us or 0.0) if measure == OVER else self.us
 
 
 Identified = dict[str, Level]
@@ -82,15 +103,22 @@ class Change:
     blocks: tuple[int, int]
 
     def is_worse_by(self, share: float) -> bool:
-        """Does it differ, and take more than `share` (0.05 for 5 %) longer?"""
-        return self.outcome == DIFFERS and self.ratio.centre > 1 + share
+        """Does it differ, and surely take more than `share` (0.05 for 5 %) longer?"""
+        low = self.ratio.low
+        return self.outcome == DIFFERS and low is not None and low > 1 + share
+
+    def may_be_worse_by(self, share: float) -> bool:
+        """May it take more than `share` longer, and more than what counts as equal, although it is not
+        shown to?
+        """
+        high = self.ratio.high
+        most = max(1 + share, math.exp(MARGIN))
+        return not self.is_worse_by(share) and (high is None or high > most)
 
 
-def levels(
-    measurements: Measurements, variants: Sequence[Variant], bases: Mapping[Variant, Variant]
-) -> list[Level]:
+def levels(fit: Fit, variants: Sequence[Variant], bases: Mapping[Variant, Variant]) -> list[Level]:
     """What a run keeps for later comparisons: a Level for each variant that was measured."""
-    return [_level(measurements, of, bases.get(of)) for of in variants if of in measurements]
+    return [_level(fit, of, bases.get(of)) for of in variants if of in fit]
 
 
 def changes(before: Sequence[Level], after: Sequence[Level]) -> list[Change]:
@@ -139,27 +167,35 @@ def unpaired(plus: Values, minus: Values, confidence: float) -> Estimate:
 
 
 def _changes(measure: str, pairs: Sequence[tuple[Level, Level]]) -> list[Change]:
-    sides = [(_logs(one, measure), _logs(other, measure)) for one, other in pairs]
-    outcomes = classify([_interval_at(*side) for side in sides])
+    intervals = [_interval_at(*pair, measure) for pair in pairs]
     return [
-        Change(
-            variant=other.variant,
-            measure=measure,
-            base=replace(other.variant, layer=other.base_layer) if measure == OVER else None,
-            before=math.exp(_centre(side[0])),
-            after=math.exp(_centre(side[1])),
-            ratio=_interval_at(*side)(CONFIDENCE).exp(),
-            delta=_difference(_us(other, measure), _us(one, measure), CONFIDENCE),
-            outcome=outcome.word,
-            mde=outcome.mde,
-            blocks=(len(side[0][0]), len(side[1][0])),
-        )
-        for (one, other), side, outcome in zip(pairs, sides, outcomes, strict=True)
+        _change(measure, pair, at(CONFIDENCE), outcome)
+        for pair, at, outcome in zip(pairs, intervals, classify(intervals), strict=True)
     ]
 
 
-def _interval_at(before: Values, after: Values) -> IntervalAt:
-    return lambda confidence: _difference(after, before, confidence)
+def _change(measure: str, pair: tuple[Level, Level], log: Estimate, outcome: Outcome) -> Change:
+    one, other = pair
+    delta = _difference(_us(other, measure), _us(one, measure), CONFIDENCE)
+    return Change(
+        variant=other.variant,
+        measure=measure,
+        base=replace(other.variant, layer=other.base_layer) if measure == OVER else None,
+        before=one.shown(measure),
+        after=other.shown(measure),
+        ratio=log.exp(),
+        delta=delta.moved_to(other.shown_us(measure) - one.shown_us(measure)),
+        outcome=outcome.word,
+        mde=outcome.mde,
+        blocks=(len(_logs(one, measure)[0]), len(_logs(other, measure)[0])),
+    )
+
+
+def _interval_at(before: Level, after: Level, measure: str) -> IntervalAt:
+    """Of the log ratio, around the quotient of the values that are shown."""
+    logs = _logs(after, measure), _logs(before, measure)
+    centre = math.log(after.shown(measure) / before.shown(measure))
+    return lambda confidence: _difference(*logs, confidence).moved_to(centre)
 
 
 def _difference(after: Values, before: Values, confidence: float) -> Estimate:
@@ -181,23 +217,27 @@ def _us(level: Level, measure: str) -> Values:
     return tuple(tuple(math.exp(value) for value in sample) for sample in level.log_us)
 
 
-def _level(measurements: Measurements, of: Variant, base: Variant | None) -> Level:
-    log_us = (_kept(measurements.level(of, _log_us), _LOG_DIGITS),)
-    paired = measurements.paired(of, base) if base else None
+def _level(fit: Fit, of: Variant, base: Variant | None) -> Level:
+    own = Level(of, (_kept(fit.measurements.level(of, fit.measure), _LOG_DIGITS),), us=fit.value(of))
+    paired = fit.measurements.paired(of, base) if base else None
     if paired is None or base is None:
-        return Level(of, log_us)
-    return Level(of, log_us, base.layer, _both(paired.log, _LOG_DIGITS), _both(paired.delta, _US_DIGITS))
+        return own
+    logs, us = _both(paired.log, _LOG_DIGITS), _both(paired.delta, _US_DIGITS)
+    return replace(own, base_layer=base.layer, log_over=logs, us_over=us, base_us=fit.value(base))
 
 
 def _both(difference: PairedDifference, digits: int) -> Values:
     return tuple(_kept(sample, digits) for sample in (difference.direct, difference.via) if sample)
 
 
+def _time(value: Any) -> float | None:
+    """Raises ValueError or TypeError for anything but a time or None."""
+    if value is not None and not 0 < float(value) < math.inf:
+        raise ValueError(f"{value!r} is not a time in µs")
+    return None if value is None else float(value)
+
+
 def _kept(sample: Sample, digits: int) -> tuple[float, ...]:
     """One value per block; the rounds of a single block become one value."""
     values = sample.values if sample.kind == BLOCKS else [hodges_lehmann(sample.values)]
     return tuple(round(float(value), digits) for value in values)
-
-
-def _log_us(piece: SliceRecord) -> float:
-    return math.log(piece.us_per_op)

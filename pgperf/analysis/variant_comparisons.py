@@ -1,17 +1,16 @@
 """The comparisons of one run: the pairs of variants, their differences, and the outcomes."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from pgperf.analysis import scaling
+from pgperf.analysis.fit import Fit, Pair
 from pgperf.analysis.ladder import climbs
 from pgperf.analysis.outcome import CONFIDENCE, Outcome, classify
-from pgperf.analysis.paired_comparisons import Measurements, PairedComparison
+from pgperf.analysis.paired_comparisons import PairedComparison
 from pgperf.core.layers import BASE_LAYER
 from pgperf.core.records import Definition, Variant
-
-Pair = tuple[Variant, Variant]
 
 
 @dataclass(frozen=True)
@@ -39,21 +38,43 @@ class VariantComparison:
     mde: float | None
 
 
-def variant_comparisons(
-    definition: Definition, measurements: Measurements, variants: Sequence[Variant], django_driver: str
-) -> list[VariantComparison]:
-    """Every pair that shared rounds.
+def pairs(definition: Definition, variants: Sequence[Variant], django_driver: str) -> list[Pair]:
+    """The pairs that a run compares, the variant before its baseline; the controls come last."""
+    asked = [*_pairs(definition, _originals(variants), django_driver), *_control_pairs(variants)]
+    return [*dict.fromkeys(asked)]
 
-    The pairs share one error rate; each control is decided by itself.
+
+def variant_comparisons(fit: Fit, asked: Iterable[Pair]) -> list[VariantComparison]:
+    """Those of the pairs that shared rounds.
+
+    They share one error rate; each control is decided by itself.
     """
-    originals = [variant for variant in variants if not variant.control]
-    controls = [(variant, replace(variant, control=0)) for variant in variants if variant.control]
-    family = _compared(measurements, _pairs(definition, originals, django_driver))
-    outcomes = classify([paired.log.at for _, paired in family])
-    return [_comparison(*item, outcome, aa=False) for item, outcome in zip(family, outcomes, strict=True)] + [
-        _comparison(pair, paired, classify([paired.log.at])[0], aa=True)
-        for pair, paired in _compared(measurements, controls)
+    found = {pair: paired for pair in asked if (paired := fit.paired(*pair))}
+    family = [pair for pair in found if not pair[0].control]
+    outcomes = dict(zip(family, classify([found[pair].log.at for pair in family]), strict=True))
+    outcomes |= {pair: classify([found[pair].log.at])[0] for pair in found if pair[0].control}
+    return [_comparison(pair, found[pair], outcome) for pair, outcome in outcomes.items()]
+
+
+def first_kind(definition: Definition, variants: Sequence[Variant]) -> list[Pair]:
+    """The first kind of comparison that these variants have: environments, else layers with their
+    base, routes, workloads and so on; a single variant with its control.
+    """
+    originals = _originals(variants)
+    kinds = [
+        list(_environment_pairs(definition, originals)),
+        list(bases(originals).items()),
+        *map(list, _further_kinds(definition, originals)),
     ]
+    return next(filter(None, kinds), _control_pairs(variants))
+
+
+def _originals(variants: Iterable[Variant]) -> list[Variant]:
+    return [variant for variant in variants if not variant.control]
+
+
+def _control_pairs(variants: Iterable[Variant]) -> list[Pair]:
+    return [(variant, replace(variant, control=0)) for variant in variants if variant.control]
 
 
 def bases(variants: Sequence[Variant]) -> dict[Variant, Variant]:
@@ -88,12 +109,20 @@ def _one_of_each_layer(group: Sequence[Variant]) -> list[list[Variant]]:
 
 def _pairs(definition: Definition, originals: Sequence[Variant], django_driver: str) -> Iterator[Pair]:
     yield from _layer_pairs(same_but_layer(originals), django_driver)
-    yield from _route_pairs(definition, originals)
+    yield from chain.from_iterable(_further_kinds(definition, originals))
+
+
+def _further_kinds(definition: Definition, originals: Sequence[Variant]) -> Iterator[Iterator[Pair]]:
+    yield _route_pairs(definition, originals)
+    yield _step_pairs(definition, originals)
     if not definition.is_suite:
-        yield from _workload_pairs(definition, originals)
-    yield from _worker_pairs(originals)
-    yield from _connection_pairs(definition, originals)
-    yield from scaling.pairs(originals)
+        yield _workload_pairs(definition, originals)
+    yield _worker_pairs(originals)
+    yield _mode_pairs(definition, originals)
+    yield _connection_pairs(definition, originals)
+    yield _environment_pairs(definition, originals)
+    yield _rate_pairs(originals)
+    yield scaling.pairs(originals)
 
 
 def base_of(group: Sequence[Variant]) -> Variant:
@@ -112,48 +141,70 @@ def _layer_pairs(groups: Iterable[list[Variant]], django_driver: str) -> Iterato
             yield from ((upper, lower) for lower, upper in pairwise(rungs) if lower != base)
 
 
-def _route_pairs(definition: Definition, variants: Sequence[Variant]) -> Iterator[Pair]:
-    """Every layer over itself on the first route that has it."""
-    by_route = sorted(variants, key=lambda variant: definition.routes.index(variant.route))
+def _over_the_first(variants: Iterable[Variant], kind: Callable[[Variant], Variant]) -> Iterator[Pair]:
+    """Every variant over the first one of its kind."""
     first: dict[Variant, Variant] = {}
-    for variant in by_route:
-        base = first.setdefault(replace(variant, route=""), variant)
+    for variant in variants:
+        base = first.setdefault(kind(variant), variant)
         if variant != base:
             yield variant, base
+
+
+def _over_the_same(variants: Sequence[Variant], base_of: Callable[[Variant], Variant]) -> Iterator[Pair]:
+    """Every variant over its base, if that is another of the variants."""
+    for variant in variants:
+        base = base_of(variant)
+        if variant != base and base in variants:
+            yield variant, base
+
+
+def _route_pairs(definition: Definition, variants: Sequence[Variant]) -> Iterator[Pair]:
+    """Every layer over itself on the first route that has it."""
+    by_route = sorted(variants, key=lambda each: definition.routes.index(each.route))
+    return _over_the_first(by_route, lambda each: replace(each, route=""))
+
+
+def _step_pairs(definition: Definition, variants: Sequence[Variant]) -> Iterator[Pair]:
+    """Every variant on a web route over the same on the route that this one builds on."""
+    return _over_the_same(
+        variants, lambda each: replace(each, route=definition.web_routes.get(each.route, ""))
+    )
 
 
 def _workload_pairs(definition: Definition, variants: Sequence[Variant]) -> Iterator[Pair]:
     """Each layer of the second workload over the same of the first: the cost or the saving of that
     change.
     """
-    for variant in variants:
-        base = replace(variant, workload=definition.workloads[0].name)
-        if variant != base and base in variants:
-            yield variant, base
+    return _over_the_same(variants, lambda each: replace(each, workload=definition.workloads[0].name))
 
 
 def _worker_pairs(variants: Sequence[Variant]) -> Iterator[Pair]:
     """Each layer in one process with several workers over the same in as many processes."""
-    for variant in variants:
-        base = replace(variant, clients=variant.connections, workers=1)
-        if variant != base and base in variants:
-            yield variant, base
+    return _over_the_same(variants, lambda each: replace(each, clients=each.connections, workers=1))
+
+
+def _mode_pairs(definition: Definition, variants: Sequence[Variant]) -> Iterator[Pair]:
+    """Every statement mode of a layer over the first that the definition names."""
+    return _over_the_same(variants, lambda each: replace(each, mode=definition.modes[0]))
 
 
 def _connection_pairs(definition: Definition, variants: Sequence[Variant]) -> Iterator[Pair]:
     """Every connection mode of a layer over the first that the definition names."""
-    for variant in variants:
-        base = replace(variant, connect=definition.connection_modes[0])
-        if variant != base and base in variants:
-            yield variant, base
+    return _over_the_same(variants, lambda each: replace(each, connect=definition.connection_modes[0]))
 
 
-def _compared(measurements: Measurements, pairs: Iterable[Pair]) -> list[tuple[Pair, PairedComparison]]:
-    found = ((pair, measurements.paired(*pair)) for pair in dict.fromkeys(pairs))
-    return [(pair, paired) for pair, paired in found if paired]
+def _environment_pairs(definition: Definition, variants: Sequence[Variant]) -> Iterator[Pair]:
+    """Every layer over itself in the first environment that has it."""
+    in_order = sorted(variants, key=lambda each: definition.environments.index(each.environment))
+    return _over_the_first(in_order, lambda each: replace(each, environment=""))
 
 
-def _comparison(pair: Pair, paired: PairedComparison, outcome: Outcome, *, aa: bool) -> VariantComparison:
+def _rate_pairs(variants: Sequence[Variant]) -> Iterator[Pair]:
+    """The service time at every rate over that of the closed loop, or of the first rate."""
+    return _over_the_first(variants, lambda each: replace(each, rate=None, schedule=""))
+
+
+def _comparison(pair: Pair, paired: PairedComparison, outcome: Outcome) -> VariantComparison:
     ratio, delta = paired.log.at(CONFIDENCE).exp(), paired.delta.at(CONFIDENCE)
     return VariantComparison(
         *pair,
@@ -164,7 +215,7 @@ def _comparison(pair: Pair, paired: PairedComparison, outcome: Outcome, *, aa: b
         delta_low_us=delta.low,
         delta_high_us=delta.high,
         outcome=outcome.word,
-        aa=aa,
+        aa=bool(pair[0].control),
         pairs=paired.log.pairs,
         sample=paired.log.kind,
         mde=outcome.mde,

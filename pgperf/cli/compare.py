@@ -1,10 +1,11 @@
-"""`pgperf compare`: the second run over the first; with --fail-on, exit 1 when something got worse
-by more.
+"""`pgperf compare`: a run over an earlier one or over a kept JSON export of one, or up to eight runs;
+with --fail-on, the exit code says whether something got worse by more.
 """
 
 import json
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
@@ -12,18 +13,40 @@ from django.core.management.base import CommandError, OutputWrapper
 from pgperf.analysis.run_comparison import TIME, Change
 from pgperf.cli import text_table
 from pgperf.cli.export import find
+from pgperf.models import Run
 from pgperf.reports import number_format
-from pgperf.reports.run_comparison import RunComparison, compare_runs, run_comparison_json
+from pgperf.reports.compared_run import ComparedRun, exported, previous, stored
+from pgperf.reports.comparison_files import markdown, several_json
+from pgperf.reports.html_report import comparison_html
+from pgperf.reports.run_comparison import RunComparison, run_comparison_json
+from pgperf.reports.several_runs import LEAST, MOST, SeveralRuns, several
 from pgperf.reports.table import Table
+
+#: Exit codes of --fail-on. 2 is the argument parser's own.
+WORSE, UNDECIDED = 1, 3
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("before", type=int, metavar="BEFORE", help="the number of the earlier run")
-    parser.add_argument("after", type=int, metavar="AFTER", help="the number of the later run")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    parser.add_argument(
+        "runs", type=int, nargs="+", metavar="RUN",
+        help="the numbers of the earlier and of the later run, or of up to eight runs, over the oldest; with"
+        " --baseline, of the later runs only",
+    )  # fmt: skip
+    parser.add_argument(
+        "--baseline", metavar="FILE|LAST|RUN",
+        help="what to compare with: a file with the JSON export of a run; LAST, the latest earlier run of the"
+        " same definition that is done; or a run's number",
+    )  # fmt: skip
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    how.add_argument(
+        "--format", choices=("md", "html"),
+        help="md: tables to paste into a ticket; html: a report with charts, in one file that needs no network",
+    )  # fmt: skip
     parser.add_argument(
         "--fail-on", type=percentage, metavar="5%",
-        help="exit 1 if a comparison differs and takes longer by more than this",
+        help="exit 1 if a comparison surely takes longer by more than this; exit 3 if one may, but it is"
+        " not sure",
     )  # fmt: skip
     parser.add_argument(
         "--relative", action="store_true",
@@ -32,15 +55,78 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any], out: OutputWrapper) -> None:
-    """Print the comparison. Raises CommandError, exit 1, when --fail-on finds something."""
-    found = compare_runs(find(options["before"]), find(options["after"]))
+    """Print the comparison. Raises CommandError when --fail-on finds something: exit 1, or WORSE, and
+    exit 3, or UNDECIDED.
+    """
+    found = _compared(options["runs"], options["baseline"])
     fail_on: float | None = options["fail_on"]
     if options["relative"]:
         found = found.relative()
-    out.write(json.dumps(run_comparison_json(found, fail_on), indent=2) if options["json"] else report(found))
-    if fail_on is not None and (worse := found.worse_by(fail_on)):
-        names = "; ".join(map(_named, worse))
-        raise CommandError(f"Worse by more than {100 * fail_on:g} %: {names}.", returncode=1)
+    out.write(_written(found, options, fail_on))
+    if fail_on is not None:
+        _judge(found.comparisons, fail_on)
+
+
+def _compared(runs: Sequence[int], baseline: str | None) -> SeveralRuns:
+    """The first of two runs is the baseline; of several, the oldest one."""
+    least, most = (LEAST, MOST) if baseline is None else (LEAST - 1, MOST - 1)
+    if not least <= len(set(runs)) <= most:
+        asked = "two to eight runs" if baseline is None else "one to seven runs beside --baseline"
+        raise CommandError(f"compare takes {asked}; {len(set(runs))} given.", returncode=2)
+    sides = [stored(find(run)) for run in (runs if len(runs) == LEAST else sorted(set(runs)))]
+    return several(sides, None if baseline is None else _baseline(baseline, sides))
+
+
+def _written(found: SeveralRuns, options: dict[str, Any], fail_on: float | None) -> str:
+    if options["format"]:
+        return {"md": markdown, "html": comparison_html}[options["format"]](found)
+    if not options["json"]:
+        return "\n\n".join(map(report, found.comparisons))
+    pair = len(found.comparisons) == 1
+    data = (
+        run_comparison_json(found.comparisons[0], fail_on) if pair and not found.refused
+        else several_json(found, fail_on)
+    )  # fmt: skip
+    return json.dumps(data, indent=2)
+
+
+def _baseline(named: str, sides: Sequence[ComparedRun]) -> ComparedRun:
+    if named == "LAST":
+        return stored(_last(sides[0].run))
+    if not (named.isascii() and named.isdigit()):
+        return _from_file(Path(named))
+    return next((side for side in sides if side.run.pk == int(named)), None) or stored(find(int(named)))
+
+
+def _last(after: Run) -> Run:
+    last = previous(Run.objects.filter(database=after.database_id), after)
+    if last is None:
+        raise CommandError(
+            f"baseline: no run before {after} is done with the same definition on {after.database_name}."
+        )
+    return last
+
+
+def _from_file(path: Path) -> ComparedRun:
+    try:
+        return exported(json.loads(path.read_text()))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise CommandError(
+            f"baseline: {path} cannot be read as JSON ({type(error).__name__});"
+            " name a file, LAST or the number of a run."
+        ) from error
+
+
+def _judge(comparisons: Sequence[RunComparison], fail_on: float) -> None:
+    limit = f"{100 * fail_on:g} %"
+    if worse := [change for found in comparisons for change in found.worse_by(fail_on)]:
+        raise CommandError(f"Worse by more than {limit}: {_names(worse)}.", returncode=WORSE)
+    if undecided := [change for found in comparisons for change in found.undecided_by(fail_on)]:
+        raise CommandError(
+            f"Undecided, may be worse by more than {limit}: {_names(undecided)}."
+            " A longer run narrows the interval.",
+            returncode=UNDECIDED,
+        )
 
 
 def percentage(text: str) -> float:
@@ -62,11 +148,15 @@ def report(found: RunComparison) -> str:
 
 def _parts(found: RunComparison) -> Iterator[str | Table]:
     yield f"{found.after} over {found.before}"
-    yield from filter(None, [found.warnings])
+    yield from filter(None, [found.server_settings, found.warnings])
     yield from found.tables
     yield found.note if found.of(TIME) else ""
     for labels, run_ in ((found.only_before, found.before), (found.only_after, found.after)):
         yield f"Only in {run_}: {', '.join(labels)}" if labels else ""
+
+
+def _names(changes: Sequence[Change]) -> str:
+    return "; ".join(map(_named, changes))
 
 
 def _named(change: Change) -> str:

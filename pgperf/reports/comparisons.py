@@ -37,6 +37,10 @@ class ComparisonKind(StrEnum):
     CLIENTS = "clients"
     WORKLOAD = "workload"
     ROUTE = "route"
+    MODE = "mode"
+    CONNECT = "connect"
+    ENVIRONMENT = "environment"
+    RATE = "rate"
     LAYER = "layer"
 
 
@@ -45,12 +49,9 @@ def kind(row: ComparisonResult) -> ComparisonKind:
     if row.aa:
         return ComparisonKind.CONTROL
     apart = row.variant.identity.differs_in(row.baseline.identity)
+    apart -= {"schedule"} if "rate" in apart else set()
     return next(
-        (
-            each
-            for each in (ComparisonKind.CLIENTS, ComparisonKind.WORKLOAD, ComparisonKind.ROUTE)
-            if apart == {each}
-        ),
+        (each for each in ComparisonKind if apart == {each}),
         ComparisonKind.LAYER,
     )
 
@@ -59,25 +60,24 @@ def comparison_tables(comparisons: Iterable[ComparisonResult]) -> list[Table]:
     """Each variant against its baseline, with the outcome in a word: a table for each kind, without
     the controls.
     """
-    rows = list(comparisons)
+    rows = [(kind(row), row) for row in comparisons]
     titles = {
+        ComparisonKind.ENVIRONMENT: _("One environment against another, layer by layer"),
         ComparisonKind.WORKLOAD: _("One workload against the other, layer by layer"),
         ComparisonKind.CLIENTS: _("More clients"),
         ComparisonKind.LAYER: _("One layer against another"),
         ComparisonKind.ROUTE: _("One route against another"),
+        ComparisonKind.MODE: _("One statement mode against another"),
+        ComparisonKind.CONNECT: _("One connection mode against another"),
+        ComparisonKind.RATE: _("One rate against another: service times"),
     }
-    made = (_table(title, [row for row in rows if kind(row) == each]) for each, title in titles.items())
+    made = (_table(title, [row for one, row in rows if one == each]) for each, title in titles.items())
     return [table for table in made if table.rows]
 
 
 def all_comparisons(rows: RunRows) -> Table:
     """Every comparison of a run, the controls too, as files have them."""
     return _table(_("Comparisons"), rows.comparisons)
-
-
-def workload_rows(comparisons: Iterable[ComparisonResult]) -> list[ComparisonResult]:
-    """Those that set two workloads of one layer over one route against each other."""
-    return [row for row in comparisons if kind(row) == ComparisonKind.WORKLOAD]
 
 
 def control_table(comparisons: Iterable[ComparisonResult]) -> Table:
@@ -90,10 +90,12 @@ def workload_headlines(comparisons: Iterable[ComparisonResult]) -> list[str]:
     """What a change from the first workload to the second saves or costs in each layer: a sentence
     for each route.
     """
-    routes: dict[str, list[ComparisonResult]] = {}
-    for row in workload_rows(comparisons):
-        routes.setdefault(row.variant.route, []).append(row)
-    return [_workload_headline(route, rows) for route, rows in routes.items()]
+    return _headlines(comparisons, ComparisonKind.WORKLOAD)
+
+
+def environment_headlines(comparisons: Iterable[ComparisonResult]) -> list[str]:
+    """The same of a change from the first environment to another."""
+    return _headlines(comparisons, ComparisonKind.ENVIRONMENT)
 
 
 def baseline_text(row: ComparisonResult) -> str:
@@ -102,7 +104,8 @@ def baseline_text(row: ComparisonResult) -> str:
         return _("itself")
     baseline = row.baseline.identity
     apart = row.variant.identity.differs_in(baseline)
-    return " · ".join(field_title(baseline, each.name) for each in _NAMED if each.name in apart)
+    named = [field_title(baseline, each.name) for each in _NAMED if each.name in apart]
+    return " · ".join(filter(None, named))
 
 
 def outcome_text(outcome: str) -> str:
@@ -111,9 +114,19 @@ def outcome_text(outcome: str) -> str:
     return words.get(outcome, outcome)
 
 
-def _workload_headline(route: str, rows: Sequence[ComparisonResult]) -> str:
+def _headlines(comparisons: Iterable[ComparisonResult], one: ComparisonKind) -> list[str]:
+    """A sentence for each route and change."""
+    changes: dict[tuple[str, str, str], list[ComparisonResult]] = {}
+    for row in comparisons:
+        if kind(row) == one:
+            change = row.variant.route, getattr(row.variant, one), getattr(row.baseline, one)
+            changes.setdefault(change, []).append(row)
+    return [_headline(*change, rows) for change, rows in changes.items()]
+
+
+def _headline(route: str, second: str, first: str, rows: Sequence[ComparisonResult]) -> str:
     """Layers in which nothing is certain are named without a figure."""
-    names = {"route": route, "second": rows[0].variant.workload, "first": rows[0].baseline.workload}
+    names = {"route": route, "second": second, "first": first}
     certain = [row for row in reversed(rows) if row.outcome == DIFFERS]
     vague = [layer_title(row.variant.layer) for row in reversed(rows) if row.outcome != DIFFERS]
     sentences = [_changes(certain, names)] if certain else []

@@ -2,21 +2,22 @@
 tables for the page.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from django.utils.translation import gettext as _
 
-from pgperf.analysis.definition_diff import Difference, differences
-from pgperf.analysis.outcome import DIFFERS
-from pgperf.analysis.run_comparison import OVER, TIME, Change, Level, changes, identified
+from pgperf.analysis.definition_diff import Difference, differences, setting_differences
+from pgperf.analysis.outcome import DIFFERS, INCONCLUSIVE
+from pgperf.analysis.run_comparison import OVER, TIME, Change, changes, identified
 from pgperf.core.exceptions import NothingToCompare
 from pgperf.core.records import with_workloads
 from pgperf.models import Run
 from pgperf.reports import number_format
 from pgperf.reports.chart import Chart
+from pgperf.reports.compared_run import ComparedRun, stored
 from pgperf.reports.comparisons import outcome_text
 from pgperf.reports.labels import colour, layer_title, variant_lines, variant_title
 from pgperf.reports.run_json import TERMINAL
@@ -36,8 +37,6 @@ from pgperf.reports.table import (
 )
 from pgperf.runs import state
 
-Times = Mapping[str, float | None]
-
 
 @dataclass(frozen=True)
 class RunComparison:
@@ -48,6 +47,7 @@ class RunComparison:
     changes: Sequence[Change]
     definition: Sequence[Difference]
     environment: Sequence[Difference]
+    settings: Sequence[Difference]
     only_before: Sequence[str]
     only_after: Sequence[str]
 
@@ -63,36 +63,49 @@ class RunComparison:
         return replace(self, changes=self.of(OVER))
 
     def worse_by(self, share: float) -> list[Change]:
-        """What differs and takes more than `share` longer (0.05 for 5 %)."""
+        """What surely takes more than `share` longer (0.05 for 5 %)."""
         return [change for change in self.changes if change.is_worse_by(share)]
+
+    def undecided_by(self, share: float) -> list[Change]:
+        """What may take more than `share` longer, although it is not shown to."""
+        return [change for change in self.changes if change.may_be_worse_by(share)]
 
     @cached_property
     def headlines(self) -> list[str]:
-        """What differs, in sentences.
+        """What differs, in sentences."""
+        return self.sentences(_("the earlier run"))
+
+    def sentences(self, reference: str) -> list[str]:
+        """The same, with a name for the first run.
 
         A variant's time is left out where its time over libpq is known.
         """
         over = {change.variant for change in self.of(OVER)}
         told = [change for change in self.changes if change.measure == OVER or change.variant not in over]
-        found = [_sentence(change) for change in told if change.outcome == DIFFERS]
-        return found or [_("The comparison shows no difference between the two runs.")]
+        found = [_sentence(change, reference) for change in told if change.outcome == DIFFERS]
+        return found or [_nothing_found(told)]
 
     @property
     def charts(self) -> list[tuple[str, Chart]]:
-        shown = [(measure, self.of(measure)) for measure in _MEASURES if self.of(measure)]
-        return [(_title(changes, measure), chart(changes, measure)) for measure, changes in shown]
+        shown = [(measure, self.of(measure)) for measure in MEASURES if self.of(measure)]
+        return [(measure_title(changes, measure), chart(changes, measure)) for measure, changes in shown]
 
     @property
     def tables(self) -> list[Table]:
-        return [table(self.of(measure), measure) for measure in _MEASURES if self.of(measure)]
+        return [table(self.of(measure), measure) for measure in MEASURES if self.of(measure)]
 
     @property
     def note(self) -> str:
-        """Why a ratio is not exactly the quotient of the times beside it."""
+        """How the figures belong together."""
         return _(
-            "The times per operation are those of the runs’ own pages. The ratio and the change are centres"
-            " of the runs’ blocks, so they can differ from the quotient and the difference of the two times."
+            "The times per operation are those of the runs’ own pages. The ratio is their quotient, and the"
+            " change is their difference."
         )
+
+    @property
+    def server_settings(self) -> Table | None:
+        """The settings of the servers that differ."""
+        return settings_table(self.settings, str(self.before), str(self.after)) if self.settings else None
 
     @property
     def warnings(self) -> Table | None:
@@ -105,54 +118,69 @@ class RunComparison:
         return Table(_("Other differences"), columns, rows, "environment") if rows else None
 
 
+#: The key of a run's environment for the settings of its server.
+_SERVER = "server"
 #: The one that cancels the machine's drift first.
-_MEASURES = (OVER, TIME)
+MEASURES = (OVER, TIME)
 
 
 def compare_runs(before: Run, after: Run) -> RunComparison:
+    """The comparison of two stored runs. Raises as `compare`."""
+    return compare(stored(before), stored(after))
+
+
+def compare(earlier: ComparedRun, later: ComparedRun) -> RunComparison:
     """The comparison.
 
     Raises NothingToCompare for a run under way and where the two have no variant in common.
     """
+    before, after = earlier.run, later.run
     for run in (before, after):
-        if state.effective_status(run) not in TERMINAL:
+        if _status(run) not in TERMINAL:
             raise NothingToCompare(f"run {run.pk}: it has not ended yet; compare it when it has")
-    earlier, later = levels_of(before), levels_of(after)
-    times = times_of(before), times_of(after)
-    found = [_as_on_run_pages(change, *times) for change in changes(earlier, later)]
+    found = changes(earlier.levels, later.levels)
     if not found:
         raise NothingToCompare(f"runs {before.pk} and {after.pk}: no variant was measured in both")
-    ours, theirs = identified(earlier, later)
+    ours, theirs = identified(earlier.levels, later.levels)
     return RunComparison(
         before,
         after,
         found,
         differences(_conditions(before), _conditions(after)),
-        differences(before.environment, after.environment),
+        differences(*(_without_settings(run) for run in (before, after))),
+        setting_differences(*(server_settings(run) for run in (before, after))),
         [level.variant.label for name, level in ours.items() if name not in theirs],
         [level.variant.label for name, level in theirs.items() if name not in ours],
     )
 
 
-def levels_of(run: Run) -> list[Level]:
-    """One value per block and variant, as the run's summary keeps them; none before it is
-    summarised.
-    """
-    return [Level.from_json(level) for level in run.summary.get("levels", [])]
+def _status(run: Run) -> str:
+    """That of now; a query that read several runs may have read it already."""
+    return getattr(run, "effective", None) or state.effective_status(run)
 
 
-def times_of(run: Run) -> Times:
-    """µs per operation of each variant by its label, as on the run's page."""
-    return dict(run.variants.values_list("label", "us_per_op"))
+def server_settings(run: Run) -> dict[str, Any]:
+    """The settings of the run's server by name, as SHOW prints them; none if it stored none."""
+    found = run.environment.get(_SERVER)
+    return found if isinstance(found, dict) else {}
 
 
-def _as_on_run_pages(change: Change, before: Times, after: Times) -> Change:
-    """The change with the times of the runs' pages in place of the centres of the logarithms."""
-    label = change.variant.label
-    first, second = before.get(label), after.get(label)
-    if change.measure != TIME or first is None or second is None:
-        return change
-    return replace(change, before=first, after=second)
+def settings_table(settings: Sequence[Difference], before: str, after: str) -> Table:
+    """Settings that differ between the servers of two runs of these names."""
+    rows = [
+        (words(each.what), words(each.before or _("default")), words(each.after or _("default")))
+        for each in settings
+    ]
+    columns = tuple(map(text_column, (_("Setting"), before, after)))
+    return Table(_("Server settings that differ"), columns, rows, "environment")
+
+
+def _without_settings(run: Run) -> dict[str, Any]:
+    return {key: value for key, value in run.environment.items() if key != _SERVER}
+
+
+def _named_settings(settings: Sequence[Difference]) -> list[Difference]:
+    return [each._replace(what=f"{_SERVER}.{each.what}") for each in settings]
 
 
 def run_comparison_json(found: RunComparison, fail_on: float | None = None) -> dict[str, Any]:
@@ -163,7 +191,10 @@ def run_comparison_json(found: RunComparison, fail_on: float | None = None) -> d
         "same_definition": found.same_definition,
         "differences": [
             {"part": part, **difference._asdict()}
-            for part, several in (("definition", found.definition), ("environment", found.environment))
+            for part, several in (
+                ("definition", found.definition),
+                ("environment", [*found.environment, *_named_settings(found.settings)]),
+            )
             for difference in several
         ],
         "only_before": list(found.only_before),
@@ -171,6 +202,9 @@ def run_comparison_json(found: RunComparison, fail_on: float | None = None) -> d
         "comparisons": [_change_json(change) for change in found.changes],
         "fail_on": fail_on,
         "worse": [] if fail_on is None else [_change_json(change) for change in found.worse_by(fail_on)],
+        "undecided": (
+            [] if fail_on is None else [_change_json(change) for change in found.undecided_by(fail_on)]
+        ),
     }
 
 
@@ -179,7 +213,7 @@ def chart(changes: Sequence[Change], measure: str) -> Chart:
     return {
         "kind": "forest",
         "label": _("%s: second run over first, with 95 %% intervals. The table below has the numbers.")
-        % _title(changes, measure),
+        % measure_title(changes, measure),
         "axis": _("second run over first"),
         "line": 1,
         "rows": [variant_lines(change.variant) for change in changes],
@@ -207,11 +241,14 @@ def table(changes: Sequence[Change], measure: str) -> Table:
         Column(_("blocks")),
     )
     return Table(
-        _title(changes, measure), columns, [_row(change, over=over) for change in changes], "comparisons"
+        measure_title(changes, measure),
+        columns,
+        [_row(change, over=over) for change in changes],
+        "comparisons",
     )
 
 
-def _title(changes: Sequence[Change], measure: str) -> str:
+def measure_title(changes: Sequence[Change], measure: str) -> str:
     if measure == TIME:
         return _("Time per operation")
     bases = dict.fromkeys(layer_title(change.base.layer) for change in changes if change.base)
@@ -234,14 +271,26 @@ def _row(change: Change, *, over: bool) -> tuple[Cell, ...]:
     )
 
 
-def _sentence(change: Change) -> str:
+def _nothing_found(told: Sequence[Change]) -> str:
+    """That no change is shown, which is not that there is none."""
+    undecided = sum(change.outcome == INCONCLUSIVE for change in told)
+    if not undecided:
+        return _("The comparison shows no difference between the two runs.")
+    return _(
+        "No difference is shown, but %(undecided)d of %(count)d comparisons are inconclusive: their intervals are"
+        " too wide to tell."
+    ) % {"undecided": undecided, "count": len(told)}
+
+
+def _sentence(change: Change, reference: str) -> str:
     text = (
-        _("%(variant)s: time relative to %(base)s is %(ratio)s that of the earlier run (%(interval)s).")
+        _("%(variant)s: time relative to %(base)s is %(ratio)s that of %(reference)s (%(interval)s).")
         if change.measure == OVER
-        else _("%(variant)s: time per operation is %(ratio)s that of the earlier run (%(interval)s).")
+        else _("%(variant)s: time per operation is %(ratio)s that of %(reference)s (%(interval)s).")
     )
     return text % {
         "variant": variant_title(change.variant),
+        "reference": reference,
         "base": layer_title(change.base.layer) if change.base else "",
         "ratio": number_format.ratio(change.ratio.centre),
         "interval": number_format.ratio_interval(change.ratio.low, change.ratio.high),

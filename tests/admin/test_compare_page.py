@@ -1,6 +1,7 @@
 """The page that compares two runs: its content, and the ways to open it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from django.contrib.auth.models import Group
@@ -8,7 +9,10 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
+from pgperf.analysis.outcome import EQUIVALENT, INCONCLUSIVE
+from pgperf.analysis.run_comparison import OVER
 from pgperf.models import Run
+from pgperf.reports.run_comparison import compare_runs
 from tests import factories
 
 
@@ -64,6 +68,7 @@ def test_other_differences_are_listed(admin_page: Client, run: Run, slower: Run)
         "placement",
     ):
         assert expected in shown
+    assert shown.index("Other differences</h2>") < shown.index("Changes</h2>")
 
 
 def test_an_impossible_comparison_shows_an_error(admin_page: Client, run: Run) -> None:
@@ -74,19 +79,6 @@ def test_an_impossible_comparison_shows_an_error(admin_page: Client, run: Run) -
 @pytest.mark.parametrize("other", [4711, "x", "-1", "9" * 30, "1%00", "１"])
 def test_an_unknown_run_gives_404(admin_page: Client, run: Run, other: object) -> None:
     assert admin_page.get(page(run, other)).status_code == 404
-
-
-def test_the_action_compares_two_selected_runs(admin_page: Client, run: Run, slower: Run) -> None:
-    data = {"action": "compare_two", "_selected_action": [slower.pk, run.pk]}
-    assert admin_page.post(reverse("admin:pgperf_run_changelist"), data)["Location"] == page(slower, run)
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_the_action_requires_exactly_two_runs(admin_page: Client, run: Run, count: int) -> None:
-    chosen = [run.pk, *(factories.make_run().pk for _ in range(count - 1))]
-    data = {"action": "compare_two", "_selected_action": chosen}
-    shown = admin_page.post(reverse("admin:pgperf_run_changelist"), data, follow=True).content.decode()
-    assert "Select exactly two runs to compare." in shown
 
 
 def test_a_hidden_run_gives_404(client_of: Callable[[str], Client], run: Run, slower: Run) -> None:
@@ -114,4 +106,18 @@ def test_the_number_of_queries_is_constant(
 
 
 #: Queries: session, user, the run, the other run, the choices.
-QUERIES = 7
+QUERIES = 5
+
+
+@pytest.mark.parametrize(
+    ("undecided", "said"), [(0, "shows no difference"), (1, "1 of 12"), (12, "12 of 12")]
+)
+def test_no_difference_is_not_claimed_where_intervals_are_too_wide(
+    run: Run, undecided: int, said: str
+) -> None:
+    found = compare_runs(run, factories.make_results(factories.make_run()))
+    over = [change for change in found.changes if change.measure == OVER]
+    wide = [replace(change, outcome=INCONCLUSIVE) for change in over[:undecided]]
+    rest = [replace(change, outcome=EQUIVALENT) for change in over[undecided:]]
+    (sentence,) = replace(found, changes=tuple(wide + rest)).headlines
+    assert said in sentence

@@ -1,6 +1,12 @@
 """In what two runs differ besides their figures."""
 
-from pgperf.analysis.definition_diff import Difference, differences
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgperf.analysis.definition_diff import Difference, differences, setting_differences
 
 BEFORE = {
     "python": "3.11.2",
@@ -38,12 +44,14 @@ def test_what_a_host_measures_of_itself_and_the_seed_differ_by_nature() -> None:
         "memory": {"unlimited": [], "free_bytes": 9, "allowed_bytes": 4, "client_bytes": 1},
         "load": {"limits": {"MAX_LAG_SECONDS": 60}, "at_start": {"lag_s": 0.1}},
         "server_host": {"agent": "db1", "clock_error_us": 3.0, "agent_cpu_percent": 1.0},
+        "ending": {"reason": "precision", "seconds": 58.2, "precision": 0.016},
     }  # fmt: skip
     another = {
         "seed": 7, "machine": {"kernel": "6.1", "load_average": [9, 9, 9]},
         "memory": {"unlimited": [], "free_bytes": 8, "allowed_bytes": 3, "client_bytes": 2},
         "load": {"limits": {"MAX_LAG_SECONDS": 60}, "at_start": {"lag_s": 0.2}},
         "server_host": {"agent": "db1", "clock_error_us": 4.0, "agent_cpu_percent": 2.0},
+        "ending": {"reason": "budget", "seconds": 89.4, "precision": 0.42},
     }  # fmt: skip
     assert differences(moment, another) == []
 
@@ -59,3 +67,44 @@ def test_values_of_the_user_are_not_told() -> None:
 def test_long_values_are_cut() -> None:
     (found,) = differences({"x": "a" * 500}, {"x": "b" * 500})
     assert len(found.before) == len(found.after) == 120
+
+
+class TestSettings:
+    """`max_wal_size` marks the runs that stored all settings that are not defaults."""
+
+    NEW = {"max_wal_size": "1GB"}
+
+    @pytest.mark.parametrize(
+        ("before", "after", "expected"),
+        [
+            ({"work_mem": "4MB"}, {"work_mem": "4MB"}, []),
+            ({"work_mem": "4MB"}, {"work_mem": "16MB"}, [("work_mem", "4MB", "16MB")]),
+            ({"work_mem": "4MB"}, {}, []),  # an older run stored some settings only
+            ({}, {"work_mem": "4MB"}, []),
+            ({**NEW, "jit_above_cost": "1"}, NEW, [("jit_above_cost", "1", "")]),
+            (NEW, {**NEW, "geqo": "off"}, [("geqo", "", "off")]),
+            (NEW, {"work_mem": "4MB"}, [("work_mem", "", "4MB")]),
+            ({"work_mem": None}, {"work_mem": "4MB"}, [("work_mem", "", "4MB")]),
+            ({}, {}, []),
+        ],
+    )
+    def test_a_setting_that_one_lacks_is_a_default_or_unknown(
+        self, before: dict[str, Any], after: dict[str, Any], expected: list[tuple[str, str, str]]
+    ) -> None:
+        assert setting_differences(before, after) == expected
+
+    @given(*[st.dictionaries(st.sampled_from(["a", "b", "max_wal_size"]), st.sampled_from(["1", "2"]))] * 2)
+    def test_both_directions_tell_the_same(self, before: dict[str, str], after: dict[str, str]) -> None:
+        forth, back = setting_differences(before, after), setting_differences(after, before)
+        assert sorted(forth) == sorted(each._replace(before=each.after, after=each.before) for each in back)
+
+
+def test_a_layer_that_one_run_lacks_is_one_difference() -> None:
+    libpq = {"libpq": "18.6", "client": "0.1.0"}
+    asyncpg = {"driver": "asyncpg", "python": "3.11.2", "driver_version": "0.30"}
+    alone, both = {"layers": {"libpq": libpq}}, {"layers": {"libpq": libpq, "asyncpg": asyncpg}}
+    facts = "driver asyncpg, python 3.11.2, driver_version 0.30"
+    assert differences(alone, both) == [("layers.asyncpg", "", facts)]
+    assert differences(both, alone) == [("layers.asyncpg", facts, "")]
+    newer = {"layers": {"libpq": {**libpq, "libpq": "18.7"}}}
+    assert [each.what for each in differences(both, newer)] == ["layers.libpq.libpq", "layers.asyncpg"]

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pgperf.analysis.paired_comparisons import Measurements
+from pgperf.analysis.fit import Fit
 from pgperf.analysis.paired_statistics import hodges_lehmann
 from pgperf.analysis.run_comparison import OVER, TIME, Change, Level, changes, levels, unpaired
 from pgperf.analysis.variant_comparisons import bases
 from pgperf.core.records import Variant
 
-from .synthetic import block, blocks, variant
+from .synthetic import block, blocks, fitted, variant
 
 LIBPQ, ORM = variant("libpq"), variant("django_orm")
 #: Six blocks, a few per mille apart.
@@ -32,11 +32,11 @@ def run(orm: float = 200.0, libpq: float = 60.0, machine: float = 1.0, shift: in
         own = WAVE[(number + shift + (of == ORM)) % 6]
         return us * drift * math.exp(own + 0.002 * math.sin(round_ + number))
 
-    measured = Measurements(blocks([LIBPQ, ORM], 6, 5, times))
+    measured = fitted(blocks([LIBPQ, ORM], 6, 5, times))
     return [Level.from_json(json.loads(json.dumps(level.to_json()))) for level in kept(measured)]
 
 
-def kept(measured: Measurements) -> list[Level]:
+def kept(measured: Fit) -> list[Level]:
     return levels(measured, [LIBPQ, ORM], bases([LIBPQ, ORM]))
 
 
@@ -83,7 +83,7 @@ def test_the_other_way_round_is_the_inverse() -> None:
 
 
 def test_one_block_gives_no_interval() -> None:
-    measured = Measurements([block(LIBPQ, 0, [60, 61, 62]), block(ORM, 0, [200, 201, 202])])
+    measured = fitted([block(LIBPQ, 0, [60, 61, 62]), block(ORM, 0, [200, 201, 202])])
     one = kept(measured)
     for change in changes(run(), one):
         assert (change.ratio.low, change.outcome, change.mde) == (None, "inconclusive", None)
@@ -105,7 +105,7 @@ def test_a_third_variant_between_two_cohorts() -> None:
     shared = variant("libpq", "tcp")
     first = blocks([LIBPQ, shared], 6, 3, lambda of, n, r: 60 if of == LIBPQ else 70 + 0.1 * n)
     second = blocks([ORM, shared], 6, 3, lambda of, n, r: 200 + n if of == ORM else 70, cohort=1)
-    level = levels(Measurements([*first, *second]), [LIBPQ, ORM], {ORM: LIBPQ})[1]
+    level = levels(fitted([*first, *second]), [LIBPQ, ORM], {ORM: LIBPQ})[1]
     assert len(level.log_over) == 2
     same = changes([level], [level])[1]
     assert (same.measure, same.ratio.centre, same.delta.centre) == (OVER, 1.0, 0.0)

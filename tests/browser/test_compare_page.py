@@ -75,10 +75,27 @@ def test_the_form_selects_another_run(page: Page, runs: tuple[Run, Run]) -> None
     expect(page.locator(".pgperf-head dd").first).to_contain_text(str(second))
 
 
-def test_the_action_compares_two_selected_runs(page: Page, runs: tuple[Run, Run]) -> None:
+def test_the_action_compares_the_selected_runs(page: Page, runs: tuple[Run, Run]) -> None:
+    third = factories.make_results(factories.make_run())
     page.goto("/admin/pgperf/run/")
-    for run in runs:
+    for run in (*runs, third):
         page.locator(f"input.action-select[value='{run.pk}']").check()
-    page.get_by_label("Action:").select_option("compare_two")
+    page.get_by_label("Action:").select_option("compare_runs")
     page.get_by_role("button", name="Go", exact=True).click()
-    expect(page.locator("canvas[data-chart]")).to_have_count(2)
+    shown = page.locator("canvas[data-chart]")
+    expect(shown).to_have_count(3 + 2 * 2)
+    assert all(canvas.evaluate(INK) > 500 for canvas in shown.all())
+    bars = chart(page, "chart-ladders-1")["data"]
+    assert [len(values) for values in bars] == [5, 5, 5]
+    page.get_by_text("Choose runs").click()
+    page.get_by_label(f"{third} as baseline").check()
+    page.get_by_role("button", name="Compare", exact=True).click()
+    expect(page.locator(".pgperf-head dt")).to_have_text(["run", "run", "baseline"])
+
+
+@pytest.mark.parametrize("width", [1280, 800])
+def test_a_comparison_of_eight_runs_fits(page: Page, width: int) -> None:
+    runs = [factories.make_results(factories.make_run()) for _ in range(8)]
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"/admin/pgperf/run/compare/?runs={','.join(str(run.pk) for run in runs)}")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

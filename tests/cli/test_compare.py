@@ -3,7 +3,8 @@
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,6 +48,14 @@ def test_a_slower_layer_fails_beyond_the_limit_only() -> None:
     assert "psycopg ·" not in str(error)
     assert "differs" in compare(before.pk, after.pk, "--fail-on", "15%")
     assert "differs" in compare(before.pk, after.pk)
+
+
+def test_a_limit_within_the_interval_is_undecided() -> None:
+    before, after = ended(), ended({"django_orm": 1.1})
+    error = failure(before.pk, after.pk, "--fail-on", "10%")
+    assert error.returncode == 3
+    assert str(error).startswith("Undecided, may be worse by more than 10 %: django_orm · socket ×1.100; ")
+    assert "psycopg ·" not in str(error)
 
 
 def test_faster_fails_nothing() -> None:
@@ -127,4 +136,107 @@ def test_times_are_those_of_the_runs_own_results() -> None:
     own = {row.label: row.us_per_op for row in after.variants.all()}
     times = {each["variant"]: each["after"] for each in found if each["measure"] == "time"}
     assert times
-    assert times == {label: own[label] for label in times}
+    assert times == pytest.approx({label: own[label] for label in times})
+
+
+def exported(run: Run, folder: Path) -> Path:
+    """The kept JSON export of the run."""
+    out = io.StringIO()
+    call_command("pgperf", "export", str(run.pk), "--format", "json", stdout=out)
+    path = folder / "baseline.json"
+    path.write_text(out.getvalue())
+    return path
+
+
+def test_a_file_says_what_its_run_says(tmp_path: Path) -> None:
+    before, after = ended(), ended({"django_orm": 1.1})
+    path = exported(before, tmp_path)
+    from_rows = compare(before.pk, after.pk, "--json")
+    before.delete()
+    assert json.loads(compare(after.pk, "--baseline", path, "--json")) == json.loads(from_rows)
+    assert failure(after.pk, "--baseline", path, "--fail-on", "5%").returncode == 1
+
+
+def test_last_is_the_latest_earlier_run_that_is_done_with_the_same_definition() -> None:
+    ended()
+    last = ended()
+    ended(definition_hash="1" * 64)
+    make_run(Run.Status.FAILED)
+    after = ended()
+    ended()
+    found = json.loads(compare(after.pk, "--baseline", "LAST", "--json"))
+    assert (found["before"]["id"], found["after"]["id"]) == (last.pk, after.pk)
+
+
+def test_a_number_is_a_run() -> None:
+    before, after = ended(), ended()
+    assert compare(after.pk, "--baseline", before.pk) == compare(before.pk, after.pk)
+
+
+def test_a_baseline_that_is_missing_is_named() -> None:
+    run = ended()
+    assert f"no run before {run} is done" in str(failure(run.pk, "--baseline", "LAST"))
+    assert "no-such-file cannot be read as JSON (FileNotFoundError)" in str(
+        failure(run.pk, "--baseline", "no-such-file")
+    )
+    too_many = range(1, 9)
+    assert "one to seven runs beside --baseline; 8 given" in str(failure(*too_many, "--baseline", "LAST"))
+    assert "two to eight runs; 1 given" in str(failure(run.pk))
+    assert "two to eight runs; 9 given" in str(failure(*too_many, 9))
+
+
+WRONG: list[Callable[[dict[str, Any]], Any]] = [
+    lambda data: None,
+    lambda data: [data],
+    lambda data: {},
+    lambda data: data | {"levels": None},
+    lambda data: data | {"levels": [{"variant": {"colour": "red"}}]},
+    lambda data: data | {"levels": [data["levels"][0] | {"us": 0}]},
+    lambda data: data | {"run": data["run"] | {"status": "running away"}},
+    lambda data: data | {"run": data["run"] | {"started": 5}},
+    lambda data: {key: value for key, value in data.items() if key != "levels"},
+]
+
+
+@pytest.mark.parametrize("spoil", WRONG)
+def test_a_file_that_is_no_export_is_refused(spoil: Callable[[dict[str, Any]], Any], tmp_path: Path) -> None:
+    run = ended()
+    path = exported(run, tmp_path)
+    path.write_text(json.dumps(spoil(json.loads(path.read_text()))))
+    assert "not the JSON export of a run" in str(failure(run.pk, "--baseline", path))
+    path.write_bytes(b"\xff{")
+    assert "cannot be read as JSON" in str(failure(run.pk, "--baseline", path))
+
+
+def test_several_runs_are_compared_with_the_oldest_one() -> None:
+    oldest, middle, newest = ended(), ended({"django_orm": 1.1}), ended({"django_orm": 0.9})
+    found = json.loads(compare(newest.pk, oldest.pk, middle.pk, "--json"))
+    assert (found["baseline"], found["runs"]) == (oldest.pk, [oldest.pk, middle.pk, newest.pk])
+    pairs = [(each["before"]["id"], each["after"]["id"]) for each in found["comparisons"]]
+    assert pairs == [(oldest.pk, middle.pk), (oldest.pk, newest.pk)]
+    chosen = json.loads(compare(oldest.pk, middle.pk, newest.pk, "--baseline", middle.pk, "--json"))
+    assert (chosen["baseline"], len(chosen["comparisons"])) == (middle.pk, 2)
+    error = failure(oldest.pk, middle.pk, newest.pk, "--fail-on", "5%")
+    assert error.returncode == 1
+
+
+def test_a_file_may_have_the_number_of_the_run_itself(tmp_path: Path) -> None:
+    """As in a job that begins with an empty database each time."""
+    run = ended({"django_orm": 1.1})
+    path = exported(ended(), tmp_path)
+    data = json.loads(path.read_text())
+    data["run"]["id"] = run.pk
+    path.write_text(json.dumps(data))
+    assert failure(run.pk, "--baseline", path, "--fail-on", "5%").returncode == 1
+    assert "### 1 run over" in compare(run.pk, "--baseline", path, "--format", "md")
+
+
+def test_markdown_and_html_of_a_comparison() -> None:
+    runs = [ended().pk, ended({"django_orm": 1.1}).pk, ended().pk]
+    text = compare(*runs, "--format", "md")
+    assert text.index("2 runs over") < text.index("Time relative to libpq (C)")
+    assert "| ×1.100 (" in text
+    html = compare(*runs, "--format", "html")
+    assert "default-src 'none'" in html
+    assert "<svg" in html
+    assert "<script" not in html

@@ -57,7 +57,30 @@ def test_a_change_of_workload_has_a_sentence_and_a_table() -> None:
         "tcp: cure instead of loop saves 2,310 µs in Django ORM. "
         "tcp: no certain difference between loop and cure in libpq (C)."
     ]
-    assert comparisons.workload_rows(rows) == rows[:2]
+
+
+def test_a_change_of_environment_has_a_sentence_and_a_table() -> None:
+    rows = [
+        _comparison(_row("psycopg", environment="new"), _row("psycopg"), -4.0),
+        _comparison(_row("django_orm", environment="new"), _row("django_orm"), -21.0),
+        _comparison(_row("psycopg", environment="newer"), _row("psycopg"), 1.0),
+        _comparison(_row("psycopg", environment="new"), _row("libpq"), 9.0),
+    ]
+    assert comparisons.environment_headlines(rows) == [
+        "tcp: new instead of default saves 21.0 µs in Django ORM, 4.00 µs in psycopg 3.",
+        "tcp: newer instead of default changes +1.00 µs in psycopg 3.",
+    ]
+    first, second = comparisons.comparison_tables(rows)
+    assert first.caption == "One environment against another, layer by layer"
+    assert texts(first)[0][:2] == ["psycopg 3 · tcp · new", "default"]
+    assert len(second.rows) == 1
+
+
+def test_modes_of_a_layer_have_a_table() -> None:
+    rows = [_comparison(_row("psycopg", mode="prepared"), _row("psycopg"), -4.0)]
+    assert [(each.caption, texts(each)[0][1]) for each in comparisons.comparison_tables(rows)] == [
+        ("One statement mode against another", "simple")
+    ]
 
 
 def test_a_change_of_clients_is_no_change_of_workload() -> None:

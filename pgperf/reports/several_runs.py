@@ -1,0 +1,286 @@
+"""Two to eight runs beside each other: each over a baseline, how far they scatter, and what differs
+around them.
+"""
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from pgperf.analysis.definition_diff import Difference
+from pgperf.analysis.outcome import DIFFERS
+from pgperf.analysis.run_comparison import TIME, Change, Level
+from pgperf.core.exceptions import NothingToCompare
+from pgperf.core.records import Variant
+from pgperf.models import Run
+from pgperf.reports import number_format
+from pgperf.reports.chart import Chart
+from pgperf.reports.compared_run import ComparedRun, stored
+from pgperf.reports.comparisons import outcome_text
+from pgperf.reports.labels import layer_title, variant_title
+from pgperf.reports.run_comparison import MEASURES, RunComparison, compare, measure_title
+from pgperf.reports.table import Cell, Column, Table, number, percent, ratio, text_column, words
+
+LEAST, MOST = 2, 8
+#: Of the runs by age: told apart by people with any colour vision.
+_COLOURS = (
+    {"light": "#0072b2", "dark": "#4fa8e8"},
+    {"light": "#d55e00", "dark": "#ff8b3d"},
+    {"light": "#00916a", "dark": "#2dbd92"},
+    {"light": "#9c3587", "dark": "#d982c4"},
+    {"light": "#7a6a00", "dark": "#d0bf45"},
+    {"light": "#3b2f94", "dark": "#8d83ef"},
+    {"light": "#8c8c8c", "dark": "#b5b5b5"},
+    {"light": "#7a2e2e", "dark": "#b5533c"},
+)
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralRuns:
+    """`sides` are all runs that can be compared, the oldest first, and `baseline` is one of them.
+
+    `comparisons`: every other side over the baseline, in the same order. `refused`: the other runs
+    that were asked for, each with the reason.
+    """
+
+    baseline: ComparedRun
+    sides: Sequence[ComparedRun]
+    comparisons: Sequence[RunComparison]
+    refused: Sequence[tuple[Run, str]]
+
+    def relative(self) -> "SeveralRuns":
+        """Without the measure that has the machine's drift in it."""
+        return replace(self, comparisons=[found.relative() for found in self.comparisons])
+
+    @property
+    def runs(self) -> list[Run]:
+        return [side.run for side in self.sides]
+
+    @property
+    def listed(self) -> list[tuple[Run, bool]]:
+        """Each run, and whether it is the baseline."""
+        return [(side.run, side is self.baseline) for side in self.sides]
+
+    @property
+    def title(self) -> str:
+        count = len(self.comparisons)
+        over = ngettext("%(count)d run over %(run)s", "%(count)d runs over %(run)s", count)
+        return over % {"count": count, "run": self.baseline.run}
+
+    @property
+    def headlines(self) -> list[tuple[Run, list[str]]]:
+        """What differs from the baseline, in sentences for each run."""
+        return [(found.after, found.sentences(_("the baseline"))) for found in self.comparisons]
+
+    @property
+    def differences(self) -> Table | None:
+        """What else differs from the baseline: definition, environment and settings of the server, a
+        column for each run. None where nothing does.
+        """
+        return _difference_table(self)
+
+    @cached_property
+    def ladders(self) -> list[tuple[str, Chart]]:
+        """The times of the layers, a bar for each run; a chart for each route and load."""
+        groups: dict[str, list[str]] = {}
+        for name, variant in self._variants.items():
+            groups.setdefault(" · ".join(variant.details), []).append(name)
+        return [(title, self._overlay(names)) for title, names in groups.items()]
+
+    @property
+    def effects(self) -> list[Table]:
+        """A ratio to the baseline for each variant and run, by measure."""
+        return [table for measure in MEASURES if (table := self._effect_table(measure)).rows]
+
+    @cached_property
+    def scatter(self) -> Table | None:
+        """How far the times of the runs lie apart. None of fewer than three runs."""
+        return _scatter_table(self._levels) if len(self.sides) > LEAST else None
+
+    @property
+    def one_sided(self) -> list[str]:
+        """The variants that a run or the baseline lacks, in sentences."""
+        text = _("%(variant)s was measured in %(own)s and not in %(other)s.")
+        base = self.baseline.run
+        pairs = [
+            pair
+            for found in self.comparisons
+            for pair in (
+                *((each, base, found.after) for each in found.only_before),
+                *((each, found.after, base) for each in found.only_after),
+            )
+        ]
+        return [
+            text % {"variant": each, "own": self.name(own), "other": self.name(other)}
+            for each, own, other in pairs
+        ]
+
+    @property
+    def notes(self) -> list[str]:
+        """How to read the tables."""
+        return [
+            _(
+                "A ratio above 1 means that the run takes longer than the baseline. Times relative to a layer"
+                " of the same run were paired within that run, so what slows the whole machine cancels; the"
+                " time per operation includes it."
+            ),
+            _(
+                "Each run is compared with the baseline alone, so the more runs there are, the more"
+                " comparisons differ by chance."
+            ),
+        ]
+
+    @cached_property
+    def _levels(self) -> list[dict[str, Level]]:
+        """Those of each side by a name that the same variant has in all."""
+        named = any(level.variant.named for side in self.sides for level in side.levels)
+        return [
+            {replace(level.variant, named=named).label: level for level in side.levels} for side in self.sides
+        ]
+
+    @property
+    def _variants(self) -> dict[str, Variant]:
+        """Of all runs, by name."""
+        return {name: level.variant for levels in self._levels for name, level in levels.items()}
+
+    def _overlay(self, names: Sequence[str]) -> Chart:
+        sides = zip(self.sides, self._levels, _COLOURS, strict=False)
+        return {
+            "kind": "groups",
+            "label": _("Time per operation of each layer in each run. The tables have the numbers."),
+            "axis": _("µs per operation"),
+            "rows": [[layer_title(self._variants[name].layer)] for name in names],
+            "series": [
+                {
+                    "name": self.name(side.run),
+                    "colour": colour,
+                    "values": [levels[name].shown(TIME) if name in levels else None for name in names],
+                }
+                for side, levels, colour in sides
+            ],
+        }
+
+    def name(self, run: Run) -> str:
+        """A short name; the baseline is called so."""
+        return _("#%d (baseline)") % run.pk if run is self.baseline.run else f"#{run.pk}"
+
+    def _effect_table(self, measure: str) -> Table:
+        by_run = [
+            {change.variant.label: change for change in found.of(measure)} for found in self.comparisons
+        ]
+        shown = {change.variant.label: change.variant for changes in by_run for change in changes.values()}
+        columns = (text_column(_("Variant")), *(Column(self.name(found.after)) for found in self.comparisons))
+        rows = [
+            _effects(variant, [changes.get(label) for changes in by_run]) for label, variant in shown.items()
+        ]
+        changes = [change for each in by_run for change in each.values()]
+        title = measure_title(changes, measure) if changes else ""
+        return Table(
+            _("%(title)s, over %(run)s") % {"title": title, "run": self.baseline.run},
+            columns,
+            rows,
+            "effects",
+        )
+
+
+def compare_several(runs: Sequence[Run], baseline: Run | None = None) -> SeveralRuns:
+    """The stored runs over the baseline, which is one of them, by default the oldest one.
+
+    Raises NothingToCompare for another number of runs than two to eight, and where no run can be
+    compared with the baseline.
+    """
+    sides = [stored(run) for run in sorted(runs, key=lambda run: run.pk)]
+    return several(sides, next((side for side in sides if side.run is baseline), None))
+
+
+def several(sides: Sequence[ComparedRun], baseline: ComparedRun | None = None) -> SeveralRuns:
+    """The same of sides in their order. The baseline is one of them, by default the first one, or
+    another one.
+    """
+    base = baseline or next(iter(sides), None)
+    others = [side for side in sides if side is not base]  # a file may have the number of another run
+    if base is None or not 1 <= len(others) < MOST:
+        raise NothingToCompare(f"runs: choose {LEAST} to {MOST} different runs")
+    compared = [(side, *_over(base, side)) for side in others]
+    if not any(found for _side, found, _reason in compared):
+        raise NothingToCompare("; ".join(reason for _side, _found, reason in compared))
+    kept = [side for side, found, _reason in compared if found]
+    before = [side for side in kept if base in sides and sides.index(side) < sides.index(base)]
+    return SeveralRuns(
+        base,
+        [*before, base, *(side for side in kept if side not in before)],
+        [found for _side, found, _reason in compared if found],
+        [(side.run, reason) for side, _found, reason in compared if reason],
+    )
+
+
+def _over(base: ComparedRun, side: ComparedRun) -> tuple[RunComparison | None, str]:
+    """The comparison, or why there is none."""
+    try:
+        return compare(base, side), ""
+    except NothingToCompare as error:
+        return None, str(error)
+
+
+def _effects(variant: Variant, changes: Sequence[Change | None]) -> tuple[Cell, ...]:
+    return words(variant_title(variant)), *map(_effect, changes)
+
+
+def _effect(change: Change | None) -> Cell:
+    if change is None:
+        return Cell("–", (None,), "unknown")
+    low, high = change.ratio.low, change.ratio.high
+    text = f"{number_format.ratio(change.ratio.centre)} ({number_format.ratio_interval(low, high)})"
+    shown = text if change.outcome == DIFFERS else f"{text}, {outcome_text(change.outcome)}"
+    return Cell(shown, (change.ratio.centre,), change.outcome)
+
+
+def _difference_table(found: SeveralRuns) -> Table | None:
+    """One row per difference. A run that does not differ in it has the baseline's value."""
+    texts: dict[str, dict[int, str]] = {}
+    for at, comparison in enumerate(found.comparisons, 1):
+        for each in _all_differences(comparison):
+            texts.setdefault(each.what, {0: each.before})[at] = each.after
+    rows = [
+        (words(what), *(words(by_run.get(at, by_run[0]) or "–") for at in range(len(found.comparisons) + 1)))
+        for what, by_run in texts.items()
+    ]
+    runs = [found.baseline.run, *(comparison.after for comparison in found.comparisons)]
+    columns = (text_column(_("What")), *(text_column(found.name(run)) for run in runs))
+    return (
+        Table(_("Differences in definition and environment"), columns, rows, "environment") if rows else None
+    )
+
+
+def _all_differences(comparison: RunComparison) -> Iterator[Difference]:
+    yield from comparison.definition
+    yield from comparison.environment
+    for each in comparison.settings:
+        default = _("default")
+        yield Difference(f"server.{each.what}", each.before or default, each.after or default)
+
+
+def _scatter_table(several_levels: Sequence[dict[str, Level]]) -> Table:
+    """Of the variants that all runs have."""
+    columns = (
+        text_column(_("Variant")),
+        Column(_("fastest run"), "µs"),
+        Column(_("slowest run"), "µs"),
+        Column(_("slowest/fastest")),
+        Column(_("standard deviation between the runs")),
+    )
+    common = [name for name in several_levels[0] if all(name in levels for levels in several_levels)]
+    rows = [
+        _scatter_row(several_levels[0][name].variant, [levels[name].shown(TIME) for levels in several_levels])
+        for name in common
+    ]
+    return Table(_("Scatter between the runs: time per operation"), columns, rows, "scatter")
+
+
+def _scatter_row(variant: Variant, times: Sequence[float]) -> tuple[Cell, ...]:
+    low, high = min(times), max(times)
+    spread = statistics.stdev(times) / statistics.fmean(times)
+    return words(variant_title(variant)), number(low), number(high), ratio(high / low), percent(spread)

@@ -22,8 +22,10 @@ from contextlib import ExitStack, contextmanager
 import numpy as np
 
 from benchmarks.example_site import ROOT
+from benchmarks.options import ScriptParser
 from benchmarks.resident import resident
-from example.stack import Stack, postgres
+from example.stack import postgres
+from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
 from pgperf.core import protocol
@@ -57,14 +59,9 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, help="slices of each kind (100; quick: 15)")
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
-    options.rounds = options.rounds or (15 if options.quick else 100)
-    return options
+    parser = ScriptParser(__doc__)
+    parser.add_size("--rounds", "slices of each kind", full=100, quick=15)
+    return parser.options()
 
 
 @contextmanager

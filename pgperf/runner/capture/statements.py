@@ -1,9 +1,10 @@
 """Captures the statements of a site workload from the wire, so that lower layers can run them.
 
-An ORM client runs the operation twice, warm, behind a wire proxy. If both runs sent the same
-statements, and these only read, they become the workload's statements. Otherwise the refusal says
-why, and only the ORM is measured. Then each lower layer runs the statements once behind the proxy,
-and must send as many statements and receive as many rows.
+An ORM client, or a view's for a page, runs the operation twice, warm, behind a wire proxy. If both
+runs sent the same statements, and these only read, they become the workload's statements. Otherwise
+the refusal says why, and only the ORM, or the page from the view upwards, is measured. Then each
+lower layer runs the statements once behind the proxy, and must send as many statements and receive
+as many rows.
 
 The site's values stay in this process's memory. Everything that is shown or stored has them masked.
 """
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 from uuid import UUID
@@ -30,6 +32,9 @@ _TIMEOUT_S = 60.0
 _WARM_UP = protocol.Slice(seq=1, lead_in_ops=20, lead_in_ns=0, count=1)
 _ONCE = protocol.Slice(seq=2, lead_in_ops=0, lead_in_ns=0, count=1)
 _MOST_STATEMENTS = 1000
+#: Statements with different texts of one operation that are explained.
+MOST_TEXTS = 50
+_ORM = "django_orm"
 
 
 @dataclass(frozen=True)
@@ -59,12 +64,16 @@ class OperationWork:
 class Capture:
     """The capture of one workload.
 
-    `refusal`: why lower layers cannot run its statements; "" if they can.
+    `refusal`: why lower layers cannot run its statements; "" if they can. Those of a page that is
+    `stopped` cannot.
     """
 
     workload: WorkloadDefinition
     work: OperationWork
     refusal: str = ""
+    stopped: str = ""  # why a page cannot run inside a client; "" if it can
+    note: str = ""  # what pages say about the captured statements
+    plans: Mapping[str, list[str]] = field(default_factory=dict)  # lines of EXPLAIN by masked text
     bound: bool = True  # do drivers bind the values like Django? If not, they send the bytes unchanged
     differences: tuple[LeftOut, ...] = ()  # the layers whose work differs from the ORM's
 
@@ -73,14 +82,20 @@ class Capture:
         return {
             **self.work.to_json(),
             "refusal": self.refusal,
+            "note": self.note,
+            "plans": dict(self.plans),
             "bound": self.bound,
             "unlike": [each.to_json() for each in self.differences],
         }
 
     def skipped(self) -> tuple[LeftOut, ...]:
         """The variants of the workload that cannot be measured."""
+        name = self.workload.name
+        above = (
+            (LeftOut(workload=name, layer=layers.VIEW_LAYER, reason=self.stopped),) if self.stopped else ()
+        )
         if self.refusal:
-            return (LeftOut(workload=self.workload.name, reason=self.refusal),)
+            return (*above, LeftOut(workload=name, reason=self.refusal))
         return self.differences
 
 
@@ -101,7 +116,8 @@ def of_definition(
 
     Raises like `captured`.
     """
-    return [captured(definition, work, settings, skipped) for work in definition.workloads if work.is_site]
+    works = (work for work in definition.workloads if work.is_site)
+    return [captured(definition, work, settings, skipped) for work in works]
 
 
 def filled(definition: Definition, captures: Sequence[Capture]) -> Definition:
@@ -118,7 +134,12 @@ def captured(
 
     Raises a PgperfError if the operation itself fails.
     """
-    found = capture(definition, work, settings)
+    try:
+        found = capture(definition, work, settings)
+    except ClientFailed as error:
+        if not work.page:
+            raise
+        return Capture(work, OperationWork((), ()), str(error), stopped=str(error))
     if found.refusal:
         return found
     several = len(definition.modes) > 1
@@ -127,7 +148,37 @@ def captured(
         for layer, mode in _lower(definition, skipped)
         if (why := _difference_of(definition, found, layer, mode, settings))
     )
-    return replace(found, differences=differences)
+    return replace(found, differences=differences, plans=_plans(definition, found, settings))
+
+
+def _plans(definition: Definition, found: Capture, settings: CaptureSettings) -> dict[str, list[str]]:
+    """The server's plans of an operation's statements, values masked; none if it refuses one."""
+    texts = {masked(each.literal): each.literal for each in found.workload.statements}
+    if len(found.workload.statements) < 2:
+        return {}
+    plans: dict[str, list[str]] = {}
+    try:
+        with _behind_proxy(definition, found.workload, _top(found.workload), "simple", settings) as (
+            client,
+            _,
+        ):
+            for text, literal in list(texts.items())[:MOST_TEXTS]:
+                client.send(protocol.Query(f"EXPLAIN (COSTS OFF) {literal}"))
+                lines = client.expect(protocol.Rows, _TIMEOUT_S).rows
+                plans[text] = [_masked_line(line[0] or "") for line in lines]
+    except ClientFailed:
+        return {}
+    return plans
+
+
+def _masked_line(line: str) -> str:
+    """A line of a plan with ? for its values."""
+    return line[: len(line) - len(line.lstrip())] + masked(line)
+
+
+def _top(work: WorkloadDefinition) -> str:
+    """The layer whose client runs the operation as a whole."""
+    return layers.VIEW_LAYER if work.page else _ORM
 
 
 def capture(definition: Definition, work: WorkloadDefinition, settings: CaptureSettings) -> Capture:
@@ -136,24 +187,47 @@ def capture(definition: Definition, work: WorkloadDefinition, settings: CaptureS
     """
     extended = next((mode for mode in definition.modes if mode != "simple"), "")
     simple, traced = _twice(definition, work, "simple", settings)
-    work_done = _work_of(simple[0])
-    refusal = refusal_of(simple)
-    if refusal or not extended:
-        statements, bound = merged(simple[0], (), traced) if not refusal else ((), False)
-        return Capture(replace(work, statements=statements), work_done, refusal, bound)
+    one_capture = bool(work.page and work.page.one_capture)
+    found = partial(Capture, work=_work_of(simple[-1]), note=_note(simple) if one_capture else "")
+    refusal = refusal_of(simple, one_capture)
+    if refusal:
+        return found(work, refusal=refusal, stopped=_writes(simple) if work.page else "", bound=False)
+    if not extended:
+        statements, bound = merged(simple[-1], (), traced)
+        return found(replace(work, statements=statements), bound=bound)
     other, _ = _twice(definition, work, extended, settings)
-    refusal = refusal_of(other) or _counts_differ(simple[0], other[0])
+    refusal = refusal_of(other, one_capture) or _counts_differ(simple[-1], other[-1])
     if not refusal:
         try:
-            statements, bound = merged(simple[0], other[0].executed, traced)
-            return Capture(replace(work, statements=statements), work_done, "", bound)
+            statements, bound = merged(simple[-1], other[-1].executed, traced)
+            return found(replace(work, statements=statements), bound=bound)
         except InvalidDefinition as error:
             refusal = str(error)
-    return Capture(work, work_done, refusal, False)
+    return found(work, refusal=refusal, bound=False)
 
 
-def refusal_of(twice: Sequence[RecordedOperation]) -> str:
-    """Why the statements of two recorded operations cannot be replayed; "" if they can."""
+def _note(twice: Sequence[RecordedOperation]) -> str:
+    """How the values of two requests differ; "" if they do not."""
+    changes = difference(*(recorded.executed for recorded in twice))
+    return (
+        f"values change from request to request, so the layers below send those of one: {changes}"
+        if changes
+        else ""
+    )
+
+
+def _writes(twice: Sequence[RecordedOperation]) -> str:
+    """The statement by which a page writes, though its view does not mind the server's refusal."""
+    executed = [each for recorded in twice for each in recorded.executed]
+    writing = (each for each in executed if effect(each.text) == Effect.WRITES)
+    return next((f"page: it writes or locks rows: {masked(each.text)}" for each in writing), "")
+
+
+def refusal_of(twice: Sequence[RecordedOperation], one_capture: bool = False) -> str:
+    """Why the statements of two recorded operations cannot be replayed; "" if they can.
+
+    With `one_capture`, the values of the two may differ.
+    """
     first, second = (recorded.executed for recorded in twice)
     if not first and not second:
         return "the operation sends no statement once it is warm"
@@ -162,7 +236,11 @@ def refusal_of(twice: Sequence[RecordedOperation]) -> str:
     for number, statement in enumerate(first, 1):
         if (does := effect(statement.text)) != Effect.READS:
             return f"statement {number} of {len(first)} {does}: {masked(statement.text)}"
-    return difference(first, second)
+    return difference(*map(_without_values, (first, second))) if one_capture else difference(first, second)
+
+
+def _without_values(executed: Sequence[ExecutedStatement]) -> list[ExecutedStatement]:
+    return [ExecutedStatement(masked(each.text), each.simple, oids=each.oids) for each in executed]
 
 
 def difference(first: Sequence[ExecutedStatement], second: Sequence[ExecutedStatement]) -> str:
@@ -270,7 +348,7 @@ def _lower(definition: Definition, skipped: Sequence[LeftOut]) -> Iterator[tuple
         for mode in definition.modes:
             if (
                 layers.connects(layer)
-                and not layers.calls_orm(layer)
+                and layers.runs_statements(layer)
                 and not any(each.covers_layer(layer, mode) for each in skipped)
             ):
                 yield layer, mode
@@ -297,10 +375,10 @@ def _difference_of(
 def _twice(
     definition: Definition, work: WorkloadDefinition, mode: str, settings: CaptureSettings
 ) -> tuple[list[RecordedOperation], list[protocol.Statement]]:
-    """Two warm operations of the ORM as recorded on the wire, and the arguments of the cursor in
-    the second.
+    """Two warm operations of the ORM or the view as recorded on the wire, and the arguments of the
+    cursor in the second.
     """
-    with _behind_proxy(definition, work, "django_orm", mode, settings) as (client, proxy):
+    with _behind_proxy(definition, work, _top(work), mode, settings) as (client, proxy):
         client.send(_WARM_UP)
         client.read_bytes(client.expect(protocol.SliceReply, _TIMEOUT_S).nbytes, _TIMEOUT_S)
         operations, traced = [], protocol.Traced([])

@@ -1,0 +1,75 @@
+"""Statements of a server in *Measure a query of mine*: the request for them, and their values."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext_lazy as _
+
+from pgperf.access import permissions
+from pgperf.admin import audit, pages
+from pgperf.core import sql_numbered
+from pgperf.models import Database
+from pgperf.runs import statement_lists
+
+_MOST_VALUES = 200
+
+
+class StatementValues(forms.Form):
+    """A statement with `$1`, and a value for each placeholder."""
+
+    numbered = forms.CharField(label=_("Statement"), widget=forms.HiddenInput, max_length=20_000)
+
+    def __init__(self, numbered: str, data: Any = None) -> None:
+        super().__init__(data, initial={"numbered": numbered})
+        self.sql, self._order = sql_numbered.placeholders(numbered)
+        for number in sorted(set(self._order))[:_MOST_VALUES]:
+            self.fields[_field(number)] = forms.CharField(
+                label=f"${number}",
+                strip=False,
+                max_length=10_000,
+                help_text=_('A number, true, false, null, or a text; "42" in quotes is a text.'),
+            )
+
+    def clean_numbered(self) -> str:
+        if len(set(self._order)) > _MOST_VALUES:
+            raise ValidationError(_("At most %d placeholders.") % _MOST_VALUES)
+        return str(self.cleaned_data["numbered"])
+
+    @property
+    def values(self) -> list[forms.BoundField]:
+        """The fields of the placeholders."""
+        return [self[name] for name in self.fields if name != "numbered"]
+
+    @property
+    def args(self) -> list[Any]:
+        """A value for each `%s` of `sql`; None for one that is not given."""
+        given = self.data if self.is_bound else {}
+        return [sql_numbered.typed_value(given.get(_field(number)) or "null") for number in self._order]
+
+
+def ask_view(page: admin.ModelAdmin, request: HttpRequest) -> HttpResponse:
+    """POST asks a worker for the statements of `database`, and leads back. 403 without the
+    permissions to measure and to manage targets.
+    """
+    if not request.user.has_perms([*permissions.MEASURE, permissions.MANAGE_TARGETS]):
+        raise PermissionDenied
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    chosen = request.POST.get("database", "")
+    databases = permissions.visible(Database.objects.all(), request.user)
+    database = get_object_or_404(databases, pk=int(chosen) if _is_key(chosen) else 0)
+    statement_lists.ask(database)
+    audit.log_changed(page, request, database, "Asked its server for statements.")
+    return HttpResponseRedirect(pages.url(page, "pgperf_benchmark_measure") + "#pgperf-statements")
+
+
+def _is_key(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 18
+
+
+def _field(number: int) -> str:
+    return f"value_{number}"

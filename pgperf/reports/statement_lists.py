@@ -1,0 +1,65 @@
+"""The statements of databases' servers, as workers stored them, for the page that offers them."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pgperf.access import permissions
+from pgperf.models import Database, StatementList
+from pgperf.reports import number_format
+
+_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class ShownStatement:
+    """`key` finds it again; `calls` and `mean_us` (the server's time of one call) are texts."""
+
+    key: str
+    query: str
+    calls: str
+    mean_us: str
+
+
+@dataclass(frozen=True)
+class DatabaseStatements:
+    """What is stored of a database's server. `asked_at`: an answer is awaited since then."""
+
+    database: Database
+    asked_at: datetime | None = None
+    read_at: datetime | None = None
+    error: str = ""
+    statements: tuple[ShownStatement, ...] = ()
+
+
+def stored(user: Any) -> list[DatabaseStatements]:
+    """Of each database that the user may see, by name. Nothing without the permission to manage
+    targets.
+    """
+    if not user.has_perm(permissions.MANAGE_TARGETS):
+        return []
+    databases = list(permissions.visible(Database.objects.order_by("name"), user))
+    rows = {row.database_id: row for row in StatementList.objects.filter(database__in=databases)}
+    return [_shown(each, rows.get(each.pk)) for each in databases]
+
+
+def find(key: str, user: Any) -> str:
+    """The statement of that key; "" if it is no longer stored, or not for that user."""
+    every = (each for shown in stored(user) for each in shown.statements)
+    return next((each.query for each in every if each.key == key), "")
+
+
+def _shown(database: Database, row: StatementList | None) -> DatabaseStatements:
+    if row is None:
+        return DatabaseStatements(database)
+    statements = tuple(_statement(database, each) for each in row.statements)
+    return DatabaseStatements(database, row.asked_at, row.read_at, row.error, statements)
+
+
+def _statement(database: Database, stored: Mapping[str, Any]) -> ShownStatement:
+    query, calls = str(stored["query"]), int(stored["calls"])
+    digest = hashlib.sha256(query.encode()).hexdigest()[:_DIGITS]
+    mean_us = number_format.number(1000 * float(stored["total_ms"]) / calls) if calls else ""
+    return ShownStatement(f"{database.pk}-{digest}", query, number_format.whole(calls), mean_us)

@@ -1,0 +1,108 @@
+"""The targets on the form of their database: each route has one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from pgperf.models import Database, Target
+from pgperf.transfer.columns import MAX_TARGETS
+from tests import factories
+from tests.admin.form_data import form_data
+
+Change = Callable[[dict[str, Any], Database], None]
+
+
+def _unknown_to_the_form(data: dict[str, Any], database: Database) -> None:
+    """The browser sends the stored targets as new ones."""
+    data["targets-INITIAL_FORMS"] = "0"
+    for number in range(int(data["targets-TOTAL_FORMS"])):
+        del data[f"targets-{number}-id"]
+
+
+def _added_meanwhile(data: dict[str, Any], database: Database) -> None:
+    """Two users add the same route."""
+    Target.objects.create(database=database, route="replica", host="localhost")
+    data |= {f"targets-{data['targets-TOTAL_FORMS']}-{name}": value for name, value in _NEW.items()}
+    data["targets-TOTAL_FORMS"] = int(data["targets-TOTAL_FORMS"]) + 1
+
+
+def _renamed_to_one_added_meanwhile(data: dict[str, Any], database: Database) -> None:
+    Target.objects.create(database=database, route="replica", host="localhost")
+    data["targets-0-route"] = "replica"
+
+
+def _exchanged(data: dict[str, Any], database: Database) -> None:
+    one, other = data["targets-0-route"], data["targets-1-route"]
+    data |= {"targets-0-route": other, "targets-1-route": one}
+
+
+_NEW = {"route": "replica", "host": "localhost", "port": "5432", "sslmode": "prefer"}
+
+
+@pytest.fixture
+def database(db: None) -> Database:
+    return factories.make_database()
+
+
+def _send(page: Client, database: Database, change: Change) -> Any:
+    address = reverse("admin:pgperf_database_change", args=[database.pk])
+    data = form_data(page.get(address))
+    change(data, database)
+    return page.post(address, data)
+
+
+@pytest.mark.parametrize(
+    "change", [_unknown_to_the_form, _added_meanwhile, _renamed_to_one_added_meanwhile, _exchanged]
+)
+def test_a_route_of_another_target_is_refused(admin_page: Client, database: Database, change: Change) -> None:
+    before = list(database.targets.values_list("pk", "route"))
+    answer = _send(admin_page, database, change)
+    assert answer.status_code == 200
+    assert "Another target has the route" in answer.content.decode()
+    assert list(database.targets.exclude(route="replica").values_list("pk", "route")) == before
+
+
+def test_a_new_target_takes_the_route_of_a_renamed_one_afterwards(
+    admin_page: Client, database: Database
+) -> None:
+    route = database.targets.order_by("pk").values_list("route", flat=True)[0]
+
+    def rename(data: dict[str, Any], database: Database) -> None:
+        data["targets-0-route"] = "before"
+
+    def add(data: dict[str, Any], database: Database) -> None:
+        new = {**_NEW, "route": route}
+        data |= {f"targets-{data['targets-TOTAL_FORMS']}-{name}": value for name, value in new.items()}
+        data["targets-TOTAL_FORMS"] = int(data["targets-TOTAL_FORMS"]) + 1
+
+    assert [_send(admin_page, database, step).status_code for step in (rename, add)] == [302, 302]
+    assert database.targets.count() == len(factories.ROUTES) + 1
+
+
+@pytest.mark.parametrize("total", [MAX_TARGETS + 1, 2_000, 18_497, 10**9])
+def test_a_request_for_many_targets_is_refused(admin_page: Client, database: Database, total: int) -> None:
+    """Each form takes milliseconds: one request for 2,000 of them took 26 s of CPU time."""
+
+    def ask(data: dict[str, Any], database: Database) -> None:
+        data["targets-TOTAL_FORMS"] = total
+
+    answer = _send(admin_page, database, ask)
+    assert answer.status_code == 200
+    assert f"A database has at most {MAX_TARGETS} targets." in answer.content.decode()
+    assert len(answer.context["inline_admin_formsets"][0].formset.forms) == MAX_TARGETS
+
+
+def test_a_database_with_more_targets_than_a_form_adds_stays_editable(
+    admin_page: Client, database: Database
+) -> None:
+    more = (f"r{number}" for number in range(MAX_TARGETS))
+    Target.objects.bulk_create(Target(database=database, route=route, host="localhost") for route in more)
+
+    def rename(data: dict[str, Any], database: Database) -> None:
+        data["targets-0-route"] = "before"
+
+    assert _send(admin_page, database, rename).status_code == 302
+    assert database.targets.filter(route="before").count() == 1

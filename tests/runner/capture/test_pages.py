@@ -1,0 +1,118 @@
+"""Pages captured from the wire: the example site's list page, and pages that cannot be replayed or
+run, in clients with settings of their own.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgperf.core.records import Definition, Page, Route, WorkloadDefinition
+from pgperf.runner.capture import statements as module
+from pgperf.runner.capture.statements import CaptureSettings
+from pgperf.runner.plan import make_plan
+
+LAYERS = ("libpq", "psycopg2", "psycopg", "django_cursor", "django_orm", "django_view")
+
+
+@pytest.fixture
+def site(book_routes: dict[str, Route], c_client: Path, monkeypatch: pytest.MonkeyPatch) -> CaptureSettings:
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.page_settings")
+    return CaptureSettings(book_routes["tcp"], str(c_client.parent))
+
+
+def captured(path: str, site: CaptureSettings, **page: Any) -> module.Capture:
+    work = WorkloadDefinition("page", "", page=Page(path, **page))
+    return module.captured(Definition("test", (work,), LAYERS, ("tcp",)), work, site, ())
+
+
+def left(found: module.Capture) -> list[str]:
+    """The layers that a plan with this capture measures."""
+    definition = Definition("test", (found.workload,), LAYERS, ("tcp",))
+    plan = make_plan(definition, found.skipped())
+    return [variant.layer for variant in plan.variants if not variant.control]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_every_layer_below_repeats_the_statements_of_a_page(site: CaptureSettings, method: str) -> None:
+    found = captured("/books/?q=the&page=1", site, method=method)
+    assert found.refusal == ""
+    assert found.differences == ()
+    assert [text.partition(" ")[0] for text in found.work.texts] == ["SELECT"] * 4
+    assert sum(found.work.rows) > 25
+    assert left(found) == ["libpq", "psycopg2", "psycopg", "django_cursor", "django_view"]
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/tests/counting/", "other values each time"),
+        ("/tests/atomic/", "controls transactions"),
+        ("/tests/silent/", "no statement"),
+    ],
+)
+def test_a_page_that_cannot_be_replayed_is_measured_from_the_view_upwards(
+    site: CaptureSettings, path: str, reason: str
+) -> None:
+    found = captured(path, site)
+    assert reason in found.refusal
+    assert "4711" not in found.refusal
+    assert left(found) == ["django_view"]
+
+
+def test_values_that_change_are_replayed_from_one_request_where_the_user_says_so(
+    site: CaptureSettings,
+) -> None:
+    found = captured("/tests/counting/", site, one_capture=True)
+    assert found.refusal == ""
+    assert "values change" in found.note
+    assert found.to_json()["note"] == found.note
+    assert left(found) == ["libpq", "psycopg2", "psycopg", "django_cursor", "django_view"]
+
+
+def test_other_statements_each_time_are_never_replayed(site: CaptureSettings) -> None:
+    found = captured("/tests/growing/", site, one_capture=True)
+    assert "did not send the same" in found.refusal
+    assert left(found) == ["django_view"]
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/tests/writing/", "it writes"),
+        ("/tests/writing-quietly/", "it writes"),
+        ("/tests/elsewhere/", "the alias 'other'"),
+        ("/tests/elsewhere-quietly/", "the alias 'other'"),
+        ("/tests/mail/", "it sends mail"),
+        ("/tests/task/", "it queues a task"),
+        ("/tests/redirect/", r"302 \(Found\)"),
+        ("/tests/nowhere/", r"404 \(Not Found\)"),
+        ("/tests/broken/", "ZeroDivisionError in page_urls.py, line"),
+        ("/tests/two-lengths/", "its length was"),
+    ],
+)
+def test_a_page_that_does_more_than_read_is_stopped_with_the_reason(
+    site: CaptureSettings, path: str, reason: str
+) -> None:
+    found = captured(path, site)
+    assert found.workload.statements == ()
+    with pytest.raises(Exception, match=reason):
+        left(found)
+
+
+def test_a_session_of_another_database_is_no_user_s(site: CaptureSettings) -> None:
+    work = replace(
+        WorkloadDefinition("page", "", page=Page("/books/", user="reader")), cookie="sessionid=absent"
+    )
+    found = module.captured(Definition("test", (work,), LAYERS, ("tcp",)), work, site, ())
+    with pytest.raises(Exception, match="sessions are not in this database"):
+        left(found)
+
+
+def test_each_statement_s_plan_is_captured_without_values(site: CaptureSettings) -> None:
+    found = captured("/books/?q=Harbour", site)
+    assert list(found.plans) == list(dict.fromkeys(found.work.texts))
+    lines = [line for plan in found.plans.values() for line in plan]
+    assert any("Scan" in line for line in lines)
+    assert "arbour" not in repr(found.to_json()).lower().replace("the harbour", "")

@@ -1,6 +1,6 @@
 """A run as Markdown to paste into a ticket: the tables of its page as pipe tables."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from pgperf.cli import result
 from pgperf.models import Run
@@ -10,58 +10,39 @@ from pgperf.reports import (
     environment,
     ladders,
     login_conditions,
+    open_loops,
     scaling,
+    staircases,
     suite,
     verdicts,
 )
+from pgperf.reports.markdown_table import cells, escaped, table
 from pgperf.reports.run_names import named
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import Table
 
 _HASH_CHARACTERS = 12
-#: These would end a cell, begin HTML or emphasis, or start a code span.
-_ESCAPED = str.maketrans({char: f"\\{char}" for char in "\\|<>*`"} | {"\n": " ", "\r": " "})
 
 
 def markdown(rows: RunRows) -> str:
-    """Headline, verdicts, ladders, time breakdown, scaling, comparisons, controls, environment in
-    short.
+    """Headline, verdicts, ladders, rates, time breakdown, scaling, comparisons, controls, environment
+    in short.
     """
     shown = (part if isinstance(part, str) else table(part) for part in _parts(rows))
     return "\n\n".join(filter(None, shown))
 
 
-def table(made: Table) -> str:
-    """The caption in bold and a pipe table: words to the left, numbers to the right.
-
-    Cells are escaped.
-    """
-    if not made.rows:
-        return ""
-    made = made.shown()
-    rule = ["---:" if column.numeric and at else "---" for at, column in enumerate(made.columns)]
-    rows = (_cells(". ".join(cell.lines) for cell in row) for row in made.rows)
-    lines = (f"| {' | '.join(cells)} |" for cells in (_cells(made.heads), rule, *rows))
-    return f"**{escaped(made.caption)}**\n\n" + "\n".join(lines)
-
-
-def escaped(text: str) -> str:
-    """The text as itself: no markup, no link, no end of a cell."""
-    return text.translate(_ESCAPED).replace("](", "]\\(")
-
-
-def _cells(texts: Iterable[str]) -> list[str]:
-    return list(map(escaped, texts))
-
-
 def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield _headline(rows)
     yield verdicts.verdict_table(rows.variants)
-    yield "\n\n".join(_cells(verdicts.failed_checks(rows.variants)))
+    yield "\n\n".join(cells(verdicts.failed_checks(rows.variants)))
     yield from suite.tables(rows)
+    yield from staircases.tables(rows)
     shown = [] if rows.is_suite else rows.ladders
     yield from (ladders.ladder_table(ladder, shown) for ladder in shown)
     yield ladders.note() if shown else ""
+    yield "\n\n".join(cells(open_loops.sentences(rows.variants)))
+    yield open_loops.rate_table(rows.variants)
     yield cpu_accounting.spent_table(rows.originals)
     yield scaling.scaling_table(rows.scaling)
     yield from comparisons.comparison_tables(rows.comparisons)

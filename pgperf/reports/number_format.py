@@ -2,8 +2,13 @@
 the unknown.
 """
 
+import math
+
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
+
+#: Decimals of a number at an axis.
+_MOST = 6
 
 
 def number(value: float | None) -> str:
@@ -11,6 +16,12 @@ def number(value: float | None) -> str:
     if value is None:
         return _("unknown")
     return _fixed(value, _decimals(value))
+
+
+def tick(value: float) -> str:
+    """A round number at an axis: no decimals that it does not need."""
+    decimals = next((digits for digits in range(_MOST) if math.isclose(round(value, digits), value)), _MOST)
+    return _fixed(value, decimals)
 
 
 def whole(value: int | None) -> str:
@@ -31,6 +42,14 @@ def ratio(value: float | None) -> str:
 def percent(share: float | None) -> str:
     """A share of 1 as a percentage."""
     return _("unknown") if share is None else f"{_fixed(share * 100, 1 if abs(share) < 1 else 0)} %"
+
+
+def short_percent(share: float | None) -> str:
+    """A share of 1 as a percentage with one decimal, none if that is 0 or from 10 % on."""
+    if share is None:
+        return _("unknown")
+    tenths = round(share * 1000)
+    return f"{_fixed(tenths / 10, 0 if tenths % 10 == 0 or tenths >= 100 else 1)} %"
 
 
 def interval(low: float | None, high: float | None) -> str:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import connection
 
@@ -19,7 +20,7 @@ from pgperf.reports.number_format import interval, number
 from pgperf.reports.run_rows import read
 from pgperf.reports.scaling import scaling_table
 from tests.cpu_accounts import add_cpu_accounts, checks
-from tests.factories import make_blocks, make_results, make_run, stored_verdict
+from tests.factories import make_blocks, make_database, make_results, make_run, stored_verdict
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
@@ -73,10 +74,8 @@ def test_markdown_says_what_bounds_it_and_where_the_time_is_spent(db: None) -> N
     orm = run.variants.get(label="django_orm · socket")
     verdict = orm.record.verdict
     assert verdict
-    assert (
-        f"| Django ORM · socket | client CPU, likely | {evidence(verdict).removeprefix('client CPU: ')} |"
-        in text
-    )
+    assert "| Django ORM · socket | client CPU, likely" in text
+    assert f"| {evidence(verdict).removeprefix('client CPU: ')}" in text
     shared = read(run)
     for table in (spent_table(shared.originals), scaling_table(shared.scaling).shown()):
         printed = text.partition(f"**{table.caption}**\n\n")[2].splitlines()
@@ -132,3 +131,63 @@ def test_a_reader_that_has_seen_enough() -> None:
     head, code = done.stdout.splitlines()
     assert head.startswith("run_id,benchmark,")
     assert (code, done.stderr) == ("0", "")
+
+
+class TestOpenMetrics:
+    @pytest.fixture
+    def hidden(self, run: Run) -> Run:
+        """A run on another database, which only superusers may see."""
+        database = make_database("secret", restricted=True)
+        return make_results(make_run(database=database, restricted=True))
+
+    def test_of_a_run_of_a_benchmark_and_of_all(self, run: Run) -> None:
+        shown = export(run.pk, "--format", "openmetrics")
+        assert "pgperf_operation_seconds{" in shown
+        assert shown.endswith("# EOF\n")
+        assert export("orm-overhead", "--format", "openmetrics") == shown
+        assert export("--format", "openmetrics") == shown
+
+    def test_all_are_those_that_no_group_hides(self, hidden: Run) -> None:
+        User.objects.create_superuser("boss")
+        User.objects.create_user("eve")
+        for words, seen in (((), False), (("--user", "eve"), False), (("--user", "boss"), True)):
+            shown = export("--format", "openmetrics", *words)
+            assert ('database="secret"' in shown) == seen
+            assert 'database="demo"' in shown
+
+    def test_a_named_run_is_shown_as_in_the_other_formats_but_not_to_a_user_who_may_not_see_it(
+        self, hidden: Run
+    ) -> None:
+        User.objects.create_user("eve")
+        assert 'database="secret"' in export(hidden.pk, "--format", "openmetrics")
+        with pytest.raises(CommandError, match=f"There is no run {hidden.pk}"):
+            export(hidden.pk, "--format", "openmetrics", "--user", "eve")
+        assert "secret" not in export("orm-overhead", "--format", "openmetrics", "--user", "eve")
+
+    @pytest.mark.parametrize("active", [True, False])
+    def test_a_user_who_is_gone(self, run: Run, active: bool) -> None:
+        User.objects.create_user("eve" if active else "ada", is_active=False)
+        with pytest.raises(CommandError, match="no active user 'ada'"):
+            export("--format", "openmetrics", "--user", "ada")
+
+
+def test_the_newest_done_run_of_a_benchmark(run: Run) -> None:
+    newest = make_results(make_run())
+    make_run(Run.Status.FAILED)
+    assert export("orm-overhead", "--format", "json") == export(newest.pk, "--format", "json")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((), "Give the number of a run or the name of a benchmark"),
+        (("no-such",), "no done run of a benchmark 'no-such'"),
+        (("9" * 40,), "no done run of a benchmark"),
+        (("987654",), "There is no run 987654"),
+        (("1", "--user", "ada"), "--user goes with --format openmetrics"),
+        (("no-such", "--format", "openmetrics"), "no done run of a benchmark 'no-such'"),
+    ],
+)
+def test_what_is_not_there(words: tuple[str, ...], why: str, db: None) -> None:
+    with pytest.raises(CommandError, match=why):
+        export(*words)

@@ -1,0 +1,60 @@
+"""A run, or a comparison of runs, as one HTML file that needs nothing else: no script, no network, no
+site. Charts are SVG.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from django.template.loader import render_to_string
+
+from pgperf.models import Run
+from pgperf.reports import number_format
+from pgperf.reports.confirmation import tested_title
+from pgperf.reports.environment import environment_line
+from pgperf.reports.run_names import named
+from pgperf.reports.run_page import result
+from pgperf.reports.several_runs import SeveralRuns
+from pgperf.reports.verdicts import intervention_title
+
+HTML_TYPE = "text/html; charset=utf-8"
+_STYLES = Path(__file__).parent.parent / "static" / "pgperf"
+
+
+def run_html(run: Run, viewer: Any = None) -> str:
+    """All topics of the run's page, the answer first, without links to the site.
+
+    `viewer` as in `run_names`.
+    """
+    return _rendered("run", {
+        "title": str(run),
+        "run": run,
+        "error": named(run.error, viewer),
+        "duration": _duration(run),
+        "measured_on": environment_line(run.environment),
+        "confirms": {"variant": tested_title(run), "change": intervention_title(run.intervention)},
+        "result": result(run),
+    })  # fmt: skip
+
+
+def comparison_html(found: SeveralRuns) -> str:
+    """The page that compares the runs, without links to the site."""
+    return _rendered("comparison", {"title": found.title, "found": found})
+
+
+def _rendered(name: str, context: dict[str, Any]) -> str:
+    return render_to_string(
+        f"pgperf/report/{name}.html", {**context, "standalone": True, "styles": _styles()}
+    )
+
+
+def _duration(run: Run) -> str:
+    if not (run.started_at and run.finished_at):
+        return ""
+    return number_format.seconds((run.finished_at - run.started_at).total_seconds())
+
+
+@cache
+def _styles() -> str:
+    """The style sheets of the pages, and what the admin's own would add."""
+    return "\n".join((_STYLES / name).read_text() for name in ("pgperf.css", "run.css", "report.css"))

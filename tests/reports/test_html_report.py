@@ -1,0 +1,89 @@
+"""The report of a run: one file with all that the run's page shows, and nothing that acts or asks."""
+
+import re
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import override_settings
+from django.utils import translation
+
+from pgperf.models import Run
+from pgperf.reports.html_report import run_html
+from pgperf.reports.run_page import result
+from tests import factories, site_steps
+from tests.catalog_runs import make_catalog_run
+from tests.cpu_accounts import CLIENTS, add_cpu_accounts
+
+pytestmark = pytest.mark.django_db
+
+#: Bytes of the largest report of a catalog run.
+MOST = 1_000_000
+
+
+@pytest.fixture
+def run() -> Run:
+    return add_cpu_accounts(factories.make_results(factories.make_run()))
+
+
+def test_the_answer_is_first_and_every_section_follows_open(run: Run) -> None:
+    html = run_html(run)
+    sections = re.findall(r'<section [^>]*id="run-(\w+)"', html)
+    assert sections == [section.name for section in result(run).sections]
+    assert sections[0] == "answer"
+    assert len(re.findall("<details[^>]* open", html)) == html.count("<details")
+    assert html.count("<svg") == html.count("<figure") > 5
+
+
+def test_the_file_allows_itself_styles_only(run: Run) -> None:
+    html = run_html(run)
+    assert "content=\"default-src 'none'; style-src 'unsafe-inline'" in html
+    for absent in ("<script", "<link", "<img", "<form", "<canvas", "url(", "@import", "http:", "https:"):
+        assert absent not in html
+    assert set(re.findall(r'href="(.)', html)) == {"#"}
+
+
+def test_a_site_without_pages_makes_the_same_file(run: Run) -> None:
+    html = run_html(run)
+    with override_settings(ROOT_URLCONF="tests.no_urls"):
+        assert run_html(run) == html
+
+
+def test_names_of_people_and_hosts_stay_out(run: Run) -> None:
+    run.requested_by = User.objects.create_user("ada.lovelace")
+    run.worker = "pgperf@secret-host"
+    run.notes = "After <b>the</b> upgrade"
+    html = run_html(run)
+    assert "secret-host" not in html
+    assert "lovelace" not in html
+    assert "After &lt;b&gt;the&lt;/b&gt; upgrade" in html
+
+
+@pytest.mark.parametrize("status", [Run.Status.FAILED, Run.Status.CANCELLED])
+def test_a_run_without_results_says_so(status: str) -> None:
+    html = run_html(factories.make_run(status, error="no <route>"))
+    assert "This run has no results." in html
+    assert "no &lt;route&gt;" in html
+
+
+def test_coordinates_are_the_same_in_every_language(run: Run) -> None:
+    with translation.override("de"):
+        german = run_html(run)
+    assert '<html lang="de"' in german
+    assert set(re.findall(r'viewBox="([^"]*)"', german)) == set(
+        re.findall(r'viewBox="([^"]*)"', run_html(run))
+    )
+
+
+@pytest.mark.parametrize("name", ["driver-suite-published", "connection-cost", "site", "client-scaling"])
+def test_the_largest_reports_are_small(name: str) -> None:
+    assert len(run_html(make_large(name)).encode()) < MOST
+
+
+def make_large(name: str) -> Run:
+    """A run of the catalog with many variants."""
+    if name == "site":
+        return add_cpu_accounts(site_steps.make_run())
+    if name == "client-scaling":
+        run = factories.make_results(factories.make_run(), layers=("libpq", "django_orm"), clients=CLIENTS)
+        return add_cpu_accounts(run)
+    return make_catalog_run(name)

@@ -1,11 +1,12 @@
 """The published results of 2010 beside those measured here: table, phases, cases with several
 clients.
 
-    python -m benchmarks.published_a [--single RUN.json --several RUN.json] [--quick]
+    python -m benchmarks.published_a [--single RUN.json --several RUN.json] [--keep DIR] [--quick]
 
 The two runs are those of `pgperf run published-a --json` and `pgperf run eight-clients --json`.
-Without files, the script runs both on a separate stack. It prints Markdown: the author's figures
-beside ours, and an answer to each of his five conclusions, with the evidence. The answers follow
+Without files, the script runs both on a separate stack; `--keep` writes them to files. It prints
+Markdown: the author's figures beside ours, and an answer to each of his five conclusions, with the
+evidence. The answers follow
 from the runs' comparisons, CPU accounts and verdicts by the rules in this file; they were written
 before the first run and made stricter since. Disturbed or uncertain results give the answer
 unknown. The bar: all of his configurations and cases are measured, and every answer is confirmed,
@@ -13,21 +14,32 @@ refuted or qualified. `--quick`: the cases of up to 8 clients, with short measur
 not require answers. docs/published-results.md has the figures of a full run.
 """
 
-import argparse
-import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from benchmarks.example_site import ROOT, manage, run_benchmark
-from example.stack import Stack
+from benchmarks.published import (
+    CONFIRMED,
+    QUALIFIED,
+    QUICK,
+    REFUTED,
+    UNKNOWN,
+    Judgement,
+    Row,
+    Run,
+    answers,
+    ended,
+    line,
+    number,
+    options_of,
+    runs,
+)
 from pgperf.analysis.number_text import in_percent
 
-CONFIRMED, REFUTED, QUALIFIED, UNKNOWN = "confirmed", "refuted", "qualified", "unknown"
-Row = Mapping[str, Any]
-Run = Mapping[str, Any]
+WANTED = {
+    "single": (("published-a",), ("published-a", *QUICK)),
+    "several": (("eight-clients",), ("eight-clients", *QUICK, "--clients=4,8")),
+}
 
 #: His six configurations: description, our kind of layer (the first measured one counts), our
 #: route; real, user and sys in seconds of 10,000 queries.
@@ -66,29 +78,15 @@ CASES = (
 )
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """The answer of the runs to one of his conclusions, and its evidence."""
-
-    conclusion: str
-    word: str
-    evidence: str
-
-
 def main() -> int:
-    options = _options()
-    single, several = _given(options) if options.single else _measured(quick=options.quick)
+    options = options_of(__doc__, WANTED)
+    single, several = runs("published-a", options, WANTED)
     cases = [case for case in CASES if case[3] <= 8 or not options.quick]
     print("\n\n".join((_table(single), _phases(single), _cases(several, cases))))
     found = judgements(single, several)
-    print("\n| his conclusion | answer | evidence |\n|---|---|---|")
-    for each in found:
-        print(f"| {each.conclusion} | **{each.word}** | {each.evidence} |")
-    lacking = missing(single, several, cases)
-    answered = all(each.word != UNKNOWN for each in found)
-    holds = not lacking and (answered or options.quick)
-    print("\nverdict: " + _said(lacking, found, holds=holds))
-    return 0 if holds else 1
+    print("\n" + answers(found, "his"))
+    words = [each.word for each in found]
+    return ended(missing(single, several, cases), words, "his", quick=options.quick)
 
 
 def missing(single: Run, several: Run, cases: Iterable[tuple[Any, ...]]) -> list[str]:
@@ -315,10 +313,10 @@ def _table(single: Run) -> str:
         cpu = row["cpu_us_per_op"]
         ours = [
             _of_10k(row["us_per_op"]), _of_10k(cpu.get("client_user")), _of_10k(cpu.get("client_sys")),
-            _number(row["ops_per_s"], 0),
+            number(row["ops_per_s"], 0),
         ]  # fmt: skip
         theirs = [f"{real:.3f}", f"{user:.3f}", f"{system:.3f}", f"{10_000 / real:.0f}"]
-        lines.append(_line(words, *(cell for pair in zip(theirs, ours, strict=True) for cell in pair)))
+        lines.append(line(words, *(cell for pair in zip(theirs, ours, strict=True) for cell in pair)))
     return "\n".join(lines)
 
 
@@ -329,9 +327,9 @@ def _phases(single: Run) -> str:
     for words, names, seconds in PHASES:
         ours = [_cold_ms(row, names) for row in rows]
         pairs = [
-            (f"{1000 * theirs:.2f}", _number(mine, 2)) for theirs, mine in zip(seconds, ours, strict=True)
+            (f"{1000 * theirs:.2f}", number(mine, 2)) for theirs, mine in zip(seconds, ours, strict=True)
         ]
-        lines.append(_line(words, *(cell for pair in pairs for cell in pair)))
+        lines.append(line(words, *(cell for pair in pairs for cell in pair)))
     return "\n".join(lines)
 
 
@@ -348,7 +346,7 @@ def _cases(several: Run, cases: Iterable[tuple[Any, ...]]) -> str:
     ]
     for words, kind, route, clients, theirs, server in cases:
         row = _row(several, kind, route, clients)
-        lines.append(_line(words, theirs, server, *(_case(row) if row else ["not measured"] + [""] * 5)))
+        lines.append(line(words, theirs, server, *(_case(row) if row else ["not measured"] + [""] * 5)))
     return "\n".join(lines)
 
 
@@ -358,7 +356,7 @@ def _case(row: Row) -> list[str]:
     said = [f"{host[name]:.1f} {name}" for name in ("us", "sy", "id", "wa", "si", "st") if host.get(name)]
     said += [f"load {host['load1']:.2f}"] if host.get("load1") is not None else []
     roles = [_percents(top.get("processes") or (), role) for role in ("clients", "pooler", "server")]
-    return [" ".join(said), *roles, _number(row["ops_per_s"], 0), str(row["verdict"]["word"])]
+    return [" ".join(said), *roles, number(row["ops_per_s"], 0), str(row["verdict"]["word"])]
 
 
 def _percents(processes: Iterable[Row], role: str) -> str:
@@ -368,54 +366,7 @@ def _percents(processes: Iterable[Row], role: str) -> str:
 
 
 def _of_10k(us: float | None) -> str:
-    return _number(None if us is None else us / 100, 3)
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "unknown" if value is None else f"{value:,.{digits}f}"
-
-
-def _line(*cells: str) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def _said(lacking: Sequence[str], found: Sequence[Judgement], *, holds: bool) -> str:
-    if lacking:
-        return f"the bar does NOT hold: not measured: {', '.join(lacking)}"
-    words = ", ".join(each.word for each in found)
-    remedy = "" if UNKNOWN not in words else "; repeat the unknown measurements on a quiet machine"
-    return (
-        f"the bar {'holds' if holds else 'does NOT hold'}: all measured, his conclusions are {words}{remedy}"
-    )
-
-
-def _given(options: argparse.Namespace) -> tuple[Run, Run]:
-    single, several = (json.loads(Path(name).read_text()) for name in (options.single, options.several))
-    return single, several
-
-
-def _measured(*, quick: bool) -> tuple[Run, Run]:
-    words = ["--blocks=2", "--rounds=2", "--slice-ms=30", "--diagnostic-ms=100"] if quick else []
-    with Stack(ROOT / ".stack" / "published-a", keep=False) as stack:
-        manage(stack.env, "set_up_site")
-        manage(stack.env, "pgperf", "build")
-        single = run_benchmark(stack.env, "published-a", *words)
-        return single, run_benchmark(
-            stack.env, "eight-clients", *words, *(["--clients=4,8"] if quick else [])
-        )
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--single", metavar="RUN.json", help="a run of published-a; measured if not given")
-    parser.add_argument("--several", metavar="RUN.json", help="a run of eight-clients")
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
-    if bool(options.single) != bool(options.several):
-        parser.error("give both --single and --several, or neither")
-    return options
+    return number(None if us is None else us / 100, 3)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from pgperf.core import limits
+from pgperf.core.client_environment import DEFAULT
 from pgperf.core.records import WorkloadDefinition
 
 
@@ -23,6 +24,7 @@ class CatalogBenchmark:
     modes: tuple[str, ...] = ("simple",)
     clients: tuple[int, ...] = (limits.CLIENTS.default,)
     connection_modes: tuple[str, ...] = ("persistent",)
+    environments: tuple[str, ...] = (DEFAULT,)
     workers: int = limits.WORKERS.default
     row_type: str = "tuple"
     transaction: str = "autocommit"
@@ -33,6 +35,8 @@ class CatalogBenchmark:
     rounds: int = limits.ROUNDS.default
     slice_ms: int = limits.SLICE_MS.default
     diagnostic_ms: int = limits.DIAGNOSTIC_MS.default
+    precision: float = limits.PRECISION.default
+    budget_s: int = limits.BUDGET_S.default
     rank: int = 100
 
 

@@ -16,7 +16,11 @@ LAYERS_AND_MODES = CatalogBenchmark(
         " a local socket, with one client. The run page gives the reason for each mode that a layer lacks."
     ),
     workloads=(SITE_BY_DOMAIN,),
-    layers=tuple(name for name, layer in LAYERS.items() if layer.connects and name != "pgbench_one_thread"),
+    layers=tuple(
+        name
+        for name, layer in LAYERS.items()
+        if layer.connects and not layer.requests_pages and name != "pgbench_one_thread"
+    ),
     routes=("socket",),
     modes=("simple", "extended", "prepared"),
     blocks=8,

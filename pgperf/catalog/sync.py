@@ -55,7 +55,7 @@ def _workload_fields(title: str, workload: records.WorkloadDefinition) -> dict[s
 
 
 def _benchmark_fields(shipped: catalog.CatalogBenchmark) -> dict[str, Any]:
-    names = ("layers", "routes", "modes", "clients", "connection_modes")
+    names = ("layers", "routes", "modes", "clients", "connection_modes", "environments")
     lists = {name: list(getattr(shipped, name)) for name in names}
     plain = (
         "title",
@@ -66,6 +66,8 @@ def _benchmark_fields(shipped: catalog.CatalogBenchmark) -> dict[str, Any]:
         "rounds",
         "slice_ms",
         "diagnostic_ms",
+        "precision",
+        "budget_s",
         "workers",
         "row_type",
         "transaction",

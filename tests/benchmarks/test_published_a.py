@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from benchmarks import published_a
-from benchmarks.published_a import CONFIRMED, QUALIFIED, REFUTED, UNKNOWN, judgements, missing
+from benchmarks.published import CONFIRMED, QUALIFIED, REFUTED, UNKNOWN
+from benchmarks.published_a import judgements, missing
 
 LAYERS = ("libpq", "django_orm_psycopg2")
 US = {"libpq": 60.0, "django_orm_psycopg2": 210.0}

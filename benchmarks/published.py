@@ -1,0 +1,120 @@
+"""What the scripts of published results share: their runs, the answers to conclusions, and Markdown.
+
+A run is the JSON object of `pgperf run --json`.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.example_site import ROOT, manage, run_benchmark
+from benchmarks.options import ScriptParser
+from example.stack.stack import SERVERS, Stack
+
+CONFIRMED, REFUTED, QUALIFIED, UNKNOWN = "confirmed", "refuted", "qualified", "unknown"
+Row = Mapping[str, Any]
+Run = Mapping[str, Any]
+#: Name of an option, and of a run -> the arguments of `pgperf run`, in full and with `--quick`.
+Wanted = Mapping[str, tuple[Sequence[str], Sequence[str]]]
+
+#: A run with these arguments shows that a script works. Its figures count for nothing.
+QUICK = ("--blocks=2", "--rounds=2", "--slice-ms=30", "--diagnostic-ms=100")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The answer of the runs to one of the author's conclusions, and its evidence."""
+
+    conclusion: str
+    word: str
+    evidence: str
+
+
+def options_of(doc: str | None, wanted: Wanted) -> argparse.Namespace:
+    """The options of a script: a file for each run, --keep and --quick. Without any file, the script
+    measures all runs itself.
+    """
+    parser = ScriptParser(doc)
+    for name, (words, _quick) in wanted.items():
+        parser.add_argument(f"--{name}", metavar="RUN.json", type=Path, help=f"a run of {' '.join(words)}")
+    parser.add_argument("--keep", metavar="DIR", type=Path, help="write the runs to files in DIR")
+    options = parser.options()
+    given = [name for name in wanted if getattr(options, name)]
+    if given and len(given) < len(wanted):
+        parser.error(f"give all of {', '.join(f'--{name}' for name in wanted)}, or none")
+    if given and options.keep:
+        parser.error("--keep is for runs that are measured; leave it out with files")
+    return options
+
+
+def runs(
+    script: str, options: argparse.Namespace, wanted: Wanted, parts: Sequence[str] = SERVERS
+) -> list[Run]:
+    """The runs in the order of `wanted`, from their files, or measured on a separate stack of these
+    parts.
+    """
+    files = [getattr(options, name) for name in wanted]
+    if all(files):
+        return [_read(path) for path in files]
+    with Stack(ROOT / ".stack" / script, parts, keep=False) as stack:
+        manage(stack.env, "set_up_site")
+        manage(stack.env, "pgperf", "build")
+        return [
+            _measured(stack, quick if options.quick else full, options.keep, f"{script}-{name}.json")
+            for name, (full, quick) in wanted.items()
+        ]
+
+
+def _read(path: Path) -> Run:
+    """Raises SystemExit if the file has no run."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"{path}: {error}; give the output of `pgperf run --json`") from None
+    if not isinstance(found, dict) or not {"variants", "comparisons"} <= found.keys():
+        raise SystemExit(f"{path}: this is no run; give the output of `pgperf run --json`")
+    return found
+
+
+def _measured(stack: Stack, words: Sequence[str], folder: Path | None, name: str) -> Run:
+    print(f"measuring: pgperf run {' '.join(words)}", file=sys.stderr, flush=True)
+    run = run_benchmark(stack.env, *words, control=stack.control)
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(json.dumps(run, indent=1) + "\n")
+        print(f"kept: {folder / name}", file=sys.stderr, flush=True)
+    return run
+
+
+def ended(lacking: Sequence[str], words: Sequence[str], whose: str, *, quick: bool) -> int:
+    """Print the verdict on the script's bar; returns the exit code.
+
+    The bar: all of the published configurations are measured, and no answer is unknown. A quick run
+    needs no answers.
+    """
+    holds = not lacking and (quick or UNKNOWN not in words)
+    said = f"the bar {'holds' if holds else 'does NOT hold'}: "
+    if lacking:
+        print(f"\nverdict: {said}not measured: {', '.join(lacking)}")
+        return 1
+    remedy = "" if UNKNOWN not in words else "; repeat the unknown measurements on a quiet machine"
+    print(f"\nverdict: {said}all measured, {whose} conclusions are {', '.join(words)}{remedy}")
+    return 0 if holds else 1
+
+
+def answers(found: Iterable[Judgement], whose: str) -> str:
+    """The judgements as a table in Markdown."""
+    rows = [line(each.conclusion, f"**{each.word}**", each.evidence) for each in found]
+    return "\n".join([line(f"{whose} conclusion", "answer", "evidence"), "|---|---|---|", *rows])
+
+
+def number(value: float | None, digits: int) -> str:
+    return "unknown" if value is None else f"{value:,.{digits}f}"
+
+
+def line(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"

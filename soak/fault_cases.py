@@ -299,7 +299,7 @@ def cancel_storing(on: Performer, count: int, draw: random.Random) -> FaultResul
     def prepare() -> Iterator[Run]:
         with _locked(_BLOCKS):
             run = on.ask(blocks=20)
-            await_true(lambda: _has_waiters(_BLOCKS), 30.0, 0.01)
+            await_true(lambda: _is_running(run) and _has_waiters(_BLOCKS), 30.0, 0.01)
             cancel = threading.Thread(target=on.browser.cancel, args=(run.pk,))
             cancel.start()
             time.sleep(draw.uniform(0.1, 0.5))
@@ -465,6 +465,11 @@ def _locked(*tables: str) -> Iterator[None]:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE")
         yield
+
+
+def _is_running(run: Run) -> bool:
+    """True once a worker has claimed the run: others wait for the same lock, such as a page."""
+    return bool(fresh(run).status == Run.Status.RUNNING)
 
 
 def _has_waiters(table: str) -> bool:

@@ -23,12 +23,13 @@ TERMINAL_WITHIN_S = 60.0
 _NEXT_WITHIN_S = 60.0
 _VICTIM_WITHIN_S = 20.0
 _EARLY_S = 0.1
+_POLL_S = 0.05
 
 _LOST = r"No sign of life from celery@"
 _SERVER = (
-    r"closed the connection|terminating connection|connection failed|refused|recovery mode|starting up|shutting down"
-    r"|not accepting|login has been failing|the connection is (closed|lost)|No such file|own database|SSL|EOF"
-    r"|reset by peer|conn crashed"
+    r"closed the connection|connection closed|terminating connection|connection failed|refused"
+    r"|recovery mode|starting up|shutting down|not accepting|login has been failing"
+    r"|the connection is (closed|lost)|No such file|own database|SSL|EOF|reset by peer|conn crashed"
 )
 #: Victim -> the status other than "done" that its run may end with, and a pattern of the error.
 REASONS: dict[str, tuple[str, str]] = {
@@ -138,7 +139,7 @@ class Performer:
         else:
             time.sleep(share * self._duration_s)
         moment, before = _moment(run), blocks_of(run)
-        extra = self._kill_victim(victim, case["which"])
+        extra = self._kill_victim(victim, case["which"], run)
         begin = time.monotonic()
         if victim in PARTS:
             self._restart(victim, case, run)
@@ -157,18 +158,28 @@ class Performer:
             after_s /= 2
             run = small_runs.ask(self._benchmark, self._database)
 
-    def _kill_victim(self, victim: str, which: float) -> list[str]:
+    def _kill_victim(self, victim: str, which: float, run: Run) -> list[str]:
         if victim in PARTS:
             self._site.kill(victim)
             return []
-        candidates = {
-            "pool child": self._site.pool_children,
-            "client": self._site.clients,
-            "backend": lambda: query(_backends),
-        }[victim]()
+        candidates = self._candidates(victim, run)
         if candidates:
             kill_and_await(candidates[int(which * len(candidates))])
         return [] if candidates else [f"there was no {victim} to kill"]
+
+    def _candidates(self, victim: str, run: Run) -> list[int]:
+        """The processes to choose from. Waits for clients: a run has none between two stages."""
+        if victim == "client":
+            return self._next_clients(run)
+        return self._site.pool_children() if victim == "pool child" else query(_backends)
+
+    def _next_clients(self, run: Run) -> list[int]:
+        begin = time.monotonic()
+        while not (found := self._site.clients()) and not is_over(run):
+            if time.monotonic() - begin > _VICTIM_WITHIN_S:
+                break
+            time.sleep(_POLL_S)
+        return found
 
     def _restart(self, victim: str, case: dict[str, Any], run: Run) -> None:
         time.sleep(case["restart_s"])

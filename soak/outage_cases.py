@@ -3,6 +3,7 @@
 Most need root: they mount a small file system or write a control group's limits.
 """
 
+import math
 import os
 import random
 import signal
@@ -17,7 +18,7 @@ from typing import Any
 import psutil
 from django.db import connection
 
-from example.stack.postgres import READER
+from example.stack.postgres import READER, ROLE
 from pgperf.models import Database, Run, Target
 from soak import fault_cases, small_runs
 from soak.fault_cases import FaultResult
@@ -28,6 +29,8 @@ SUSPENDED_S = 75.0
 _END_WITHIN_S = 120.0
 _MIB = 1 << 20
 _DISK_MB = 24
+#: A run on a full disk: failed with PostgreSQL's message, or lost if a page had room for that.
+_REFUSED, _UNWRITTEN = "No space left on device", "could not write to this database"
 _GROUPS = Path("/sys/fs/cgroup")
 #: Version 1 has a tree for each controller, version 2 one tree.
 _LIMIT_FILES = {"pids": ("pids.max",), "memory": ("memory.max", "memory.limit_in_bytes")}
@@ -96,8 +99,12 @@ def measuring_process_suspended(on: fault_cases.Performer, count: int, draw: ran
 
 
 def _long_run(on: fault_cases.Performer, seconds: float) -> Run:
-    """A run of the fake layer that takes at least that long, which has begun to measure."""
-    run = on.ask(blocks=max(2, int(seconds / 2.5)), slice_ms=2500)
+    """A run of the fake layer that takes at least that long, which has begun to measure.
+
+    Each block has a slice of the variant and one of its control. Quicker operations would reach the
+    cap of a slice, so that a fast machine ends the run early.
+    """
+    run = on.ask(blocks=max(2, math.ceil(seconds / 5)), slice_ms=2500, nominal_us={"fake": 1000.0})
     await_true(lambda: fresh(run).progress > 0, 30.0)
     return run
 
@@ -138,9 +145,10 @@ def hot_standby(on: fault_cases.Performer, count: int, draw: random.Random) -> F
     """Runs on a hot standby: it is measured as any server, and every write is refused."""
     result = FaultResult("from the request to the end")
     with on.site.standby() as port:
-        logins = {login: _standby_database(port, login) for login in ("", READER)}
+        on.site.keep_password(ROLE, on.site.env["PGPERF_DB_PASSWORD"])
+        logins = {login: _standby_database(port, login) for login in (ROLE, READER)}
         if not _has_fixture():
-            _require_fixture_on_primary(on, result, logins[""])
+            _require_fixture_on_primary(on, result, logins[ROLE])
         for _ in range(count):
             for login, database in logins.items():
                 _require_on_standby(on, result, database, login)
@@ -156,7 +164,7 @@ def _has_fixture() -> bool:
 def _require_on_standby(
     on: fault_cases.Performer, result: FaultResult, database: Database, login: str
 ) -> None:
-    """`login`: "" for one that may write, on the primary; otherwise the reader."""
+    """`login`: one that may write on the primary, or the reader."""
     real: dict[str, Any] = {"layers": ("libpq", "psycopg"), "blocks": 1}
     catalog = on.ask(database, **real, diagnostic_ms=500)
     own = on.ask(database, **real, sql="SELECT count(*) FROM pg_class")
@@ -164,7 +172,7 @@ def _require_on_standby(
         await_end(run, _END_WITHIN_S)
         _record_length(result, run)
     result.require(fresh(catalog).status == Run.Status.DONE, f"the catalog: {fresh(catalog).error}")
-    if login:
+    if login == READER:
         proved = "proved" in str(fresh(own).environment.get("access"))
         result.require(proved and fresh(own).status == Run.Status.DONE, f"own SQL: {fresh(own).error}")
     else:
@@ -181,10 +189,9 @@ def _require_fixture_on_primary(on: fault_cases.Performer, result: FaultResult, 
 
 
 def _standby_database(port: int, login: str) -> Database:
-    like = Database.objects.get(name="demo")
-    credential = f"file:{login}" if login else like.credential
-    values = {"dbname": like.dbname, "user": login, "credential": credential, "allow_fixtures": True}
-    database = Database.objects.update_or_create(name=f"standby{login and '-reader'}", defaults=values)[0]
+    dbname = Database.objects.get(name="demo").dbname
+    values = {"dbname": dbname, "user": login, "credential": f"file:{login}", "allow_fixtures": True}
+    database = Database.objects.update_or_create(name=f"standby-{login}", defaults=values)[0]
     fields = {"host": "127.0.0.1", "port": port, "sslmode": "disable"}
     Target.objects.update_or_create(database=database, route="tcp", defaults=fields)
     return database
@@ -203,12 +210,12 @@ def disk_full(on: fault_cases.Performer, count: int, draw: random.Random) -> Fau
             before = blocks_of(run)
             with _filled(disk):
                 _require_pages(on, result, [(run, "running")], 1)
-                await_true(partial(_is_shown_as, run, Run.Status.LOST), 90.0)
-                _require_pages(on, result, [(run, "lost")], 10)
+                await_true(partial(_is_shown_as_ended, run), 90.0)
+                _require_pages(on, result, [(run, small_runs.shown(run)["status"])], 10)
             begin = time.monotonic()
             await_true(partial(_is_stored_as_ended, run), 30.0)
             result.took.append(round(time.monotonic() - begin, 2))
-            _require_reason(result, run, "No space left on device")
+            _require_reason(result, run, _REFUSED if fresh(run).status == Run.Status.FAILED else _UNWRITTEN)
             result.require(set(before) <= set(blocks_of(run)), "stored blocks are gone")
     return result
 
@@ -217,8 +224,9 @@ def _has_blocks(run: Run, count: int) -> bool:
     return len(blocks_of(run)) >= count
 
 
-def _is_shown_as(run: Run, status: str) -> bool:
-    return bool(small_runs.shown(run)["status"] == status)
+def _is_shown_as_ended(run: Run) -> bool:
+    """As lost, or as failed where the update of its row still found room in a page."""
+    return small_runs.shown(run)["status"] in (Run.Status.LOST, Run.Status.FAILED)
 
 
 def _is_stored_as_ended(run: Run) -> bool:

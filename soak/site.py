@@ -14,8 +14,10 @@ from typing import Self
 import psutil
 import psycopg
 
-from example.stack import ALL, Stack, StackError, postgres
+from example.stack import postgres
+from example.stack.errors import StackError
 from example.stack.part import Part
+from example.stack.stack import ALL, Stack
 from soak.standby import standby
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -56,6 +58,10 @@ class Site:
     @property
     def env(self) -> dict[str, str]:
         return self._stack.env
+
+    def keep_password(self, name: str, password: str) -> None:
+        """In a credential file that `file:NAME` refers to."""
+        self._stack.place.own_file(self._stack.place.secrets() / name, password)
 
     def part(self, name: str) -> Part:
         """One of PARTS."""

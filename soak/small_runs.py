@@ -23,7 +23,7 @@ def saved_benchmark(name: str, **fields: Any) -> Benchmark:
     like = Benchmark.objects.get(name="orm-overhead")
     values = {
         "title": name, "layers": list(LAYERS), "routes": list(ROUTES), "modes": ["simple"],
-        "clients": [1], "blocks": BLOCKS, "rounds": ROUNDS, "slice_ms": SLICE_MS, **fields,
+        "clients": [1], "blocks": BLOCKS, "rounds": ROUNDS, "slice_ms": SLICE_MS, "precision": 0.0, **fields,
     }  # fmt: skip
     benchmark, _made = Benchmark.objects.update_or_create(name=name, defaults=values)
     benchmark.set_workloads(like.workloads)
@@ -34,7 +34,14 @@ def ask(benchmark: Benchmark, database: Database, **overrides: Any) -> Run:
     """Ask for a run in this process; the message goes to the broker."""
     token = uuid.uuid4().hex
     wanted = Overrides(
-        **{"quick": True, "blocks": BLOCKS, "rounds": ROUNDS, "slice_ms": SLICE_MS, **overrides}
+        **{
+            "quick": True,
+            "blocks": BLOCKS,
+            "rounds": ROUNDS,
+            "slice_ms": SLICE_MS,
+            "precision": 0.0,
+            **overrides,
+        }
     )
     return query(lambda: state.request(benchmark, database, wanted, token=token))
 

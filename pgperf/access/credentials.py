@@ -5,6 +5,7 @@ quotes a secret.
 """
 
 import os
+import socket
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pgperf.conf import get_settings
 from pgperf.core.exceptions import CredentialError
 from pgperf.core.records import Route, most_direct
 from pgperf.db import allowed_hosts
+from pgperf.db.web_urls import WebUrl
 from pgperf.models import Database, Target
 
 _SECRET_PREFIX = "PGPERF_SECRET_"
@@ -45,13 +47,17 @@ class Login:
 
 def resolve(database: Database, names: Iterable[str]) -> dict[str, Route]:
     """The routes of that name. Raises CredentialError naming the field and the remedy."""
-    _check_fields(database, ("dbname", "user"))
-    login = _login(database)
+    names = list(names)
     targets = {target.route: target for target in database.targets.filter(enabled=True)}
     missing = [name for name in names if name not in targets]
     if missing:
         raise CredentialError(f"routes: database {database} has no enabled target for {', '.join(missing)}")
-    return {name: _route(database, targets[name], login) for name in names}
+    of_database = [name for name in names if not targets[name].url]
+    login = _database_login(database) if of_database else None
+    return {
+        name: _route(database, targets[name], login) if login and name in of_database else _web(targets[name])
+        for name in names
+    }
 
 
 def direct_route(database: Database) -> Route:
@@ -59,11 +65,38 @@ def direct_route(database: Database) -> Route:
 
     Raises CredentialError naming the field and the remedy.
     """
-    targets = list(database.targets.filter(enabled=True))
+    targets = list(database.targets.filter(enabled=True, url=""))
     if not targets:
         raise CredentialError(f"routes: database {database} has no enabled target; add one in the admin")
     name = most_direct(targets).route
     return resolve(database, [name])[name]
+
+
+def _database_login(database: Database) -> Login:
+    _check_fields(database, ("dbname", "user"))
+    return _login(database)
+
+
+def _web(target: Target) -> Route:
+    """The route of a URL, to the address that its name has now. Clients connect there, whatever the
+    name leads to later.
+    """
+    _check_fields(target, ("url", "sslrootcert"))
+    url = WebUrl.parse(target.url)
+    try:
+        found = socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise CredentialError(f"url: the name in {url} of target {target} cannot be resolved") from None
+    return Route(
+        name=target.route,
+        host=str(found[0][4][0]),
+        port=url.port,
+        dbname="",
+        user="",
+        password="",
+        sslrootcert=_certificates(target),
+        url=str(url),
+    )
 
 
 def _route(database: Database, target: Target, login: Login) -> Route:

@@ -20,10 +20,11 @@ from pgperf.catalog.driver_queries import BULK_INSERTS, SEVEN
 from pgperf.catalog.light import LIGHT
 from pgperf.core import sql_read_only
 from pgperf.core.answers import TEXT, TRUTH, ControlQuery
-from pgperf.core.exceptions import ClientFailed, PreflightRefused
+from pgperf.core.exceptions import ClientFailed, InvalidDefinition, PreflightRefused
 from pgperf.core.layers import connects
 from pgperf.core.records import Definition, Plan, Route, WorkloadDefinition
 from pgperf.runner.server.control_connection import ControlConnection
+from pgperf.workloads import pages
 
 APPLICATION = "pgperf-guardrails"
 #: Settings of every guarded session, as pg_settings.setting has them (ms). A role's own, stricter
@@ -124,6 +125,8 @@ def demand(work: WorkloadDefinition, pooler: str, production: bool, connect: str
 
 def check_statements(work: WorkloadDefinition) -> None:
     """The form's rules again, in the worker. Raises InvalidDefinition naming the field."""
+    if work.page and (problem := pages.path_problem(work.page.path)):
+        raise InvalidDefinition(f"path: {problem}")
     if not is_custom_sql(work):
         return
     for field, sql in (("sql", work.sql), ("other_sql", work.other_sql)):

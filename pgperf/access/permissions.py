@@ -1,11 +1,12 @@
 """Permissions: Django's own, narrowed by the groups of Databases, Workloads and Benchmarks.
 
 A row that is not restricted is open to every user with the permission; a superuser sees all. A
-Benchmark is hidden with its usual Database and its Workloads, and a Run with its Benchmark and its
-Database. A restricted Run that lost one of these is for superusers, as is one whose Benchmark and
-Database are not restricted any more. Pages and the worker both check here.
+Benchmark is hidden with its usual Database and its Workloads, and a Run or a Schedule with its
+Benchmark and its Database. A restricted Run that lost one of these is for superusers, as is one
+whose Benchmark and Database are not restricted any more. Pages and the worker both check here.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,13 +14,15 @@ from django.contrib.auth import get_user_model
 from django.db.models import Exists, Model, Q, QuerySet
 
 from pgperf.db import restriction
-from pgperf.models import Benchmark, Database, Run, Workload
+from pgperf.models import Benchmark, Database, Run, Schedule, Workload
 
 M = TypeVar("M", bound=Model)
 
 START, MANAGE_TARGETS = "pgperf.start_run", "pgperf.manage_targets"
+#: For a workload, its benchmark and its run at once.
+MEASURE = ("pgperf.add_workload", "pgperf.add_benchmark", START)
 #: The models with rows that groups may hide.
-SCOPED = (Database, Workload, Benchmark, Run)
+SCOPED = (Database, Workload, Benchmark, Schedule, Run)
 
 
 def visible(rows: QuerySet[M], user: Any) -> QuerySet[M]:
@@ -43,20 +46,41 @@ def refusal(run: Run) -> str:
     """
     if run.requested_by_id is None and not run.by_user:
         return ""
-    user = requester(run)
+    rows = (run.benchmark, run.database, run)
+    return _lost_permission(requester(run), "the user who asked for this run", rows)
+
+
+def owner_refusal(schedule: Schedule) -> str:
+    """Why the owner may not start what the schedule names; "" for an owner who may."""
+    user = owner(schedule)
+    if user is None:
+        return "its owner was deleted"
+    if not any(user.has_perm(f"pgperf.{verb}_benchmark") for verb in ("view", "change")):
+        return "its owner may not start runs or view benchmarks any more"
+    return _lost_permission(user, "its owner", (schedule.benchmark, schedule.database))
+
+
+def _lost_permission(user: Any, who: str, rows: Iterable[Model | None]) -> str:
     if user is None or not user.is_active or not user.has_perm(START):
-        return "the user who asked for this run may not start runs any more"
-    for row in filter(None, (run.benchmark, run.database, run)):
-        if not may_see(user, row):
-            return f"the user who asked for this run may not see {row._meta.verbose_name} {row} any more"
+        return f"{who} may not start runs any more"
+    for row in rows:
+        if row is not None and not may_see(user, row):
+            return f"{who} may not see {row._meta.verbose_name} {row} any more"
     return ""
 
 
 def requester(run: Run) -> Any:
     """The user who requested the run; None for a command, or if the user was deleted."""
-    if run.requested_by_id is None:
-        return None
-    return get_user_model()._default_manager.filter(pk=run.requested_by_id).first()
+    return _user(run.requested_by_id)
+
+
+def owner(schedule: Schedule) -> Any:
+    """The user as whom the schedule starts runs; None if the user was deleted."""
+    return _user(schedule.owner_id)
+
+
+def _user(pk: int | None) -> Any:
+    return None if pk is None else get_user_model()._default_manager.filter(pk=pk).first()
 
 
 @dataclass(frozen=True)
@@ -68,7 +92,9 @@ class _Member:
 
     def sees(self, model: type[Model]) -> Q:
         """The condition on rows of the model."""
-        condition = self._of_run() if model is Run else self._of_groups(model)
+        condition = Q()
+        if restriction.has_flag(model):
+            condition = self._of_run() if model is Run else self._of_groups(model)
         for name in restriction.parents(model):
             condition &= self._sees_parents(model, name)
         return condition

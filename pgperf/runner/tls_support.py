@@ -30,7 +30,7 @@ def refusals(
 
     Other errors surface in the run.
     """
-    demanding = [route for name, route in routes.items() if route.sslmode in _DEMANDS]
+    demanding = [route for name, route in routes.items() if route.sslmode in _DEMANDS and not route.url]
     if not demanding:
         return []
     lacking = [

@@ -14,7 +14,9 @@ from pgperf.transfer.table import check_storable, first_duplicate, short
 
 #: Items of a list, each of which costs queries: names of definitions, and targets of a database.
 MAX_NAMES = 100
-MAX_TARGETS = 10
+MAX_TARGETS = 32
+#: Targets of all databases of a file, each of which the form's rules check.
+MAX_TARGETS_IN_FILE = 600
 
 
 class FieldColumn(Field):
@@ -128,6 +130,7 @@ class TargetsCell(FieldCell):
     def __init__(self) -> None:
         super().__init__(models.JSONField(default=list))
         self.cells = {field.name: cell_of(field) for field in target_fields()}
+        self._in_file = 0
 
     def hint(self) -> str:
         hint = _("A list of objects with %s. The import removes routes that the list omits.")
@@ -140,6 +143,9 @@ class TargetsCell(FieldCell):
         items = as_list(value, reading)
         if len(items) > MAX_TARGETS:
             raise ValueError(_("A database has at most %d targets.") % MAX_TARGETS)
+        self._in_file += len(items)
+        if self._in_file > MAX_TARGETS_IN_FILE:
+            raise ValueError(_("The file has more than %d targets: split it.") % MAX_TARGETS_IN_FILE)
         found = [self._target(at, item) for at, item in enumerate(items, 1)]
         doubled = first_duplicate(target["route"] for target in found)
         if doubled is not None:

@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import Any, Protocol
@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import Error, connections, router, transaction
 
-from pgperf.access import credentials, fixtures, guardrails, permissions
+from pgperf.access import credentials, fixtures, guardrails, page_sessions, permissions
 from pgperf.agent.controller import AgentController
 from pgperf.analysis.summary import summarise
 from pgperf.conf import get_settings
@@ -29,16 +29,18 @@ from pgperf.core.protocol import scrub
 from pgperf.core.records import CAPTURES, Definition, LeftOut, Plan, Route, VariantBlock, most_direct
 from pgperf.delay.routes import longer
 from pgperf.install import launch
-from pgperf.models import Run
-from pgperf.runner import tls_support
+from pgperf.models import Database, Run
+from pgperf.runner import environment_support, tls_support
 from pgperf.runner.capture import statements
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunResult, RunSettings, execute
 from pgperf.runner.server import load_limits
-from pgperf.runs import confirmation, query_access, state, store
+from pgperf.runs import changes, confirmation, query_access, state, store
 from pgperf.runs.db_retry import CONNECTION_ERRORS, drop_broken_connection, retry_while_down
+from pgperf.worker import block_hooks, change_mail, environments, machine_look
+from pgperf.worker.environments import Usable
 from pgperf.workloads import discovery, forms
 
 logger = logging.getLogger(__name__)
@@ -77,32 +79,24 @@ def perform(run_id: int, worker: str, listener: ProgressListener | None = None) 
         job.end(error)
         if not isinstance(error, Exception):
             raise
+    if run.status == Run.Status.DONE:
+        change_mail.send(run, changes.record(run))
     return run
 
 
 def skipped_layers(
-    definition: Definition, build_dir: str, interpreters: Mapping[str, str] = launch.NO_INTERPRETERS
+    definition: Definition,
+    build_dir: str,
+    interpreters: Mapping[str, str] = launch.NO_INTERPRETERS,
+    usable: Mapping[str, Usable] | None = None,
 ) -> list[LeftOut]:
     """The layers of the definition, or modes of them, that this machine cannot run, or that a
-    workload has no function for.
+    workload has no function for. `usable`: its environments, if they were examined.
     """
     discovery.discover()
-    skipped = list(forms.lacking(definition))
-    for layer in definition.layers:
-        reasons = {
-            mode: launch.unavailable(layer, mode, build_dir, interpreters) for mode in definition.modes
-        }
-        lacking = {mode: reason for mode, reason in reasons.items() if reason}
-        if len(lacking) == len(reasons):
-            skipped.append(LeftOut(layer=layer, reason=next(iter(lacking.values()))))
-        else:
-            skipped += [LeftOut(layer=layer, mode=mode, reason=reason) for mode, reason in lacking.items()]
-            skipped += [
-                LeftOut(layer=layer, connect=mode, reason=reason)
-                for mode in definition.connection_modes
-                if (reason := launch.connection_unavailable(layer, mode, build_dir, interpreters))
-            ]
-    return skipped
+    here = environments.Abilities.here(build_dir, interpreters)
+    found = environments.examined(definition) if usable is None else usable
+    return [*forms.lacking(definition), *environments.left_out(definition, here, found)]
 
 
 def summarise_lost_runs() -> list[int]:
@@ -127,16 +121,18 @@ class _ClaimedRun:
     skipped: list[LeftOut] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)  # the environment before the first block
+    control: str = ""  # the route to the database if all routes of the run are URLs; "": one of the run's
     access: dict[str, Any] = field(
         default_factory=dict
     )  # stored in the run's environment: privileges of logins, captures
 
     def measure(self) -> RunResult:
-        settings, run = get_settings(), self.run
+        begin, settings, run = time.monotonic(), get_settings(), self.run
         _check_permission(run)
         definition = Definition.from_json(run.definition)
         query_access.check((work.query for work in definition.workloads), permissions.requester(run))
-        self.skipped = skipped_layers(definition, settings.BUILD_DIR, settings.programs)
+        usable = environments.examined(definition)
+        self.skipped = skipped_layers(definition, settings.BUILD_DIR, settings.programs, usable)
         plan = make_plan(definition, self.skipped)
         near = self._routes(plan)
         observer = _Recorder(run, self.listener, settings.HEARTBEAT_SECONDS, _retry_s())
@@ -148,20 +144,26 @@ class _ClaimedRun:
             connection_share=settings.CONNECTION_SHARE,
             max_run_seconds=settings.MAX_RUN_SECONDS,
             interpreters=settings.programs,
+            environments=environments.usable(usable),
             memory=memory,
             load_limits=_load_limits(run),
+            begin=begin,
         )
         with (
             observer.background_heartbeat(settings.STALE_SECONDS / 3),
             while_waiting(observer.poll_cancel),
-            longer(near, definition.routes) as routes,
+            longer(near, [*definition.routes, *filter(None, [self.control])]) as routes,
+            page_sessions.opened(run, definition) as with_cookies,
         ):
-            plan = self._encrypted(plan, routes)
+            machine = replace(machine, before_block=partial(block_hooks.begin_block, routes))
+            plan = self._encrypted(replace(plan, definition=with_cookies), routes)
             self._prepare(plan, routes)
             guarded = self._guarded_routes(plan, routes)
             with closing(AgentController(run)) as agent:
                 captured = self._captured(plan, guarded, memory.client_bytes(plan))
-                return execute(captured, guarded, machine, observer, agent, self.facts.update)
+                proved = self._proved(captured, guarded, machine)
+                self.access |= machine_look.predicted(proved)
+                return execute(proved, guarded, machine, observer, agent, self.facts.update)
 
     def done(self, outcome: RunResult) -> None:
         """Store the summary and the final state in one transaction, unless the run was taken away."""
@@ -207,15 +209,27 @@ class _ClaimedRun:
             raise CredentialError(f"database: {self.run.database_name} was deleted")
         names = dict.fromkeys(apart(name)[0] for name in plan.definition.routes)
         routes = credentials.resolve(self.run.database, names)
+        if all(route.url for route in routes.values()):
+            routes |= self._control_route(self.run.database)
         self.secrets = {
             "password" if number == 0 else f"password {number + 1}": secret
             for number, secret in enumerate(dict.fromkeys(route.password for route in routes.values()))
         }
         return routes
 
+    def _control_route(self, database: Database) -> dict[str, Route]:
+        """A route to the database behind the web servers, if it has one: it shows their backends."""
+        if not database.targets.filter(enabled=True, url="").exists():
+            return {}
+        route = credentials.direct_route(database)
+        self.control = route.name
+        return {route.name: route}
+
     def _encrypted(self, plan: Plan, routes: Mapping[str, Route]) -> Plan:
         """The plan without the layers that cannot speak TLS, on the routes that demand it."""
         settings, definition = get_settings(), plan.definition
+        if all(route.url for route in routes.values()):
+            return plan
         site = statements.CaptureSettings(most_direct(routes.values()), settings.BUILD_DIR, settings.programs)
         lacking = tls_support.refusals(definition, routes, site, self.skipped)
         self.skipped += lacking
@@ -236,7 +250,9 @@ class _ClaimedRun:
         each client's operations.
         """
         settings = get_settings()
-        if not any(work.is_site for work in plan.definition.workloads):
+        if not any(work.is_site for work in plan.definition.workloads) or not any(
+            layers.connects(variant.layer) for variant in plan.variants
+        ):
             return plan
         site = statements.CaptureSettings(
             most_direct(routes.values()), settings.BUILD_DIR, settings.programs, client_bytes
@@ -246,6 +262,12 @@ class _ClaimedRun:
             self.skipped += each.skipped()
         self.access |= {CAPTURES: {each.workload.name: each.to_json() for each in captures}}
         return make_plan(statements.filled(plan.definition, captures), self.skipped)
+
+    def _proved(self, plan: Plan, routes: Mapping[str, Route], machine: RunSettings) -> Plan:
+        """The plan without what does not answer in its environment with this version of pgperf."""
+        lacking = environment_support.refusals(plan, routes, machine.environments)
+        self.skipped += lacking
+        return make_plan(plan.definition, self.skipped) if lacking else plan
 
     def _prepare(self, plan: Plan, routes: Mapping[str, Route]) -> None:
         if not any(layers.connects(variant.layer) for variant in plan.variants):

@@ -26,14 +26,17 @@ from celery.worker import state
 from django.db import close_old_connections, connections, router
 
 import pgperf
+from pgperf.access import page_sessions
 from pgperf.conf import get_settings
 from pgperf.core import layers
 from pgperf.core.exceptions import RunConflict
+from pgperf.core.records import ENVIRONMENTS
 from pgperf.db.now import Now
 from pgperf.install import launch
 from pgperf.models import Worker
 from pgperf.runs import broker
 from pgperf.runs import state as run_state
+from pgperf.worker import environments
 from pgperf.worker.execution import summarise_lost_runs
 
 logger = logging.getLogger(__name__)
@@ -86,7 +89,7 @@ class Heartbeat(threading.Thread):
         facts = {
             "queue": self.queue,
             "layers": self._available_layers(),
-            "versions": versions(),
+            "versions": {**versions(), **self._environments()},
             "last_seen": Now(),
         }
         _workers().update_or_create(hostname=self.hostname, defaults=facts)
@@ -94,6 +97,10 @@ class Heartbeat(threading.Thread):
 
     def _available_layers(self) -> dict[str, str]:
         return available_layers()
+
+    def _environments(self) -> dict[str, Any]:
+        found = environments.described()
+        return {ENVIRONMENTS: found} if found else {}
 
     def refresh(self) -> None:
         if not _workers().filter(hostname=self.hostname).update(last_seen=Now()):
@@ -103,6 +110,8 @@ class Heartbeat(threading.Thread):
     def _reconcile(self, *, arriving: bool = False) -> None:
         run_state.reconcile(arriving=arriving)
         summarise_lost_runs()
+        if arriving:
+            page_sessions.remove_lost()
 
     def unregister(self) -> None:
         _workers().filter(hostname=self.hostname).delete()
@@ -124,15 +133,28 @@ class AgentHeartbeat(Heartbeat):
     def _available_layers(self) -> dict[str, str]:
         return {}
 
+    def _environments(self) -> dict[str, Any]:
+        return {}
+
     def _reconcile(self, *, arriving: bool = False) -> None:
         return
 
 
 def available_layers() -> dict[str, str]:
-    """Layer -> why this machine cannot run it; "" if it can."""
+    """Layer -> why this machine cannot run it; "" if it can. Connection modes that a layer lacks here,
+    such as a pool without its package, are beside their layer.
+    """
     settings = get_settings()
     known = settings.BUILD_DIR, settings.programs
-    return {name: pool_refusal or launch.unavailable_in_all(name, *known) for name in layers.LAYERS}
+    found = {name: pool_refusal or launch.unavailable_in_all(name, *known) for name in layers.LAYERS}
+    able = [layer for name, layer in layers.LAYERS.items() if not found[name]]
+    lacking = {
+        layers.connecting(layer.name, mode): reason
+        for layer in able
+        for mode in layer.connection_modes
+        if (reason := launch.connection_unavailable(layer.name, mode, *known))
+    }
+    return {**found, **lacking}
 
 
 def versions() -> dict[str, str]:
@@ -151,8 +173,8 @@ def versions() -> dict[str, str]:
 
 
 def is_measuring() -> bool:
-    """Is a run of ours under way in this worker, or watched by it?"""
-    ours = (broker.TASK, broker.WATCH)
+    """Is a run of ours under way in this worker, or watched by it, or a look at the machine?"""
+    ours = (broker.TASK, broker.WATCH, broker.LOOK)
     try:
         return any(request.name in ours for request in list(state.active_requests))
     except RuntimeError:  # the main thread took or ended a task just now

@@ -12,6 +12,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.utils.translation import gettext as _
 
+from pgperf.core.secret_names import is_secret_name
 from pgperf.workloads import secret_models
 from pgperf.workloads.reads import Read, reads
 
@@ -54,7 +55,7 @@ def _secret(read: Read) -> str:
     place = {"path": read.path, "model": label, "name": read.key}
     if secret_models.is_secret_model(read.model):
         return _("%(path)s: no query without code may read %(model)s. Register a callable.") % place
-    if read.key and secret_models.is_secret_name(read.key):
+    if read.key and is_secret_name(read.key):
         return _("%(path)s: %(name)s is the name of a secret. Register a callable.") % place
     if read.column is None:
         return ""

@@ -10,6 +10,7 @@ from typing import Any
 from django.db import models
 
 from pgperf.conf import get_settings
+from pgperf.core.secret_names import is_secret_name
 
 #: Base classes of models with sessions, tokens, keys, or copies of other rows: module -> classes.
 MODELS = {
@@ -39,12 +40,6 @@ MODELS = {
 APPS = ("pgperf",)
 #: Names of model classes, such as ApiToken.
 _MODEL_NAME = re.compile(r"(Token|ApiKey|APIKey|Credential|Secret)s?$")
-#: Names of fields, and keys in JSON, in small letters with underscores: password, api_key_hash.
-_NAME = re.compile(
-    r"(^|_)(password|passwd|passphrase|passcode|pwd|secret|token|otp|totp|credential|salt"
-    r"|(api|private|secret|access|session|signing|encryption)_?key|session_data|(recovery|backup)_?code)s?"
-    r"(_(hash|digest|key|value|salt|encrypted|data|seed))?$"
-)
 #: Names of field classes, such as EncryptedTextField.
 _FIELD_CLASS = re.compile(r"Encrypted|Password|Secret|Token")
 #: Fields that hold no secret, whatever their name.
@@ -68,11 +63,6 @@ def is_secret_field(field: Any) -> bool:
         seen.append(each)
         found += [*getattr(each, "foreign_related_fields", ()), *getattr(each, "fields", ())]
     return False
-
-
-def is_secret_name(name: str) -> bool:
-    """Is it the name of a secret? `apiKey` counts as `api_key`."""
-    return bool(_NAME.search(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().replace("-", "_")))
 
 
 def _is_secret_class(model: Any) -> bool:

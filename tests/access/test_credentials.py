@@ -355,3 +355,63 @@ def test_an_alias_password_stays_with_its_host(aliases: dict[str, Any]) -> None:
     row.targets.update(host="evil.example")
     with pytest.raises(CredentialError, match=r"^host: .*'evil.example'"):
         credentials.resolve(row, ["pgbouncer"])
+
+
+WEB = "http://site.example:8000"
+
+
+def web_target(row: Database, **fields: Any) -> None:
+    row.targets.create(**{"route": "web", "url": WEB, **fields})
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The addresses that names lead to; a test may change them."""
+    found = {"site.example": "127.0.0.9"}
+
+    def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
+        if host not in found:
+            raise OSError("Name or service not known")
+        return [(0, 0, 0, "", (found[host], port))]
+
+    monkeypatch.setattr("pgperf.access.credentials.socket.getaddrinfo", getaddrinfo)
+    return found
+
+
+def test_a_url_leads_to_the_address_that_its_name_had_when_it_was_checked(
+    settings: Any, names: dict[str, str]
+) -> None:
+    settings.PGPERF = {**settings.PGPERF, "WEB_URLS": [WEB]}
+    row = make_database(credential="alias:no such alias")
+    web_target(row)
+    route = credentials.resolve(row, ["web"])["web"]
+    names["site.example"] = "192.0.2.1"
+    assert (route.url, route.host, route.port) == (WEB, "127.0.0.9", 8000)
+    assert (route.user, route.password, route.dbname) == ("", "", "")
+
+
+def test_the_worker_checks_the_url_again(settings: Any, names: dict[str, str]) -> None:
+    row = make_database()
+    web_target(row)
+    with pytest.raises(CredentialError, match=r"^url: .*WEB_URLS"):
+        credentials.resolve(row, ["web"])
+
+
+def test_a_name_that_cannot_be_resolved_is_named(settings: Any, names: dict[str, str]) -> None:
+    settings.PGPERF = {**settings.PGPERF, "WEB_URLS": [WEB]}
+    row = make_database()
+    web_target(row)
+    names.clear()
+    with pytest.raises(
+        CredentialError, match=r"^url: the name in http://site\.example:8000 .* cannot be resolved"
+    ):
+        credentials.resolve(row, ["web"])
+
+
+def test_the_most_direct_route_is_one_to_the_database(settings: Any, aliases: dict[str, Any]) -> None:
+    row = database("alias:app")
+    web_target(row)
+    assert not credentials.direct_route(row).url
+    row.targets.filter(url="").delete()
+    with pytest.raises(CredentialError, match="has no enabled target"):
+        credentials.direct_route(row)

@@ -18,7 +18,7 @@ from django.urls import reverse
 from pgperf.access import permissions
 from pgperf.access.permissions import SCOPED
 from pgperf.db.fields import group_ids, set_groups
-from pgperf.models import Benchmark, Database, Run, Workload
+from pgperf.models import Benchmark, Database, Run, Schedule, Workload
 from pgperf.runs import clone, confirmation, state
 from pgperf.runs.definitions import freeze
 from pgperf.worker import execution
@@ -63,7 +63,8 @@ class Site:
 
 
 def ours(kind: type[Model]) -> Q:
-    return Q(**{f"{'benchmark_name' if kind is Run else 'name'}__startswith": SECRET})
+    name = {Run: "benchmark_name", Schedule: "benchmark__name"}.get(kind, "name")
+    return Q(**{f"{name}__startswith": SECRET})
 
 
 @pytest.fixture
@@ -81,6 +82,7 @@ def site() -> Site:
         requested_by=requester,
         definition=freeze(benchmark, database).to_json(),
     )
+    factories.make_schedule(benchmark=benchmark, database=database, owner=requester)
     boss = User.objects.create_superuser("boss")
     return Site(group, database, workload, benchmark, run, requester, member, user("stranger"), boss)
 
@@ -155,7 +157,7 @@ def test_pages_files_and_json_show_nothing_after_a_deletion(
 
 def everything(client: Client, site: Site) -> str:
     """Lists, pages, JSON and files, as one text."""
-    found = [client.get(reverse(f"admin:pgperf_{kind}_changelist")) for kind in (*KINDS, "run")]
+    found = [client.get(reverse(f"admin:pgperf_{kind}_changelist")) for kind in (*KINDS, "run", "schedule")]
     found += [client.get(reverse("admin:pgperf_benchmark_add"))]
     for kind in KINDS:
         form = {"format": "json", "chosen": ""}

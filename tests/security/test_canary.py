@@ -31,7 +31,7 @@ from redis import Redis
 
 from example.stack import web
 from example.stack.part import Part
-from pgperf.admin import downloads
+from pgperf.admin import downloads, several
 from pgperf.core import layers
 from pgperf.core.delayed_routes import lengthened
 from pgperf.core.records import Definition
@@ -55,7 +55,8 @@ WRONG = f"wrong-{CANARY}-password"
 ROLE = "canary_role"
 #: One program each with psycopg, in another build; and one without a database.
 SAME = ("pgbench_one_thread", "psycopg_c", "psycopg_binary", "psycopg_python", "fake")
-LAYERS = [name for name in layers.LAYERS if name not in SAME]
+#: A page's layers log in as the site does, or not at all.
+LAYERS = [name for name, layer in layers.LAYERS.items() if name not in SAME and not layer.requests_pages]
 MODES = ["simple", "extended"]
 ROUTES = ["tcp", "pgbouncer"]
 #: Models whose rows are exported and imported.
@@ -340,8 +341,10 @@ def addresses(results: dict[str, Run]) -> dict[str, str]:
     for name, run in results.items():
         pages = ("change", "history", "progress")
         found |= {f"{each} of {name}": of(f"run_{each}", run.pk) for each in pages}
-        kinds = (*downloads.TABLES, downloads.RAW)
+        kinds = downloads.FILES
         found |= {f"{each} of {name}": of("run_download", run.pk, each) for each in kinds}
+        pair = several.link([results["good"].pk, run.pk])
+        found[f"comparison page of {name}"] = f"{of('run_comparison')}{pair}"
         found[f"comparison of {name}"] = f"{of('run_compare', run.pk)}?with={results['good'].pk}"
     variant = urlencode({"variant": label_to_test(results["good"])})
     return {**found, "test of good": f"{of('run_confirm', results['good'].pk)}?{variant}"}

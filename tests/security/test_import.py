@@ -88,6 +88,32 @@ def test_hostile_sql_is_refused(bring: Callable[..., str], field: str, sql: str)
     assert Workload.objects.count() == before
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["default", "/bin/sh"],
+        ["../old"],
+        ["gone"],
+        ["broken"],
+        [{"python": "/bin/sh"}],
+        {"old": "/bin/sh"},
+        "old",
+        [],
+    ],
+)
+def test_a_file_names_configured_environments_only(
+    bring: Callable[..., str], settings: Any, names: Any
+) -> None:
+    settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": {"old": "/opt/old/bin/python", "broken": "sh"}}
+    benchmark = factories.make_benchmark("mine")
+    bring("benchmark", [{"name": "mine", "environments": names}])
+    benchmark.refresh_from_db()
+    assert benchmark.environments == ["default"]
+    bring("benchmark", [{"name": "mine", "environments": ["default", "old"]}])
+    benchmark.refresh_from_db()
+    assert benchmark.environments == ["default", "old"]
+
+
 @pytest.mark.parametrize("role", ["viewer", "definer", "carrier", "database_editor"])
 def test_an_address_change_by_import_requires_the_permission(bring: Callable[..., str], role: str) -> None:
     database = factories.make_database("demo")

@@ -84,7 +84,15 @@ def by_form(user: User, query: dict[str, Any]) -> str:
         name: ", ".join(query.get(name, ()))
         for name in ("select_related", "prefetch_related", "ordering", "values")
     }
-    empty = {"sql": "", "orm": "", "fixture": "", "other_sql": "", "other_orm": "", "limit": "0"}
+    empty = {
+        "sql": "",
+        "orm": "",
+        "fixture": "",
+        "other_sql": "",
+        "other_orm": "",
+        "limit": "0",
+        "method": "GET",
+    }
     lists = {"args": "[]", "other_args": "[]", "lookup": json.dumps(query.get("lookup", {}))}
     data = {**fields(query), **empty, **lists, **words}
     response = client_of(user).post(reverse("admin:pgperf_workload_add"), data)

@@ -11,13 +11,14 @@ from typing import Any
 
 from openpyxl import Workbook
 
-from pgperf.transfer.columns import MAX_NAMES, MAX_TARGETS
+from pgperf.transfer.columns import MAX_NAMES, MAX_TARGETS, MAX_TARGETS_IN_FILE
 from pgperf.transfer.table import MAX_BYTES, MAX_COLUMNS, MAX_ROWS
 from pgperf.transfer.tree import MAX_YAML_BYTES
 from pgperf.transfer.workbook import MAX_UNPACKED_BYTES
 
 Files = dict[str, Callable[[], str | bytes]]
 _MANY = 20_000
+_MOST_TARGETS = MAX_TARGETS_IN_FILE // MAX_ROWS
 
 
 def _repeated_last(count: int) -> list[str]:
@@ -81,7 +82,7 @@ JSON: Files = {
     "other columns in each row": lambda: json.dumps([{"name": f"a{at}", f"c{at}": 1} for at in range(MAX_ROWS)]),
     "wrong cells": lambda: _rows(**dict.fromkeys((*_BENCHMARK, "database", "groups", "idle", "slice_ms"), "x" * 99)),
     "new benchmarks": lambda: _rows(**_BENCHMARK),
-    "new databases": lambda: _rows(**_DATABASE, targets=_targets(f"r{at}" for at in range(3))),
+    "new databases": lambda: _rows(**_DATABASE, targets=_targets(f"r{at}" for at in range(_MOST_TARGETS))),
     "too many databases": lambda: _rows(**_DATABASE, targets=_targets(f"r{at}" for at in range(MAX_TARGETS))),
     "new workloads": lambda: _rows(title="t", sql="SELECT 1"),
     "too many targets": lambda: json.dumps([{**_DATABASE, "targets": _targets(f"r{at}" for at in range(_MANY))}]),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pgperf.core.exceptions import TransferError
 from pgperf.transfer import files, tree
 from pgperf.transfer.table import MAX_DEPTH, MAX_VALUES, check_storable, clipped, first_duplicate
-from tests.fuzz.cost import measured
+from tests.fuzz import cost
 from tests.transfer.bulky import FILES
 
 CASES = [(kind, name) for kind, made in FILES.items() for name in made]
@@ -16,13 +16,13 @@ CASES = [(kind, name) for kind, made in FILES.items() for name in made]
 def read(name: str, content: str | bytes) -> str:
     """Why the file is refused; "" if it is not."""
     raw = content if isinstance(content, bytes) else content.encode()
-    with measured() as cost:
+    with cost.measured() as spent:
         try:
             files.read(name, raw)
             why = ""
         except TransferError as error:
             why = str(error)
-    cost.check()
+    spent.check()
     return why
 
 
@@ -37,6 +37,13 @@ def test_a_costly_file_is_read_or_refused_within_the_bar(kind: str, name: str) -
 def test_pyyaml_without_its_c_library_holds_the_bar(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tree, "_base", lambda: tree.yaml.SafeLoader)
     assert len(read("x.yaml", FILES["yaml"][name]())) < 500
+
+
+def test_the_bar_of_time_follows_the_speed_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "slowness", lambda: 1.5)
+    cost.Cost(cpu_s=2.9).check()
+    with pytest.raises(AssertionError, match=r"3.10 s of CPU time, of 3.00 s"):
+        cost.Cost(cpu_s=3.1).check()
 
 
 @given(st.lists(st.text("ab", max_size=3)))

@@ -8,6 +8,7 @@ from django.db import IntegrityError
 
 from pgperf.models import Benchmark, Database, Target, Workload
 from pgperf.transfer import files
+from pgperf.transfer.columns import MAX_TARGETS, MAX_TARGETS_IN_FILE
 from pgperf.transfer.importing import ImportOutcome, Problem, import_table
 from pgperf.transfer.resources import (
     BenchmarkResource,
@@ -180,6 +181,18 @@ def test_the_error_names_the_wrong_target() -> None:
     targets = [{"route": "a", "host": "x"}, {"route": "b", "host": "x", "port": 70000}]
     outcome = give(DatabaseResource, {**DATABASE, "targets": targets})
     assert outcome.problems[0].message.startswith("Target 2, port: ")
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_file_has_a_limit_of_targets(more: int) -> None:
+    full = [{"route": f"r{at}", "host": "h"} for at in range(MAX_TARGETS)]
+    databases, rest = divmod(MAX_TARGETS_IN_FILE, MAX_TARGETS)
+    rows = [{**DATABASE, "name": f"d{at}", "targets": full} for at in range(databases)]
+    outcome = give(DatabaseResource, *rows, {**DATABASE, "name": "last", "targets": full[: rest + more]})
+    assert [problem.message for problem in outcome.problems] == more * [
+        f"The file has more than {MAX_TARGETS_IN_FILE} targets: split it."
+    ]
+    assert Database.objects.count() == (0 if more else databases + 1)
 
 
 def test_omitted_targets_are_removed() -> None:

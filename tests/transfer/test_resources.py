@@ -36,7 +36,7 @@ SAMPLES: dict[type[models.Model], dict[str, Any]] = {
     Target: {
         "route": "pooled", "host": "10.0.0.5", "port": 6432, "sslmode": "verify-full",
         "sslrootcert": "ca.crt", "allow_cleartext_password": True, "pooler": "transaction", "user": "reader",
-        "credential": "file:reader", "enabled": False,
+        "credential": "file:reader", "url": "https://shop.example", "builds_on": "plain", "enabled": False,
     },
     Workload: {
         "name": "orders", "title": f"'{NASTY}".strip(), "sql": "SELECT -%s, %s\r\n -- +",
@@ -45,15 +45,18 @@ SAMPLES: dict[type[models.Model], dict[str, Any]] = {
         "lookup": {"title": "=1", "year__gte": 2000},
         "select_related": ["publisher"], "prefetch_related": ["authors"], "ordering": ["-year"], "values": ["title"],
         "limit": 20, "other_sql": "-- x\nSELECT 1", "other_args": [1], "other_orm": "pgperf.sites_by_name",
+        "path": "/books/?q=-1", "method": "HEAD", "page_user": "reader", "one_capture": True,
         "bulk": "copyfrom", "fixture": "site", "groups": ["+ops"], "restricted": True,
     },
     Benchmark: {
         "name": "mine", "title": "-1", "description": NASTY, "workloads": ["orders", "others"],
         "database": "shop", "layers": ["libpq", "psycopg"], "routes": ["tcp"], "modes": ["simple", "prepared"],
         "clients": [1, 8], "connection_modes": ["persistent", "pool"], "workers": 3,
+        "environments": ["default", "old"], "rates": [None, 100, 250.5], "schedule": "constant",
+        "latency_limit_ms": 12.5,
         "row_type": "named", "transaction": "driver_default", "bulk_api": "dbapi",
         "placement": "together", "idle": "system", "blocks": 7, "rounds": 9, "slice_ms": 250,
-        "diagnostic_ms": 300, "groups": ["readers"], "restricted": True,
+        "diagnostic_ms": 300, "precision": 0.5, "budget_s": 90, "groups": ["readers"], "restricted": True,
     },
 }  # fmt: skip
 
@@ -72,6 +75,13 @@ def named(model: type[models.Model], **fields: Any) -> Any:
     if workloads:
         row.set_workloads([Workload.objects.get(name=name) for name in workloads])
     return row
+
+
+@pytest.fixture(autouse=True)
+def allowed(settings: Any) -> None:
+    """The samples' URL."""
+    named = {"old": "/opt/old/bin/python"}
+    settings.PGPERF = {**settings.PGPERF, "WEB_URLS": ["https://shop.example"], "ENVIRONMENTS": named}
 
 
 @pytest.fixture
@@ -128,8 +138,9 @@ def test_an_export_has_the_stored_values(resource: type[DefinitionResource], sit
 def test_an_export_imports_unchanged(
     resource: type[DefinitionResource], kind: str, site: Any, monkeypatch: Any
 ) -> None:
-    """Validation is off: the samples mix the kinds of workload."""
+    """Validation is off: the samples mix the kinds of workload and of target."""
     monkeypatch.setattr(Workload, "clean", lambda self: None)
+    monkeypatch.setattr(Target, "clean", lambda self: None)
     model = resource._meta.model
     before = resource().plain_rows()
     content = files.write(kind, before)
@@ -148,7 +159,10 @@ def test_an_export_imports_unchanged(
 
 @pytest.mark.parametrize("kind", list(files.FORMATS))
 @pytest.mark.parametrize("resource", RESOURCES)
-def test_an_unchanged_row_is_not_written(resource: type[DefinitionResource], kind: str, site: Any) -> None:
+def test_an_unchanged_row_is_not_written(
+    resource: type[DefinitionResource], kind: str, site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Target, "clean", lambda self: None)
     rows = resource().plain_rows()
     outcome = import_table(resource(permissions=ALL), files.read(f"x.{kind}", files.write(kind, rows)))
     assert (outcome.problems, outcome.changes, outcome.same) == ([], [], len(rows))

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -17,16 +18,21 @@ from django.contrib.auth.models import Permission
 from django.db import DatabaseError, OperationalError, connection
 from django.utils import timezone
 
+from benchmarks.twin import twin
 from pgperf.core.exceptions import ClientFailed, FenceLost, RunCancelled, RunConflict, RunWaits
 from pgperf.core.records import Definition, Route
 from pgperf.install import launch
 from pgperf.models import Benchmark, Database, Run, Target
+from pgperf.reports.csv_results import variants_csv
+from pgperf.reports.run_json import rows_json
+from pgperf.reports.run_rows import read
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunSettings, execute
 from pgperf.runs import state, store
 from pgperf.runs.definitions import Overrides
 from pgperf.worker import execution
 from tests import factories
+from tests.client_environments import with_other_pgperf
 from tests.database_outage import terminate_own_backend
 from tests.factories import make_database, make_run
 from tests.runner.builders import definition
@@ -90,6 +96,49 @@ class TestDone:
         assert "pgperf build" in left["reason"]
 
 
+class TestEnvironments:
+    @pytest.fixture
+    def named(self, settings: Any, tmp_path: Path) -> None:
+        """A twin of this Python, one with another pgperf, and one that is none."""
+        usable, stub = twin(tmp_path), with_other_pgperf(tmp_path, "0.0.9")
+        settings.PGPERF = {
+            **settings.PGPERF,
+            "ENVIRONMENTS": {"twin": usable.python, "stub": stub.python, "gone": "/no/such/python"},
+        }
+
+    def test_the_sides_that_can_run_are_compared_and_the_others_named(
+        self, database: Database, named: None
+    ) -> None:
+        frozen = definition(blocks=3, rounds=2, environments=("default", "twin", "stub", "gone", "unnamed"))
+        run = execution.perform(ask(database, frozen).pk, "w@h")
+        assert run.status == Status.DONE, run.error
+        assert [(row.label, row.environment) for row in run.variants.all()] == [
+            ("fake · here", "default"),
+            ("fake · here · twin", "twin"),
+            ("fake · here · control 1", "default"),
+            ("fake · here · twin · control 1", "twin"),
+        ]
+        left = {each["environment"]: each["reason"] for each in run.summary["skipped"]}
+        assert left["stub"].startswith("pgperf 0.0.9 is installed there")
+        assert left["gone"] == "/no/such/python is no program that may be run"
+        assert left["unnamed"] == "PGPERF['ENVIRONMENTS'] of this worker has no 'unnamed'"
+        assert list(run.environment["environments"]) == ["twin"]
+        found = rows_json(read(run))
+        assert {each["environment"] for each in found["variants"]} == {"default", "twin"}
+        (compared,) = [each for each in found["comparisons"] if not each["aa"]]
+        assert (compared["variant"], compared["baseline"]) == ("fake · here · twin", "fake · here")
+        assert compared["low"] <= compared["ratio"] <= compared["high"]
+        assert compared["outcome"]
+        assert "fake,simple,here,1,scheduler,persistent,twin" in variants_csv(run)
+
+    def test_no_link_is_left(self, database: Database, named: None, monkeypatch: Any, tmp_path: Path) -> None:
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "links"))
+        (tmp_path / "links").mkdir()
+        run = execution.perform(ask(database, definition(environments=("default", "twin"))).pk, "w@h")
+        assert run.status == Status.DONE, run.error
+        assert not list((tmp_path / "links").iterdir())
+
+
 def test_skipped_modes() -> None:
     skipped = execution.skipped_layers(
         definition(layers=("psycopg2", "fake"), modes=("simple", "prepared")), ""
@@ -134,7 +183,8 @@ class TestFailed:
     def test_a_client_fails(self, database: Database) -> None:
         def kill_one(share: float) -> None:
             clients = [child for child in psutil.Process().children(recursive=True) if _is_client(child)]
-            clients[0].kill()
+            for client in clients[:1]:  # a run has none before it has checked its routes
+                client.kill()
 
         run = execution.perform(ask(database).pk, "w@h", Watch(kill_one))
         assert run.status == Status.FAILED

@@ -2,16 +2,20 @@
 
 import threading
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import django
 import pytest
 from celery.exceptions import TimeLimitExceeded, WorkerLostError
 from celery.worker import state
 from django.db import DatabaseError
 from django.utils import timezone
 
+from benchmarks.twin import twin
 from pgperf.core.layers import LAYERS
+from pgperf.install import launch
 from pgperf.models import Run, Worker
 from pgperf.runs import broker
 from pgperf.runs import state as run_state
@@ -40,6 +44,25 @@ def test_a_new_worker_registers_its_layers(beat: Heartbeat) -> None:
     assert row.layers["fake"] == ""
     assert {"pgperf", "python", "django"} <= set(row.versions)
     assert list(run_state.live_workers()) == [row]
+
+
+def test_a_worker_registers_its_environments(beat: Heartbeat, settings: Any, tmp_path: Path) -> None:
+    named = {"twin": twin(tmp_path).python, "gone": "/no/such/python"}
+    settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": named}
+    beat.register()
+    found = Worker.objects.get().versions["environments"]
+    assert found["twin"]["packages"]["Django"] == django.get_version()
+    assert "is no program" in found["gone"]["refusal"]
+    assert str(tmp_path) not in str(found), "no path leaves the settings"
+
+
+def test_a_pool_without_its_package_is_named_beside_its_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not [name for name in heartbeat.available_layers() if name.endswith(" · pool")]
+    monkeypatch.setattr(launch, "_has_module", lambda python, module: module != "psycopg_pool")
+    found = heartbeat.available_layers()
+    assert found["psycopg"] == ""
+    assert found["psycopg · pool"] == "psycopg_pool is not installed here: pip install 'psycopg[pool]'"
+    assert "libpq · pool" not in found  # it has none anywhere
 
 
 def test_registering_again_keeps_one_row(beat: Heartbeat) -> None:
@@ -159,7 +182,8 @@ def test_the_reason_for_a_process_s_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "measuring"), [(broker.TASK, True), (broker.WATCH, True), ("site.tasks.mail", False)]
+    ("name", "measuring"),
+    [(broker.TASK, True), (broker.WATCH, True), (broker.LOOK, True), ("site.tasks.mail", False)],
 )
 def test_beats_pause_only_during_measuring(
     monkeypatch: pytest.MonkeyPatch, name: str, measuring: bool

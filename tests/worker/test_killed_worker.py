@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from pgperf.reports.run_json import progress_json, run_json
 from pgperf.runs import state, store
 from pgperf.runs.definitions import Overrides
 from tests import settings_impatient
-from tests.process_ends import await_ends
+from tests.process_ends import await_ends, open_pidfds
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LAYERS = ["psycopg2", "psycopg"]
@@ -56,7 +57,14 @@ def database(routes: dict[str, Any]) -> Database:
 
 def ask(database: Database, blocks: int) -> Run:
     overrides = Overrides(
-        quick=True, layers=LAYERS, routes=["tcp"], slice_ms=10, rounds=1, blocks=blocks, diagnostic_ms=0
+        quick=True,
+        layers=LAYERS,
+        routes=["tcp"],
+        slice_ms=10,
+        rounds=1,
+        blocks=blocks,
+        diagnostic_ms=0,
+        precision=0.0,
     )
     return state.request(Benchmark.objects.get(name="orm-overhead"), database, overrides)
 
@@ -67,6 +75,13 @@ def until(holds: Callable[[], Any], seconds: float, what: str) -> None:
     while not holds():
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         time.sleep(0.02)
+
+
+def argv(process: psutil.Process) -> str:
+    """The words of its command; "" if it has ended."""
+    with suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return ""
 
 
 def status_of(run: Run) -> str:
@@ -80,9 +95,13 @@ def test_a_killed_worker_loses_no_finished_block(own_worker: Part, database: Dat
     kept = len(store.load_blocks(doomed))
 
     assert own_worker.process
-    family = psutil.Process(own_worker.process.pid).children(recursive=True)
-    assert any("pgperf.clients" in " ".join(process.cmdline()) for process in family)
-    pidfds = [os.pidfd_open(process.pid) for process in family]
+    worker = psutil.Process(own_worker.process.pid)
+    until(
+        lambda: any("pgperf.clients" in argv(each) for each in worker.children(recursive=True)),
+        30,
+        "a client",
+    )
+    pidfds = open_pidfds(worker.children(recursive=True))
     own_worker.process.send_signal(signal.SIGKILL)
     assert await_ends(pidfds, seconds=10) == 0
     until(lambda: not backends(doomed), 10, "no backend is left")

@@ -6,12 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.core import serializers
 from django.db import connection
 
 from example.books.benchmarks import BENCHMARKS, WORKLOADS, create_benchmarks
 from example.books.sample_data import create_books
 from pgperf import models
+from pgperf.access import page_sessions
+from pgperf.clients import page_instruments
 from pgperf.models import Benchmark, Database, Run, Target, Workload
 from pgperf.reports import csv_results
 from pgperf.reports.run_json import run_json
@@ -74,7 +78,8 @@ def test_a_query_loop_and_its_fix_are_compared_in_every_layer(demo: Database) ->
     assert ("libpq · tcp · authors-prefetched", "libpq · tcp · authors-one-by-one") in pairs
     assert len(run.summary["ladders"]) == 2
     parts = {section.name: section.part for section in result(run).sections}
-    (sentence,) = parts["layers"]["saved"]
+    (point,) = (point for point in parts["answer"]["points"] if point.anchor == "comparisons")
+    (sentence,) = point.sentences
     assert sentence.startswith("tcp: ")
     assert {"authors-one-by-one", "authors-prefetched"} <= set(re.split(r"[ .,]", sentence))
     assert len(parts["captures"]["tables"]) == 2
@@ -142,3 +147,49 @@ def test_everything_the_example_registers_is_valid(demo: Database) -> None:
         row.full_clean()
     create_benchmarks(demo)
     assert Benchmark.objects.filter(name__in=BENCHMARKS).count() == len(BENCHMARKS)
+
+
+def test_a_page_is_measured_from_libpq_to_its_view(demo: Database) -> None:
+    run = performed("page", layers=("libpq", "django_cursor", "django_view"))
+    assert (run.status, run.error) == (Run.Status.DONE, "")
+    assert run.environment["captures"]["list-page"]["statements"] == 4
+    (ladder,) = run.summary["ladders"]
+    assert [step["layer"] for step in ladder["steps"]] == ["libpq", "django_cursor", "django_view"]
+    assert run.environment["layers"]["django_view"]["answer"].startswith("200, ")
+    rows = {row["layer"]: row["rows"] for row in run_json(run)["variants"]}
+    assert all(rows.values())
+    assert result(run).sections
+
+
+def test_a_page_is_seen_by_its_user_without_a_trace_of_the_session(
+    demo: Database, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.page_settings")
+    settings.PGPERF = {**settings.PGPERF, "PAGE_USERS": ["reader"]}
+    settings.ROOT_URLCONF = "tests.page_urls"
+    User.objects.create_user("reader")
+    work = Workload.objects.create(name="mine", title="Mine", path="/tests/mine/", page_user="reader")
+    benchmark = new_benchmark(
+        [work], name="mine", layers=["libpq", "django_view"], routes=["tcp"], modes=["simple"], clients=[1]
+    )
+    run = performed(benchmark.name)
+    assert (run.status, run.error) == (Run.Status.DONE, "")
+    assert run.environment["captures"]["mine"]["statements"] == 3
+    key = page_sessions.key_of(run, "reader")
+    assert not Session.objects.exists()
+    assert key not in serializers.serialize("json", [*Run.objects.all(), *models.BlockResult.objects.all()])
+
+
+def test_each_statement_of_a_page_is_timed_alone(demo: Database) -> None:
+    run = performed("page", layers=("libpq", "psycopg", "django_view"), diagnostic_ms=50)
+    assert (run.status, run.error) == (Run.Status.DONE, "")
+    times = {each["layer"]: each["each"] for each in run.environment["statement_times"]}
+    assert list(times) == ["libpq", "psycopg"]
+    for each in times.values():
+        assert [one["numbers"] for one in each] == [[1], [2], [3], [4]]
+        assert all(one["us"] > 0 for one in each)
+    table, _parts = {section.name: section.part for section in result(run).sections}["captures"]["tables"]
+    assert len(table.rows) == 4
+    (parts,) = run.environment["page_parts"]
+    assert set(parts["parts_us"]) == set(page_instruments.PARTS)
+    assert all(us > 0 for us in parts["parts_us"].values())

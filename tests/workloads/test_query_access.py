@@ -12,6 +12,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Field, Model
 
 from example.books.models import Book
+from pgperf.core.secret_names import is_secret_name
 from pgperf.workloads import queries, query_access, secret_models
 from tests.library import models as library
 
@@ -336,4 +337,4 @@ class TestSecrets:
         }.items(),
     )  # fmt: skip
     def test_names(self, name: str, secret: bool) -> None:
-        assert secret_models.is_secret_name(name) == secret
+        assert is_secret_name(name) == secret

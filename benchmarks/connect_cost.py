@@ -27,7 +27,9 @@ from statistics import median
 import psutil
 from psycopg.conninfo import conninfo_to_dict
 
-from example.stack import Stack, pgbouncer, postgres
+from benchmarks.options import ScriptParser
+from example.stack import pgbouncer, postgres
+from example.stack.stack import Stack
 from pgperf.runner.cpu.cgroups import group_ns
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -75,14 +77,12 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = ScriptParser(__doc__, quick=False)
     parser.add_argument("--repeats", type=int, default=5, help="of each route (5)")
     parser.add_argument("--seconds", type=int, default=5, help="of each call of pgbench (5)")
     parser.add_argument("--clients", type=int, default=20, help="clients and threads of pgbench (20)")
     parser.add_argument("--plain-file", action="store_true", help="PgBouncer has plain passwords")
-    return parser.parse_args()
+    return parser.options()
 
 
 @contextmanager

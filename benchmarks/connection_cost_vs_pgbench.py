@@ -21,8 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.options import ScriptParser
 from benchmarks.resident import departing
-from example.stack import Stack
+from example.stack.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
 from pgperf.core import protocol
 from pgperf.core.records import Definition, Variant, WorkloadDefinition
@@ -88,16 +89,11 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int, help="slices of each layer and pair (25; quick: 7)")
+    parser = ScriptParser(__doc__)
+    parser.add_size("--rounds", "slices of each layer and pair", full=25, quick=7)
     parser.add_argument("--slot-s", type=int, default=4, help="length of a slice in seconds (4)")
     parser.add_argument("--only", choices=CASES, action="append", help="this case alone")
-    options = parser.parse_args()
-    options.rounds = options.rounds or (7 if options.quick else 25)
-    return options
+    return parser.options()
 
 
 def _measure(

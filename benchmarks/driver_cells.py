@@ -12,7 +12,7 @@ import numpy as np
 import psycopg
 
 from benchmarks.resident import departing, routes_of
-from example.stack import Stack
+from example.stack.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
 from pgperf.catalog import FIXTURES, CatalogBenchmark
 from pgperf.catalog.driver_queries import SEVEN

@@ -38,8 +38,9 @@ from benchmarks.driver_cells import (
     interval,
     ratio,
 )
+from benchmarks.options import ScriptParser
 from benchmarks.resident import routes_of
-from example.stack import Stack
+from example.stack.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.catalog.driver_suite import DRIVER_SUITE
 from pgperf.core import protocol, sql_parameters
@@ -95,18 +96,12 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--pairs", type=int, help="slices of each cell and program (40; quick: 8)")
-    parser.add_argument("--slice-ms", type=int, help="length of a slice, about (200; quick: 80)")
+    parser = ScriptParser(__doc__)
+    parser.add_size("--pairs", "slices of each cell and program", full=40, quick=8)
+    parser.add_size("--slice-ms", "length of a slice, about", full=200, quick=80)
     parser.add_argument("--query", choices=WORKS, action="append", help="this query alone")
     parser.add_argument("--driver", choices=MODES, action="append", help="this driver alone")
-    options = parser.parse_args()
-    options.pairs = options.pairs or (8 if options.quick else 40)
-    options.slice_ms = options.slice_ms or (80 if options.quick else 200)
-    return options
+    return parser.options()
 
 
 def _measured(stack: Stack, cell: Cell, pairs: int, slice_ms: int) -> tuple[list[Taken], list[Taken]]:

@@ -15,6 +15,11 @@ another, empty tables and a checkpoint before, the same warm-up and length. The 
 queries per second, pgperf over the harness, is within 0.9 to 1.1 in each cell, from at least six
 repeats. `--loop asyncio` also takes uvloop from the harness, because pgperf measures asyncio: so it
 removes that difference of the asynchronous drivers. `--quick`: two short repeats, and no bar.
+
+Autovacuum is off for both, because pgperf's tables have none. Slots of COPY and batch are three
+times as long: the harness starts all 10 operations at once and waits for the last one, and the CPU
+of one side is idle meanwhile. An operation of COPY or batch takes up to seconds, so in a short slot
+these ends would count for much.
 """
 
 import argparse
@@ -43,8 +48,10 @@ from benchmarks.driver_cells import (
     interval,
     ratio,
 )
+from benchmarks.options import ScriptParser
 from benchmarks.resident import routes_of
-from example.stack import Stack
+from example.stack.postgres import connect_superuser
+from example.stack.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.catalog.driver_suite import DRIVER_SUITE_PUBLISHED
 from pgperf.core import protocol
@@ -67,6 +74,8 @@ NEEDS = {
     "uvloop": "uvloop",
     "async_timeout": "async-timeout",
 }
+#: How many times as long the slots of COPY and batch are.
+_LONGER = 3
 #: The harness fails at an operation that takes longer than this, s.
 _LONGEST_S = 20
 _OLD_LINE, _NEW_LINE = "loop = asyncio.get_event_loop()", "loop = asyncio.new_event_loop()"
@@ -135,6 +144,7 @@ def main() -> int:
     found: dict[Cell, Estimate] = {}
     with Stack(ROOT / ".stack" / "driver_suite_peer", parts=["postgres"], keep=False) as stack:
         create_tables(stack)
+        _stop_autovacuum(stack)
         harness = Harness(options.suite, routes_of(stack)["socket"], text)
         for cell in cells(options.query, options.driver):
             ours, theirs = _measured(stack, harness, cell, options)
@@ -146,20 +156,15 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = ScriptParser(__doc__)
     parser.add_argument("--suite", type=Path, required=True, help="folder of MagicStack/pgbench")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--repeats", type=int, help="slots of each cell and side (7; quick: 2)")
-    parser.add_argument("--seconds", type=int, help="length of a slot (5; quick: 1)")
+    parser.add_size("--repeats", "slots of each cell and side", full=7, quick=2)
+    parser.add_size("--seconds", "length of a slot, s; three times that for COPY and batch", full=5, quick=1)
     parser.add_argument("--warm-up", type=int, default=1, help="seconds before each slot (1)")
     parser.add_argument("--loop", choices=("uvloop", "asyncio"), default="uvloop", help="the harness's")
     parser.add_argument("--query", choices=WORKS, action="append", help="this query alone")
     parser.add_argument("--driver", choices=MODES, action="append", help="this driver alone")
-    options = parser.parse_args()
-    options.repeats = options.repeats or (2 if options.quick else 7)
-    options.seconds = options.seconds or (1 if options.quick else 5)
+    options = parser.options()
     if not harness_of(options.suite).is_file():
         parser.error(f"--suite: {options.suite} has no _python/pgbench_python.py; clone MagicStack/pgbench")
     return options
@@ -206,6 +211,7 @@ def _measured(
     """The slots of pgperf and of the harness, repeat by repeat."""
     definition = definition_of(DRIVER_SUITE_PUBLISHED, cell)
     name = f"peer-{cell.query}-{cell.driver}".replace("_", "-")
+    seconds = slot_s(cell, options.seconds)
     ours: list[Slot] = []
     theirs: list[Slot] = []
     with connected(stack, definition, name) as client:
@@ -215,14 +221,25 @@ def _measured(
             for side in random.sample((ours, theirs), 2):
                 client.written.begin_block()
                 if side is ours:
-                    side.append(_client_slot(client, options.seconds, options.warm_up))
+                    side.append(_client_slot(client, seconds, options.warm_up))
                 else:
-                    side.append(harness.measure(cell, options.seconds, options.warm_up, cpus))
+                    side.append(harness.measure(cell, seconds, options.warm_up, cpus))
     if not all(slot.per_s for slot in (*ours, *theirs)):
         raise SystemExit(
             f"verdict: cannot measure: no operation ended in a slot of {cell}; choose more --seconds"
         )
     return ours, theirs
+
+
+def slot_s(cell: Cell, seconds: int) -> int:
+    """The length of a slot of that cell."""
+    return seconds * (_LONGER if WORKS[cell.query].bulk else 1)
+
+
+def _stop_autovacuum(stack: Stack) -> None:
+    with connect_superuser(stack.place, stack.state) as connection:
+        connection.execute("ALTER SYSTEM SET autovacuum = off")
+        connection.execute("SELECT pg_reload_conf()")
 
 
 def _pin_new_backends(stack: Stack, client: Connected) -> None:

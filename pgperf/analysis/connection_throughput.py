@@ -30,8 +30,8 @@ class ConnectionThroughput:
 
     @classmethod
     def of(cls, variant: VariantSummary) -> Self | None:
-        """None for a variant that keeps its connections."""
-        if not variant.phases_us:
+        """None for a variant that keeps its connections, and for HTTP requests."""
+        if not variant.phases_us.get("operate"):
             return None
         means = {name: figures.get("mean") for name, figures in variant.phases_us.items()}
         clients = variant.clients * variant.workers

@@ -27,6 +27,16 @@ def as_csv(rows: list[tuple[Any, ...]]) -> io.StringIO:
     return text
 
 
+def as_csv_row_by_row(rows: list[tuple[Any, ...]]) -> io.StringIO:
+    """The same text as programs often make it. Other threads get the interpreter between two rows."""
+    text = io.StringIO()
+    write = csv.writer(text, delimiter="\t").writerow
+    for row in rows:
+        write(row)
+    text.seek(0)
+    return text
+
+
 def execute_many(connection: Any, sql: str, rows: list[tuple[Any, ...]]) -> Operation:
     """An operation that inserts all rows by a DB-API driver's executemany."""
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pgperf.clients.async_loop import AsyncOperation
-from pgperf.clients.bulk_rows import as_csv, execute_many, records
+from pgperf.clients.bulk_rows import as_csv_row_by_row, execute_many, records
 from pgperf.clients.timed_loop import Operation
 from pgperf.core import protocol
 
@@ -48,7 +48,7 @@ def _copy(connection: Any, spec: protocol.Spec, rows: list[tuple[Any, ...]]) -> 
 
 def _copy_csv(connection: Any, sql: str, rows: list[tuple[Any, ...]]) -> Operation:
     def run() -> int:
-        text = as_csv(rows)
+        text = as_csv_row_by_row(rows)
         with connection.cursor() as cursor:
             with cursor.copy(sql) as copy:
                 copy.write(text.read())
@@ -77,7 +77,7 @@ def _async_copy(connection: Any, spec: protocol.Spec, rows: list[tuple[Any, ...]
 
 def _async_copy_csv(connection: Any, sql: str, rows: list[tuple[Any, ...]]) -> AsyncOperation:
     async def run() -> int:
-        text = as_csv(rows)
+        text = as_csv_row_by_row(rows)
         async with connection.cursor() as cursor:
             async with cursor.copy(sql) as copy:
                 await copy.write(text.read())

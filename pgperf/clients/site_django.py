@@ -17,11 +17,11 @@ from typing import Any
 import django
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured, MultipleObjectsReturned, ObjectDoesNotExist
-from django.db import connections
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.signals import connection_created
 
 from pgperf import registry
-from pgperf.clients import connection_options, django_connection
+from pgperf.clients import connection_options, django_connection, page_guards
 from pgperf.clients.loop import login, sqlstate
 from pgperf.core import protocol, sql_masking
 from pgperf.core.exceptions import InvalidDefinition, PgperfError
@@ -52,7 +52,7 @@ def set_up(spec: protocol.Spec) -> Any:
     settings.DEBUG = False
     using = _alias(spec)
     redirect(using, spec)
-    close_others(using)
+    close_others(using, page_guards.refuse_alias if spec.page.path else _refuse)
     return connections[using]
 
 
@@ -105,12 +105,20 @@ def driver_of(connection: Any) -> Any:
 _ADDRESS = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
 
 
-def close_others(using: str) -> None:
+def _refuse(alias: str, using: str) -> None:
+    raise InvalidDefinition(
+        f"using: this workload reached the alias {alias!r} of DATABASES, but only {using!r} is measured; let it use"
+        f" that one alone, or register it with @workload(..., using={alias!r})"
+    )
+
+
+def close_others(using: str, refuse: Callable[[str, str], None] = _refuse) -> None:
     """Refuse connections to any other alias before they are opened, in every thread."""
     for alias in connections:
         if alias != using:
-            setattr(connections[alias], "connect", partial(_refuse, alias, using))  # noqa: B010
-    connection_created.connect(partial(_refuse_created, using), weak=False, dispatch_uid="pgperf.one_alias")
+            setattr(connections[alias], "connect", partial(refuse, alias, using))  # noqa: B010
+    created = partial(_refuse_created, using, refuse)
+    connection_created.connect(created, weak=False, dispatch_uid="pgperf.one_alias")
 
 
 def given(sql: Any, params: Any, many: bool) -> protocol.Statement:
@@ -138,6 +146,9 @@ def describe(error: Exception) -> str:
 
 
 def _alias(spec: protocol.Spec) -> str:
+    """The alias of the workload: a page's is the default one."""
+    if not (spec.orm or spec.query):
+        return DEFAULT_DB_ALIAS
     failures = discovery.discover()
     if spec.query:
         return queries.alias(spec.query)
@@ -148,17 +159,10 @@ def _alias(spec: protocol.Spec) -> str:
         raise InvalidDefinition(f"{error}{more}") from None
 
 
-def _refuse(alias: str, using: str) -> None:
-    raise InvalidDefinition(
-        f"using: this workload reached the alias {alias!r} of DATABASES, but only {using!r} is measured; let it use"
-        f" that one alone, or register it with @workload(..., using={alias!r})"
-    )
-
-
-def _refuse_created(using: str, *, connection: Any, **_: Any) -> None:
+def _refuse_created(using: str, refuse: Callable[[str, str], None], *, connection: Any, **_: Any) -> None:
     if connection.alias != using:
         connection.close()
-        _refuse(connection.alias, using)
+        refuse(connection.alias, using)
 
 
 def _is_scalar(value: Any) -> bool:

@@ -25,6 +25,18 @@ class PreflightRefused(PgperfError):
     """The run would exceed a guardrail (connections, memory, time). The message has the numbers."""
 
 
+class BudgetTooShort(PreflightRefused):
+    """Six blocks do not fit into the run's time budget. The message names the least time."""
+
+
+class TimeIsUp(PgperfError):
+    """A run waited for a client until long after its time budget. It keeps its finished blocks."""
+
+
+class LookFailed(PgperfError):
+    """The look at the machine could not be made. The message says why."""
+
+
 class CredentialError(PgperfError):
     """A credential reference that does not resolve here. The message never contains the secret."""
 
@@ -40,8 +52,23 @@ class ClientFailed(PgperfError):
         self.sqlstate = sqlstate
 
 
+class HookFailed(PgperfError):
+    """A hook of the site, called before a block, raised an exception. The message names the hook."""
+
+
 class ReconnectFailed(PgperfError):
     """A client got no connection for its next operation. Its cause is the driver's error."""
+
+
+class RequestFailed(PgperfError):
+    """An HTTP request without the page as its answer.
+
+    `reason` is the kind of failure, the same words for all of a kind; the message has the details.
+    """
+
+    def __init__(self, reason: str, details: str = "") -> None:
+        super().__init__(f"{reason}: {details}" if details else reason)
+        self.reason = reason
 
 
 class OutOfMemory(ClientFailed):

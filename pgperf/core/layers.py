@@ -8,7 +8,7 @@ entries.
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from pgperf.core.protocol import CONNECTION_MODES, MODES, ROW_TYPES
+from pgperf.core.protocol import BULK_APIS, CONNECTION_MODES, MODES, ROW_TYPES
 from pgperf.core.translation import gettext_noop
 
 
@@ -28,6 +28,8 @@ ASYNCPG = Family("asyncpg", "#5a1fc4", "#9a5cff")
 CURSOR = Family("django_cursor", "#00916a", "#2dbd92")
 ORM = Family("django_orm", "#d55e00", "#ff8b3d")
 PGBENCH = Family("pgbench", "#3d6b1f", "#86c05b")
+VIEW = Family("django_view", "#a8325e", "#f07ba6")
+HTTP = Family("http", "#1f6f8b", "#58b4d1")
 ORM_ASYNC = Family("django_orm_async", "#b01e4f", "#f2769b")
 OTHER = Family("other", "#7a6a00", "#d0bf45")
 
@@ -39,9 +41,21 @@ class Rung(IntEnum):
     DRIVER = 1
     CURSOR = 2
     ORM = 3
+    VIEW = 4
+    SERVER = 5
 
 
 _NO_BULK = "it has no call of its own to insert many rows: measure the driver's"
+NO_PAGE = "it requests a page of the site, and this workload is none"
+OF_PAGES = (
+    "a page has no ORM call of its own: the layer django_view runs its view, with the ORM and the template"
+)
+NO_WEB_ROUTE = "none of the routes has a URL: add a target that has one"
+NO_DATABASE_ROUTE = "all routes are URLs of a web server: add a route to the database"
+DJANGO_BULK = (
+    "of the calls that insert many rows, Django has bulk_create of the ORM: a batch, by the best API"
+)
+NO_ENVIRONMENTS = "its client is no Python program with a driver: it runs in the default environment only"
 NO_NAMED_ROWS = "Django's cursor gives tuples; choose row type tuple"
 
 
@@ -72,11 +86,13 @@ class Layer:
     has_workers: bool = False  # can one process run several operations at the same time?
     one_process: bool = False  # does one process make all clients of a variant?
     tool: str = ""  # a program that its client starts, and that makes the load
-    least_slice_s: float = 0.0  # its slices take so long at least
+    one_thread: bool = False  # do all its clients share one thread?
+    has_instruments: bool = False  # can its client part the time of an operation?
     is_async: bool = False  # does it call the asynchronous form of the workload's ORM callable?
     note: str = ""  # what pages say about its figures
     copy_modes: tuple[str, ...] = ()  # the modes in which it can COPY rows into a table
     batch_modes: tuple[str, ...] = ()  # the modes in which it can insert a batch of rows
+    bulk_apis: tuple[str, ...] = BULK_APIS
     bulk_reason: str = _NO_BULK  # why it lacks one of them
     row_types: tuple[str, ...] = ROW_TYPES
     rung: Rung = Rung.DRIVER
@@ -87,19 +103,39 @@ class Layer:
     needs_site: bool = False  # it measures the site's own Django, in the site's own environment
     loads_libpq: bool = False  # its driver looks for the system's libpq when it starts
     connects: bool = True  # False: it never connects to a database
+    over_http: bool = False  # does it request pages from a web server?
 
     def times_operations(self, connection_mode: str) -> bool:
         """Does it time each operation? pgbench on kept connections counts them only."""
         return not (self.tool and connection_mode == "persistent")
 
-    def bulk_modes(self, kind: str) -> tuple[str, ...]:
-        """The modes in which it can run a bulk operation of a kind of BULK_KINDS."""
+    def bulk_modes(self, kind: str, api: str = "best") -> tuple[str, ...]:
+        """The modes in which it can run a bulk operation of a kind of BULK_KINDS by an API of
+        BULK_APIS.
+        """
+        if api not in self.bulk_apis:
+            return ()
         return {"copy": self.copy_modes, "batch": self.batch_modes}[kind]
 
     @property
     def calls_orm(self) -> bool:
-        """Does it call the workload's ORM callable? All others run its statements."""
+        """Does it call the workload's ORM callable?"""
         return self.rung == Rung.ORM
+
+    @property
+    def runs_statements(self) -> bool:
+        """Does it run the workload's statements, as all layers below the ORM do?"""
+        return self.rung < Rung.ORM
+
+    @property
+    def requests_pages(self) -> bool:
+        """Does it request a page of the site, as all layers above the ORM do?"""
+        return self.rung > Rung.ORM
+
+    @property
+    def has_environments(self) -> bool:
+        """Is its client a Python program whose driver and Django are measured?"""
+        return bool(self.program) and not (self.tool or self.over_http)
 
     @property
     def may_run_elsewhere(self) -> bool:
@@ -113,6 +149,7 @@ _RECONNECTS = ("persistent", "per_operation")
 _POOLS = (*_RECONNECTS, "pool")
 _DJANGO_RECONNECTS = (*_RECONNECTS, "request")
 _OF_REQUESTS = "only Django has requests"
+_HTTP_CONNECTIONS = "a browser keeps its connection or makes a new one: choose persistent or per_operation"
 _NO_POOL = f"libpq has no pool, and {_OF_REQUESTS}"
 _PSYCOPG2_POOL = (
     "psycopg2's own pool is not measured: it neither waits for a connection nor checks one, so few sites use it"
@@ -133,7 +170,6 @@ _PGBENCH = Layer(
     connection_reason=_PGBENCH_POOL,
     one_process=True,
     tool="pgbench",
-    least_slice_s=1.2,
     family=PGBENCH,
     megabytes=25,
     start_seconds=0.2,
@@ -161,6 +197,7 @@ LAYERS: dict[str, Layer] = {
             _PGBENCH,
             name="pgbench_one_thread",
             title="pgbench -j 1",
+            one_thread=True,
             note=gettext_noop(
                 "pgbench -j 1: one thread makes all connections, one after the other. Where its clients connect for"
                 " each transaction, they wait for each other’s connects, so its throughput is that of one client."
@@ -210,6 +247,9 @@ LAYERS: dict[str, Layer] = {
             modules=("psycopg2",),
             modes=("simple",),
             mode_reason=_BINDS_ON_CLIENT,
+            batch_modes=("simple",),
+            bulk_apis=("best",),
+            bulk_reason=DJANGO_BULK,
             rung=Rung.ORM,
             driver="psycopg2",
             row_types=("tuple",),
@@ -335,6 +375,9 @@ LAYERS: dict[str, Layer] = {
             program=f"{_PROGRAMS}.django_client",
             has_workers=True,
             modules=DJANGO_DRIVERS,
+            batch_modes=MODES,
+            bulk_apis=("best",),
+            bulk_reason=DJANGO_BULK,
             rung=Rung.ORM,
             row_types=("tuple",),
             family=ORM,
@@ -364,6 +407,40 @@ LAYERS: dict[str, Layer] = {
             needs_site=True,
         ),
         Layer(
+            name="django_view",
+            title="ORM, view and template",
+            program=f"{_PROGRAMS}.django_view_client",
+            modules=DJANGO_DRIVERS,
+            rung=Rung.VIEW,
+            has_instruments=True,
+            row_types=("tuple",),
+            family=VIEW,
+            megabytes=60,
+            start_seconds=0.6,
+            needs_site=True,
+            connection_modes=("persistent", "pool", "request"),
+            connection_reason="a request closes its connection itself: choose request",
+            pool_module="psycopg_pool",
+        ),
+        Layer(
+            name="http",
+            title="HTTP",
+            program=f"{_PROGRAMS}.http_client",
+            modules=("pycurl",),
+            distributions=("pycurl",),
+            requirement="pycurl>=7.45.4,<8",
+            modes=("simple",),
+            mode_reason="a page is requested by HTTP, which has no statement modes",
+            rung=Rung.SERVER,
+            family=HTTP,
+            megabytes=30,
+            start_seconds=0.2,
+            connects=False,
+            over_http=True,
+            connection_modes=_RECONNECTS,
+            connection_reason=_HTTP_CONNECTIONS,
+        ),
+        Layer(
             name="fake",
             title="fake (no database)",
             program=f"{_PROGRAMS}.fake_client",
@@ -378,11 +455,33 @@ LAYERS: dict[str, Layer] = {
 
 #: The layer on the lowest rung: ladders begin with it, and others are compared with it.
 BASE_LAYER = min(LAYERS.values(), key=lambda layer: layer.rung).name
+#: The layer that runs a page in process.
+VIEW_LAYER = next(layer.name for layer in LAYERS.values() if layer.rung == Rung.VIEW)
 
 
 def calls_orm(layer: str) -> bool:
     """Does the layer call the workload's ORM callable? A layer of another version does not."""
     return layer in LAYERS and LAYERS[layer].calls_orm
+
+
+def runs_statements(layer: str) -> bool:
+    """Does the layer run the workload's statements? A layer of another version does."""
+    return layer not in LAYERS or LAYERS[layer].runs_statements
+
+
+def requests_pages(layer: str) -> bool:
+    """Does the layer request a page? A layer of another version does not."""
+    return layer in LAYERS and LAYERS[layer].requests_pages
+
+
+def over_http(layer: str) -> bool:
+    """Does the layer request pages from a web server? A layer of another version does not."""
+    return layer in LAYERS and LAYERS[layer].over_http
+
+
+def has_instruments(layer: str) -> bool:
+    """Can its client part the time of an operation? A layer of another version cannot."""
+    return layer in LAYERS and LAYERS[layer].has_instruments
 
 
 def is_async(layer: str) -> bool:
@@ -412,6 +511,16 @@ def times_operations(layer: str, connection_mode: str) -> bool:
     return layer not in LAYERS or LAYERS[layer].times_operations(connection_mode)
 
 
+def connecting(layer: str, connection_mode: str) -> str:
+    """The name, beside those of layers, of a layer in one of its connection modes."""
+    return f"{layer} · {connection_mode}"
+
+
+def has_environments(layer: str) -> bool:
+    """Does the layer run in the Python of an environment? A layer of another version does not."""
+    return layer in LAYERS and LAYERS[layer].has_environments
+
+
 def place_of(layer: str) -> str:
     """The layer on the same rung of the ladder on Django's own driver; the layer itself where there
     is none.
@@ -425,7 +534,11 @@ def place_of(layer: str) -> str:
 
 def ladder_on(driver: str) -> list[str]:
     """The layers of Django's own ladder, lowest first, where Django uses this driver."""
-    rungs = (entry for entry in LAYERS.values() if entry.connects and not (entry.driver or entry.is_async))
+    rungs = (
+        entry
+        for entry in LAYERS.values()
+        if entry.connects and not (entry.driver or entry.is_async or entry.requests_pages)
+    )
     return [entry.name for entry in rungs if entry.rung != Rung.DRIVER or entry.name == driver]
 
 

@@ -6,6 +6,7 @@ replaces `:name` by a variable, inside of quotes too. So a script is not the pla
 statements.
 """
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,10 @@ OLDEST = 14
 _PREDEFINED = ("scale", "client_id", "random_seed", "default_seed")
 _NAME = re.compile(r"(?<!:):([A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*)")
 _OWN = "pgperf_"
+#: Connecting may take this many times as long as when it was tried.
+SLOWER = 1.25
+#: A shorter count would include too much of the first transactions on fresh connections.
+_LEAST_S = 0.8
 _VERSION = re.compile(r"pgbench \(PostgreSQL\) (\d\S*)")
 _DIGITS = re.compile(r"\d+")
 _META_COMMAND = (
@@ -42,6 +47,11 @@ class Script:
 
     text: str
     variables: dict[str, str]
+
+
+def time_s(connect_s: float, asked_s: float) -> int:
+    """Whole seconds, as pgbench measures, that hold connecting, the lead-in and the window."""
+    return math.ceil(SLOWER * connect_s + max(_LEAST_S, asked_s))
 
 
 def version_of(said: str) -> str:

@@ -8,47 +8,70 @@ never stored.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Protocol, Self, TypeVar
 
 from pgperf.core import layers, limits, protocol
+from pgperf.core.client_environment import DEFAULT as DEFAULT_ENVIRONMENT
 
 PLACEMENTS = ("apart", "together", "scheduler")
 IDLES = ("awake", "system")  # keep the CPUs awake during a run, or leave idle states to the system
 MODES = protocol.MODES
 CONNECTION_MODES = protocol.CONNECTION_MODES
+SCHEDULES = protocol.SCHEDULES
 #: Those whose connections begin and end with an operation.
 RECONNECTING = ("per_operation", "request")
 ROW_TYPES = protocol.ROW_TYPES
 TRANSACTIONS = protocol.TRANSACTIONS
 BULK_APIS = protocol.BULK_APIS
+PAGE_METHODS = protocol.PAGE_METHODS
 #: The key of a run's environment for the captures of site workloads, values masked.
 CAPTURES = "captures"
+#: The key of a run's environment for the times of single statements.
+STATEMENT_TIMES = "statement_times"
+#: The key of a run's environment for the parts of a page's time.
+PAGE_PARTS = "page_parts"
+#: The key of a run's environment for how a run that may stop early ended, and the reasons.
+ENDING = "ending"
+PRECISION, BUDGET, BLOCKS = "precision", "budget", "blocks"
+#: The key of a run's environment for the precision that a look at the machine predicted before it.
+PREDICTED = "predicted"
+#: The key of a run's environment for the versions in other environments than the default one.
+ENVIRONMENTS = "environments"
 #: The key of a run's environment for authentication and TLS, by route.
 CONNECTIONS = "connections"
 
 
 class HasPooler(Protocol):
-    """A route to a database. `pooler` is the mode of its pooler, "" for a direct route."""
+    """A route. `pooler` is the mode of its pooler, "" for a direct route; `url` is that of a site, ""
+    for a route to a database.
+    """
 
     @property
     def pooler(self) -> str: ...
+
+    @property
+    def url(self) -> str: ...
 
 
 R = TypeVar("R", bound=HasPooler)
 
 
 def most_direct(routes: Iterable[R]) -> R:
-    """The first route without a pooler, else the first route.
+    """The first route to a database without a pooler, else the first to a database.
 
     Raises ValueError if there are none.
     """
-    return min(routes, key=lambda route: bool(route.pooler))
+    return min((route for route in routes if not route.url), key=lambda route: bool(route.pooler))
 
 
 @dataclass(frozen=True)
 class Route:
-    """One route to a database, with the login. It exists in the worker's memory only."""
+    """One route to a database, with the login. It exists in the worker's memory only.
+
+    A web route has a `url`, the site's scheme, name and port, and no login: `host` and `port` are the
+    address that its name had when it was checked, and `sslrootcert` the certificates to verify it by.
+    """
 
     name: str
     host: str  # a name, an address, or the directory of a Unix socket
@@ -61,6 +84,7 @@ class Route:
     allow_cleartext_password: bool = False  # may the server ask for the password in clear text?
     pooler: str = ""  # "" for a direct route, else "session" or "transaction"
     options: str = ""  # settings of its sessions, "-c name=value" each; poolers accept none
+    url: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,13 +113,28 @@ class BulkInsert:
 
 
 @dataclass(frozen=True)
+class Page:
+    """A page of the site that one operation requests.
+
+    `path` begins with / and includes the query string; `method` is one of PAGE_METHODS; `user` is
+    one of PGPERF["PAGE_USERS"], "" for an anonymous visitor. With `one_capture`, the layers below
+    the view send the values of one request, though those change from request to request.
+    """
+
+    path: str
+    method: str = "GET"
+    user: str = ""
+    one_capture: bool = False
+
+
+@dataclass(frozen=True)
 class WorkloadDefinition:
     """The work of one operation. `sql` has %s placeholders; `orm` names a callable in
     pgperf.registry.
 
     The lower layers run `statements` and `other_statements`, if there are any, instead of `sql` and
     `other_sql`. They are captured in the worker, contain the site's own values, and are never
-    stored or hashed.
+    stored or hashed. The same holds for `cookie`, "NAME=VALUE", the session of the page's user.
     """
 
     name: str
@@ -110,19 +149,27 @@ class WorkloadDefinition:
         default_factory=dict
     )  # a query without code instead of `orm`: pgperf.workloads.queries
     bulk: BulkInsert | None = None  # many rows at once instead of `sql`
+    page: Page | None = None  # a page of the site instead of `sql`
+    cookie: str = field(default="", repr=False)
     statements: tuple[protocol.Statement, ...] = field(default=(), repr=False)
     other_statements: tuple[protocol.Statement, ...] = field(default=(), repr=False)
 
     @property
     def is_site(self) -> bool:
         """Does it use the site's own code or models? If so, its statements must be captured."""
-        return not self.sql and bool(self.orm or self.query)
+        return not self.sql and bool(self.orm or self.query or self.page)
+
+    @property
+    def has_orm_call(self) -> bool:
+        """Is there something for the ORM to run? A bulk insert is bulk_create."""
+        return bool(self.orm or self.query or self.bulk)
 
     def to_json(self) -> dict[str, Any]:
         data = asdict(self)
-        del data["statements"], data["other_statements"]
-        if not self.bulk:  # definitions without one keep their digest
-            del data["bulk"]
+        del data["statements"], data["other_statements"], data["cookie"]
+        for later in ("bulk", "page"):  # definitions without one keep their digest
+            if not data[later]:
+                del data[later]
         return data
 
     @classmethod
@@ -130,6 +177,8 @@ class WorkloadDefinition:
         values = _with_tuples(data)
         if values.get("bulk"):
             values["bulk"] = BulkInsert(**_with_tuples(values["bulk"]))
+        if values.get("page"):
+            values["page"] = Page(**values["page"])
         return cls(**values)
 
 
@@ -148,6 +197,9 @@ class Definition:
     modes: tuple[str, ...] = ("simple",)
     clients: tuple[int, ...] = (1,)
     connection_modes: tuple[str, ...] = ("persistent",)
+    rates: tuple[float | None, ...] = (None,)  # operations/s of all clients together; None: closed loop
+    schedule: str = "exponential"  # of rates, one of SCHEDULES
+    latency_limit_ms: float = 0.0  # operations that would begin later are skipped; 0: none is
     workers: int = 1  # threads or tasks in each client process that can have several
     as_processes: bool = False  # measure as many processes beside each process with several workers
     row_type: str = "tuple"  # one of ROW_TYPES
@@ -167,11 +219,41 @@ class Definition:
     seed: int = 0
     nominal_us: dict[str, float] = field(default_factory=dict)  # fake client only
     diagnostic_ms: int = 0  # window of each variant's diagnostic slice after the timed rounds; 0: none
+    precision: float = 0.0  # ±%, the target at which the run stops early; 0: it does not
+    budget_s: int = 0  # wall time after which no block begins; 0: the predicted time of the blocks
+    environments: tuple[str, ...] = (DEFAULT_ENVIRONMENT,)  # names of PGPERF["ENVIRONMENTS"]
+    #: The routes that are URLs of a web server: each with the route that it builds on, "" if none.
+    web_routes: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_suite(self) -> bool:
         """Do its workloads take turns? One or two are measured together, two as a comparison."""
         return len(self.workloads) > 2
+
+    @property
+    def has_environments(self) -> bool:
+        """Do clients run in other environments than the default one?"""
+        return self.environments != (DEFAULT_ENVIRONMENT,)
+
+    @property
+    def stops_early(self) -> bool:
+        """Does a run end before its last block where it reaches the target precision?"""
+        return bool(self.precision) and self.most_blocks >= limits.LEAST_BLOCKS
+
+    @property
+    def is_fixed(self) -> bool:
+        """Does a run measure exactly `blocks` blocks, however long they take?"""
+        return not self.budget_s and not self.stops_early
+
+    @property
+    def most_blocks(self) -> int:
+        """A time budget takes the place of a number of blocks."""
+        return limits.BLOCKS.high if self.budget_s else self.blocks
+
+    @property
+    def diagnosed_block(self) -> int:
+        """The block, from 0, that ends with the diagnostic slices: the last that a run surely has."""
+        return (self.blocks if self.is_fixed else limits.LEAST_BLOCKS) - 1
 
     def work(self, name: str) -> WorkloadDefinition:
         """The workload of that name. Raises KeyError."""
@@ -192,21 +274,27 @@ class Definition:
 
         Equal digests measure the same work.
         """
-        body = {k: v for k, v in self.to_json().items() if k not in ("seed", "diagnostic_ms")}
+        body = {k: v for k, v in self.to_json().items() if k not in _NOT_WORK}
         later = {k: v for k, v in LATER_FIELDS.items() if body[k] == v}
         body = _as_first_release({k: v for k, v in body.items() if k not in later})
         return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
+#: Fields of a definition that change neither the work nor its conditions.
+_NOT_WORK = ("seed", "diagnostic_ms", "web_routes", "precision", "budget_s")
 #: Fields that older definitions lack, with their old meaning. A digest leaves them out, so that a
 #: run of an older version can be compared.
 LATER_FIELDS: dict[str, Any] = {
     "connection_modes": ("persistent",),
+    "rates": (None,),
+    "schedule": "exponential",
+    "latency_limit_ms": 0.0,
     "workers": 1,
     "as_processes": False,
     "row_type": "tuple",
     "transaction": "autocommit",
     "bulk_api": "best",
+    "environments": (DEFAULT_ENVIRONMENT,),
 }
 
 
@@ -233,6 +321,9 @@ class Variant:
     separate variant.
 
     `named`: the run has several workloads, so the label contains the workload.
+
+    `rate`: operations per second of its clients together, due by `schedule`; None and "" for a closed
+    loop, where each client sends its next operation when the last one ends.
     """
 
     workload: str
@@ -245,6 +336,14 @@ class Variant:
     control: int = 0
     named: bool = False
     workers: int = 1  # threads or tasks in each client process
+    environment: str = DEFAULT_ENVIRONMENT  # the Python in which its clients run
+    rate: float | None = None
+    schedule: str = ""
+
+    @property
+    def is_open_loop(self) -> bool:
+        """Do its operations begin by a schedule?"""
+        return self.rate is not None
 
     @property
     def reconnects(self) -> bool:
@@ -275,6 +374,8 @@ class Variant:
         parts += [f"{self.clients} clients"] if self.clients != 1 else []
         parts += [f"{self.workers} workers"] if self.workers != 1 else []
         parts += [self.connect.replace("_", " ")] if self.connect != "persistent" else []
+        parts += [self.environment] if self.environment != DEFAULT_ENVIRONMENT else []
+        parts += [f"{self.rate:.12g}/s {self.schedule}"] if self.rate is not None else []
         parts += [f"control {self.control}"] if self.control else []
         return tuple(parts)
 
@@ -290,8 +391,8 @@ class Variant:
 
     def differs_in(self, other: "Variant") -> set[str]:
         """The names of the fields in which the two differ."""
-        own, others = asdict(self), asdict(other)
-        return {name for name in own if own[name] != others[name]}
+        names = (each.name for each in fields(self))
+        return {name for name in names if getattr(self, name) != getattr(other, name)}
 
 
 @dataclass(frozen=True)
@@ -318,6 +419,8 @@ class LeftOut:
     mode: str = ""
     route: str = ""
     connect: str = ""
+    environment: str = ""
+    loop: str = ""  # "open": only where operations begin by a schedule
 
     @property
     def name(self) -> str:
@@ -330,19 +433,25 @@ class LeftOut:
         mode = f", {self.mode}" if self.mode else ""
         connect = f", {self.connect.replace('_', ' ')}" if self.connect else ""
         route = f" · {self.route}" if self.route else ""
-        return f"{workload}{layer or 'all layers below the ORM'}{mode}{connect}{route}"
+        loop = f", {self.loop} loop" if self.loop else ""
+        environment = f" · environment {self.environment}" if self.environment else ""
+        return f"{workload}{layer or 'all layers below the ORM'}{mode}{connect}{loop}{route}{environment}"
 
     def covers(self, variant: Variant) -> bool:
-        asked = ("workload", "layer", "mode", "route", "connect")
+        asked = ("workload", "layer", "mode", "route", "connect", "environment")
         same = all(getattr(self, name) in ("", getattr(variant, name)) for name in asked)
-        return same and bool(self.layer or not layers.calls_orm(variant.layer))
+        same = same and (variant.is_open_loop or not self.loop)
+        return same and bool(self.layer or layers.runs_statements(variant.layer))
 
     def covers_layer(self, layer: str, mode: str) -> bool:
-        """Does it leave out the layer in this mode, whatever the workload and the route?"""
+        """Does it leave out the layer in this mode in the default environment, whatever the workload
+        and the route?
+        """
         return (
             self.layer == layer
             and self.mode in ("", mode)
-            and not (self.workload or self.route or self.connect)
+            and self.environment in ("", DEFAULT_ENVIRONMENT)
+            and not (self.workload or self.route or self.connect or self.loop)
         )
 
     def to_json(self) -> dict[str, str]:
@@ -380,7 +489,20 @@ class SliceRecord:
     counts with at most the slice's 99th percentile. The clients report `user_ns` and `sys_ns`
     themselves. `client_ns`, `server_ns` and `pooler_ns` are the scheduler's figures, None if they
     are not visible from here. `connect_ns`, `operate_ns` and `close_ns` are the times of these
-    phases, summed over the operations of the window; None where connections persist.
+    phases, summed over the operations of the window; None where connections persist. Those of HTTP
+    requests are `connect_ns`, `first_byte_ns` and `receive_ns`.
+
+    `web_ns` and `proxy_ns` are those of the web servers and of the proxy before them; 0 where the
+    clients' requests go to no web server.
+
+    Of an open loop, `us_per_op` is the mean service time, from the real start to the end, of the `ops`
+    that ended in the window; `lag_ns` and `service_ns` are sums over the operations that were `due`
+    in it and ran. `late` of these ended after the latency limit (None: there is none), `skipped` would
+    have begun after it, and `backlog` had not begun when the window closed. All are None in a closed
+    loop.
+
+    `errors`: failed HTTP requests, lead-in included. A slice with one counts for no figure.
+    `new_connections`: how many requests of the window opened one; None for other layers.
     """
 
     round: int
@@ -412,6 +534,21 @@ class SliceRecord:
     connect_ns: int | None = None
     operate_ns: int | None = None
     close_ns: int | None = None
+    first_byte_ns: int | None = None
+    receive_ns: int | None = None
+    web_ns: int | None = 0
+    web_wait_ns: int | None = 0
+    web_busiest_ns: int | None = 0
+    proxy_ns: int | None = 0
+    proxy_wait_ns: int | None = 0
+    errors: int = 0
+    new_connections: int | None = None
+    lag_ns: int | None = None
+    service_ns: int | None = None
+    due: int | None = None
+    late: int | None = None
+    skipped: int | None = None
+    backlog: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -442,15 +579,123 @@ class VariantBlock:
     latency_sum_sq: float = 0.0
     latency_min_ns: int = 0
     latency_max_ns: int = 0
-    #: connect, operate and close of operations that connect; else empty
+    #: connect, operate and close of operations that connect; connect, first_byte and receive of HTTP
+    #: requests; else empty
     phases: dict[str, DurationSums] = field(default_factory=dict)
     cpu_account: dict[str, Any] = field(
         default_factory=dict
     )  # of all processes in the block, and of this variant's
     diagnostics: dict[str, Any] = field(
         default_factory=dict
-    )  # result of the diagnostic slice; last block only
+    )  # result of the diagnostic slice; in one block only
     top: dict[str, Any] = field(default_factory=dict)  # processes in the same diagnostic slice
+    #: Of HTTP requests: their number, lead-ins included, `errors` by reason, least and greatest
+    #: length of a body in bytes; else empty.
+    http: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StatementTime:
+    """One statement of an operation, measured alone.
+
+    `numbers` are its places in the operation, from 1: several where its text is sent again, with
+    whatever values. Times are µs for one of them; `server_us` is the CPU time of the backend, None
+    if that is not visible.
+    """
+
+    numbers: tuple[int, ...]
+    us: float
+    server_us: float | None
+
+
+@dataclass(frozen=True)
+class StatementTimes:
+    """The statements of one variant's operation, each measured alone."""
+
+    workload: str
+    layer: str
+    mode: str
+    route: str
+    each: tuple[StatementTime, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        each = (StatementTime(**{**one, "numbers": tuple(one["numbers"])}) for one in data["each"])
+        return cls(**{**data, "each": tuple(each)})
+
+
+@dataclass(frozen=True)
+class PageParts:
+    """The parts of a page's time in one variant, µs per operation.
+
+    `plain_us` is the time of an operation without the instruments, which cost time themselves.
+    """
+
+    workload: str
+    route: str
+    mode: str
+    parts_us: dict[str, float]
+    plain_us: float
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How a run that may stop early ended.
+
+    `reason`: PRECISION, BUDGET or BLOCKS, which is all that it was to measure. `precision` and
+    `target` are half-widths of a ratio, 0.016 for ±1.6 %, or None: not known, none. Times in seconds.
+    """
+
+    reason: str
+    blocks: int
+    seconds: float
+    budget_s: float
+    precision: float | None
+    target: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any] | None) -> Self | None:
+        """None for a run of a fixed length."""
+        return cls(**stored) if stored else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """What a run will reach, by a look at the machine before it.
+
+    `precision` is a half-width of a ratio, 0.03 for ±3 %, after `blocks` blocks of `rounds` rounds,
+    which take `seconds`. `target` None: there is none. `target_s`: the time in which the target
+    would be reached; None if no run of this definition is as long. `looked_s`: the age of the look.
+    """
+
+    precision: float
+    seconds: float
+    blocks: int
+    rounds: int
+    target: float | None
+    target_s: float | None
+    looked_s: float = 0.0
+
+    @property
+    def reaches_target(self) -> bool:
+        return self.target is not None and self.precision <= self.target
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any] | None) -> Self | None:
+        """None for a run without a look before it."""
+        return cls(**stored) if stored else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -465,7 +710,7 @@ class Timings:
     warm_up_s: float
     pilot_s: float
     slices_s: float  # lead-ins and windows
-    diagnostics_s: float = 0.0  # diagnostic slices, after the timed rounds of the last block
+    diagnostics_s: float = 0.0  # diagnostic slices, after a block's timed rounds
 
     def to_json(self) -> dict[str, float]:
         return asdict(self)

@@ -1,20 +1,27 @@
 """Connecting, operating and closing, of variants that connect for their operations."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from django.utils.translation import gettext as _
 
 from pgperf.analysis.connection_throughput import ConnectionThroughput
+from pgperf.catalog.published import Figure
 from pgperf.models import VariantResult
-from pgperf.reports import number_format, result_keys
+from pgperf.reports import number_format, published, result_keys
 from pgperf.reports.chart import Chart
 from pgperf.reports.labels import measured, variant_lines, variant_title
-from pgperf.reports.table import Column, Table, number, text_column, words
+from pgperf.reports.open_loops import service_us
+from pgperf.reports.table import Cell, Column, Table, number, text_column, words
+from pgperf.reports.throughput import PERCENTILES
+
+#: Published figures by the primary keys of their variants.
+Figures = Mapping[int, Figure]
+_COLOURS = {"including": "phase-connect", "excluding": "phase-operate", "excluding_pgbench": "p95"}
 
 
 def reconnecting(variants: Sequence[VariantResult]) -> list[VariantResult]:
-    """Those whose operations take a connection and give it back."""
-    return [variant for variant in variants if variant.phases_us]
+    """Those whose operations take a connection to the database and give it back."""
+    return [variant for variant in variants if "operate" in variant.phases_us]
 
 
 def phases(variants: Sequence[VariantResult]) -> Chart:
@@ -35,13 +42,37 @@ def phases(variants: Sequence[VariantResult]) -> Chart:
             for phase in result_keys.PHASES
         ],
         "whiskers": [],
-        "ends": [_("%s µs") % number_format.number(variant.latency_us["mean"]) for variant in shown],
+        "ends": [_("%s µs") % number_format.number(service_us(variant)) for variant in shown],
+    }
+
+
+def percentiles(variants: Sequence[VariantResult]) -> list[Chart]:
+    """The distribution of each phase, in their order: dots on a line, logarithmic, µs."""
+    return [_percentiles(measured(variants), phase) for phase in result_keys.PHASES]
+
+
+def _percentiles(shown: Sequence[VariantResult], phase: str) -> Chart:
+    known = [variant for variant in shown if variant.phases_us[phase].get("p50") is not None]
+    return {
+        "kind": "dots",
+        "label": _("Percentiles of the phase %s, logarithmic scale. The table below has the numbers.")
+        % phase_names()[phase],
+        "axis": _("%s, µs, logarithmic") % phase_names()[phase],
+        "rows": [variant_lines(variant) for variant in known],
+        "series": [
+            {
+                "name": name,
+                "colour": name,
+                "values": [variant.phases_us[phase].get(name) for variant in known],
+            }
+            for name in PERCENTILES
+        ],
     }
 
 
 def phase_table(variants: Sequence[VariantResult]) -> Table:
     """The distribution of each phase, µs."""
-    names, keys = phase_names(), ("mean", "p50", "p95", "p99", "max")
+    names, keys = phase_names(), ("mean", *PERCENTILES, "max")
     columns = (text_column(_("Variant")), text_column(_("Phase")), *(Column(key, "µs") for key in keys))
     rows = [
         (
@@ -55,13 +86,46 @@ def phase_table(variants: Sequence[VariantResult]) -> Table:
     return Table(_("Connect, operate and close"), columns, rows, "connections")
 
 
-def throughput_table(variants: Sequence[VariantResult]) -> Table:
-    """Operations per second with and without the time for connecting."""
+def throughput(variants: Sequence[VariantResult], figures: Figures) -> Chart:
+    """Operations per second with and without the time for connecting, and as published: dots,
+    logarithmic.
+    """
+    shown = measured(variants)
+    found = [ConnectionThroughput.of(variant.record) for variant in shown]
+    own = [figures.get(variant.pk) for variant in shown]
+    marks = {
+        "including": [figure and figure.ops_per_s for figure in own],
+        "excluding_pgbench": [figure and figure.excluding for figure in own],
+    }
+    return {
+        "kind": "dots",
+        "label": _(
+            "Throughput of each variant with and without connecting, logarithmic scale."
+            " The table below has the numbers."
+        ),
+        "axis": _("operations per second, logarithmic"),
+        "rows": [variant_lines(variant) for variant in shown],
+        "series": [
+            {
+                "name": title,
+                "colour": _COLOURS[key],
+                "values": [getattr(each, key) for each in found],
+                "marks": marks.get(key, []),
+            }
+            for key, title in _throughputs().items()
+        ],
+        "overlay": published.overlay() if any(own) else "",
+    }
+
+
+def throughput_table(variants: Sequence[VariantResult], figures: Figures) -> Table:
+    """Operations per second with and without the time for connecting, and as published where any
+    were.
+    """
     columns = (
         text_column(_("Variant")),
-        Column(_("including connecting"), _("operations/s")),
-        Column(_("excluding"), _("operations/s")),
-        Column(_("excluding, by old pgbench"), _("operations/s")),
+        *(Column(title, _("operations/s")) for title in _throughputs().values()),
+        *([Column(_("published, including")), Column(_("published, excluding"))] if figures else []),
     )
     found = [(variant, ConnectionThroughput.of(variant.record)) for variant in variants]
     rows = [
@@ -70,11 +134,27 @@ def throughput_table(variants: Sequence[VariantResult]) -> Table:
             number(each.including),
             number(each.excluding),
             number(each.excluding_pgbench),
+            *(_as_published(figures.get(variant.pk)) if figures else ()),
         )
         for variant, each in found
         if each
     ]
     return Table(_("Throughput with and without connecting"), columns, rows, "connection-throughput")
+
+
+def _throughputs() -> dict[str, str]:
+    """The fields of ConnectionThroughput as people read them."""
+    return {
+        "including": _("including connecting"),
+        "excluding": _("excluding"),
+        "excluding_pgbench": _("excluding, by old pgbench"),
+    }
+
+
+def _as_published(figure: Figure | None) -> tuple[Cell, ...]:
+    if figure is None:
+        return Cell("–"), Cell("–")
+    return number(figure.ops_per_s), number(figure.excluding)
 
 
 def phase_names() -> dict[str, str]:

@@ -1,6 +1,8 @@
 """One block of one cohort: fresh processes and connections, warm-up, pilot, rounds."""
 
+import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -10,8 +12,19 @@ from typing import Any
 import numpy as np
 
 from pgperf.analysis import latency
-from pgperf.core import protocol
-from pgperf.core.records import Definition, Plan, Route, SliceRecord, VariantBlock, WorkloadDefinition
+from pgperf.core import layers, protocol
+from pgperf.core.records import (
+    Definition,
+    PageParts,
+    Plan,
+    Route,
+    SliceRecord,
+    StatementTimes,
+    Variant,
+    VariantBlock,
+    WorkloadDefinition,
+)
+from pgperf.runner import page_parts, run_time, statement_times
 from pgperf.runner.client_group import (
     AwaitDeparture,
     ClientGroup,
@@ -21,20 +34,36 @@ from pgperf.runner.client_group import (
     measure,
     started,
 )
+from pgperf.runner.cpu.clock import slow_read_ns
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.cpu.process_cpu import ProcessCpu
+from pgperf.runner.environment_places import EnvironmentPlaces
+from pgperf.runner.pace import Pace
 from pgperf.runner.plan import round_order
 from pgperf.runner.processes import pooler_process
+from pgperf.runner.progress import Progress
 from pgperf.runner.remote import server
 from pgperf.runner.remote.server import Agent, AgentSamples
 from pgperf.runner.server.diagnostics import DiagnosticConnections, DiagnosticResult
 from pgperf.runner.server.written_tables import WrittenTables
-from pgperf.runner.slice_length import WARM_UP_MOST_S, Need, asked_slice, bulk_slice, fitting, pilot_slice
+from pgperf.runner.slice_length import (
+    Need,
+    asked_slice,
+    bulk_slice,
+    fitting,
+    later_lead_in,
+    pilot_slice,
+    scheduled,
+    shortened,
+    warm_up_most_s,
+)
 
 #: The phases of a run, as records.Timings names them (without `_s`).
 PHASES = ("startup", "warm_up", "pilot", "slices", "diagnostics")
 
+#: With fewer rounds in a block, the slices of slow operations are shortened.
+_FEW_ROUNDS = 2
 _TRIAL = protocol.Slice(seq=0, lead_in_ops=1, lead_in_ns=0, count=2)
 
 
@@ -52,6 +81,11 @@ class PhaseClock:
         finally:
             self.spent[name] += time.monotonic() - begin
 
+    @property
+    def once_s(self) -> float:
+        """The wall time of what a run does once, not in each block."""
+        return self.spent["pilot"] + self.spent["diagnostics"]
+
 
 @dataclass
 class RunContext:
@@ -65,14 +99,16 @@ class RunContext:
     clock: PhaseClock
     #: Fills in each group's server and pooler processes once all are connected.
     find_servers: Callable[[list[ClientGroup]], None]
-    #: Called after each round and each diagnostic slice, with the numbers of timed and diagnostic
-    #: slices so far.
-    between_rounds: Callable[[int, int], None]
-    windows: dict[tuple[int, str], protocol.Slice] = field(
-        default_factory=dict
-    )  # by cohort and workload: the slice that the pilot chose
+    progress: Progress
+    pace: Pace
+    #: Called between slices: before a block, after each round and each diagnostic slice, with a
+    #: phrase about the part of the run that it is in.
+    between_rounds: Callable[[str], None]
+    #: By cohort and workload: the slice that the pilot chose.
+    windows: dict[int, dict[str, protocol.Slice]] = field(default_factory=dict)
     slices_done: int = 0
     diagnosed: int = 0
+    repeated: int = 0  # diagnostic slices that others disturbed
     diagnostic_connections: DiagnosticConnections | None = None  # None: no diagnostic slices
     host: Host = field(default_factory=Host.here)
     client_bytes: int = 0  # of memory that each client may take for its operations; 0: no limit
@@ -83,6 +119,11 @@ class RunContext:
     written: WrittenTables = field(default_factory=WrittenTables)  # by workloads that insert rows
     agent: Agent | None = None  # on the server's host, if that is another machine
     interpreters: Mapping[str, str] = field(default_factory=dict)  # layer -> Python, if the site named one
+    places: EnvironmentPlaces | None = None  # None: there is only the default environment
+    #: Prepares the servers of the routes that a block measures.
+    before_block: Callable[[int, Sequence[str]], None] = lambda _block, _routes: None
+    page_parts: list[PageParts] = field(default_factory=list)  # the same
+    statement_times: list[StatementTimes] = field(default_factory=list)  # grows in the diagnosed block
 
 
 def run_block(
@@ -91,26 +132,36 @@ def run_block(
     """Measure every variant of the cohort in one block; `done` gets the results, in the cohort's
     order.
 
-    The last block ends with the diagnostic slices. If one of them fails, `done` still gets the
+    The diagnosed block ends with the diagnostic slices. If one of them fails, `done` still gets the
     timed slices.
     """
     with _resident(context, cohort, block) as groups:
         with context.clock.phase("warm_up"):
             _warm_up(context, groups)
             context.written.begin_block()
+        context.progress.ended(cohort, run_time.WARM_UP)
         _find_processes(context, groups)
         _choose_windows(context, cohort, groups)
         process_cpu = ProcessCpu(context.host, {pid for group in groups for pid in group.processes().pids()})
         measured = _rounds(context, groups, cohort, block)
         counted = {**_close_process_cpu(process_cpu, groups), "role_cpus": context.cpu_placement.role_cpus()}
         try:
-            if context.diagnostic_connections and block == context.plan.definition.blocks - 1:
+            if context.diagnostic_connections and block == context.plan.definition.diagnosed_block:
                 with context.clock.phase("diagnostics"):
                     _diagnose(context, context.diagnostic_connections, groups, cohort, measured)
+                    _time_statements(context, groups)
         finally:
             _complete_remote(context.agent, groups, measured)
             pairs = zip(groups, measured, strict=True)
             done([_fold(group, cohort, block, measurements, counted) for group, measurements in pairs])
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One diagnostic slice: what it found, and its begin and end; None before there is one."""
+
+    found: DiagnosticResult = field(default_factory=DiagnosticResult)
+    span_ns: tuple[int, int] | None = None
 
 
 @dataclass
@@ -121,8 +172,7 @@ class VariantMeasurements:
     windows: list[SliceWindow] = field(default_factory=list)
     ends_ns: list[int] = field(default_factory=list)
     remote_account: dict[str, Any] = field(default_factory=dict)  # the server's host's, if that is another
-    findings: DiagnosticResult = field(default_factory=DiagnosticResult)
-    diagnosed_ns: tuple[int, int] | None = None  # begin and end of its diagnostic slice
+    diagnosis: Diagnosis = field(default_factory=Diagnosis)
 
 
 @contextmanager
@@ -134,11 +184,14 @@ def _resident(context: RunContext, cohort: int, block: int) -> Iterator[list[Cli
     start = partial(
         started, plan.definition, named, context.routes, context.build_dir, cold, context.cpu_placement.clients,
         interpreters=context.interpreters, memory_bytes=context.client_bytes,
+        places=context.places.in_block(block) if context.places else None,
     )  # fmt: skip
     begin = time.monotonic()
+    context.before_block(block, list(dict.fromkeys(v.route for v in plan.cohorts[cohort].variants)))
     with start() as groups:
         context.clock.spent["startup"] += time.monotonic() - begin
         context.unlimited.update(reason for group in groups for reason in group.unlimited())
+        context.progress.ended(cohort, run_time.COLD_START if cold else run_time.START)
         yield groups
 
 
@@ -163,7 +216,7 @@ def _warm_up(context: RunContext, groups: list[ClientGroup]) -> None:
 
 
 def _warm_up_of(definition: Definition, group: ClientGroup) -> protocol.Slice:
-    most = int(WARM_UP_MOST_S / group.op_s) if group.op_s else definition.warm_up_ops
+    most = int(warm_up_most_s(definition) / group.op_s) if group.op_s else definition.warm_up_ops
     ops = max(1, min(definition.warm_up_ops, most))
     return protocol.Slice(
         seq=0, start_ns=0, lead_in_ops=ops, lead_in_ns=definition.warm_up_ms * 1_000_000, window_ns=0, count=1
@@ -172,40 +225,57 @@ def _warm_up_of(definition: Definition, group: ClientGroup) -> protocol.Slice:
 
 def _choose_windows(context: RunContext, cohort: int, groups: list[ClientGroup]) -> None:
     """Let a pilot choose the slice of each of the cohort's workloads, once in a run."""
+    if cohort in context.windows:
+        return
+    definition, slices = context.plan.definition, {}
+    op_s = {group.variant: group.op_s for group in groups}
+    piloted: dict[str, list[Need]] = {}
     for workload in dict.fromkeys(group.variant.workload for group in groups):
-        if (cohort, workload) not in context.windows:
-            own = [group for group in groups if group.variant.workload == workload]
-            bulk = context.plan.definition.work(workload).bulk
-            with context.clock.phase("pilot"):
-                context.windows[cohort, workload] = (
-                    bulk_slice(max(group.op_s for group in own)) if bulk else _pilot(context, own)
-                )
+        own = [group for group in groups if group.variant.workload == workload]
+        if definition.work(workload).bulk:
+            slices[workload] = bulk_slice(max(group.op_s for group in own))
+            continue
+        with context.clock.phase("pilot"):
+            needs = _needs(context, own)
+        piloted[workload] = list(needs.values())
+        slices[workload] = fitting(asked_slice(definition), piloted[workload])
+        op_s.update({variant: need.mean_ns / 1e9 for variant, need in needs.items()})
+    context.progress.ended(cohort, run_time.PILOT)
+    context.progress.piloted(cohort, slices, op_s)
+    if not definition.slice_ms and context.pace.affordable_rounds(cohort, 0) < _FEW_ROUNDS:
+        slices |= {workload: shortened(slices[workload], needs) for workload, needs in piloted.items()}
+        context.progress.piloted(cohort, slices, op_s)
+    context.windows[cohort] = slices
 
 
-def _pilot(context: RunContext, groups: list[ClientGroup]) -> protocol.Slice:
-    """The slice of all variants of a workload: as long as defined, or as long as the slowest variant
-    needs.
-    """
+def _needs(context: RunContext, groups: list[ClientGroup]) -> dict[Variant, Need]:
+    """What the variants of a workload need, where a pilot has to find it out."""
     asked = asked_slice(context.plan.definition)
     uncertain = [group for group in groups if group.variant.connections > 1 or not asked.window_ns]
-    return fitting(asked, [_need(context, group) for group in uncertain])
+    return {group.variant: _need(context, group) for group in uncertain}
 
 
 def _need(context: RunContext, group: ClientGroup) -> Need:
     """A variant's need by the pilot, which all its clients run at the same time."""
-    record, window = measure(group, pilot_slice(group.op_s), -1, -1, departed=context.departed)
+    request = pilot_slice(group.op_s, group.variant.connections)
+    record, window = measure(group, request, -1, -1, departed=context.departed)
     mean_ns = record.us_per_op * 1000
     longest_ns = float(window.durations.max()) if len(window.durations) else mean_ns
-    return Need(group.variant.connections, mean_ns, longest_ns)
+    return Need(group.variant.connections, mean_ns, max(longest_ns, window.led_in_ns))
 
 
-def _request(context: RunContext, cohort: int, group: ClientGroup) -> protocol.Slice:
-    """The group's next slice.
+def _request(context: RunContext, cohort: int, group: ClientGroup, turn: str) -> protocol.Slice:
+    """The group's next slice. The schedules of all variants in a turn have the same seed.
 
     Connections that share a window lead in with one operation, so as not to start late.
     """
-    window = context.windows[cohort, group.variant.workload]
-    request = window._replace(seq=context.slices_done + context.diagnosed + 1)
+    definition = context.plan.definition
+    window = context.windows[cohort][group.variant.workload]
+    request = window._replace(seq=context.slices_done + context.diagnosed + context.repeated + 1)
+    if group.variant.is_open_loop:
+        limit_ns = round(definition.latency_limit_ms * 1e6)
+        seed = random.Random(f"{definition.seed}/{cohort}/{turn}").getrandbits(62)
+        return scheduled(request, group.variant)._replace(seed=seed, latency_limit_ns=limit_ns)
     return request._replace(lead_in_ops=1) if group.variant.connections > 1 else request
 
 
@@ -214,7 +284,7 @@ def _find_processes(context: RunContext, groups: list[ClientGroup]) -> None:
     context.find_servers(groups)
     find_server_cgroup(groups)
     for group in groups:
-        group.relay_pid = context.relays.get(group.variant.route)
+        group.relay_pid = context.relays.get(group.variant.route, group.relay_pid)
         group.served_by_others = False
 
 
@@ -224,17 +294,18 @@ def _close_process_cpu(process_cpu: ProcessCpu, groups: list[ClientGroup]) -> di
     """
     counted = process_cpu.close()
     short_lived_ns = sum(group.totals.of_short_lived_ns for group in groups)
-    return {**counted, "ours_ns": counted["ours_ns"] + short_lived_ns}
+    clock = {"clock_read_ns": ns} if (ns := slow_read_ns()) else {}
+    return {**counted, **clock, "ours_ns": counted["ours_ns"] + short_lived_ns}
 
 
 def _rounds(
     context: RunContext, groups: list[ClientGroup], cohort: int, block: int
 ) -> list[VariantMeasurements]:
     measured = [VariantMeasurements() for _ in groups]
-    for round_ in range(context.plan.definition.rounds):
+    for round_ in context.pace.rounds(cohort, block):
         checkpoints = context.written.checkpoints()
         for position, index in enumerate(round_order(context.plan, cohort, block, round_)):
-            request = _request(context, cohort, groups[index])
+            request = _request(context, cohort, groups[index], f"{block}/{round_}")
             record, window = measure(groups[index], request, round_, position, context.host, context.departed)
             _settle(context, groups[index], record)
             measured[index].ends_ns.append(time.monotonic_ns())
@@ -248,8 +319,21 @@ def _rounds(
             _mark_checkpoint(context.plan.definition, groups, measured)
         if any(group.served_by_others for group in groups):
             _find_processes(context, groups)
-        context.between_rounds(context.slices_done, context.diagnosed)
+        _lead_in_longer(context.windows[cohort], groups, measured)
+        context.progress.ended(cohort, run_time.ROUND)
+        context.between_rounds(f"round {round_ + 1} of {context.pace.planned_rounds} is timed")
     return measured
+
+
+def _lead_in_longer(
+    slices: dict[str, protocol.Slice], groups: list[ClientGroup], measured: list[VariantMeasurements]
+) -> None:
+    """Give the next round a longer lead-in where clients were late for the window of this one."""
+    for group, measurements in zip(groups, measured, strict=True):
+        if group.variant.is_open_loop:
+            continue
+        workload = group.variant.workload
+        slices[workload] = later_lead_in(slices[workload], measurements.windows[-1].led_in_ns)
 
 
 def _settle(context: RunContext, group: ClientGroup, record: SliceRecord) -> None:
@@ -295,42 +379,92 @@ def _complete_remote_top(
     """Complete the diagnostic slices' top with the server's host and its processes."""
     both = zip(groups, measured, strict=True)
     shown = sorted(
-        (measurements.diagnosed_ns, at)
+        (measurements.diagnosis.span_ns, at)
         for at, (_group, measurements) in enumerate(both)
-        if measurements.diagnosed_ns
+        if measurements.diagnosis.span_ns
     )
     looks = [
         server.DiagnosticInterval(
-            groups[at].remote_processes, begin_ns, end_ns, measured[at].findings.top["seconds"]
+            groups[at].remote_processes, begin_ns, end_ns, measured[at].diagnosis.found.top["seconds"]
         )
         for (begin_ns, end_ns), at in shown
     ]
     for (_span, at), found in zip(shown, server.complete_top(looks, seen), strict=True):
-        told = measured[at].findings.top
+        told = measured[at].diagnosis.found.top
         told["processes"] = [*told["processes"], *found["processes"]]
         told["server_host"] = {"host": found["host"]}
 
 
 def _diagnose(
     context: RunContext,
-    diagnostic_connections: DiagnosticConnections,
+    connections: DiagnosticConnections,
     groups: list[ClientGroup],
     cohort: int,
     measured: list[VariantMeasurements],
 ) -> None:
-    """Run one diagnostic slice of each variant, in random order."""
+    """Run one diagnostic slice of each variant, in random order, and repeat those that others
+    disturbed.
+    """
+    definition = context.plan.definition
+    order = round_order(context.plan, cohort, definition.diagnosed_block, definition.rounds)
+    for index in order:
+        measured[index].diagnosis = _diagnosed(context, connections, cohort, groups[index])
+        context.diagnosed += 1
+        context.progress.ended(cohort, run_time.DIAGNOSTIC)
+        context.between_rounds(
+            f"diagnostic slice {context.diagnosed} of {context.progress.diagnostic} is taken"
+        )
+    disturbed = [index for index in order if measured[index].diagnosis.found.is_disturbed]
+    for index in disturbed:
+        if not context.pace.has_time_to_repeat(cohort, definition.diagnosed_block):
+            return
+        _repeat_diagnosis(context, connections, cohort, groups[index], measured[index])
+
+
+def _repeat_diagnosis(
+    context: RunContext,
+    connections: DiagnosticConnections,
+    cohort: int,
+    group: ClientGroup,
+    measurements: VariantMeasurements,
+) -> None:
+    """Run the variant's diagnostic slice again, and keep the less disturbed one."""
+    again = _diagnosed(context, connections, cohort, group)
+    if again.found.taken_cpus < measurements.diagnosis.found.taken_cpus:
+        measurements.diagnosis = again
+    context.repeated += 1
+    context.progress.ended(cohort, run_time.DIAGNOSTIC)
+    context.between_rounds(f"the disturbed diagnostic slice of {group.variant.label} is repeated")
+
+
+def _diagnosed(
+    context: RunContext, connections: DiagnosticConnections, cohort: int, group: ClientGroup
+) -> Diagnosis:
     definition = context.plan.definition
     window_ns = definition.diagnostic_ms * 1_000_000
-    for index in round_order(context.plan, cohort, definition.blocks - 1, definition.rounds):
-        request = _request(context, cohort, groups[index])._replace(window_ns=window_ns, count=0)
-        calls = _statements_of(definition.work(groups[index].variant.workload))
-        begin_ns = time.monotonic_ns()
-        measured[index].findings = diagnostic_connections.examine(groups[index], request, calls)
-        context.departed(groups[index])
-        context.written.empty()
-        measured[index].diagnosed_ns = (begin_ns, time.monotonic_ns())
-        context.diagnosed += 1
-        context.between_rounds(context.slices_done, context.diagnosed)
+    request = _request(context, cohort, group, "diagnostic")._replace(window_ns=window_ns, count=0)
+    begin_ns = time.monotonic_ns()
+    found = connections.examine(group, request, _statements_of(definition.work(group.variant.workload)))
+    context.departed(group)
+    context.written.empty()
+    return Diagnosis(found, (begin_ns, time.monotonic_ns()))
+
+
+def _time_statements(context: RunContext, groups: list[ClientGroup]) -> None:
+    """Measure each statement of the operations with several, and the parts of pages, on the variants
+    that can.
+    """
+    for group in groups:
+        variant = group.variant
+        work = context.plan.definition.work(variant.workload)
+        if statement_times.are_timed(variant, work):
+            each = statement_times.measured(group, work, context.host)
+            place = (variant.workload, variant.layer, variant.mode, variant.route)
+            context.statement_times.append(StatementTimes(*place, each))
+            context.between_rounds(f"the statements of {variant.label} are timed one by one")
+        elif page_parts.are_measured(variant):
+            context.page_parts.append(page_parts.measured(group))
+            context.between_rounds(f"the parts of the page are timed for {variant.label}")
 
 
 def _statements_of(work: WorkloadDefinition) -> int | None:
@@ -343,8 +477,9 @@ def _statements_of(work: WorkloadDefinition) -> int | None:
 def _fold(
     group: ClientGroup, cohort: int, block: int, measurements: VariantMeasurements, counted: dict[str, Any]
 ) -> VariantBlock:
-    durations = _together([window.durations for window in measurements.windows])
-    parts = [window.by_phase() for window in measurements.windows]
+    counting = [window for window in measurements.windows if not window.errors]
+    durations = _together([window.durations for window in counting])
+    parts = [window.by_phase() for window in counting]
     first = group.ready[0]
     return VariantBlock(
         variant=group.variant,
@@ -362,17 +497,29 @@ def _fold(
         phases={name: latency.sums(_together([each[name] for each in parts])) for name in parts[0]}
         if parts
         else {},
-        diagnostics=measurements.findings.diagnostics,
-        top=measurements.findings.top,
+        diagnostics=measurements.diagnosis.found.diagnostics,
+        top=measurements.diagnosis.found.top,
+        http=_http(measurements) if layers.over_http(group.variant.layer) else {},
         cpu_account={
             **counted,
             **group.totals.to_json(),
             **_role_cpus(counted, group),
             **_remote_account(measurements),
             **({"missing_grant": group.missing_grant} if group.missing_grant else {}),
+            **({"web_workers": len(group.web.workers)} if group.web.workers else {}),
             **({"server_unknown": group.server_unknown} if group.server_unknown else {}),
         },
     )
+
+
+def _http(measurements: VariantMeasurements) -> dict[str, Any]:
+    """The requests of a block, failed ones and lead-ins included."""
+    lengths = [length for window in measurements.windows for length in window.lengths]
+    return {
+        "requests": sum(record.ops + record.lead_in_ops for record in measurements.records),
+        "errors": dict(sum((Counter(window.errors) for window in measurements.windows), Counter())),
+        "lengths": [min(lengths), max(lengths)] if lengths else [],
+    }
 
 
 def _together(durations: Sequence[Durations]) -> Durations:

@@ -4,34 +4,39 @@ them.
 
 import os
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+import pgperf
 from pgperf.core import layers, protocol, sql_parameters
-from pgperf.core.exceptions import ProtocolError
+from pgperf.core.exceptions import ClientFailed, ProtocolError
 from pgperf.core.records import Definition, Route, SliceRecord, Variant, WorkloadDefinition
 from pgperf.install import launch
-from pgperf.runner import authentication
+from pgperf.install.environments import other_version
+from pgperf.runner import authentication, open_loop
 from pgperf.runner.client_process import ClientProcess, ProcessEnvironment, login, site_environment
 from pgperf.runner.cpu import placement
 from pgperf.runner.cpu.accounting import BlockTotals, SliceAccount, SliceAccounting, VariantProcesses
 from pgperf.runner.cpu.cgroups import ServerCgroup
 from pgperf.runner.cpu.host import Host
+from pgperf.runner.environment_places import BlockPlaces, ClientStart
 from pgperf.runner.plan import sharing
+from pgperf.runner.processes.web_processes import NO_WEB_SERVER, WebProcesses
 from pgperf.runner.remote.server import RemoteProcesses
+from pgperf.runner.slice_length import is_late
 
 Durations = NDArray[np.uint64]
 
 
 class Recorded(NamedTuple):
     """A slice as the clients recorded it, in client order. Durations are ns; `phases` has a row for
-    each of protocol.PHASES, with that part of each duration, and no row where connections persist.
+    each of a reply's phases, with that part of each duration, and no row where there are none.
     """
 
     replies: list[protocol.SliceReply]
@@ -67,6 +72,7 @@ class ClientGroup:
     ready: list[protocol.Ready] = field(default_factory=list)
     owner: "ClientGroup | None" = None  # the group whose clients it uses; None: it has its own
     server_pids: list[int] = field(default_factory=list)
+    web: WebProcesses = NO_WEB_SERVER  # the web servers that its requests go to
     pooled: bool = False  # is there a pooler on its route?
     pooler_pid: int | None = None
     auxiliary_pids: list[int] = field(default_factory=list)  # the server's own processes
@@ -110,8 +116,9 @@ class ClientGroup:
 
     def begin(self, request: protocol.Slice) -> None:
         """Send the slice; armed clients have all acknowledged when this returns."""
-        for client in self.clients:
-            client.send(_recorded_from_the_start(request))
+        whole = _recorded_from_the_start(request)
+        for at, client in enumerate(self.clients):
+            client.send(open_loop.share(whole, at, len(self.clients)))
         if request.start_ns:
             for client in self.clients:
                 client.expect(protocol.Armed, SLICE_GRACE_S)
@@ -144,6 +151,8 @@ class ClientGroup:
             client=None if self.variant.is_one_process else [client.pid for client in self.clients],
             server=self.server_pids or None,
             pooler=pooler if self.pooled else (),
+            web=self.web.web,
+            proxy=self.web.proxy,
             auxiliary=self.auxiliary_pids or None,
             relay=[self.relay_pid] if self.relay_pid else (),
             server_cgroup=self.server_cgroup,
@@ -215,9 +224,11 @@ def measure(
         position=position,
         ops=window.ops,
         rows=_rows(replies, window.ops),
+        errors=sum(window.errors.values()),
+        new_connections=window.new_connections,
         lead_in_ops=sum(r.lead_in_ops + r.ops for r in replies) - window.ops,
         window_ns=window.length_ns,
-        us_per_op=time_per_op_us(window.durations) or window.mean_us(group.variant.clients),
+        us_per_op=window.us_per_op(group.variant.clients),
         ops_per_s=window.ops / window.length_ns * 1e9 if window.length_ns else 0.0,
         user_ns=sum(r.user_ns for r in replies),
         sys_ns=sum(r.sys_ns for r in replies),
@@ -225,6 +236,7 @@ def measure(
         disturbed="; ".join(filter(None, (window.disturbed, still_there))),
         **(_account_fields(group, account, window.ops, replies) if account else {}),
         **{f"{name}_ns": int(part.sum()) for name, part in window.by_phase().items()},
+        **(asdict(window.scheduled) if window.scheduled else {}),
     )
     return record, window
 
@@ -278,7 +290,16 @@ class SliceWindow:
     length_ns: int
     durations: Durations
     disturbed: str = ""
-    phases: Durations | None = None  # a row for each of protocol.PHASES; None: connections persist
+    phases: Durations | None = None  # a row for each of the names; None: there are none
+    #: From the common start of several connections until all of them had ended their lead-in.
+    led_in_ns: int = 0
+    phase_names: tuple[str, ...] = ()
+    errors: Mapping[str, int] = field(default_factory=dict)  # failed HTTP requests, lead-in included
+    lengths: tuple[int, ...] = ()  # least and greatest length of their bodies, bytes; empty: none
+    #: Of an open loop: `durations` and `phases` are of the operations that were due in the window,
+    #: `served` are the service times of the `ops` that ended in it.
+    scheduled: open_loop.Scheduled | None = None
+    served: Durations | None = None
 
     @classmethod
     def of(
@@ -288,17 +309,37 @@ class SliceWindow:
         durations: list[Durations],
         phases: Sequence[Durations] = (),
     ) -> "SliceWindow":
+        found = cls._recorded(request, replies, durations, phases)
+        lengths = [length for reply in replies for length in reply.lengths]
+        return replace(
+            found,
+            phase_names=tuple(replies[0].phases),
+            errors=sum((Counter(reply.errors) for reply in replies), Counter()),
+            lengths=(min(lengths), max(lengths)) if lengths else (),
+        )
+
+    @classmethod
+    def _recorded(
+        cls,
+        request: protocol.Slice,
+        replies: list[protocol.SliceReply],
+        durations: list[Durations],
+        phases: Sequence[Durations],
+    ) -> "SliceWindow":
         disturbed = "recording was full before the window closed" if any(r.capped for r in replies) else ""
+        if request.rate:
+            return cls._of_open_loop(request, replies, durations, phases, disturbed)
         if replies[0].window_ns:
             return cls(replies[0].ops, replies[0].window_ns, durations[0], disturbed, _joined(phases))
         chains = [chain for pair in zip(replies, durations, strict=True) for chain in chains_of(*pair)]
+        led_in_ns = max(chain.first_ns for chain in chains) - request.start_ns if request.start_ns else 0
         if len(chains) == 1 or not request.window_ns:
             length = max((int(chain.durations.sum()) for chain in chains), default=0)
             ops = sum(r.ops for r in replies)
-            return cls(ops, length, np.concatenate(durations), disturbed, _joined(phases))
+            return cls(ops, length, np.concatenate(durations), disturbed, _joined(phases), led_in_ns)
         opens = request.start_ns + request.lead_in_ns
         closes = opens + request.window_ns
-        if any(chain.first_ns > opens + request.window_ns // 10 for chain in chains):
+        if is_late(request, led_in_ns):
             disturbed = disturbed or "a client began after the common window had opened"
         if not all(len(chain.durations) for chain in chains):
             disturbed = disturbed or "a client completed nothing inside the common window"
@@ -308,20 +349,69 @@ class SliceWindow:
         parts = (
             [rows[:, own] for rows, own in zip(phases, inside, strict=True)] if any(map(len, phases)) else []
         )
-        return cls(len(together), request.window_ns, together, disturbed, _joined(parts))
+        return cls(len(together), request.window_ns, together, disturbed, _joined(parts), led_in_ns)
+
+    @classmethod
+    def _of_open_loop(
+        cls,
+        request: protocol.Slice,
+        replies: list[protocol.SliceReply],
+        durations: list[Durations],
+        phases: Sequence[Durations],
+        disturbed: str,
+    ) -> "SliceWindow":
+        """Throughput and service time are of what ended in the window, latency of what was due in it:
+        an operation that a stall held up past the end counts where it should have begun.
+        """
+        opens = request.start_ns + request.lead_in_ns
+        slices = list(open_loop.client_slices(_recorded_from_the_start(request), durations))
+        inside = [each.ran & each.due_from(opens) for each in slices]
+        ended = [each.ended_between(opens, opens + request.window_ns) for each in slices]
+        lag = replies[0].phases.index(protocol.LAG)
+        served = [each.durations - rows[lag] for each, rows in zip(slices, phases, strict=True)]
+        return cls(
+            ops=sum(int(np.count_nonzero(own)) for own in ended),
+            served=np.concatenate([times[own] for times, own in zip(served, ended, strict=True)]),
+            length_ns=request.window_ns,
+            durations=np.concatenate([each.durations[own] for each, own in zip(slices, inside, strict=True)]),
+            disturbed=disturbed,
+            phases=np.concatenate([rows[:, own] for rows, own in zip(phases, inside, strict=True)], axis=1),
+            scheduled=open_loop.counted(request, replies, slices),
+        )
 
     def by_phase(self) -> dict[str, Durations]:
-        """The durations of connect, operate and close; {} where connections persist.
+        """The durations of lag and service of an open loop; then those of connect, operate and close,
+        or of connect, first_byte and receive. {} where there are no phases.
 
         A client that knows closing only together with connecting gives one row for both.
         """
         if self.phases is None:
             return {}
-        if len(self.phases) == 1:
-            (connect,) = self.phases
-            return {"connect": connect, "operate": self.durations - connect, "close": connect[:0]}
-        connect, close = self.phases
-        return {"connect": connect, "operate": self.durations - connect - close, "close": close}
+        timed = dict(zip(self.phase_names, self.phases, strict=True))
+        rest = self.durations - self.phases.sum(axis=0)
+        found = {"lag": timed["lag"], "service": self.durations - timed["lag"]} if "lag" in timed else {}
+        if "first_byte" in timed:
+            return {**found, **timed, "receive": rest}
+        if "connect" not in timed:
+            return found
+        connect = timed["connect"]
+        return {**found, "connect": connect, "operate": rest, "close": timed.get("close", connect[:0])}
+
+    def us_per_op(self, clients: int) -> float:
+        """The mean time from an operation's real start to its end, each limited to the 99th
+        percentile. Where a closed loop timed no operation, it is made of their number; an open loop
+        has 0 then.
+        """
+        if self.served is not None:
+            return time_per_op_us(self.served)
+        return time_per_op_us(self.durations) or self.mean_us(clients)
+
+    @property
+    def new_connections(self) -> int | None:
+        """How many HTTP requests opened a connection; None for other operations."""
+        if self.phases is None or "first_byte" not in self.phase_names:
+            return None
+        return int(np.count_nonzero(self.phases[self.phase_names.index("connect")]))
 
     def mean_us(self, clients: int) -> float:
         """The mean time of one client for one operation, µs; the whole window where none ended."""
@@ -331,7 +421,7 @@ class SliceWindow:
 def _recorded_from_the_start(request: protocol.Slice) -> protocol.Slice:
     """Record the lead-in too: operations that begin in it and end in the common window count.
 
-    Without them, a window of ten operations of each client would miss one of the ten.
+    Without them, a window of five operations of each client would miss one of the five.
     """
     if request.count or not (request.start_ns and request.window_ns):
         return request
@@ -376,13 +466,15 @@ def started(
     cpus: frozenset[int] | None,
     interpreters: Mapping[str, str] = launch.NO_INTERPRETERS,
     memory_bytes: int = 0,
+    places: BlockPlaces | None = None,
 ) -> Iterator[list[ClientGroup]]:
     """Groups of the variants (each with its application name), connected; ended when the context
     ends.
 
     With `cold`, the first client of each owner starts alone, pinned from the start, and measures
     its cold phases. All other clients start together and are pinned when they are ready.
-    `memory_bytes`: the limit of each client's operations, 0 for none.
+    `memory_bytes`: the limit of each client's operations, 0 for none. `places`: where the
+    environments are, None if there is only the default one.
     """
     _check_authentication([variant for variant, _ in variants], routes)
     groups = {variant: ClientGroup(variant, name) for variant, name in variants}
@@ -390,8 +482,8 @@ def started(
     clean = False
 
     def spawn(group: ClientGroup, cold: bool) -> None:
-        argv = launch.command(group.variant.layer, build_dir, interpreters)
-        _spawn(group, definition, routes[group.variant.route], argv, cold, memory_bytes)
+        start = client_start(definition, group.variant, build_dir, interpreters, places)
+        _spawn(group, definition, routes[group.variant.route], start, cold, memory_bytes)
 
     try:
         owners = [groups[variant] for variant in families]
@@ -446,21 +538,30 @@ def _spawn(
     group: ClientGroup,
     definition: Definition,
     route: Route,
-    argv: list[str],
+    start: ClientStart,
     cold: bool,
     memory_bytes: int,
 ) -> None:
     variant = group.variant
-    around = process_environment(definition.work(variant.workload), variant.layer)
     name = application_of(group.application, len(group.clients), variant.workers)
-    client = ClientProcess(variant.label, argv, route.password, around)
+    client = ClientProcess(variant.label, start.argv, route.password, start.process_environment)
     group.clients.append(client)
     client.send(spec(definition, variant, route, name, cold, client.spawned_ns, memory_bytes))
 
 
 def _await(group: ClientGroup) -> None:
     """Wait until the next of its clients is ready."""
-    group.ready.append(group.clients[len(group.ready)].expect(protocol.Ready, _START_TIMEOUT_S))
+    client = group.clients[len(group.ready)]
+    group.ready.append(client.expect(protocol.Ready, _START_TIMEOUT_S))
+    check_version(client.name, group.ready[-1])
+
+
+def check_version(name: str, ready: protocol.Ready) -> None:
+    """Raises ClientFailed for a client of another pgperf. One in C says its version by the protocol
+    alone.
+    """
+    if refusal := other_version(ready.versions.get("pgperf", pgperf.__version__)):
+        raise ClientFailed(f"{name}: {refusal}")
 
 
 def application_of(group: str, client: int, workers: int = 1) -> str:
@@ -490,14 +591,29 @@ def _begin(
 
 
 def armed(group: ClientGroup, request: protocol.Slice) -> protocol.Slice:
-    """The slice with a common start, if the group has several connections."""
-    if group.variant.connections == 1:
+    """The slice with a common start, if the group has several connections or a schedule."""
+    if group.variant.connections == 1 and not request.rate:
         return request
-    return request._replace(start_ns=time.monotonic_ns() + _arm_ns(group))
+    preparing_ns = open_loop.prepare_ns(request, group.variant.processes) if request.rate else 0
+    return request._replace(start_ns=time.monotonic_ns() + _arm_ns(group) + preparing_ns)
 
 
 def _arm_ns(group: ClientGroup) -> int:
     return _ARM_NS + _ARM_EACH_NS * group.variant.connections
+
+
+def client_start(
+    definition: Definition,
+    variant: Variant,
+    build_dir: str,
+    interpreters: Mapping[str, str],
+    places: BlockPlaces | None,
+) -> ClientStart:
+    """How a client of the variant starts."""
+    work = definition.work(variant.workload)
+    argv = launch.command(variant.layer, build_dir, interpreters)
+    own = ClientStart(argv, process_environment(work, variant.layer))
+    return places.start(variant, work, own) if places else own
 
 
 def process_environment(work: WorkloadDefinition, layer: str) -> ProcessEnvironment | None:
@@ -521,6 +637,7 @@ def spec(
         layer=variant.layer,
         mode=variant.mode,
         connection_mode=variant.connect,
+        url=route.url,
         workers=variant.clients if variant.is_one_process else variant.workers,
         **login(route),
         application_name=name,
@@ -528,11 +645,12 @@ def spec(
         transaction=definition.transaction,
         statements=_statements(work),
         bulk=_bulk(work, definition.bulk_api),
+        page=_page(work) if layers.requests_pages(variant.layer) else protocol.Page(),
         orm=work.orm,
         orm_args=list(work.args),
         query=work.query,
         site=work.is_site,
-        other_statements=[] if calls_orm else _other_statements(work),
+        other_statements=_other_statements(work) if layers.runs_statements(variant.layer) else [],
         other_orm=work.other_orm if calls_orm else "",
         other_orm_args=list(work.other_args),
         spawned_ns=spawned_ns,
@@ -556,6 +674,12 @@ def _bulk(work: WorkloadDefinition, api: str) -> protocol.Bulk:
     return protocol.Bulk(
         insert.kind, insert.table, list(insert.columns), list(insert.types), insert.rows, api
     )
+
+
+def _page(work: WorkloadDefinition) -> protocol.Page:
+    """The page that a layer above the ORM requests."""
+    page = work.page
+    return protocol.Page(page.path, page.method, work.cookie) if page else protocol.Page()
 
 
 def _other_statements(work: WorkloadDefinition) -> list[protocol.Statement]:

@@ -22,7 +22,8 @@ from pgperf.core import connection_errors, protocol
 from pgperf.core.exceptions import FEWER_ROWS, ClientFailed, OutOfMemory, ProtocolError
 from pgperf.core.records import Route
 
-_PACKAGE_ROOT = str(Path(protocol.__file__).resolve().parent.parent.parent)
+#: The directory of the package pgperf.
+PACKAGE_ROOT = str(Path(protocol.__file__).resolve().parent.parent.parent)
 _STDERR_TAIL_BYTES = 2000
 #: The value of libpq's `require_auth` for a login that sends no password in clear text.
 NOT_IN_CLEAR = "!password"
@@ -62,6 +63,19 @@ def while_waiting(callback: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _on_wait.reset(token)
+
+
+@contextmanager
+def also_while_waiting(callback: Callable[[], None]) -> Iterator[None]:
+    """The same, besides the callback that is called already."""
+    outer = _on_wait.get()
+
+    def both() -> None:
+        outer()
+        callback()
+
+    with while_waiting(both):
+        yield
 
 
 @dataclass(frozen=True)
@@ -272,7 +286,7 @@ def site_environment() -> ProcessEnvironment:
     return ProcessEnvironment(
         {
             **environment,
-            "PYTHONPATH": os.pathsep.join(dict.fromkeys([*path, _PACKAGE_ROOT])),
+            "PYTHONPATH": os.pathsep.join(dict.fromkeys([*path, PACKAGE_ROOT])),
             "PYTHONSAFEPATH": "1",
             "PYTHONUNBUFFERED": "1",
         },
@@ -340,7 +354,7 @@ def _clean_environment() -> dict[str, str]:
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "LANG": "C.UTF-8",
-        "PYTHONPATH": _PACKAGE_ROOT,
+        "PYTHONPATH": PACKAGE_ROOT,
         "PYTHONSAFEPATH": "1",
         "PYTHONUNBUFFERED": "1",
     }

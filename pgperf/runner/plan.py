@@ -4,12 +4,21 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 from typing import TypeVar
 
 from pgperf.core import pgbench, sql_parameters
+from pgperf.core.client_environment import DEFAULT
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.layers import LAYERS, NO_NAMED_ROWS
+from pgperf.core.layers import (
+    LAYERS,
+    NO_DATABASE_ROUTE,
+    NO_ENVIRONMENTS,
+    NO_NAMED_ROWS,
+    NO_PAGE,
+    NO_WEB_ROUTE,
+    OF_PAGES,
+)
 from pgperf.core.records import Cohort, Definition, LeftOut, Plan, Variant
 
 #: Most variants in one cohort. All of `orm-overhead` fits, so all of it is compared directly.
@@ -18,6 +27,9 @@ COHORT_SIZE = 18
 COHORT_PROCESSES = 64
 _SHUFFLES = 24
 _WORKERS_STAY = "several workers of a process keep their connections"
+_TOOL_KEEPS_NO_RATE = "another program makes its load, and takes no schedule from pgperf"
+_BULK_BY_COUNT = "inserting many rows is measured by count, without a rate"
+_NO_ORM_CALL = "this workload of the suite has no call of the ORM"
 T = TypeVar("T")
 _BULK_PERSISTENT = "inserting many rows is measured on a connection that stays open"
 
@@ -29,8 +41,12 @@ def make_plan(definition: Definition, skipped: Iterable[LeftOut] = ()) -> Plan:
     """
     lacking = (
         *_lacking_connection_modes(definition),
+        *_lacking_environments(definition),
+        *_lacking_rates(definition),
         *_unfit_for_pgbench(definition),
         *_lacking_conditions(definition),
+        *_lacking_routes(definition),
+        *_lacking_pages(definition),
     )
     skipped = tuple(dict.fromkeys((*skipped, *lacking)))
     variants = [v for v in _variants(definition) if not any(each.covers(v) for each in skipped)]
@@ -43,15 +59,19 @@ def make_plan(definition: Definition, skipped: Iterable[LeftOut] = ()) -> Plan:
 def sharing(variants: Iterable[Variant]) -> dict[Variant, list[Variant]]:
     """Variant that owns client processes -> all variants that use some of them, itself included.
 
-    Variants share processes if they differ only in their number of clients. A variant of 8 clients
-    uses the first 8 processes of the largest variant, and the others wait. A control has its own,
-    and so has a variant whose clients are in one process.
+    Variants share processes if they differ only in their number of clients and in their rate. A
+    variant of 8 clients uses the first 8 processes of the largest variant, and the others wait. A
+    control has its own, and so has a variant whose clients are in one process.
     """
     alike: dict[Variant, list[Variant]] = {}
     for variant in variants:
-        kind = variant if variant.is_one_process else replace(variant, clients=0)
+        kind = variant if variant.is_one_process else _of_same_processes(variant)
         alike.setdefault(kind, []).append(variant)
     return {max(members, key=lambda v: v.clients): members for members in alike.values()}
+
+
+def _of_same_processes(variant: Variant) -> Variant:
+    return replace(variant, clients=0, rate=None, schedule="")
 
 
 def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
@@ -89,13 +109,15 @@ def _distance(variants: Sequence[Variant], order: Sequence[int]) -> int:
 
 
 def _compared(variants: Sequence[Variant], order: Sequence[int]) -> list[tuple[int, int]]:
-    """Index pairs: adjacent rungs, the two workloads of a rung, and controls with their originals."""
-    rungs: dict[str, list[int]] = {}
+    """Index pairs: adjacent rungs, the two workloads of a rung, a rung in two environments, and
+    controls with their originals.
+    """
+    rungs: dict[tuple[str, str], list[int]] = {}
     for index in sorted(index for index in order if not variants[index].control):
-        rungs.setdefault(variants[index].workload, []).append(index)
+        rungs.setdefault((variants[index].workload, variants[index].environment), []).append(index)
     twins = [
-        (a, b) for one, other in pairwise(rungs.values()) for a in one for b in other
-        if variants[a].layer == variants[b].layer
+        (a, b) for (key, one), (other_key, other) in combinations(rungs.items(), 2) for a in one for b in other
+        if variants[a].layer == variants[b].layer and (key[0] == other_key[0] or key[1] == other_key[1])
     ]  # fmt: skip
     copies = [
         (index, variants.index(replace(variants[index], control=0)))
@@ -119,8 +141,9 @@ def _variants(definition: Definition) -> list[Variant]:
     counts = sorted(set(definition.clients))
     suite, pair = (works, [""]) if definition.is_suite else ([""], works)
     axes = product(
-        suite, definition.routes, definition.modes, counts, definition.connection_modes, order, pair
-    )
+        suite, definition.routes, definition.modes, counts, definition.connection_modes,
+        definition.environments, dict.fromkeys(definition.rates), order, pair,
+    )  # fmt: skip
     return [
         Variant(
             workload=turn or work,
@@ -132,8 +155,12 @@ def _variants(definition: Definition) -> list[Variant]:
             placement=definition.placement,
             named=named,
             workers=workers,
+            environment=environment,
+            rate=rate,
+            schedule="" if rate is None else definition.schedule,
         )
-        for turn, route, mode, clients, connect, layer, work in axes
+        for turn, route, mode, clients, connect, environment, rate, layer, work in axes
+        if LAYERS[layer].over_http == (route in definition.web_routes)
         for processes, workers in _processes(definition, layer, clients)
     ]
 
@@ -159,6 +186,29 @@ def _lacking_connection_modes(definition: Definition) -> Iterator[LeftOut]:
                 yield LeftOut(layer=layer.name, connect=mode, reason=_WORKERS_STAY)
 
 
+def _lacking_environments(definition: Definition) -> Iterator[LeftOut]:
+    """Environments other than the default one, of layers that no Python runs."""
+    for layer in filter(None, map(LAYERS.get, definition.layers)):
+        if not layer.has_environments:
+            yield from (
+                LeftOut(layer=layer.name, environment=environment, reason=NO_ENVIRONMENTS)
+                for environment in definition.environments
+                if environment != DEFAULT
+            )
+
+
+def _lacking_rates(definition: Definition) -> Iterator[LeftOut]:
+    """Open loops of layers whose load another program makes, and of bulk operations."""
+    if set(definition.rates) == {None}:
+        return
+    for layer in filter(None, map(LAYERS.get, definition.layers)):
+        if layer.tool:
+            yield LeftOut(layer=layer.name, loop="open", reason=_TOOL_KEEPS_NO_RATE)
+        for work in definition.workloads:
+            if work.bulk:
+                yield LeftOut(workload=work.name, layer=layer.name, loop="open", reason=_BULK_BY_COUNT)
+
+
 def _unfit_for_pgbench(definition: Definition) -> Iterator[LeftOut]:
     """Workloads that pgbench would change, by mode.
 
@@ -180,6 +230,8 @@ def _lacking_conditions(definition: Definition) -> Iterator[LeftOut]:
         if definition.row_type not in layer.row_types:
             yield LeftOut(layer=layer.name, reason=NO_NAMED_ROWS)
         for work in definition.workloads:
+            if definition.is_suite and layer.calls_orm and not work.has_orm_call:
+                yield LeftOut(workload=work.name, layer=layer.name, reason=_NO_ORM_CALL)
             if work.bulk:
                 yield from (
                     LeftOut(workload=work.name, layer=layer.name, connect=mode, reason=_BULK_PERSISTENT)
@@ -187,8 +239,29 @@ def _lacking_conditions(definition: Definition) -> Iterator[LeftOut]:
                     if mode != "persistent"
                 )
             lacking = set(definition.modes) & set(layer.modes) if work.bulk else set()
-            for mode in sorted(lacking - set(layer.bulk_modes(work.bulk.kind) if work.bulk else ())):
+            for mode in sorted(
+                lacking - set(layer.bulk_modes(work.bulk.kind, definition.bulk_api) if work.bulk else ())
+            ):
                 yield LeftOut(workload=work.name, layer=layer.name, mode=mode, reason=layer.bulk_reason)
+
+
+def _lacking_pages(definition: Definition) -> Iterator[LeftOut]:
+    """The ORM's layers of a page, which has no ORM call, and the view of workloads that are none."""
+    for layer in filter(None, map(LAYERS.get, definition.layers)):
+        for work in definition.workloads:
+            if work.page and layer.calls_orm:
+                yield LeftOut(workload=work.name, layer=layer.name, reason=OF_PAGES)
+            elif not work.page and layer.requests_pages:
+                yield LeftOut(workload=work.name, layer=layer.name, reason=NO_PAGE)
+
+
+def _lacking_routes(definition: Definition) -> Iterator[LeftOut]:
+    """Layers without a route: web routes are for requests by HTTP, and all others for the rest."""
+    kinds = {route in definition.web_routes for route in definition.routes}
+    for layer in filter(None, map(LAYERS.get, definition.layers)):
+        if layer.over_http not in kinds:
+            reason = NO_WEB_ROUTE if layer.over_http else NO_DATABASE_ROUTE
+            yield LeftOut(layer=layer.name, reason=reason)
 
 
 def _controls(definition: Definition, variants: list[Variant]) -> list[Variant]:
@@ -255,11 +328,14 @@ def _fit(variants: Sequence[Variant], most: int) -> bool:
 
 
 def _groups_by_route(variants: Iterable[Variant]) -> list[list[list[Variant]]]:
-    """By route and mode, groups of variants that share processes, with their controls."""
+    """By route and mode, groups of variants that share processes, with their controls and the same
+    in other environments.
+    """
     by_route: dict[tuple[str, str], dict[Variant, list[Variant]]] = {}
     for variant in variants:
         groups = by_route.setdefault((variant.route, variant.mode), {})
-        groups.setdefault(replace(variant, clients=0, control=0), []).append(variant)
+        alike = _of_same_processes(replace(variant, control=0, environment=DEFAULT))
+        groups.setdefault(alike, []).append(variant)
     return [list(groups.values()) for groups in by_route.values()]
 
 

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from pgperf.core.exceptions import PreflightRefused
 from pgperf.core.records import Cohort, Plan, Route, Variant
-from pgperf.runner import preflight
+from pgperf.runner import run_time
 from pgperf.runner.authentication import LoginConditions
 
 _TIME_WAIT_S, _REUSE_S = 60.0, 1.0
@@ -137,13 +137,19 @@ class _Prediction:
         return round(max(self._of_cohort(cohort, variants, hold_s) for cohort in self.plan.cohorts))
 
     def _of_cohort(self, cohort: Cohort, variants: Collection[Variant], hold_s: float) -> float:
-        """The variants of a cohort take turns: within `hold_s` each has its share, or one has all."""
+        """The variants of a cohort take turns: within `hold_s` each works for its share of the rounds,
+        or one of them all the time, and for no longer than its slices of the run.
+        """
         definition = self.plan.definition
-        slice_s = preflight.slice_s(definition)
-        rates = [self._per_s(variant) for variant in cohort.variants if variant in variants]
-        each_s = max(min(slice_s, hold_s), hold_s / len(cohort.variants))
-        most_s = min(each_s, definition.blocks * definition.rounds * slice_s)
-        return min(sum(rates) * most_s, max(rates, default=0.0) * hold_s)
+        slices_s = run_time.predicted_slice_s(definition, cohort)
+        round_s, rounds = sum(slices_s.values()), definition.blocks * definition.rounds
+        most, fastest = 0.0, 0.0
+        for variant, slice_s in slices_s.items():
+            if variant in variants:
+                works_s = min(max(min(slice_s, hold_s), hold_s * slice_s / round_s), rounds * slice_s)
+                most += self._per_s(variant) * works_s
+                fastest = max(fastest, self._per_s(variant))
+        return min(most, fastest * hold_s)
 
     def _per_s(self, variant: Variant) -> float:
         route, login = self.routes[variant.route], self.logins.get(variant.route)

@@ -4,19 +4,38 @@ results.
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from pgperf.analysis.number_text import in_percent
 from pgperf.core import layers
-from pgperf.core.exceptions import ClientFailed, RunCancelled
-from pgperf.core.records import Plan, Route, Timings, VariantBlock
-from pgperf.runner import authentication, environment, ports, preflight
+from pgperf.core.exceptions import ClientFailed, RunCancelled, TimeIsUp
+from pgperf.core.records import (
+    BLOCKS,
+    BUDGET,
+    ENDING,
+    PAGE_PARTS,
+    PRECISION,
+    STATEMENT_TIMES,
+    Ending,
+    Plan,
+    Route,
+    Timings,
+    VariantBlock,
+)
+from pgperf.install.environments import UsableEnvironment
+from pgperf.runner import authentication, environment, page_parts, ports, preflight, statement_times
 from pgperf.runner.authentication import LoginConditions
 from pgperf.runner.block import PHASES, PhaseClock, RunContext, run_block
 from pgperf.runner.cpu import idle, placement
+from pgperf.runner.cpu.placement import CpuPlacement
+from pgperf.runner.environment import Versions
+from pgperf.runner.environment_places import places
+from pgperf.runner.looks import Looks
 from pgperf.runner.memory import RunMemory
+from pgperf.runner.pace import Pace
 from pgperf.runner.processes import relay_process
 from pgperf.runner.progress import Progress
 from pgperf.runner.remote.server import Agent
@@ -34,7 +53,9 @@ class RunObserver(Protocol):
         """A block of one cohort ended."""
 
     def progress(self, share: float, message: str) -> None:
-        """`share` of the slices is done, 0 to 1. Called between rounds only; also the heartbeat."""
+        """`share` of the run is done, 0 to 1; of its time, where it has a budget. Called between
+        slices only; also the heartbeat.
+        """
 
     def cancelled(self) -> bool:
         """Whether a user has requested a cancel. Called between rounds."""
@@ -50,9 +71,15 @@ class RunSettings:
     connection_share: float = 0.25
     max_run_seconds: float = 1800.0
     interpreters: Mapping[str, str] = field(default_factory=dict)
+    #: The environments that the plan's variants name, and the default one.
+    environments: Mapping[str, UsableEnvironment] = field(default_factory=dict)
     memory: RunMemory = field(default_factory=RunMemory.now)
     #: The limits of a production server's load, by setting; none on other databases.
     load_limits: Mapping[str, float] = field(default_factory=dict)
+    #: Called before each block with its number and the routes that it measures.
+    before_block: Callable[[int, Sequence[str]], None] = lambda _block, _routes: None
+    #: When the run's time began, by time.monotonic(); None: with `execute`.
+    begin: float | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +89,15 @@ class RunResult:
     plan: Plan
     environment: dict[str, Any]
     timings: Timings
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """The findings of the checks before a run: logins by route, local ports, memory of a client."""
+
+    logins: dict[str, LoginConditions]
+    local_ports: dict[str, Any]
+    client_bytes: int
 
 
 def execute(
@@ -84,47 +120,107 @@ def execute(
             ServerProbe.open(plan, routes, settings.run_id, settings.pin_server, agent)
         )
         server.call_agent()
-        headroom = server.headroom(settings.memory)
-        preflight.check(plan, headroom, settings.connection_share, settings.max_run_seconds)
-        logins = _logins(plan, routes, server.application)
-        local_ports = ports.check(plan, routes, logins, ports.LocalPorts.read())
-        client_bytes = settings.memory.client_bytes(plan)
-        sizes = result_size.estimates(plan, routes, server.application)
-        preflight.check_results(sizes, client_bytes, preflight.most_workers(plan))
-        cpu_placement = placement.place(
-            plan.definition.placement, os.sched_getaffinity(0), server.pin_refusal()
-        )
-        plan = _placed(plan, cpu_placement.placement)
-        server.bind(plan, cpu_placement)
-        clock = PhaseClock()
-        awake = stack.enter_context(idle.keep_awake(plan.definition.idle))
-        facts = environment.before(server.all, server.pooler_pid, cpu_placement, awake, logins)
+        checked = _checked(plan, routes, settings, server)
+        plan, cpu_placement = _placed(plan, server)
+        facts = _facts_before(stack, plan, server, cpu_placement, checked.logins)
         know(facts)
-        load = LoadGuard(server.one, settings.load_limits if server.can_be_asked else {})
-        load()
-        progress = Progress(plan, lambda: clock.spent["slices"], diagnoses=server.can_be_asked)
-        between_rounds = _RunGuard(progress, settings, observer, begin, load)
-        context = RunContext(
-            plan, routes, settings.build_dir, cpu_placement, server.application, clock, server.finder(cpu_placement),
-            between_rounds,
-            agent=agent, interpreters=settings.interpreters, relays=relay_process.find(routes.values()),
-            client_bytes=client_bytes, departed=server.departed, written=written,
-        )  # fmt: skip
-        if plan.definition.diagnostic_ms and server.can_be_asked:
-            context.diagnostic_connections = stack.enter_context(
-                DiagnosticConnections(routes, server.application)
-            )
-        versions = _blocks(context, observer)
-    wall = time.monotonic() - begin
-    timings = Timings(wall_s=wall, **{f"{name}_s": clock.spent[name] for name in PHASES})
-    memory = settings.memory.to_json(client_bytes, context.unlimited)
-    watched = {
-        name: found
-        for name, found in (("load", load.facts), ("ports", local_ports), ("written", written.facts))
-        if found
+        guard = _RunGuard(plan, settings, observer, server, begin)
+        context = _context(plan, routes, settings, server, cpu_placement, guard, agent, written, checked)
+        context.places = stack.enter_context(places(plan.definition, settings.environments))
+        _connect_diagnostics(stack, context, server)
+        versions = _blocks(context, observer, guard)
+    timings = _timings(context, time.monotonic() - begin)
+    found = _found(context, settings, checked, guard)
+    return RunResult(
+        plan,
+        {**facts, **environment.after(versions, settings.environments), **found, **_server_host(agent)},
+        timings,
+    )
+
+
+def _checked(plan: Plan, routes: dict[str, Route], settings: RunSettings, server: ServerProbe) -> _Checked:
+    """Raises a PgperfError for a plan that needs too much, or more time than it has."""
+    headroom = server.headroom(settings.memory)
+    preflight.check(plan, headroom, settings.connection_share, settings.max_run_seconds)
+    logins = _logins(plan, routes, server.application)
+    local_ports = ports.check(plan, routes, logins, ports.LocalPorts.read())
+    client_bytes = settings.memory.client_bytes(plan)
+    sizes = result_size.estimates(plan, routes, server.application)
+    preflight.check_results(sizes, client_bytes, preflight.most_workers(plan))
+    return _Checked(logins, local_ports, client_bytes)
+
+
+def _placed(plan: Plan, server: ServerProbe) -> tuple[Plan, CpuPlacement]:
+    """The plan with the placement that is possible here, and the server bound to its CPUs."""
+    cpu_placement = placement.place(plan.definition.placement, os.sched_getaffinity(0), server.pin_refusal())
+    cohorts = tuple(
+        replace(
+            cohort, variants=tuple(replace(v, placement=cpu_placement.placement) for v in cohort.variants)
+        )
+        for cohort in plan.cohorts
+    )
+    plan = replace(plan, cohorts=cohorts)
+    server.bind(plan, cpu_placement)
+    return plan, cpu_placement
+
+
+def _facts_before(
+    stack: ExitStack,
+    plan: Plan,
+    server: ServerProbe,
+    cpu_placement: CpuPlacement,
+    logins: dict[str, LoginConditions],
+) -> dict[str, Any]:
+    """Keep the CPUs awake until the stack ends; the environment before the first block."""
+    awake = stack.enter_context(idle.keep_awake(plan.definition.idle))
+    return environment.before(server.all, server.pooler_pid, cpu_placement, awake, logins, server.is_here)
+
+
+def _context(
+    plan: Plan,
+    routes: dict[str, Route],
+    settings: RunSettings,
+    server: ServerProbe,
+    cpu_placement: CpuPlacement,
+    guard: "_RunGuard",
+    agent: Agent | None,
+    written: WrittenTables,
+    checked: _Checked,
+) -> RunContext:
+    return RunContext(
+        plan, routes, settings.build_dir, cpu_placement, server.application, PhaseClock(),
+        server.finder(cpu_placement), guard.progress, guard.pace, guard,
+        agent=agent, interpreters=settings.interpreters, relays=relay_process.find(routes.values()),
+        client_bytes=checked.client_bytes, departed=server.departed, written=written,
+        before_block=settings.before_block,
+    )  # fmt: skip
+
+
+def _connect_diagnostics(stack: ExitStack, context: RunContext, server: ServerProbe) -> None:
+    """Open the connections of the diagnostic slices, if there are any."""
+    if context.plan.definition.diagnostic_ms and server.can_be_asked:
+        connections = DiagnosticConnections(context.routes, server.application)
+        context.diagnostic_connections = stack.enter_context(connections)
+
+
+def _timings(context: RunContext, wall_s: float) -> Timings:
+    return Timings(wall_s=wall_s, **{f"{name}_s": context.clock.spent[name] for name in PHASES})
+
+
+def _found(
+    context: RunContext, settings: RunSettings, checked: _Checked, guard: "_RunGuard"
+) -> dict[str, Any]:
+    """The part of the environment that is known after the last block, without what was not found."""
+    found: dict[str, Any] = {
+        "load": guard.load.facts,
+        "ports": checked.local_ports,
+        "written": context.written.facts,
+        STATEMENT_TIMES: [each.to_json() for each in context.statement_times],
+        PAGE_PARTS: [each.to_json() for each in context.page_parts],
+        ENDING: guard.ending(),
     }
-    found = {**facts, **environment.after(versions), "memory": memory, **watched, **_server_host(agent)}
-    return RunResult(plan, found, timings)
+    memory = settings.memory.to_json(checked.client_bytes, context.unlimited)
+    return {"memory": memory, **{name: each for name, each in found.items() if each}}
 
 
 def _logins(plan: Plan, routes: Mapping[str, Route], application: str) -> dict[str, LoginConditions]:
@@ -138,56 +234,137 @@ def _server_host(agent: Agent | None) -> dict[str, Any]:
     return {"server_host": facts} if facts else {}
 
 
-def _blocks(context: RunContext, observer: RunObserver) -> dict[str, dict[str, str]]:
-    """Measure all blocks and pass each to the observer; returns the versions that each layer
-    reported.
+def _blocks(context: RunContext, observer: RunObserver, guard: "_RunGuard") -> Versions:
+    """Measure blocks until the run knows enough or its time is used up, and pass each to the
+    observer; returns the versions that each layer reported in each environment.
     """
-    versions: dict[str, dict[str, str]] = {}
+    versions: Versions = {}
 
     def done(results: list[VariantBlock]) -> None:
         observer.block_done(results)
-        versions.update({result.variant.layer: result.versions for result in results})
+        guard.looks.add(results)
+        for result in results:
+            versions.setdefault(result.variant.environment, {})[result.variant.layer] = result.versions
 
-    for block in range(context.plan.definition.blocks):
-        for cohort in range(len(context.plan.cohorts)):
-            run_block(context, cohort, block, done)
+    for block in range(context.plan.definition.most_blocks):
+        if not guard.pace.has_time_for_block() or not _measured(context, block, done, guard):
+            guard.reason = BUDGET
+            break
+        if guard.looks.enough(guard.pace.blocks):
+            guard.reason = PRECISION
+            break
     return versions
 
 
-def _placed(plan: Plan, name: str) -> Plan:
-    cohorts = tuple(
-        replace(cohort, variants=tuple(replace(v, placement=name) for v in cohort.variants))
-        for cohort in plan.cohorts
-    )
-    return replace(plan, cohorts=cohorts)
+def _measured(
+    context: RunContext, block: int, done: Callable[[list[VariantBlock]], None], guard: "_RunGuard"
+) -> bool:
+    """Measure a block of each cohort. False if the run's time was up long before it ended."""
+    begin, once_s = time.monotonic(), context.clock.once_s
+    guard.begin_block(block)
+    try:
+        with guard.pace.watched():
+            for cohort in range(len(context.plan.cohorts)):
+                run_block(context, cohort, block, done)
+    except TimeIsUp:
+        if not block:
+            raise guard.pace.too_short() from None
+        return False
+    guard.pace.block_ended(time.monotonic() - begin - (context.clock.once_s - once_s))
+    return True
 
 
 class _RunGuard:
-    """Called between rounds: reports progress, and ends the run on cancellation, at its time limit,
-    or when a production server's load passes a limit.
+    """Called between slices: reports progress, and ends the run on cancellation, at its time limit,
+    or when a production server's load passes a limit. Knows when and why the run ends.
     """
 
     def __init__(
         self,
-        progress: Progress,
+        plan: Plan,
         settings: RunSettings,
         observer: RunObserver,
+        server: ServerProbe,
         begin: float,
-        load: Callable[[], None],
     ) -> None:
-        self._progress = progress
+        self.progress = Progress(plan, diagnoses=server.can_be_asked)
+        self.pace = Pace(plan, self.progress, _after_diagnostics_s(plan), settings.begin or begin)
+        self.looks = Looks(plan.definition)
+        self.load = LoadGuard(server.one, settings.load_limits if server.can_be_asked else {})
+        self.load()
+        self.reason = BLOCKS
+        self._definition = plan.definition
         self._observer = observer
         self._deadline = begin + settings.max_run_seconds
         self._limit = settings.max_run_seconds
-        self._load = load
+        self._block = 0
 
-    def __call__(self, done: int, diagnosed: int) -> None:
-        message = f"slice {done} of {self._progress.total}"
-        if diagnosed:
-            message += f", diagnostic slice {diagnosed} of {self._progress.diagnostic}"
-        self._observer.progress(self._progress.share(done, diagnosed), message)
+    def begin_block(self, block: int) -> None:
+        self._block = block
+        self._tell("clients start and warm up")
+
+    def __call__(self, doing: str) -> None:
+        self._tell(doing)
         if self._observer.cancelled():
             raise RunCancelled("cancelled on request")
-        self._load()
+        self.load()
         if time.monotonic() > self._deadline:
             raise ClientFailed(f"the run took longer than {self._limit:.0f} s (PGPERF['MAX_RUN_SECONDS'])")
+
+    def ending(self) -> dict[str, Any]:
+        """How a run that may stop early ended; nothing for one of a fixed length."""
+        if self._definition.is_fixed:
+            return {}
+        if self.looks.at != self.pace.blocks:
+            self.looks.look(self.pace.blocks)
+        return Ending(
+            reason=self.reason,
+            blocks=self.pace.blocks,
+            seconds=self.pace.passed_s(),
+            budget_s=self.pace.budget_s,
+            precision=self.looks.precision,
+            target=self._definition.precision / 100 or None,
+        ).to_json()
+
+    def _tell(self, doing: str) -> None:
+        of = f" of {self._definition.blocks}" if self._definition.is_fixed else ""
+        message = f"Block {self._block + 1}{of}: {doing}."
+        self._observer.progress(
+            self._share(), " ".join(filter(None, (message, self._known(), self._times())))
+        )
+
+    def _share(self) -> float:
+        if self._definition.is_fixed:
+            return self.progress.share()
+        return min(1.0, self.pace.passed_s() / self.pace.budget_s)
+
+    def _known(self) -> str:
+        """The precision of the last look and the target."""
+        if not self._definition.stops_early:
+            return ""
+        target = f"target ±{self._definition.precision:g} %"
+        if self.looks.precision is None:
+            return f"Precision not yet known, {target}."
+        return f"Known to ±{in_percent(self.looks.precision, 1)}, {target}."
+
+    def _times(self) -> str:
+        """The time that has passed, and the time left: at most that of the budget."""
+        passed = f"{duration(self.pace.passed_s())} passed"
+        if not self._definition.is_fixed:
+            return f"{passed}, at most {duration(self.pace.left_s())} left."
+        left_s = self.progress.left_s()
+        return f"{passed}, about {duration(left_s)} left." if left_s else f"{passed}."
+
+
+def _after_diagnostics_s(plan: Plan) -> float:
+    """The predicted time of what follows the diagnostic slices."""
+    return sum(
+        statement_times.predicted_s(variant, plan.definition.work(variant.workload))
+        + page_parts.predicted_s(variant)
+        for variant in plan.variants
+    )
+
+
+def duration(seconds: float) -> str:
+    """For people: in minutes, or in seconds."""
+    return f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"

@@ -57,6 +57,11 @@ def test_throughput_is_by_the_harness_s_own_formula(report: dict[str, float], sl
     assert peer.slot_of(report) == slot
 
 
+@pytest.mark.parametrize("query", WORKS)
+def test_only_the_slots_of_copy_and_batch_are_longer(query: str) -> None:
+    assert peer.slot_s(Cell(query, "psycopg"), 5) == (15 if query in ("copyfrom", "batch") else 5)
+
+
 def test_the_table_has_a_row_for_each_query_and_marks_what_is_outside() -> None:
     found = {cell: estimate(1.0) for cell in cells(None, None)} | {Cell("arrays", "asyncpg"): estimate(0.5)}
     lines = peer.table(found).splitlines()

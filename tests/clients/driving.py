@@ -137,9 +137,13 @@ class Driven:
             assert self.read(protocol.Armed).seq == request.seq
         reply = self.read(protocol.SliceReply)
         assert reply.nbytes == reply.ops * 8 * (1 + len(reply.phases))
-        while len(self._buffer) < reply.nbytes:
+        return reply, self.numbers(reply.ops, 1 + len(reply.phases))
+
+    def numbers(self, count: int, rows: int) -> "list[array[int]]":
+        """So many rows of a reply, each of `count` numbers."""
+        while len(self._buffer) < 8 * count * rows:
             assert self._fill(), "a reply cut short"
-        return reply, [array("Q", self._take(reply.ops * 8)) for _ in range(1 + len(reply.phases))]
+        return [array("Q", self._take(8 * count)) for _ in range(rows)]
 
     def at_end(self) -> bool:
         """No byte is left and none will come."""

@@ -23,11 +23,11 @@ FEWER_MODES: dict[str, tuple[str, ...]] = {
     "psycopg_python": ("prepared",),
     "psycopg_c": (),
 }
-#: Layer -> its program and the modes that it is tried in.
+#: Layer -> its program and the modes that it is tried in. Pages are in runner/capture/test_pages.py.
 PROGRAM_OF = {
     name: (layer.program, FEWER_MODES.get(name, layer.modes))
     for name, layer in layers.LAYERS.items()
-    if layer.connects and not layer.tool
+    if layer.connects and not layer.tool and not layer.requests_pages
 }
 LAYERS = (
     *[Subject(layer, mode, module) for layer, (module, modes) in PROGRAM_OF.items() for mode in modes],
@@ -357,6 +357,25 @@ def test_an_operation_runs_its_statements_in_order(subject: Subject, start: Star
         assert sent == [("Q", each.literal.encode() + b"\x00") for each in THREE] * 2
     else:  # a driver may send one without arguments as a simple query
         assert len([kind for kind, _ in sent if kind in "QE"]) == 6
+
+
+@pytest.mark.parametrize("subject", SQL_LAYERS, ids=str)
+def test_a_slice_can_run_one_of_the_statements_alone(subject: Subject, start: Start, tcp: Route) -> None:
+    several = tuple(
+        sql_parameters.statement("select * from generate_series(1, %s::int)", [rows]) for rows in (1, 2, 3)
+    )
+    client = started(start, subject, tcp, WorkloadDefinition("three", "", statements=several))
+    assert client.read(protocol.Ready).rows_per_op == 6
+    for number, rows in ((1, 1), (3, 3), (2, 2), (0, 6)):
+        reply, _ = client.slice(AT_ONCE._replace(count=2, statement=number))
+        assert (reply.ops, reply.rows) == (2, 2 * rows)
+    client.send(AT_ONCE._replace(statement=4))
+    error = client.read(protocol.Error)
+    assert (error.stage, error.message) == (
+        "slice",
+        "statement: this client runs its operations as a whole only",
+    )
+    assert client.wait() == protocol.EXIT_FAILED
 
 
 @pytest.mark.parametrize("subject", [s for s in SQL_LAYERS if s.module], ids=str)

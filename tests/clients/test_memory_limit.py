@@ -149,8 +149,9 @@ def test_the_kernel_ends_clients_before_the_worker() -> None:
 
 
 def test_every_layer_with_a_connection_is_tried() -> None:
+    """A page has no statement of its own that could read so much."""
     assert {subject.layer for subject in LOGINS} == {
         layer.name
         for layer in layers.LAYERS.values()
-        if layer.connects and not layer.tool and layer.name != "psycopg_c"
+        if layer.connects and not layer.tool and not layer.requests_pages and layer.name != "psycopg_c"
     }

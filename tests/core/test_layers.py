@@ -46,6 +46,8 @@ def test_modes_where_every_driver_is_installed(installed: set[str], tmp_path: Pa
         "django_cursor": every,
         "django_orm": every,
         "django_orm_async": every,
+        "django_view": every,
+        "http": [],
         "fake": every,
     }
 
@@ -104,4 +106,5 @@ def test_each_driver_is_an_extra_with_the_versions_that_its_layers_need() -> Non
     }
     needs = [Requirement(layer.requirement) for layer in LAYERS.values() if layer.requirement]
     del extras["pool"]  # of connection mode pool, not a driver
+    extras["pycurl"] = extras.pop("web")
     assert extras == {need.name.removesuffix("-binary"): str(need.specifier) for need in needs}

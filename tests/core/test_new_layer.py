@@ -16,7 +16,6 @@ from django.forms import modelform_factory
 import pgperf
 from pgperf.admin.forms import BenchmarkForm
 from pgperf.analysis.ladder import ladders
-from pgperf.analysis.paired_comparisons import Measurements
 from pgperf.core.layers import LAYERS, OTHER, Family, Layer, Rung, place_of
 from pgperf.db import validators
 from pgperf.install import drivers, launch
@@ -27,7 +26,7 @@ from pgperf.reports.listing import abilities
 from pgperf.runner import environment, preflight
 from pgperf.runner.plan import make_plan
 from pgperf.worker import heartbeat
-from tests.analysis.synthetic import blocks, variant
+from tests.analysis.synthetic import blocks, fitted, variant
 from tests.runner.builders import definition
 from tests.runner.test_run import Watcher, run
 
@@ -53,6 +52,7 @@ def copycat(monkeypatch: pytest.MonkeyPatch) -> Layer:
     return ENTRY
 
 
+@pytest.mark.django_db
 def test_forms_offer_it_if_it_connects_or_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     form = modelform_factory(Benchmark, form=BenchmarkForm, fields=["layers"])
     monkeypatch.setattr(form, "user", User(is_superuser=True))
@@ -115,7 +115,7 @@ def test_charts_have_its_title_and_colour() -> None:
 
 def test_a_ladder_chart_shows_it_beside_the_ladder() -> None:
     variants = [variant(layer) for layer in ("libpq", "psycopg", "copycat", "django_orm")]
-    measured = Measurements(blocks(variants, 6, 5, lambda of, number, round_: 10.0 * len(of.layer)))
+    measured = fitted(blocks(variants, 6, 5, lambda of, number, round_: 10.0 * len(of.layer)))
     found = ladders(measured, variants, "psycopg")
     chart = ladder_chart(found[0], found)
     assert chart["rows"][-1] == ["Copycat 1", "alternative"]

@@ -45,9 +45,22 @@ def test_a_phase_that_is_not_known_apart_is_no_zero(run: Run) -> None:
     assert 0 not in closes
 
 
+def test_each_phase_has_its_own_percentiles_where_it_is_known(run: Run) -> None:
+    shown = connections.reconnecting(read(run).variants)
+    charts = connections.percentiles(shown)
+    assert [chart["axis"].split(",")[0] for chart in charts] == ["connect", "operate", "close"]
+    known = connections.measured(shown)
+    for chart, phase in zip(charts, ("connect", "operate", "close"), strict=True):
+        own = [row for row in known if row.phases_us[phase]["p50"] is not None]
+        assert len(chart["rows"]) == len(own)
+        for line in chart["series"]:
+            assert line["values"] == [row.phases_us[phase][line["name"]] for row in own]
+    assert len(charts[2]["rows"]) < len(charts[0]["rows"])  # pgbench knows no closing
+
+
 def test_old_pgbenchs_throughput_never_exceeds_the_one_without_closing(run: Run) -> None:
     shown = connections.reconnecting(read(run).variants)
-    found = {first: rest for first, *rest in texts(connections.throughput_table(shown))}
+    found = {first: rest for first, *rest in texts(connections.throughput_table(shown, {}))}
     by_layer = {
         layer: next(v for k, v in found.items() if k.startswith(layer)) for layer in ("libpq", "pgbench")
     }

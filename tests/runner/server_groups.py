@@ -21,6 +21,7 @@ def in_shared_groups(postmaster: psutil.Process) -> Iterator[None]:
         move(postmaster, own)
     yield
     for _, home in apart:
+        home.mkdir(exist_ok=True)  # another stack may have taken the empty group for stale
         move(postmaster, home)
 
 

@@ -46,7 +46,7 @@ def reply(first_ns: int, count: int, capped: bool = False) -> protocol.SliceRepl
     )
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", [name for name in LAYERS if not LAYERS[name].requests_pages])
 def test_a_client_gets_the_second_query_in_the_form_of_its_layer(layer: str) -> None:
     what = definition(workloads=(SITE_BY_DOMAIN,), layers=(layer,), modes=LAYERS[layer].modes[:1])
     route = Route("here", "localhost", 5432, "app", "reader", "")
@@ -97,6 +97,22 @@ def test_a_client_that_began_late_is_said_so() -> None:
     durations = np.full(3, MS, dtype=np.uint64)
     window = SliceWindow.of(request, [reply(1050 * MS, 3), reply(1055 * MS, 3)], [durations, durations])
     assert "began after" in window.disturbed
+
+
+@pytest.mark.parametrize("length", [{"count": 2}, {"lead_in_ns": 50 * MS, "window_ns": 10 * MS}])
+def test_the_time_until_all_had_led_in_is_known(length: dict[str, int]) -> None:
+    """From the common start, so it contains the time that a client waited for a CPU."""
+    request = protocol.Slice(seq=1, start_ns=1000 * MS, lead_in_ops=1, **{"lead_in_ns": 0, **length})
+    durations = np.full(2, MS, dtype=np.uint64)
+    replies = [reply(1030 * MS, 2), reply(1047 * MS, 2)]
+    assert SliceWindow.of(request, replies, [durations, durations]).led_in_ns == 47 * MS
+
+
+def test_one_client_waits_for_no_common_start() -> None:
+    window = SliceWindow.of(
+        protocol.Slice(seq=1, count=2), [reply(1030 * MS, 2)], [np.ones(2, dtype=np.uint64)]
+    )
+    assert window.led_in_ns == 0
 
 
 class TestWorkers:

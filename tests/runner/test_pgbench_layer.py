@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from pgperf.analysis.diagnostics import diagnostics
 from pgperf.analysis.summary import summarise
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.records import Definition, Route, VariantBlock, WorkloadDefinition
@@ -59,6 +60,21 @@ def test_a_connection_each_has_latencies(routes: dict[str, Route]) -> None:
         assert block.rows_per_op is None
         assert [piece.rows for piece in block.slices] == [None]
         assert all(piece.client_ns for piece in block.slices)
+
+
+@pytest.mark.parametrize("connect", ["persistent", "per_operation"])
+def test_a_diagnostic_slice_counts_no_statements_of_new_sessions(
+    routes: dict[str, Route], connect: str
+) -> None:
+    what = definition(
+        workloads=(READ,), layers=("psycopg", "pgbench"), routes=("tcp",), connection_modes=(connect,), slice_ms=100,
+        diagnostic_ms=200,
+    )  # fmt: skip
+    told = {block.variant.layer: diagnostics([block], None) for block in run(routes, what)}
+    new = {"pgbench"} if connect == "persistent" else {"psycopg", "pgbench"}
+    assert {
+        layer for layer, each in told.items() if each and "begin within" in each.notes.get("statements", "")
+    } == new
 
 
 def test_one_process_makes_all_clients() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgperf.catalog.driver_queries import BATCH, COPYFROM, ONE_PLUS_ONE
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.records import LeftOut, Variant, WorkloadDefinition
 from pgperf.runner.plan import COHORT_PROCESSES, COHORT_SIZE, make_plan, round_order, sharing
@@ -42,6 +43,18 @@ def test_layers_without_workers_have_a_process_for_each_connection() -> None:
         for count in (1, 2)
     }
     assert {v.connections for v in plan.variants} == {10, 20}
+
+
+@pytest.mark.parametrize(("api", "inserts"), [("best", True), ("dbapi", False)])
+def test_of_a_suite_the_orm_runs_the_batch_by_bulk_create(api: str, inserts: bool) -> None:
+    plan = make_plan(
+        definition(workloads=(COPYFROM, BATCH, ONE_PLUS_ONE), layers=("psycopg", "django_orm"), bulk_api=api)
+    )
+    assert {v.workload for v in plan.variants if v.layer == "django_orm"} == ({"batch"} if inserts else set())
+    assert {v.workload for v in plan.variants if v.layer == "psycopg"} == {"copyfrom", "batch", "oneplusone"}
+    reasons = {each.workload: each.reason for each in plan.skipped if each.layer == "django_orm"}
+    assert "no call of the ORM" in reasons["oneplusone"]
+    assert "bulk_create" in reasons["copyfrom"]
 
 
 def test_workers_that_would_reconnect_are_left_out_with_the_reason() -> None:
@@ -223,7 +236,7 @@ class TestSuite:
     """Three or more workloads take turns; each has a control and, where it must, a cohort."""
 
     names = ("one", "two", "three", "four")
-    works = tuple(WorkloadDefinition(name, "SELECT 1") for name in names)
+    works = tuple(WorkloadDefinition(name, "SELECT 1", orm="pgperf.light") for name in names)
     three = definition(workloads=works[:3], layers=LADDER, routes=("socket",))
 
     def test_the_variants_come_by_workload(self) -> None:
@@ -258,7 +271,7 @@ class TestSuite:
     def test_a_large_suite_is_split_by_workload_first(
         self, count: int, layers: set[str], routes: set[str], clients: set[int]
     ) -> None:
-        works = tuple(WorkloadDefinition(f"w{at}", "SELECT 1") for at in range(count))
+        works = tuple(WorkloadDefinition(f"w{at}", "SELECT 1", orm="pgperf.light") for at in range(count))
         plan = make_plan(
             definition(workloads=works, layers=tuple(layers), routes=tuple(routes), clients=tuple(clients))
         )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pgperf.core.exceptions import PreflightRefused
 from pgperf.core.records import Plan, Route, Variant
-from pgperf.runner import ports
+from pgperf.runner import ports, run_time
 from pgperf.runner.authentication import LoginConditions
 from pgperf.runner.plan import make_plan
 from pgperf.runner.ports import LocalPorts
@@ -97,6 +97,15 @@ def test_long_slices_have_the_ports_for_themselves() -> None:
     """Within the second in which a port is kept, one variant works."""
     near = replace(FAR, host="127.0.0.1")
     assert predicted(near, TRUST, slice_ms=5_000) == predicted(near, TRUST, slice_ms=250) == 10_000
+
+
+def test_slices_that_a_pilot_will_choose_count_with_their_predicted_length() -> None:
+    """20 clients need a second and more for their operations, not the 50 ms of a fast query."""
+    once = {"slice_ms": 0, "blocks": 1, "rounds": 1}
+    made = plan(**once)
+    lengths = run_time.predicted_slice_s(made.definition, made.cohorts[0])
+    assert min(lengths.values()) > 0.5
+    assert predicted(FAR, TRUST, **once) == round(10_000 * sum(lengths.values()))
 
 
 @pytest.mark.parametrize("connect", ["persistent", "pool"])

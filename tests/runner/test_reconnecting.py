@@ -58,13 +58,16 @@ def test_a_connection_without_a_pooler_is_the_servers_work(
     for block in watcher.blocks:
         assert min(server_ns_per_op(block)) > CONNECT_NS
         assert "server_unknown" not in block.cpu_account
-        assert {piece.disturbed for piece in block.slices} <= {"", CONTENDED}
+        assert {piece.disturbed for piece in block.slices} <= {"", *CONTENDED}
     assert result.environment["connections"]["tcp"]["authentication"] == "scram-sha-256"
     assert result.environment["ports"]["predicted"] > 0
 
 
 #: Of clients that share a window of 100 ms, on a machine that does other things too.
-CONTENDED = "a client completed nothing inside the common window"
+CONTENDED = (
+    "a client completed nothing inside the common window",
+    "a client began after the common window had opened",
+)
 
 
 def test_a_pooler_keeps_the_servers_connections(

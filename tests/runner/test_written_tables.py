@@ -1,7 +1,9 @@
 """Runs that insert rows: counted in the database, put back after every slice, and on every way out."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -13,6 +15,7 @@ from pgperf.core.records import LeftOut, Route, WorkloadDefinition
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.plan import make_plan
 from pgperf.runner.run import RunResult, RunSettings, execute
+from pgperf.runner.server import written_tables
 from pgperf.runner.server.written_tables import WrittenTables
 from tests.runner.builders import definition
 from tests.runner.test_run import Watcher
@@ -144,6 +147,52 @@ def test_a_checkpoint_marks_the_round(routes: dict[str, Route], admin: psycopg.C
         assert not written.overlapped(before)
         written.begin_block()
         assert written.overlapped(before) == written.facts["checkpoint"].startswith("before")
+
+
+def test_a_block_waits_until_its_own_checkpoint_is_counted(
+    routes: dict[str, Route], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = make_plan(definition(workloads=(BATCH,), layers=("psycopg",), routes=("tcp",)))
+    with WrittenTables.of(plan, routes, "late") as written:
+        if not written.facts["checkpoint"].startswith("before"):
+            pytest.skip("before PostgreSQL 15 only a superuser makes checkpoints")
+        asked: list[Any] = []
+        counted = written.checkpoints
+
+        def late() -> Any:
+            """The count as it was before, three times more."""
+            found = counted()
+            asked.append((asked[0][0], found[1]) if 0 < len(asked) < 4 and found else found)
+            return asked[-1]
+
+        monkeypatch.setattr(written, "checkpoints", late)
+        written.begin_block()
+        counts = [each[0] for each in asked]
+        assert len(counts) > 4
+        assert counts[-1] > counts[0]
+
+
+def test_a_login_that_may_make_no_checkpoint_measures_without_and_says_so(
+    routes: dict[str, Route], admin: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = replace(written_tables._MAY_CHECKPOINT, sql="SELECT false")
+    monkeypatch.setattr(written_tables, "_MAY_CHECKPOINT", refused)
+    plan = make_plan(definition(workloads=(BATCH,), layers=("psycopg",), routes=("tcp",)))
+    with WrittenTables.of(plan, routes, "none") as written:
+        before = written.checkpoints()
+        written.begin_block()
+        assert written.checkpoints() == before
+        assert "GRANT pg_checkpoint TO its role" in written.facts["checkpoint"]
+
+
+def test_the_role_itself_tells_whether_it_may_make_checkpoints(admin: psycopg.Connection) -> None:
+    """pg_monitor has every right to look, and no right to make one."""
+    sql = written_tables._MAY_CHECKPOINT.sql
+    own = admin.execute(sql).fetchone()
+    admin.execute("SET ROLE pg_monitor")
+    assert admin.execute(sql).fetchone() == (False,)
+    admin.execute("RESET ROLE")
+    assert own == (admin.info.server_version >= 150000,)
 
 
 def test_a_plan_that_only_reads_asks_the_server_nothing() -> None:

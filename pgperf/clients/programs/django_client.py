@@ -18,7 +18,7 @@ from collections.abc import Callable
 from copy import copy
 from functools import partial
 from importlib import import_module
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import django
 from django.conf import settings
@@ -32,6 +32,7 @@ from pgperf.clients.loop import describe, is_of_driver, login, main, statements
 from pgperf.clients.timed_loop import Operation, Reconnecting, in_order
 from pgperf.core import protocol
 from pgperf.core.exceptions import InvalidDefinition, LayerUnavailable
+from pgperf.core.layers import DJANGO_BULK as NO_BULK
 
 CURSOR = ("django_cursor", "django_cursor_psycopg2")
 ORM = ("django_orm", "django_orm_psycopg2")
@@ -47,8 +48,8 @@ class DjangoClient:
         self._site: Any = None  # the module pgperf.clients.site_django, for site workloads
 
     def load(self, spec: protocol.Spec) -> None:
-        if spec.bulk.kind:
-            raise LayerUnavailable("bulk: Django's layers do not run bulk operations")
+        if spec.bulk.kind and not _can_insert(spec):
+            raise LayerUnavailable(f"bulk: {NO_BULK}")
         if spec.row_type != "tuple":
             raise LayerUnavailable("row_type: Django's cursor gives tuples; choose tuple")
         if spec.layer.endswith("_psycopg2"):
@@ -127,6 +128,10 @@ class DjangoClient:
         return run
 
     def _orm_operation(self, spec: protocol.Spec, other: bool) -> Operation:
+        if spec.bulk.kind:
+            return cast(
+                Operation, import_module("pgperf.clients.django_bulk").insert(self._connection.alias, spec)
+            )
         if self._site and not other:
             return counted(self._site.callable_of(spec))
         return orm_operation(spec, other)
@@ -177,6 +182,11 @@ class DjangoClient:
         self._connection.close()
         if hasattr(self._connection, "close_pool"):
             self._connection.close_pool()
+
+
+def _can_insert(spec: protocol.Spec) -> bool:
+    """The ORM has bulk_create for a batch, and neither COPY nor executemany."""
+    return spec.layer in ORM and (spec.bulk.kind, spec.bulk.api) == ("batch", "best")
 
 
 def hide(module: str) -> None:

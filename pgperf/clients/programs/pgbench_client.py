@@ -5,7 +5,6 @@ connections it counts transactions and times none: its log of transactions costs
 one. With `-C` it logs them, which is a thousandth of a connection.
 """
 
-import math
 import resource
 import shutil
 import sys
@@ -23,20 +22,16 @@ from pgperf.clients.pgbench.report import Transaction, transactions
 from pgperf.clients.timed_loop import Timing
 from pgperf.core import protocol
 from pgperf.core.exceptions import InvalidDefinition, LayerUnavailable, PgperfError, ReconnectFailed
-from pgperf.core.pgbench import Script, script
+from pgperf.core.pgbench import SLOWER, Script, script, time_s
 
 _CONNECT = "SELECT 1;\n"
 _START_S = 30.0
-#: A shorter count would include too much of the first transactions on fresh connections.
-_LEAST_S = 0.8
 #: Of each of pgbench's threads. The system's default would count against the client's memory.
 _STACK_BYTES = 512 * 1024
 _VISIBLE = (
     "args: pgbench takes values from its arguments, which every user of the machine can read;"
     " choose mode simple, or leave this layer out"
 )
-#: Connecting may take this many times as long as when it was tried.
-_SLOWER = 1.25
 _TOO_SLOW = "pgbench connected too slowly: nothing of the window was left"
 
 #: The transactions of each client, in order.
@@ -135,7 +130,7 @@ class PgbenchOperation:
         firsts, lasts = zip(*((each[0].end_ns, each[-1].end_ns) for each in clients), strict=True)
         if request.count or len(clients) == 1:
             return min(firsts), max(lasts)
-        connected_ns = done.spawned_ns + round(_SLOWER * self._start.elapsed_s * 1e9) + request.lead_in_ns
+        connected_ns = done.spawned_ns + round(SLOWER * self._start.elapsed_s * 1e9) + request.lead_in_ns
         closes = done.spawned_ns + self._time_s(request) * 1_000_000_000
         return max(*firsts, connected_ns), closes
 
@@ -146,9 +141,7 @@ class PgbenchOperation:
         return self._pgbench.run(self._script.text, arguments, None if request.count else time_s)
 
     def _time_s(self, request: protocol.Slice) -> int:
-        """Whole seconds that hold connecting, the lead-in and the window."""
-        asked_s = (request.lead_in_ns + request.window_ns) / 1e9
-        return math.ceil(_SLOWER * self._start.elapsed_s + max(_LEAST_S, asked_s))
+        return time_s(self._start.elapsed_s, (request.lead_in_ns + request.window_ns) / 1e9)
 
     def _how(self) -> list[str]:
         variables = [f"--define={name}={value}" for name, value in self._script.variables.items()]

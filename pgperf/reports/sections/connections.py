@@ -1,6 +1,6 @@
 """What operations that connect spend on it."""
 
-from pgperf.reports import connections
+from pgperf.reports import connections, published
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.sections import Part
 
@@ -10,6 +10,10 @@ def part(rows: RunRows) -> Part:
     if not shown:
         return {}
     return {
-        "chart": connections.phases(shown),
-        "tables": [connections.phase_table(shown), connections.throughput_table(shown)],
+        "phases": connections.phases(shown),
+        "percentiles": [chart for chart in connections.percentiles(shown) if chart["rows"]],
+        "phase_table": connections.phase_table(shown),
+        "throughput": connections.throughput(shown, rows.published),
+        "throughput_table": connections.throughput_table(shown, rows.published),
+        "source": published.note(rows.publication) if rows.publication and rows.published else "",
     }

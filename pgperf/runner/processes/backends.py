@@ -1,6 +1,6 @@
 """The server's processes on this machine, and the connections that they serve."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import psutil
@@ -87,6 +87,10 @@ class Sessions:
         return [session.pid for session in self.here if session.port in ports] + unix_sockets.connected(
             pid, local
         )
+
+    def from_ports(self, ports: Collection[int]) -> list[int]:
+        """The pids of backends whose clients have these TCP ports of this machine."""
+        return [session.pid for session in self.here if session.port in ports]
 
     def auxiliaries(self) -> list[int]:
         """The server's processes that serve no connection; none if the server is not here."""

@@ -1,6 +1,6 @@
 """The pgperf relay process of a delayed route."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 import psutil
 
@@ -17,6 +17,14 @@ def find(routes: Iterable[Route]) -> dict[str, int]:
     listening = _listening() if ports else {}
     found = {name: listening[port] for name, port in ports.items() if port in listening}
     return {name: pid for name, pid in found.items() if relay.is_relay(pid)}
+
+
+def at(ports: Collection[int]) -> Iterator[int]:
+    """The pids of the relays that listen on these ports of this machine."""
+    listening = _listening() if ports else {}
+    yield from (
+        listening[port] for port in sorted(ports) if port in listening and relay.is_relay(listening[port])
+    )
 
 
 def _listening() -> dict[int, int]:

@@ -5,6 +5,7 @@ If a source cannot be queried, a note says why, and pgperf does not query it aga
 the variant's own clients can fail the run.
 """
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -13,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from pgperf.core import protocol
+from pgperf.analysis.disturbances import OTHER_CPUS
+from pgperf.core import layers, protocol
 from pgperf.core.exceptions import ClientFailed, LayerUnavailable, ProtocolError
-from pgperf.core.records import Route, most_direct
+from pgperf.core.records import RECONNECTING, Route, most_direct
 from pgperf.runner.client_group import ClientGroup, armed
 from pgperf.runner.cpu import top
 from pgperf.runner.server import pg_stat_activity, pg_stat_statements
@@ -34,7 +36,12 @@ _DENIED = (
     "pg_stat_statements.track is none, and the login may not change that for its own sessions: GRANT SET ON PARAMETER"
     ' pg_stat_statements.track, compute_query_id TO "{}"'
 )
+_NEW_SESSIONS = (
+    "pg_stat_statements.track is none, and cannot be switched on for sessions that begin within the slice; set it to"
+    " top on the server"
+)
 _HIDDEN = '{} may not see {}: GRANT pg_monitor TO "{}"'
+_OF_WEB_SERVER = "the sessions of a web server serve other requests too, and are not told apart"
 #: The note if there is no direct route.
 NO_DIRECT_ROUTE = (
     "every route goes through a pooler, where a query for session states would occupy the server connections that"
@@ -45,11 +52,16 @@ NO_DIRECT_ROUTE = (
 @dataclass(frozen=True)
 class DiagnosticResult:
     """The result of one diagnostic slice: diagnostics (see analysis.diagnostics), and the
-    processes.
+    processes. `taken_cpus`: how many CPUs of this host others used meanwhile.
     """
 
     diagnostics: dict[str, Any] = field(default_factory=dict)
     top: dict[str, Any] = field(default_factory=dict)
+    taken_cpus: float = 0.0
+
+    @property
+    def is_disturbed(self) -> bool:
+        return self.taken_cpus >= OTHER_CPUS
 
 
 @dataclass
@@ -185,7 +197,8 @@ class _DiagnosticSlice:
             "pooler": self._pooler(totals),
             "statements": self._statements(counted),
         }
-        return DiagnosticResult({**found, "notes": self._all_notes(found)}, used)
+        taken = top.taken_cpus(used, self._ours(), os.cpu_count() or 1)
+        return DiagnosticResult({**found, "notes": self._all_notes(found)}, used, taken)
 
     def _get_ready(self) -> None:
         """Connect before the slice: connecting may take longer than the slice."""
@@ -198,7 +211,9 @@ class _DiagnosticSlice:
         began_ns = request.start_ns or time.monotonic_ns()
         polls = self._poll_until(began_ns, began_ns + request.lead_in_ns + request.window_ns)
         replies, durations, _phases = group.collect(request)
-        ended_ns = min(reply.first_ns + int(own.sum()) for reply, own in zip(replies, durations, strict=True))
+        closes_ns = began_ns + request.lead_in_ns + request.window_ns
+        ends_ns = (reply.first_ns + int(own.sum()) for reply, own in zip(replies, durations, strict=True))
+        ended_ns = closes_ns if request.rate else min(ends_ns)
         kept = [poll for poll in polls if poll.ended_ns <= ended_ns]
         for poll in kept:
             self._states.update(poll.states)
@@ -241,8 +256,11 @@ class _DiagnosticSlice:
     def _counting(self) -> bool:
         """Are the statements of this variant counted?
 
-        Counting is switched on for its sessions if needed.
+        Counting is switched on for its sessions if needed. Those of a web server are not its own.
         """
+        if self._route.url:
+            self._notes["statements"] = _OF_WEB_SERVER
+            return False
         found = self._connections.ask("statements", self._connections.statements)
         if found is None or not self._shown(found):
             return False
@@ -251,10 +269,18 @@ class _DiagnosticSlice:
         if self._route.pooler not in ("", "session"):
             self._notes["statements"] = _SHARED_CONNECTIONS
             return False
+        if self._makes_sessions():
+            self._notes["statements"] = _NEW_SESSIONS
+            return False
         if not pg_stat_statements.switch_on(self._group.clients, self._group.ready[0].server_version):
             self._notes["statements"] = _DENIED.format(self._route.user)
             return False
         return True
+
+    def _makes_sessions(self) -> bool:
+        """Does the slice make sessions of its own? Then nothing can be switched on in them before."""
+        variant = self._group.variant
+        return layers.runs_tool(variant.layer) or variant.connect in RECONNECTING
 
     def _shown(self, found: PgStatStatements) -> bool:
         ask, user = self._connections, self._route.user
@@ -295,10 +321,16 @@ class _DiagnosticSlice:
         group = self._group
         return {
             "clients": [client.pid for client in group.clients],
+            "proxy": group.web.proxy or [],
+            "web": group.web.web or [],
             "pooler": [group.pooler_pid] if group.pooler_pid else [],
             "server": group.server_pids,
             "auxiliaries": group.auxiliary_pids,
         }
+
+    def _ours(self) -> set[int]:
+        """The processes without a role that work for the run: this one, and the relay."""
+        return {os.getpid(), self._group.relay_pid or 0}
 
     def _all_notes(self, found: Mapping[str, Any]) -> dict[str, str]:
         """The reason for each missing part."""
@@ -316,6 +348,8 @@ class _DiagnosticSlice:
             return self._hidden(f"what sessions of {self._route.user} do")
         if self._states:
             return ""
+        if self._route.url:
+            return _OF_WEB_SERVER
         if self._too_late:
             return "the machine was too busy: no query for session states ended within the slice"
         return (

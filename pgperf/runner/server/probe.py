@@ -15,7 +15,7 @@ from pgperf.runner.memory import RunMemory
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.processes.backends import SESSIONS, Sessions, hidden_from
 from pgperf.runner.remote.server import Agent, RemoteProcesses, WatchRequest
-from pgperf.runner.server import departure
+from pgperf.runner.server import departure, web_servers
 from pgperf.runner.server.control_connection import ControlConnection
 
 
@@ -35,6 +35,7 @@ class ServerProbe:
     ) -> None:
         self._connection = connection
         self._may_pin = may_pin
+        self._web_routes: dict[str, Route] = {}
         self._agent = agent
         pooled = [route for route in routes if route.pooler]
         own = {route.name for route in pooled if pooler_process.is_own(route.host)}
@@ -53,12 +54,15 @@ class ServerProbe:
     def open(
         cls, plan: Plan, routes: dict[str, Route], run_id: str, may_pin: bool, agent: Agent | None = None
     ) -> "ServerProbe":
-        used = [routes[name] for name in plan.definition.routes]
-        if not any(layers.connects(variant.layer) for variant in plan.variants):
-            return cls([], None, run_id, may_pin)
-        return cls(
-            used, ControlConnection(most_direct(used), f"pgperf-{run_id}-monitor"), run_id, may_pin, agent
+        used = [route for route in routes.values() if not route.url]
+        web = {name: route for name, route in routes.items() if route.url}
+        reach = any(layers.connects(each.layer) or layers.over_http(each.layer) for each in plan.variants)
+        connection = (
+            ControlConnection(most_direct(used), f"pgperf-{run_id}-monitor") if used and reach else None
         )
+        probe = cls(used if connection else [], connection, run_id, may_pin, agent if connection else None)
+        probe._web_routes = web
+        return probe
 
     def __enter__(self) -> "ServerProbe":
         if self._connection:
@@ -88,6 +92,11 @@ class ServerProbe:
             self._agent.ask()
 
     @property
+    def is_here(self) -> bool:
+        """Does the server run on this machine? Known after `pin_refusal`."""
+        return self._postmaster is not None
+
+    @property
     def can_be_asked(self) -> bool:
         """Is there a server? The fake layer has none."""
         return self._connection is not None
@@ -112,11 +121,11 @@ class ServerProbe:
     def pin_refusal(self) -> str:
         """Why the server's backends may not be pinned; "" if they may."""
         if not self._connection:
-            return ""
+            return _PIN_OFF if self._web_routes and not self._may_pin else ""
         (pid,) = self._connection.one(_OWN_PID)
         self._postmaster = schedstat.parent(pid) if schedstat.backend_is_here(pid) else None
         if not self._may_pin:
-            return "PGPERF['PIN_SERVER'] is off"
+            return _PIN_OFF
         if not self._postmaster:
             return "the server is not on this machine"
         return (
@@ -160,12 +169,22 @@ class ServerProbe:
                 group.missing_grant = missing_grant if group.pooled else ""
                 for backend in backends:
                     self._pinning.pin(backend, cpu_placement.server)
+            for name, web_route in self._web_routes.items():
+                if over_it := [group for group in groups if group.variant.route == name]:
+                    web_servers.find(over_it, web_route, lambda: Sessions.of(self.rows(SESSIONS)))
+                    self._pin_web(over_it[0], cpu_placement)
             for pooler in filter(None, self._poolers.values()):
                 self._pinning.pin(pooler, cpu_placement.clients)
             if self._agent and not sessions.here:
                 self._watch(self._agent, rows, groups)
 
         return find
+
+    def _pin_web(self, group: ClientGroup, cpu_placement: placement.CpuPlacement) -> None:
+        """The clients have their CPUs for themselves; all others share the server's."""
+        pooler = [group.pooler_pid] if group.pooler_pid else []
+        for pid in (*(group.web.proxy or ()), *(group.web.web or ()), *pooler, *group.server_pids):
+            self._pinning.pin(pid, cpu_placement.server)
 
     def _missing_grant(self) -> str:
         """The GRANT that would show the sessions behind poolers; "" if the login sees them."""
@@ -248,3 +267,4 @@ _END_STATEMENTS = (
     " WHERE application_name LIKE '{}-%' AND state <> 'idle' AND pid <> pg_backend_pid()"
 )
 _CLEAN_UP_S = 5.0
+_PIN_OFF = "PGPERF['PIN_SERVER'] is off"

@@ -25,7 +25,7 @@ def estimates(plan: Plan, routes: Mapping[str, Route], application: str) -> dict
     texts = {work.name: _texts(work) for work in plan.definition.workloads if work.name in used}
     if not any(texts.values()):
         return {}
-    route = most_direct([routes[name] for name in plan.definition.routes])
+    route = most_direct(routes.values())
     try:
         with ControlConnection(route, f"{application}-plan") as connection:
             found = {name: _largest(connection, each) for name, each in texts.items() if each}

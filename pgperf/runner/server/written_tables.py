@@ -1,5 +1,6 @@
 """The tables that a run's workloads fill: counted and emptied between slices, never inside one."""
 
+import time
 from collections.abc import Mapping
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
@@ -12,6 +13,8 @@ from pgperf.runner.server.control_connection import ControlConnection
 
 #: A checkpoint writes all that a block's warm-up left.
 _CHECKPOINT_S = 120.0
+#: The checkpointer counts a checkpoint after it has answered whoever asked for it.
+_COUNTED_S, _POLL_S = 5.0, 0.005
 _VERSION = ControlQuery("its version", "SELECT current_setting('server_version_num')::bigint", (WHOLE,))
 _MAY_CHECKPOINT = ControlQuery(
     "its roles",
@@ -49,7 +52,7 @@ class WrittenTables:
         tables = {work.name: work.bulk.table for work in works if work.bulk}
         if not tables:
             return cls()
-        route = most_direct([routes[name] for name in plan.definition.routes])
+        route = most_direct(routes.values())
         return cls(ControlConnection(route, f"pgperf-{run_id}-tables"), tables)
 
     def __enter__(self) -> Self:
@@ -89,8 +92,16 @@ class WrittenTables:
             return
         self.empty()
         if self._may_checkpoint:
+            before = self.checkpoints()
             self._connection.query("CHECKPOINT", _CHECKPOINT_S)
+            self._await_count(before)
             self._under_way = False
+
+    def _await_count(self, before: tuple[Any, ...] | None) -> None:
+        """Wait until the block's own checkpoint is counted, or it would mark the first round."""
+        deadline = time.monotonic() + _COUNTED_S
+        while before and (now := self.checkpoints()) and now[0] == before[0] and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
 
     def settle(self, workload: str, rows: int) -> None:
         """After a slice that inserted so many rows: check that they are there, and empty the table."""

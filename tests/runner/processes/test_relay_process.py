@@ -22,6 +22,14 @@ def test_a_route_s_relay_is_found_and_no_other_listener() -> None:
     assert relay_process.find([longer]) == {}
 
 
+def test_a_relay_is_found_by_its_port() -> None:
+    """As web servers that reach their database over a relay are followed."""
+    with DelayRelay("127.0.0.1", 1, 5) as far, socket.create_server(("127.0.0.1", 0)) as server:
+        ports = {far.over(NEAR).port, server.getsockname()[1], 1}
+        assert list(relay_process.at(ports)) == [far.pid]
+    assert list(relay_process.at(ports)) == []
+
+
 def test_no_relay_is_found_if_ports_are_not_visible(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(kind: str) -> list[object]:
         raise psutil.AccessDenied

@@ -15,12 +15,14 @@ import pytest
 from pgperf.analysis.diagnostics import diagnostics
 from pgperf.core.exceptions import ClientFailed, RunCancelled
 from pgperf.core.records import Definition, Route, VariantBlock, WorkloadDefinition
+from pgperf.runner.client_group import ClientGroup
+from pgperf.runner.pace import Pace
 from pgperf.runner.plan import make_plan
 from pgperf.runner.preflight import estimate
 from pgperf.runner.run import RunSettings, execute
 from pgperf.runner.server import pg_stat_activity
 from pgperf.runner.server.control_connection import ControlConnection
-from pgperf.runner.server.diagnostics import DiagnosticConnections
+from pgperf.runner.server.diagnostics import DiagnosticConnections, DiagnosticResult
 from pgperf.runner.server.pg_stat_statements import PgStatStatements
 from pgperf.runner.server.pgbouncer_console import PgBouncerConsole
 from tests.runner.builders import definition
@@ -85,8 +87,12 @@ def test_layers_and_routes_do_the_same_work(c_client: Path, routes: dict[str, Ro
         roles = [row["role"] for row in block.top["processes"]]
         assert roles.count("clients") == roles.count("server") == 1
         assert ("pooler" in roles) == (block.variant.route == "pgbouncer")
-    assert watcher.said[-1] == (1.0, "slice 12 of 12, diagnostic slice 6 of 6")
-    assert [share for share, _ in watcher.said] == sorted({share for share, _ in watcher.said})
+    assert watcher.said[-1][0] == 1.0
+    assert any(
+        each.startswith("Block 2 of 2: diagnostic slice 6 of 6 is taken. ") for _, each in watcher.said
+    )
+    shares = [share for share, _ in watcher.said]
+    assert shares == sorted(shares)
 
 
 def was_seen(found: dict[str, Any]) -> bool:
@@ -140,6 +146,45 @@ def test_a_failure_in_a_diagnostic_slice_keeps_the_timed_slices(
     assert not any(block.diagnostics for block in watcher.blocks)
 
 
+@pytest.mark.parametrize(
+    ("first", "again", "time", "kept"),
+    [
+        ((0.0, 0.09), (), True, (0, 1)),
+        ((1.0, 0.0), (0.2,), True, (2, 1)),
+        ((0.3, 1.0), (0.5, 0.0), True, (0, 3)),
+        ((1.0, 1.0), (), False, (0, 1)),
+    ],
+    ids=["undisturbed", "one", "a worse and a better repeat", "no time"],
+)
+def test_a_disturbed_slice_is_repeated_once_and_the_less_disturbed_one_counts(
+    routes: dict[str, Route],
+    monkeypatch: pytest.MonkeyPatch,
+    first: tuple[float, ...],
+    again: tuple[float, ...],
+    time: bool,
+    kept: tuple[int, ...],
+) -> None:
+    """`first`, `again`: the CPUs that others took in the slices; `kept`: which of them count."""
+    examine, taken = DiagnosticConnections.examine, iter((*first, *again))
+    results: list[tuple[str, DiagnosticResult]] = []
+
+    def disturbed(self: DiagnosticConnections, group: ClientGroup, *rest: Any) -> DiagnosticResult:
+        found = replace(examine(self, group, *rest), taken_cpus=next(taken))
+        results.append((group.variant.label, found))
+        return found
+
+    monkeypatch.setattr(DiagnosticConnections, "examine", disturbed)
+    monkeypatch.setattr(Pace, "has_time_to_repeat", lambda *_: time)
+    watcher = Watcher()
+    run(asked(ONE_ROW, "socket", diagnostic_ms=50), routes, watcher)
+    shown = {block.variant.label: (block.diagnostics, block.top) for block in watcher.blocks if block.top}
+    assert shown == {
+        label: (found.diagnostics, found.top) for label, found in (results[index] for index in kept)
+    }
+    assert len(results) == len(first) + len(again)
+    assert sum("is repeated" in text for _, text in watcher.said) == len(again)
+
+
 def test_no_diagnostic_slice_without_a_length(routes: dict[str, Route]) -> None:
     watcher = Watcher()
     outcome = execute(
@@ -147,7 +192,8 @@ def test_no_diagnostic_slice_without_a_length(routes: dict[str, Route]) -> None:
     )
     assert outcome.timings.diagnostics_s == 0
     assert not any(block.diagnostics or block.top for block in watcher.blocks)
-    assert watcher.said == [(1.0, "slice 2 of 2")]
+    assert [share for share, _text in watcher.said] == [0.0, 1.0]
+    assert "diagnostic" not in watcher.said[-1][1]
 
 
 def test_the_fake_layer_has_no_server_diagnostics() -> None:
@@ -155,7 +201,8 @@ def test_the_fake_layer_has_no_server_diagnostics() -> None:
     nowhere = {"here": Route("here", "localhost", 1, "none", "nobody", "")}
     execute(make_plan(definition(diagnostic_ms=100)), nowhere, RunSettings("", "t"), watcher)
     assert not any(block.diagnostics for block in watcher.blocks)
-    assert watcher.said == [(1.0, "slice 2 of 2")]
+    assert [share for share, _text in watcher.said] == [0.0, 1.0]
+    assert "diagnostic" not in watcher.said[-1][1]
 
 
 def test_the_estimate_includes_diagnostic_slices() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from example.stack import Stack, postgres
+from example.stack import postgres
+from example.stack.stack import Stack
 from example.stack.state import State
 from pgperf.core.exceptions import LoadLimitPassed
 from pgperf.core.records import Route, WorkloadDefinition

@@ -11,6 +11,7 @@ from playwright.sync_api import Page
 from pgperf.models import Run
 from pgperf.runs.definitions import freeze
 from tests import factories
+from tests.catalog_runs import make_catalog_run
 from tests.cpu_accounts import add_cpu_accounts
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -32,6 +33,21 @@ BREADCRUMBS = """() => {
 CHARTS_STAND = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
 
 
+#: Opens what the sections of suites and of connecting fold; charts are drawn again then.
+OPEN = """() => document.querySelectorAll(":is(#run-suite, #run-connections) details").forEach(
+    each => { each.open = true; })"""
+#: The labels of rows that are wider than their place in the chart, which would cut them.
+CUT_LABELS = """() => [...document.querySelectorAll("canvas[data-chart]")].flatMap(canvas => {
+    if (!canvas.clientWidth) return [];
+    const scale = Chart.getChart(canvas).scales.y;
+    const context = canvas.getContext("2d");
+    if (scale.type !== "category") return [];
+    context.font = Chart.defaults.font.size + "px " + Chart.defaults.font.family;
+    return scale.getLabels().flat().filter(label => context.measureText(label).width > scale.width)
+        .map(label => `the label "${label}" is cut in ${canvas.dataset.chart}`);
+})"""
+
+
 @pytest.fixture
 def rows() -> dict[str, Any]:
     """One of each, with long texts and a run in every state."""
@@ -49,6 +65,8 @@ def rows() -> dict[str, Any]:
     return {
         "run": run,
         "earlier": earlier,
+        "suite": make_catalog_run("driver-suite-published"),
+        "connections": make_catalog_run("connection-cost"),
         "failed": factories.make_run(Run.Status.FAILED, error="connection refused " * 12),
         "queued": factories.make_run(Run.Status.QUEUED),
         "benchmark": run.benchmark,
@@ -65,14 +83,25 @@ PAGES: dict[str, str] = {
         for model in ("benchmark", "database", "workload")
     },
     **{f"add-{model}": f"{model}/add/" for model in ("benchmark", "database", "workload")},
-    **{f"{name}-run": f"run/{{{name}.pk}}/change/" for name in ("run", "failed", "queued")},
+    "server-settings": "database/{database.pk}/change/?memory=16GB&cpus=8&profile=desktop",
+    **{
+        f"{name}-run": f"run/{{{name}.pk}}/change/#topic-all"
+        for name in ("run", "failed", "queued", "suite", "connections")
+    },
+    "answer-run": "run/{run.pk}/change/",
+    **{f"start-{name}": f"benchmark/{{{name}.benchmark_id}}/run/" for name in ("suite", "connections")},
+    **{f"change-{name}": f"benchmark/{{{name}.benchmark_id}}/change/" for name in ("suite", "connections")},
     "start": "benchmark/{benchmark.pk}/run/",
+    "measure": "benchmark/measure/",
+    "measure-callable": "benchmark/measure/?kind=callable&orm=books.by_isbn",
+    "measure-query": "benchmark/measure/?kind=query&model=books.Book",
     "compare": "run/{run.pk}/compare/?with={earlier.pk}",
     "confirm": "run/{run.pk}/confirm/?variant=django_orm%20%C2%B7%20socket",
     "import": "benchmark/import/",
     "export": "benchmark/export/",
     "history": "run/{run.pk}/history/",
     "delete": "benchmark/{benchmark.pk}/delete/",
+    "over-runs": "benchmark/{benchmark.pk}/runs/",
 }
 
 
@@ -87,8 +116,10 @@ def test_no_page_has_a_fault(page: Page, rows: dict[str, Any], width: int, schem
         answer = page.goto(f"/admin/pgperf/{path.format(**rows)}", wait_until="load")
         assert answer is not None
         assert answer.ok, name
+        page.evaluate(OPEN)
         page.evaluate(CHARTS_STAND)
         faults = page.evaluate(FAULTS)
+        faults += page.evaluate(CUT_LABELS) if name.endswith("-run") else []
         if page.evaluate(BREADCRUMBS) != own:
             faults.append("the breadcrumbs do not look like those of the admin")
         found[name] = faults

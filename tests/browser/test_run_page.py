@@ -29,7 +29,7 @@ INK = """canvas => canvas.getContext("2d").getImageData(0, 0, canvas.width, canv
 @pytest.fixture
 def run(page: Page) -> Run:
     run = factories.make_results(factories.make_run())
-    page.goto(f"/admin/pgperf/run/{run.pk}/change/")
+    page.goto(f"/admin/pgperf/run/{run.pk}/change/#topic-all")
     return run
 
 
@@ -91,6 +91,7 @@ def test_no_content_is_cut_off(page: Page, run: Run, width: int) -> None:
 
 def test_wide_tables_scroll_with_the_keyboard(page: Page, run: Run) -> None:
     page.set_viewport_size({"width": 800, "height": 900})
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
     region = page.locator(".pgperf-scroll").first
     region.focus()
     expect(region).to_be_focused()
@@ -117,7 +118,7 @@ def test_progress_updates_and_the_result_loads(page: Page) -> None:
     expect(page.locator("[data-part=message]")).to_have_text("block 4 of 6")
     factories.make_results(run)
     Run.objects.filter(pk=run.pk).update(status=Run.Status.DONE, busy_key=None)
-    expect(page.locator("canvas[data-chart=chart-split]")).to_be_visible()
+    expect(page.locator("canvas[data-chart=chart-answer-split]")).to_be_visible()
 
 
 def test_a_network_failure_does_not_look_like_a_failed_run(page: Page) -> None:

@@ -18,16 +18,27 @@
             const item = document.createElement("li");
             const swatch = item.appendChild(document.createElement("span"));
             swatch.className = shapes[index] || "rect";
-            swatch.style.backgroundColor = pgperf.colour(series.colour);
+            swatch.style.backgroundColor = pgperf.tinted(series);
             item.append(series.name);
             return item;
         }));
         list.hidden = !chart.series;
     }
 
+    /* The chart's data, without its overlay where the reader has switched that off. */
+    function dataOf(canvas) {
+        const chart = JSON.parse(document.getElementById(canvas.dataset.chart + "-data").textContent);
+        const overlay = document.querySelector('[data-overlay="' + canvas.dataset.chart + '"]');
+        if (overlay) {
+            overlay.parentElement.hidden = false;
+            overlay.onchange = () => draw(canvas);
+        }
+        return overlay && !overlay.checked ? {...chart, series: chart.series.map((series) => ({...series, marks: []}))} : chart;
+    }
+
     function draw(canvas) {
-        const chart = JSON.parse(document.getElementById(canvas.dataset.chart).textContent);
-        canvas.parentElement.style.height = family(chart).height(chart) + "px";
+        const chart = dataOf(canvas);
+        canvas.parentElement.style.height = family(chart).height(chart, canvas) + "px";
         if (drawn.has(canvas)) {
             drawn.get(canvas).destroy();
         }
@@ -35,9 +46,14 @@
         drawn.set(canvas, new Chart(canvas, family(chart).configuration(chart, canvas)));
     }
 
+    /* A hidden chart has no width, by which its labels are broken into lines: it is drawn when it is shown. */
+    function drawShown(part) {
+        part.querySelectorAll("canvas[data-chart]").forEach((canvas) => canvas.offsetParent && draw(canvas));
+    }
+
     function drawAll() {
         Object.assign(Chart.defaults.font, {family: pgperf.theme().font, size: pgperf.FONT_SIZE});
-        document.querySelectorAll("canvas[data-chart]").forEach(draw);
+        drawShown(document);
     }
 
     function showMissing() {
@@ -47,9 +63,17 @@
         });
     }
 
+    /* Charts come first: the tables are one click away. Without charts and scripts they are open. */
+    function fold(details) {
+        details.open = false;
+        details.addEventListener("toggle", () => details.open && drawShown(details));
+    }
+
     if (typeof Chart === "undefined") {
         showMissing();
     } else {
+        pgperf.drawShown = drawShown;
+        document.querySelectorAll("details[data-fold]").forEach(fold);
         drawAll();
         pgperf.onThemeChange(drawAll);
     }

@@ -1,4 +1,4 @@
-/* Charts of curves: `lines`, for example over clients, and `area` for parts of a whole. */
+/* Charts of curves: `lines`, for example over clients, `area` for parts of a whole, and `history` over runs. */
 "use strict";
 (function () {
     const pgperf = (window.pgperf = window.pgperf || {});
@@ -6,7 +6,7 @@
     const DASHES = [[], [6, 4], [2, 3], [10, 3, 2, 3]];
     const HEIGHT = 280;
 
-    const KINDS = {lines, area};
+    const KINDS = {lines, area, history};
 
     /* On a logarithmic axis each doubling has the same width. */
     const place = (chart, x) => (chart.x_log ? Math.log2(x) : x);
@@ -29,6 +29,20 @@
         }));
     }
 
+    /* Of many runs the points are dots, which show a run between two without a value. */
+    function history(chart, theme) {
+        const many = chart.x.length > 60;
+        return lines(chart, theme).map((curve) => ({
+            ...curve,
+            spanGaps: false,
+            borderWidth: 1.5,
+            pointRadius: many ? 1 : 3,
+            pointBorderWidth: many ? 0 : 1,
+            pointHitRadius: 8,
+            pointHoverRadius: 5,
+        }));
+    }
+
     function area(chart, theme) {
         return chart.series.map((series, index) => ({
             label: series.name,
@@ -48,6 +62,12 @@
         return Math.min(Math.max(...highs), 2 * Math.max(...chart.series.flatMap((series) => series.values)));
     }
 
+    /* Both ends of the x axis. Runs stand half a place from them, so that one run has a place too. */
+    function ends(chart) {
+        const [first, last] = [chart.x_min ?? place(chart, chart.x[0]), place(chart, chart.x[chart.x.length - 1])];
+        return chart.ticks ? {min: first - 0.5, max: last + 0.5} : {min: first, max: last};
+    }
+
     function axes(chart, theme) {
         const common = {
             grid: {color: theme.grid},
@@ -58,11 +78,10 @@
             x: {
                 ...common,
                 type: "linear",
-                min: chart.x_min ?? place(chart, chart.x[0]),
-                max: place(chart, chart.x[chart.x.length - 1]),
+                ...ends(chart),
                 title: {display: true, text: chart.x_axis, color: theme.quiet},
                 afterBuildTicks: chart.x_log ? (axis) => { axis.ticks = chart.x.map((x) => ({value: place(chart, x)})); } : undefined,
-                ticks: {...ticks, autoSkip: true, includeBounds: chart.x_min === undefined, callback: (value) => format(chart.x_log ? 2 ** value : value)},
+                ticks: {...ticks, autoSkip: true, precision: chart.ticks ? 0 : undefined, includeBounds: chart.x_min === undefined && !chart.ticks, callback: (value) => named(chart, value)},
             },
             y: {
                 ...common,
@@ -77,7 +96,25 @@
         };
     }
 
+    /* A place on the x axis as its label: the number of a run, or the value itself. */
+    function named(chart, value) {
+        return chart.ticks ? "#" + (chart.ticks[value] ?? "") : format(chart.x_log ? 2 ** value : value);
+    }
+
+    function happened(chart, at) {
+        return (chart.happened || []).filter((mark) => mark.at === at).flatMap((mark) => mark.texts);
+    }
+
     function tooltip(chart) {
+        if (chart.ticks) {
+            return {
+                callbacks: {
+                    title: (items) => ["#" + chart.ticks[items[0].dataIndex] + ", " + chart.titles[items[0].dataIndex]],
+                    label: (item) => " " + (item.raw.y === null ? "–" : format(item.raw.y)) + " " + chart.axis,
+                    afterBody: (items) => happened(chart, items[0].dataIndex),
+                },
+            };
+        }
         const unit = chart.x_axis;
         return {
             callbacks: {
@@ -100,9 +137,14 @@
                 layout: {padding: {right: 12, top: 8}},
                 interaction: {mode: "index", intersect: false},
                 scales: axes(chart, theme),
-                plugins: {legend: {display: false}, tooltip: tooltip(chart), filler: {propagate: false}},
+                plugins: {
+                    legend: {display: false},
+                    tooltip: tooltip(chart),
+                    filler: {propagate: false},
+                    happened: {marks: chart.happened, change: theme.change, other: theme.quiet},
+                },
             },
-            plugins: [pgperf.spans],
+            plugins: [pgperf.spans, pgperf.happened],
         };
     }
 
@@ -110,6 +152,6 @@
         kinds: Object.keys(KINDS),
         configuration,
         height: () => HEIGHT,
-        shapes: (chart) => (chart.kind === "lines" ? chart.series.map((series) => pgperf.shape(series.shape)) : []),
+        shapes: (chart) => (chart.kind !== "area" ? chart.series.map((series) => pgperf.shape(series.shape)) : []),
     };
 })();

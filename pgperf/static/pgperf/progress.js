@@ -1,71 +1,93 @@
-/* Polls a run every two seconds while the page is visible, and loads the results when the run ends. */
+/* Polls runs every two seconds while the page is visible: the run of a run's page, and those of a dashboard with an
+   address. Loads the page again when a run ends, and a dashboard when a run changes its status. */
 "use strict";
 (function () {
-    const box = document.getElementById("pgperf-progress");
-    if (!box) {
-        return;
-    }
     const POLL_MS = 2000;
-    const part = (name) => box.querySelector("[data-part=" + name + "]");
-    let timer = null;
-    let polling = false;
 
-    function show(progress) {
-        part("bar").value = progress.progress;
-        part("percent").textContent = Math.round(progress.progress * 100) + " %";
-        part("message").textContent = progress.message;
-        part("hint").textContent = progress.hint;
-        part("hint").hidden = !progress.hint || !progress.workers;
-        document.getElementById("pgperf-no-worker").hidden = progress.workers > 0 || progress.status !== "queued";
-        document.querySelectorAll("[data-part=status]").forEach((badge) => {
-            badge.textContent = progress.status_text;
-            badge.className = "pgperf-badge " + progress.status;
-        });
-    }
+    function track(box) {
+        const part = (name) => box.querySelector("[data-part=" + name + "]");
+        const onDashboard = box.dataset.status !== undefined;
+        let timer = null;
+        let polling = false;
 
-    function showTrouble(visible) {
-        part("trouble").hidden = !visible;
-    }
-
-    async function poll() {
-        const reply = await fetch(box.dataset.url, {headers: {Accept: "application/json"}, redirect: "error"});
-        if (!reply.ok) {
-            throw new Error("HTTP " + reply.status);
-        }
-        return reply.json();
-    }
-
-    async function follow() {
-        timer = null;
-        polling = true;
-        try {
-            const progress = await poll();
-            showTrouble(false);
-            show(progress);
-            if (progress.terminal) {
-                window.location.reload();
-                return;
+        function showText(name, text) {
+            const found = part(name);
+            if (found) {
+                found.textContent = text;
             }
-        } catch {
-            showTrouble(true);
-        } finally {
-            polling = false;
         }
+
+        function show(progress) {
+            const bar = part("bar");
+            if (bar) {
+                bar.value = progress.progress;
+            }
+            showText("percent", Math.round(progress.progress * 100) + " %");
+            showText("message", progress.message);
+            if (!onDashboard) {
+                showOnRunPage(progress);
+            }
+        }
+
+        function showOnRunPage(progress) {
+            showText("hint", progress.hint);
+            part("hint").hidden = !progress.hint || !progress.workers;
+            document.getElementById("pgperf-no-worker").hidden = progress.workers > 0 || progress.status !== "queued";
+            document.querySelectorAll("[data-part=status]").forEach((badge) => {
+                badge.textContent = progress.status_text;
+                badge.className = "pgperf-badge " + progress.status;
+            });
+        }
+
+        function showTrouble(visible) {
+            const trouble = part("trouble");
+            if (trouble) {
+                trouble.hidden = !visible;
+            }
+        }
+
+        async function poll() {
+            const reply = await fetch(box.dataset.url, {headers: {Accept: "application/json"}, redirect: "error"});
+            if (!reply.ok) {
+                throw new Error("HTTP " + reply.status);
+            }
+            return reply.json();
+        }
+
+        async function follow() {
+            timer = null;
+            polling = true;
+            try {
+                const progress = await poll();
+                showTrouble(false);
+                show(progress);
+                if (progress.terminal || (onDashboard && progress.status !== box.dataset.status)) {
+                    window.location.reload();
+                    return;
+                }
+            } catch {
+                showTrouble(true);
+            } finally {
+                polling = false;
+            }
+            schedule();
+        }
+
+        function schedule() {
+            if (!document.hidden && timer === null) {
+                timer = setTimeout(follow, POLL_MS);
+            }
+        }
+
+        document.addEventListener("visibilitychange", () => {
+            clearTimeout(timer);
+            timer = null;
+            if (!document.hidden && !polling) {
+                follow();
+            }
+        });
         schedule();
     }
 
-    function schedule() {
-        if (!document.hidden && timer === null) {
-            timer = setTimeout(follow, POLL_MS);
-        }
-    }
-
-    document.addEventListener("visibilitychange", () => {
-        clearTimeout(timer);
-        timer = null;
-        if (!document.hidden && !polling) {
-            follow();
-        }
-    });
-    schedule();
+    document.querySelectorAll(".pgperf-progress[data-url]").forEach(track);
 })();

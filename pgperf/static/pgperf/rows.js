@@ -3,6 +3,7 @@
 (function () {
     const pgperf = (window.pgperf = window.pgperf || {});
     const BAR = 22;
+    const LABEL_SHARE = 0.42; // Chart.js clips labels that take more than half of a chart
     const format = pgperf.format;
 
     /* Each returns datasets and plug-in options; `configuration` adds the rest. */
@@ -50,28 +51,62 @@
     }
 
     function bars(chart) {
+        const tops = chart.values.map((value, row) => Math.max(value || 0, ((chart.whiskers || [])[row] || [0, 0])[1]));
         return {
             datasets: [{data: chart.values, backgroundColor: chart.colours.map(pgperf.colour)}],
-            tops: chart.values.map((value) => value || 0),
+            max: chart.whiskers ? Math.max(...tops) : undefined,
+            tops,
             tooltip: (item) => format(item.raw),
         };
     }
 
     /* For each row a bar for each series, side by side. */
-    function groups(chart) {
+    function groups(chart, theme) {
         return {
             datasets: chart.series.map((series) => ({
                 label: series.name,
                 data: series.values,
-                backgroundColor: pgperf.colour(series.colour),
+                marks: series.marks,
+                markColour: theme.text,
+                backgroundColor: pgperf.tinted(series),
+                borderColor: pgperf.colour(series.colour),
+                borderWidth: series.tint ? 1 : 0,
                 barPercentage: 0.9,
                 categoryPercentage: 0.85,
             })),
+            max: Math.max(...marksOf(chart)),
         };
     }
 
-    const rowHeight = (chart) => {
-        const lines = Math.max(1, ...chart.rows.map((row) => row.length)) > 1 ? 38 : 34;
+    /* The values of the overlay of a chart: some, none without one. */
+    const marksOf = (chart) => chart.series.flatMap((series) => series.marks || []).filter((value) => value !== null);
+
+    /* The lines of each row's label: those of the data, broken at their dots where they are too long. */
+    function labels(chart, canvas) {
+        const [ctx, font] = [canvas.getContext("2d"), pgperf.FONT_SIZE + "px " + pgperf.theme().font];
+        const room = (canvas.parentElement.clientWidth - endWidth(chart.ends, canvas, font)) * LABEL_SHARE;
+        ctx.font = font;
+        const fits = (text) => room <= 0 || ctx.measureText(text).width <= room;
+        return chart.rows.map((lines) => lines.flatMap((line) => broken(line, fits)));
+    }
+
+    function broken(line, fits) {
+        const lines = [];
+        line.split(" · ").forEach((part) => {
+            const longer = lines.length ? lines[lines.length - 1] + " · " + part : part;
+            if (lines.length && fits(longer)) {
+                lines[lines.length - 1] = longer;
+            } else {
+                lines.push(part);
+            }
+        });
+        return lines;
+    }
+
+    const rowHeight = (chart, canvas) => {
+        const most = Math.max(1, ...labels(chart, canvas).map((lines) => lines.length));
+        const below = chart.kind === "stack" && (chart.whiskers || []).some(Boolean);
+        const lines = Math.max(below ? BAR + 18 : BAR + 6, 10 + 14 * most);
         return chart.kind === "groups" ? Math.max(lines, chart.series.length * 14 + 12) : lines;
     };
 
@@ -82,6 +117,8 @@
             datasets: chart.series.map((series, index) => ({
                 label: series.name,
                 data: series.values,
+                marks: series.marks,
+                markColour: pgperf.colour(series.colour),
                 showLine: false,
                 pointStyle: pgperf.shape(index),
                 pointRadius: 6,
@@ -91,6 +128,8 @@
                 borderWidth: 1,
             })),
             logarithmic: true,
+            min: Math.min(...marksOf(chart)),
+            max: Math.max(...marksOf(chart)),
             ranges: chart.rows.map((_row, row) => [Math.min(...known(row)), Math.max(...known(row))]),
         };
     }
@@ -119,12 +158,15 @@
         };
     }
 
+    const finite = (value) => (Number.isFinite(value) ? value : undefined);
+
     function axes(chart, made, theme) {
         const numbers = {
             type: made.logarithmic ? "logarithmic" : "linear",
             beginAtZero: !made.logarithmic && made.min === undefined,
-            suggestedMin: made.min,
-            suggestedMax: made.max,
+            suggestedMin: finite(made.min),
+            suggestedMax: finite(made.max),
+            max: chart.max === 100 ? 100 : undefined, // a sum of percentages may be a hair more
             stacked: Boolean(made.stacked),
             title: {display: true, text: chart.axis, color: theme.quiet},
             grid: {color: theme.grid},
@@ -151,13 +193,16 @@
             ends: {texts: chart.ends, tops: made.tops, colour: theme.text, font},
             ranges: {ranges: made.ranges, colour: theme.border},
             line: {at: chart.line, colour: theme.quiet},
+            marks: {background: theme.background},
         };
         options.segments = made.segments ? {format, font} : false;
         return options;
     }
 
     function labelled(item) {
-        return " " + item.dataset.label + ": " + (item.raw === null ? "–" : format(item.raw));
+        const mark = (item.dataset.marks || [])[item.dataIndex] ?? null;
+        const value = item.raw === null ? "–" : format(item.raw);
+        return " " + item.dataset.label + ": " + value + (mark === null ? "" : " (◇ " + format(mark) + ")");
     }
 
     function configuration(chart, canvas) {
@@ -166,7 +211,7 @@
         const font = pgperf.FONT_SIZE + "px " + theme.font;
         return {
             type: made.type || "bar",
-            data: {labels: chart.rows.map((lines) => (lines.length > 1 ? lines : lines[0])), datasets: made.datasets},
+            data: {labels: labels(chart, canvas).map((lines) => (lines.length > 1 ? lines : lines[0])), datasets: made.datasets},
             options: {
                 indexAxis: "y",
                 animation: false,
@@ -178,7 +223,7 @@
                 scales: axes(chart, made, theme),
                 plugins: plugins(chart, made, theme, font),
             },
-            plugins: [pgperf.ranges, pgperf.line, pgperf.segments, pgperf.whiskers, pgperf.ends],
+            plugins: [pgperf.ranges, pgperf.line, pgperf.segments, pgperf.whiskers, pgperf.ends, pgperf.marks],
         };
     }
 
@@ -192,7 +237,7 @@
     pgperf.rows = {
         kinds: Object.keys(KINDS),
         configuration,
-        height: (chart) => chart.rows.length * rowHeight(chart) + 62,
+        height: (chart, canvas) => chart.rows.length * rowHeight(chart, canvas) + 62,
         shapes: (chart) => (chart.kind === "dots" ? chart.series.map((_series, index) => pgperf.shape(index)) : []),
     };
 })();

@@ -32,6 +32,7 @@
             background: pgperf.css("--body-bg"),
             grid: pgperf.css("--hairline-color"),
             border: pgperf.css("--border-color"),
+            change: pgperf.css("--error-fg"),
             font: getComputedStyle(document.body).fontFamily,
         };
     };
@@ -42,6 +43,9 @@
             ? colour[pgperf.css("--pgperf-scheme")] || colour.light
             : pgperf.css("--pgperf-" + colour, "--pgperf-other");
     };
+
+    /* A series' colour, fainter for each earlier series that has it too. */
+    pgperf.tinted = (series) => pgperf.faded(pgperf.colour(series.colour), 0.5 ** (series.tint || 0));
 
     /* "#rrggbb" with an opacity from 0 to 1. */
     pgperf.faded = function (hex, opacity) {

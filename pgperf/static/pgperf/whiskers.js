@@ -12,16 +12,31 @@
         });
     }
 
-    /* A bar at the end of a whisker, or an arrow head if the whisker extends beyond the chart. */
-    function cap(ctx, x, y, area) {
-        const edge = Math.min(Math.max(x, area.left), area.right);
-        const back = Math.sign(edge - x) * CAP;
-        ctx.moveTo(edge + back, y - CAP);
-        ctx.lineTo(edge, back ? y : y + CAP);
+    /* A bar at the end of a whisker, or an arrow head if the whisker extends beyond the chart: `along` it between
+       `first` and `last`, `across` it. `at` makes a point of the two. */
+    function cap(ctx, at, along, across, first, last) {
+        const edge = Math.min(Math.max(along, first), last);
+        const back = Math.sign(edge - along) * CAP;
+        ctx.moveTo(...at(edge + back, across - CAP));
+        ctx.lineTo(...at(edge, back ? across : across + CAP));
         if (back) {
-            ctx.lineTo(edge + back, y + CAP);
+            ctx.lineTo(...at(edge + back, across + CAP));
         }
     }
+
+    /* A whisker from `low` to `high`, cut where it leaves the chart. */
+    function whisker(ctx, at, low, high, across, first, last) {
+        const [begin, end] = [low, high].map((along) => Math.min(Math.max(along, first), last));
+        ctx.beginPath();
+        ctx.moveTo(...at(begin, across));
+        ctx.lineTo(...at(end, across));
+        cap(ctx, at, low, across, first, last);
+        cap(ctx, at, high, across, first, last);
+        ctx.stroke();
+    }
+
+    const lying = (along, across) => [along, across];
+    const upright = (along, across) => [across, along];
 
     /* options.intervals: [low, high] or null for each row; options.offset: px below a row's middle; options.colour. */
     pgperf.whiskers = {
@@ -35,27 +50,19 @@
             eachRow(chart, options.intervals, ([low, high], middle) => {
                 const y = middle + (options.offset || 0);
                 const [left, right] = [low, high].map((value) => chart.scales.x.getPixelForValue(value));
-                ctx.beginPath();
-                ctx.moveTo(Math.max(left, area.left), y);
-                ctx.lineTo(Math.min(right, area.right), y);
-                cap(ctx, left, y, area);
-                cap(ctx, right, y, area);
-                ctx.stroke();
+                whisker(ctx, lying, left, right, y, area.left, area.right);
             });
             ctx.restore();
         },
     };
 
-    /* dataset.intervals of a curve: [low, high] or null for each point, clipped to the chart. */
+    /* dataset.intervals of a curve: [low, high] or null for each point. */
     pgperf.spans = {
         id: "spans",
         beforeDatasetsDraw(chart) {
             const ctx = chart.ctx;
             const area = chart.chartArea;
             ctx.save();
-            ctx.beginPath();
-            ctx.rect(area.left - CAP, area.top, area.width + 2 * CAP, area.height);
-            ctx.clip();
             chart.data.datasets.forEach((dataset) => {
                 ctx.strokeStyle = pgperf.faded(dataset.borderColor, 0.6);
                 ctx.lineWidth = 1.5;
@@ -63,15 +70,51 @@
                     if (interval) {
                         const x = chart.scales.x.getPixelForValue(dataset.data[at].x);
                         const [low, high] = interval.map((value) => chart.scales.y.getPixelForValue(value));
-                        ctx.beginPath();
-                        [low, high].forEach((y) => { ctx.moveTo(x - CAP, y); ctx.lineTo(x + CAP, y); });
-                        ctx.moveTo(x, low);
-                        ctx.lineTo(x, high);
-                        ctx.stroke();
+                        whisker(ctx, upright, low, high, x, area.top, area.bottom);
                     }
                 });
             });
             ctx.restore();
+        },
+    };
+
+    const MARKS = {
+        change(ctx, x, {top, bottom}, options) {
+            ctx.strokeStyle = options.change;
+            ctx.lineWidth = 2;
+            ctx.setLineDash([5, 4]);
+            ctx.moveTo(x, top);
+            ctx.lineTo(x, bottom);
+        },
+        environment(ctx, x, {bottom}) {
+            ctx.moveTo(x - 6, bottom);
+            ctx.lineTo(x, bottom - 10);
+            ctx.lineTo(x + 6, bottom);
+            ctx.fill();
+        },
+        note(ctx, x, {bottom}) {
+            ctx.moveTo(x, bottom);
+            ctx.lineTo(x, bottom - 24);
+            ctx.lineTo(x + 8, bottom - 20);
+            ctx.lineTo(x, bottom - 16);
+        },
+    };
+
+    /* options.marks: {at, kinds} of what happened in a run. A new level begins between two runs. */
+    pgperf.happened = {
+        id: "happened",
+        beforeDatasetsDraw(chart, _args, options) {
+            const ctx = chart.ctx;
+            (options.marks || []).forEach(({at, kinds}) => kinds.forEach((kind) => {
+                const x = chart.scales.x.getPixelForValue(kind === "change" ? at - 0.5 : at);
+                ctx.save();
+                ctx.strokeStyle = ctx.fillStyle = options.other;
+                ctx.lineWidth = 1.5;
+                ctx.beginPath();
+                MARKS[kind](ctx, x, chart.chartArea, options);
+                ctx.stroke();
+                ctx.restore();
+            }));
         },
     };
 
@@ -116,6 +159,34 @@
             ctx.restore();
         },
     };
+
+    /* dataset.marks: a value or null for each row, drawn as a diamond over its bar or dot, in dataset.markColour. */
+    pgperf.marks = {
+        id: "marks",
+        afterDatasetsDraw(chart, _args, options) {
+            const ctx = chart.ctx;
+            ctx.save();
+            ctx.lineWidth = 2;
+            ctx.fillStyle = options.background;
+            chart.data.datasets.forEach((dataset, index) => {
+                ctx.strokeStyle = dataset.markColour;
+                (dataset.marks || []).forEach((value, row) => {
+                    if (value !== null) {
+                        diamond(ctx, chart.scales.x.getPixelForValue(value), chart.getDatasetMeta(index).data[row].y);
+                    }
+                });
+            });
+            ctx.restore();
+        },
+    };
+
+    function diamond(ctx, x, y) {
+        ctx.beginPath();
+        [[0, -CAP], [CAP, 0], [0, CAP], [-CAP, 0]].forEach(([right, down]) => ctx.lineTo(x + right, y + down));
+        ctx.closePath();
+        ctx.fill();
+        ctx.stroke();
+    }
 
     /* A dashed line from top to bottom at options.at. */
     pgperf.line = {

@@ -1,0 +1,85 @@
+/* Shows one topic of a run's page at a time: the one that the fragment of the address is in. Without scripts all are shown. */
+"use strict";
+(function () {
+    window.pgperf = window.pgperf || {};
+    const root = document.documentElement;
+
+    function target() {
+        try {
+            return document.getElementById(decodeURIComponent(window.location.hash.slice(1)));
+        } catch {
+            return null; // no valid encoding
+        }
+    }
+
+    /* charts.js has it where Chart.js is there. */
+    const draw = (part) => window.pgperf.drawShown && window.pgperf.drawShown(part);
+
+    /* The topic of an element, or all of them for what contains them. */
+    function topicsOf(element) {
+        const all = [...document.querySelectorAll(".pgperf-topic")];
+        const own = element && element.closest(".pgperf-topic");
+        if (own) {
+            return [own];
+        }
+        return element && element.querySelector(".pgperf-topic") ? all : all.slice(0, 1);
+    }
+
+    function show(element) {
+        const shown = topicsOf(element);
+        const name = shown.length > 1 ? "topic-all" : shown[0].id;
+        document.querySelectorAll(".pgperf-topic").forEach((each) => each.classList.toggle("current", shown.includes(each)));
+        document.querySelectorAll(".pgperf-topics a").forEach((link) => {
+            if (link.hash === "#" + name) {
+                link.setAttribute("aria-current", "true");
+            } else {
+                link.removeAttribute("aria-current");
+            }
+        });
+        unfold(element);
+        shown.forEach((topic) => draw(topic));
+    }
+
+    /* Opens the folds that an element is in. */
+    function unfold(element) {
+        for (let each = element; each; each = each.parentElement) {
+            if (each.tagName === "DETAILS") {
+                each.open = true;
+            }
+        }
+    }
+
+    /* The browser could not scroll to what was hidden. */
+    function follow() {
+        const element = target();
+        show(element);
+        if (element) {
+            element.scrollIntoView();
+        }
+    }
+
+    let folded = [];
+
+    function showAll() {
+        root.classList.remove("pgperf-one-topic");
+        folded = [...document.querySelectorAll(".pgperf-topic details:not([open])")];
+        folded.forEach((each) => { each.open = true; });
+        draw(document);
+    }
+
+    function showOne() {
+        folded.forEach((each) => { each.open = false; });
+        root.classList.add("pgperf-one-topic");
+    }
+
+    /* Before the page is drawn first. */
+    root.classList.add("pgperf-one-topic");
+    document.addEventListener("DOMContentLoaded", () => {
+        if (document.querySelector(".pgperf-topic")) {
+            follow();
+            window.addEventListener("hashchange", follow);
+            window.addEventListener("beforeprint", showAll);
+            window.addEventListener("afterprint", showOne);
+        }
+    });
+})();

@@ -1,0 +1,101 @@
+"""The report in one file, opened from disk with the network off."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from pgperf.models import Run
+from pgperf.reports.html_report import run_html
+from tests.browser.axe import serious_faults
+from tests.browser.test_run_topics import RUNS
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+#: Titles of charts without a visible mark of some size.
+EMPTY = """() => [...document.querySelectorAll("figure")].filter(figure => {
+    const marks = [...figure.querySelectorAll("svg :is(rect, circle, polygon, .lined)")];
+    return !marks.some(mark => {
+        const [box, style] = [mark.getBoundingClientRect(), getComputedStyle(mark)];
+        const paint = style.fill === "none" ? style.stroke : style.fill;
+        return box.width > 2 && box.height > 2 && paint.startsWith("rgb") && paint !== "rgb(0, 0, 0)";
+    });
+}).map(figure => figure.id)"""
+#: Labels whose text begins left of their drawing, or that lie on each other.
+CLIPPED = """() => [...document.querySelectorAll("svg")].flatMap(svg => {
+    const around = svg.getBoundingClientRect();
+    return [...svg.querySelectorAll("text")].filter(text => {
+        const box = text.getBoundingClientRect();
+        return box.left < around.left - 1 || box.right > around.right + 1;
+    }).map(text => text.textContent);
+})"""
+BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+
+
+@pytest.fixture
+def offline(browser: Browser, transactional_db: None) -> Iterator[Page]:
+    """A page without a network. A console error or a request beyond the file fails the test."""
+    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    errors: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    yield page
+    context.close()
+    assert errors == []
+    assert {each for each in asked if not each.startswith("file:")} == set()
+    assert len(asked) == 1
+
+
+def kept(html: str, folder: Path) -> str:
+    path = folder / "report.html"
+    path.write_text(html)
+    return path.as_uri()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", RUNS)
+def test_charts_are_visible_and_nothing_is_asked_for(
+    offline: Page, tmp_path: Path, kind: str, scheme: str
+) -> None:
+    offline.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    offline.goto(kept(run_html(RUNS[kind]()), tmp_path))
+    assert offline.locator("figure svg").count() >= 2
+    assert offline.evaluate(EMPTY) == []
+    assert offline.evaluate(CLIPPED) == []
+    shade = [int(part) for part in offline.evaluate(BACKGROUND)[4:-1].split(",")]
+    assert (sum(shade) < 100) == (scheme == "dark")
+    for width in (1280, 800):
+        offline.set_viewport_size({"width": width, "height": 900})
+        assert offline.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_link_to_a_topic_works(offline: Page, tmp_path: Path) -> None:
+    offline.goto(kept(run_html(RUNS["three routes"]()), tmp_path))
+    offline.get_by_role("link", name="Latency", exact=True).click()
+    assert offline.url.endswith("#topic-latency")
+    assert offline.evaluate("scrollY") > 500
+
+
+@pytest.mark.parametrize("kind", ["three routes", "suite"])
+def test_the_file_has_no_serious_fault_of_accessibility(
+    browser: Browser, transactional_db: None, tmp_path: Path, kind: str
+) -> None:
+    context = browser.new_context(bypass_csp=True)
+    page = context.new_page()
+    page.goto(kept(run_html(RUNS[kind]()), tmp_path))
+    assert serious_faults(page) == []
+    context.close()
+
+
+def test_the_menu_has_the_file(page: Page, tmp_path: Path) -> None:
+    run: Callable[[], Run] = RUNS["three routes"]
+    page.goto(f"/admin/pgperf/run/{run().pk}/change/")
+    page.get_by_text("More", exact=True).click()
+    with page.expect_download() as found:
+        page.get_by_role("link", name="Download report (HTML)").click()
+    assert found.value.suggested_filename.endswith("-report.html")
+    assert "<svg" in Path(found.value.path()).read_text()

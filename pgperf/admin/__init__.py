@@ -13,16 +13,18 @@ from pgperf.admin.benchmarks import BenchmarkAdmin
 from pgperf.admin.databases import DatabaseAdmin
 from pgperf.admin.pause import PauseAdmin
 from pgperf.admin.runs import RunAdmin
+from pgperf.admin.schedules import ScheduleAdmin
 from pgperf.admin.workers import WorkerAdmin
 from pgperf.admin.workloads import WorkloadAdmin
 from pgperf.conf import get_settings
-from pgperf.models import Benchmark, Database, Pause, Run, Worker, Workload
+from pgperf.models import Benchmark, Database, Pause, Run, Schedule, Worker, Workload
 
 PAGES: dict[type[models.Model], type[admin.ModelAdmin]] = {
     Benchmark: BenchmarkAdmin,
     Database: DatabaseAdmin,
     Workload: WorkloadAdmin,
     Run: RunAdmin,
+    Schedule: ScheduleAdmin,
     Worker: WorkerAdmin,
     Pause: PauseAdmin,
 }

@@ -13,15 +13,15 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from pgperf.access import permissions
-from pgperf.admin import audit, pages
+from pgperf.admin import audit, history, pages
+from pgperf.admin.estimates import estimate_view
 from pgperf.admin.forms import BenchmarkForm
+from pgperf.admin.measure import measure_view
+from pgperf.admin.proposal import proposed
 from pgperf.admin.start_run import start_view
+from pgperf.admin.statements import ask_view
 from pgperf.admin.transfer import ACCESS, DefinitionAdmin
-from pgperf.catalog.base import CatalogBenchmark
-from pgperf.core.layers import ladder_on
-from pgperf.install import launch
-from pgperf.models import Benchmark, Database, Target
+from pgperf.models import Benchmark, Database
 from pgperf.runs.clone import clone
 from pgperf.transfer.resources import BenchmarkResource
 
@@ -45,28 +45,42 @@ class BenchmarkAdmin(DefinitionAdmin):
     fieldsets = (
         (
             None,
-            {"fields": ("name", "title", "description", "workloads", "database")},
+            {"fields": (("name", "title"), "workloads", "database", "routes")},
         ),
-        ACCESS,
         (
-            _("Layers, routes and clients"),
-            {"fields": ("layers", "routes", "modes", "clients")},
+            _("Layers, statement modes and clients"),
+            {"classes": ("collapse",), "fields": ("layers", "modes", "clients")},
         ),
         (
             _("Connections and processes"),
             {
+                "classes": ("collapse",),
                 "fields": (
                     "connection_modes",
+                    "environments",
+                    "rates",
+                    "schedule",
+                    "latency_limit_ms",
                     "workers",
                     "row_type",
                     "transaction",
                     "bulk_api",
                     "placement",
                     "idle",
-                )
+                ),
             },
         ),
-        (_("Duration"), {"fields": ("blocks", "rounds", "slice_ms", "diagnostic_ms")}),
+        (
+            _("Duration"),
+            {
+                "classes": ("collapse",),
+                "fields": ("precision", "budget_s", "blocks", "rounds", "slice_ms", "diagnostic_ms"),
+            },
+        ),
+        (
+            _("Description and access"),
+            {"classes": ("collapse",), "fields": ("description", *ACCESS[1]["fields"])},
+        ),
     )
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
@@ -82,22 +96,56 @@ class BenchmarkAdmin(DefinitionAdmin):
             self.admin_site.admin_view(self.clone_view),
             name="pgperf_benchmark_clone",
         )
-        return [run, clone_url, *super().get_urls()]
+        estimate = path(
+            "estimate/", self.admin_site.admin_view(self.estimate_view), name="pgperf_benchmark_estimate"
+        )
+        measure = path(
+            "measure/", self.admin_site.admin_view(self.measure_view), name="pgperf_benchmark_measure"
+        )
+        statements = path(
+            "measure/statements/",
+            self.admin_site.admin_view(self.statements_view),
+            name="pgperf_benchmark_statements",
+        )
+        over_runs = path(
+            "<int:benchmark_id>/runs/",
+            self.admin_site.admin_view(self.runs_view),
+            name="pgperf_benchmark_runs",
+        )
+        download = path(
+            "<int:benchmark_id>/runs/<str:name>",
+            self.admin_site.admin_view(self.runs_download_view),
+            name="pgperf_benchmark_runs_download",
+        )
+        added = [estimate, statements, measure, run, clone_url, over_runs, download]
+        return [*added, *super().get_urls()]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """A benchmark that can run once it has a name and a workload: Django's ladder over the first
-        direct route of the databases that the user may see.
-        """
-        databases = permissions.visible(Database.objects.all(), request.user)
-        direct = Target.objects.filter(database__in=databases, pooler=Target.Pooler.NONE)
-        ladder = {
-            "layers": ladder_on(launch.django_driver()),
-            "routes": list(direct.values_list("route", flat=True)[:1]),
-            "modes": list(CatalogBenchmark.modes),
-            "clients": list(CatalogBenchmark.clients),
-            "connection_modes": list(CatalogBenchmark.connection_modes),
-        }
-        return {**ladder, **super().get_changeform_initial_data(request)}
+        return {**proposed(request.user), **super().get_changeform_initial_data(request)}
+
+    def estimate_view(self, request: HttpRequest) -> HttpResponse:
+        """What a run of the form's benchmark would take, as JSON."""
+        return estimate_view(self, request)
+
+    def measure_view(self, request: HttpRequest) -> HttpResponse:
+        """From a query that exists to its first run."""
+        return measure_view(self, request)
+
+    def statements_view(self, request: HttpRequest) -> HttpResponse:
+        """POST asks a worker for the statements of a server."""
+        return ask_view(self, request)
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Benchmark | None = None,
+    ) -> HttpResponse:
+        estimate = {"estimate_url": pages.url(self, "pgperf_benchmark_estimate")}
+        return super().render_change_form(request, {**context, **estimate}, add, change, form_url, obj)
 
     def has_start_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("pgperf.start_run") and self.has_view_permission(request)
@@ -105,6 +153,35 @@ class BenchmarkAdmin(DefinitionAdmin):
     def run_view(self, request: HttpRequest, benchmark_id: int) -> HttpResponse:
         """GET shows the preview; POST starts the run."""
         return start_view(self, request, benchmark_id)
+
+    def has_results_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("pgperf.view_run") and self.has_view_permission(request)
+
+    def runs_view(self, request: HttpRequest, benchmark_id: int) -> HttpResponse:
+        """The benchmark's results over its runs."""
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        benchmark = self._with_results(request, benchmark_id)
+        may_export = request.user.has_perm("pgperf.export_run")
+        may_start = self.has_start_permission(request)
+        return history.history_page(self, request, benchmark, may_export=may_export, may_start=may_start)
+
+    def runs_download_view(self, request: HttpRequest, benchmark_id: int, name: str) -> HttpResponse:
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        benchmark = self._with_results(request, benchmark_id)
+        if not request.user.has_perm("pgperf.export_run"):
+            raise PermissionDenied
+        response = history.download(request, name, benchmark)
+        audit.log_all_changed(request, [benchmark], f"Exported {name}.")
+        return response
+
+    def _with_results(self, request: HttpRequest, benchmark_id: int) -> Benchmark:
+        """The benchmark, if the user may see it and its runs."""
+        if not self.has_results_permission(request):
+            raise PermissionDenied
+        found: Benchmark = get_object_or_404(self.get_queryset(request), pk=benchmark_id)
+        return found
 
     def has_clone_permission(self, request: HttpRequest) -> bool:
         return self.has_add_permission(request) and self.has_view_permission(request)
@@ -153,6 +230,9 @@ class BenchmarkAdmin(DefinitionAdmin):
         may = {
             "may_start": self.has_start_permission(request),
             "may_clone": self.has_clone_permission(request),
+            "may_schedule": self.has_start_permission(request)
+            and request.user.has_perm("pgperf.add_schedule"),
+            "may_see_results": self.has_results_permission(request),
         }
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **may})
 

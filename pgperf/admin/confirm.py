@@ -2,6 +2,7 @@
 
 import uuid
 from typing import Any
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import admin, messages
@@ -12,7 +13,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import permissions
-from pgperf.admin import audit, pages
+from pgperf.admin import audit, look, pages
 from pgperf.core.exceptions import InvalidDefinition, PgperfError
 from pgperf.models import Database, Run, VariantResult
 from pgperf.reports.confirmation import preview
@@ -58,12 +59,16 @@ def confirm_view(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> Http
     except InvalidDefinition as error:
         page.message_user(request, str(error), messages.ERROR)
         return HttpResponseRedirect(pages.url(page, "pgperf_run_change", run.pk))
+    again = f"{request.path}?{urlencode({'variant': row.label})}"
+    if look.is_asked(request):
+        look.ask(page, request)
+        return HttpResponseRedirect(again)
     form = _form(request, row)
     if form.is_bound and form.is_valid():
         test_run = _request(page, request, row, form)
         if test_run is not None:
             return HttpResponseRedirect(pages.url(page, "pgperf_run_change", test_run.pk))
-    return pages.render(page, request, "admin/pgperf/run/confirm.html", _context(row, form))
+    return pages.render(page, request, "admin/pgperf/run/confirm.html", _context(row, form, again))
 
 
 def _form(request: HttpRequest, row: VariantResult) -> ConfirmForm:
@@ -92,12 +97,13 @@ def _request(
         return None
 
 
-def _context(row: VariantResult, form: ConfirmForm) -> dict[str, Any]:
+def _context(row: VariantResult, form: ConfirmForm, again: str) -> dict[str, Any]:
     return {
         "title": gettext("Confirm %s") % variant_title(row),
         "run": row.run,
         "database": row.run.database,
         "form": form,
+        "again": again,
         "preview": preview(row),
         "workers": live_workers(),
         "worker_command": worker_command(),

@@ -5,14 +5,16 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.db.models import Count, Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import permissions
-from pgperf.admin import audit
+from pgperf.admin import audit, server_advice
 from pgperf.admin.forms import DefinitionForm
+from pgperf.admin.target_forms import TargetFormSet
 from pgperf.admin.transfer import DefinitionAdmin
 from pgperf.models import Database, Target
+from pgperf.transfer.columns import MAX_TARGETS
 from pgperf.transfer.resources import DatabaseResource
 
 
@@ -22,19 +24,28 @@ class TargetInline(admin.StackedInline):
     """
 
     model = Target
+    formset = TargetFormSet
     extra = 0
+    max_num = MAX_TARGETS
     fields = (
         ("route", "host", "port", "enabled"),
         ("pooler", "sslmode", "sslrootcert"),
         ("allow_cleartext_password",),
         ("user", "credential"),
+        ("url", "builds_on"),
     )
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        """Django alone would build and show up to 2,000 forms, if a request asks for them."""
+        stored = obj.targets.count() if obj else 0
+        return super().get_formset(request, obj, **kwargs, absolute_max=max(MAX_TARGETS, stored))
 
 
 class DatabaseAdmin(DefinitionAdmin):
     """Only superusers may change whether a database is in production."""
 
     resource_class = DatabaseResource
+    change_form_template = "admin/pgperf/database/change_form.html"
     form = DefinitionForm
     list_display = ("name", "dbname", "routes", "production", "allow_fixtures", "credential")
     list_filter = ("production", "allow_fixtures", "restricted")
@@ -45,6 +56,21 @@ class DatabaseAdmin(DefinitionAdmin):
         (_("Access and safety"), {"fields": ("production", "allow_fixtures", "groups", "restricted")}),
         (_("Notes"), {"fields": ("notes",)}),
     )
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Database | None = None,
+    ) -> HttpResponse:
+        """Add the advice on the server's settings; a new row has none."""
+        advice = server_advice.panel(request, obj) if obj else None
+        return super().render_change_form(
+            request, {**context, "server_advice": advice}, add, change, form_url, obj
+        )
 
     # An address decides where a password is sent, so changing one needs a permission of its own.
 
@@ -92,7 +118,7 @@ class DatabaseAdmin(DefinitionAdmin):
 #: The fields that decide which login is sent where.
 _ADDRESS = (
     "dbname", "user", "credential", "host", "port", "sslmode", "sslrootcert", "allow_cleartext_password", "pooler",
-    "enabled",
+    "url", "enabled",
 )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
@@ -14,13 +14,20 @@ from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import permissions
 from pgperf.admin.ordered_rows import OrderedRowsField
+from pgperf.admin.route_boxes import RouteBoxes, RoutesOf
 from pgperf.core import limits
+from pgperf.core.client_environment import DEFAULT
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import CONNECTION_MODES, MODES
-from pgperf.db import validators
+from pgperf.db import client_environments, validators
 from pgperf.db.restriction import UNTICKED_WITH_GROUPS
-from pgperf.models import Workload
+from pgperf.models import Database, Target, Workload
+from pgperf.reports.preview import missing_layers
+from pgperf.reports.run_json import live_workers
 
+_NONE: Mapping[str, str] = {}
+_CLOSED = "closed"
+_RATE = re.compile(r"[0-9]{1,8}(\.[0-9]{1,6})?")
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,8}")
 
 
@@ -59,6 +66,23 @@ class NumbersField(WordsField):
         return [int(word) for word in words]
 
 
+class RatesField(WordsField):
+    """A list of rates in operations/s; the word "closed" is a closed loop."""
+
+    def prepare_value(self, value: Any) -> Any:
+        if not isinstance(value, list):
+            return value
+        return ", ".join(_CLOSED if rate is None else f"{rate:.12g}" for rate in value)
+
+    def to_python(self, value: Any) -> Any:
+        words = super().to_python(value)
+        if not all(word == _CLOSED or _RATE.fullmatch(word) for word in words):
+            raise ValidationError(
+                _("Give rates in operations/s or the word closed, for example closed, 500.")
+            )
+        return [None if word == _CLOSED else float(word) for word in words]
+
+
 class _Decoder(json.JSONDecoder):
     """Refuses what Python cannot read (a number of thousands of digits, deeply nested lists) as
     invalid JSON.
@@ -84,9 +108,30 @@ def _clients_help() -> str:
     return gettext("%s Several numbers are compared: 1, 8.") % validators.client_limit().help_text
 
 
-def _layer_choices(chosen: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """The layers that connect to a database, and those that are `chosen` already."""
-    return [(layer.name, layer.title) for layer in LAYERS.values() if layer.connects or layer.name in chosen]
+def _layer_choices(chosen: Sequence[str] = (), missing: Mapping[str, str] = _NONE) -> list[tuple[str, str]]:
+    """The layers that reach a database or a web server, and those that are `chosen` already. Those
+    that are `missing` say why no worker can run them.
+    """
+    reaching = [
+        layer for layer in LAYERS.values() if layer.connects or layer.over_http or layer.name in chosen
+    ]
+    text = gettext("%(layer)s (no worker can run it: %(reason)s)")
+    titles = {
+        name: text % {"layer": LAYERS[name].title, "reason": reason}
+        for name, reason in missing.items()
+        if name in LAYERS
+    }
+    return [(layer.name, titles.get(layer.name, layer.title)) for layer in reaching]
+
+
+def _routes(user: Any) -> list[RoutesOf]:
+    """The routes of each database that the user may see."""
+    databases = permissions.visible(Database.objects.order_by("name"), user)
+    targets = Target.objects.filter(database__in=databases, enabled=True).order_by("pk")
+    found: dict[int, list[str]] = {}
+    for database, route in targets.values_list("database", "route"):
+        found.setdefault(database, []).append(route)
+    return [RoutesOf(each.pk, each.name, tuple(found[each.pk])) for each in databases if each.pk in found]
 
 
 class DefinitionForm(forms.ModelForm):
@@ -98,6 +143,10 @@ class DefinitionForm(forms.ModelForm):
         if unticked and not self.instance._state.adding and cleaned.get("groups"):
             self.add_error("restricted", ValidationError(UNTICKED_WITH_GROUPS))
         return cleaned
+
+
+def _environment_choices() -> list[tuple[str, str]]:
+    return [(name, name) for name in client_environments.names()]
 
 
 class BenchmarkForm(DefinitionForm):
@@ -130,11 +179,31 @@ class BenchmarkForm(DefinitionForm):
         label=_("Connection modes"),
         choices=[(mode, mode.replace("_", " ")) for mode in CONNECTION_MODES],
         widget=forms.CheckboxSelectMultiple,
+        help_text=_("A run leaves out the modes that a layer lacks; the page that starts it names them."),
+    )
+    environments = forms.MultipleChoiceField(
+        label=_("Environments"),
+        choices=_environment_choices,
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+        help_text=_(
+            "Pythons in which the clients run, side by side; comparisons are with the first. PGPERF['ENVIRONMENTS']"
+            " names those beside the worker's own."
+        ),
     )
     routes = WordsField(
-        label=_("Routes"), help_text=_("Names of routes, for example socket, tcp, pgbouncer.")
+        label=_("Routes"),
+        help_text=_("Other routes, such as tcp+1ms: the route tcp with 1 ms more for each round trip."),
     )
     clients = NumbersField(label=_("Clients"), help_text=lazy(_clients_help, str)())
+    rates = RatesField(
+        label=_("Rates (operations/s)"),
+        required=False,
+        help_text=_(
+            "Of all clients of a variant together. closed: each client sends its next operation when the last"
+            " one ends. Several are compared: closed, 100, 1000."
+        ),
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -144,11 +213,22 @@ class BenchmarkForm(DefinitionForm):
             if self.instance.pk:
                 self.initial.setdefault("workloads", self.instance.workloads)
         if "layers" in self.fields:  # not on a page that only shows the benchmark
-            self.fields["layers"].choices = _layer_choices(self.instance.layers or ())  # type: ignore[attr-defined]
+            missing = missing_layers(LAYERS, live_workers())
+            self.fields["layers"].choices = _layer_choices(self.instance.layers or (), missing)  # type: ignore[attr-defined]
+        if "environments" in self.fields:
+            self.fields["environments"].required = not self._has_one_environment()
+            if self._has_one_environment():
+                self.fields["environments"].widget = forms.MultipleHiddenInput()
+        if "routes" in self.fields:
+            self.fields["routes"].widget = RouteBoxes(_routes(self.user))
         if "rounds" in self.fields:  # its label says what the number is
             self.fields["rounds"].help_text = gettext("Timed slices of each variant in a block: %s.") % (
                 limits.ROUNDS.bounds
             )
+
+    def _has_one_environment(self) -> bool:
+        """Is there nothing to choose, and nothing chosen that is gone?"""
+        return {*client_environments.names(), *self.instance.environments} == {DEFAULT}
 
     def _save_m2m(self) -> None:
         super()._save_m2m()  # type: ignore[misc]
@@ -157,6 +237,14 @@ class BenchmarkForm(DefinitionForm):
     def clean_routes(self) -> list[str]:
         validators.name_list(self.cleaned_data["routes"])
         return list(self.cleaned_data["routes"])
+
+    def clean_environments(self) -> list[str]:
+        return list(self.cleaned_data["environments"]) or [DEFAULT]
+
+    def clean_rates(self) -> list[float | None]:
+        rates = list(self.cleaned_data["rates"]) or [None]
+        validators.rate_list(rates)
+        return rates
 
     def clean_clients(self) -> list[int]:
         validators.client_list(self.cleaned_data["clients"])

@@ -33,6 +33,13 @@ def url(page: admin.ModelAdmin, name: str, *args: Any) -> str:
     return reverse(f"admin:{name}", args=args, current_app=page.admin_site.name)
 
 
+def dashboard_url(page: admin.ModelAdmin) -> str:
+    """The app's index; a page of its own where the site shows another page there."""
+    if page.admin_site.app_index_template:
+        return url(page, "pgperf_run_dashboard")
+    return url(page, "app_list", page.opts.app_label)
+
+
 def chart_js() -> str:
     """URL of Chart.js; "" if it was not built, or was built after collectstatic."""
     try:

@@ -1,5 +1,6 @@
 """Runs: the list, a run's page, its progress, cancellation and downloads."""
 
+from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
@@ -24,16 +25,19 @@ from django.utils.timezone import template_localtime  # type: ignore[attr-define
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from pgperf.admin import audit, compare, downloads, pages
+from pgperf.access import permissions
+from pgperf.admin import audit, compare, downloads, pages, several
 from pgperf.admin.access import GroupScopedAdmin
 from pgperf.admin.confirm import confirm_view
 from pgperf.admin.run_notes import RunNotesAdmin
 from pgperf.core.exceptions import PgperfError
-from pgperf.models import Run
+from pgperf.models import Benchmark, Run
 from pgperf.reports import number_format
+from pgperf.reports.changed_settings import ChangedSettings, changed_settings
 from pgperf.reports.confirmation import tested_title
 from pgperf.reports.run_json import live_workers, progress_json, worker_command
 from pgperf.reports.run_page import result
+from pgperf.reports.several_runs import LEAST, MOST
 from pgperf.reports.verdicts import intervention_title
 from pgperf.runs import state as run_state
 
@@ -44,7 +48,9 @@ class RunChangeList(ChangeList):
     def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Run]:
         shown: QuerySet[Run] = super().get_queryset(request, *args, **kwargs)
         # The users may be in another database, which a join cannot reach.
-        return shown.defer("definition", "environment", "timings", "summary").prefetch_related("requested_by")
+        return shown.defer(
+            "definition", "environment", "environment_changes", "timings", "summary"
+        ).prefetch_related("requested_by")
 
 
 class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
@@ -63,7 +69,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
     date_hierarchy = "requested_at"
     list_per_page = 50
     actions = (
-        "compare_two",
+        "compare_runs",
         "export_variants_csv",
         "export_variants_xlsx",
         "export_comparisons_csv",
@@ -73,6 +79,13 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
         return [
+            path("dashboard/", view(self.dashboard_view), name="pgperf_run_dashboard"),
+            path("compare/", view(self.comparison_view), name="pgperf_run_comparison"),
+            path(
+                "compare/download/<str:name>",
+                view(self.comparison_file_view),
+                name="pgperf_run_comparison_file",
+            ),
             path("<int:run_id>/progress/", view(self.progress_view), name="pgperf_run_progress"),
             path("<int:run_id>/cancel/", view(self.cancel_view), name="pgperf_run_cancel"),
             path("<int:run_id>/download/<str:name>", view(self.download_view), name="pgperf_run_download"),
@@ -128,6 +141,17 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             raise PermissionDenied
         return pages.render(self, request, "admin/pgperf/run/page.html", self._page(request, run))
 
+    def dashboard_view(self, request: HttpRequest) -> HttpResponse:
+        """The dashboard, for sites whose `app_index_template` shows another page at the index of
+        the app.
+        """
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        context = {"title": gettext("Dashboard")}
+        return pages.render(self, request, "admin/pgperf/run/dashboard.html", context)
+
     def progress_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
         """The JSON that the run page polls every two seconds."""
         if request.method not in ("GET", "HEAD"):
@@ -168,6 +192,23 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             return HttpResponseNotAllowed(["GET", "HEAD"])
         return compare.compare_page(self, request, self._run(request, run_id))
 
+    def comparison_view(self, request: HttpRequest) -> HttpResponse:
+        """Compare two to eight runs."""
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return several.comparison_page(self, request, may_export=self.has_export_permission(request))
+
+    def comparison_file_view(self, request: HttpRequest, name: str) -> HttpResponse:
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET", "HEAD"])
+        if not self.has_export_permission(request):
+            raise PermissionDenied
+        response, runs = several.comparison_file(self.get_queryset(request), request, name)
+        audit.log_all_changed(request, runs, f"Exported {name}.")
+        return response
+
     def confirm_view(self, request: HttpRequest, run_id: int) -> HttpResponse:
         """The page that starts a test run for the verdict on one variant."""
         return confirm_view(self, request, self._run(request, run_id))
@@ -185,6 +226,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             "workers": live_workers(),
             "paused": run_state.pause(),
             "worker_command": worker_command(),
+            "dashboard": pages.dashboard_url(self),
         }
         return super().changelist_view(request, {**(extra_context or {}), **hint})
 
@@ -213,14 +255,13 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             return "–"
         return number_format.seconds((run.finished_at - run.started_at).total_seconds())
 
-    @admin.action(description=_("Compare two runs"), permissions=["view"])
-    def compare_two(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
-        pair = compare.pair(queryset)
-        if pair is None:
-            self.message_user(request, gettext("Select exactly two runs to compare."), messages.WARNING)
+    @admin.action(description=_("Compare two to eight runs"), permissions=["view"])
+    def compare_runs(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
+        runs = list(queryset.order_by("pk").values_list("pk", flat=True)[: MOST + 1])
+        if not LEAST <= len(runs) <= MOST:
+            self.message_user(request, gettext("Select two to eight runs to compare."), messages.WARNING)
             return None
-        before, after = pair
-        return HttpResponseRedirect(f"{pages.url(self, 'pgperf_run_compare', after)}?with={before}")
+        return HttpResponseRedirect(pages.url(self, "pgperf_run_comparison") + several.link(runs))
 
     @admin.action(description=_("Export the variants as CSV"), permissions=["export"])
     def export_variants_csv(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse:
@@ -257,6 +298,9 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             raise PermissionDenied
         return get_object_or_404(self.get_queryset(request), pk=run_id)
 
+    def _changed_settings(self, request: HttpRequest, run: Run) -> ChangedSettings | None:
+        return changed_settings(run, self.get_queryset(request))
+
     def _page(self, request: HttpRequest, run: Run) -> dict[str, Any]:
         progress = progress_json(run, request.user)
         return {
@@ -264,6 +308,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             "run": run,
             "progress": progress,
             "result": result(run) if progress["terminal"] else None,
+            "changed_settings": self._changed_settings(request, run) if progress["terminal"] else None,
             "duration": self.duration(run),
             "chart_js": pages.chart_js(),
             "worker_command": worker_command(),
@@ -271,6 +316,8 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
                 "variant": tested_title(run),
                 "change": intervention_title(run.intervention),
             },
+            "may_see_schedule": _may_see_schedule(request, run),
+            "startable": partial(_startable, request),
             **self.notes_context(request, run),
             "may_cancel": not progress["terminal"] and self.has_cancel_permission(request, run),
             "may_export": progress["terminal"] and self.has_export_permission(request),
@@ -278,6 +325,19 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             and run.benchmark_id is not None
             and request.user.has_perm("pgperf.start_run"),
         }
+
+
+def _may_see_schedule(request: HttpRequest, run: Run) -> bool:
+    may_view = any(request.user.has_perm(f"pgperf.{verb}_schedule") for verb in ("view", "change"))
+    return run.schedule is not None and may_view and permissions.may_see(request.user, run.schedule)
+
+
+def _startable(request: HttpRequest) -> QuerySet[Benchmark]:
+    """The benchmarks that the user may see and start."""
+    views = any(request.user.has_perm(f"pgperf.{verb}_benchmark") for verb in ("view", "change"))
+    if not (views and request.user.has_perm(permissions.START)):
+        return Benchmark.objects.none()
+    return permissions.visible(Benchmark.objects.only("name"), request.user)
 
 
 def _two_lines(first: str, second: str) -> SafeString:

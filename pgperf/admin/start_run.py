@@ -2,6 +2,7 @@
 
 import uuid
 from typing import Any
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import admin
@@ -14,7 +15,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import permissions
-from pgperf.admin import audit, pages
+from pgperf.admin import audit, look, pages
 from pgperf.core.exceptions import PgperfError
 from pgperf.models import Benchmark, Database, Run
 from pgperf.reports.preview import Preview, preview
@@ -66,12 +67,16 @@ def start_view(page: admin.ModelAdmin, request: HttpRequest, benchmark_id: int) 
     benchmark = get_object_or_404(page.get_queryset(request), pk=benchmark_id)
     databases = permissions.visible(Database.objects.all(), request.user)
     form = _form(request, benchmark, databases)
+    again = _again(request, databases, form)
+    if look.is_asked(request):
+        look.ask(page, request)
+        return HttpResponseRedirect(again)
     if request.method == "POST" and form.is_valid():
         run = _request_run(page, request, benchmark, form)
         if run is not None:
-            return HttpResponseRedirect(_next(page, request, run))
+            return HttpResponseRedirect(after(page, request, run))
     return pages.render(
-        page, request, "admin/pgperf/benchmark/start.html", _context(benchmark, databases, form)
+        page, request, "admin/pgperf/benchmark/start.html", _context(benchmark, databases, form, again)
     )
 
 
@@ -91,6 +96,15 @@ def _request_run(
     page: admin.ModelAdmin, request: HttpRequest, benchmark: Benchmark, form: StartForm
 ) -> Run | None:
     """The requested run, or None with an error on the form."""
+    try:
+        return requested(page, request, benchmark, form)
+    except PgperfError as error:
+        form.add_error(None, str(error))
+        return None
+
+
+def requested(page: admin.ModelAdmin, request: HttpRequest, benchmark: Benchmark, form: StartForm) -> Run:
+    """The run that the valid form asks for. Raises a PgperfError, which names the field."""
     data = form.cleaned_data
     quick, database = data["length"] == "quick", data["database"]
     assert request.user.is_authenticated  # admin_view requires a login
@@ -99,22 +113,25 @@ def _request_run(
         what = f"{benchmark.name} on {database.name}, {data['length']}, definition {audit.short_hash(run)}"
         audit.log_added(page, request, run, f"Requested {what}.")
 
-    try:
-        return state.request(
-            benchmark,
-            database,
-            quick=quick,
-            user=request.user,
-            token=data["token"],
-            confirmed=data["confirm_name"].strip(),
-            note=note,
-        )
-    except PgperfError as error:
-        form.add_error(None, str(error))
-        return None
+    return state.request(
+        benchmark,
+        database,
+        quick=quick,
+        user=request.user,
+        token=data["token"],
+        confirmed=data["confirm_name"].strip(),
+        note=note,
+    )
 
 
-def _next(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> str:
+def _again(request: HttpRequest, databases: QuerySet[Database], form: StartForm) -> str:
+    """This page with the choices of the form."""
+    database = _chosen(databases, form)
+    length = "quick" if form["length"].value() == "quick" else "full"
+    return f"{request.path}?{urlencode({'database': database.pk if database else '', 'length': length})}"
+
+
+def after(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> str:
     """The run's page if the user may see it, else the list of benchmarks."""
     if request.user.has_perm("pgperf.view_run") or request.user.has_perm("pgperf.change_run"):
         return pages.url(page, "pgperf_run_change", run.pk)
@@ -122,7 +139,9 @@ def _next(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> str:
     return pages.url(page, "pgperf_benchmark_changelist")
 
 
-def _context(benchmark: Benchmark, databases: QuerySet[Database], form: StartForm) -> dict[str, Any]:
+def _context(
+    benchmark: Benchmark, databases: QuerySet[Database], form: StartForm, again: str
+) -> dict[str, Any]:
     database = _chosen(databases, form)
     return {
         "title": gettext("Run %s") % benchmark,
@@ -130,6 +149,7 @@ def _context(benchmark: Benchmark, databases: QuerySet[Database], form: StartFor
         "form": form,
         "preview": _preview(benchmark, database, form),
         "no_databases": database is None,
+        "again": again,
         "one_database": len(databases) == 1,
         "workers": live_workers(),
         "paused": state.pause(),

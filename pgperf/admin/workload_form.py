@@ -1,4 +1,4 @@
-"""The form of a workload: SQL, a registered callable, or a model query without code."""
+"""The form of a workload: SQL, a registered callable, a model query without code, or a page."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.admin.forms import DefinitionForm, JSONField, WordsField
+from pgperf.conf import get_settings
 from pgperf.models import Workload
 from pgperf.workloads import discovery, queries, query_access
 
@@ -19,6 +20,7 @@ class WorkloadForm(DefinitionForm):
 
     orm = forms.ChoiceField(label=_("Registered callable"), required=False)
     model = forms.ChoiceField(label=_("Model"), required=False)
+    page_user = forms.ChoiceField(label=_("Page user"), required=False)
     select_related = WordsField(
         label=_("Select related"),
         required=False,
@@ -40,7 +42,8 @@ class WorkloadForm(DefinitionForm):
         model = Workload
         fields = (
             "name", "title", "sql", "args", "orm", "model", "fetch", "lookup", "select_related", "prefetch_related",
-            "ordering", "values", "limit", "other_sql", "other_args", "other_orm", "bulk", "fixture",
+            "ordering", "values", "limit", "path", "method", "page_user", "one_capture",
+            "other_sql", "other_args", "other_orm", "bulk", "fixture",
             "groups", "restricted",
         )  # fmt: skip
         field_classes = dict.fromkeys(("args", "other_args", "lookup"), JSONField)
@@ -48,6 +51,7 @@ class WorkloadForm(DefinitionForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._offer("orm", discovery.names(), _registered_help())
+        self._offer("page_user", get_settings().PAGE_USERS, _("Who sees the page. Empty: a visitor."))
         self._offer("model", queries.models(), _("The model to query, as the fields below describe."))
 
     def _offer(self, name: str, choices: list[str], help_text: Any) -> None:

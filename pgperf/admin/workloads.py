@@ -18,7 +18,7 @@ class WorkloadAdmin(DefinitionAdmin):
     form = WorkloadForm
     list_display = ("name", "title", "kind", "fixture")
     list_filter = ("fixture", "restricted")
-    search_fields = ("name", "title", "sql", "orm", "model")
+    search_fields = ("name", "title", "sql", "orm", "model", "path")
     save_as = True
     fieldsets = (
         (None, {"fields": ("name", "title")}),
@@ -39,6 +39,10 @@ class WorkloadAdmin(DefinitionAdmin):
                 )
             },
         ),
+        (
+            _("or a page of this site"),
+            {"fields": ("path", "method", "page_user", "one_capture")},
+        ),
         (_("or SQL"), {"fields": ("sql", "fixture")}),
         (_("or many rows at once"), {"fields": ("bulk",)}),
         (_("Second query of the cold phases"), {"fields": ("other_sql", "other_args", "other_orm")}),
@@ -53,4 +57,6 @@ class WorkloadAdmin(DefinitionAdmin):
         """The kind of workload, without its values."""
         if workload.model:
             return f"{workload.model}: {workload.get_fetch_display()}"
+        if workload.path:
+            return f"{workload.method} {workload.path.partition('?')[0]}"
         return workload.orm or workload.bulk or gettext("SQL")

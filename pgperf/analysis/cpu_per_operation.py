@@ -18,6 +18,8 @@ def per_op_us(blocks: Sequence[VariantBlock]) -> CpuPerOperation:
     return CpuPerOperation(
         client_user=_per_op_us((piece.user_ns, piece) for piece in pieces),
         client_sys=_per_op_us((piece.sys_ns, piece) for piece in pieces),
+        proxy=_per_op_us((piece.proxy_ns, piece) for piece in pieces),
+        web=_per_op_us((piece.web_ns, piece) for piece in pieces),
         pooler=_per_op_us((piece.pooler_ns, piece) for piece in pieces),
         server=_per_op_us((piece.server_ns, piece) for piece in pieces),
         auxiliaries=_per_op_us((piece.auxiliary_ns, piece) for piece in pieces),

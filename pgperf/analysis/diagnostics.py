@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from pgperf.core.layers import calls_orm
+from pgperf.core.layers import runs_statements
 from pgperf.core.records import VariantBlock
 
 #: The wait event type of a backend that waits for nothing: it runs, or is ready to run.
@@ -111,7 +111,7 @@ def rows_expected(blocks: Iterable[VariantBlock]) -> dict[str, int]:
     return {
         block.variant.workload: block.rows_per_op
         for block in blocks
-        if block.rows_per_op and not calls_orm(block.variant.layer)
+        if block.rows_per_op and runs_statements(block.variant.layer)
     }
 
 

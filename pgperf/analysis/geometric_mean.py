@@ -9,11 +9,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from pgperf.analysis.fit import Fit
 from pgperf.analysis.outcome import CONFIDENCE
 from pgperf.analysis.paired_comparisons import Measurements
 from pgperf.analysis.paired_statistics import hodges_lehmann
-from pgperf.analysis.samples import Sample, interval, sample_of
+from pgperf.analysis.samples import Sample, interval
 from pgperf.analysis.variant_comparisons import base_of, same_but_layer
+from pgperf.core.client_environment import DEFAULT
 from pgperf.core.records import Definition, Variant
 
 #: Layer -> variant, of one workload.
@@ -41,6 +43,8 @@ class GeometricMean:
     high: float | None
     blocks: int
     sample: str
+    environment: str = DEFAULT
+    rate: float | None = None  # operations/s of an open loop; None: closed loop
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "workloads": list(self.workloads)}
@@ -50,14 +54,12 @@ class GeometricMean:
         return cls(**{**data, "workloads": tuple(data["workloads"])})
 
 
-def geometric_means(
-    definition: Definition, measurements: Measurements, originals: Sequence[Variant]
-) -> list[GeometricMean]:
+def geometric_means(definition: Definition, fit: Fit, originals: Sequence[Variant]) -> list[GeometricMean]:
     """One for each layer of a suite but the base layer, route by route; none for other runs."""
     if not definition.is_suite:
         return []
-    measured = [variant for variant in originals if variant in measurements]
-    return [mean for rows in _settings(measured) for mean in _means(measurements, rows)]
+    measured = [variant for variant in originals if variant in fit]
+    return [mean for rows in _settings(measured) for mean in _means(fit, rows)]
 
 
 def _settings(variants: Sequence[Variant]) -> list[list[Row]]:
@@ -75,7 +77,7 @@ def _names(rows: Iterable[Row]) -> set[str]:
     return {variant.workload for row in rows for variant in row.values()}
 
 
-def _means(measurements: Measurements, rows: Sequence[Row]) -> Iterator[GeometricMean]:
+def _means(fit: Fit, rows: Sequence[Row]) -> Iterator[GeometricMean]:
     layers = list(dict.fromkeys(layer for row in rows for layer in row))
     whole = [row for row in rows if len(row) == len(layers)]
     if not whole:
@@ -83,9 +85,9 @@ def _means(measurements: Measurements, rows: Sequence[Row]) -> Iterator[Geometri
     base = base_of(list(whole[0].values())).layer
     for layer in layers:
         pairs = [(row[layer], row[base]) for row in whole]
-        sample = _sample(measurements, pairs) if layer != base else None
+        sample = _sample(fit.measurements, pairs) if layer != base else None
         if sample:
-            yield _mean(pairs, sample)
+            yield _mean(fit, pairs, sample)
 
 
 def _sample(measurements: Measurements, pairs: Sequence[tuple[Variant, Variant]]) -> Sample | None:
@@ -97,20 +99,21 @@ def _sample(measurements: Measurements, pairs: Sequence[tuple[Variant, Variant]]
     if not shared:
         return None
     if len(shared) == 1:
-        return _of_rounds([each[shared[0]] for each in ratios])
+        return _of_rounds(measurements, [each[shared[0]] for each in ratios])
     means = [float(np.mean([hodges_lehmann(each[block]) for each in ratios])) for block in shared]
-    return replace(sample_of([np.array([mean]) for mean in means]), observations=len(means))
+    return replace(measurements.sample([np.array([mean]) for mean in means]), observations=len(means))
 
 
-def _of_rounds(ratios: Sequence[np.ndarray]) -> Sample:
+def _of_rounds(measurements: Measurements, ratios: Sequence[np.ndarray]) -> Sample:
     """The rounds that every workload has; each has them from its first on."""
     count = min(map(len, ratios))
-    return sample_of([np.mean([each[:count] for each in ratios], axis=0)])
+    return measurements.sample([np.mean([each[:count] for each in ratios], axis=0)])
 
 
-def _mean(pairs: Sequence[tuple[Variant, Variant]], sample: Sample) -> GeometricMean:
+def _mean(fit: Fit, pairs: Sequence[tuple[Variant, Variant]], sample: Sample) -> GeometricMean:
     variant, base = pairs[0]
-    found = interval(sample, CONFIDENCE).exp()
+    centre = float(np.mean([fit.logs[own] - fit.logs[other] for own, other in pairs]))
+    found = interval(sample, CONFIDENCE).moved_to(centre).exp()
     return GeometricMean(
         layer=variant.layer,
         base=base.layer,
@@ -125,4 +128,6 @@ def _mean(pairs: Sequence[tuple[Variant, Variant]], sample: Sample) -> Geometric
         high=found.high,
         blocks=sample.observations if sample.kind == "blocks" else 1,
         sample=sample.kind,
+        environment=variant.environment,
+        rate=variant.rate,
     )

@@ -4,25 +4,21 @@ costs.
 Django climbs on the driver that it uses, and where that is psycopg 3 a second ladder may stand on
 psycopg2. Both have libpq for their ground.
 
-The Hodges-Lehmann difference of A and C is not quite that of A and B plus that of B and C. So the
-steps are fitted: a rung's height is the average of its differences from all the rungs (Spjøtvoll's
-adjusted contrasts), and a step is the difference of two heights. Steps then add up, and where the
-pairwise differences agreed already, nothing changes. Each interval keeps its width and moves with
-its centre. Ratios are fitted in the same way, as logarithms.
+All figures come from the run's fit (`pgperf.analysis.fit`): a step is the difference of the times of
+two rungs, and a ratio their quotient.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, Self
 
+from pgperf.analysis.fit import Fit
 from pgperf.analysis.outcome import CONFIDENCE
-from pgperf.analysis.paired_comparisons import Measurements, PairedComparison, PairedDifference
 from pgperf.analysis.paired_statistics import Estimate
-from pgperf.analysis.samples import interval
+from pgperf.core.client_environment import DEFAULT
 from pgperf.core.layers import LAYERS, Layer, Rung
 from pgperf.core.records import Variant
-
-Differences = list[list[float]]
 
 
 @dataclass(frozen=True)
@@ -64,10 +60,14 @@ class Ladder:
     steps: tuple[Step, ...]
     side: tuple[Step, ...] = ()
     workers: int = 1  # the most that a client process of its variants has
+    connect: str = "persistent"
+    environment: str = DEFAULT
+    rate: float | None = None  # operations/s of an open loop; None: closed loop
+    schedule: str = ""
 
     def has(self, variant: Variant) -> bool:
         """Is the variant one of its rungs, or beside them?"""
-        shared = "workload", "route", "mode", "placement"
+        shared = "workload", "route", "mode", "placement", "connect", "environment", "rate", "schedule"
         alike = all(getattr(self, name) == getattr(variant, name) for name in shared)
         return (
             alike
@@ -109,26 +109,24 @@ def _stands_on(layer: Layer, driver: str, django_driver: str) -> bool:
     return layer.rung > Rung.DRIVER and layer.driver == ("" if driver == django_driver else driver)
 
 
-def ladders(measurements: Measurements, variants: Sequence[Variant], django_driver: str) -> list[Ladder]:
+def ladders(fit: Fit, variants: Sequence[Variant], django_driver: str) -> list[Ladder]:
     """The ladders of variants that differ in their layer only; none without a measured rung.
 
     `steps[k].us` is the sum of `step_us` up to k. Layers on no ladder stand beside the first one.
     """
-    measured = [variant for variant in variants if variant in measurements]
-    climbed = [(d, _comparable(measurements, rungs)) for d, rungs in climbs(measured, django_driver).items()]
+    measured = [variant for variant in variants if variant in fit]
+    climbed = [(d, _comparable(fit, rungs)) for d, rungs in climbs(measured, django_driver).items()]
     found = [(driver, rungs) for driver, rungs in climbed if len(rungs) > 1] or climbed[:1]
     standing = {variant for _, rungs in found for variant in rungs}
     beside = [variant for variant in measured if variant not in standing]
     return [
-        _ladder(measurements, driver, rungs, [] if at else beside)
-        for at, (driver, rungs) in enumerate(found)
-        if rungs
+        _ladder(fit, driver, rungs, [] if at else beside) for at, (driver, rungs) in enumerate(found) if rungs
     ]
 
 
-def _ladder(measurements: Measurements, driver: str, climbed: list[Variant], beside: list[Variant]) -> Ladder:
+def _ladder(fit: Fit, driver: str, climbed: list[Variant], beside: list[Variant]) -> Ladder:
     first = climbed[0]
-    comparable = [variant for variant in beside if measurements.paired(variant, first)]
+    comparable = [variant for variant in beside if fit.paired(variant, first)]
     return Ladder(
         first.workload,
         first.route,
@@ -136,73 +134,56 @@ def _ladder(measurements: Measurements, driver: str, climbed: list[Variant], bes
         first.connections,
         first.placement,
         driver,
-        steps=tuple(_steps(measurements, climbed)),
-        side=tuple(_steps(measurements, [first, variant])[1] for variant in comparable),
+        steps=tuple(_steps(fit, climbed)),
+        side=tuple(_steps(fit, [first, variant])[1] for variant in comparable),
         workers=max(variant.workers for variant in (*climbed, *comparable)),
+        connect=first.connect,
+        environment=first.environment,
+        rate=first.rate,
+        schedule=first.schedule,
     )
 
 
-def adjusted(differences: Differences) -> list[float]:
-    """Heights that add up, the first 0, from pairwise differences: `differences[i][j]` is i above
-    j.
-    """
-    heights = [sum(row) / len(row) for row in differences]
-    return [height - heights[0] for height in heights]
-
-
-def _comparable(measurements: Measurements, candidates: list[Variant]) -> list[Variant]:
+def _comparable(fit: Fit, candidates: list[Variant]) -> list[Variant]:
     """The candidates without those that cannot be compared with one below them."""
     kept: list[Variant] = []
     for variant in candidates:
-        if all(measurements.paired(variant, lower) for lower in kept):
+        if all(fit.paired(variant, lower) for lower in kept):
             kept.append(variant)
     return kept
 
 
-def _steps(measurements: Measurements, climbed: list[Variant]) -> list[Step]:
-    deltas = _pairwise(measurements, climbed, lambda comparison: comparison.delta)
-    logs = _pairwise(measurements, climbed, lambda comparison: comparison.log)
-    above, log_above = adjusted(_centres(deltas)), adjusted(_centres(logs))
-    levels = [interval(measurements.level(variant), CONFIDENCE) for variant in climbed]
-    base = levels[0].centre
-    steps = []
-    for k, variant in enumerate(climbed):
-        step = deltas[k][k - 1].moved_to(above[k] - above[k - 1]) if k else levels[0]
-        ratio = logs[k][0].moved_to(log_above[k]).exp() if k else _exactly(1.0, levels[0])
-        steps.append(_step(variant, levels[k].moved_to(base + above[k]).of_a_time(), step, ratio))
-    return steps
+def _steps(fit: Fit, climbed: list[Variant]) -> list[Step]:
+    first = climbed[0]
+    above = (_step(fit, variant, below, first) for below, variant in pairwise(climbed))
+    return [_first_step(first, fit.level(first)), *above]
 
 
-def _pairwise(
-    measurements: Measurements, climbed: list[Variant], pick: Callable[[PairedComparison], PairedDifference]
-) -> list[list[Estimate]]:
-    def estimate(upper: Variant, lower: Variant) -> Estimate:
-        comparison = measurements.paired(upper, lower)
-        assert comparison is not None  # else _comparable had left one of them out
-        return pick(comparison).at(CONFIDENCE)
-
-    return [[estimate(upper, lower) for lower in climbed] for upper in climbed]
+def _first_step(first: Variant, us: Estimate) -> Step:
+    ends = us.low, us.high
+    return Step(first.layer, first.label, us.centre, *ends, us.centre, *ends, 1.0, *_exactly(1.0, us))
 
 
-def _centres(estimates: list[list[Estimate]]) -> Differences:
-    return [[estimate.centre for estimate in row] for row in estimates]
-
-
-def _exactly(value: float, like: Estimate) -> Estimate:
-    return Estimate(value, value, value, like.n, 1.0)
-
-
-def _step(variant: Variant, us: Estimate, step: Estimate, ratio: Estimate) -> Step:
+def _step(fit: Fit, variant: Variant, below: Variant, first: Variant) -> Step:
+    us, step, over = fit.level(variant), fit.paired(variant, below), fit.paired(variant, first)
+    assert step is not None  # else _comparable had left it out
+    assert over is not None
+    step_us, ratio = step.delta.at(CONFIDENCE), over.log.at(CONFIDENCE).exp()
     return Step(
         layer=variant.layer,
         label=variant.label,
         us=us.centre,
         low=us.low,
         high=us.high,
-        step_us=step.centre,
-        step_low_us=step.low,
-        step_high_us=step.high,
+        step_us=step_us.centre,
+        step_low_us=step_us.low,
+        step_high_us=step_us.high,
         ratio=ratio.centre,
         ratio_low=ratio.low,
         ratio_high=ratio.high,
     )
+
+
+def _exactly(value: float, like: Estimate) -> tuple[float | None, float | None]:
+    """Both ends of the interval of a value that is known."""
+    return (None, None) if like.low is None else (value, value)

@@ -13,6 +13,7 @@ import numpy as np
 from hdrh.histogram import HdrHistogram
 
 from pgperf.analysis.cpu_account import Known
+from pgperf.core.protocol import LAG
 from pgperf.core.records import DurationSums, VariantBlock
 
 LOWEST_NS = 1
@@ -87,7 +88,7 @@ def summary_us(blocks: Sequence[VariantBlock]) -> dict[str, float | None]:
 
 
 def phases_us(blocks: Sequence[VariantBlock]) -> dict[str, Known]:
-    """The same of connect, operate and close; {} where connections persist."""
+    """The same of lag and service time, and of connect, operate and close; {} where there are none."""
     names = dict.fromkeys(name for block in blocks for name in block.phases)
     return {
         name: _summary_us([block.phases[name] for block in blocks if name in block.phases]) for name in names
@@ -110,13 +111,21 @@ def _summary_us(parts: Sequence[DurationSums]) -> dict[str, float | None]:
 def _whole(block: VariantBlock) -> DurationSums:
     """The durations of a block's whole operations; pgbench gives none for kept connections."""
     return DurationSums(
-        ops=sum(piece.ops for piece in block.slices) if block.latency_sum_ns else 0,
+        ops=_timed(block) if block.latency_sum_ns else 0,
         sum_ns=block.latency_sum_ns,
         sum_sq=block.latency_sum_sq,
         min_ns=block.latency_min_ns,
         max_ns=block.latency_max_ns,
         histogram=block.histogram,
     )
+
+
+def _timed(block: VariantBlock) -> int:
+    """How many durations a block has. Those of an open loop are of the operations that were due in
+    the windows, and `ops` of those that ended there.
+    """
+    lag = block.phases.get(LAG)
+    return lag.ops if lag else sum(piece.ops for piece in block.slices)
 
 
 def _exact_ns(timed: Sequence[DurationSums]) -> dict[str, float] | None:

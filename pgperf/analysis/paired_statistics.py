@@ -43,11 +43,12 @@ class Estimate:
         low, high = (None if bound is None else bound + step for bound in (self.low, self.high))
         return replace(self, centre=centre, low=low, high=high)
 
-    def of_a_time(self) -> "Estimate":
-        """The same without what lies below 0: wide as an interval may be, no operation takes less
-        than no time.
-        """
-        return replace(self, low=None if self.low is None else max(0.0, self.low))
+    def widened(self, factor: float) -> "Estimate":
+        """The same with both ends so many times as far from the centre."""
+        if factor == 1 or self.low is None or self.high is None:
+            return self
+        low, high = (self.centre + factor * (bound - self.centre) for bound in (self.low, self.high))
+        return replace(self, low=low, high=high)
 
     def half_width(self) -> float | None:
         return None if self.low is None or self.high is None else (self.high - self.low) / 2

@@ -30,12 +30,13 @@ _SPREAD_OF_CENTRE = math.sqrt(math.pi / 3)
 @dataclass(frozen=True)
 class Sample:
     """`values` are centres of blocks or single rounds, as `kind` says; `observations` counts the
-    slices behind them.
+    slices behind them. `widening`: the factor on the half-widths of its intervals.
     """
 
     kind: str
     values: np.ndarray
     observations: int
+    widening: float = 1.0
 
 
 def sample_of(blocks: Sequence[np.ndarray]) -> Sample:
@@ -57,7 +58,8 @@ def interval(sample: Sample, confidence: float = 0.95) -> Estimate:
         return Estimate(float(sample.values[0]), None, None, 1, 0.0)
     ranks = interpolated_rank_interval if sample.kind == BLOCKS else signed_rank_interval
     ranked = ranks(sample.values, confidence)
-    return _widest(sample.values, confidence) if ranked.low is None else ranked
+    found = _widest(sample.values, confidence) if ranked.low is None else ranked
+    return found.widened(sample.widening)
 
 
 def standard_error(values: np.ndarray) -> float:

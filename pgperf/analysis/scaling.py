@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from pgperf.analysis.cpu_account import CpuShares
+from pgperf.analysis.fit import Fit
 from pgperf.analysis.outcome import CONFIDENCE
-from pgperf.analysis.paired_comparisons import Measurements, ops_per_s
-from pgperf.analysis.samples import interval
 from pgperf.analysis.variant_summary import VariantSummary
+from pgperf.core.client_environment import DEFAULT
 from pgperf.core.records import Variant
 
 Summaries = Mapping[Variant, VariantSummary]
@@ -16,8 +16,8 @@ Summaries = Mapping[Variant, VariantSummary]
 
 @dataclass(frozen=True)
 class Point:
-    """One number of clients, counting all workers. `low` and `high` are the 95 % interval of
-    `ops_per_s`.
+    """One number of clients; of connections where clients have several workers. `low` and `high` are
+    the 95 % interval of `ops_per_s`.
 
     `efficiency` is throughput per client over that of the fewest clients: 1 where every client adds
     as much as the first, 1/n where n do no more than one. Its interval is made of slices of the
@@ -38,13 +38,20 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """What was measured with several numbers of clients, the fewest first."""
+    """What was measured with several numbers of clients, the fewest first.
+
+    `workers`: how many each client has.
+    """
 
     workload: str
     layer: str
     mode: str
     route: str
     points: tuple[Point, ...]
+    connect: str = "persistent"
+    workers: int = 1
+    environment: str = DEFAULT
+    rate: float | None = None  # operations/s of an open loop; None: closed loop
 
     def to_json(self) -> dict[str, Any]:
         """As stored: without the shares, which the variants' CPU accounts have."""
@@ -62,10 +69,13 @@ def pairs(variants: Iterable[Variant]) -> Iterator[tuple[Variant, Variant]]:
         yield from ((variant, series[0]) for variant in series[1:])
 
 
-def curves(measurements: Measurements, summaries: Summaries) -> list[Curve]:
-    """A curve for each series of measured variants that differ in their clients only."""
-    measured = (variant for variant in summaries if variant in measurements)
-    return [_curve(measurements, series, summaries) for series in _series(measured) if len(series) > 1]
+def curves(throughput: Fit, summaries: Summaries) -> list[Curve]:
+    """A curve for each series of measured variants that differ in their clients only.
+
+    `throughput`: the fitted operations per second.
+    """
+    measured = (variant for variant in summaries if variant in throughput)
+    return [_curve(throughput, series, summaries) for series in _series(measured) if len(series) > 1]
 
 
 def _series(variants: Iterable[Variant]) -> list[list[Variant]]:
@@ -76,20 +86,23 @@ def _series(variants: Iterable[Variant]) -> list[list[Variant]]:
     return [sorted(series, key=lambda variant: variant.clients) for series in found.values()]
 
 
-def _curve(measurements: Measurements, series: Sequence[Variant], summaries: Summaries) -> Curve:
+def _curve(throughput: Fit, series: Sequence[Variant], summaries: Summaries) -> Curve:
     first = series[0]
-    points = (_point(measurements, variant, first, summaries[variant]) for variant in series)
-    return Curve(first.workload, first.layer, first.mode, first.route, tuple(points))
+    points = (_point(throughput, variant, first, summaries[variant]) for variant in series)
+    return Curve(
+        first.workload, first.layer, first.mode, first.route, tuple(points), first.connect, first.workers,
+        first.environment, first.rate,
+    )  # fmt: skip
 
 
-def _point(measurements: Measurements, variant: Variant, first: Variant, summary: VariantSummary) -> Point:
-    throughput = interval(measurements.level(variant, ops_per_s), CONFIDENCE).of_a_time()
-    efficiency, low, high = _efficiency(measurements, variant, first)
+def _point(throughput: Fit, variant: Variant, first: Variant, summary: VariantSummary) -> Point:
+    found = throughput.level(variant)
+    efficiency, low, high = _efficiency(throughput, variant, first)
     return Point(
         clients=variant.connections,
-        ops_per_s=summary.ops_per_s,
-        low=throughput.low,
-        high=throughput.high,
+        ops_per_s=found.centre,
+        low=found.low,
+        high=found.high,
         p50_us=summary.latency_us["p50"],
         p99_us=summary.latency_us["p99"],
         efficiency=efficiency,
@@ -99,13 +112,13 @@ def _point(measurements: Measurements, variant: Variant, first: Variant, summary
 
 
 def _efficiency(
-    measurements: Measurements, variant: Variant, first: Variant
+    throughput: Fit, variant: Variant, first: Variant
 ) -> tuple[float | None, float | None, float | None]:
     if variant == first:
         return 1.0, None, None
-    paired = measurements.ratio(variant, first, ops_per_s)
+    paired = throughput.paired(variant, first)
     if paired is None:
         return None, None, None
-    share, gain = first.clients / variant.clients, paired.at(CONFIDENCE).exp()
+    share, gain = first.clients / variant.clients, paired.log.at(CONFIDENCE).exp()
     low, high = (None if end is None else end * share for end in (gain.low, gain.high))
     return gain.centre * share, low, high

@@ -12,25 +12,46 @@ from pgperf.analysis import (
     diagnostics,
     latency,
     scaling,
+    stopping,
     top,
     verdict_kinds,
 )
+from pgperf.analysis.fit import Fit
 from pgperf.analysis.geometric_mean import geometric_means
+from pgperf.analysis.http_requests import counting, http_requests, without_outcome
 from pgperf.analysis.ladder import ladders
+from pgperf.analysis.lead import by_block
+from pgperf.analysis.open_loop import open_loop
 from pgperf.analysis.outcome import CONFIDENCE
-from pgperf.analysis.paired_comparisons import Measurements, ops_per_s
+from pgperf.analysis.paired_comparisons import ops_per_s
 from pgperf.analysis.paired_statistics import Estimate
 from pgperf.analysis.run_comparison import levels
-from pgperf.analysis.samples import interval
 from pgperf.analysis.timeline import timeline
-from pgperf.analysis.variant_comparisons import bases, same_but_layer, variant_comparisons
+from pgperf.analysis.variant_comparisons import bases, pairs, same_but_layer, variant_comparisons
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.core.records import Definition, SliceRecord, Variant, VariantBlock
 
-ANALYSIS_VERSION = 4
+ANALYSIS_VERSION = 6
 COLD_PHASES = (
     "startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Throughput and time per operation of a variant; None is not known."""
+
+    ops_per_s: float | None = None
+    us: Estimate | None = None
+
+    @classmethod
+    def of(cls, time: Fit, throughput: Fit, variant: Variant) -> Self:
+        if variant not in time:
+            return cls()
+        return cls(throughput.value(variant), time.level(variant))
+
+    def rows_per_s(self, rows_per_op: float) -> float | None:
+        return None if self.ops_per_s is None else self.ops_per_s * rows_per_op
 
 
 def summarise(
@@ -43,47 +64,55 @@ def summarise(
     block; `comparisons` holds VariantComparisons, none for a pair that shared no round. The rest is
     JSON-able: no NaN, no numpy types.
     """
-    measurements = Measurements(blocks)
+    measured, failing = blocks, without_outcome(blocks)
+    blocks, measurements = counting(measured), stopping.measurements(definition, measured)
     originals = [variant for variant in variants if not variant.control]
+    asked = pairs(definition, [variant for variant in variants if variant not in failing], django_driver)
+    time, throughput = Fit.of(measurements, asked), Fit.of(measurements, asked, ops_per_s)
     read = diagnostics.rows_expected(blocks)
     summaries = {
-        variant: _summarised(measurements, variant, blocks, read.get(variant.workload))
+        variant: replace(
+            _summarised(Speed.of(time, throughput, variant), variant, blocks, read.get(variant.workload)),
+            http=requests,
+            errors=sum(requests.errors.values()) if requests else 0,
+        )
         for variant in variants
+        for requests in [http_requests([block for block in measured if block.variant == variant])]
     }
+    sound = [variant for variant in originals if variant not in failing]
     own = {variant: summaries[variant] for variant in originals}
     line = timeline(blocks)
     return {
         "analysis_version": ANALYSIS_VERSION,
         "variants": [found.to_json() for found in summaries.values()],
-        "comparisons": variant_comparisons(definition, measurements, variants, django_driver),
+        "comparisons": variant_comparisons(time, asked),
         "ladders": [
             ladder.to_json()
             for group in same_but_layer(originals)
-            for ladder in ladders(measurements, group, django_driver)
+            for ladder in ladders(time, group, django_driver)
         ],
-        "geometric_means": [mean.to_json() for mean in geometric_means(definition, measurements, originals)],
-        "levels": [level.to_json() for level in levels(measurements, originals, bases(originals))],
-        "scaling": [curve.to_json() for curve in scaling.curves(measurements, own)],
+        "geometric_means": [mean.to_json() for mean in geometric_means(definition, time, originals)],
+        "levels": [level.to_json() for level in levels(time, sound, bases(sound))],
+        "effects": effects(throughput, definition, sound),
+        "scaling": [curve.to_json() for curve in scaling.curves(throughput, own)],
         "timeline": line.to_json() if line else {},
     }
 
 
 def _summarised(
-    measurements: Measurements, variant: Variant, blocks: Iterable[VariantBlock], rows_read: int | None
+    speed: Speed, variant: Variant, blocks: Iterable[VariantBlock], rows_read: int | None
 ) -> VariantSummary:
     """`rows_read`: the rows that one operation reads from the server, where that is known."""
     own = [block for block in blocks if block.variant == variant]
     slices = [piece for block in own for piece in block.slices]
     ops = sum(piece.ops for piece in slices)
     rows = _rows(slices, rows_read)
-    speed = Speed.of(measurements, variant)
     found = VariantSummary(
         label=variant.label,
         **asdict(variant),
         slices=len(slices),
         ops=ops,
         rows=rows or 0,
-        errors=0,  # an error ends the run, so a summarised variant has none
         ops_per_s=speed.ops_per_s,
         rows_per_s=None if rows is None else speed.rows_per_s(rows / ops if ops else 0.0),
         us_per_op=speed.us.centre if speed.us else None,
@@ -96,9 +125,10 @@ def _summarised(
         cpu_account=cpu_accounting.cpu_account(own),
         diagnostics=diagnostics.diagnostics(own, rows_read),
         top=top.top(own),
+        open_loop=open_loop(variant, slices),
     )
     checks = consistency_checks.checks(own, found.connections, found.cpu_us_per_op, found.cpu_account)
-    return replace(found, verdict=verdict_kinds.judge(found, checks))
+    return replace(found, verdict=verdict_kinds.judge(found, checks, by_block(found, own)))
 
 
 def _rows(slices: Iterable[SliceRecord], rows_read: int | None) -> int | None:
@@ -109,22 +139,24 @@ def _rows(slices: Iterable[SliceRecord], rows_read: int | None) -> int | None:
     return None if None in counted else sum(filter(None, counted))
 
 
-@dataclass(frozen=True)
-class Speed:
-    """Throughput and time per operation of a variant; None is not known."""
-
-    ops_per_s: float | None = None
-    us: Estimate | None = None
-
-    @classmethod
-    def of(cls, measurements: Measurements, variant: Variant) -> Self:
-        if variant not in measurements:
-            return cls()
-        us = interval(measurements.level(variant), CONFIDENCE).of_a_time()
-        return cls(interval(measurements.level(variant, ops_per_s), CONFIDENCE).centre, us)
-
-    def rows_per_s(self, rows_per_op: float) -> float | None:
-        return None if self.ops_per_s is None else self.ops_per_s * rows_per_op
+def effects(
+    throughput: Fit, definition: Definition, variants: Sequence[Variant]
+) -> list[dict[str, str | float | None]]:
+    """Throughput of each step of a web site over that of the other steps, with its 95 % interval."""
+    steps = [variant for variant in variants if variant.route in definition.web_routes]
+    routes = ((one, other) for one in steps for other in steps if one.differs_in(other) == {"route"})
+    found = ((pair, throughput.paired(*pair)) for pair in routes)
+    ratios = ((pair, each.log.at(CONFIDENCE).exp()) for pair, each in found if each)
+    return [
+        {
+            "variant": of.label,
+            "baseline": base.label,
+            "ratio": each.centre,
+            "low": each.low,
+            "high": each.high,
+        }
+        for (of, base), each in ratios
+    ]
 
 
 def _cold_us(blocks: Iterable[VariantBlock]) -> dict[str, float | None]:

@@ -21,7 +21,6 @@ _NO_WAITS = ("CPU", "Client", "Activity")
 _SERVER_WAITS = ("server_lock", "server_io", "server_wait")
 #: Shares of fewer samples of pg_stat_activity are not used.
 LEAST_SAMPLES = 10
-_NO_WAIT_TIMES: Known = dict.fromkeys(ROLES)
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,10 @@ class TimeBreakdown:
 
     @classmethod
     def of(cls, variant: VariantSummary) -> Self:
-        account = variant.cpu_account
-        waited = account.wait_us_per_op if account else _NO_WAIT_TIMES
+        waited = variant.run_queue_us()
         parts = variant.time_parts()
         cpu = {role: parts[role] for role in ROLES}
-        queue = {role: 0.0 if cpu[role] == 0 else waited[role] for role in ROLES}
+        queue = {role: 0.0 if cpu[role] == 0 else waited.get(role) for role in ROLES}
         kinds = _kinds(variant, pooled=cpu["pooler"] != 0)
         seen = parts["unseen"] is None
         waits, rest = _divided(parts["waiting"] if seen else parts["unseen"], kinds, seen=seen)
@@ -139,8 +137,17 @@ def _server_waits(variant: VariantSummary) -> dict[str, float | None]:
     kinds: dict[str, float | None] = {}
     for name in _SERVER_WAITS:
         share = sum(share or 0.0 for event, share in shares.items() if _kind(event) == name)
-        kinds[name] = share * variant.us_per_op * backends / max(1, variant.connections)
+        kinds[name] = share * _turn_us(variant) * backends / max(1, variant.connections)
     return kinds
+
+
+def _turn_us(variant: VariantSummary) -> float:
+    """From the begin of one operation of a connection to that of its next, µs: in a closed loop the
+    time of the operation.
+    """
+    if variant.rate is None or not variant.ops_per_s:
+        return variant.us_per_op or 0.0
+    return 1e6 * variant.connections / variant.ops_per_s
 
 
 def _sampled(diagnostics: Diagnostics | None) -> Mapping[str, float] | None:

@@ -10,15 +10,24 @@ from typing import Any, Self
 
 from pgperf.analysis.cpu_account import ROLES, CpuAccount, CpuPerOperation, Known
 from pgperf.analysis.diagnostics import Diagnostics
+from pgperf.analysis.http_requests import HttpRequests
+from pgperf.analysis.open_loop import OpenLoop
 from pgperf.analysis.scheduler_states import interpreter_us, process_busy, time_parts
 from pgperf.analysis.top import Top
 from pgperf.analysis.verdict import Verdict
+from pgperf.core.client_environment import DEFAULT
 from pgperf.core.layers import is_async
+
+_PARTS = ("cpu_account", "top", "diagnostics", "verdict", "http", "open_loop")
 
 
 @dataclass(frozen=True)
 class VariantSummary:
-    """`us_per_op` with its 95 % interval; latencies and cold phases in µs by name."""
+    """`us_per_op` with its 95 % interval; latencies and cold phases in µs by name.
+
+    Of an open loop, `latency_us` is from the intended start of each operation, and `us_per_op` from
+    the real one.
+    """
 
     label: str = ""
     workload: str = ""
@@ -31,6 +40,9 @@ class VariantSummary:
     control: int = 0
     named: bool = False  # does the label name the workload?
     workers: int = 1  # threads or tasks in each client process
+    environment: str = DEFAULT
+    rate: float | None = None  # operations/s of its clients together; None: closed loop
+    schedule: str = ""  # of the rate; "" in a closed loop
     slices: int = 0
     ops: int = 0
     rows: int = 0
@@ -48,6 +60,8 @@ class VariantSummary:
     top: Top | None = None
     diagnostics: Diagnostics | None = None
     verdict: Verdict | None = None
+    http: HttpRequests | None = None  # None for a layer that makes no HTTP requests
+    open_loop: OpenLoop | None = None  # None for a closed loop
 
     @property
     def connections(self) -> int:
@@ -65,9 +79,24 @@ class VariantSummary:
 
     def time_parts(self) -> dict[str, float | None]:
         """The parts of one operation's time in µs, as `scheduler_states.PARTS` names them."""
-        waited = self.cpu_account.wait_us_per_op if self.cpu_account else dict.fromkeys(ROLES)
+        waited = self.run_queue_us()
         queue = self._interpreter_us(waited["client"])
-        return time_parts(self.us_per_op, self.cpu_us_per_op, waited, queue)
+        return time_parts(self.us_per_op, self._cpu_us(), waited, queue)
+
+    def run_queue_us(self) -> Known:
+        """The parts of one operation's time that its processes spent in run queues, µs by role."""
+        return self._scaled(self.cpu_account.wait_us_per_op if self.cpu_account else dict.fromkeys(ROLES))
+
+    def _cpu_us(self) -> Known:
+        return self._scaled({role: self.cpu_us_per_op.of(role) for role in ROLES})
+
+    def _scaled(self, means: Known) -> dict[str, float | None]:
+        """Means over all operations, which long ones raise, as parts of `us_per_op`, which they hardly
+        change.
+        """
+        mean_us = self.cpu_account.mean_us_per_op if self.cpu_account else None
+        factor = self.us_per_op / mean_us if self.us_per_op and mean_us else 1.0
+        return {role: None if us is None else us * factor for role, us in means.items()}
 
     def _interpreter_us(self, queued_us: float | None) -> float | None:
         """The most that an operation waited for the interpreter, or for the one thread of an
@@ -75,7 +104,7 @@ class VariantSummary:
         """
         if is_async(self.layer):
             return None if self.us_per_op is None else self.us_per_op * (1 - 1 / self.workers)
-        own = self.cpu_us_per_op.client
+        own = self._cpu_us()["client"]
         held = None if own is None else own + (queued_us or 0.0)
         return interpreter_us(process_busy(self.ops_per_s, held, self.clients), held, self.workers)
 
@@ -89,10 +118,12 @@ class VariantSummary:
             "top": Top.from_json(stored.get("top")),
             "diagnostics": Diagnostics.from_json(stored.get("diagnostics")),
             "verdict": Verdict.from_json(stored.get("verdict")),
+            "http": HttpRequests.from_json(stored.get("http")),
+            "open_loop": OpenLoop.from_json(stored.get("open_loop")),
         }
         return cls(**{**plain, **records})
 
     def to_json(self) -> dict[str, Any]:
         """The fields of a row, as plain JSON: {} for a part that was not measured."""
-        parts = {name: getattr(self, name) for name in ("cpu_account", "top", "diagnostics", "verdict")}
+        parts = {name: getattr(self, name) for name in _PARTS}
         return asdict(self) | {name: part.to_json() if part else {} for name, part in parts.items()}

@@ -1,4 +1,6 @@
-"""`pgperf doctor`: checks the installation, the broker, the workers and each database, with hints."""
+"""`pgperf doctor`: checks the installation, the machine, the broker, the workers and each database,
+with hints.
+"""
 
 import shutil
 import sys
@@ -15,16 +17,23 @@ from pgperf.conf import get_settings
 from pgperf.core import layers
 from pgperf.core.answers import TEXT, WHOLE, ControlQuery
 from pgperf.core.exceptions import PgperfError
-from pgperf.core.records import Route
+from pgperf.core.records import Plan, Route
+from pgperf.db import client_environments
 from pgperf.install import launch
-from pgperf.models import BenchmarkWorkload, Database, Run
+from pgperf.models import Benchmark, BenchmarkWorkload, Database, Run
+from pgperf.reports import outlook as reports_outlook
+from pgperf.reports.preview import version_line
 from pgperf.reports.run_json import live_workers, worker_command
 from pgperf.runner import site_connection
 from pgperf.runner.cpu import idle
+from pgperf.runner.plan import make_plan
 from pgperf.runner.server.control_connection import ControlConnection
-from pgperf.runs import broker, state
+from pgperf.runs import broker, definitions, state
+from pgperf.worker import environments, machine_look
+from pgperf.worker.execution import skipped_layers
 from pgperf.workloads import discovery
 
+_NOW = "this machine now"
 _AWAKE_HINT = (
     f'let the worker\'s user write to {idle.DEVICE} (udev: GROUP, MODE="0660"); without it, results vary more'
 )
@@ -117,6 +126,54 @@ def machine() -> Iterator[CheckResult]:
         )
 
 
+def outlook() -> Iterator[CheckResult]:
+    """The machine now, and the precision that each benchmark will reach in its time."""
+    try:
+        found = machine_look.look_and_keep()
+    except PgperfError as error:
+        yield CheckResult("note", _NOW, str(error))
+        return
+    except DatabaseError:
+        return
+    hint = reports_outlook.advice(found)
+    yield CheckResult("note" if hint else "ok", _NOW, reports_outlook.situation(found), hint)
+    for benchmark in Benchmark.objects.select_related("database"):
+        lines = reports_outlook.expectations(_plans(benchmark), found)
+        if lines:
+            text = "; ".join(f"{title} {sentence}" for title, sentence in lines)
+            yield CheckResult("ok", f"precision of {benchmark}", text)
+
+
+def _plans(benchmark: Benchmark) -> dict[str, Plan]:
+    """Of its quick and its full run on its database, or on the first; none where it cannot run."""
+    if (database := benchmark.database or Database.objects.first()) is None:
+        return {}
+    try:
+        return {length: _plan(benchmark, database, length) for length in ("quick", "full")}
+    except PgperfError:
+        return {}
+
+
+def _plan(benchmark: Benchmark, database: Database, length: str) -> Plan:
+    """Raises a PgperfError where it cannot run here."""
+    settings = get_settings()
+    quick = definitions.Overrides(quick=length == "quick")
+    definition = definitions.freeze(benchmark, database, quick)
+    return make_plan(definition, skipped_layers(definition, settings.BUILD_DIR, settings.programs))
+
+
+def client_pythons() -> Iterator[CheckResult]:
+    """The environments of the settings: each Python is started once."""
+    for name in client_environments.configured():
+        found = environments.examine(name)
+        subject = f"environment {name}"
+        if isinstance(found, str):
+            yield CheckResult("problem", subject, found, "docs/environments.md says how to make one")
+        else:
+            path = found.environment.python
+            yield CheckResult("ok", subject, f"{version_line(found.installed.to_json())}, in {path}")
+
+
 def celery() -> Iterator[CheckResult]:
     """The broker, and the workers of pgperf's queue."""
     try:
@@ -157,7 +214,15 @@ def targets() -> Iterator[CheckResult]:
         yield from _database(database)
 
 
-CHECKS: tuple[Callable[[], Iterator[CheckResult]], ...] = (installation, tables, machine, celery, targets)
+CHECKS: tuple[Callable[[], Iterator[CheckResult]], ...] = (
+    installation,
+    tables,
+    machine,
+    client_pythons,
+    outlook,
+    celery,
+    targets,
+)
 
 
 def _database(database: Database) -> Iterator[CheckResult]:

@@ -4,7 +4,17 @@ from collections.abc import Iterator
 
 from pgperf.cli import text_table
 from pgperf.models import Run
-from pgperf.reports import comparisons, ladders, login_conditions, suite, throughput, verdicts
+from pgperf.reports import (
+    comparisons,
+    ladders,
+    login_conditions,
+    open_loops,
+    run_ending,
+    staircases,
+    suite,
+    throughput,
+    verdicts,
+)
 from pgperf.reports.labels import left_out_title
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import Table
@@ -17,7 +27,7 @@ _IDLE = {
 
 
 def report(rows: RunRows) -> str:
-    """Ladders, comparisons, verdicts, controls and cold phases, each where the run has it."""
+    """Ladders, rates, comparisons, verdicts, controls and cold phases, each where the run has it."""
     return text_table.report(_parts(rows))
 
 
@@ -39,9 +49,13 @@ def skipped(rows: RunRows) -> list[str]:
 def _parts(rows: RunRows) -> Iterator[str | Table]:
     yield _headline(rows.run)
     yield from suite.tables(rows)
+    yield from staircases.tables(rows)
     shown = [] if rows.is_suite else rows.ladders
     yield from (ladders.ladder_table(ladder, shown) for ladder in shown)
     yield ladders.note() if shown else ""
+    yield "\n".join(open_loops.sentences(rows.variants))
+    yield open_loops.rate_table(rows.variants)
+    yield open_loops.note() if open_loops.with_rate(rows.variants) else ""
     yield from comparisons.comparison_tables(_beyond_ladders(rows))
     yield "\n".join(login_conditions.notes(rows))
     yield throughput.throughput_table(rows.off_ladders)
@@ -54,11 +68,19 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
 
 def _headline(run: Run) -> str:
     idle = (run.environment.get("idle") or {}).get("idle", "")
-    return "\n".join(filter(None, (title(run), partial(run), _IDLE.get(idle))))
+    return "\n".join(filter(None, (title(run), partial(run), run_ending.sentence(run), _IDLE.get(idle))))
 
 
 def _beyond_ladders(rows: RunRows) -> list[comparisons.ComparisonResult]:
-    """The comparisons that no ladder shows: of workloads, of clients, and of variants on no ladder."""
-    kinds = comparisons.ComparisonKind.WORKLOAD, comparisons.ComparisonKind.CLIENTS
+    """The comparisons that no ladder shows: of workloads, environments, clients and modes, and of
+    variants on no ladder.
+    """
+    kinds = (
+        comparisons.ComparisonKind.WORKLOAD,
+        comparisons.ComparisonKind.ENVIRONMENT,
+        comparisons.ComparisonKind.MODE,
+        comparisons.ComparisonKind.CLIENTS,
+        comparisons.ComparisonKind.CONNECT,
+    )
     off = set(rows.off_ladders)
     return [row for row in rows.comparisons if comparisons.kind(row) in kinds or row.variant in off]

@@ -11,6 +11,7 @@ from time import sleep
 from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
+from django.urls import NoReverseMatch, reverse
 
 from pgperf.cli.progress_bar import Bar
 from pgperf.cli.result import report
@@ -50,12 +51,27 @@ def add_arguments(parser: ArgumentParser) -> None:
         help=f"when clients connect: {', '.join(CONNECTION_MODES)}; the first is the baseline",
     )
     parser.add_argument(
+        "--environments",
+        type=_names,
+        metavar="A,B",
+        help="names of PGPERF['ENVIRONMENTS'], and default for the worker's own; the first is the baseline",
+    )
+    parser.add_argument(
+        "--rates",
+        type=_rates,
+        metavar="closed,500",
+        help="operations per second of all clients of a variant together; closed: as many as they can",
+    )
+    parser.add_argument(
         "--placement", choices=PLACEMENTS, help="which CPUs the clients and the server run on"
     )
     parser.add_argument("--idle", choices=IDLES, help="awake keeps the CPUs from sleeping during the run")
     for limit in limits.BY_NAME.values():
         parser.add_argument(
-            f"--{limit.name.replace('_', '-')}", type=int, metavar="N", help=limit.option_help
+            f"--{limit.name.replace('_', '-')}",
+            type=type(limit.default),
+            metavar="N",
+            help=limit.option_help.replace("%", "%%"),  # argparse fills in what it knows
         )
     parser.add_argument(
         "--database-name",
@@ -201,6 +217,16 @@ def _print(ended: Run, out: OutputWrapper, *, as_json: bool) -> None:
         out.write(json.dumps(rows_json(rows), indent=2))
     elif ended.status in TERMINAL and (rows.variants or ended.status == Run.Status.DONE):
         out.write(report(rows))
+        out.write(_page(ended))
+
+
+def _page(run: Run) -> str:
+    """Where the run's page is; nothing in a site without pgperf's pages."""
+    try:
+        path = reverse("admin:pgperf_run_change", args=[run.pk])
+    except NoReverseMatch:
+        return ""
+    return f"The page of this run on your site: {path}"
 
 
 def _overrides(options: dict[str, Any]) -> Overrides:
@@ -216,6 +242,13 @@ def _numbers(value: str) -> list[int]:
         return [int(item) for item in value.split(",")]
     except ValueError:
         raise ArgumentTypeError(f"{value!r} is not a list of whole numbers such as 1,8") from None
+
+
+def _rates(value: str) -> list[float | None]:
+    try:
+        return [None if item.strip() == "closed" else float(item) for item in value.split(",")]
+    except ValueError:
+        raise ArgumentTypeError(f"{value!r} is not a list of rates such as closed,500") from None
 
 
 def _listed(names: Any, otherwise: str) -> str:

@@ -12,8 +12,17 @@ from pgperf.models import Benchmark
 from pgperf.reports.table import Table, text_column, words
 
 _SHOWN = (
-    "modes", "clients", "workers", "connection_modes", "row_type", "transaction", "bulk_api", "placement", "idle",
+    "modes", "clients", "workers", "connection_modes", "environments", "rates", "schedule", "latency_limit_ms",
+    "row_type", "transaction", "bulk_api", "placement", "idle",
 )  # fmt: skip
+
+
+#: Fields that say something about open loops only.
+_OF_RATES = ("schedule", "latency_limit_ms")
+
+
+def _has_rate(known: Mapping[str, Any]) -> bool:
+    return any(rate is not None for rate in known["rates"])
 
 
 def conditions_table(definition: Mapping[str, Any]) -> Table:
@@ -22,7 +31,8 @@ def conditions_table(definition: Mapping[str, Any]) -> Table:
     """
     known = {**LATER_FIELDS, **definition}
     inserts = any(work.get("bulk") for work in with_workloads(definition)["workloads"])
-    names = [name for name in _SHOWN if name in known and (inserts or name != "bulk_api")]
+    hidden = {*(() if inserts else ("bulk_api",)), *(() if _has_rate(known) else _OF_RATES)}
+    names = [name for name in _SHOWN if name in known and name not in hidden]
     rows = [(words(_title(name)), words(_value(name, known[name]))) for name in names]
     return Table(_("Conditions"), (text_column(_("What")), text_column(_("value"))), rows, "environment")
 
@@ -35,9 +45,14 @@ def _field(name: str) -> "Field[Any, Any]":
     return cast("Field[Any, Any]", Benchmark._meta.get_field(name))
 
 
+def _item(value: Any) -> str:
+    """One of a list; a rate of None is a closed loop."""
+    return _("closed loop") if value is None else str(value).replace("_", " ")
+
+
 def _value(name: str, value: Any) -> str:
     """The choice as the form shows it; a list without brackets."""
     if isinstance(value, list | tuple):
-        return ", ".join(str(each).replace("_", " ") for each in value)
+        return ", ".join(_item(each) for each in value)
     choices = dict(_field(name).flatchoices)
     return str(choices.get(value, value))

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from pgperf.analysis import verdict_kinds
 from pgperf.core.exceptions import PgperfError
 from pgperf.core.layers import LAYERS
@@ -10,6 +12,7 @@ from pgperf.models import Run, VariantResult
 from pgperf.reports import number_format
 from pgperf.reports.headroom import Need, headroom
 from pgperf.reports.labels import variant_title
+from pgperf.reports.outlook import Outlook, outlook
 from pgperf.reports.run_json import live_workers
 from pgperf.reports.verdicts import intervention_title
 from pgperf.runner.plan import make_plan
@@ -31,6 +34,7 @@ class ConfirmationPreview:
     variants: tuple[str, ...] = ()
     time: str = ""
     needs: tuple[Need, ...] = ()
+    outlook: Outlook | None = None
 
 
 def preview(row: VariantResult) -> ConfirmationPreview:
@@ -50,6 +54,7 @@ def preview(row: VariantResult) -> ConfirmationPreview:
         variants=tuple(variant_title(variant) for variant in plan.variants if not variant.control),
         time=number_format.seconds(estimate(plan).seconds),
         needs=tuple(headroom(estimate(plan), row.run.database)),
+        outlook=outlook({_("The test run"): plan}),
     )
 
 

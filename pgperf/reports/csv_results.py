@@ -9,6 +9,7 @@ from pgperf.reports import csv_files
 from pgperf.reports.comparisons import all_comparisons
 from pgperf.reports.file_tables import moment_table, process_table, variant_table
 from pgperf.reports.scaling import all_points
+from pgperf.reports.staircases import all_steps
 from pgperf.reports.suite import mean_table
 
 CSV_TYPE = f"{CSV.CONTENT_TYPE}; charset=utf-8"
@@ -50,6 +51,11 @@ def timeline_csv(*runs: Run) -> str:
 def means_csv(*runs: Run) -> str:
     """One row per layer of a suite: the geometric mean of its time ratios."""
     return csv_files.csv(runs, mean_table, csv_files.short_lead)
+
+
+def steps_csv(*runs: Run) -> str:
+    """One row per step of a web site, with its effect over the step that it builds on."""
+    return csv_files.csv(runs, all_steps, csv_files.short_lead)
 
 
 def top_csv(*runs: Run) -> str:

@@ -1,12 +1,14 @@
-"""What was measured on, what one operation sends, and where the run's own time went, as tables."""
+"""What was measured on, and where the run's own time went, as tables."""
 
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
-from pgperf.core.records import CAPTURES
-from pgperf.reports.table import Cell, Column, Table, count, number, percent, text_column, words
+from pgperf.core.records import CAPTURES, PAGE_PARTS, STATEMENT_TIMES
+from pgperf.reports.table import Cell, Column, Table, number, percent, text_column, words
+
+#: Keys of the environment that have tables of their own.
+_SHOWN_ELSEWHERE = (CAPTURES, STATEMENT_TIMES, PAGE_PARTS)
 
 
 def timings_table(timings: dict[str, float]) -> Table:
@@ -31,7 +33,7 @@ def timings_table(timings: dict[str, float]) -> Table:
 
 def environment_tables(environment: dict[str, Any]) -> list[Table]:
     """What was measured on: one table per part, nested parts flattened to dotted names."""
-    environment = {key: value for key, value in environment.items() if key != CAPTURES}
+    environment = {key: value for key, value in environment.items() if key not in _SHOWN_ELSEWHERE}
     plain = {key: value for key, value in environment.items() if not isinstance(value, dict)}
     parts = {_("General"): plain} | {_title(k): v for k, v in environment.items() if isinstance(v, dict)}
     columns = text_column(_("What")), text_column(_("value"))
@@ -62,35 +64,6 @@ def environment_line(environment: dict[str, Any]) -> str:
         ("", machine.get("processor")),
     )
     return " · ".join(f"{name} {value}".strip() for name, value in facts if value)
-
-
-def capture_tables(environment: dict[str, Any]) -> list[Table]:
-    """What one operation of each of the site's own workloads sent, values masked, with the rows of
-    each statement.
-    """
-    columns = (
-        text_column(_("Statement")),
-        text_column(_("its text, values masked")),
-        Column(_("rows")),
-    )
-    return [
-        Table(
-            _capture_caption(name, capture),
-            columns,
-            [
-                (words(str(place)), words(each["sql"]), count(each["rows"]))
-                for place, each in enumerate(capture["each"], 1)
-            ],
-            "capture",
-        )
-        for name, capture in environment.get(CAPTURES, {}).items()
-    ]
-
-
-def _capture_caption(name: str, capture: dict[str, Any]) -> str:
-    sent = ngettext("%d statement", "%d statements", capture["statements"]) % capture["statements"]
-    rows = ngettext("%d row", "%d rows", capture["rows"]) % capture["rows"]
-    return _("One operation of %(name)s: %(sent)s, %(rows)s") % {"name": name, "sent": sent, "rows": rows}
 
 
 def _title(key: str) -> str:

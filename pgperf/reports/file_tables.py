@@ -17,11 +17,16 @@ Path = tuple[str, ...]
 #: The columns of a variant: objects of its JSON, and the keys in each.
 _VARIANT: tuple[tuple[Path, Path], ...] = (
     ((), (
-        "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "control", "slices",
-        "ops", "rows", "errors", "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
+        "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "environment", "rate",
+        "schedule", "control", "slices", "ops", "rows", "errors", "ops_per_s", "rows_per_s", "us_per_op",
+        "us_per_op_low", "us_per_op_high",
     )),
     (("latency_us",), result_keys.LATENCY),
-    *((("phases_us", phase), result_keys.LATENCY) for phase in result_keys.PHASES),
+    *(
+        (("phases_us", phase), result_keys.LATENCY)
+        for phase in (*result_keys.PHASES, *result_keys.OPEN_PHASES)
+    ),
+    (("open_loop",), result_keys.OPEN_LOOP),
     (("connection_throughput",), result_keys.CONNECTION_THROUGHPUT),
     (("cold_us",), result_keys.COLD),
     (("cpu_us_per_op",), result_keys.CPU),
@@ -39,6 +44,7 @@ _VARIANT: tuple[tuple[Path, Path], ...] = (
     (("diagnostics", "pooler"), result_keys.POOLER),
     (("diagnostics", "statements"), result_keys.STATEMENTS),
     (("verdict",), ("word", "certainty", "evidence", "intervention")),
+    (("verdict", "grade"), ("word", "share", "evidence")),
     (("verdict", "checks", "capacity"), ("withheld", "why")),
 )  # fmt: skip
 

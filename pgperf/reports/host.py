@@ -7,6 +7,7 @@ from itertools import groupby, pairwise
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from pgperf.analysis.cpu_account import WEB_ROLES
 from pgperf.analysis.timeline import Moment, Timeline
 from pgperf.analysis.top import HostLine, Process, Top
 from pgperf.models import VariantResult
@@ -74,10 +75,11 @@ def timeline_table(line: Timeline) -> Table:
     """The timeline in at most `_TABLE_ROWS` rows, each the mean of consecutive moments."""
     names, moments = role_names(), line.moments
     there = [role for role in result_keys.SHARE if _known(moments, role)]
+    asked = [role for role in result_keys.SHARE if role in there or role not in WEB_ROLES]
     step = -(-len(moments) // _TABLE_ROWS)
     parts = (moments[at : at + step] for at in range(0, len(moments), step))
     rows = [(words(_seconds(part)), *(percent(_mean(part, role)) for role in there)) for part in parts]
-    caption = lacking(_("Shares of the host's CPUs while the run measured"), result_keys.SHARE, there)
+    caption = lacking(_("Shares of the host's CPUs while the run measured"), asked, there)
     return Table(
         caption, (text_column(_("Seconds")), *(Column(names[role]) for role in there)), rows, "timeline"
     )
@@ -176,7 +178,7 @@ def role_title(role: str | None) -> str:
 
 
 def _order(role: str | None) -> int:
-    order = ("client", "clients", "pooler", "server", "auxiliaries", "other")
+    order = ("client", "clients", "proxy", "web", "pooler", "server", "auxiliaries", "other")
     return order.index(role) if role in order else len(order)
 
 

@@ -6,9 +6,9 @@ from django.utils.translation import gettext as _
 
 from pgperf.analysis.ladder import Ladder, Step
 from pgperf.core.layers import LAYERS, Rung, place_of
-from pgperf.reports import number_format
+from pgperf.reports import labels, number_format
 from pgperf.reports.chart import Chart
-from pgperf.reports.labels import clients_title, colour, connections_title, layer_title
+from pgperf.reports.labels import colour, layer_title, rate_title
 from pgperf.reports.table import (
     Cell,
     Column,
@@ -23,12 +23,16 @@ from pgperf.reports.table import (
     words,
 )
 
+#: Connections, connection mode and rate.
+Load = tuple[int, str, float | None]
+
 
 def note() -> str:
-    """Why the figures of a ladder can differ from those of the other tables."""
+    """How times, steps and ratios belong together."""
     return _(
-        "Steps and ratios come from slices of the same round, in which changes of the machine’s speed"
-        " cancel. So a sum of steps or a ratio can differ from the times per operation in other tables."
+        "Times, steps and ratios come from one fit: a step is the difference of two times, and a ratio is"
+        " their quotient. Changes of the machine’s speed cancel in the intervals of ratios, and are part of"
+        " the intervals of times. So a difference can be certain where the intervals of two times overlap."
     )
 
 
@@ -43,7 +47,7 @@ def time_split(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> Chart
         "label": _(
             "Time per operation, split by layer, for each route. The tables of the ladder have the numbers."
         ),
-        "axis": _("sum of steps, µs per operation"),
+        "axis": _("µs per operation"),
         "rows": [_lines(ladder, among or ladders) for ladder in ladders],
         "series": [_split_series(part, ladders) for part in sorted(parts, key=_height)],
         "whiskers": [_whisker(ladder.steps[-1]) for ladder in ladders],
@@ -64,7 +68,7 @@ def ladder_chart(ladder: Ladder, ladders: Sequence[Ladder], among: Sequence[Ladd
         "kind": "ladder",
         "label": _("Ladder of %s: time per operation of each layer. The table below has the numbers.")
         % ladder_title(ladder, among or ladders),
-        "axis": _("sum of steps, µs per operation"),
+        "axis": _("µs per operation"),
         "rows": [rung_lines(rung, beside=index >= climbed) for index, rung in enumerate(rungs)],
         "stands_on": [index - 1 if index < climbed else 0 for index in range(len(rungs))],
         "values": [rung.us for rung in rungs],
@@ -86,7 +90,7 @@ def ladder_table(ladder: Ladder, ladders: Sequence[Ladder]) -> Table:
     """
     columns = (
         text_column(_("Layer")),
-        Column(_("sum of steps"), "µs"),
+        Column(_("time per operation"), "µs"),
         interval_column(),
         Column(_("step"), "µs"),
         interval_column(),
@@ -120,9 +124,29 @@ def _caption(ladder: Ladder, ladders: Sequence[Ladder]) -> str:
 
 def load_title(ladder: Ladder) -> str:
     """Its number of clients; its number of connections where a process has several workers."""
-    if ladder.workers == 1:
-        return clients_title(ladder.clients)
-    return connections_title(ladder.clients)
+    return labels.load_title(ladder.clients, ladder.workers)
+
+
+def scale_title(ladder: Ladder, among: Sequence[Ladder]) -> str:
+    """The number of clients; the connection mode and the rate, where ladders of the run differ in
+    them.
+    """
+    parts = [load_title(ladder)]
+    parts += [ladder.connect.replace("_", " ")] if len({other.connect for other in among}) > 1 else []
+    parts += [rate_title(ladder.rate)] if len({other.rate for other in among}) > 1 else []
+    return " · ".join(parts)
+
+
+def load(ladder: Ladder) -> Load:
+    """What the ladders of one scale have in common."""
+    return ladder.clients, ladder.connect, ladder.rate
+
+
+def first_load(ladders: Sequence[Ladder]) -> list[Ladder]:
+    """Those of the first number of clients, connection mode and rate: bars of all could not share a
+    scale.
+    """
+    return [each for each in ladders if load(each) == load(ladders[0])]
 
 
 def headlines(ladders: Sequence[Ladder], among: Sequence[Ladder] = ()) -> list[str]:
@@ -140,7 +164,10 @@ def _title_parts(ladder: Ladder, ladders: Sequence[Ladder]) -> list[str]:
         "workload": ladder.workload,
         "mode": ladder.mode,
         "clients": load_title(ladder),
+        "connect": ladder.connect.replace("_", " "),
+        "rate": rate_title(ladder.rate),
         "placement": ladder.placement,
+        "environment": ladder.environment,
         "driver": ladder.driver,
     }
     apart = [name for name in named if len({getattr(other, name) for other in ladders}) > 1]

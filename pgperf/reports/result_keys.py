@@ -6,14 +6,21 @@ LATENCY = ("min", "mean", "stddev", "p50", "p90", "p95", "p99", "max")
 COLD = ("startup", "connect", "first", "second", "next_ten", "other_query_first", "other_query_second")
 #: The phases of an operation that connects; each has the keys of LATENCY.
 PHASES = ("connect", "operate", "close")
+#: The parts of the latency in an open loop, likewise.
+OPEN_PHASES = ("lag", "service")
+OPEN_LOOP = ("due", "ended", "late", "skipped", "backlog", "offered_per_s", "achieved_per_s", "held")
 CONNECTION_THROUGHPUT = ("including", "excluding", "excluding_pgbench")
 #: CPU time per operation by role, µs.
-CPU = ("client_user", "client_sys", "pooler", "server", "auxiliaries", "other", "unattributed")
+CPU = (
+    "client_user", "client_sys", "proxy", "web", "pooler", "server", "auxiliaries", "other", "unattributed",
+)  # fmt: skip
 #: Those of them that serve the operation; the others take their time beside it.
-SERVING = CPU[:5]
+SERVING = CPU[:7]
 #: Shares of the host's CPUs over the time that was measured.
-SHARE = ("clients", "pooler", "server", "auxiliaries", "other", "unattributed", "iowait", "steal", "idle")
-WAIT = ("client", "pooler", "server")
+SHARE = (
+    "clients", "proxy", "web", "pooler", "server", "auxiliaries", "other", "unattributed", "iowait", "steal", "idle",
+)  # fmt: skip
+WAIT = ("client", "proxy", "web", "pooler", "server")
 SWITCHES = tuple(f"{role}_{kind}" for role in WAIT for kind in ("voluntary", "involuntary"))
 HOST = ("us", "sy", "ni", "id", "wa", "hi", "si", "st", "load1", "load5", "load15")
 PROCESS = ("role", "pid", "name", "cpu_percent", "rss_bytes", "cpu_s")
@@ -27,5 +34,6 @@ POOLER = (
 )  # fmt: skip
 STATEMENTS = ("calls_per_op", "rows_per_op", "as_expected")
 VERDICT = (
-    "word", "certainty", "evidence", "finding", "numbers", "checks", "missing", "intervention", "confirmation",
+    "word", "certainty", "evidence", "grade", "lead", "finding", "numbers", "checks", "missing", "intervention",
+    "confirmation",
 )  # fmt: skip

@@ -15,8 +15,10 @@ from pgperf.analysis.scheduler_states import PARTS
 from pgperf.conf import get_settings
 from pgperf.models import ComparisonResult, Run, VariantResult, Worker
 from pgperf.reports import result_keys
+from pgperf.reports.next_steps import next_steps_json
 from pgperf.reports.run_names import named
 from pgperf.reports.run_rows import RunRows, read
+from pgperf.reports.staircases import staircases_json
 from pgperf.reports.verdicts import verdict_json
 from pgperf.runs import state
 
@@ -25,8 +27,8 @@ logger = logging.getLogger(__name__)
 TERMINAL = (Run.Status.DONE, Run.Status.FAILED, Run.Status.CANCELLED, Run.Status.LOST)
 
 _VARIANT = (
-    "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "control", "ops", "rows",
-    "errors", "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
+    "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "environment", "rate", "schedule",
+    "control", "ops", "rows", "errors", "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
 )  # fmt: skip
 _COMPARISON = (
     "ratio", "low", "high", "delta_us", "delta_low_us", "delta_high_us", "outcome", "aa",
@@ -65,10 +67,15 @@ def rows_json(rows: RunRows) -> dict[str, Any]:
             "confirms_variant": run.confirms_variant or None,
             "intervention": run.intervention or None,
         },
-        "variants": [variant_json(row) for row in rows.variants],
+        "variants": [
+            {**variant_json(row), "next_step": found}
+            for row, found in zip(rows.variants, next_steps_json(rows.variants), strict=True)
+        ],
         "comparisons": [_comparison(row) for row in rows.comparisons],
         "ladders": run.summary.get("ladders", []),
+        "levels": run.summary.get("levels", []),
         "geometric_means": run.summary.get("geometric_means", []),
+        "staircases": staircases_json(rows),
         "scaling": [asdict(curve) for curve in rows.scaling],
         "timeline": run.summary.get("timeline") or None,
         "timings": run.timings,
@@ -148,6 +155,8 @@ def variant_json(row: VariantResult) -> dict[str, Any]:
         **{name: getattr(row, name) for name in _VARIANT},
         "latency_us": _known(row.latency_us, result_keys.LATENCY),
         "phases_us": _phases(row) or None,
+        "http": row.http or None,
+        "open_loop": open_loop_json(row),
         "connection_throughput": throughput.to_json() if throughput else None,
         "cold_us": _known(row.cold_us, result_keys.COLD),
         "cpu_us_per_op": _known(row.cpu_us_per_op, result_keys.CPU),
@@ -157,6 +166,16 @@ def variant_json(row: VariantResult) -> dict[str, Any]:
         "diagnostics": row.diagnostics or None,
         "verdict": verdict_json(row.record.verdict),
     }
+
+
+def open_loop_json(row: VariantResult) -> dict[str, Any] | None:
+    """What became of the rate; None for a closed loop."""
+    found = row.record.open_loop
+    if found is None:
+        return None
+    counts = {name: getattr(found, name) for name in ("due", "ended", "late", "skipped", "backlog")}
+    rates = {"offered_per_s": found.offered_per_s, "achieved_per_s": found.achieved_per_s}
+    return {**counts, **rates, "held": found.is_held}
 
 
 def _phases(row: VariantResult) -> dict[str, Any]:

@@ -5,6 +5,7 @@ for. The name is added for those who may.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from pgperf.access import permissions
@@ -17,9 +18,17 @@ def named(text: str, viewer: Any = None) -> str:
     """The text with the names of the runs that the viewer may see; None: a command, which may see
     all.
     """
-    if not (numbers := {int(number) for number in _RUN.findall(text)}):
-        return text
+    return named_each([text], viewer)[0]
+
+
+def named_each(texts: Sequence[str], viewer: Any = None) -> list[str]:
+    """The same for several texts, in one look-up."""
+    numbers = {int(number) for text in texts for number in _RUN.findall(text)}
+    names = _names(numbers, viewer) if numbers else {}
+    return [_RUN.sub(lambda found: names.get(found[1], found[0]), text) for text in texts]
+
+
+def _names(numbers: set[int], viewer: Any) -> dict[str, str]:
     runs = Run.objects.filter(pk__in=numbers).only("benchmark_name")
     shown = runs if viewer is None else permissions.visible(runs, viewer)
-    names = {str(run.pk): str(run) for run in shown}
-    return _RUN.sub(lambda found: names.get(found[1], found[0]), text)
+    return {str(run.pk): str(run) for run in shown}

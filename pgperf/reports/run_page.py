@@ -1,7 +1,7 @@
-"""The results on a run's page, section by section.
+"""The results on a run's page, section by section, in topics.
 
 A section is a module in sections/ with a function `part`, a template of the same name in
-templates/pgperf/sections/, and an entry in SECTIONS.
+templates/pgperf/sections/, and an entry in SECTIONS with its topic.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,10 +11,12 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.models import Run
+from pgperf.reports import run_ending
 from pgperf.reports.labels import left_out_title
 from pgperf.reports.run_rows import RunRows, read
 from pgperf.reports.sections import (
     Part,
+    answer,
     captures,
     cold,
     comparisons,
@@ -23,12 +25,14 @@ from pgperf.reports.sections import (
     host,
     ladder,
     latency,
-    layers,
+    rate,
     reading,
+    requests,
     scaling,
     server,
     speed,
     spent,
+    staircase,
     suite,
     verdicts,
 )
@@ -38,13 +42,15 @@ from pgperf.reports.sections import (
 class Entry:
     """A section in `SECTIONS`.
 
-    `name` is its anchor, and the name of its template under templates/pgperf/sections/. `make` is
-    the function `part` of its module.
+    `name` is its anchor, and the name of its template under templates/pgperf/sections/. `topic` is
+    a key of `TOPICS`. `make` is the function `part` of its module.
     """
 
     name: str
     title: str | Promise
+    topic: str
     make: Callable[[RunRows], Part]
+    each_variant: bool = False  # it shows every variant, so that a suite's is folded
 
 
 @dataclass(frozen=True)
@@ -54,44 +60,77 @@ class Section:
     name: str
     title: str
     part: Part
+    folded: bool = False
 
     @property
     def template(self) -> str:
         return f"pgperf/sections/{self.name}.html"
 
 
-#: In the order of the page.
+@dataclass(frozen=True)
+class Topic:
+    """Sections that a page shows together; `name` is the last part of its anchor."""
+
+    name: str
+    title: str
+    sections: list[Section]
+
+
+#: In the order of the page; the first one is shown first.
+TOPICS = {
+    "answer": _("Answer"),
+    "layers": _("Layers"),
+    "steps": _("Steps"),
+    "time": _("Where the time goes"),
+    "statements": _("Statements"),
+    "latency": _("Latency"),
+    "clients": _("Clients"),
+    "rate": _("Rate"),
+    "host": _("Host"),
+    "server": _("Server"),
+    "method": _("Method and environment"),
+}
+#: In the order of their topics, and within each of the page.
 SECTIONS = (
-    Entry("verdicts", _("Bottlenecks"), verdicts.part),
-    Entry("suite", _("Workloads and layers"), suite.part),
-    Entry("layers", _("Where a query's time goes"), layers.part),
-    Entry("spent", _("Time breakdown"), spent.part),
-    Entry("ladder", _("The ladder"), ladder.part),
-    Entry("reading", _("How to read this"), reading.part),
-    Entry("scaling", _("More clients"), scaling.part),
-    Entry("speed", _("Throughput and CPU time"), speed.part),
-    Entry("latency", _("Latency"), latency.part),
-    Entry("connections", _("Connecting"), connections.part),
-    Entry("host", _("The host"), host.part),
-    Entry("server", _("The server"), server.part),
-    Entry("cold", _("Cold phases"), cold.part),
-    Entry("comparisons", _("Comparisons"), comparisons.part),
-    Entry("captures", _("What one operation sends"), captures.part),
-    Entry("environment", _("Environment"), environment.part),
+    Entry("answer", _("The answer"), "answer", answer.part),
+    Entry("suite", _("Workloads and layers"), "layers", suite.part),
+    Entry("ladder", _("The ladder"), "layers", ladder.part),
+    Entry("comparisons", _("Comparisons"), "layers", comparisons.part, each_variant=True),
+    Entry("staircase", _("The steps of the site"), "steps", staircase.part),
+    Entry("spent", _("Time breakdown"), "time", spent.part, each_variant=True),
+    Entry("verdicts", _("Bottlenecks"), "time", verdicts.part),
+    Entry("speed", _("Throughput and CPU time"), "time", speed.part, each_variant=True),
+    Entry("captures", _("What one operation sends"), "statements", captures.part),
+    Entry("latency", _("Latency"), "latency", latency.part, each_variant=True),
+    Entry("requests", _("Requests"), "latency", requests.part),
+    Entry("connections", _("Connecting"), "latency", connections.part),
+    Entry("cold", _("Cold phases"), "latency", cold.part, each_variant=True),
+    Entry("scaling", _("More clients"), "clients", scaling.part),
+    Entry("rate", _("Operations at a given rate"), "rate", rate.part),
+    Entry("host", _("The host"), "host", host.part, each_variant=True),
+    Entry("server", _("The server"), "server", server.part, each_variant=True),
+    Entry("reading", _("How to read this"), "method", reading.part),
+    Entry("environment", _("Environment"), "method", environment.part),
 )
 
 
 @dataclass(frozen=True)
 class Result:
-    """The sections that the run has something for.
+    """The topics that the run has something for.
 
-    `measured`: there is something to compare or download.
+    `ending`: how a run that may stop early ended. `measured`: there is something to compare or
+    download.
     """
 
-    sections: list[Section] = field(default_factory=list)
+    topics: list[Topic] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     partial: bool = False
     measured: bool = False
+    ending: str = ""
+
+    @property
+    def sections(self) -> list[Section]:
+        return [section for topic in self.topics for section in topic.sections]
 
     def part(self, name: str) -> Part | None:
         """The data of one section."""
@@ -102,14 +141,22 @@ def result(run: Run) -> Result:
     """A finished run's charts and tables, in two queries."""
     rows = read(run)
     return Result(
-        sections=list(_sections(rows)),
+        topics=list(_topics(rows)),
         skipped={left_out_title(each): each.reason for each in rows.skipped},
         partial=run.partial,
+        ending=run_ending.sentence(run),
         measured=bool(rows.variants or rows.ladders),
     )
 
 
-def _sections(rows: RunRows) -> Iterator[Section]:
+def _topics(rows: RunRows) -> Iterator[Topic]:
+    for name, title in TOPICS.items():
+        if sections := list(_sections(name, rows)):
+            yield Topic(name, str(title), sections)
+
+
+def _sections(topic: str, rows: RunRows) -> Iterator[Section]:
     for entry in SECTIONS:
-        if part := entry.make(rows):
-            yield Section(entry.name, str(entry.title), part)
+        if entry.topic == topic and (part := entry.make(rows)):
+            title = part.get("title") or str(entry.title)
+            yield Section(entry.name, title, part, folded=entry.each_variant and rows.is_suite)

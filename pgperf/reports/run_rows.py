@@ -9,6 +9,7 @@ from pgperf.analysis.geometric_mean import GeometricMean
 from pgperf.analysis.ladder import Ladder
 from pgperf.analysis.scaling import Curve
 from pgperf.analysis.timeline import Timeline
+from pgperf.catalog.published import PUBLICATIONS, Figure, Publication
 from pgperf.core.records import LeftOut, with_workloads
 from pgperf.models import ComparisonResult, Run, VariantResult
 
@@ -35,6 +36,24 @@ class RunRows:
     @cached_property
     def geometric_means(self) -> list[GeometricMean]:
         return [GeometricMean.from_json(each) for each in self.run.summary.get("geometric_means", [])]
+
+    @cached_property
+    def throughput_ratios(self) -> dict[tuple[str, str], dict[str, float | None]]:
+        """Of the steps of a web site: `ratio`, `low`, `high` by the labels of variant and baseline."""
+        return {(each["variant"], each["baseline"]): each for each in self.run.summary.get("effects", [])}
+
+    @property
+    def publication(self) -> Publication | None:
+        """What the run's benchmark reproduces."""
+        return PUBLICATIONS.get(self.run.benchmark_name)
+
+    @cached_property
+    def published(self) -> dict[int, Figure]:
+        """The published figures of the variants that have one, by primary key."""
+        if self.publication is None:
+            return {}
+        found = {row.pk: self.publication.figure(row.identity) for row in self.variants}
+        return {pk: figure for pk, figure in found.items() if figure}
 
     @cached_property
     def skipped(self) -> list[LeftOut]:
@@ -69,6 +88,8 @@ class RunRows:
 def read(run: Run) -> RunRows:
     """In two queries."""
     variants = list(run.variants.all())
+    for each in variants:
+        each.keep_record()
     by_id = {row.pk: row for row in variants}
     comparisons = list(run.comparisons.all())
     for row in comparisons:
@@ -76,14 +97,24 @@ def read(run: Run) -> RunRows:
     return RunRows(run, variants, comparisons)
 
 
-_Key = tuple[str, str, str, str, int]
+_Key = tuple[str, str, str, str, str, int, str, float | None, int]
 
 
 def _key(row: VariantResult) -> _Key:
-    return row.workload, row.layer, row.mode, row.route, row.identity.connections
+    series = row.workload, row.layer, row.mode, row.route, row.connect, row.workers, row.environment, row.rate
+    return (*series, row.identity.connections)
 
 
 def _with_shares(curve: Curve, shares: dict[_Key, CpuShares]) -> Curve:
-    series = curve.workload, curve.layer, curve.mode, curve.route
+    series = (
+        curve.workload,
+        curve.layer,
+        curve.mode,
+        curve.route,
+        curve.connect,
+        curve.workers,
+        curve.environment,
+        curve.rate,
+    )
     points = (replace(point, share=shares.get((*series, point.clients))) for point in curve.points)
     return replace(curve, points=tuple(points))

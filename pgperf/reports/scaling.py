@@ -8,13 +8,15 @@ from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.scaling import Curve, Point
 from pgperf.reports import result_keys
 from pgperf.reports.chart import Chart
-from pgperf.reports.labels import colour, layer_title, role_names
+from pgperf.reports.labels import colour, layer_title, rate_title, role_names
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import (
     Cell,
     Column,
     Table,
     count,
+    exact,
+    file_columns,
     interval,
     interval_column,
     number,
@@ -60,7 +62,7 @@ def scaling_table(scaling: Sequence[Curve]) -> Table:
     shown = [role for role in _COLUMNS if any(getattr(share, role) for share in shares)]
     columns = (
         text_column(_("Layer and route"), "workload", "layer", "mode", "route"),
-        Column(_("clients"), keys=("clients",)),
+        Column(unit(scaling), keys=("clients",)),
         Column(_("operations/s"), keys=("ops_per_s",)),
         interval_column("low", "high"),
         Column(_("efficiency"), keys=("efficiency",)),
@@ -71,13 +73,23 @@ def scaling_table(scaling: Sequence[Curve]) -> Table:
             Column(_("%s, of the host") % names[role], keys=(f"share_{role}",), file_only=role not in shown)
             for role in result_keys.SHARE
         ),
+        *file_columns(("connect", "workers", "environment", "rate")),
     )
     rows = [
-        (_series_cell(series, scaling), *_cells(point), *_roles(point.share))
+        (
+            _series_cell(series, scaling),
+            *_cells(point),
+            *_roles(point.share),
+            exact(series.connect),
+            exact(series.workers),
+            exact(series.environment),
+            exact(series.rate),
+        )
         for series in scaling
         for point in series.points
     ]
-    return Table(_("Throughput, time and CPUs by clients"), columns, rows, "scaling")
+    caption = _("Throughput, time and CPUs by %s") % unit(scaling)
+    return Table(caption, columns, rows, "scaling")
 
 
 def all_points(rows: RunRows) -> Table:
@@ -90,7 +102,20 @@ def series_title(series: Curve, scaling: Sequence[Curve]) -> str:
     parts = [layer_title(series.layer), series.route]
     parts += [series.workload] if len({other.workload for other in scaling}) > 1 else []
     parts += [series.mode] if len({other.mode for other in scaling}) > 1 else []
+    parts += [series.connect.replace("_", " ")] if len({other.connect for other in scaling}) > 1 else []
+    parts += [series.environment] if len({other.environment for other in scaling}) > 1 else []
+    parts += [rate_title(series.rate)] if len({other.rate for other in scaling}) > 1 else []
     return " · ".join(parts)
+
+
+def unit(scaling: Sequence[Curve]) -> str:
+    """What the horizontal axis counts: connections where a client has several workers."""
+    return _("connections") if any(series.workers > 1 for series in scaling) else _("clients")
+
+
+def section_title(scaling: Sequence[Curve]) -> str:
+    """The title of the section, "" for its usual one."""
+    return _("More connections") if any(series.workers > 1 for series in scaling) else ""
 
 
 def _curve(scaling: Sequence[Curve], key: str, title: str, axis: str, *, log: bool) -> Chart:
@@ -99,9 +124,10 @@ def _curve(scaling: Sequence[Curve], key: str, title: str, axis: str, *, log: bo
     layers = list(dict.fromkeys(series.layer for series in scaling))
     return {
         "kind": "lines",
-        "label": _("%s over the number of clients. The table below has the numbers.") % title,
+        "label": _("%(figure)s over the number of %(unit)s. The table below has the numbers.")
+        % {"figure": title, "unit": unit(scaling)},
         "axis": axis,
-        "x_axis": _("clients"),
+        "x_axis": unit(scaling),
         "x": clients,
         "x_log": True,
         "log": log,
@@ -132,10 +158,10 @@ def _cpu_curve(series: Curve, shares: Sequence[CpuShares], roles: Sequence[str],
     names, title = role_names(), series_title(series, [series])
     return {
         "kind": "area",
-        "label": _("%s: shares of the host's CPUs over the clients. The table below has the numbers.")
-        % title,
+        "label": _("%(title)s: shares of the host's CPUs over the %(unit)s. The table below has the numbers.")
+        % {"title": title, "unit": unit([series])},
         "axis": _("share of the host's CPUs, %"),
-        "x_axis": _("clients"),
+        "x_axis": unit([series]),
         "x": [point.clients for point in series.points],
         "x_log": True,
         "max": top,

@@ -2,25 +2,28 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from django.utils.translation import gettext as _
 
 from pgperf.analysis.geometric_mean import GeometricMean
 from pgperf.analysis.outcome import DIFFERS
+from pgperf.catalog.published import Figure
 from pgperf.core.records import Variant
 from pgperf.models import ComparisonResult, VariantResult
-from pgperf.reports import number_format
+from pgperf.reports import number_format, published
 from pgperf.reports.chart import Chart
 from pgperf.reports.comparisons import ComparisonKind, kind, outcome_text
-from pgperf.reports.labels import colour, connections_title, layer_title
+from pgperf.reports.labels import colour, connections_title, layer_title, rate_title
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import (
     Cell,
     Column,
     Note,
     Table,
+    exact,
+    file_columns,
     interval,
     interval_column,
     number,
@@ -43,12 +46,14 @@ class Setting:
     the base layer.
 
     `like` is a variant of it without workload and layer. `among`: the settings of the run.
+    `published` has the figures of a publication by the primary keys of the variants.
     """
 
     like: Variant
     variants: Sequence[VariantResult]
     comparisons: dict[int, ComparisonResult]
     means: Sequence[GeometricMean]
+    published: dict[int, Figure] = field(default_factory=dict)
 
     @cached_property
     def workloads(self) -> list[str]:
@@ -64,9 +69,26 @@ class Setting:
         bases = [(row.baseline.layer, row.baseline.workers) for row in self.comparisons.values()]
         return max(self.columns, key=bases.count)
 
+    def base_of(self, workload: str) -> ColumnKey:
+        """The base of a workload: another one where the base layer lacks it."""
+        bases = [
+            (self.comparisons[row.pk].baseline.layer, self.comparisons[row.pk].baseline.workers)
+            for row in self.variants
+            if row.workload == workload and row.pk in self.comparisons
+        ]
+        return max(bases, key=bases.count) if bases else self.base
+
     def at(self, workload: str, column: ColumnKey) -> VariantResult | None:
         found = (r for r in self.variants if r.workload == workload and (r.layer, r.workers) == column)
         return next(found, None)
+
+    def published_at(self, workload: str, column: ColumnKey) -> float | None:
+        """The published throughput over that of the base layer; None where one is missing."""
+        own, base = (self.at(workload, each) for each in (column, self.base_of(workload)))
+        found = [self.published.get(row.pk) for row in (own, base) if row]
+        if len(found) < 2 or not found[0] or not found[1]:
+            return None
+        return found[0].ops_per_s / found[1].ops_per_s
 
     def mean(self, column: ColumnKey) -> GeometricMean | None:
         return next((mean for mean in self.means if (mean.layer, mean.workers) == column), None)
@@ -93,6 +115,7 @@ def settings(rows: RunRows) -> list[Setting]:
             group,
             {row.pk: against[row.pk] for row in group if row.pk in against},
             [mean for mean in rows.geometric_means if _of(mean, like)],
+            {row.pk: rows.published[row.pk] for row in group if row.pk in rows.published},
         )
         for like, group in groups.items()
     ]
@@ -100,11 +123,13 @@ def settings(rows: RunRows) -> list[Setting]:
 
 def setting_title(setting: Setting, among: Sequence[Setting]) -> str:
     """The route, and whatever else tells the setting from the run's others."""
-    details = ("mode", "connections", "connect")
+    details = ("mode", "connections", "connect", "environment", "rate")
     apart = [name for name in details if len({getattr(each.like, name) for each in among}) > 1]
     parts = [str(getattr(setting.like, name)).replace("_", " ") for name in apart]
     if "connections" in apart:
         parts[apart.index("connections")] = connections_title(setting.like.connections)
+    if "rate" in apart:
+        parts[apart.index("rate")] = rate_title(setting.like.rate)
     return " · ".join([setting.like.route, *parts])
 
 
@@ -121,7 +146,7 @@ def heat_map(setting: Setting, among: Sequence[Setting]) -> Table:
         means = (_mean_cell(setting, column) for column in setting.columns)
         rows.append((words(_("geometric mean")), *means))
     caption = _("Time per operation over %(title)s: ratio to %(base)s, with its 95 %% interval") % {
-        "title": setting_title(setting, among), "base": setting.column_title(setting.base),
+        "title": setting_title(setting, among), "base": _base_titles(setting),
     }  # fmt: skip
     return Table(caption, columns, rows, "heat")
 
@@ -159,8 +184,27 @@ def mean_table(rows: RunRows) -> Table:
         interval_column("low", "high"),
         Column(_("blocks"), keys=("blocks", "sample")),
         text_column(_("workloads"), "workloads"),
+        *file_columns(("environment", "rate")),
     )
     return Table(_("Geometric mean of each layer"), columns, [*map(_mean_row, rows.geometric_means)], "means")
+
+
+def mean_chart(setting: Setting) -> Chart:
+    """The geometric mean of each layer's time ratios, with its interval; the base layer is 1."""
+    means = {column: setting.mean(column) for column in setting.columns}
+    shown = [column for column in setting.columns if means[column] or column == setting.base]
+    known = [(column, means[column]) for column in shown]
+    return {
+        "kind": "bars",
+        "label": _("Geometric mean of the time of each layer over all workloads, relative to %s.")
+        % setting.column_title(setting.base),
+        "axis": _("time relative to %s") % setting.column_title(setting.base),
+        "rows": [[setting.column_title(column)] for column in shown],
+        "values": [mean.ratio if mean else 1.0 for _column, mean in known],
+        "colours": [colour(layer) for layer, _workers in shown],
+        "whiskers": [_mean_whisker(mean) for _column, mean in known],
+        "ends": [number_format.ratio(mean.ratio) if mean else "1" for _column, mean in known],
+    }
 
 
 def bars(setting: Setting, among: Sequence[Setting]) -> Chart:
@@ -170,16 +214,33 @@ def bars(setting: Setting, among: Sequence[Setting]) -> Chart:
         "label": _("Relative throughput by workload over %s. The tables have the numbers.")
         % setting_title(setting, among),
         "axis": _("throughput relative to %s") % setting.column_title(setting.base),
-        "rows": [[name] for name in setting.workloads],
+        "rows": [_row_lines(setting, name) for name in setting.workloads],
         "series": [_series(setting, column) for column in setting.columns],
         "line": 1,
+        "overlay": published.overlay() if setting.published else "",
     }
+
+
+def published_table(setting: Setting, among: Sequence[Setting]) -> Table:
+    """The published figures beside those of the run; no rows without any."""
+    columns = (
+        text_column(_("Workload")),
+        text_column(_("Layer")),
+        Column(_("published"), _("operations/s")),
+        Column(_("here"), _("operations/s")),
+        Column(_("published"), _("over %s") % setting.column_title(setting.base)),
+        Column(_("here"), _("over %s") % setting.column_title(setting.base)),
+    )
+    rows = [_beside_published(setting, row) for row in setting.variants if row.pk in setting.published]
+    caption = _("Published throughput over %s") % setting_title(setting, among)
+    return Table(caption, columns, rows, "published")
 
 
 def tables(rows: RunRows) -> list[Table]:
     """The tables of a suite for a terminal: none for other runs."""
     found = settings(rows)
-    made = [table for each in found for table in (heat_map(each, found), number_table(each, found))]
+    kinds = (heat_map, number_table, published_table)
+    made = [table for each in found for kind in kinds if (table := kind(each, found)).rows]
     return [*made, mean_table(rows)] if found else []
 
 
@@ -201,7 +262,10 @@ def _like(variant: Variant) -> Variant:
 
 
 def _of(mean: GeometricMean, like: Variant) -> bool:
-    same = all(getattr(mean, name) == getattr(like, name) for name in ("route", "mode", "connect"))
+    same = all(
+        getattr(mean, name) == getattr(like, name)
+        for name in ("route", "mode", "connect", "environment", "rate")
+    )
     return same and mean.clients * mean.workers == like.connections
 
 
@@ -212,6 +276,25 @@ def _against_base(comparisons: Iterable[ComparisonResult]) -> dict[int, Comparis
         if kind(row) == ComparisonKind.LAYER and row.variant.workload == row.baseline.workload:
             found.setdefault(row.variant_id, row)
     return found
+
+
+def _base_titles(setting: Setting) -> str:
+    """The base layer; with those of workloads that it lacks."""
+    others = [
+        _("%(base)s for %(workload)s")
+        % {"base": setting.column_title(setting.base_of(name)), "workload": name}
+        for name in setting.workloads
+        if setting.base_of(name) != setting.base
+    ]
+    return ", ".join([setting.column_title(setting.base), *others])
+
+
+def _row_lines(setting: Setting, workload: str) -> list[str]:
+    """The label of a workload's bars, with their base where it is another one."""
+    base = setting.base_of(workload)
+    if base == setting.base:
+        return [workload]
+    return [workload, _("over %s") % setting.column_title(base)]
 
 
 def _head(setting: Setting, column: ColumnKey) -> str:
@@ -225,7 +308,9 @@ def _heat(setting: Setting, workload: str, column: ColumnKey) -> Cell:
         return Cell("–", (None,), "unknown")
     found = setting.comparisons.get(row.pk)
     if found is None:
-        return replace(number(row.us_per_op), mark="base")
+        shown = number(row.us_per_op)
+        unit = "%s" if column == setting.base else _("%s µs")  # the head of its column has the unit
+        return replace(shown, text=unit % shown.text, mark="base")
     text = Note(number_format.ratio_interval(found.low, found.high))
     mark = heat(found.ratio) if found.outcome == DIFFERS else found.outcome
     return Cell(number_format.ratio(found.ratio), (found.ratio,), mark, (text,))
@@ -236,6 +321,11 @@ def heat(value: float) -> str:
     size = max(value, 1 / value) if value > 0 else math.inf
     shade = 1 + sum(size >= each for each in _SHADES)
     return f"{'slower' if value > 1 else 'faster'}-{shade}"
+
+
+def _mean_whisker(mean: GeometricMean | None) -> list[float] | None:
+    known = mean is not None and mean.low is not None and mean.high is not None
+    return [mean.low, mean.high] if known else None  # type: ignore[union-attr, list-item]
 
 
 def _mean_cell(setting: Setting, column: ColumnKey) -> Cell:
@@ -292,12 +382,43 @@ def _mean_row(mean: GeometricMean) -> tuple[Cell, ...]:
         ratio_interval(mean.low, mean.high),
         Cell(number_format.whole(mean.blocks), (mean.blocks, mean.sample)),
         words(", ".join(mean.workloads), " ".join(mean.workloads)),
+        exact(mean.environment),
+        exact(mean.rate),
     )
 
 
 def _series(setting: Setting, column: ColumnKey) -> Chart:
     values = [_relative(setting, name, column) for name in setting.workloads]
-    return {"name": setting.column_title(column), "colour": colour(column[0]), "values": values}
+    return {
+        "name": setting.column_title(column),
+        "colour": colour(column[0]),
+        "tint": _tint(setting, column),
+        "values": values,
+        "marks": [_mark(setting, name, column) for name in setting.workloads],
+    }
+
+
+def _mark(setting: Setting, workload: str, column: ColumnKey) -> float | None:
+    """The published figure; none of the base layer, which is 1 by itself."""
+    return None if column == setting.base_of(workload) else setting.published_at(workload, column)
+
+
+def _tint(setting: Setting, column: ColumnKey) -> int:
+    """How many columns before it have the colour of its layer."""
+    before = setting.columns[: setting.columns.index(column)]
+    return sum(colour(layer) == colour(column[0]) for layer, _workers in before)
+
+
+def _beside_published(setting: Setting, row: VariantResult) -> tuple[Cell, ...]:
+    column = (row.layer, row.workers)
+    return (
+        words(row.workload),
+        words(setting.column_title(column)),
+        number(setting.published[row.pk].ops_per_s),
+        number(row.ops_per_s),
+        ratio(setting.published_at(row.workload, column)),
+        ratio(_relative(setting, row.workload, column)),
+    )
 
 
 def _relative(setting: Setting, workload: str, column: ColumnKey) -> float | None:

@@ -1,6 +1,6 @@
 """A table as data: columns with units, cells with the shown text and the exact values behind it.
 
-Pages (templates/pgperf/table.html), the terminal (cli/text_table.py), Markdown (cli/markdown.py)
+Pages (templates/pgperf/table.html), the terminal (cli/text_table.py), Markdown (markdown_table.py)
 and files (reports/csv_files.py) print these tables and format no number of their own.
 """
 
@@ -12,6 +12,8 @@ from django.utils.translation import gettext as _
 from pgperf.reports import number_format
 
 Value = str | float | None
+#: Rows that a page shows unasked.
+_LONG = 24
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,11 @@ class Table:
     columns: tuple[Column, ...]
     rows: Sequence[tuple[Cell, ...]]
     name: str = ""
+
+    @property
+    def is_long(self) -> bool:
+        """Do pages fold it?"""
+        return len(self.rows) > _LONG
 
     def shown(self) -> "Table":
         """The table without the columns that only files have."""

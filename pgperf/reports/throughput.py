@@ -23,10 +23,13 @@ PERCENTILES = ("p50", "p90", "p95", "p99")
 
 
 def throughput_note() -> str:
-    """Why throughput and time per operation are not exact reciprocals."""
+    """Why throughput and time per operation are not exact reciprocals, and why CPU times differ from
+    the parts of the time.
+    """
     return _(
         "Throughput counts every operation. In the time per operation, no operation counts as longer than"
-        " the slice’s 99th percentile. So one is not exactly the reciprocal of the other."
+        " the slice’s 99th percentile. So one is not exactly the reciprocal of the other. CPU per operation"
+        " is a mean over every operation, too; the time breakdown scales it to the time per operation."
     )
 
 
@@ -49,6 +52,20 @@ def throughput(variants: Sequence[VariantResult]) -> Chart:
         "values": [variant.ops_per_s for variant in shown],
         "colours": [colour(variant.layer) for variant in shown],
         "ends": [number_format.number(variant.ops_per_s) for variant in shown],
+    }
+
+
+def times(variants: Sequence[VariantResult]) -> Chart:
+    """Time of one operation of each variant, with its 95 % interval; each must know its time."""
+    return {
+        "kind": "bars",
+        "label": _("Time of one operation of each variant, with 95 % intervals."),
+        "axis": _("µs per operation"),
+        "rows": [variant_lines(variant) for variant in variants],
+        "values": [variant.us_per_op for variant in variants],
+        "colours": [colour(variant.layer) for variant in variants],
+        "whiskers": [_ends(variant.us_per_op_low, variant.us_per_op_high) for variant in variants],
+        "ends": [_("%s µs") % number_format.number(variant.us_per_op) for variant in variants],
     }
 
 
@@ -118,3 +135,7 @@ def cold_table(variants: Sequence[VariantResult]) -> Table:
     columns = (text_column(_("Variant")), *(Column(title, "µs") for title in phases.values()))
     rows = [(words(variant_title(v)), *(number(v.cold_us.get(phase)) for phase in phases)) for v in shown]
     return Table(_("Cold phases: the median of the processes started for them"), columns, rows, "cold")
+
+
+def _ends(low: float | None, high: float | None) -> list[float] | None:
+    return None if low is None or high is None else [low, high]

@@ -19,6 +19,10 @@ logger = logging.getLogger(__name__)
 TASK = "pgperf.tasks.run_benchmark"
 #: For the agent on a database's host: watch it for the run that this row of Sampling belongs to.
 WATCH = "pgperf.tasks.watch_host"
+#: For a worker: read the statements of the database that this row of StatementList belongs to.
+STATEMENTS = "pgperf.tasks.read_statements"
+#: Look at the machine, as this row of MachineLook asks.
+LOOK = "pgperf.tasks.look_at_machine"
 #: Version of the messages' arguments: (id of a row, version).
 SCHEMA = 1
 _MAX_ID = 2**63 - 1
@@ -52,6 +56,22 @@ def send_watch(row_id: int, queue: str) -> None:
     Raises BrokerUnreachable within seconds when the broker does not take it.
     """
     _put(WATCH, row_id, queue)
+
+
+def send_statements(row_id: int, queue: str) -> None:
+    """Ask a worker for the statements of a server.
+
+    Raises BrokerUnreachable within seconds when the broker does not take it.
+    """
+    _put(STATEMENTS, row_id, queue)
+
+
+def send_look(row_id: int, queue: str) -> None:
+    """Ask a worker to look at its machine.
+
+    Raises BrokerUnreachable within seconds when the broker does not take it.
+    """
+    _put(LOOK, row_id, queue)
 
 
 def row_of(task: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int | None:

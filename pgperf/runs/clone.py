@@ -96,7 +96,11 @@ def _works(run: Run) -> list[dict[str, Any]]:
 
 
 def _as_fields(work: dict[str, Any]) -> dict[str, Any]:
-    return {**work, **(work.get("query") or {}), "bulk": (work.get("bulk") or {}).get("name", "")}
+    """The fields of a Workload. The name of a bulk insert stands for all of it."""
+    page = work.get("page") or {}
+    named = {"page_user": page["user"], **page} if page else {}
+    bulk = (work.get("bulk") or {}).get("name", "")
+    return {**work, **(work.get("query") or {}), **named, "bulk": bulk}
 
 
 def _same_workload(frozen: dict[str, Any], workloads: QuerySet[Workload]) -> Workload | None:

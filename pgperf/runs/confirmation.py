@@ -99,7 +99,7 @@ def _direct(row: VariantResult, database: Database) -> str:
     """
     asked = row.run.definition.get("routes", [])
     there = sorted(
-        database.targets.filter(enabled=True).order_by("id"),
+        database.targets.filter(enabled=True, url="").order_by("id"),
         key=lambda target: (target.route not in asked, target.host.startswith("/")),
     )
     best = most_direct(there) if there else None

@@ -12,7 +12,7 @@ from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.catalog.light import LIGHT
 from pgperf.core.delayed_routes import lengthened
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.core.layers import BASE_LAYER
+from pgperf.core.layers import BASE_LAYER, LAYERS, VIEW_LAYER
 from pgperf.core.records import Definition
 
 #: The fewest that an interval over blocks and a verdict allow.
@@ -36,11 +36,15 @@ def paired(
         routes=(variant.route,),
         modes=(variant.mode,),
         clients=(variant.clients,),
+        rates=(variant.rate,),
         workers=variant.workers,
         as_processes=False,
+        environments=(variant.environment,),
         blocks=BLOCKS,
         rounds=ROUNDS,
         cold_blocks=0,
+        precision=0.0,
+        budget_s=0,
         diagnostic_ms=asked.diagnostic_ms or _DIAGNOSTIC_MS,
         seed=secrets.randbelow(2**31),
     )
@@ -67,8 +71,23 @@ def _change(
         case interventions.PROCESSES:
             _allow(variant.connections, most_clients)
             return {"as_processes": True}
+        case interventions.IN_PROCESS:
+            return _beside_the_view(variant, direct())
     _allow(2 * variant.connections, most_clients)
     return {"clients": (clients, clients * 2)}
+
+
+def _beside_the_view(variant: VariantSummary, direct: str) -> dict[str, Any]:
+    """The page by HTTP, and its view in process, which ends each request as a web server does where it
+    has no such connection mode.
+    """
+    there = variant.connect in LAYERS[VIEW_LAYER].connection_modes
+    modes = (variant.connect,) if there else (variant.connect, "request")
+    return {
+        "layers": (VIEW_LAYER, variant.layer),
+        "routes": (direct, variant.route),
+        "connection_modes": modes,
+    }
 
 
 def _allow(clients: int, most: int) -> None:
@@ -89,7 +108,7 @@ def told_apart(
     return (own[0] if own else VariantSummary()), (changed[0] if changed else None)
 
 
-def _identity(variant: VariantSummary) -> tuple[str | int, ...]:
+def _identity(variant: VariantSummary) -> tuple[str | float | None, ...]:
     return (
         variant.workers,
         variant.workload,
@@ -98,4 +117,6 @@ def _identity(variant: VariantSummary) -> tuple[str | int, ...]:
         variant.route,
         variant.clients,
         variant.connect,
+        variant.environment,
+        variant.rate,
     )

@@ -9,10 +9,11 @@ from django.core.exceptions import ValidationError
 
 from pgperf import models
 from pgperf.catalog.driver_queries import BULK_INSERTS
-from pgperf.core import limits, records
+from pgperf.core import limits, protocol, records
+from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.layers import LAYERS
-from pgperf.core.limits import Limit
+from pgperf.core.limits import Limit, N
 from pgperf.db import validators
 
 
@@ -24,6 +25,9 @@ class Overrides:
     routes: Sequence[str] | None = None
     clients: Sequence[int] | None = None
     connection_modes: Sequence[str] | None = None
+    environments: Sequence[str] | None = None
+    rates: Sequence[float | None] | None = None
+    latency_limit_ms: float | None = None
     placement: str | None = None
     idle: str | None = None
     slice_ms: int | None = None
@@ -31,6 +35,8 @@ class Overrides:
     blocks: int | None = None
     diagnostic_ms: int | None = None
     workers: int | None = None
+    precision: float | None = None
+    budget_s: int | None = None
     quick: bool = False
 
 
@@ -39,23 +45,33 @@ AS_SAVED = Overrides()
 
 
 def freeze(
-    benchmark: models.Benchmark, database: models.Database, overrides: Overrides = AS_SAVED
+    benchmark: models.Benchmark,
+    database: models.Database,
+    overrides: Overrides = AS_SAVED,
+    workloads: Sequence[models.Workload] | None = None,
 ) -> records.Definition:
-    """The definition with every default filled in.
+    """The definition with every default filled in. `workloads`: those of a benchmark that is not
+    saved.
 
     Raises InvalidDefinition, which names the wrong field.
     """
     preset = _Preset(benchmark, overrides)
+    routes = _routes(benchmark, database, overrides.routes)
     definition = records.Definition(
         benchmark=benchmark.name,
-        workloads=_workloads(benchmark),
+        workloads=_workloads(benchmark.workloads if workloads is None else workloads),
         layers=_checked("layers", preset.pick("layers"), validators.layer_list),
-        routes=_routes(benchmark, database, overrides.routes),
+        routes=routes,
+        web_routes=_web_routes(database, routes),
         modes=_checked("modes", benchmark.modes, validators.mode_list),
-        clients=_checked("clients", preset.pick("clients"), validators.client_list),
+        clients=_clients(preset),
         connection_modes=_checked(
             "connection_modes", preset.pick("connection_modes"), validators.connection_mode_list
         ),
+        environments=_checked("environments", preset.pick("environments"), validators.environment_list),
+        rates=_checked("rates", preset.pick("rates"), validators.rate_list),
+        schedule=_one_of("schedule", benchmark.schedule, records.SCHEDULES),
+        latency_limit_ms=float(_number(limits.LATENCY_LIMIT_MS, preset)),
         workers=_number(limits.WORKERS, preset),
         row_type=_one_of("row_type", benchmark.row_type, records.ROW_TYPES),
         transaction=_one_of("transaction", benchmark.transaction, records.TRANSACTIONS),
@@ -68,10 +84,13 @@ def freeze(
         lead_in_ms=limits.QUICK_LEAD_IN_MS if overrides.quick else limits.LEAD_IN_MS,
         cold_blocks=limits.QUICK_COLD_BLOCKS if overrides.quick else limits.COLD_BLOCKS,
         diagnostic_ms=_number(limits.DIAGNOSTIC_MS, preset),
+        precision=float(_number(limits.PRECISION, preset)),
+        budget_s=_number(limits.BUDGET_S, preset),
         seed=secrets.randbelow(2**31),
     )
     _some_mode_possible(definition)
     _allowed_connections(definition)
+    _rates_of_clients(definition)
     if definition.transaction != "autocommit" and definition.connection_modes != ("persistent",):
         raise InvalidDefinition("transaction: connections that end with each operation need autocommit")
     return definition
@@ -90,7 +109,16 @@ def workload(row: models.Workload) -> records.WorkloadDefinition:
         fixture=row.fixture,
         query=row.query,
         bulk=_bulk(row.bulk),
+        page=_page(row),
     )
+
+
+def _page(row: models.Workload) -> records.Page | None:
+    """The page that a row names by its path."""
+    if not row.path:
+        return None
+    method = _one_of("method", row.method, records.PAGE_METHODS)
+    return records.Page(row.path, method, row.page_user, row.one_capture)
 
 
 def _bulk(name: str) -> records.BulkInsert | None:
@@ -100,8 +128,7 @@ def _bulk(name: str) -> records.BulkInsert | None:
     return BULK_INSERTS[name] if name else None
 
 
-def _workloads(benchmark: models.Benchmark) -> tuple[records.WorkloadDefinition, ...]:
-    rows = benchmark.workloads
+def _workloads(rows: Sequence[models.Workload]) -> tuple[records.WorkloadDefinition, ...]:
     if not 1 <= len(rows) <= limits.MOST_WORKLOADS:
         raise InvalidDefinition(
             f"workloads: the benchmark has {len(rows)}; choose 1 to {limits.MOST_WORKLOADS}"
@@ -112,7 +139,7 @@ def _workloads(benchmark: models.Benchmark) -> tuple[records.WorkloadDefinition,
 def missing_routes(benchmark: models.Benchmark, database: models.Database) -> list[str]:
     """Routes the benchmark names and the database has no enabled target for: a run leaves them out."""
     there = set(_enabled(database))
-    return [route for route in benchmark.routes if route not in there]
+    return [route for route in benchmark.routes if apart(route)[0] not in there]
 
 
 @dataclass(frozen=True)
@@ -122,11 +149,15 @@ class _Preset:
     benchmark: models.Benchmark
     overrides: Overrides
 
-    def pick(self, name: str, quick: int | None = None) -> Any:
-        given, saved = getattr(self.overrides, name), getattr(self.benchmark, name)
-        if given is not None:
-            return given
-        return min(quick, saved) if self.overrides.quick and quick is not None else saved
+    def pick(self, name: str) -> Any:
+        given = getattr(self.overrides, name)
+        return getattr(self.benchmark, name) if given is None else given
+
+    def number(self, limit: Limit[N]) -> Any:
+        """Bad numbers as they are: the caller refuses them."""
+        found = self.pick(limit.name)
+        lowered = self.overrides.quick and getattr(self.overrides, limit.name) is None
+        return limit.in_quick_run(found) if lowered and limit.allows(found) else found
 
 
 def _checked(field: str, value: Any, validate: Any) -> tuple[Any, ...]:
@@ -144,13 +175,37 @@ def _routes(
     """The user's routes, which must all exist; else the benchmark's routes that the database has."""
     there = _enabled(database)
     asked = _checked("routes", benchmark.routes if wanted is None else list(wanted), validators.name_list)
-    lacking = [route for route in asked if route not in there]
+    lacking = [route for route in asked if apart(route)[0] not in there]
     if lacking and (wanted is not None or len(lacking) == len(asked)):
         raise InvalidDefinition(
             f"routes: database {database} has no enabled target for {', '.join(lacking)}; "
             f"it has {', '.join(there) or 'none: add a target'}"
         )
-    return tuple(dict.fromkeys(route for route in asked if route in there))
+    _over_tcp(database, asked)
+    return tuple(dict.fromkeys(route for route in asked if route not in lacking))
+
+
+def _over_tcp(database: models.Database, routes: Iterable[str]) -> None:
+    """A relay, which delays a route, connects by TCP only."""
+    delayed = {base for base, ms in map(apart, routes) if ms}
+    if not delayed:
+        return
+    sockets = database.targets.filter(host__startswith="/", route__in=delayed)
+    for base in sockets.values_list("route", flat=True):
+        raise InvalidDefinition(f"routes: {base} is a Unix socket, which has no delay; name a TCP route")
+
+
+def _web_routes(database: models.Database, routes: Sequence[str]) -> dict[str, str]:
+    """Those that are URLs, each with the route of the run that it builds on, at the same distance."""
+    targets = database.targets.filter(enabled=True).exclude(url="").values_list("route", "builds_on")
+    builds_on = dict(targets)
+    found = {}
+    for route in routes:
+        base, _ms = apart(route)
+        if base in builds_on:
+            below = builds_on[base] + route.removeprefix(base)
+            found[route] = below if builds_on[base] and below in routes else ""
+    return found
 
 
 def _enabled(database: models.Database) -> list[str]:
@@ -163,11 +218,19 @@ def _one_of(field: str, value: Any, choices: Sequence[str]) -> str:
     return str(value)
 
 
-def _number(limit: Limit, preset: _Preset) -> int:
-    value = preset.pick(limit.name, limit.quick)
+def _number(limit: Limit[N], preset: _Preset) -> N:
+    value = preset.number(limit)
     if not limit.allows(value):
         raise InvalidDefinition(f"{limit.name}: {value!r} is not allowed. {limit.remedy}")
-    return int(value)
+    return value
+
+
+def _clients(preset: _Preset) -> tuple[int, ...]:
+    """A quick run starts few clients, unless its benchmark compares several numbers of clients."""
+    clients = _checked("clients", preset.pick("clients"), validators.client_list)
+    if len(clients) > 1 or preset.overrides.clients is not None or not preset.overrides.quick:
+        return clients
+    return tuple(min(limits.CLIENTS.quick or count, count) for count in clients)
 
 
 def _allowed_connections(definition: records.Definition) -> None:
@@ -177,6 +240,17 @@ def _allowed_connections(definition: records.Definition) -> None:
         raise InvalidDefinition(
             f"workers: {clients} clients with {workers} workers each make {clients * workers} connections,"
             f" more than {most} (PGPERF['MAX_CLIENTS']); choose fewer workers or clients"
+        )
+
+
+def _rates_of_clients(definition: records.Definition) -> None:
+    """All client processes share a rate, and the wire protocol has a least rate for each."""
+    rates = [rate for rate in definition.rates if rate is not None]
+    connections = max(definition.clients) * definition.workers
+    if rates and min(rates) / connections < protocol.MIN_RATE:
+        raise InvalidDefinition(
+            f"rates: {min(rates):g} operations/s are too few for {connections} connections; choose"
+            f" {connections * protocol.MIN_RATE:g} or more, or fewer clients"
         )
 
 

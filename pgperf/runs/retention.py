@@ -50,12 +50,21 @@ def prune(*, dry_run: bool = False) -> Pruned:
     settings, pruned = get_settings(), Pruned()
     old = _ended_before(settings.KEEP_RUNS_DAYS)
     pruned.runs = _ids(old) if dry_run else list(_delete_runs(old))
-    raw = _ended_before(settings.KEEP_RAW_DAYS).filter(Exists(_blocks().filter(run=OuterRef("pk"))))
-    pruned.raw = _ids(raw.exclude(pk__in=pruned.runs))
+    pruned.raw = _ids(_old_raw().exclude(pk__in=pruned.runs))
     pruned.blocks = _blocks().filter(run__in=pruned.raw).count() if dry_run else _delete_blocks(pruned.raw)
     if not dry_run and (pruned.runs or pruned.raw):
         logger.info("pruned runs %s, and the raw blocks of runs %s", pruned.runs, pruned.raw)
     return pruned
+
+
+def due() -> QuerySet[Run]:
+    """The runs that `prune` would shorten or delete now."""
+    return _old_raw() | _ended_before(get_settings().KEEP_RUNS_DAYS)
+
+
+def _old_raw() -> QuerySet[Run]:
+    """Runs whose raw blocks are older than they are kept."""
+    return _ended_before(get_settings().KEEP_RAW_DAYS).filter(Exists(_blocks().filter(run=OuterRef("pk"))))
 
 
 def _ended_before(days: int) -> QuerySet[Run]:

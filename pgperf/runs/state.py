@@ -447,8 +447,8 @@ def _send_all(due: QuerySet[Run]) -> list[int]:
 
 def _lost_reason(who: str) -> str:
     return (
-        f"No sign of life from {who} for {get_settings().STALE_SECONDS:g} s: it was killed, or could not reach "
-        "this database. The blocks that it finished are kept."
+        f"No sign of life from {who} for {get_settings().STALE_SECONDS:g} s: it was killed, or could not write "
+        "to this database. The blocks that it finished are kept."
     )
 
 
@@ -493,6 +493,11 @@ def heard_since() -> Any:
 
 def running_count() -> int:
     return _live_runs().count()
+
+
+def is_measuring(host: str) -> bool:
+    """Does a run measure on that load host now?"""
+    return _live_runs().filter(busy_host=host).exists()
 
 
 def load_host() -> str:

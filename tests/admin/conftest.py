@@ -9,7 +9,9 @@ from django.test import Client
 from pgperf.models import Run
 from tests import factories
 
-VIEW = ("view_benchmark", "view_database", "view_workload", "view_run", "view_worker", "view_pause")
+VIEW = tuple(
+    f"view_{model}" for model in ("benchmark", "database", "workload", "run", "schedule", "worker", "pause")
+)
 
 #: Role -> permissions.
 ROLES: dict[str, tuple[str, ...]] = {

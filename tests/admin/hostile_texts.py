@@ -5,6 +5,7 @@ as text: none becomes an element, an attribute or a formula.
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
@@ -14,7 +15,8 @@ from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 
-from pgperf.admin.downloads import RAW
+from pgperf.admin import several
+from pgperf.admin.downloads import RAW, REPORT
 from pgperf.core.formula_injection import harmless, unharmed
 from pgperf.models import Run, VariantResult
 from pgperf.reports import run_json
@@ -38,7 +40,7 @@ TEXTS = (
 
 FILES = (
     "variants.csv", "comparisons.csv", "scaling.csv", "timeline.csv", "top.csv", "variants.xlsx", "comparisons.xlsx",
-    RAW,
+    RAW, REPORT,
 )  # fmt: skip
 
 
@@ -104,6 +106,15 @@ def assert_pages_are_harmless(client: Client, run: Run, other: Run) -> str:
         reverse("admin:pgperf_run_changelist"),
         reverse("admin:pgperf_run_compare", args=[run.pk]) + f"?with={other.pk}",
     ]
+    files = [
+        reverse("admin:pgperf_run_comparison_file", args=[name]) + several.link([run.pk, other.pk])
+        for name in several.FILES
+    ]
+    for address in files:
+        response = client.get(address)
+        if response.status_code == 200 and address.count("report.html"):
+            assert_report_is_harmless(response.content.decode(), address)
+    addresses.append(reverse("admin:pgperf_run_comparison") + several.link([run.pk, other.pk]))
     responses = [client.get(address) for address in addresses]
     for address, response in zip(addresses, responses, strict=True):
         assert response.status_code == 200, address
@@ -114,9 +125,22 @@ def assert_pages_are_harmless(client: Client, run: Run, other: Run) -> str:
 def assert_file_is_harmless(client: Client, run: Run, name: str) -> None:
     response = client.get(reverse("admin:pgperf_run_download", args=[run.pk, name]))
     assert response.status_code == 200
+    if name.endswith("html"):
+        assert_report_is_harmless(response.getvalue().decode(), name)
+        return
     found = list(cells(name, response.getvalue()))
     assert found
     assert [cell for cell in found if not number(cell) and harmless(unharmed(cell)) != cell] == []
+
+
+def assert_report_is_harmless(report: str, name: str) -> None:
+    """No text became an element or an attribute, and nothing in the file acts or asks for anything."""
+    names = Elements(report).names
+    assert {"svg", "table"} <= names or "no results" in report  # the parser has read the file
+    assert not any("hostile" in each or each.startswith("on") for each in names), name
+    assert not names & {"script", "img", "iframe", "object", "embed", "form", "link", "base", "src", "srcdoc"}
+    assert not re.search(r"(?i)url\(|@import|javascript:", report), name
+    assert settings.SECRET_KEY not in report
 
 
 def read_back(run: Run) -> Any:

@@ -1,5 +1,6 @@
 """The form that adds a benchmark."""
 
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from django.urls import reverse
 from pgperf.core.layers import DJANGO_DRIVERS, LAYERS, ladder_on
 from pgperf.install import launch
 from pgperf.models import Benchmark, Database, Target
+from pgperf.reports.preview import preview
 from tests import factories
 from tests.admin.form_data import form_data
 from tests.admin.users import staff_client
@@ -28,8 +30,72 @@ def test_a_new_benchmark_is_the_ladder_on_the_driver_that_django_uses(
     monkeypatch.setattr(launch, "django_driver", lambda: driver)
     data = offered(admin_page)
     assert data["layers"] == ["libpq", driver, "django_cursor", "django_orm"] == ladder_on(driver)
-    assert (data["modes"], data["clients"]) == (["simple"], "1")
+    assert (data["modes"], data["clients"], data["rates"]) == (["simple"], "1", "closed")
     assert [LAYERS[name].rung for name in data["layers"]] == sorted(LAYERS[n].rung for n in data["layers"])
+
+
+def test_layers_that_no_worker_can_run_are_not_proposed_and_say_why(admin_page: Client) -> None:
+    factories.make_worker(libpq="the C client is not built")
+    data = offered(admin_page)
+    assert "libpq" not in data["layers"]
+    assert data["layers"][-1] == "django_orm"
+    shown = admin_page.get(reverse(ADD)).content.decode()
+    assert "libpq (C) (no worker can run it: the C client is not built)" in shown
+    assert "fake" not in shown
+
+
+def test_environments_are_boxes_by_name_where_the_settings_have_some(
+    admin_page: Client, settings: Any
+) -> None:
+    shown = admin_page.get(reverse(ADD)).content.decode()
+    assert '<input type="hidden" name="environments" value="default"' in shown
+    settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": {"old": "/opt/old/bin/python"}}
+    shown = admin_page.get(reverse(ADD)).content.decode()
+    assert 'type="checkbox" name="environments" value="default"' in shown
+    assert 'type="checkbox" name="environments" value="old"' in shown
+    assert "/opt/old" not in shown
+
+
+@pytest.mark.parametrize("wrong", ["/opt/old/bin/python", "gone", "broken"])
+def test_a_form_can_name_configured_environments_only(admin_page: Client, settings: Any, wrong: str) -> None:
+    settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": {"old": "/opt/old/bin/python", "broken": "python"}}
+    workload = factories.make_benchmark().workloads[0]
+    data = {
+        **offered(admin_page),
+        "name": "mine",
+        "title": "Mine",
+        "routes": "tcp",
+        "workloads": [workload.pk],
+    }
+    answer = admin_page.post(reverse(ADD), {**data, "environments": ["default", wrong]})
+    assert "environments" in answer.context["adminform"].form.errors
+    assert not Benchmark.objects.filter(name="mine").exists()
+
+
+def test_the_routes_of_the_databases_are_boxes(admin_page: Client) -> None:
+    factories.make_database()
+    other = factories.make_database("other")
+    other.targets.filter(route="tcp").update(enabled=False)
+    shown = admin_page.get(reverse(ADD)).content.decode()
+    assert 'name="routes" value="socket" id="id_routes_0" checked> socket' in shown
+    assert 'name="routes" value="tcp" id="id_routes_1"> tcp</label>' in shown
+    groups = re.findall('<div class="of-database" role="group" data-database="([0-9]+)".*?</div>', shown)
+    assert groups == [str(Database.objects.get(name=name).pk) for name in ("demo", "other")]
+    assert shown.count('name="routes" value="tcp"') == 1
+    assert shown.count('name="routes" value="socket"') == 2
+
+
+def test_boxes_and_typed_routes_are_one_list(admin_page: Client) -> None:
+    factories.make_database()
+    (workload,) = factories.make_benchmark().workloads
+    data = offered(admin_page) | {"name": "own", "title": "Own", "workloads": [workload.pk]}
+    data["routes"] = ["socket", "tcp", "tcp+1ms, socket"]
+    assert admin_page.post(reverse(ADD), data).status_code == 302
+    own = Benchmark.objects.get(name="own")
+    assert own.routes == ["socket", "tcp", "tcp+1ms"]
+    shown = admin_page.get(reverse("admin:pgperf_benchmark_change", args=[own.pk])).content.decode()
+    assert 'name="routes" value="tcp" id="id_routes_1" checked' in shown
+    assert 'name="routes" value="tcp+1ms" id="id_routes"' in shown
 
 
 def test_a_name_and_a_workload_are_enough_for_a_new_benchmark(admin_page: Client) -> None:
@@ -50,3 +116,133 @@ def test_the_route_of_a_new_benchmark_is_direct_and_of_a_database_that_the_user_
     for route, pooler in (("pooled", "session"), ("near", "")):
         Target.objects.create(database=seen, route=route, host="127.0.0.1", pooler=pooler)
     assert offered(client)["routes"] == "near"
+
+
+def estimate(client: Client, **fields: Any) -> dict[str, Any]:
+    """What the page asks for while a user fills in the form, without a name."""
+    given = {**offered(client), "title": "", **fields}
+    answer = client.get(reverse("admin:pgperf_benchmark_estimate"), given)
+    assert "no-store" in answer["Cache-Control"]
+    return dict(answer.json())
+
+
+def test_the_estimate_is_that_of_the_page_that_starts_the_run(admin_page: Client) -> None:
+    factories.make_worker(libpq="the C client is not built")
+    database = factories.make_database()
+    (workload,) = factories.make_benchmark().workloads
+    found = estimate(admin_page, workloads=[workload.pk], routes=["socket", "tcp"])
+    saved = {**offered(admin_page), "name": "own", "title": "Own", "workloads": [workload.pk]}
+    admin_page.post(reverse(ADD), saved | {"routes": ["socket", "tcp"]})
+    shown = preview(Benchmark.objects.get(name="own"), database, quick=False)
+    assert shown.estimate
+    assert (found["variants"], found["connections"]) == (shown.variants, shown.estimate.connections)
+    assert (found["quick_time"], found["full_time"]) == (shown.quick_time, shown.full_time)
+    assert found["layers"] == ["psycopg 3", "Django cursor", "Django ORM"]
+    assert not found["problem"]
+    assert found["full_time"] in found["text"]
+
+
+def test_more_clients_take_more_connections(admin_page: Client) -> None:
+    factories.make_database()
+    work = [factories.make_benchmark().workloads[0].pk]
+    few, many = (estimate(admin_page, workloads=work, clients=clients) for clients in ("1", "1, 8"))
+    assert many["connections"] > few["connections"]
+    assert many["variants"] > few["variants"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [("", [None]), ("closed", [None]), ("500", [500.0]), ("closed, 500 0.5", [None, 500.0, 0.5])],
+)
+def test_rates_are_numbers_and_the_word_closed(
+    admin_page: Client, typed: str, kept: list[float | None]
+) -> None:
+    factories.make_database()
+    work = [factories.make_benchmark().workloads[0].pk]
+    data = offered(admin_page) | {"name": "own", "title": "Own", "workloads": work, "rates": typed}
+    admin_page.post(reverse(ADD), data)
+    own = Benchmark.objects.get(name="own")
+    assert own.rates == kept
+    changed = admin_page.get(reverse("admin:pgperf_benchmark_change", args=[own.pk]))
+    assert form_data(changed)["rates"] == ", ".join(
+        "closed" if rate is None else f"{rate:g}" for rate in kept
+    )
+
+
+@pytest.mark.parametrize(
+    "typed", ["0", "0.01", "-5", "nan", "1e9", "2000000", "open", "500, 500", "closed closed", "٥٠٠"]
+)
+def test_a_rate_that_no_run_would_take_is_refused_at_its_field(admin_page: Client, typed: str) -> None:
+    factories.make_database()
+    work = [factories.make_benchmark().workloads[0].pk]
+    data = offered(admin_page) | {"name": "own", "title": "Own", "workloads": work, "rates": typed}
+    answer = admin_page.post(reverse(ADD), data)
+    assert list(answer.context["adminform"].form.errors) == ["rates"]
+    assert not Benchmark.objects.filter(name="own").exists()
+
+
+def test_each_rate_adds_variants_that_use_the_same_connections(admin_page: Client) -> None:
+    factories.make_database()
+    work = [factories.make_benchmark().workloads[0].pk]
+    one, two = (estimate(admin_page, workloads=work, rates=rates) for rates in ("closed", "closed, 500"))
+    assert two["variants"] > one["variants"]
+    assert two["connections"] == one["connections"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("layers", ["nonsense"], "Layers: "),
+        ("clients", "many", "Clients: "),
+        ("rates", "many", "Rates (operations/s): "),
+        ("routes", "Ü", "Routes: "),
+        ("routes", "elsewhere", "demo has no enabled target for elsewhere"),
+        ("database", "4711", "Default database: "),
+        ("blocks", "0", "Blocks: "),
+        ("modes", ["extended"], ""),
+    ],
+)
+def test_an_estimate_that_cannot_be_made_names_the_field(
+    admin_page: Client, field: str, value: Any, said: str
+) -> None:
+    factories.make_database()
+    work = [factories.make_benchmark().workloads[0].pk]
+    found = estimate(admin_page, **{"workloads": work, field: value})
+    assert found["problem"] == bool(said)
+    assert said in found["text"]
+
+
+@pytest.mark.parametrize("field", ["workloads", "layers"])
+def test_an_empty_field_is_asked_for_and_no_problem(admin_page: Client, field: str) -> None:
+    factories.make_database()
+    work = [factories.make_benchmark().workloads[0].pk]
+    found = estimate(admin_page, **{"workloads": work, field: []})
+    text = f"{field.capitalize()}: fill this in to see what a run takes."
+    assert found == {"text": text, "problem": False}
+
+
+def test_an_estimate_saves_nothing(admin_page: Client) -> None:
+    factories.make_database()
+    work = [factories.make_benchmark().workloads[0].pk]
+    before = Benchmark.objects.count()
+    estimate(admin_page, workloads=work, name="own")
+    assert Benchmark.objects.count() == before
+
+
+def test_an_estimate_names_no_hidden_database(db: None) -> None:
+    hidden = factories.make_database("hidden")
+    hidden.groups.set([Group.objects.create(name="others")])
+    work = [factories.make_benchmark().workloads[0].pk]
+    client = staff_client("alice", "add_benchmark", "view_benchmark")
+    for database in ("", hidden.pk):
+        found = estimate(client, workloads=work, routes="socket", database=database)
+        assert found["problem"]
+        assert "hidden" not in found["text"]
+
+
+def test_what_has_a_default_is_folded(admin_page: Client) -> None:
+    fieldsets = admin_page.get(reverse(ADD)).context["adminform"].fieldsets
+    open_fields = [
+        field for _title, options in fieldsets if "classes" not in options for field in options["fields"]
+    ]
+    assert open_fields == [("name", "title"), "workloads", "database", "routes"]

@@ -43,10 +43,12 @@ def _addresses(run: Run) -> Iterator[str]:
     """Every page of the matrix that a superuser may open, and every download."""
     assert run.benchmark
     assert run.database
-    rows = Rows(Group(), run.benchmark, run.database, run, factories.make_worker(), pause.begin("ada"))
+    schedule = factories.make_schedule(benchmark=run.benchmark, database=run.database)
+    worker = factories.make_worker()
+    rows = Rows(Group(), run.benchmark, run.database, run, schedule, worker, pause.begin("ada"))
     for name in (name for name, page in PAGES.items() if "superuser" in (page.get or ())):
         if name == "pgperf_run_download":
-            files = (*downloads.TABLES, downloads.RAW)
+            files = downloads.FILES
             yield from (reverse(f"admin:{name}", args=[run.pk, file]) for file in files)
         elif name == "pgperf_run_confirm":
             yield f"{rows.address(name)}?{urlencode({'variant': _label_to_test(run)})}"

@@ -19,7 +19,9 @@ CASES = [
         "new benchmarks", "wrong cells", "other columns in each row", "repeated groups in each row",
         "a huge choice", "a huge name", "a huge text", "a huge column name", "empty lists in a cell",
     )],
-    *[("database", "json", name) for name in ("too many databases", "too many targets", "repeated targets")],
+    *[("database", "json", name) for name in (
+        "new databases", "too many databases", "too many targets", "repeated targets",
+    )],
     *[("workload", "json", name) for name in ("new workloads", "SQL of '('", "SQL of '%s'", "repeated groups")],
     *[("workload", "csv", name) for name in ("lists in cells", "deep lists in cells", "duplicate keys in cells")],
 ]  # fmt: skip

@@ -93,10 +93,11 @@ def post_benchmark(client: Client, benchmark: Benchmark, **changed: object) -> t
     data = {
         "name": benchmark.name, "title": benchmark.title, "workloads": [row.pk for row in benchmark.workloads],
         "layers": ["libpq", "psycopg"], "modes": ["simple"], "routes": "socket, tcp", "clients": "1 8",
-        "connection_modes": ["persistent"], "workers": 1, "row_type": benchmark.row_type,
+        "connection_modes": ["persistent"], "rates": "closed", "schedule": benchmark.schedule,
+        "latency_limit_ms": 0, "workers": 1, "row_type": benchmark.row_type,
         "transaction": benchmark.transaction, "bulk_api": benchmark.bulk_api,
         "placement": "apart", "idle": "awake", "blocks": 6, "rounds": 5, "slice_ms": 0,
-        "diagnostic_ms": 500, **changed,
+        "diagnostic_ms": 500, "precision": 2, "budget_s": 0, **changed,
     }  # fmt: skip
     response = client.post(reverse("admin:pgperf_benchmark_change", args=[benchmark.pk]), data)
     return response.status_code, response.content.decode()
@@ -115,6 +116,16 @@ def test_the_benchmark_form_needs_no_json(admin_page: Client) -> None:
     )
 
 
+def test_rates_are_typed_as_numbers_and_the_word_closed(admin_page: Client) -> None:
+    benchmark = factories.make_benchmark()
+    changed = {"rates": "closed, 100 2.5", "schedule": "constant", "latency_limit_ms": 20}
+    assert post_benchmark(admin_page, benchmark, **changed)[0] == 302
+    benchmark.refresh_from_db()
+    assert benchmark.rates == [None, 100.0, 2.5]
+    assert (benchmark.schedule, benchmark.latency_limit_ms) == ("constant", 20.0)
+    assert 'value="closed, 100, 2.5"' in text(admin_page, "pgperf_benchmark_change", benchmark.pk)
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -126,6 +137,14 @@ def test_the_benchmark_form_needs_no_json(admin_page: Client) -> None:
         ({"clients": "0"}, "numbers of clients"),
         ({"clients": "²"}, "whole numbers"),
         ({"clients": "1, 1"}, "numbers of clients"),
+        ({"rates": "fast"}, "Give rates in operations/s"),
+        ({"rates": "1e3"}, "Give rates in operations/s"),
+        ({"rates": "-5"}, "Give rates in operations/s"),
+        ({"rates": "closed, closed"}, "different rates"),
+        ({"rates": "0"}, "different rates"),
+        ({"rates": "1000001"}, "different rates"),
+        ({"schedule": "poisson"}, "Select a valid choice"),
+        ({"latency_limit_ms": "-1"}, "0.1 to 60000 ms"),
     ],
 )
 def test_a_wrong_benchmark_shows_the_error_at_its_field(

@@ -14,13 +14,15 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, reverse
 
+from pgperf.admin import downloads, several
 from pgperf.core.exceptions import RunWaits
-from pgperf.models import Benchmark, Database, Run, Workload
+from pgperf.models import Benchmark, Database, Run, Schedule, Workload
 from pgperf.runs import pause, state
 from tests import factories
 from tests.admin.conftest import VIEW
 
 _DEFINE = [f"{verb}_{model}" for verb in ("add", "change", "delete") for model in ("benchmark", "workload")]
+_SCHEDULES = [f"{verb}_schedule" for verb in ("add", "change", "delete")]
 _CARRY = [f"{verb}_{model}" for verb in ("import", "export") for model in ("benchmark", "workload")]
 _TARGETS = [f"{verb}_{model}" for verb in ("add", "change", "delete") for model in ("database", "target")]
 ALL_PERMISSIONS = "everything"
@@ -31,13 +33,23 @@ ROLES: dict[str, tuple[str, ...]] = {
     "viewer": (*VIEW, "view_target"),
     "runner": (*VIEW, "start_run"),
     "canceller": (*VIEW, "cancel_run"),
+    "scheduler": (*VIEW, "start_run", *_SCHEDULES),
     "runner_without_view": ("start_run", "cancel_run", "export_run"),
     "exporter": (*VIEW, "export_run"),
     "notes_editor": (*VIEW, "change_run", "delete_run", "delete_worker"),
-    "definer": (*VIEW, *_DEFINE),
-    "carrier": (*VIEW, *_DEFINE, *_CARRY),
+    "definer": (*VIEW, *_DEFINE, "delete_schedule"),
+    "measurer": (*VIEW, *_DEFINE, "start_run", "delete_schedule"),
+    "carrier": (*VIEW, *_DEFINE, *_CARRY, "delete_schedule"),
     "database_editor": (*VIEW, "view_target", *_TARGETS),
-    "target_admin": (*VIEW, "view_target", *_TARGETS, "manage_targets", "import_database", "export_database"),
+    "target_admin": (
+        *VIEW,
+        "view_target",
+        *_TARGETS,
+        "manage_targets",
+        "import_database",
+        "export_database",
+        "delete_schedule",
+    ),
     "outsider": (ALL_PERMISSIONS,),
     "superuser": (ALL_PERMISSIONS,),
 }
@@ -47,15 +59,23 @@ OTHER_METHODS = ("PUT", "PATCH", "DELETE", "OPTIONS")
 METHODS = ("GET", "HEAD", "POST", *OTHER_METHODS)
 STAFF = frozenset(ROLES)
 VIEWS = STAFF - {"staff", "runner_without_view"}
-DEFINES = frozenset({"definer", "carrier", "outsider", "superuser"})
+DEFINES = frozenset({"definer", "measurer", "carrier", "outsider", "superuser"})
 CARRIES = frozenset({"carrier", "outsider", "superuser"})
 MANAGES = frozenset({"target_admin", "outsider", "superuser"})
-RUNS = frozenset({"runner", "outsider", "superuser"})
+ASKS = frozenset({"outsider", "superuser"})
+MEASURES = frozenset({"measurer", "outsider", "superuser"})
+RUNS = frozenset({"runner", "measurer", "scheduler", "outsider", "superuser"})
 CANCELS = frozenset({"canceller", "outsider", "superuser"})
 EXPORTS = frozenset({"exporter", "outsider", "superuser"})
 CHANGES_RUNS = frozenset({"notes_editor", "outsider", "superuser"})
 PAUSES = frozenset({"outsider", "superuser"})
+SCHEDULES = frozenset({"scheduler", "outsider", "superuser"})
+DELETES_SCHEDULES = SCHEDULES | {"definer", "measurer", "carrier", "target_admin"}
 NOBODY: frozenset[str] = frozenset()
+#: The ends of names of URLs without a row's number.
+LISTED = (
+    "_changelist", "_dashboard", "_add", "_import", "_export", "_estimate", "_measure", "_statements",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -102,8 +122,16 @@ PAGES: dict[str, Page] = {
     **_definitions("workload", DEFINES, CARRIES),
     **_definitions("database", MANAGES, MANAGES),
     "pgperf_benchmark_run": Page(RUNS, RUNS, row=True),
+    "pgperf_benchmark_measure": Page(MEASURES, MEASURES, reaches_method=MEASURES),
+    "pgperf_benchmark_statements": Page(
+        None, ASKS, row=True, reaches_method=ASKS, data=lambda: {"database": Database.objects.get().pk}
+    ),
+    "pgperf_benchmark_estimate": Page(DEFINES, None, reaches_method=DEFINES),
     "pgperf_benchmark_clone": Page(None, DEFINES, row=True, reaches_method=DEFINES),
+    "pgperf_benchmark_runs": Page(VIEWS, None, row=True),
+    "pgperf_benchmark_runs_download": Page(EXPORTS, None, row=True, more=("history.csv",)),
     "pgperf_run_changelist": Page(VIEWS, VIEWS),
+    "pgperf_run_dashboard": Page(VIEWS, None),
     "pgperf_run_add": Page(NOBODY, NOBODY),
     "pgperf_run_history": Page(VIEWS, VIEWS, row=True),
     "pgperf_run_delete": Page(CHANGES_RUNS, CHANGES_RUNS, row=True, data=lambda: {"post": "yes"}),
@@ -113,6 +141,8 @@ PAGES: dict[str, Page] = {
     "pgperf_run_cancel": Page(None, CANCELS, row=True),
     "pgperf_run_download": Page(EXPORTS, None, row=True, more=("variants.csv",)),
     "pgperf_run_compare": Page(VIEWS, None, row=True),
+    "pgperf_run_comparison": Page(VIEWS, None, row=True),
+    "pgperf_run_comparison_file": Page(EXPORTS, None, row=True, more=("report.html",)),
     "pgperf_run_confirm": Page(RUNS, RUNS, row=True),
     "pgperf_run_notes": Page(
         None, CHANGES_RUNS, row=True, reaches_method=CHANGES_RUNS, data=lambda: {"notes": "seen"}
@@ -121,6 +151,14 @@ PAGES: dict[str, Page] = {
         None, CHANGES_RUNS, row=True, reaches_method=CHANGES_RUNS, data=lambda: {"pinned": "1"}
     ),
     "pgperf_run_benchmark": Page(None, DEFINES, row=True, reaches_method=VIEWS),
+    "pgperf_schedule_changelist": Page(VIEWS, VIEWS),
+    "pgperf_schedule_add": Page(SCHEDULES, SCHEDULES),
+    "pgperf_schedule_history": Page(VIEWS, VIEWS, row=True),
+    "pgperf_schedule_delete": Page(
+        DELETES_SCHEDULES, DELETES_SCHEDULES, row=True, data=lambda: {"post": "yes"}
+    ),
+    "pgperf_schedule_change": Page(VIEWS, SCHEDULES, row=True),
+    "pgperf_schedule:<path:object_id>/": Page(STAFF, STAFF),
     "pgperf_worker_changelist": Page(VIEWS, VIEWS),
     "pgperf_worker_add": Page(NOBODY, NOBODY),
     "pgperf_worker_history": Page(VIEWS, VIEWS),
@@ -158,6 +196,7 @@ class Rows:
     benchmark: Benchmark
     database: Database
     run: Run
+    schedule: Schedule
     worker: Any
     pause: Any
 
@@ -173,7 +212,10 @@ class Rows:
         model, row = name.split("_")[1].split(":")[0], self.row(name)
         if ":" in name:
             return reverse(f"admin:pgperf_{model}_changelist") + f"{row.pk}/"
-        listed = name.endswith(("_changelist", "_add", "_import", "_export"))
+        if "_comparison" in name:
+            other = factories.make_results(factories.make_run())
+            return reverse(f"admin:{name}", args=PAGES[name].more) + several.link([row.pk, other.pk])
+        listed = name.endswith(LISTED)
         return reverse(f"admin:{name}", args=[] if listed else [row.pk, *PAGES[name].more])
 
 
@@ -186,7 +228,8 @@ def rows(db: None) -> Rows:
     assert run.database
     for row in (run.benchmark, run.benchmark.workloads[0], run.database):
         row.groups.add(group)
-    return Rows(group, run.benchmark, run.database, run, worker, pause.begin("someone"))
+    schedule = factories.make_schedule(benchmark=run.benchmark, database=run.database)
+    return Rows(group, run.benchmark, run.database, run, schedule, worker, pause.begin("someone"))
 
 
 def open_benchmark() -> Benchmark:
@@ -252,6 +295,13 @@ def test_each_role_gets_the_expected_answer(role: str, name: str, rows: Rows) ->
         if got == "hidden" and name.endswith("_delete") and not rows.is_there(name):
             got = "ok"  # those who may only delete go to the index afterwards
         assert got == want, (method, got, want)
+
+
+@pytest.mark.parametrize("name", downloads.FILES)
+@pytest.mark.parametrize("role", [*NON_STAFF, *ROLES])
+def test_each_role_gets_each_file_or_none(role: str, name: str, rows: Rows) -> None:
+    response = log_in(role, rows).get(reverse("admin:pgperf_run_download", args=[rows.run.pk, name]))
+    assert outcome(response, "GET") == expected(PAGES["pgperf_run_download"], role, "GET")
 
 
 @pytest.mark.parametrize("name", PAGES)

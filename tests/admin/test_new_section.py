@@ -34,16 +34,17 @@ def added(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.syspath_prepend(str(tmp_path))
     first, *others = settings.TEMPLATES
     settings.TEMPLATES = [{**first, "DIRS": [*first.get("DIRS", []), str(tmp_path)]}, *others]
-    entry = Entry("counted", "Counted things", importlib.import_module("counted_section").part)
+    entry = Entry("counted", "Counted things", "statements", importlib.import_module("counted_section").part)
     monkeypatch.setattr(run_page, "SECTIONS", (*run_page.SECTIONS, entry))
     monkeypatch.delitem(sys.modules, "counted_section")
 
 
 @pytest.mark.usefixtures("added")
-def test_a_new_section_is_on_the_page_and_in_its_contents(admin_page: Client, run: Run) -> None:
+def test_a_new_section_is_on_the_page_with_its_topic(admin_page: Client, run: Run) -> None:
     text = admin_page.get(reverse("admin:pgperf_run_change", args=[run.pk])).content.decode()
-    assert '<li><a href="#run-counted">Counted things</a></li>' in text
-    assert 'id="run-counted"' in text
+    assert '<a href="#topic-statements">Statements</a>' in text
+    topic = text.split('id="topic-statements"')[1].split('class="pgperf-topic"')[0]
+    assert 'id="run-counted"' in topic
     assert f'<td class="num" data-value="{run.variants.count()}">' in text
 
 

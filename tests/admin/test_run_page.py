@@ -18,7 +18,7 @@ from pgperf.models import Run
 from tests import factories
 
 #: Number of queries of each page, for any amount of data.
-PAGE_QUERIES, LIST_QUERIES = 7, 14
+PAGE_QUERIES, LIST_QUERIES = 8, 14
 
 
 def page(run: Run, name: str = "change", *args: str) -> str:
@@ -29,8 +29,8 @@ def test_a_finished_run_shows_all_results(admin_page: Client, run: Run) -> None:
     text = admin_page.get(page(run)).content.decode()
     for expected in (
         "Where a query&#x27;s time goes", "The ladder", "How to read this", "Throughput and CPU time", "Latency",
-        "Cold phases", "Comparisons", "Controls", "Environment", "shared_buffers", "chart-split", "chart-ladder-3",
-        "pgperf/charts.js",
+        "Cold phases", "Comparisons", "Controls", "Environment", "shared_buffers", "chart-ladder-3",
+        "chart-answer-split", "pgperf/charts.js", "pgperf/topics.js",
     ):  # fmt: skip
         assert expected in text or expected.replace("&#x27;", "'") in text, expected
     assert "pgperf/progress.js" not in text
@@ -133,7 +133,19 @@ def test_without_chart_js_the_page_shows_tables_and_a_hint(
 
 
 @pytest.mark.parametrize(
-    "file", ["pgperf.css", "theme.js", "whiskers.js", "charts.js", "progress.js", "start.js"]
+    "file",
+    [
+        "pgperf.css",
+        "run.css",
+        "theme.js",
+        "whiskers.js",
+        "charts.js",
+        "topics.js",
+        "menu.js",
+        "progress.js",
+        "start.js",
+        "look.js",
+    ],
 )
 def test_static_files_exist(file: str) -> None:
     assert finders.find(f"pgperf/{file}")

@@ -10,9 +10,10 @@ from pytest_django import DjangoAssertNumQueries
 
 from pgperf.analysis.verdict import Confirmation, MeasuredChange
 from pgperf.models import Run
-from tests import factories
+from tests import factories, site_steps
 from tests.admin.test_csp import inline_parts
 from tests.admin.test_run_page import PAGE_QUERIES
+from tests.catalog_runs import make_catalog_run
 from tests.cpu_accounts import CLIENTS, add_cpu_accounts
 from tests.phases import add_phases
 
@@ -34,11 +35,40 @@ def many(db: None) -> Run:
     )
 
 
-def test_the_contents_link_to_each_section_in_order(admin_page: Client, told: Run) -> None:
+def test_a_link_leads_to_each_topic_in_order(admin_page: Client, told: Run) -> None:
     text = admin_page.get(page(told)).content.decode()
-    linked = re.findall(r'<li><a href="#(run-\w+)">', text)
-    assert linked == re.findall(r'<section class="module pgperf-section" id="(run-\w+)"', text)
-    assert linked[:4] == ["run-verdicts", "run-layers", "run-spent", "run-ladder"]
+    linked = re.findall(r'<li><a href="#(topic-\w+)"', text)
+    topics = re.findall(r'<div class="pgperf-topic[ \w]*" id="(topic-\w+)"', text)
+    assert linked == [*topics, "topic-all"]
+    assert topics[:3] == ["topic-answer", "topic-layers", "topic-time"]
+    assert text.count('aria-current="true"') == 1
+
+
+def test_every_anchor_of_the_page_is_there(admin_page: Client, told: Run, many: Run) -> None:
+    for run in (
+        told,
+        many,
+        make_catalog_run("driver-suite-published"),
+        add_cpu_accounts(site_steps.make_run()),
+    ):
+        text = admin_page.get(page(run)).content.decode()
+        linked = set(re.findall(r'href="#([\w-]+)"', text.split('id="content-main"')[1]))
+        assert linked <= set(re.findall(r'id="([\w-]+)"', text))
+        assert {"run-verdicts", "topic-all"} < linked
+
+
+def test_without_scripts_every_fold_of_a_result_is_open(admin_page: Client, many: Run) -> None:
+    text = admin_page.get(page(many)).content.decode()
+    result = text.split('id="topic-all"')[1]
+    assert re.findall(r"<details(?! class=\"[\w -]+\" open data-fold)[^>]*>", result) == []
+
+
+def test_every_chart_says_its_finding(admin_page: Client, many: Run) -> None:
+    text = admin_page.get(page(many)).content.decode()
+    labels = re.findall(r'<canvas [^>]*aria-label="([^"]+)"', text)
+    found = re.findall(r"<figcaption[^>]*>([^<]+)<", text)
+    assert len(labels) == len(found) == text.count("<canvas ")
+    assert all(said.strip() and said.strip() in label for said, label in zip(found, labels, strict=True))
 
 
 def test_a_run_without_details_has_no_empty_section(admin_page: Client, run: Run) -> None:
@@ -150,5 +180,5 @@ def test_the_section_of_connections_adds_no_query(
     admin_page: Client, told: Run, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     admin_page.get(page(add_phases(told)))
-    with django_assert_num_queries(PAGE_QUERIES):
+    with django_assert_num_queries(PAGE_QUERIES + 1):  # the benchmarks that the next step may name
         admin_page.get(page(told))

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from pgperf.admin.downloads import TABLES
+from pgperf.admin.downloads import REPORT, TABLES
 from pgperf.models import ComparisonResult, Run, VariantResult
 from tests import factories
 from tests.cpu_accounts import add_cpu_accounts
@@ -74,7 +74,7 @@ def test_pages_and_files_render_without_figures(
         reverse("admin:pgperf_run_change", args=[told.pk]),
         reverse("admin:pgperf_run_compare", args=[told.pk]) + f"?with={other.pk}",
         reverse("admin:pgperf_run_changelist"),
-        *(reverse("admin:pgperf_run_download", args=[told.pk, name]) for name in TABLES),
+        *(reverse("admin:pgperf_run_download", args=[told.pk, name]) for name in (*TABLES, REPORT)),
     ):
         response = admin_page.get(url)
         assert response.status_code == 200, url

@@ -16,7 +16,8 @@ def data(**fields: Any) -> dict[str, Any]:
     return {
         "name": "mine", "title": "Mine", "sql": "", "args": "[]", "orm": "", "model": "", "fetch": "get",
         "lookup": "{}", "select_related": "", "prefetch_related": "", "ordering": "", "values": "", "limit": "0",
-        "fixture": "", "other_sql": "", "other_args": "[]", "other_orm": "", **fields,
+        "fixture": "", "path": "", "method": "GET", "page_user": "", "other_sql": "",
+        "other_args": "[]", "other_orm": "", **fields,
     }  # fmt: skip
 
 
@@ -119,3 +120,31 @@ def test_a_callable_that_is_no_longer_registered_is_kept(admin_client: Client) -
     row = Workload.objects.create(name="old", title="Old", orm="shop.gone")
     page = admin_client.get(f"/admin/pgperf/workload/{row.pk}/change/").content.decode()
     assert '<option value="shop.gone" selected>' in page
+
+
+def test_a_page_is_saved_with_its_user(admin_client: Client, settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "PAGE_USERS": ["reader"]}
+    page = data(path="/books/?page=2", method="HEAD", page_user="reader", one_capture="on")
+    assert admin_client.post(ADD, page).status_code == 302
+    saved = Workload.objects.get(name="mine")
+    assert (saved.path, saved.method, saved.page_user, saved.one_capture) == (
+        "/books/?page=2", "HEAD", "reader", True,
+    )  # fmt: skip
+    assert "HEAD /books/" in admin_client.get("/admin/pgperf/workload/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"path": "/admin/"}, "path"),
+        ({"path": "/nowhere/"}, "path"),
+        ({"path": "/books/", "sql": "SELECT 1"}, "path"),
+        ({"path": "/books/", "method": "POST"}, "method"),
+        ({"path": "/books/", "page_user": "admin"}, "page_user"),
+        ({"path": "/books/\0"}, "path"),
+    ],
+)
+def test_a_page_that_may_not_be_measured_is_an_error_at_its_field(
+    admin_client: Client, fields: dict[str, str], field: str
+) -> None:
+    assert next(iter(errors(admin_client.post(ADD, data(**fields))))) == field

@@ -1,10 +1,13 @@
 """Blocks as the engine would deliver them, made from times per operation that a test knows."""
 
 from collections.abc import Callable, Iterable
+from itertools import combinations
 
 import numpy as np
 
 from pgperf.analysis import latency
+from pgperf.analysis.fit import Fit
+from pgperf.analysis.paired_comparisons import Measurements
 from pgperf.core.records import Definition, SliceRecord, Variant, VariantBlock, WorkloadDefinition
 
 WINDOW_NS = 200_000_000
@@ -71,6 +74,12 @@ def timed_block(of: Variant, number: int, durations_ns: np.ndarray) -> VariantBl
         latency_min_ns=int(durations_ns.min()),
         latency_max_ns=int(durations_ns.max()),
     )
+
+
+def fitted(found: Iterable[VariantBlock]) -> Fit:
+    """The times, fitted to all comparisons of all variants."""
+    measured = Measurements(found)
+    return Fit.of(measured, combinations(measured, 2))
 
 
 def blocks(

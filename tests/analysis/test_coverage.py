@@ -5,7 +5,16 @@ is seen.
 import numpy as np
 import pytest
 
-from benchmarks.coverage import Scenario, TwoRuns, chosen, pooled, simulate, simulate_runs
+from benchmarks.coverage import (
+    WHOLE_RUNS,
+    Scenario,
+    TwoRuns,
+    chosen,
+    pooled,
+    simulate,
+    simulate_figures,
+    simulate_runs,
+)
 from pgperf.analysis.outcome import classify
 from pgperf.analysis.paired_comparisons import Measurements
 from pgperf.core.records import Variant
@@ -35,6 +44,20 @@ def test_strays_do_not_break_it() -> None:
 def test_pooling_the_rounds_would_not_cover() -> None:
     """Why blocks are the sample: two processes of one program differ for as long as they live."""
     assert simulate(Scenario(6, 5, 0.02), TRIALS, {"pooled": pooled})["pooled"].coverage < 0.85
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "a route that varies by 10 %, heavy tails",
+        "a quarter missing, a route that varies",
+        "slices share 20 % of noise",
+    ],
+)
+def test_the_figures_that_are_shown_cover(title: str) -> None:
+    scenario = next(each for each in WHOLE_RUNS if each.title == title)
+    for name, cell in simulate_figures(scenario, 60).items():
+        assert cell.coverage >= 0.95 - 2 * SLACK, name
 
 
 @pytest.mark.parametrize("blocks", [(10, 10), (3, 10)])

@@ -29,5 +29,5 @@ def test_slices_without_figures_of_a_role_are_left_out_of_its_mean() -> None:
 
 def test_zero_is_a_value_and_none_is_unknown() -> None:
     assert cpu_per_operation.per_op_us(block(piece(100, 0, pooler_ns=0))).pooler == 0.0
-    assert cpu_per_operation.per_op_us([]) == CpuPerOperation()
+    assert cpu_per_operation.per_op_us([]) == CpuPerOperation(proxy=None, web=None)
     assert cpu_per_operation.per_op_us(block(piece(100, 0, ops=0, lead_in_ops=0))).client_user is None

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgperf.analysis.fit import Fit
 from pgperf.analysis.geometric_mean import GeometricMean, geometric_means
 from pgperf.analysis.paired_comparisons import Measurements
 from pgperf.analysis.summary import summarise
+from pgperf.analysis.variant_comparisons import pairs
 from pgperf.core.records import Variant, VariantBlock, WorkloadDefinition
 
-from .synthetic import blocks, definition, variant
+from .synthetic import blocks, definition, fitted, variant
 
 LAYERS = ("libpq", "psycopg", "asyncpg")
 WORKS = ("one", "many", "wide")
@@ -34,7 +36,8 @@ def means(
     variants: list[Variant], found: list[VariantBlock], workloads: tuple[str, ...] = WORKS
 ) -> dict[str, GeometricMean]:
     asked = replace(definition(), workloads=tuple(WorkloadDefinition(name, "SELECT 1") for name in workloads))
-    return {mean.layer: mean for mean in geometric_means(asked, Measurements(found), variants)}
+    fit = Fit.of(Measurements(found), pairs(asked, variants, "psycopg"))
+    return {mean.layer: mean for mean in geometric_means(asked, fit, variants)}
 
 
 @pytest.mark.parametrize("count", [1, 2, 6])
@@ -87,7 +90,7 @@ def test_workloads_in_cohorts_of_their_own_count_like_others() -> None:
 def test_each_route_has_its_own() -> None:
     both = [replace(each, route=route) for route in ("socket", "tcp") for each in suite()]
     asked = replace(definition(), workloads=tuple(WorkloadDefinition(name, "") for name in WORKS))
-    found = geometric_means(asked, Measurements(blocks(both, 6, 5, exact)), both)
+    found = geometric_means(asked, fitted(blocks(both, 6, 5, exact)), both)
     assert [(mean.route, mean.layer) for mean in found] == [
         ("socket", "psycopg"), ("socket", "asyncpg"), ("tcp", "psycopg"), ("tcp", "asyncpg"),
     ]  # fmt: skip

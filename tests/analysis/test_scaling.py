@@ -6,7 +6,8 @@ import math
 import pytest
 
 from pgperf.analysis import scaling
-from pgperf.analysis.paired_comparisons import Measurements
+from pgperf.analysis.fit import Fit
+from pgperf.analysis.paired_comparisons import Measurements, ops_per_s
 from pgperf.analysis.summary import summarise
 from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.core.records import Variant, VariantBlock
@@ -36,7 +37,8 @@ def _block(of: Variant, number: int) -> VariantBlock:
 def curves(variants: list[Variant], found: list[VariantBlock]) -> list[scaling.Curve]:
     rows = summarise(definition(routes=("socket", "tcp")), variants, found, "psycopg")["variants"]
     summaries = dict(zip(variants, map(VariantSummary.from_json, rows), strict=True))
-    made = scaling.curves(Measurements(found), summaries)
+    measurements = Measurements(found)
+    made = scaling.curves(Fit.of(measurements, scaling.pairs(variants), ops_per_s), summaries)
     for curve in made:
         assert scaling.Curve.from_json(json.loads(json.dumps(curve.to_json(), allow_nan=False))) == curve
     return made

@@ -96,6 +96,16 @@ def test_a_role_s_time_is_that_on_a_cpu_and_that_in_the_queue_for_it() -> None:
     assert breakdown(row(server=None)).at("server") is None
 
 
+def test_means_that_long_operations_raise_are_scaled_to_the_time() -> None:
+    given_row = row(211.0, client=160.0, server=60.0, queue={"client": 20.0})
+    given_row["cpu_account"]["mean_us_per_op"] = 250.0
+    time = breakdown(given_row)
+    assert time.parts()["client"] == pytest.approx(160.0 * 211 / 250)
+    assert time.at("client") == pytest.approx(180.0 * 211 / 250)
+    assert time.at("server") == pytest.approx(60.0 * 211 / 250)
+    assert sum(us for us in time.parts().values() if us) == pytest.approx(211.0)
+
+
 US = st.none() | st.floats(0, 1e7)
 EVENTS = st.none() | st.dictionaries(
     st.sampled_from(["CPU", "Client", "Lock", "IO", "LWLock", "IPC"]), st.floats(0, 1)

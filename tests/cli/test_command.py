@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -15,10 +16,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import django
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
+from django.test import Client
 
+from benchmarks.twin import twin
 from pgperf.access import fixtures
 from pgperf.catalog import BENCHMARKS
 from pgperf.cli import doctor
@@ -27,9 +32,12 @@ from pgperf.core.layers import LAYERS
 from pgperf.install.launch import C_CLIENT
 from pgperf.models import Benchmark, Database, Run, Target, Worker, Workload
 from pgperf.reports.labels import layer_title
+from pgperf.runner import machine_look
 from pgperf.runs import state
 from pgperf.worker.execution import perform
+from tests.client_environments import with_other_pgperf
 from tests.factories import make_benchmark, make_database, make_results, make_run, make_worker, new_benchmark
+from tests.machine_looks import look
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.django_db
@@ -101,6 +109,16 @@ class TestRun:
         assert f"{layer_title('fake')} · tcp" in text
         assert "Controls" in text
         assert "Cold phases" in text
+
+    def test_ends_with_the_path_of_the_page(self, spin: Benchmark, client: Client) -> None:
+        last = pgperf("run", "spin").strip().splitlines()[-1]
+        assert last.startswith("The page of this run on your site: ")
+        client.force_login(User.objects.create_superuser("boss"))
+        assert client.get(last.split()[-1]).status_code == 200
+
+    @pytest.mark.urls("tests.no_urls")
+    def test_names_no_page_in_a_site_without_one(self, spin: Benchmark) -> None:
+        assert "The page" not in pgperf("run", "spin")
 
     def test_json_is_one_object(self, spin: Benchmark) -> None:
         result = json.loads(pgperf("run", "spin", "--json"))
@@ -255,8 +273,24 @@ class TestExport:
 
     def test_refusals(self) -> None:
         assert refusal("export", "12345") == "There is no run 12345."
-        assert "invalid int" in refusal("export", "x")
+        assert refusal("export", "x") == "There is no done run of a benchmark 'x'."
         assert "invalid choice" in refusal("export", "1", "--format", "exe")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "\udcc2\udc80"],
+        ["run", "orm-overhead", "--layers", "libpq,caf\udce9"],
+        ["run", "orm-overhead", "--database-name", "\udcff"],
+        ["compare", "1", "--baseline", "kept-\udcc3.json"],
+        ["tune", "d\udce9mo"],
+    ],
+)
+def test_words_that_the_locale_cannot_read_are_refused(words: list[str]) -> None:
+    """Bytes beyond ASCII under LC_ALL=C, or such as are no UTF-8: a database stores no such text."""
+    with pytest.raises(CommandError, match=r"the locale cannot read '.*\\udc.*LC_ALL=C\.UTF-8"):
+        call_command("pgperf", *words)
 
 
 def test_reconcile(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,6 +309,11 @@ def test_build(settings: Any, tmp_path: Path) -> None:
 
 
 class TestDoctor:
+    @pytest.fixture(autouse=True)
+    def seen(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A look at a made-up machine, which takes no time."""
+        monkeypatch.setattr(machine_look, "look", look)
+
     @pytest.fixture
     def demo(self, routes: dict[str, Any]) -> Database:
         row = Database.objects.create(
@@ -296,6 +335,38 @@ class TestDoctor:
         assert "problem" not in text
         assert all(f"demo · {route}: PostgreSQL 18" in text for route in ("socket", "tcp"))
         assert "broker: answers" in text
+
+    def test_environments(self, settings: Any, tmp_path: Path) -> None:
+        stub = with_other_pgperf(tmp_path, "0.0.9")
+        settings.PGPERF = {
+            **settings.PGPERF,
+            "ENVIRONMENTS": {"twin": twin(tmp_path).python, "stub": stub.python},
+        }
+        good, bad = doctor.client_pythons()
+        assert (good.mark, good.subject) == ("ok", "environment twin")
+        assert f"Django {django.get_version()}" in good.text
+        assert good.text.endswith(f"in {tmp_path}/twin/bin/python")
+        assert (bad.mark, bad.subject) == ("problem", "environment stub")
+        assert "pgperf 0.0.9" in bad.text
+        assert bad.hint
+
+    def test_the_machine_now_and_the_precision_of_each_benchmark(
+        self, demo: Database, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        make_benchmark("small", layers=["psycopg", "django_orm"], precision=2.0)
+        text = pgperf("doctor")
+        assert (
+            "ok       this machine now: Nothing disturbs now: other programs use at most 3 % of a CPU" in text
+        )
+        assert re.search(r"ok +precision of small: quick about ±.* in .*; full about ±.* in ", text)
+        monkeypatch.setattr(machine_look, "look", lambda: look(others={1: 0.4}))
+        assert "note     this machine now: Now is a bad moment: other programs use 40 % of CPU 1." in pgperf(
+            "doctor"
+        )
+
+    def test_while_a_run_measures_here_it_does_not_look(self, demo: Database) -> None:
+        make_run(Run.Status.RUNNING, database=demo, busy_host=state.load_host())
+        assert "note     this machine now: a run of pgperf measures on this machine now" in pgperf("doctor")
 
     def test_it_connects_as_an_own_workload_does(
         self, demo: Database, monkeypatch: pytest.MonkeyPatch

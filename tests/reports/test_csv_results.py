@@ -109,7 +109,8 @@ def test_every_text_fits_into_a_workbook(text: str) -> None:
 
 def test_there_is_no_password_and_no_argument_in_a_file(run: Run) -> None:
     names = set(rows(csv_results.variants_csv(run))[0])
-    assert not names & {"definition", "args", "password", "credential", "environment", "sql"}
+    assert not names & {"definition", "args", "password", "credential", "python", "variables", "sql"}
+    assert {each["environment"] for each in rows(csv_results.variants_csv(run))} == {"default"}
 
 
 def test_comparisons_have_the_promised_columns(run: Run) -> None:

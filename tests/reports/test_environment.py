@@ -26,18 +26,3 @@ def test_timings_leave_out_what_was_not_measured() -> None:
         ["slices (lead-ins and windows)", "8.00", "80.0 %"],
         ["whole run", "10.0", "100 %"],
     ]
-
-
-def test_captures_are_a_separate_table() -> None:
-    captured = {
-        "loop": {
-            "statements": 2,
-            "rows": 3,
-            "each": [{"sql": "SELECT ?", "rows": 1}, {"sql": "x", "rows": 2}],
-        }
-    }
-    (table,) = environment.capture_tables({"captures": captured, "python": "3"})
-    assert table.caption == "One operation of loop: 2 statements, 3 rows"
-    assert [[cell.text for cell in row] for row in table.rows] == [["1", "SELECT ?", "1"], ["2", "x", "2"]]
-    assert len(environment.environment_tables({"captures": captured, "python": "3"})) == 1
-    assert environment.capture_tables({}) == []

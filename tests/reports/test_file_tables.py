@@ -136,5 +136,5 @@ def test_scaling_has_the_promised_columns(run: Run) -> None:
     header = csv_results.scaling_csv(run).splitlines()[0].split(",")
     assert set(header) == {
         "run_id", "benchmark", "database", "workload", "layer", "mode", "route", *point,
-        *(f"share_{role}" for role in result_keys.SHARE),
+        *(f"share_{role}" for role in result_keys.SHARE), "connect", "workers", "environment", "rate",
     }  # fmt: skip

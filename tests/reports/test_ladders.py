@@ -60,6 +60,7 @@ def test_a_ladder_s_title_names_the_fields_that_differ() -> None:
     assert ladders.ladder_title(one, [one]) == "tcp"
     assert ladders.ladder_title(one, [one, replace(one, clients=8)]) == "tcp · 1 client"
     assert ladders.ladder_title(one, [one, replace(one, mode="prepared")]) == "tcp · simple"
+    assert ladders.ladder_title(one, [one, replace(one, connect="per_operation")]) == "tcp · persistent"
 
 
 def test_a_ladder_of_several_workers_counts_connections() -> None:
@@ -73,8 +74,9 @@ def test_a_ladder_of_several_workers_counts_connections() -> None:
 
 def test_a_stored_ladder_without_workers_has_one() -> None:
     stored = Ladder("w", "tcp", "simple", 10, "apart", "psycopg", ()).to_json()
-    del stored["workers"]
+    del stored["workers"], stored["connect"]
     assert Ladder.from_json(stored).workers == 1
+    assert Ladder.from_json(stored).connect == "persistent"
 
 
 def _climb(driver: str, *layers: str) -> Ladder:

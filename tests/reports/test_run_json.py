@@ -37,17 +37,31 @@ NESTED = {
     "cpu_us_per_op": {
         "client_user",
         "client_sys",
+        "proxy",
+        "web",
         "pooler",
         "server",
         "auxiliaries",
         "other",
         "unattributed",
     },
-    "time_us_per_op": {"client", "pooler", "server", "run_queue", "interpreter", "waiting", "unseen"},
+    "time_us_per_op": {
+        "client",
+        "proxy",
+        "web",
+        "pooler",
+        "server",
+        "run_queue",
+        "interpreter",
+        "waiting",
+        "unseen",
+    },
     "verdict": {
         "word",
         "certainty",
         "evidence",
+        "grade",
+        "lead",
         "finding",
         "numbers",
         "checks",
@@ -87,6 +101,7 @@ def test_unknown_is_null(result: dict[str, Any]) -> None:
     control = next(variant for variant in result["variants"] if variant["control"])
     assert set(control["cold_us"].values()) == {None}
     first = result["variants"][0]
+    assert first["next_step"] is None
     assert set(first["verdict"].values()) == set(first["time_us_per_op"].values()) == {None}
     assert (first["cpu_account"], first["top"], first["diagnostics"], result["timeline"]) == (
         None,
@@ -116,6 +131,10 @@ def test_the_cpu_account_and_its_details() -> None:
     }
     assert first["verdict"]["evidence"]
     assert first["verdict"]["confirmation"] is None
+    advice = first["next_step"]
+    assert set(advice) == {"advice", "text", "changes", "us", "of_us", "measured", "benchmark"}
+    assert isinstance(advice["text"], str)
+    assert advice["text"].endswith(".")
     assert found["timeline"] == run.summary["timeline"]
     assert [point["clients"] for point in found["scaling"][0]["points"]] == [1, 8]
     assert found["scaling"][0]["points"][0]["share"] == row.cpu_account["share"]

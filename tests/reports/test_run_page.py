@@ -8,7 +8,7 @@ import pytest
 
 from pgperf.models import Run
 from pgperf.reports import labels
-from pgperf.reports.run_page import result
+from pgperf.reports.run_page import SECTIONS, TOPICS, result
 from tests import factories
 from tests.cpu_accounts import CLIENTS, add_cpu_accounts
 
@@ -27,7 +27,7 @@ def test_a_run_without_results_has_nothing_to_show() -> None:
 def test_a_run_without_cpu_accounts_has_no_cpu_section() -> None:
     run = factories.make_results(factories.make_run())
     assert names(run) == [
-        "layers", "ladder", "reading", "speed", "latency", "cold", "comparisons", "environment",
+        "answer", "ladder", "comparisons", "speed", "latency", "cold", "reading", "environment",
     ]  # fmt: skip
     part = result(run).part("speed")
     assert part is not None
@@ -37,22 +37,36 @@ def test_a_run_without_cpu_accounts_has_no_cpu_section() -> None:
 def test_the_order_of_the_page() -> None:
     run = add_cpu_accounts(factories.make_results(factories.make_run()))
     assert names(run) == [
-        "verdicts", "layers", "spent", "ladder", "reading", "speed", "latency", "host", "server", "cold", "comparisons",
+        "answer", "ladder", "comparisons", "spent", "verdicts", "speed", "latency", "cold", "host", "server", "reading",
         "environment",
     ]  # fmt: skip
+    assert [topic.name for topic in result(run).topics] == [
+        "answer", "layers", "time", "latency", "host", "server", "method",
+    ]  # fmt: skip
+
+
+def test_every_section_has_a_topic() -> None:
+    assert [entry.name for entry in SECTIONS if entry.topic not in TOPICS] == []
+    order = list(TOPICS)
+    places = [order.index(entry.topic) for entry in SECTIONS]
+    assert places == sorted(places)
 
 
 def test_more_clients_have_curves_and_ladders_of_their_own() -> None:
     run = factories.make_results(factories.make_run(), layers=("libpq", "django_orm"), clients=CLIENTS)
     found = result(add_cpu_accounts(run))
-    scaling, ladder, layers = found.part("scaling"), found.part("ladder"), found.part("layers")
+    scaling, ladder, answer = found.part("scaling"), found.part("ladder"), found.part("answer")
     assert scaling is not None
     assert ladder is not None
-    assert layers is not None
+    assert answer is not None
     assert len(scaling["cpu"]) == 2 * 3
     loads = [labels.clients_title(count) for count in CLIENTS]
     assert [(load, len(rungs)) for load, rungs in ladder["groups"]] == [(load, 3) for load in loads]
-    assert layers["chart"]["rows"] == [["socket", "1 client"], ["tcp", "1 client"], ["pgbouncer", "1 client"]]
+    assert answer["figures"][0].chart["rows"] == [
+        ["socket", "1 client"],
+        ["tcp", "1 client"],
+        ["pgbouncer", "1 client"],
+    ]
     assert ladder["groups"][1][1][0].title == "socket · 2 clients"
     scales = {load: rungs[0].chart["max"] for load, rungs in ladder["groups"]}
     assert scales["32 clients"] > 10 * scales["1 client"]

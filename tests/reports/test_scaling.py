@@ -7,7 +7,7 @@ import pytest
 from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.scaling import Curve
 from pgperf.models import Run
-from pgperf.reports import scaling
+from pgperf.reports import run_page, scaling
 from pgperf.reports.run_rows import read
 from tests import factories
 from tests.cpu_accounts import add_cpu_accounts
@@ -87,3 +87,27 @@ def test_a_title_names_the_fields_that_differ() -> None:
     one = Curve("w", "libpq", "simple", "tcp", ())
     assert scaling.series_title(one, [one]) == "libpq (C) · tcp"
     assert scaling.series_title(one, [one, replace(one, mode="prepared")]) == "libpq (C) · tcp · simple"
+    other = replace(one, connect="per_operation")
+    assert scaling.series_title(other, [one, other]) == "libpq (C) · tcp · per operation"
+
+
+def test_clients_with_several_workers_are_counted_by_connections(run: Run) -> None:
+    for curve in run.summary["scaling"]:
+        curve["workers"] = 10
+    series = curves(run)
+    assert scaling.unit(series) == "connections"
+    titles = [chart["x_axis"] for _title, chart in (*scaling.curves(series), *scaling.cpu_curves(series))]
+    assert set(titles) == {"connections"}
+    table = scaling.scaling_table(series)
+    assert table.heads[1] == "connections"
+    assert table.caption == "Throughput, time and CPUs by connections"
+
+
+def test_the_section_of_clients_with_several_workers_has_their_name(run: Run) -> None:
+    def title() -> str:
+        return next(each.title for each in run_page.result(run).sections if each.name == "scaling")
+
+    assert title() == "More clients"
+    for curve in run.summary["scaling"]:
+        curve["workers"] = 10
+    assert title() == "More connections"

@@ -29,16 +29,16 @@ def us(of: Variant, block: int, round_: int) -> float:
     return 100.0 * RATIO[of.layer][WORKS.index(of.workload)] * (1 + block / 1000)
 
 
-def measured(workloads: tuple[str, ...] = WORKS, lacking: str = "") -> Run:
-    """A run of these workloads through three layers; asyncpg lacks one of them."""
+def measured(workloads: tuple[str, ...] = WORKS, lacking: str = "", layer: str = "asyncpg") -> Run:
+    """A run of these workloads through three layers; one layer lacks one of them."""
     works = tuple(WorkloadDefinition(name, "SELECT 1") for name in workloads)
     base = BENCHMARKS["orm-overhead"]
     asked = Definition("suite", works, LAYERS, ("socket",), modes=base.modes, blocks=6, rounds=3)
     variants = [
-        replace(variant(layer), workload=name, named=True)
+        replace(variant(each), workload=name, named=True)
         for name in workloads
-        for layer in LAYERS
-        if (layer, name) != ("asyncpg", lacking)
+        for each in LAYERS
+        if (each, name) != (layer, lacking)
     ]
     run = factories.make_run(definition=json.loads(json.dumps(asked.to_json())))
     summary = summarise(asked, variants, blocks(variants, 6, 3, us), "psycopg")
@@ -73,6 +73,16 @@ def test_what_a_layer_lacks_is_no_number_and_is_left_out_of_the_mean() -> None:
     assert chart["series"][2]["values"][2] is None
 
 
+def test_a_workload_that_the_base_layer_lacks_names_its_own_base() -> None:
+    run = measured(lacking="wide", layer="libpq")
+    (setting,) = suite.settings(read(run))
+    table = suite.heat_map(setting, [setting])
+    assert "ratio to libpq (C), psycopg 3 for wide, with" in table.caption
+    cells_of_wide = cells(run)["wide"]
+    assert [text for text, _mark in cells_of_wide[:2]] == ["–", "100 µs"]
+    assert suite.bars(setting, [setting])["rows"] == [["one"], ["many"], ["wide", "over psycopg 3"]]
+
+
 def sentences(run: Run, words: dict[str, str]) -> list[str]:
     """The bottlenecks of the suite, where the last layer has these verdicts by workload."""
     for row in run.variants.filter(layer="asyncpg"):
@@ -103,10 +113,10 @@ def test_the_page_of_a_suite_has_the_sentence_and_no_verdict_of_one_workload(adm
     run = measured()
     (sentence,) = sentences(run, dict.fromkeys(WORKS, "client_cpu"))
     text = admin_client.get(f"/admin/pgperf/run/{run.pk}/change/").content.decode()
-    assert f"<li>{sentence}</li>" in text
-    part = run_page.result(run).part("verdicts")
+    assert f"<p>{sentence}</p>" in text
+    part = run_page.result(run).part("answer")
     assert part is not None
-    assert not part["headlines"]
+    assert part["points"][0].sentences == (sentence,)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +156,7 @@ def test_the_figures_have_percentiles_and_the_variation() -> None:
 
 def test_two_workloads_keep_their_ladders() -> None:
     sections = {section.name for section in run_page.result(measured(WORKS[:2])).sections}
-    assert {"ladder", "layers"} <= sections
+    assert {"answer", "ladder"} <= sections
     assert "suite" not in sections
 
 

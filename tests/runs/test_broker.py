@@ -36,7 +36,15 @@ def broker_at(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     monkeypatch.setattr(current_app.conf, "broker_url", f"redis://:canary-password@127.0.0.1:{port}/0")
 
 
-@pytest.mark.parametrize(("send", "task"), [(broker.send, broker.TASK), (broker.send_watch, broker.WATCH)])
+@pytest.mark.parametrize(
+    ("send", "task"),
+    [
+        (broker.send, broker.TASK),
+        (broker.send_watch, broker.WATCH),
+        (broker.send_statements, broker.STATEMENTS),
+        (broker.send_look, broker.LOOK),
+    ],
+)
 def test_the_message_contains_only_the_row_s_id(send: Callable[[int, str], None], task: str) -> None:
     send(7, QUEUE)
     with current_app.connection_for_read() as connection:

@@ -1,13 +1,15 @@
 """Real runs that test verdicts, with real clients, a real server and the delay relay."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection
 
-from pgperf.analysis.verdict import Verdict
-from pgperf.analysis.verdict_kinds import confirmation_evidence
+from pgperf.analysis.interventions import FREES, FREES_NOT
+from pgperf.analysis.verdict import CONFIRMED, UNDECIDED, WITHDRAWN, Verdict
+from pgperf.analysis.verdict_kinds import confirm, confirmation_evidence
 from pgperf.catalog.light import LIGHT
 from pgperf.models import Benchmark, Database, Run, Target, VariantResult
 from pgperf.runs import confirmation, confirmation_definition
@@ -35,10 +37,14 @@ def database(
     return row
 
 
-def claim(database: Database, layer: str, clients: int, word: str, intervention: str) -> VariantResult:
+def claim(
+    database: Database, layer: str, clients: int, word: str, intervention: str, workers: int = 1
+) -> VariantResult:
     """A variant of an invented run, with that verdict, and 8 ms of latency."""
     benchmark = Benchmark.objects.get(name="orm-overhead")
-    small = Overrides(quick=True, layers=(layer,), routes=("tcp",), slice_ms=60, diagnostic_ms=100)
+    small = Overrides(
+        quick=True, layers=(layer,), routes=("tcp",), slice_ms=60, diagnostic_ms=100, workers=workers
+    )
     definition = freeze(benchmark, database, small)
     run = make_run(benchmark=benchmark, database=database, definition=definition.to_json())
     numbers = measured(8100.0, client=50.0, server=50.0, clients=clients)
@@ -49,6 +55,7 @@ def claim(database: Database, layer: str, clients: int, word: str, intervention:
     verdict = Verdict(word, "likely", intervention=intervention).to_json()
     return VariantResult.objects.create(
         run=run, position=0, label=f"{layer} · tcp", layer=layer, route="tcp", mode="simple", clients=clients,
+        workers=workers,
         connect="persistent", workload="site-by-domain", placement="apart", verdict=verdict, **known,
     )  # fmt: skip
 
@@ -73,6 +80,29 @@ def test_an_added_delay_appears_in_each_operation(database: Database) -> None:
     near, far = (rows[label].cpu_account["runner"] * rows[label].cpu_account["cpus"] for label in rows)
     assert far > near  # the relay works for it
     assert run.intervention == "add_distance"
+
+
+def test_processes_run_beside_threads_and_their_throughput_decides(database: Database) -> None:
+    """Whatever this machine makes of the threads: measured again as `interpreter`, they are judged by
+    their throughput beside that of the processes.
+    """
+    row = claim(database, "django_orm", 1, "interpreter", "processes", workers=3)
+    claimed = row.record.verdict
+    run, rows = carried_out(row)
+    assert (run.intervention, row.verdict["confirmation"]["intervention"]) == ("processes", "processes")
+    assert list(rows) == ["django_orm · tcp · 3 workers", "django_orm · tcp · 3 clients"]
+    threads, processes = (each.record for each in rows.values())
+    assert [(each.clients, each.workers) for each in (threads, processes)] == [(1, 3), (3, 1)]
+    assert all(each.rows == each.ops > 0 for each in rows.values())
+
+    own, changed = confirmation_definition.told_apart([processes, threads], row.record)
+    assert changed is not None
+    assert claimed is not None
+    found = confirm(claimed, "processes", replace(own, verdict=claimed), changed)
+    times = (changed.ops_per_s or 0) / (own.ops_per_s or 1)
+    expected = CONFIRMED if times >= FREES else WITHDRAWN if times <= FREES_NOT else UNDECIDED
+    assert found.outcome == expected
+    assert found.numbers is not None
 
 
 def test_the_light_statement_runs_in_the_orm_too(database: Database) -> None:

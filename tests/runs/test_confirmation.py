@@ -7,16 +7,18 @@ import pytest
 
 from pgperf.access.guardrails import is_catalog
 from pgperf.analysis import verdict_kinds
+from pgperf.analysis.variant_summary import VariantSummary
 from pgperf.analysis.verdict import Verdict, VerdictNumbers
 from pgperf.catalog.light import LIGHT
 from pgperf.catalog.orm_overhead import ORM_OVERHEAD
 from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import InvalidDefinition
+from pgperf.core.records import Page, WorkloadDefinition
 from pgperf.models import Database, Run, Target, VariantResult
 from pgperf.reports.confirmation import preview
 from pgperf.runner.plan import make_plan
 from pgperf.runs import confirmation as module
-from pgperf.runs import state
+from pgperf.runs import confirmation_definition, state
 from pgperf.runs.definitions import freeze
 from pgperf.worker import execution
 from tests.analysis.rows import row as measured
@@ -89,6 +91,41 @@ def test_the_run_measures_the_variant_and_the_changed_variant(
     cohorts = make_plan(asked).cohorts
     assert len(cohorts) == 1
     assert len([variant for variant in cohorts[0].variants if not variant.control]) == 2
+
+
+@pytest.mark.parametrize(
+    ("connect", "modes"), [("persistent", ("persistent",)), ("per_operation", ("per_operation", "request"))]
+)
+def test_a_page_is_measured_beside_its_view_in_process(connect: str, modes: tuple[str, ...]) -> None:
+    page = WorkloadDefinition("page", "", page=Page("/books/"))
+    asked = fake(workloads=(page,), layers=("http",), routes=("web",), web_routes={"web": ""})
+    variant = VariantSummary(
+        workload="page", layer="http", route="web", mode="simple", clients=2, connect=connect
+    )
+    plan = make_plan(confirmation_definition.paired(asked, variant, "in_process", lambda: "tcp", 8))
+    measured_there = {
+        (each.layer, each.route, each.connect, each.clients)
+        for cohort in plan.cohorts
+        for each in cohort.variants
+        if not each.control
+    }
+    assert measured_there == {("http", "web", connect, 2), ("django_view", "tcp", modes[-1], 2)}
+    own, changed = confirmation_definition.told_apart(
+        [
+            replace(variant, layer=layer, route=route, connect=mode)
+            for layer, route, mode, _ in measured_there
+        ],
+        variant,
+    )
+    assert own == variant
+    assert changed
+    assert changed.layer == "django_view"
+
+
+def test_a_web_route_is_not_the_direct_route(database: Database) -> None:
+    Target.objects.create(database=database, route="front", url="http://127.0.0.1:8000")
+    row = result(database, intervention="bypass_pooler", route="pgbouncer")
+    assert module.definition(row).routes == ("tcp", "pgbouncer")
 
 
 def test_a_unix_socket_is_tested_by_load_not_by_delay(database: Database) -> None:

@@ -1,5 +1,7 @@
 """The frozen definition of a run, and the refusal of each wrong field."""
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,6 +31,22 @@ def test_a_definition_has_the_saved_values() -> None:
 def test_a_stored_definition_is_equal() -> None:
     definition = freeze(make_benchmark(), make_database())
     assert Definition.from_json(definition.to_json()) == definition
+
+
+def test_environments_are_chosen_by_the_names_of_the_settings(settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": {"old": "/opt/old/bin/python", "broken": "python"}}
+    benchmark, database = make_benchmark(environments=["default", "old"]), make_database()
+    assert freeze(benchmark, database).environments == ("default", "old")
+    assert freeze(benchmark, database, Overrides(environments=["old"])).environments == ("old",)
+    for wrong in ("/opt/old/bin/python", "gone", "broken", "../old", ""):
+        with pytest.raises(
+            InvalidDefinition, match=r"^environments: PGPERF\['ENVIRONMENTS'\] has no"
+        ) as refused:
+            freeze(benchmark, database, Overrides(environments=["default", wrong]))
+        assert "Choose from: default, old" in str(refused.value)
+    for bad in ([], ["old", "old"], "old", [1]):
+        with pytest.raises(InvalidDefinition, match=r"^environments: "):
+            freeze(benchmark, database, Overrides(environments=bad))  # type: ignore[arg-type]
 
 
 def test_two_definitions_differ_in_the_seed_but_not_in_the_hash() -> None:
@@ -74,6 +92,22 @@ def test_quick_never_takes_more_than_the_benchmark() -> None:
     assert (definition.blocks, definition.rounds) == (6, 4)
 
 
+@pytest.mark.parametrize(
+    ("saved", "given", "expected"),
+    [
+        ([20], None, (5,)),
+        ([3], None, (3,)),
+        ([1, 8, 32], None, (1, 8, 32)),  # a curve keeps its points
+        ([20], [20], (20,)),
+    ],
+)
+def test_a_quick_run_starts_few_clients(
+    saved: list[int], given: list[int], expected: tuple[int, ...]
+) -> None:
+    definition = freeze(make_benchmark(clients=saved), make_database(), Overrides(quick=True, clients=given))
+    assert definition.clients == expected
+
+
 def test_an_override_wins_over_quick() -> None:
     overrides = Overrides(layers=["psycopg"], routes=["tcp"], clients=[1, 8], placement="scheduler",
                           slice_ms=0, rounds=4, blocks=8, quick=True)  # fmt: skip
@@ -98,6 +132,25 @@ def test_routes_given_by_name_must_exist() -> None:
         freeze(make_benchmark(), database, Overrides(routes=["tcp", "vpn"]))
 
 
+def test_a_route_may_have_a_delay() -> None:
+    benchmark, database = make_benchmark(routes=["tcp", "tcp+45ms", "vpn+45ms"]), make_database()
+    assert freeze(benchmark, database).routes == ("tcp", "tcp+45ms")
+    assert missing_routes(benchmark, database) == ["vpn+45ms"]
+
+
+@pytest.mark.parametrize("route", ["tcp+45.0ms", "tcp+0ms", "tcp+99999ms", "tcp+1ms+1ms"])
+def test_a_delay_has_one_form(route: str) -> None:
+    with pytest.raises(InvalidDefinition, match="routes: Give a JSON list of route names"):
+        freeze(make_benchmark(), make_database(), Overrides(routes=[route]))
+
+
+def test_a_unix_socket_has_no_delay() -> None:
+    with pytest.raises(
+        InvalidDefinition, match="socket is a Unix socket, which has no delay; name a TCP route"
+    ):
+        freeze(make_benchmark(), make_database(), Overrides(routes=["socket+45ms"]))
+
+
 def test_a_database_without_any_of_the_routes() -> None:
     database = make_database()
     database.targets.all().delete()
@@ -120,6 +173,19 @@ def test_a_database_without_any_of_the_routes() -> None:
         ("clients", {"clients": [1.5]}),
         ("clients", {"clients": [65]}),
         ("clients", {"clients": [10**9]}),
+        ("rates", {"rates": []}),
+        ("rates", {"rates": [0]}),
+        ("rates", {"rates": [-1.0]}),
+        ("rates", {"rates": [True]}),
+        ("rates", {"rates": ["100"]}),
+        ("rates", {"rates": [[]]}),
+        ("rates", {"rates": [None, None]}),
+        ("rates", {"rates": [float("nan")]}),
+        ("rates", {"rates": [float("inf")]}),
+        ("rates", {"rates": [10**9]}),
+        ("latency_limit_ms", {"latency_limit_ms": -1.0}),
+        ("latency_limit_ms", {"latency_limit_ms": 0.01}),
+        ("latency_limit_ms", {"latency_limit_ms": float("nan")}),
         ("placement", {"placement": "nowhere"}),
         ("blocks", {"blocks": 0}),
         ("blocks", {"blocks": 101}),
@@ -140,7 +206,14 @@ def test_a_refusal_names_the_field(field: str, overrides: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("layers", "libpq"), ("modes", ["turbo"]), ("routes", None), ("clients", {"a": 1})]
+    ("field", "value"),
+    [
+        ("layers", "libpq"),
+        ("modes", ["turbo"]),
+        ("schedule", "poisson"),
+        ("routes", None),
+        ("clients", {"a": 1}),
+    ],
 )
 def test_a_wrong_value_in_a_row_is_refused(field: str, value: Any) -> None:
     benchmark = make_benchmark()
@@ -166,6 +239,28 @@ def test_the_sites_limit_on_clients(settings: Any) -> None:
     settings.PGPERF = {**settings.PGPERF, "MAX_CLIENTS": 4}
     with pytest.raises(InvalidDefinition, match=r"^clients: .* 1 to 4 \(PGPERF\['MAX_CLIENTS'\]\)"):
         freeze(make_benchmark(), make_database(), Overrides(clients=[8]))
+
+
+def test_closed_and_open_loops_stand_in_one_definition() -> None:
+    definition = freeze(make_benchmark(), make_database(), Overrides(rates=[None, 100, 0.5]))
+    assert definition.rates == (None, 100, 0.5)
+    assert Definition.from_json(json.loads(json.dumps(definition.to_json()))) == definition
+
+
+def test_a_definition_without_rates_keeps_its_hash() -> None:
+    """As runs of older versions have it: no field of open loops is in it."""
+    definition = freeze(make_benchmark(), make_database())
+    stored = definition.to_json()
+    for name in ("rates", "schedule", "latency_limit_ms"):
+        del stored[name]
+    assert Definition.from_json(stored).digest() == definition.digest()
+    assert replace(definition, rates=(None, 100.0)).digest() != definition.digest()
+
+
+def test_each_client_needs_a_rate_that_it_can_keep(settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "MAX_CLIENTS": 1024}
+    with pytest.raises(InvalidDefinition, match=r"^rates: 0\.1 operations/s are too few for 320 connections"):
+        freeze(make_benchmark(), make_database(), Overrides(rates=[0.1], clients=[32], workers=10))
 
 
 @pytest.mark.parametrize(("clients", "workers"), [([1], 5), ([1, 2], 3), ([4], 2)])

@@ -70,7 +70,14 @@ def page_form() -> type[ModelForm]:
 def by_form(field: str, number: int) -> str:
     benchmark = make_benchmark()
     chosen = [row.pk for row in benchmark.workloads]
-    sent = {**model_to_dict(benchmark), "routes": "tcp", "clients": "1", "database": "", "workloads": chosen}
+    sent = {
+        **model_to_dict(benchmark),
+        "routes": "tcp",
+        "clients": "1",
+        "rates": "closed",
+        "database": "",
+        "workloads": chosen,
+    }
     form = page_form()({**sent, field: str(number)}, instance=benchmark)
     if form.is_valid():
         return ""
@@ -193,3 +200,25 @@ def test_the_reference_states_the_bounds() -> None:
 @pytest.mark.parametrize("value", [True, 6.0, "6", None])
 def test_only_whole_numbers_are_allowed(value: object) -> None:
     assert not limits.BLOCKS.allows(value)
+
+
+@pytest.mark.parametrize("value", [2, 0, 0.1, 0.5, 50.0])
+def test_a_target_precision_may_have_a_decimal(value: float) -> None:
+    assert limits.PRECISION.allows(value)
+
+
+@pytest.mark.parametrize("value", [True, "2", None, 0.05, 0.55, float("nan"), float("inf"), -0.5])
+def test_a_target_precision_is_a_number_with_one_decimal_at_most(value: object) -> None:
+    assert not limits.PRECISION.allows(value)
+
+
+@pytest.mark.parametrize(
+    ("limit", "saved", "expected"),
+    [
+        (limits.PRECISION, 2.0, 5.0), (limits.PRECISION, 8.0, 8.0), (limits.PRECISION, 0.0, 0.0),
+        (limits.BUDGET_S, 300, 60), (limits.BUDGET_S, 30, 30), (limits.BUDGET_S, 0, 0),
+        (limits.SLICE_MS, 200, 200),
+    ],
+)  # fmt: skip
+def test_a_quick_run_is_shorter_or_less_precise(limit: Limit, saved: float, expected: float) -> None:
+    assert limit.in_quick_run(saved) == expected

@@ -4,5 +4,6 @@ shows.
 
 from typing import Any
 
-#: What a template gets; empty if the run has nothing for the section.
+#: What a template gets; empty if the run has nothing for the section. A `title` replaces the usual
+#: one of the section.
 Part = dict[str, Any]

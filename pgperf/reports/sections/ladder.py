@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pgperf.analysis.ladder import Ladder
 from pgperf.reports import ladders
 from pgperf.reports.chart import Chart
+from pgperf.reports.ladders import Load
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.sections import Part
 from pgperf.reports.table import Table
@@ -21,14 +22,17 @@ class Rungs:
 
 
 def part(rows: RunRows) -> Part:
-    """The ladders by number of clients, each number with a scale of its own; none of a suite, which
-    would have one for each workload.
+    """The ladders by number of clients and connection mode, each with a scale of its own; none of a
+    suite, which would have one for each workload.
     """
     if rows.is_suite:
         return {}
-    counts = dict.fromkeys(ladder.clients for ladder in rows.ladders)
-    alike = {count: [ladder for ladder in rows.ladders if ladder.clients == count] for count in counts}
-    groups = [(ladders.load_title(own[0]), _rungs(own, rows.ladders)) for own in alike.values()]
+    alike: dict[Load, list[Ladder]] = {}
+    for ladder in rows.ladders:
+        alike.setdefault(ladders.load(ladder), []).append(ladder)
+    groups = [
+        (ladders.scale_title(own[0], rows.ladders), _rungs(own, rows.ladders)) for own in alike.values()
+    ]
     return {"groups": groups, "note": ladders.note()} if groups else {}
 
 

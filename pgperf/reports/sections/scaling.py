@@ -10,6 +10,7 @@ def part(rows: RunRows) -> Part:
     if not series:
         return {}
     return {
+        "title": scaling.section_title(series),
         "curves": scaling.curves(series),
         "cpu": scaling.cpu_curves(series),
         "table": scaling.scaling_table(series),

@@ -1,6 +1,6 @@
 """The workloads of a suite by layers: a heat map, its figures and bars, setting by setting."""
 
-from pgperf.reports import suite
+from pgperf.reports import published, suite
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.sections import Part
 
@@ -10,6 +10,7 @@ def part(rows: RunRows) -> Part:
     if not settings:
         return {}
     means = suite.mean_table(rows)
+    tables = [suite.published_table(each, settings) for each in settings]
     return {
         "headlines": suite.headlines(settings),
         "settings": [
@@ -22,5 +23,7 @@ def part(rows: RunRows) -> Part:
             for each in settings
         ],
         "means": means if means.rows else None,
+        "published": [table for table in tables if table.rows],
+        "source": published.note(rows.publication) if rows.publication else "",
         "note": suite.note(settings),
     }

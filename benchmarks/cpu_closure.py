@@ -26,21 +26,24 @@ from pathlib import Path
 import psutil
 
 from benchmarks.example_site import ROOT
+from benchmarks.options import ScriptParser
 from benchmarks.resident import resident
-from example.stack import Stack
+from benchmarks.served_page import WEB, serving
+from example.stack.stack import Stack
 from pgperf.analysis.cpu_accounting import Account
 from pgperf.analysis.number_text import in_percent
 from pgperf.core import protocol
-from pgperf.core.records import Definition, VariantBlock, WorkloadDefinition
+from pgperf.core.records import Definition, Page, VariantBlock, WorkloadDefinition
 from pgperf.runner.client_group import ClientGroup, measure
 from pgperf.runner.cpu.cgroups import group_ns, groups_of, members
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.cpu.process_cpu import ProcessCpu
 
 WORK = WorkloadDefinition("pg_class", "select relname, relkind from pg_class where oid = 1259")
+PAGE = WorkloadDefinition("page", "", page=Page("/many-queries/?size=10"))
 LAYERS, CLIENTS = ("libpq", "psycopg"), (1, 4)
 LOADS = ("quiet", "half loaded")
-ROLES = ("clients", "pooler", "server", "auxiliaries", "other")
+ROLES = ("clients", "proxy", "web", "pooler", "server", "auxiliaries", "other")
 _LEAD_IN_NS = 50_000_000
 _GROUP = "pgperf-closure"
 _SPIN = "while True: pass"
@@ -69,13 +72,10 @@ class Window:
 
 def main() -> int:
     options = _options()
-    definition = Definition(
-        "cpu-closure", (WORK,), layers=LAYERS, routes=("socket", "pgbouncer"), clients=CLIENTS
-    )
     with ExitStack() as stack:
         reference = stack.enter_context(_reference(options.reference))
         own = Stack(ROOT / ".stack" / "cpu-closure", parts=["postgres", "pgbouncer"], keep=False)
-        groups = stack.enter_context(resident(stack.enter_context(own), definition, "closure"))
+        groups = stack.enter_context(_groups(stack.enter_context(own)))
         print(f"total: {reference.name}, {reference.host.cpus} CPUs, windows of {options.window_s} s\n")
         print(f"{'':<44} {'parts / total':>13} {'busy':>6}" + "".join(f"{role:>12}" for role in ROLES))
         found = list(_windows(reference, groups, options))
@@ -89,15 +89,28 @@ def main() -> int:
     return 0 if holds else 1
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+@contextmanager
+def _groups(stack: Stack) -> Iterator[list[ClientGroup]]:
+    """Those of statements, and those of a page behind nginx."""
+    statements = Definition(
+        "cpu-closure", (WORK,), layers=LAYERS, routes=("socket", "pgbouncer"), clients=CLIENTS
     )
-    parser.add_argument("--windows", type=int, help="windows of each variant and load (3; quick: 1)")
+    pages = Definition(
+        "cpu-closure", (PAGE,), layers=("http",), routes=(WEB,), web_routes={WEB: ""}, clients=CLIENTS
+    )
+    with (
+        serving(stack, proxied=True) as web,
+        resident(stack, statements, "closure") as own,
+        resident(stack, pages, "closure-web", [web]) as others,
+    ):
+        yield [*own, *others]
+
+
+def _options() -> argparse.Namespace:
+    parser = ScriptParser(__doc__)
+    parser.add_size("--windows", "windows of each variant and load", full=3, quick=1)
     parser.add_argument("--reference", choices=("group", "root"), default="group")
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
-    options.windows = options.windows or (1 if options.quick else 3)
+    options = parser.options()
     options.window_s, options.tolerance = (1, 0.05) if options.quick else (5, 0.02)
     return options
 

@@ -22,7 +22,8 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from benchmarks.example_site import ROOT
-from example.stack import Stack
+from benchmarks.options import ScriptParser
+from example.stack.stack import Stack
 from pgperf.analysis.paired_statistics import Estimate, signed_rank_interval
 from pgperf.delay.relay import HOST, DelayRelay
 from pgperf.runner.cpu import idle, schedstat
@@ -69,7 +70,7 @@ class Measured:
 def main() -> int:
     options = _options()
     bar = WIDER if options.quick else FULL
-    rounds = options.rounds or (8 if options.quick else 30)
+    rounds = options.rounds
     print(f"load average {os.getloadavg()[0]:.1f}, {rounds} rounds")
     print(_LINE.format("asked µs", "added µs", "interval", "off by", "p5", "p95", "relay µs", "MB/s"))
     with (
@@ -82,12 +83,9 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, help="rounds per round trip time (30; quick: 8)")
-    parser.add_argument("--quick", action="store_true")
-    return parser.parse_args()
+    parser = ScriptParser(__doc__)
+    parser.add_size("--rounds", "rounds per round trip time", full=30, quick=8)
+    return parser.options()
 
 
 def _row(env: dict[str, str], rtt_ms: float, rounds: int, bar: Bar) -> bool:

@@ -26,7 +26,8 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.block_collector import BlockCollector
-from example.stack import Stack
+from benchmarks.options import ScriptParser
+from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.outcome import DIFFERS
 from pgperf.analysis.summary import summarise
@@ -92,9 +93,9 @@ def main() -> int:
     wanted = 1 if options.quick else options.comparisons
     found: list[dict[str, Any]] = []
     with Stack(ROOT / ".stack" / "false_alarms", parts=["postgres", "pgbouncer"], keep=False) as stack:
-        routes = _routes(stack.env)
-        machine = _machine(stack)
-        _make_fixture(routes["tcp"])
+        routes = stack_routes(stack.env)
+        machine = stack_machine(stack)
+        make_fixture(routes["tcp"])
         seed = options.seed
         while len(found) < wanted:
             found += _compared(_definition(options, seed), routes, machine)
@@ -106,9 +107,9 @@ def main() -> int:
             seed += 1
     if options.out:
         Path(options.out).write_text(json.dumps(found))
-    _table(found)
+    print_table(found)
     if options.suite:
-        _runs_line(found)
+        print_rate_of_runs(found)
     passed = (WIDER if options.quick else RunsBar() if options.suite else FULL).holds(found)
     print(f"seeds {options.seed} to {seed - 1}")
     print("verdict: " + ("the bar holds" if passed else "the bar does NOT hold"))
@@ -146,7 +147,7 @@ def rate_of_runs(found: Sequence[dict[str, Any]]) -> tuple[float, float]:
     return float(np.mean(rates) - reach), float(np.mean(rates) + reach)
 
 
-def _runs_line(found: Sequence[dict[str, Any]]) -> None:
+def print_rate_of_runs(found: Sequence[dict[str, Any]]) -> None:
     low, high = rate_of_runs(found)
     runs = by_run(found)
     differ = sum(count(rows)[1] > 0 for rows in runs)
@@ -178,12 +179,12 @@ def _compared(definition: Definition, routes: dict[str, Route], machine: RunSett
         replace(machine, run_id=str(definition.seed)),
         collector,
     )
-    _check_placement(outcome.plan.variants)
+    check_placement(outcome.plan.variants)
     summary = summarise(definition, outcome.plan.variants, collector.blocks, django_driver())
-    return [_judged(each, definition.seed) for each in summary["comparisons"] if each.aa]
+    return [judged(each, definition.seed) for each in summary["comparisons"] if each.aa]
 
 
-def _judged(comparison: VariantComparison, seed: int) -> dict[str, Any]:
+def judged(comparison: VariantComparison, seed: int) -> dict[str, Any]:
     """The comparison as JSON, with the labels of its variants."""
     return {
         **asdict(comparison),
@@ -194,13 +195,13 @@ def _judged(comparison: VariantComparison, seed: int) -> dict[str, Any]:
     }
 
 
-def _check_placement(variants: Sequence[Variant]) -> None:
+def check_placement(variants: Sequence[Variant]) -> None:
     placements = {variant.placement for variant in variants}
     if placements != {"apart"}:
         raise SystemExit(f"verdict: cannot measure: the placement was {', '.join(placements)}, not apart")
 
 
-def _routes(env: dict[str, str]) -> dict[str, Route]:
+def stack_routes(env: dict[str, str]) -> dict[str, Route]:
     login: dict[str, Any] = {
         "dbname": env["PGPERF_DB_NAME"],
         "user": env["PGPERF_DB_USER"],
@@ -216,18 +217,18 @@ def _routes(env: dict[str, str]) -> dict[str, Route]:
     }
 
 
-def _machine(stack: Stack) -> RunSettings:
+def stack_machine(stack: Stack) -> RunSettings:
     folder = build(stack.place.own / "build", pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent
     return RunSettings(str(folder), "false-alarms", connection_share=0.9)
 
 
-def _make_fixture(route: Route) -> None:
+def make_fixture(route: Route) -> None:
     with ControlConnection(route, "pgperf-fixture") as monitor:
         for statement in FIXTURES[SITE_BY_DOMAIN.fixture].create:
             monitor.query(statement)
 
 
-def _table(found: Sequence[dict[str, Any]]) -> None:
+def print_table(found: Sequence[dict[str, Any]]) -> None:
     """Print a row for each layer and one for all.
 
     Half-widths are those of the ratios' intervals.
@@ -262,16 +263,13 @@ def _row(name: str, rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true")
+    parser = ScriptParser(__doc__)
     parser.add_argument("--suite", action="store_true", help="three workloads that take turns")
     parser.add_argument("--comparisons", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=3, help="rounds in each of the six blocks of a run (3)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the first run; each further run adds 1")
     parser.add_argument("--out", help="write all comparisons to this file, as JSON")
-    return parser.parse_args()
+    return parser.options()
 
 
 if __name__ == "__main__":

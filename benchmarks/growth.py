@@ -15,7 +15,8 @@ import psycopg
 
 from benchmarks.example_site import ROOT, manage
 from benchmarks.many_runs import TABLES, connect, copy, measured
-from example.stack import Stack
+from benchmarks.options import ScriptParser
+from example.stack.stack import Stack
 from pgperf.runs import block_codec
 
 BLOCK_BAR, REST_BAR = 2_000, 150_000
@@ -44,12 +45,9 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = ScriptParser(__doc__)
     parser.add_argument("--runs", type=int, default=1_000)
-    parser.add_argument("--quick", action="store_true")
-    return parser.parse_args()
+    return parser.options()
 
 
 def _sizes(connection: psycopg.Connection, tables: tuple[str, ...]) -> Sizes:

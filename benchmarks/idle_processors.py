@@ -17,7 +17,8 @@ from itertools import chain
 from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
-from example.stack import Stack
+from benchmarks.options import ScriptParser
+from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
 
 _SHORT = ("--layers=libpq,django_orm", "--routes=socket", "--blocks=6", "--rounds=1")
@@ -39,19 +40,18 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = ScriptParser(__doc__)
     parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--quick", action="store_true")
-    return parser.parse_args()
+    return parser.options()
 
 
 def _measure(stack_env: dict[str, str], pairs: int, extra: tuple[str, ...]) -> Runs:
     runs: Runs = defaultdict(list)
     for _ in range(pairs):
         for idle in random.sample(("awake", "system"), 2):
-            run = run_benchmark(stack_env, "orm-overhead", "--quick", f"--idle={idle}", *extra)
+            run = run_benchmark(
+                stack_env, "orm-overhead", "--quick", "--precision=0", f"--idle={idle}", *extra
+            )
             if run["run"]["environment"]["idle"]["idle"] != idle:
                 raise SystemExit(f"verdict: cannot measure: {run['run']['environment']['idle']['note']}")
             runs[idle].append(run)

@@ -28,7 +28,8 @@ from typing import IO, TypeVar
 import numpy as np
 import psutil
 
-from example.stack import Stack
+from benchmarks.options import ScriptParser
+from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
 from pgperf.core import protocol
@@ -88,15 +89,10 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int, help="slots of each case and program (25; quick: 5)")
+    parser = ScriptParser(__doc__)
+    parser.add_size("--rounds", "slots of each case and program", full=25, quick=5)
     parser.add_argument("--slot-s", type=int, default=1, help="length of a slot in whole seconds (1)")
-    options = parser.parse_args()
-    options.rounds = options.rounds or (5 if options.quick else 25)
-    return options
+    return parser.options()
 
 
 def _place(stack: Stack) -> placement.CpuPlacement:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.options import ScriptParser
 from pgperf.analysis.paired_statistics import Estimate, signed_rank_interval
 from pgperf.clients import timed_loop
 from pgperf.core.protocol import Slice
@@ -44,14 +45,9 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--pairs", type=int, help="pairs of runs in each language (1000; quick: 200)")
-    options = parser.parse_args()
-    options.pairs = options.pairs or (200 if options.quick else 1000)
-    return options
+    parser = ScriptParser(__doc__)
+    parser.add_size("--pairs", "pairs of runs in each language", full=1000, quick=200)
+    return parser.options()
 
 
 def _bar(name: str) -> str:

@@ -22,7 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.example_site import ROOT
-from example.stack import Stack
+from benchmarks.options import ScriptParser
+from example.stack.stack import Stack
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 from pgperf.core import protocol
@@ -147,15 +148,10 @@ def _route(env: dict[str, str]) -> Route:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = ScriptParser(__doc__)
     parser.add_argument("--clients", type=int, default=32)
-    parser.add_argument("--starts", type=int, help="starts of the ORM clients (5; quick: 1)")
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
-    options.starts = options.starts or (1 if options.quick else 5)
-    return options
+    parser.add_size("--starts", "starts of the ORM clients", full=5, quick=1)
+    return parser.options()
 
 
 if __name__ == "__main__":

@@ -22,8 +22,9 @@ from collections import defaultdict
 import numpy as np
 
 from benchmarks.example_site import ROOT
+from benchmarks.options import ScriptParser
 from benchmarks.resident import resident
-from example.stack import Stack
+from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.paired_statistics import Estimate, log_ratios, signed_rank_interval
 from pgperf.core import protocol
@@ -61,13 +62,9 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, help="pairs of slices of each variant (200; quick: 12)")
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
-    options.rounds = options.rounds or (12 if options.quick else 200)
+    parser = ScriptParser(__doc__)
+    parser.add_size("--rounds", "pairs of slices of each variant", full=200, quick=12)
+    options = parser.options()
     options.tolerance = 0.10 if options.quick else 0.01
     return options
 

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.example_site import ROOT, manage, run_benchmark
-from example.stack import Stack
+from benchmarks.options import ScriptParser
+from example.stack.stack import Stack
 from pgperf.analysis.number_text import in_percent
 
 
@@ -48,21 +49,20 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = ScriptParser(__doc__)
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", help="write the JSON of all runs to this file")
     parser.add_argument("--extra", default="", help="further options of `pgperf run`, for experiments")
-    return parser.parse_args()
+    return parser.options()
 
 
 def _run(stack_env: dict[str, str], options: argparse.Namespace) -> dict[str, Any]:
     extra = (
         ["--layers=libpq,django_orm", "--routes=socket", "--blocks=6", "--rounds=1"] if options.quick else []
     )
-    return run_benchmark(stack_env, "orm-overhead", "--quick", *extra, *options.extra.split())
+    return run_benchmark(
+        stack_env, "orm-overhead", "--quick", "--precision=0", *extra, *options.extra.split()
+    )
 
 
 def _controls(runs: list[dict[str, Any]], bar: Bar) -> bool:

@@ -1,10 +1,10 @@
 """Connected variants, as in a run, for scripts that drive slices themselves."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from example.stack import Stack
+from example.stack.stack import Stack
 from pgperf.core import protocol
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import Definition, Route, Variant
@@ -32,23 +32,25 @@ def routes_of(stack: Stack) -> dict[str, Route]:
 
 
 @contextmanager
-def resident(stack: Stack, definition: Definition, name: str) -> Iterator[list[ClientGroup]]:
+def resident(
+    stack: Stack, definition: Definition, name: str, web: Collection[Route] = ()
+) -> Iterator[list[ClientGroup]]:
     """The groups of `departing`."""
-    with departing(stack, definition, name) as (groups, _):
+    with departing(stack, definition, name, web) as (groups, _):
         yield groups
 
 
 @contextmanager
 def departing(
-    stack: Stack, definition: Definition, name: str
+    stack: Stack, definition: Definition, name: str, web: Collection[Route] = ()
 ) -> Iterator[tuple[list[ClientGroup], AwaitDeparture]]:
     """Client groups of the definition's variants, without controls.
 
     They are connected, placed and warmed up, and their server processes are known. Then what waits
-    until the backends of a slice have left. The script exits if the placement of the definition is
-    not possible.
+    until the backends of a slice have left. `web`: routes to web servers, beside those to the stack's
+    database. The script exits if the placement of the definition is not possible.
     """
-    plan, routes = make_plan(definition), routes_of(stack)
+    plan, routes = make_plan(definition), {**routes_of(stack), **{route.name: route for route in web}}
     build_dir = stack.place.own / "build"
     if not all(LAYERS[layer].program for layer in definition.layers):
         build_dir = build(build_dir, pg_config=stack.env["PGPERF_PG_CONFIG"]).path.parent

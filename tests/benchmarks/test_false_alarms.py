@@ -10,8 +10,8 @@ from benchmarks.false_alarms import (
     WIDER,
     RunsBar,
     _definition,
-    _judged,
     count,
+    judged,
     rate_of_runs,
     with_duplicates,
 )
@@ -42,7 +42,7 @@ def test_every_variant_has_a_duplicate_and_is_compared_with_it() -> None:
         row for row in summarise(PLAN.definition, PLAN.variants, blocks, "psycopg")["comparisons"] if row.aa
     ]
     assert len({variant for row in rows for variant in (row.variant, row.baseline)}) == 24
-    assert count([_judged(row, seed=1) for row in rows]) == (0, 0)
+    assert count([judged(row, seed=1) for row in rows]) == (0, 0)
 
 
 def test_an_interval_that_excludes_one_is_an_alarm() -> None:

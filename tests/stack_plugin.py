@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from example.stack import Stack
+from example.stack.stack import Stack
 
 
 @pytest.hookimpl(wrapper=True)

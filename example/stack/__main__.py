@@ -6,18 +6,20 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
 from example.env_file import read_env_file
+from example.stack.control import Control
 from example.stack.errors import StackError
 from example.stack.lock import owner
 from example.stack.place import Place
 from example.stack.process import guarded, tail
 from example.stack.stack import ALL, SERVERS, Stack
-from example.stack.watch import watch
+from example.stack.watch import answer_until, watch
 from example.stack.web import CHECKOUT
+from example.stack.web_steps import STEPS, variable
 
 DIRECTORY = CHECKOUT / ".stack"
 TIMEOUT_S = 60
@@ -46,7 +48,8 @@ def parse() -> argparse.Namespace:
         "--directory", type=Path, default=DIRECTORY, help="the directory of the stack (default: .stack)"
     )
     commands = parser.add_subparsers(required=True)
-    commands.add_parser("up", help="start the stack in the background").set_defaults(command=up)
+    start = commands.add_parser("up", help="start the stack in the background")
+    start.set_defaults(command=up)
     commands.add_parser("down", help="stop the stack and wait for its end").set_defaults(command=down)
     commands.add_parser("clean", help="stop the stack and delete its data").set_defaults(command=clean)
     foreground = commands.add_parser("run", help="run the stack in the foreground until Ctrl-C")
@@ -59,13 +62,19 @@ def parse() -> argparse.Namespace:
     )
     one.add_argument("words", nargs="+", metavar="-- COMMAND")
     one.set_defaults(command=execute)
+    for each in (start, foreground, one):
+        each.add_argument(
+            "--web", nargs="?", const=",".join(STEPS), default="", type=_steps, metavar="STEPS",
+            help="also start the web servers of these steps, separated by commas (default: all)",
+        )  # fmt: skip
     return parser.parse_args()
 
 
 def up(options: argparse.Namespace) -> None:
     """Start the stack and return when all parts answer."""
     if not owner(options.directory):
-        _start_in_background(options.directory)
+        _start_in_background(options.directory, options.web)
+    _check_web(options)
     _announce(read_env_file(options.directory / "env"))
 
 
@@ -88,32 +97,48 @@ def clean(options: argparse.Namespace) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    with Stack(options.directory, ALL) as stack:
+    with Stack(options.directory, [*ALL, *options.web]) as stack:
         if options.ready_fd is None:
             _announce(stack.env)
         else:
             os.write(options.ready_fd, b"ready")
             os.close(options.ready_fd)
-        watch(stack.running)
+        watch(stack.running, stack.control)
 
 
 def execute(options: argparse.Namespace) -> int:
     if owner(options.directory):
+        _check_web(options)
         env = read_env_file(options.directory / "env")
         code = _call(options.words, env)
         if options.stay:
             _announce(env)
         return code
-    with Stack(options.directory, ALL if options.all else SERVERS) as stack:
-        code = _call(options.words, stack.env)
+    with Stack(options.directory, [*(ALL if options.all else SERVERS), *options.web]) as stack:
+        code = _call(options.words, stack.env, stack.control)
         if options.stay and code == 0:
             _announce(stack.env)
             print("Press Ctrl-C to stop.", flush=True)
-            watch(stack.running)
+            watch(stack.running, stack.control)
         return code
 
 
-def _start_in_background(directory: Path) -> None:
+def _steps(text: str) -> list[str]:
+    names = [name for name in text.split(",") if name]
+    if unknown := [name for name in names if name not in STEPS]:
+        raise argparse.ArgumentTypeError(f"no step {', '.join(unknown)}; choose from {', '.join(STEPS)}")
+    return names
+
+
+def _check_web(options: argparse.Namespace) -> None:
+    """Raises StackError if the running stack lacks web servers that the user wants."""
+    env = read_env_file(options.directory / "env")
+    lacking = [name for name in options.web if variable(name) not in env]
+    if lacking:
+        raise StackError(f"the stack runs without {', '.join(lacking)}; stop it first: `make down`")
+
+
+def _start_in_background(directory: Path, web: Sequence[str]) -> None:
     """Start `run` as a separate process; a pipe reports that it is ready or has ended."""
     directory.mkdir(mode=0o700, exist_ok=True)
     log = directory / "supervisor.log"
@@ -125,6 +150,7 @@ def _start_in_background(directory: Path) -> None:
         f"--directory={directory}",
         "run",
         f"--ready-fd={writer}",
+        f"--web={','.join(web)}",
     ]
     with open(log, "wb") as output:
         subprocess.Popen(command, cwd=CHECKOUT, pass_fds=[writer], start_new_session=True,
@@ -135,15 +161,25 @@ def _start_in_background(directory: Path) -> None:
             raise StackError(f"the stack did not start; {log} ends:\n{tail(log)}")
 
 
-def _call(words: list[str], env: Mapping[str, str]) -> int:
-    """Run the command and return its exit code. It gets SIGTERM if this process dies first."""
-    return subprocess.run(guarded(words, signal.SIGTERM), env={**os.environ, **env}, check=False).returncode
+def _call(words: list[str], env: Mapping[str, str], control: Control | None = None) -> int:
+    """Run the command and return its exit code. It gets SIGTERM if this process dies first.
+
+    `control` answers the command's requests.
+    """
+    argv, variables = guarded(words, signal.SIGTERM), {**os.environ, **env}
+    if not control:
+        return subprocess.run(argv, env=variables, check=False).returncode
+    with subprocess.Popen(argv, env=variables) as process:
+        return answer_until(process, control)
 
 
 def _announce(env: Mapping[str, str]) -> None:
     if "PGPERF_URL" in env:
         print(f"Site   {env['PGPERF_URL']}")
         print(f"Admin  {env['PGPERF_URL']}admin/")
+        for name in STEPS:
+            if variable(name) in env:
+                print(f"Step   {env[variable(name)]}  {name}")
         print(f"Login  {env['PGPERF_ADMIN_USER']} / {env['PGPERF_ADMIN_PASSWORD']}", flush=True)
 
 

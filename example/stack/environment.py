@@ -5,7 +5,7 @@ from pathlib import Path
 
 from psycopg.conninfo import make_conninfo
 
-from example.stack import certificates, distance, pgbouncer, postgres, redis_server
+from example.stack import certificates, distance, pgbouncer, postgres, redis_server, web_steps
 from example.stack.place import Place
 from example.stack.state import State
 
@@ -18,7 +18,7 @@ def environment(place: Place, state: State, parts: Collection[str]) -> dict[str,
     env = {
         "DJANGO_SETTINGS_MODULE": "example.settings",
         "DJANGO_SECRET_KEY": state.django_secret_key,
-        "DJANGO_STATIC_ROOT": str(place.own / "static"),
+        "DJANGO_STATIC_ROOT": str(place.static()),
         "PGPERF_DB_NAME": postgres.DATABASE,
         "PGPERF_DB_USER": postgres.ROLE,
         "PGPERF_DB_PASSWORD": state.site_password,
@@ -46,11 +46,19 @@ def environment(place: Place, state: State, parts: Collection[str]) -> dict[str,
     if "redis" in parts:
         env["PGPERF_REDIS_PORT"] = str(state.ports["redis"])
         env["PGPERF_REDIS_URL"] = redis_server.url(state)
-    if "site" in parts:
-        env["PGPERF_URL"] = f"http://127.0.0.1:{state.ports['site']}/"
-        env["PGPERF_ADMIN_USER"] = ADMIN_USER
-        env["PGPERF_ADMIN_PASSWORD"] = state.admin_password
-    return env
+    return {**env, **_web(place, state, parts)}
+
+
+def _web(place: Place, state: State, parts: Collection[str]) -> dict[str, str]:
+    """The addresses of the site and of the web steps, and the login of the admin."""
+    site = {"PGPERF_URL": f"http://127.0.0.1:{state.ports['site']}/"} if "site" in parts else {}
+    steps = [name for name in web_steps.STEPS if name in parts]
+    if not (site or steps):
+        return {}
+    login = {"PGPERF_ADMIN_USER": ADMIN_USER, "PGPERF_ADMIN_PASSWORD": state.admin_password}
+    urls = {web_steps.variable(name): web_steps.url(name, state.ports[name]) for name in steps}
+    control = {"PGPERF_STACK_CONTROL": str(place.control())} if steps else {}
+    return {**site, **login, **urls, **control}
 
 
 def _dsn(state: State, host: Path | str, port: int) -> str:

@@ -10,16 +10,17 @@ from pathlib import Path
 from example.stack import cgroup
 from example.stack.errors import StackError
 from example.stack.place import Account
-from example.stack.process import spawn, stop, tail
+from example.stack.process import ask_to_stop, has_ended, kill_group, spawn, stop, tail
 
-TIMEOUT_S = 60
+TIMEOUT_S = 60.0
 
 
 @dataclass
 class Part:
     """A process of the stack.
 
-    `death`: its signal if this process dies; `polite`: the signal to stop it; `cgroup`: the control
+    `death`: its signal if this process dies; `polite`: the signal to stop it, after which its
+    process group is killed; `cgroup`: the control
     group of its own, None for this process's.
     """
 
@@ -34,6 +35,7 @@ class Part:
     env: Mapping[str, str] | None = None
     pass_fds: Sequence[int] = ()
     cgroup: Path | None = None
+    timeout_s: float = TIMEOUT_S
     process: subprocess.Popen[bytes] | None = None
     started: float = field(default=0.0)
     _log_start: int = 0
@@ -43,24 +45,43 @@ class Part:
 
         Raises StackError with the end of its log.
         """
+        self.launch()
+        self.await_answer()
+
+    def launch(self) -> None:
+        """Start the process. Children that an earlier one has left end before."""
+        if self.process:
+            kill_group(self.process)
         self.started = time.monotonic()
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
+        if self.cgroup:
+            cgroup.keep(self.cgroup)
         self.process = spawn(
             self.argv, self.log, self.death, self.account, cwd=self.cwd, env=self.env, pass_fds=self.pass_fds,
             cgroup=self.cgroup,
         )  # fmt: skip
+
+    def await_answer(self) -> None:
+        """Wait until the started process answers. Raises StackError with the end of its log."""
+        assert self.process
         while not self.answers(self):
             self._check_starting(self.process)
             time.sleep(0.02)
 
+    def ask_to_stop(self) -> None:
+        """Send the signal to stop, so that several parts stop at the same time."""
+        if self.process:
+            ask_to_stop(self.process, self.polite)
+
     def stop(self) -> None:
+        """Stop the process, wait for its end, and kill the children that outlive it."""
         if self.process:
             stop(self.process, self.polite)
         if self.cgroup:
             cgroup.remove(self.cgroup)
 
     def has_ended(self) -> bool:
-        return self.process is not None and self.process.poll() is not None
+        return self.process is not None and has_ended(self.process)
 
     def age_s(self) -> float:
         return time.monotonic() - self.started
@@ -72,10 +93,12 @@ class Part:
             return file.read().decode(errors="replace")
 
     def _check_starting(self, process: subprocess.Popen[bytes]) -> None:
-        code = process.poll()
-        if code is not None:
-            raise StackError(f"{self.name} ended with code {code}; {self.log} ends:\n{tail(self.log)}")
-        if self.age_s() > TIMEOUT_S:
+        if has_ended(process):
+            kill_group(process)
             raise StackError(
-                f"{self.name} did not answer in {TIMEOUT_S} s; {self.log} ends:\n{tail(self.log)}"
+                f"{self.name} ended with code {process.returncode}; {self.log} ends:\n{tail(self.log)}"
+            )
+        if self.age_s() > self.timeout_s:
+            raise StackError(
+                f"{self.name} did not answer in {self.timeout_s:g} s; {self.log} ends:\n{tail(self.log)}"
             )

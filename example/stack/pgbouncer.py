@@ -4,7 +4,7 @@ It serves every database and offers TLS. Clients log in by SCRAM, one pooler exc
 a login that may read nothing. Its file of users has the server's own verifiers: with plain
 passwords, each login would take 4 ms of PgBouncer's one thread instead of 0.4 ms. The key that a
 client proves with its login opens the connections to the server too, so `[databases]` names no
-user.
+user. The databases of the web steps' clusters have the names of the clusters.
 """
 
 import os
@@ -18,8 +18,9 @@ from example.stack import certificates
 from example.stack.errors import StackError
 from example.stack.part import Part
 from example.stack.place import Place
-from example.stack.postgres import READER, ROLE, TRUSTED, verifiers
+from example.stack.postgres import DATABASE, READER, ROLE, TRUSTED, verifiers
 from example.stack.state import State
+from example.stack.web_steps import CLUSTERS
 
 MAX_CLIENTS = 500
 
@@ -49,7 +50,7 @@ POOLINGS = {
 # extra_float_digits: some drivers send it, and PgBouncer 1.18 refuses unknown startup parameters.
 CONFIGURATION = """\
 [databases]
-* = host={socket} port={postgres_port}
+{clusters}* = host={socket} port={postgres_port}
 
 [pgbouncer]
 listen_addr = 127.0.0.1
@@ -76,6 +77,11 @@ def part(place: Place, state: State, name: str = "pgbouncer") -> Part:
     directory, port, pooling = place.directory(name), state.ports[name], POOLINGS[name]
     certificates.ensure(place)
     text = CONFIGURATION.format(
+        clusters="".join(
+            f"{cluster} = host={place.socket_directory()} port={state.ports[cluster]} dbname={DATABASE}\n"
+            for cluster in CLUSTERS
+            if cluster in state.ports
+        ),
         socket=place.socket_directory(),
         postgres_port=state.ports["postgres"],
         port=port,

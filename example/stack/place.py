@@ -96,6 +96,14 @@ class Place:
         path.chmod(0o755)
         return path
 
+    def static(self) -> Path:
+        """The directory of the site's static files, which the web servers' users read."""
+        return self.servers / "static"
+
+    def control(self) -> Path:
+        """The socket on which the stack takes requests of its own user."""
+        return self.servers / "control"
+
     def socket(self, port: int) -> Path:
         return self.servers / "socket" / f".s.PGSQL.{port}"
 

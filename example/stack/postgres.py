@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import LiteralString
@@ -25,6 +25,7 @@ SUPERUSER = "postgres"
 ROLE = DATABASE = "pgperf"
 READER = "demo_reader"  # `doctor` prints SQL for a role named pgperf_reader
 TRUSTED = "demo_trusted"  # logs in without a password and may read no table
+TRUSTED_CONNECTIONS = 560  # a quarter is enough for connection-cost, beside what a pooler still keeps
 
 #: Published results of connects were measured with `trust`: one login has it, on this machine only.
 HBA = f"""\
@@ -51,6 +52,7 @@ SETTINGS = {
     "pg_stat_statements.track": "none",
     "compute_query_id": "off",
 }
+NO_SETTINGS: Mapping[str, str] = {}
 COUNTING = ("pg_stat_statements.track", "compute_query_id")
 
 
@@ -62,47 +64,59 @@ def installation() -> Path:
     return found
 
 
-def part(place: Place, state: State) -> Part:
-    """The server. The data directory is initialised if it does not exist."""
-    postgres = _programs(place) / "bin" / "postgres"
-    data = place.directory("postgres") / "data"
-    port = state.ports["postgres"]
+def part(
+    place: Place,
+    state: State,
+    name: str = "postgres",
+    directory: str = "postgres",
+    settings: Mapping[str, str] = NO_SETTINGS,
+) -> Part:
+    """The server `name` on the data of `directory`, which is initialised if it has none.
+
+    `settings` replace those of SETTINGS.
+    """
+    postgres = programs(place) / "bin" / "postgres"
+    data = place.directory(directory) / "data"
     if not data.exists():
         _initialise(place, postgres.with_name("initdb"), data, state.superuser_password)
     _check_version(data)
-    settings = SETTINGS | {
-        "port": str(port),
+    own = {
+        "port": str(state.ports[name]),
         "unix_socket_directories": str(place.socket_directory()),
         "hba_file": str(place.secret_file(data.with_name("pg_hba.conf"), HBA)),
     }
+    chosen = {**SETTINGS, **settings, **own}
     return Part(
-        name="PostgreSQL",
-        argv=[str(postgres), "-D", str(data), *(f"--{key}={value}" for key, value in settings.items())],
-        log=place.own / "postgres.log",
-        answers=lambda _: _answers(place, state),
+        name="PostgreSQL" if name == "postgres" else f"PostgreSQL of {name}",
+        argv=[str(postgres), "-D", str(data), *(f"--{key}={value}" for key, value in chosen.items())],
+        log=place.own / f"{name}.log",
+        answers=lambda _: _answers(place, state, name),
         death=signal.SIGQUIT,
         polite=signal.SIGINT,
         account=place.account,
         cwd=place.servers,
-        env=_clean_environment(),
-        cgroup=cgroup.create(place.servers.name),
+        env=clean_environment(),
+        cgroup=cgroup.create(place.servers.name if name == "postgres" else f"{place.servers.name}-{name}"),
     )
 
 
 def create_roles_and_database(place: Place, state: State) -> None:
     """Create the site's role and database, a read-only role, and one that reads nothing.
 
-    Tests need CREATEDB, and runs need pg_monitor. The guardrails of the read-only roles are
-    settings of the role, because a transaction pooler keeps no others.
+    Tests need CREATEDB, and runs need pg_monitor. Runs of workloads that write need pg_checkpoint,
+    for the checkpoint before each block; before PostgreSQL 15 only a superuser can make one. The
+    guardrails of the read-only roles are settings of the role, because a transaction pooler keeps
+    no others.
     """
     with connect_superuser(place, state) as connection:
-        _create_role(connection, ROLE, "CREATEDB", state.site_password, ["pg_monitor"])
-        _create_role(connection, READER, "", state.reader_password, ["pg_monitor", "pg_read_all_data"])
-        _create_role(connection, TRUSTED, "CONNECTION LIMIT 200", None, [])
+        checkpoint = ["pg_checkpoint"] if connection.info.server_version >= 150000 else []
+        create_role(connection, ROLE, "CREATEDB", state.site_password, ["pg_monitor", *checkpoint])
+        create_role(connection, READER, "", state.reader_password, ["pg_monitor", "pg_read_all_data"])
+        create_role(connection, TRUSTED, f"CONNECTION LIMIT {TRUSTED_CONNECTIONS}", None, [])
         for role_name in (READER, TRUSTED):
             _guard(connection, role_name)
         role = sql.Identifier(ROLE)
-        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
+        if not has_database(connection):
             connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(DATABASE), role))
         parameters = sql.SQL(", ").join(sql.Identifier(*name.split(".")) for name in COUNTING)
         roles = sql.SQL(", ").join(map(sql.Identifier, (ROLE, READER)))
@@ -114,6 +128,11 @@ def create_roles_and_database(place: Place, state: State) -> None:
         connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
         connection.execute(f"REVOKE EXECUTE ON FUNCTION {LARGE_OBJECTS} FROM PUBLIC")
         connection.execute(sql.SQL("GRANT EXECUTE ON FUNCTION {} TO {}").format(sql.SQL(LARGE_OBJECTS), role))
+
+
+def has_database(connection: psycopg.Connection) -> bool:
+    """Whether the server has the site's database."""
+    return bool(connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone())
 
 
 def verifiers(place: Place, state: State, roles: Sequence[str]) -> dict[str, str]:
@@ -132,14 +151,17 @@ def _guard(connection: psycopg.Connection, name: str) -> None:
         )
 
 
-def _create_role(
+def create_role(
     connection: psycopg.Connection,
     name: str,
     options: LiteralString,
     password: str | None,
     groups: Iterable[str],
 ) -> None:
-    """Create a role or update it. Without a password it logs in only where pg_hba.conf trusts it."""
+    """Create a role or update it. Without a password it logs in only where pg_hba.conf trusts it.
+
+    `password` may be the SCRAM verifier of another server, which accepts the same login.
+    """
     role = sql.Identifier(name)
     if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [name]).fetchone():
         connection.execute(sql.SQL("CREATE ROLE {}").format(role))
@@ -149,17 +171,19 @@ def _create_role(
         connection.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(group), role))
 
 
-def connect_superuser(place: Place, state: State, database: str = "postgres") -> psycopg.Connection:
-    """A connection as the server's superuser, with autocommit."""
+def connect_superuser(
+    place: Place, state: State, database: str = "postgres", server: str = "postgres"
+) -> psycopg.Connection:
+    """A connection as the superuser of the part `server`, with autocommit."""
     return psycopg.connect(
-        host=str(place.socket_directory()), port=state.ports["postgres"], dbname=database, user=SUPERUSER,
+        host=str(place.socket_directory()), port=state.ports[server], dbname=database, user=SUPERUSER,
         password=state.superuser_password, autocommit=True, connect_timeout=10,
     )  # fmt: skip
 
 
-def _answers(place: Place, state: State) -> bool:
+def _answers(place: Place, state: State, name: str) -> bool:
     try:
-        connect_superuser(place, state).close()
+        connect_superuser(place, state, server=name).close()
     except psycopg.OperationalError as error:
         if "password authentication failed" in str(error):
             raise StackError(
@@ -169,7 +193,7 @@ def _answers(place: Place, state: State) -> bool:
     return True
 
 
-def _programs(place: Place) -> Path:
+def programs(place: Place) -> Path:
     """The directory of the programs: the wheel, or a copy if the servers' user cannot read the
     wheel.
     """
@@ -213,7 +237,7 @@ def _initialise(place: Place, initdb: Path, data: Path, superuser_password: str)
     ]  # fmt: skip
     command = guarded([str(initdb), *options], signal.SIGKILL, place.account)
     done = subprocess.run(
-        command, cwd=place.servers, env=_clean_environment(), capture_output=True, text=True, check=False
+        command, cwd=place.servers, env=clean_environment(), capture_output=True, text=True, check=False
     )
     password.unlink()
     if done.returncode:
@@ -230,6 +254,6 @@ def _check_version(data: Path) -> None:
         )
 
 
-def _clean_environment() -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
     """An environment without PG* variables and without the user's locale."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}

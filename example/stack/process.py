@@ -1,6 +1,7 @@
 """Starts and stops processes that end with this process."""
 
 import os
+import select
 import signal
 import subprocess
 import threading
@@ -56,13 +57,37 @@ def spawn(
         )  # fmt: skip
 
 
+def has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process has ended. It keeps its number until `kill_group` has waited for it."""
+    if process.returncode is not None:
+        return True
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def ask_to_stop(process: subprocess.Popen[bytes], polite: signal.Signals) -> None:
+    """Send `polite` without waiting."""
+    if not has_ended(process):
+        os.kill(process.pid, polite)
+
+
 def stop(process: subprocess.Popen[bytes], polite: signal.Signals) -> None:
-    """Send `polite`, wait, then kill the process group."""
-    if process.poll() is None:
-        process.send_signal(polite)
-    try:
-        process.wait(TIMEOUT_S)
-    except subprocess.TimeoutExpired:
+    """Send `polite`, wait, then kill the process group, with children that outlive the process."""
+    ask_to_stop(process, polite)
+    if not has_ended(process):
+        pidfd = os.pidfd_open(process.pid)
+        ended = select.poll()
+        ended.register(pidfd, select.POLLIN)
+        ended.poll(TIMEOUT_S * 1000)
+        os.close(pidfd)
+    kill_group(process)
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill what is left of a process and its children, and wait for the process.
+
+    A process that was waited for is left alone: another may have its number.
+    """
+    if process.returncode is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 

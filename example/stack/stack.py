@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import Self
 
 from example.env_file import write_env_file
-from example.stack import distance, pgbouncer, postgres, redis_server, web
+from example.stack import distance, pgbouncer, postgres, redis_server, web, web_servers, web_steps
+from example.stack.control import Control
 from example.stack.environment import environment
 from example.stack.errors import StackError
 from example.stack.lock import Lock
@@ -24,15 +25,18 @@ SERVERS = (
     "postgres", "pgbouncer", "pgbouncer_trust", "pgbouncer_transaction", *distance.DISTANCES, "redis",
 )  # fmt: skip
 ALL = (*SERVERS, "worker", "site")
-#: In start order. The pooler with one connection is started only by name.
-PARTS = ("postgres", *pgbouncer.POOLINGS, *distance.DISTANCES, "redis", "worker", "site")
+#: In start order. The pooler with one connection is started only by name. Web steps start between
+#: the two groups.
+BEFORE_SITE = ("postgres", *pgbouncer.POOLINGS, *distance.DISTANCES, "redis")
+SITE = ("worker", "site")
 
 
 class Stack:
     """Runs PostgreSQL and other parts during the context, at most as long as this process.
 
-    Each stack needs its own `directory`. `parts` are names of PARTS and include postgres. `keep`
-    keeps the data for the next start. `env` has the variables with all addresses and passwords.
+    Each stack needs its own `directory`. `parts` are names of BEFORE_SITE, SITE and
+    web_steps.STEPS; they include postgres, and SERVERS if there are steps. `keep` keeps the data
+    for the next start. `env` has the variables with all addresses and passwords.
     Raises StackError if a part does not start, or if a stack is already running in the directory.
     """
 
@@ -40,8 +44,11 @@ class Stack:
         self.place = Place(Path(directory))
         self.parts = parts
         self.keep = keep
+        self.steps = [name for name in web_steps.STEPS if name in parts]
         self.running: list[Part] = []
         self.env: dict[str, str] = {}
+        self.web: web_servers.WebServers | None = None
+        self.control: Control | None = None
         self._lock = Lock(self.place.own)
 
     def __enter__(self) -> Self:
@@ -59,16 +66,24 @@ class Stack:
 
     def start(self) -> None:
         """Start every part and return when all answer."""
+        web_servers.check(self.steps)
         self.place.prepare()
         self._lock.take()
         self._save_state()
-        for name in PARTS:
-            if name in self.parts:
-                self._start(name)
+        self._start(BEFORE_SITE)
+        if "worker" in self.parts or self.steps:
+            self._set_up_site()
+        if self.steps:
+            self._start_web()
+        self._start(SITE)
         write_env_file(self.place.own / "env", self.env)
 
     def stop(self) -> None:
         """Stop every part in reverse order and wait for its end. A second call does nothing."""
+        if self.control:
+            self.control.close()
+        if self.web:
+            self.web.stop()
         while self.running:
             self.running.pop().stop()
         if self._lock.held:
@@ -81,7 +96,8 @@ class Stack:
         """Save passwords and ports before any server uses them."""
         path = self.place.servers / "state.json"
         self.state = State.load(path)
-        self.state.choose_ports(self.parts)
+        self.state.choose_ports([*(name for name in self.parts if name not in self.steps),
+                                 *web_steps.ports_of(self.steps)])  # fmt: skip
         self.state.save(path)
         self.place.own_file(self.place.secrets() / READER, self.state.reader_password)
         self.place.own_file(self.place.secrets() / TRUSTED, "")
@@ -92,12 +108,17 @@ class Stack:
         self.running.append(part)
         part.start()
 
-    def _start(self, name: str) -> None:
-        if name == "worker":
-            self._set_up_site()
-        self._run(self._part(name))
-        if name == "postgres":
-            postgres.create_roles_and_database(self.place, self.state)
+    def _start(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name in self.parts:
+                self._run(self._part(name))
+            if name == "postgres":
+                postgres.create_roles_and_database(self.place, self.state)
+
+    def _start_web(self) -> None:
+        self.web = web_servers.WebServers(self.place, self.state, self.env, self._lock.fd, self.running)
+        self.web.start_anew(self.steps)
+        self.control = Control(self.place.control(), self.web.start_anew)
 
     def _part(self, name: str) -> Part:
         env = {**os.environ, **self.env}

@@ -58,7 +58,7 @@ def command(compiler: str, pg_config: str, output: str, sanitize: bool = False) 
     include_dir, lib_dir = _ask(pg_config, "--includedir"), _ask(pg_config, "--libdir")
     sources = sorted(str(path) for path in SOURCE_DIR.glob("*.c"))
     flags = [*FLAGS, *SANITIZERS] if sanitize else [*FLAGS]
-    link = [f"-L{lib_dir}", f"-Wl,-rpath,{lib_dir}", "-Wl,--disable-new-dtags", "-lpq"]
+    link = [f"-L{lib_dir}", f"-Wl,-rpath,{lib_dir}", "-Wl,--disable-new-dtags", "-lpq", "-lm"]
     return [compiler, *flags, "-isystem", include_dir, "-o", output, *sources, *link]
 
 

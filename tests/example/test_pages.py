@@ -16,11 +16,11 @@ def test_the_home_page_links_to_benchmarks_and_runs(client: Client) -> None:
     assert "/admin/pgperf/run/" in page
 
 
-def test_list_page_shows_books_with_two_queries(
+def test_list_page_shows_books_with_related_rows_in_four_queries(
     client: Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     create_books()
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(4):
         response = client.get("/books/")
     assert len(response.context["books"]) == 25
     first = Book.objects.first()
@@ -35,6 +35,12 @@ def test_search_narrows_the_list(client: Client) -> None:
     assert {book.title for book in response.context["books"]} == {title}
 
 
+def test_a_publisher_narrows_the_list(client: Client) -> None:
+    create_books()
+    response = client.get("/books/", {"publisher": "Cobalt Press"})
+    assert {book.publisher.name for book in response.context["books"]} == {"Cobalt Press"}
+
+
 def test_an_empty_search_result_shows_a_message(client: Client) -> None:
     assert "No book" in client.get("/books/", {"q": "no such title"}).content.decode()
 
@@ -46,7 +52,7 @@ def test_creating_books_twice_adds_nothing() -> None:
     assert Book.objects.count() == count
 
 
-@pytest.mark.parametrize("url", ["/", "/books/", "/books/?q=%00&page=1"])
+@pytest.mark.parametrize("url", ["/", "/books/", "/books/?q=%00&publisher=%00&page=1"])
 def test_pages_answer_under_a_strict_content_security_policy(client: Client, url: str) -> None:
     response = client.get(url)
     assert response.status_code == 200

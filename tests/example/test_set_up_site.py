@@ -1,14 +1,18 @@
 """`set_up_site`, called once and twice."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth import authenticate, get_user_model
 
+from example.books.benchmarks import create_benchmarks
 from example.books.management.commands.set_up_site import create_admin, create_targets
+from example.stack import web_steps
 from example.stack.postgres import READER, TRUSTED
 from pgperf.access import credentials
-from pgperf.models import Database, Target
+from pgperf.models import Benchmark, Database, Target
+from pgperf.runs.definitions import freeze
 
 pytestmark = pytest.mark.django_db
 
@@ -41,6 +45,50 @@ def test_the_demo_has_a_valid_target_for_each_route(stack: dict[str, str]) -> No
         "distance_05ms": ("127.0.0.1", stack["PGPERF_DISTANCE_05MS_PORT"]),
         "distance_45ms": ("127.0.0.1", stack["PGPERF_DISTANCE_45MS_PORT"]),
     }
+
+
+STEP_URLS = {
+    web_steps.variable(name): web_steps.url(name, 9000 + at) for at, name in enumerate(web_steps.STEPS)
+}
+
+
+@pytest.fixture
+def allowed_urls(settings: Any) -> None:
+    settings.PGPERF = {**settings.PGPERF, "WEB_URLS": list(STEP_URLS.values())}
+
+
+@pytest.mark.usefixtures("allowed_urls")
+def test_each_web_step_has_a_valid_target_that_builds_on_another(stack: dict[str, str]) -> None:
+    database = create_targets({**stack, **STEP_URLS})
+    for target in database.targets.all():
+        target.full_clean()
+    steps = {target.route: target for target in database.targets.exclude(url="")}
+    assert list(steps) == list(web_steps.STEPS)
+    assert {name: target.builds_on for name, target in steps.items()} == {
+        name: step.builds_on for name, step in web_steps.STEPS.items()
+    }
+
+
+@pytest.mark.usefixtures("allowed_urls")
+def test_steps_that_the_stack_does_not_serve_are_disabled(stack: dict[str, str]) -> None:
+    create_targets({**stack, **STEP_URLS})
+    one = web_steps.variable("web_nginx")
+    database = create_targets({**stack, one: STEP_URLS[one]})
+    enabled = database.targets.filter(enabled=True).exclude(url="")
+    assert [(target.route, target.builds_on) for target in enabled] == [("web_nginx", "")]
+
+
+@pytest.mark.usefixtures("allowed_urls")
+def test_the_benchmark_of_the_steps_can_be_frozen(stack: dict[str, str]) -> None:
+    database = create_targets({**stack, **STEP_URLS})
+    create_benchmarks(database)
+    frozen = freeze(Benchmark.objects.get(name="site-steps"), database)
+    assert set(frozen.web_routes) == set(frozen.routes)
+    assert frozen.web_routes["web_tls+45ms"] == "web_pgbouncer+45ms"
+    assert [route for route, base in frozen.web_routes.items() if not base] == [
+        "web_apache",
+        "web_apache+45ms",
+    ]
 
 
 def test_every_route_of_the_demo_resolves(stack: dict[str, str]) -> None:

@@ -3,8 +3,10 @@
 import os
 import socket
 import stat
+import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -12,9 +14,11 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from redis import Redis
 
-from example.stack import SERVERS, Stack, StackError, certificates, postgres
+from example.stack import certificates, cgroup, postgres
+from example.stack.errors import StackError
 from example.stack.place import Place
 from example.stack.postgres import READER, TRUSTED
+from example.stack.stack import SERVERS, Stack
 from example.stack.state import State
 from pgperf.access import guardrails
 from pgperf.core.records import Route
@@ -88,6 +92,14 @@ class TestTheLoginWithoutPassword:
             one(make_conninfo(stack[route], dbname="postgres"), "SELECT 1")
 
 
+def test_the_sites_login_may_make_checkpoints(stack: dict[str, str]) -> None:
+    """For those before each block of a workload that writes; from PostgreSQL 15 on."""
+    with psycopg.connect(stack["PGPERF_DSN_TCP"], autocommit=True) as connection:
+        if connection.info.server_version < 150000:
+            pytest.skip("before PostgreSQL 15 only a superuser can make a checkpoint")
+        connection.execute("CHECKPOINT")
+
+
 def test_a_pooler_keeps_the_servers_verifiers(tmp_path: Path) -> None:
     """With the password itself, PgBouncer would compute a verifier at each login."""
     with Stack(tmp_path / "own", ["postgres", "pgbouncer"], keep=False) as running:
@@ -109,6 +121,66 @@ def test_the_server_has_a_control_group_of_its_own(tmp_path: Path) -> None:
             assert {server.pid, connection.info.backend_pid} < members(group)
         assert os.getpid() not in members(group)
     assert not group.exists()
+
+
+class TestStaleControlGroups:
+    """A stack that is killed leaves its server's group behind; the next start removes it."""
+
+    NAME = "pgperf-0-0123456789ab"
+
+    def made(self, parent: Path, name: str = NAME, age_s: float = 3600) -> Path:
+        directory = parent / name
+        directory.mkdir()
+        made_at = time.time() - age_s
+        os.utime(directory, (made_at, made_at))
+        return directory
+
+    def test_it_is_removed(self, tmp_path: Path) -> None:
+        stale = self.made(tmp_path)
+        cgroup.remove_stale(tmp_path)
+        assert not stale.exists()
+
+    @pytest.mark.parametrize(
+        ("name", "age_s"),
+        [
+            (NAME, 1.0),  # its server is about to start
+            ("pgperf-0-0123456789abc", 3600),
+            ("pgperf-site", 3600),
+            ("system.slice", 3600),
+        ],
+    )
+    def test_new_groups_and_those_of_others_stay(self, tmp_path: Path, name: str, age_s: float) -> None:
+        other = self.made(tmp_path, name, age_s)
+        cgroup.remove_stale(tmp_path)
+        assert other.exists()
+
+    def test_a_group_with_processes_stays(self) -> None:
+        parent = next(cgroups.groups_of(os.getpid()), Path("/none"))
+        name = f"pgperf-{os.getpid()}-0123456789ab"
+        try:
+            group = self.made(parent, name)
+        except OSError as error:
+            pytest.skip(f"no control group can be made here: {error.strerror}")
+        with subprocess.Popen(["sleep", "60"]) as process:
+            try:
+                (group / "cgroup.procs").write_text(str(process.pid))
+                cgroup.remove_stale(parent)
+                assert members(group) == {process.pid}
+            finally:
+                process.kill()
+        _eventually(lambda: not members(group))
+        cgroup.remove_stale(parent)
+        assert not group.exists()
+
+    def test_no_parent_is_no_error(self, tmp_path: Path) -> None:
+        cgroup.remove_stale(tmp_path / "none")
+
+
+def _eventually(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_without_a_control_group_the_stack_starts_the_same(

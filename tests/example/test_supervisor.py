@@ -18,7 +18,8 @@ from example.env_file import read_env_file
 from example.stack import lock
 from example.stack.environment import ADMIN_USER
 from example.stack.web import CHECKOUT
-from tests.process_ends import await_ends
+from tests.example.web_programs import STARTED
+from tests.process_ends import await_ends, open_pidfds
 
 OWN = ("PGPERF_", "DJANGO_")
 
@@ -32,7 +33,7 @@ class Supervisor:
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
         process = self.start(*words)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=240)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def start(self, *words: str) -> subprocess.Popen[str]:
@@ -130,6 +131,29 @@ def test_up_twice_is_one_stack(running: Supervisor) -> None:
     assert lock.owner(running.directory) == before
 
 
+def test_web_servers_that_a_running_stack_lacks_need_a_restart(running: Supervisor) -> None:
+    for words in (["up", "--web=web_gunicorn"], ["exec", "--web=web_gunicorn", "--", "true"]):
+        done = running.command(*words)
+        assert done.returncode == 1
+        assert "runs without web_gunicorn; stop it first: `make down`" in done.stderr
+
+
+def test_an_unknown_step_lists_the_known_ones(supervisor: Supervisor) -> None:
+    done = supervisor.command("up", "--web=web_caddy")
+    assert done.returncode == 2
+    assert "no step web_caddy; choose from web_apache, web_gunicorn" in done.stderr
+    assert not supervisor.directory.exists()
+
+
+def test_a_command_of_exec_can_have_servers_started_anew(supervisor: Supervisor) -> None:
+    ask = (
+        "import os, pathlib; from example.stack import control;"
+        "control.start_anew(pathlib.Path(os.environ['PGPERF_STACK_CONTROL']), ['web_gunicorn'], 1)"
+    )
+    done = supervisor.command("exec", "--web=web_gunicorn", "--", sys.executable, "-c", ask)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_exec_uses_the_running_stack(running: Supervisor) -> None:
     done = running.command("exec", "--", "sh", "-c", "echo $PGPERF_DB_PORT; exit 7")
     assert (done.stdout.strip(), done.returncode) == (running.env["PGPERF_DB_PORT"], 7)
@@ -159,19 +183,19 @@ def test_exec_with_stay_ends_if_the_command_fails(supervisor: Supervisor) -> Non
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_no_process_is_left_when_the_supervisor_ends(supervisor: Supervisor, how: signal.Signals) -> None:
-    started = supervisor.command("up")
+    started = supervisor.command("up", f"--web={','.join(STARTED)}")
     assert started.returncode == 0, started.stderr
     processes = supervisor.processes()
-    pidfds = [os.pidfd_open(process.pid) for process in processes]
+    pidfds = open_pidfds(processes)
     signal.pidfd_send_signal(pidfds[0], how)
-    assert len(processes) > 8
-    assert await_ends(pidfds, seconds=20) == 0
+    assert len(processes) > 8 + len(STARTED)
+    assert await_ends(pidfds, seconds=60) == 0
 
 
 def test_down_waits_and_up_finds_the_same_passwords(supervisor: Supervisor) -> None:
     supervisor.command("up")
     first = supervisor.env
-    pidfds = [os.pidfd_open(process.pid) for process in supervisor.processes()]
+    pidfds = open_pidfds(supervisor.processes())
     assert supervisor.command("down").returncode == 0
     assert await_ends(pidfds, seconds=0) == 0
     assert supervisor.env == {}

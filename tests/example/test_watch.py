@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from example.stack import StackError, watch
+from example.stack import watch
+from example.stack.errors import StackError
 from example.stack.part import Part
 
 

@@ -1,6 +1,5 @@
 """The Celery worker as the stack and the tests start it."""
 
-import os
 import signal
 
 import psutil
@@ -9,7 +8,7 @@ from django.db import connection
 
 from example.celery import app
 from example.stack.part import Part
-from tests.process_ends import await_ends
+from tests.process_ends import await_ends, open_pidfds
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,7 +34,7 @@ def test_the_pool_of_a_killed_worker_ends(worker: Part) -> None:
     assert worker.process is not None
     family = psutil.Process(worker.process.pid).children(recursive=True)
     assert family
-    pidfds = [os.pidfd_open(process.pid) for process in family]
+    pidfds = open_pidfds(family)
     worker.process.send_signal(signal.SIGKILL)
     assert await_ends(pidfds, seconds=10) == 0
 

@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
+from datetime import time
 from itertools import product
 from urllib.parse import urlencode
 
@@ -26,14 +27,16 @@ from django.urls import URLPattern, URLResolver, reverse  # noqa: E402
 from harbour.urls import site  # noqa: E402
 
 from pgperf.admin.downloads import RAW, TABLES  # noqa: E402
+from pgperf.admin.history import FILES  # noqa: E402
 from pgperf.analysis.verdict import Verdict  # noqa: E402
-from pgperf.models import Pause, Run, Worker  # noqa: E402
+from pgperf.models import Pause, Run, Schedule, Worker  # noqa: E402
 from pgperf.transfer.files import FORMATS  # noqa: E402
 
-#: URLs that answer no GET: they accept only POST, or no user may add such a row.
+#: URLs that answer no GET: they accept only POST, need two runs, or no user may add such a row.
 SHUT = {
-    "pgperf_benchmark_clone", "pgperf_run_add", "pgperf_run_benchmark", "pgperf_run_cancel", "pgperf_run_notes",
-    "pgperf_run_pin", "pgperf_worker_add", "pgperf_pause_add",
+    "pgperf_benchmark_clone", "pgperf_benchmark_statements", "pgperf_run_add", "pgperf_run_benchmark",
+    "pgperf_run_cancel", "pgperf_run_comparison_file", "pgperf_run_notes", "pgperf_run_pin",
+    "pgperf_worker_add", "pgperf_pause_add",
 }  # fmt: skip
 
 
@@ -50,19 +53,24 @@ def pages(run: Run) -> Iterator[str]:
     """The pages to open, with the rows of the run."""
     yield reverse("ops:pgperf_pause_add")  # there is one pause at most
     pause = Pause.objects.create(by="open_pages", since=run.requested_at)
+    schedule = Schedule.objects.create(benchmark=run.benchmark, database=run.database, at=time(2, 30))
     rows = {"run": run.pk, "worker": Worker.objects.latest("last_seen").pk, "benchmark": run.benchmark_id,
-            "pause": pause.pk, "database": run.database_id, "workload": run.benchmark.workloads[0].pk}  # fmt: skip
+            "schedule": schedule.pk, "pause": pause.pk, "database": run.database_id,
+            "workload": run.benchmark.workloads[0].pk}  # fmt: skip
     yield reverse("ops:index")
     yield reverse("ops:app_list", args=["pgperf"])
     for name, is_of_row in names():
         args = [rows[name.split("_")[1]]] if is_of_row else []
         if name == "pgperf_run_download":
             yield from (reverse(f"ops:{name}", args=[*args, file]) for file in (*TABLES, RAW))
+        elif name == "pgperf_benchmark_runs_download":
+            yield from (reverse(f"ops:{name}", args=[*args, file]) for file in FILES)
         elif name == "pgperf_run_confirm":
             yield f"{reverse(f'ops:{name}', args=args)}?{urlencode({'variant': to_be_tested(run)})}"
         elif name not in SHUT:
             yield reverse(f"ops:{name}", args=args)
     yield f"{reverse('ops:pgperf_run_compare', args=[run.pk])}?with={run.pk}"
+    schedule.delete()
     pause.delete()
 
 

@@ -227,7 +227,7 @@ def test_pages_load_under_a_strict_policy(site: Site, finished: dict[str, Any], 
         page.click(f"a[href*='/run/{run_id}/change/']")
         page.wait_for_selector("canvas[data-chart]")
         drawn = page.evaluate(
-            "() => [...document.querySelectorAll('canvas')].every((c) => Chart.getChart(c))"
+            "() => [...document.querySelectorAll('#run-answer canvas')].every((c) => Chart.getChart(c))"
         )
         assert drawn
         page.get_by_role("link", name="Run again", exact=True).click()

@@ -40,9 +40,10 @@ def _keep_restrictions() -> None:
         restriction.link_is_deleted, sender=models.BenchmarkWorkload, dispatch_uid="pgperf.restriction"
     )
     pre_delete.connect(restriction.group_is_deleted, sender=Group, dispatch_uid="pgperf.restriction")
-    pre_delete.connect(
-        models.Run._meta.get_field("requested_by").forget_user,
-        sender=settings.AUTH_USER_MODEL,
-        weak=False,
-        dispatch_uid="pgperf.forget_user",
-    )
+    for owned, name in ((models.Run, "requested_by"), (models.Schedule, "owner")):
+        pre_delete.connect(
+            owned._meta.get_field(name).forget_user,  # type: ignore[union-attr]
+            sender=settings.AUTH_USER_MODEL,
+            weak=False,
+            dispatch_uid=f"pgperf.forget_user.{owned.__name__}",
+        )

@@ -22,8 +22,9 @@ from django.urls import NoReverseMatch, reverse
 
 from pgperf.conf import Settings, get_settings
 from pgperf.core import layers
-from pgperf.db import first_release
+from pgperf.db import client_environments, first_release
 from pgperf.db.allowed_hosts import AllowedHost
+from pgperf.db.web_urls import WebUrl
 from pgperf.install import launch
 from pgperf.models import Run
 from pgperf.reports.run_json import live_workers, worker_command
@@ -43,7 +44,9 @@ def check_settings(**_: Any) -> list[CheckMessage]:
     return [
         *_secrets_dir(settings),
         *_interpreters(settings),
+        *_environments(),
         *_allowed_hosts(settings),
+        *_web_urls(settings),
         *_allowed_functions(settings),
         *_refused_models(settings),
         *_c_client(settings),
@@ -188,6 +191,18 @@ def _interpreters(settings: Settings) -> Iterator[CheckMessage]:
                              "`manage.py pgperf build --drivers`.", id="pgperf.E004")  # fmt: skip
 
 
+def _environments() -> Iterator[CheckMessage]:
+    for refusal in client_environments.refusals():
+        yield Error(f"PGPERF['ENVIRONMENTS']: {refusal}.",
+                    hint='Write "name": {"python": "/opt/name/bin/python"}, with "settings" and "variables" where '
+                         "they differ; docs/environments.md has examples.", id="pgperf.E011")  # fmt: skip
+    for each in client_environments.configured().values():
+        if not shutil.which(each.python):
+            yield Error(f"PGPERF['ENVIRONMENTS'][{each.name!r}] is no program that may be run: {each.python}",
+                        hint="Give the path of a Python that has pgperf, Django and a driver. `manage.py pgperf "
+                             "doctor` shows what each has.", id="pgperf.E012")  # fmt: skip
+
+
 def _allowed_hosts(settings: Settings) -> Iterator[CheckMessage]:
     for text in settings.ALLOWED_HOSTS:
         try:
@@ -196,6 +211,16 @@ def _allowed_hosts(settings: Settings) -> Iterator[CheckMessage]:
             yield Error(f"PGPERF['ALLOWED_HOSTS']: {error}.",
                         hint="Write a host name, an address or a socket's directory. A port may follow: "
                              "'db.example:6432', '[::1]:6432', 'db.example:*' for any.", id="pgperf.E008")  # fmt: skip
+
+
+def _web_urls(settings: Settings) -> Iterator[CheckMessage]:
+    for text in settings.WEB_URLS:
+        try:
+            WebUrl.parse(text)
+        except ValueError as error:
+            yield Error(f"PGPERF['WEB_URLS']: {error}.",
+                        hint="Write scheme, name and port: 'https://site.example', 'http://127.0.0.1:8000'.",
+                        id="pgperf.E010")  # fmt: skip
 
 
 def _allowed_functions(settings: Settings) -> Iterator[CheckMessage]:

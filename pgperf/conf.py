@@ -32,6 +32,9 @@ class Settings:
     BUILD_DIR: str = field(default_factory=default_build_dir)
     #: Layer -> the Python that runs its client, for those whose driver this environment lacks.
     INTERPRETERS: dict[str, str] = field(default_factory=dict)
+    #: Name -> another Python in which clients of a variant run; pgperf.core.client_environment has
+    #: the form of an entry.
+    ENVIRONMENTS: dict[str, Any] = field(default_factory=dict)
     #: Show pgperf in Django's default admin site; else the site calls pgperf.admin.register(its
     #: own).
     ADMIN_AUTOREGISTER: bool = True
@@ -48,6 +51,9 @@ class Settings:
     ALLOWED_HOSTS: list[str] = field(
         default_factory=lambda: ["localhost", "127.0.0.1", "::1", "/run/postgresql", "/var/run/postgresql"]
     )
+    #: The web servers that the layer http may request pages from, by scheme, name and port:
+    #: "https://site.example", "http://127.0.0.1:8000".
+    WEB_URLS: list[str] = field(default_factory=list)
     #: Send no credential at all, whatever its kind, to a host that is neither allowed nor its
     #: alias's own.
     STRICT_HOSTS: bool = False
@@ -57,6 +63,8 @@ class Settings:
     REFUSED_FIELDS: list[str] = field(default_factory=list)
     #: Volatile functions of the site, "schema.name" each, that SQL written by a user may call.
     ALLOWED_FUNCTIONS: list[str] = field(default_factory=list)
+    #: Users as whom a page may be requested, by the name that they log in with; never staff.
+    PAGE_USERS: list[str] = field(default_factory=list)
     #: May a run pin the server's and pooler's processes to processors, where the system lets it?
     PIN_SERVER: bool = True
     MAX_RUN_SECONDS: int = 1800
@@ -79,6 +87,8 @@ class Settings:
     #: ever.
     KEEP_RAW_DAYS: int = 90
     KEEP_RUNS_DAYS: int = 0
+    #: Users, by the name that they log in with, who get an e-mail when a run's end shows a change.
+    CHANGE_EMAILS: list[str] = field(default_factory=list)
 
     @property
     def programs(self) -> dict[str, str]:
@@ -115,10 +125,10 @@ def _read(given: dict[str, Any]) -> Settings:
             raise ImproperlyConfigured(f"PGPERF[{key!r}] must be a list of strings.")
         if isinstance(value, int | float) and value < 0:
             raise ImproperlyConfigured(f"PGPERF[{key!r}] must be 0 or more, not {value}.")
-        if isinstance(value, dict) and not all(
-            isinstance(part, str) for pair in value.items() for part in pair
-        ):
-            raise ImproperlyConfigured(f"PGPERF[{key!r}] must have strings as its keys and values.")
+        if isinstance(value, dict) and not all(isinstance(name, str) for name in value):
+            raise ImproperlyConfigured(f"PGPERF[{key!r}] must have strings as its keys.")
+        if key == "INTERPRETERS" and not all(isinstance(path, str) for path in given[key].values()):
+            raise ImproperlyConfigured(f"PGPERF[{key!r}] must have strings as its values.")
     values: dict[str, Any] = {k: str(v) if isinstance(v, Path) else v for k, v in given.items()}
     return Settings(**values)
 

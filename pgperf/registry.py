@@ -1,4 +1,4 @@
-"""Registers the ORM callables of workloads. Standard library only.
+"""Registers the ORM callables of workloads, and hooks of a run. Standard library only.
 
     @workload("shop.open_orders")
     def open_orders(customer_id):
@@ -10,10 +10,16 @@ anything else.
 
 A function that `async def` defines is the form for the layer django_orm_async. It has the name of
 the form for the other layers.
+
+    @before_block
+    def fresh_servers(start):
+        restart(start.urls)
+
+pgperf calls a hook before each block of a run that requests pages over HTTP, in the run's process.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import iscoroutinefunction
 from typing import Any, NamedTuple, TypeVar
 
@@ -34,6 +40,23 @@ class RegisteredWorkload(NamedTuple):
     using: str = "default"
     asynchronous: Callable[..., Any] | None = None
 
+
+class BlockStart(NamedTuple):
+    """The block that a run is about to begin.
+
+    `block`: its number, from 0. `urls`: the base URL of each web route that it measures, by the
+    route's name without a delay.
+    """
+
+    block: int
+    urls: Mapping[str, str]
+
+
+BlockHook = Callable[[BlockStart], object]
+H = TypeVar("H", bound=BlockHook)
+
+#: Origin -> hook, in the order of registration.
+BLOCK_HOOKS: dict[tuple[str, str], BlockHook] = {}
 
 #: Name -> registered workload.
 WORKLOADS: dict[str, RegisteredWorkload] = {}
@@ -110,6 +133,15 @@ def title(name: str) -> str:
     found = find(name)
     lines = ((found.function or found.asynchronous).__doc__ or "").strip().splitlines()
     return lines[0].strip() if lines else ""
+
+
+def before_block(hook: H) -> H:
+    """Register a hook that starts web servers anew, so that no figure depends on one start of them.
+
+    It returns when the servers answer. An exception ends the run; its message is the run's error.
+    """
+    BLOCK_HOOKS[_origin(hook)] = hook
+    return hook
 
 
 def _origin(function: Callable[..., Any]) -> tuple[str, str]:

@@ -59,6 +59,22 @@ def test_secrets_directory(built: Path, settings: Any) -> None:
     assert only().id == "pgperf.E003"
 
 
+@pytest.mark.parametrize(
+    ("entry", "code"),
+    [
+        ({"python": "python3"}, "E011"),
+        ({"python": sys.executable, "variables": {"DB_PASSWORD": "x"}}, "E011"),
+        ({"python": "/no/such/bin/python"}, "E012"),
+    ],
+)
+def test_environments(built: Path, settings: Any, entry: dict[str, Any], code: str) -> None:
+    settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": {"good": sys.executable}}
+    assert messages() == []
+    settings.PGPERF = {**settings.PGPERF, "ENVIRONMENTS": {"good": sys.executable, "old": entry}}
+    assert only().id == f"pgperf.{code}"
+    assert "'old'" in only().msg
+
+
 def test_c_client(built: Path) -> None:
     built.unlink()
     assert only().id == "pgperf.W001"

@@ -17,7 +17,7 @@ from pgperf import tasks
 from pgperf.core.exceptions import FenceLost, RunConflict
 from pgperf.models import Run
 from pgperf.runs import broker, state
-from pgperf.worker import heartbeat
+from pgperf.worker import heartbeat, machine_look
 from tests.factories import make_run, make_worker
 
 Status = Run.Status
@@ -108,9 +108,10 @@ def test_a_message_that_is_not_ours_is_logged_and_ignored(
 ) -> None:
     watched: list[int] = []
     monkeypatch.setattr(tasks, "serve", lambda row_id, *_: watched.append(row_id))
+    monkeypatch.setattr(machine_look, "serve", lambda row_id, *_: watched.append(row_id))
     run = queued()
     args, kwargs = FOREIGN[shape](run.pk)
-    for name in (broker.TASK, broker.WATCH):
+    for name in (broker.TASK, broker.WATCH, broker.STATEMENTS, broker.LOOK):
         current_app.tasks[name].apply(args, kwargs, throw=True)
         assert f"ignored a message for {name}" in caplog.text
     run.refresh_from_db()

@@ -14,7 +14,6 @@ counts with the process that measures. Standard library only.
 """
 
 import argparse
-import ctypes
 import errno
 import heapq
 import os
@@ -34,11 +33,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from pgperf.core.delayed_routes import MOST_MS
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition
 from pgperf.core.records import Route
+from pgperf.core.timerfd import Timer
 
 HOST = "127.0.0.1"
-MAX_RTT_MS = 10_000.0
+MAX_RTT_MS = MOST_MS
 PROGRAM = "pgperf.delay.relay"
 _START_S = 30.0
 _CHUNK = 1 << 18
@@ -200,7 +201,7 @@ class RelayLoop:
         self._lead_ns = 0
         self._ends: dict[int, _End] = {}
         self._epoll = select.epoll()
-        self._timer = _Timer()
+        self._timer = Timer()
         self._epoll.register(self._timer.fd, select.EPOLLIN)
         self._epoll.register(listener, select.EPOLLIN)
 
@@ -369,25 +370,6 @@ def _received_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
             age = time.time_ns() - seconds * 1_000_000_000 - ns
             return time.monotonic_ns() - max(0, min(age, _OLDEST_NS))
     return time.monotonic_ns()
-
-
-class _Timer:
-    """A timerfd. Python has one since 3.13."""
-
-    def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        self.fd = self._libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
-        if self.fd < 0:
-            raise OSError(ctypes.get_errno(), "timerfd_create")
-        self._set_ns = 0
-
-    def set(self, at_ns: int) -> None:
-        """Make the descriptor readable at that time of CLOCK_MONOTONIC; 0: never."""
-        if at_ns == self._set_ns:
-            return
-        self._set_ns = at_ns
-        value = (ctypes.c_long * 4)(0, 0, at_ns // 1_000_000_000, at_ns % 1_000_000_000)
-        self._libc.timerfd_settime(self.fd, 1, value, None)  # 1: TFD_TIMER_ABSTIME
 
 
 def _resolved(host: str, port: int) -> tuple[int, Any]:

@@ -1,4 +1,4 @@
-"""Validates a Workload: either SQL, a registered callable, or a query of a model.
+"""Validates a Workload: either SQL, a registered callable, a query of a model, or a page.
 
 Errors name the field.
 """
@@ -12,7 +12,7 @@ from pgperf import catalog, registry
 from pgperf.catalog.driver_queries import BULK_INSERTS
 from pgperf.core import sql_read_only
 from pgperf.core.exceptions import InvalidDefinition
-from pgperf.workloads import discovery, queries
+from pgperf.workloads import discovery, pages, queries
 
 #: The fields of a Workload that define a query without code.
 QUERY = ("model", "fetch", "lookup", "select_related", "prefetch_related", "ordering", "values", "limit")
@@ -25,7 +25,11 @@ def check(workload: Any) -> None:
     site.
     """
     _check_statements(workload)
-    if workload.bulk:
+    if workload.path:
+        _check_page(workload)
+    elif given := pages.parts(workload):
+        raise ValidationError(dict.fromkeys(given, _("Only a page has this: enter its path.")))
+    elif workload.bulk:
         _check_bulk(workload)
     elif workload.model:
         if workload.sql or workload.orm:
@@ -35,7 +39,7 @@ def check(workload: Any) -> None:
         _check_callable(workload)
     elif not workload.sql:
         raise ValidationError(
-            _("Say what one operation does: SQL, a registered callable, or a model with a lookup.")
+            _("Say what one operation does: SQL, a registered callable, a model with a lookup, or a page.")
         )
 
 
@@ -60,6 +64,16 @@ def _check_bulk(workload: Any) -> None:
         raise ValidationError({"bulk": _("Give either a bulk insert, or SQL, a callable or a model.")})
     if workload.fixture != workload.bulk:
         raise ValidationError({"fixture": _("Its table is the fixture %s.") % workload.bulk})
+
+
+def _check_page(workload: Any) -> None:
+    """A page has its own statements, which are captured, and needs no tables of pgperf's own."""
+    others = ("sql", "orm", "model", "args", "bulk", "fixture", "other_sql", "other_orm")
+    if any(getattr(workload, name) for name in others):
+        raise ValidationError(
+            {"path": _("Give either a path, or SQL, a callable, a model or a bulk insert.")}
+        )
+    pages.check(workload.path, workload.page_user)
 
 
 def _check_callable(workload: Any) -> None:

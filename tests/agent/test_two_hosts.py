@@ -5,6 +5,7 @@ Neither sees the other's processes. The same run without the agent shows what is
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -58,7 +59,7 @@ class Site:
             ) as run,
         ):
             assert run.stderr
-            assert any(line.startswith("50 %") for line in run.stderr), "its progress"
+            assert any(_percent(line) >= 50 for line in run.stderr), "its progress"
             half_way()
             run.stderr.read()
         found: dict[str, Any] = json.loads(told.read_text())
@@ -201,6 +202,12 @@ def test_a_run_continues_after_its_agent_was_killed(site: Site) -> None:
             "what was read before, over its own operations"
         )
     assert all(row["cpu_us_per_op"]["client_user"] is not None for row in told["variants"])
+
+
+def _percent(line: str) -> int:
+    """Of a line such as "50 %"; a run that is ahead of its prediction leaves some out."""
+    found = re.match(r"(\d+) %", line)
+    return int(found[1]) if found else 0
 
 
 def test_a_simulated_host_leaves_no_processes() -> None:

@@ -5,6 +5,7 @@ secret.
 from datetime import date
 from itertools import count
 
+from asgiref.sync import sync_to_async
 from django.db import connection, connections, transaction
 
 from example.books.models import Book
@@ -75,3 +76,9 @@ def bad_value() -> None:
 def hostile() -> int:
     """A forging server finds it by its comment."""
     return len(list(Site.objects.raw("SELECT 1 AS id /* hostile */")))
+
+
+@workload("tests.hostile")
+async def ahostile() -> int:
+    """Django iterates over no raw query asynchronously, so a view would call it like this."""
+    return await sync_to_async(hostile)()

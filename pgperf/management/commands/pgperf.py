@@ -3,7 +3,7 @@
 import os
 import sys
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,12 +19,16 @@ from pgperf.cli import (
     confirm,
     distance,
     doctor,
+    due,
     export,
+    history,
     list,
     pause,
     prune,
     reconcile,
     run,
+    schedules,
+    tune,
     uninstall,
 )
 from pgperf.core.exceptions import PgperfError
@@ -53,14 +57,26 @@ class Command(BaseCommand):
             new("compare", help="compare a run with an earlier one"), self._compare, compare.add_arguments
         )
         self._register(
+            new("history", help="show a benchmark's results over its runs"),
+            self._history,
+            history.add_arguments,
+        )
+        self._register(
             new("confirm", help="test a verdict by another run"), self._confirm, confirm.add_arguments
         )
         self._register(
             new("pause", help="stop all starts and end what runs"), self._pause, pause.add_arguments
         )
         self._register(
+            new("schedules", help="list when benchmarks run by themselves"),
+            self._schedules,
+            schedules.add_arguments,
+        )
+        self._register(new("due", help="start what is due by its schedule"), self._due, due.add_arguments)
+        self._register(
             new("cancel", help="cancel a queued or running run"), self._cancel, cancel.add_arguments
         )
+        self._register(new("tune", help="advise on a server's settings"), self._tune, tune.add_arguments)
         self._register(new("doctor", help="check the installation and print hints"), self._doctor)
         self._register(
             new("distance", help="simulate a longer round trip to a database"),
@@ -79,6 +95,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        _check_text(options)
         with _no_traceback():
             options["action"](options)
             self.stdout.flush()  # a closed pipe is handled here, but not at the end of the interpreter
@@ -98,14 +115,26 @@ class Command(BaseCommand):
     def _compare(self, options: dict[str, Any]) -> None:
         compare.run(options, self.stdout)
 
+    def _history(self, options: dict[str, Any]) -> None:
+        history.run(options, self.stdout)
+
     def _confirm(self, options: dict[str, Any]) -> None:
         confirm.run(options, self.stdout, self.stderr)
 
     def _pause(self, options: dict[str, Any]) -> None:
         pause.run(options, self.stdout)
 
+    def _schedules(self, options: dict[str, Any]) -> None:
+        schedules.run(options, self.stdout)
+
+    def _due(self, options: dict[str, Any]) -> None:
+        due.run(options, self.stdout)
+
     def _cancel(self, options: dict[str, Any]) -> None:
         cancel.run(options, self.stdout)
+
+    def _tune(self, options: dict[str, Any]) -> None:
+        tune.run(options, self.stdout)
 
     def _doctor(self, options: dict[str, Any]) -> None:
         doctor.run(self.stdout)
@@ -134,6 +163,16 @@ class Command(BaseCommand):
         parser.set_defaults(action=action)
         if add_arguments:
             add_arguments(parser)
+
+
+def _check_text(options: Mapping[str, Any]) -> None:
+    """Raises CommandError for a word whose bytes the locale cannot decode: no database stores it."""
+    for name, value in options.items():
+        for word in value if isinstance(value, Sequence) and not isinstance(value, str) else (value,):
+            if isinstance(word, str) and any("\ud800" <= sign <= "\udfff" for sign in word):
+                raise CommandError(
+                    f"{name}: the locale cannot read {word!r}. Write it in UTF-8, with LC_ALL=C.UTF-8."
+                )
 
 
 @contextmanager

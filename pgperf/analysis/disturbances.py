@@ -7,7 +7,8 @@ upper bound: the most that it can have added to one operation.
 A CPU quota throttles a role. That lengthens an operation too, but the quota belongs to the role, so
 it never takes a verdict away.
 
-A clock whose reads take long lengthens each operation by one read.
+A clock whose reads take long lengthens each operation by one read, which is known, so it takes no
+verdict away either.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -155,7 +155,7 @@ class Facts:
         """The largest disturbance, if all of them could change the word: given to the part that
         comes second, their time would make that the first.
         """
-        others = [each for each in self.disturbances if each.source != Source.THROTTLING]
+        others = [each for each in self.disturbances if each.source in (Source.STEAL, Source.RUN_QUEUE)]
         doubt = sum(each.us or 0.0 for each in others)
         if not doubt or doubt < FAIR * (self.time.response or 0.0):
             return None

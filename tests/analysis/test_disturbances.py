@@ -122,5 +122,16 @@ def test_a_slow_clock_lengthens_each_operation_by_one_read() -> None:
     )
 
 
+def test_a_slow_clock_takes_no_verdict_away() -> None:
+    """Its time is known, so it changes no word, however near the parts are."""
+    timed = row(100.0, client=40.0, server=39.5)
+    timed["cpu_account"]["clock_read_ns"] = 3_000.0
+    assert (
+        judge(summary(timed), Checks(), []).word
+        == judge(summary(row(100.0, client=40.0, server=39.5)), Checks(), []).word
+        == "client_cpu"
+    )
+
+
 def test_a_quick_clock_is_no_disturbance() -> None:
     assert judge(summary(row(100.0)), Checks(), []).grade.disturbances == ()

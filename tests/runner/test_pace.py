@@ -196,6 +196,15 @@ def test_there_is_no_time_to_repeat_a_slice_once_the_promise_is_used_up() -> Non
         assert not run.pace.has_time_to_repeat(0, 5)
 
 
+def test_a_promise_without_a_budget_leaves_time_for_a_busy_machine() -> None:
+    """Four times as much for a short run, a minute more for a longer one."""
+    short, longer = planned(precision=2.0, blocks=6), planned(30, precision=2.0, blocks=6)
+    short = replace(short, definition=replace(short.definition, rounds=1))
+    longer = replace(longer, definition=replace(longer.definition, rounds=1))
+    assert run_time.promised_s(short) == pytest.approx(4 * run_time.least_s(short))
+    assert run_time.promised_s(longer) == pytest.approx(60 + run_time.least_s(longer))
+
+
 def test_diagnostic_slices_are_part_of_the_time() -> None:
     plan = planned(budget_s=60)
     with_it = replace(plan, definition=replace(plan.definition, diagnostic_ms=5000))

@@ -27,8 +27,9 @@ logger = logging.getLogger(__name__)
 TERMINAL = (Run.Status.DONE, Run.Status.FAILED, Run.Status.CANCELLED, Run.Status.LOST)
 
 _VARIANT = (
-    "label", "workload", "layer", "mode", "route", "clients", "placement", "connect", "environment", "rate", "schedule",
-    "control", "ops", "rows", "errors", "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low", "us_per_op_high",
+    "label", "workload", "layer", "mode", "route", "clients", "workers", "placement", "connect", "environment", "rate",
+    "schedule", "control", "ops", "rows", "errors", "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low",
+    "us_per_op_high",
 )  # fmt: skip
 _COMPARISON = (
     "ratio", "low", "high", "delta_us", "delta_low_us", "delta_high_us", "outcome", "aa",

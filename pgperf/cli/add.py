@@ -11,6 +11,10 @@ from pgperf.access import credentials
 from pgperf.core.exceptions import CredentialError, InvalidDefinition
 from pgperf.models import Database, Target
 
+_POOLER_PORT = 6432
+#: Options that describe a new database.
+_OF_DATABASE = ("production", "allow_fixtures", "agent")
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("alias", help="the alias of a PostgreSQL database in DATABASES")
@@ -27,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="add a pooler in this mode as a target, to the database if it exists already",
     )
     parser.add_argument("--host", default="", help="the pooler's host (default: the alias's)")
-    parser.add_argument("--port", type=int, default=6432, help="the pooler's port (default: 6432)")
+    parser.add_argument("--port", type=int, help=f"the pooler's port (default: {_POOLER_PORT})")
     parser.add_argument("--route", default="", help="the name of the pooler's route (default: pgbouncer)")
     parser.add_argument(
         "--user", default="", help="a login for the pooler's route alone; needs --credential too"
@@ -36,7 +40,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--credential",
         default="",
         metavar="REFERENCE",
-        help="alias:NAME, env:NAME or file:NAME of that login",
+        help="alias:NAME, env:PGPERF_SECRET_NAME or file:NAME of that login",
     )
 
 
@@ -46,6 +50,8 @@ def run(options: dict[str, Any], out: OutputWrapper) -> None:
     known = Database.objects.filter(name=name).first() if pooler else None
     if known and known.credential != f"alias:{alias}":
         raise InvalidDefinition(f"name: {name!r} is a database of {known.credential}, not of alias {alias!r}")
+    if known and (given := [option for option in _OF_DATABASE if options[option]]):
+        raise InvalidDefinition(f"{given[0]}: {name!r} exists already; change its settings in the admin")
     database = known or _database(options, name)
     added = [*([] if known else [_target(alias)]), *([pooler] if pooler else [])]
     _save(database, added)
@@ -88,7 +94,11 @@ def _database(options: dict[str, Any], name: str) -> Database:
 def _pooler(options: dict[str, Any]) -> Target | None:
     """The pooler's route; None without --pooler."""
     if not options["pooler"]:
-        if given := [name for name in ("host", "route", "user", "credential") if options[name]]:
+        if given := [
+            name
+            for name in ("host", "port", "route", "user", "credential")
+            if options[name] not in (None, "")
+        ]:
             raise InvalidDefinition(f"{given[0]}: --{given[0]} describes a pooler's route; add --pooler")
         return None
     found = _alias(options["alias"])
@@ -98,7 +108,7 @@ def _pooler(options: dict[str, Any]) -> Target | None:
     return Target(
         route=options["route"] or "pgbouncer",
         host=host,
-        port=options["port"],
+        port=_POOLER_PORT if options["port"] is None else options["port"],
         sslmode=_sslmode(found),
         pooler=options["pooler"],
         user=options["user"],

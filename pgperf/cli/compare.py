@@ -34,8 +34,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--baseline", metavar="FILE|LAST|RUN",
-        help="what to compare with: a file with the JSON export of a run; LAST, the latest earlier run of the"
-        " same definition that is done; or a run's number",
+        help="what to compare with: a file with the JSON export of a run; LAST, the latest done run of the"
+        " same definition before the oldest of them; or a run's number",
     )  # fmt: skip
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="print one JSON object instead of tables")

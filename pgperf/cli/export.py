@@ -66,7 +66,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--table", choices=TABLES, help="CSV of this table (default: variants, one row per variant)"
     )
     what.add_argument("--raw", action="store_true", help="CSV of every measured slice")
-    parser.add_argument("--comparisons", action="store_true", help="the same as --table comparisons")
+    what.add_argument("--comparisons", action="store_true", help="the same as --table comparisons")
 
 
 def run(options: dict[str, Any], out: OutputWrapper) -> None:

@@ -122,6 +122,7 @@ def test_poolers_are_added_to_a_database_that_exists(shop: dict[str, Any]) -> No
         (["--pooler", "session", "--user", "reader"], "user: "),
         (["--pooler", "session", "--user", "reader", "--credential", "secret"], "credential: "),
         (["--host", "pool.internal"], "host: --host describes a pooler's route; add --pooler"),
+        (["--port", "6432"], "port: --port describes a pooler's route; add --pooler"),
     ],
 )
 def test_a_pooler_that_is_refused_creates_nothing(shop: dict[str, Any], words: list[str], said: str) -> None:
@@ -129,6 +130,16 @@ def test_a_pooler_that_is_refused_creates_nothing(shop: dict[str, Any], words: l
         add("shop", *words)
     assert said in str(caught.value)
     assert not Database.objects.exists()
+
+
+@pytest.mark.parametrize("words", [["--production"], ["--allow-fixtures"], ["--agent", "db1"]])
+def test_a_pooler_changes_no_setting_of_a_database_that_exists(
+    shop: dict[str, Any], words: list[str]
+) -> None:
+    add("shop")
+    with pytest.raises(CommandError, match="'shop' exists already; change its settings in the admin"):
+        add("shop", "--pooler", "session", *words)
+    assert Target.objects.count() == 1
 
 
 def test_a_pooler_is_not_added_to_the_database_of_another_alias(shop: dict[str, Any]) -> None:

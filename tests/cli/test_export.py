@@ -113,9 +113,10 @@ def test_every_row_of_a_table_has_its_columns(run: Run) -> None:
     assert not any("](" in line.replace("]\\(", "") for line in lines)
 
 
-def test_one_form_at_a_time(run: Run) -> None:
+@pytest.mark.parametrize("words", [("--raw", "--format", "json"), ("--comparisons", "--format", "md")])
+def test_one_form_at_a_time(run: Run, words: tuple[str, ...]) -> None:
     with pytest.raises(CommandError, match="not allowed with"):
-        export(run.pk, "--raw", "--format", "json")
+        export(run.pk, *words)
 
 
 @pytest.mark.django_db(transaction=True)

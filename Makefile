@@ -17,7 +17,7 @@ help:
 	@echo "make demo         run a benchmark through a worker, then serve the admin; SERVE=0 ends after the run"
 	@echo "make up | down    start or stop the example site, its worker and servers; .stack/env has the addresses"
 	@echo "make up-web       the same with Apache, gunicorn, nginx and PgBouncer as steps of one site; WEB=web_nginx,web_tls starts some"
-	@echo "make test         run all tests; select some with PYTEST_ARGS='tests/runner -k block'"
+	@echo "make test         run all tests but those that install packages; select some with PYTEST_ARGS='tests/runner -k block'"
 	@echo "make check        check format, lint, types, import contracts and migrations"
 	@echo "make matrix       test the documented installation, then each Python and Django; MATRIX_ARGS='--only 3.12/6.0'"
 	@echo "make soak         run the long campaigns, over an hour; select with SOAK_ARGS='--only kills --seed 7'"

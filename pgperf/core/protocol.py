@@ -330,7 +330,8 @@ class Bye(NamedTuple):
 class Error(NamedTuple):
     """Client to runner, before it exits with EXIT_FAILED.
 
-    `stage` is spec, connect, ready, query, slice or reconnect: connecting for an operation failed.
+    `stage` is spec, connect, ready, query, trace, slice, or reconnect: connecting for an operation
+    failed.
     """
 
     stage: str

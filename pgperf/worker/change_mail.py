@@ -90,7 +90,7 @@ def _body(run: Run, changes: Sequence[ChangePoint]) -> str:
             "",
             *lines,
             "",
-            _("The page History of the benchmark shows them among its runs. So does this command:"),
+            _("The page Results over runs of the benchmark shows them. So does this command:"),
             f"python manage.py pgperf history {run.benchmark_name} --database {run.database_name}",
             "",
         ]

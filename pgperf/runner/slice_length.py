@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pgperf.core import pgbench, protocol
+from pgperf.core.delayed_routes import apart
 from pgperf.core.layers import LAYERS
 from pgperf.core.limits import PILOT_MAX_MS, PILOT_MIN_MS
 from pgperf.core.records import Definition, Variant
@@ -29,6 +30,8 @@ _LEAD_IN_LONGEST = 2  # times the longest operation of any of them in the pilot
 _CONNECT_S, _CONNECT_CPU_S = 0.012, 0.006
 #: The slowest of several clients over their mean, when all connect at once.
 _LONGEST_CONNECT = 1.5
+#: Round trips of a login with SCRAM, and of a connection to a web server.
+_LOGIN_TRIPS, _WEB_TRIPS = 4, 1
 #: A row, by kind; executemany of psycopg2 sends a statement for each.
 _ROW_S = {"copy": 1.5e-6, "batch": 20e-6}
 _STATEMENT_S = 100e-6
@@ -159,13 +162,21 @@ def predicted_op_s(definition: Definition, variant: Variant) -> float:
     """The time of one operation, where its nature tells; 0 where it does not.
 
     Operations that connect or insert many rows take about as long whatever the driver. A query can
-    take any time. Clients connect side by side, and those of a single thread one after the other.
+    take any time, but at least a round trip over a delayed route. Clients connect side by side, and
+    those of a single thread one after the other.
     """
     bulk = definition.work(variant.workload).bulk
     if bulk:
         one_by_one = bulk.kind == "batch" and definition.bulk_api == "dbapi" and variant.layer == "psycopg2"
         return bulk.rows * (_STATEMENT_S if one_by_one else _ROW_S[bulk.kind]) * variant.connections
-    return _connecting_s(variant) if variant.reconnects else 0.0
+    return _distance_s(variant) + (_connecting_s(variant) if variant.reconnects else 0.0)
+
+
+def _distance_s(variant: Variant) -> float:
+    """What the route's delay adds to one operation."""
+    _route, delay_ms = apart(variant.route)
+    trips = _WEB_TRIPS if LAYERS[variant.layer].over_http else _LOGIN_TRIPS
+    return delay_ms / 1000 * (1 + (trips if variant.reconnects else 0))
 
 
 def _connecting_s(variant: Variant) -> float:

@@ -1,11 +1,15 @@
 """How long slices are: by a pilot, and by prediction."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pgperf.core import protocol
-from pgperf.runner.slice_length import Need, fitting, is_late, later_lead_in, pilot_slice
+from pgperf.core.records import Variant
+from pgperf.runner.slice_length import Need, fitting, is_late, later_lead_in, pilot_slice, predicted_op_s
+from tests.runner.builders import definition
 
 MS = 1_000_000
 ASKED = protocol.Slice(seq=0, start_ns=0, lead_in_ops=10, lead_in_ns=50 * MS)
@@ -99,3 +103,22 @@ def test_connections_that_were_late_get_a_longer_lead_in(
 def test_a_slice_by_count_has_no_window_to_be_late_for() -> None:
     request = ASKED._replace(count=5, window_ns=0, lead_in_ns=0)
     assert later_lead_in(request, 10**9) == request
+
+
+@pytest.mark.parametrize(
+    ("layer", "connect", "trips"),
+    [("psycopg", "persistent", 1), ("psycopg", "per_operation", 5), ("http", "per_operation", 2)],
+)
+def test_a_delayed_route_adds_its_round_trips(layer: str, connect: str, trips: int) -> None:
+    near = Variant(
+        workload="spin",
+        layer=layer,
+        mode="simple",
+        route="tcp",
+        clients=1,
+        connect=connect,
+        placement="apart",
+    )
+    far = replace(near, route="tcp+45ms")
+    longer = predicted_op_s(definition(), far) - predicted_op_s(definition(), near)
+    assert longer == pytest.approx(trips * 0.045)

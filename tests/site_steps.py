@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
+from pgperf.analysis.open_loop import OpenLoop
 from pgperf.core.records import Variant
 from pgperf.models import ComparisonResult, Run, VariantResult
 from tests import factories
@@ -23,6 +24,23 @@ def variant(route: str) -> Variant:
         workload="books", layer="http", mode="simple", route=route, clients=CLIENTS, connect="persistent",
         placement="apart",
     )  # fmt: skip
+
+
+def at_rate(run: Run, rate: float) -> Run:
+    """The same run at a rate, which every step but the first held."""
+    for row in run.variants.order_by("position"):
+        us = 1e6 / row.ops_per_s
+        loop = OpenLoop(
+            rate=rate, schedule="exponential", due=100, ended=100 if row.position else 60, late=None,
+            skipped=0, backlog=0 if row.position else 40, seconds=100 / rate,
+        )  # fmt: skip
+        row.rate, row.schedule, row.open_loop = rate, loop.schedule, asdict(loop)
+        row.label = row.identity.label
+        row.latency_us = {"mean": us, "p50": us, "p90": 2 * us, "p95": 3 * us, "p99": 4 * us, "max": 5 * us}
+        row.phases_us = {"lag": {**row.latency_us}, "service": {**row.latency_us}}
+        row.ops_per_s = rate
+        row.save()
+    return run
 
 
 def make_step(run: Run, position: int, route: str, ops_per_s: float) -> VariantResult:

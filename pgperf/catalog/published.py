@@ -45,8 +45,8 @@ class Publication:
     figures: tuple[Figure, ...]
 
     def figure(self, variant: Variant) -> Figure | None:
-        """The figure of a variant's configuration; None where there is none."""
-        if variant.connections != self.connections or variant.control:
+        """The figure of a variant's configuration; None where there is none, and for an open loop."""
+        if variant.connections != self.connections or variant.control or variant.is_open_loop:
             return None
         return next((each for each in self.figures if each.fits(variant)), None)
 

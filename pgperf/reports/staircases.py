@@ -78,10 +78,15 @@ def found(rows: RunRows) -> list[Staircase]:
     effects = {
         (row.variant.identity, row.baseline.identity): _effect(row, rows.throughput_ratios)
         for row in rows.comparisons
-        if not row.aa and row.variant.identity.differs_in(row.baseline.identity) == {"route"}
+        if not row.aa and _is_step(row.variant.identity, row.baseline.identity)
     }
     steps_of_all = staircases(list(by_identity), builds_on, effects)
     return [Staircase(steps, by_identity, rows.published) for steps in steps_of_all]
+
+
+def _is_step(variant: Variant, base: Variant) -> bool:
+    """Do the two differ in the step alone? At a rate, all steps have the same requests/s."""
+    return not variant.is_open_loop and variant.differs_in(base) == {"route"}
 
 
 def _effect(row: ComparisonResult, ratios: Mapping[tuple[str, str], Mapping[str, float | None]]) -> Effect:

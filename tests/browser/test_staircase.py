@@ -32,6 +32,18 @@ def test_a_bar_for_each_step_from_the_stored_numbers(page: Page, run: Run) -> No
     assert drawn == pytest.approx([9 / 4, 10.5 / 9, 10.4 / 10.5, 11.7 / 10.5])
 
 
+def test_at_a_rate_the_percentiles_are_drawn(page: Page, run: Run) -> None:
+    site_steps.at_rate(run, 2)
+    page.reload(wait_until="load")
+    rows = list(run.variants.all())
+    drawn = chart(page, "chart-steps-percentiles-1")["data"]
+    assert drawn[0] == [row.latency_us["p50"] / 1000 for row in rows]
+    assert drawn[3] == [row.latency_us["p99"] / 1000 for row in rows]
+    if PICTURES:
+        page.locator("#run-staircase").screenshot(path=Path(PICTURES) / "staircase-rate.png")
+    assert page.evaluate(FAULTS) == []
+
+
 @pytest.mark.parametrize("width", [1280, 600])
 def test_the_section_has_no_fault_of_layout(page: Page, run: Run, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})

@@ -1,6 +1,6 @@
 """The steps of a web site, each with its own effect."""
 
-from pgperf.reports import cpu_accounting, published, staircases
+from pgperf.reports import cpu_accounting, published, staircases, step_latency
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.sections import Part
 
@@ -15,6 +15,9 @@ def part(rows: RunRows) -> Part:
                 "title": staircases.title(each, found),
                 "headlines": staircases.headlines(each),
                 "throughput": staircases.throughput(each),
+                "percentiles": step_latency.percentiles(each),
+                "percentile_table": step_latency.percentile_table(each),
+                "advice": step_latency.advice(each, rows.run.benchmark_name),
                 "response_time": staircases.response_time(each),
                 "effects": staircases.effects(each),
                 "spent": cpu_accounting.spent_of(each.shown),

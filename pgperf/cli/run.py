@@ -17,11 +17,13 @@ from pgperf.cli.progress_bar import Bar
 from pgperf.cli.result import report
 from pgperf.core import limits
 from pgperf.core.exceptions import RunConflict, RunWaits
-from pgperf.core.records import CONNECTION_MODES, IDLES, PLACEMENTS
+from pgperf.core.records import CONNECTION_MODES, IDLES, PLACEMENTS, Definition
 from pgperf.models import Benchmark, Database, Run
+from pgperf.reports.preview import time_text
 from pgperf.reports.run_json import TERMINAL, progress_json, rows_json
 from pgperf.reports.run_names import named
 from pgperf.reports.run_rows import read
+from pgperf.runner.plan import make_plan
 from pgperf.runs import state
 from pgperf.runs.definitions import Overrides
 from pgperf.worker.execution import perform
@@ -96,7 +98,11 @@ def run(options: dict[str, Any], out: OutputWrapper, err: OutputWrapper) -> None
 
 
 def carry_out(asked: Run, options: dict[str, Any], out: OutputWrapper, err: OutputWrapper) -> None:
-    """Wait for the run's end and print it. Raises CommandError unless the run is done."""
+    """Say how long the run takes, wait for its end and print it. Raises CommandError unless it is
+    done.
+    """
+    plan = make_plan(Definition.from_json(asked.definition))
+    err.write(f"{asked} takes {time_text(plan)}.", style_func=str)
     bar = Bar(err)
     try:
         ended = _through_celery(asked, bar) if options["queue"] else _here(asked, bar)

@@ -110,15 +110,15 @@ def preview(
         variants=len(plans[quick].variants),
         lacking=tuple(_lacking(plans[quick].skipped)),
         estimate=needs[quick],
-        quick_time=_time(plans[True]),
-        full_time=_time(plans[False]),
+        quick_time=time_text(plans[True]),
+        full_time=time_text(plans[False]),
         needs=tuple(headroom(needs[quick], database)),
         outlook=outlook({str(_("Quick")): plans[True], str(_("Full")): plans[False]}),
         access=_access(database, plans[quick].definition),
     )
 
 
-def _time(plan: Plan) -> str:
+def time_text(plan: Plan) -> str:
     """The predicted time of a run of a fixed length; else the most that it takes."""
     words = _("about %s") if plan.definition.is_fixed else _("at most %s")
     return words % number_format.seconds(promised_s(plan))

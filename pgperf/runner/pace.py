@@ -153,7 +153,13 @@ class Pace:
         )
         return expected_s + (self._after_s if diagnoses else 0.0)
 
-    def too_short(self, cohort: int = 0) -> BudgetTooShort:
+    def first_block_too_long(self) -> BudgetTooShort:
+        """The refusal of a run whose first block has not ended long after the budget: each of six
+        takes as long.
+        """
+        return preflight.too_short(LEAST_BLOCKS * self.passed_s(), self.budget_s)
+
+    def too_short(self, cohort: int) -> BudgetTooShort:
         """The refusal of a run that is about to time the first round of that cohort."""
         todo = self._after(cohort, 0) + Counter({Step(cohort, run_time.ROUND): 1})
         return preflight.too_short(self.passed_s() + self._seconds(todo), self.budget_s)

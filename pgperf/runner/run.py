@@ -268,7 +268,7 @@ def _measured(
                 run_block(context, cohort, block, done)
     except TimeIsUp:
         if not block:
-            raise guard.pace.too_short() from None
+            raise guard.pace.first_block_too_long() from None
         return False
     guard.pace.block_ended(time.monotonic() - begin - (context.clock.once_s - once_s))
     return True

@@ -229,7 +229,9 @@ class TestRun:
     def test_progress_goes_to_stderr(self, spin: Benchmark) -> None:
         err = io.StringIO()
         call_command("pgperf", "run", "spin", stdout=io.StringIO(), stderr=err)
-        assert err.getvalue().endswith("100 %\n")
+        said = err.getvalue()
+        assert re.match(r"spin #\d+ takes (about|at most) \d+", said), "before it starts"
+        assert said.endswith("100 %\n")
 
 
 class TestQueue:
@@ -493,6 +495,7 @@ def test_a_signal_cancels(spin: Benchmark, stop: signal.Signals) -> None:
     killer.start()
     try:
         assert process.stderr
+        assert re.fullmatch(r"spin #\d+ takes at most .* s\.\n", process.stderr.readline())
         assert process.stderr.readline() == "0 %\n"
         process.send_signal(stop)
         _, err = process.communicate(timeout=60)

@@ -329,6 +329,17 @@ def test_a_block_that_hangs_after_the_budget_is_given_up_and_those_before_it_sta
     assert outcome.environment["ending"]["reason"] == "budget"
 
 
+def test_a_first_block_that_hangs_names_six_times_what_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(pace: Pace, cohort: int, block: int) -> Iterator[int]:
+        raise TimeIsUp("budget_s: the run has 20 s and took 23 s")
+        yield 0
+
+    monkeypatch.setattr(Pace, "rounds", late)
+    monkeypatch.setattr(Pace, "passed_s", lambda pace: 23.5)
+    with pytest.raises(BudgetTooShort, match=r"6 blocks take at least 141 s .* and the run has 20 s"):
+        run(definition(budget_s=20), Watcher())
+
+
 @pytest.mark.usefixtures("enough_time")
 def test_progress_says_what_the_run_does_how_precise_it_is_and_the_time_left() -> None:
     fixed, early = Watcher(), Watcher()

@@ -14,7 +14,7 @@ import sys
 sys.path.insert(0, {root!r})
 from time import perf_counter_ns
 from pgperf.clients.loop import main
-from pgperf.clients.psycopg_client import PsycopgClient
+from pgperf.clients.programs.psycopg_client import PsycopgClient
 
 
 class Spinning(PsycopgClient):

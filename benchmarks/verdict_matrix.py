@@ -1,37 +1,52 @@
-"""Correctness of verdicts: variants with known, injected bottlenecks.
+"""Correctness of verdicts: variants with known, injected bottlenecks, also under disturbances.
 
-    python -m benchmarks.verdict_matrix [--quick] [--seeds 10] [--seed 1] [--cases a,b] [--out FILE]
+    python -m benchmarks.verdict_matrix [--quick] [--seeds 10] [--seed 1] [--cases a,b]
+        [--columns quiet,rival-half,rival-full,quota,steal-5,steal-12] [--truth] [--out FILE]
 
 The seed determines the size of each bottleneck. The script tests every verdict that has a test,
 with the change and the rules of `pgperf confirm`, in one block instead of six. Pages are served by
-gunicorn from a site of their own. The bar: nine of ten verdicts are right (some cases accept other
+gunicorn from a site of their own.
+
+`--columns` (quiet; `all`): a second axis, of disturbances, for the seven bottlenecks that are no
+pages: a rival at half and at all of a named CPU, a CPU quota of a role's own control group, and
+replayed readings of a host that steals 5 and 12 % (benchmarks.verdict_cells says where each sits, and
+which words are right). A cell whose disturbance does not show is not right: a quota must bind, be
+called throttling by the grade, and be run delay and no steal. `--truth` measures the right words
+without pgperf, by what shortens the response when it is removed (benchmarks.verdict_truth).
+
+`--out` keeps one JSON object a line for each cell; those that the file has are not measured again.
+
+The bar, in each column: nine of ten verdicts are right (in the quiet column some cases accept other
 words, named in the table), and no wrong one is confirmed. `--quick`: one seed of each case, about a
-minute.
+minute for a column, and four of five.
 """
 
 import argparse
-import json
-import os
 import random
-import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import spinning
+from benchmarks import spinning, verdict_truth
 from benchmarks.block_collector import BlockCollector
 from benchmarks.options import ScriptParser
+from benchmarks.plain_operation import Operation
+from benchmarks.quota_group import NoQuota
+from benchmarks.rival import halves, rival
 from benchmarks.served_page import WEB, serving
+from benchmarks.verdict_answers import BAR, QUICK_BAR, Answer, holds, keep, kept, lines
+from benchmarks.verdict_cells import COLUMNS, DESIGNS, QUIET, chosen
+from benchmarks.verdict_disturbances import Proof, disturbance, settings
+from benchmarks.verdict_truth import Load, Truth
 from example.stack.stack import Stack
 from pgperf.analysis import verdict_kinds
-from pgperf.analysis.number_text import in_percent
 from pgperf.analysis.summary import summarise
 from pgperf.analysis.variant_summary import VariantSummary
+from pgperf.analysis.verdict import Verdict
 from pgperf.catalog import FIXTURES
 from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 from pgperf.core.exceptions import PgperfError
@@ -45,8 +60,6 @@ from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runs.confirmation_definition import paired, told_apart
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Least percentage of right or accepted verdicts. With one seed, two of the eleven may be wrong.
-BAR, QUICK_BAR = 90, 80
 _ROUNDS, _WINDOW_MS, _DIAGNOSTIC_MS = 4, 150, 400
 _PAGE_WINDOW_MS = 500
 _CLIENTS_MOST = 64
@@ -144,24 +157,8 @@ CASES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Answer:
-    """One verdict and the result of its test ("" if there is no test)."""
-
-    case: str
-    seed: int
-    word: str
-    evidence: str
-    tested: str = ""
-    test: str = ""
-
-    @property
-    def is_right(self) -> bool:
-        return self.word == _case(self.case).right
-
-    @property
-    def is_accepted(self) -> bool:
-        return self.is_right or self.word in _case(self.case).accepted
+#: A case, a column and a seed.
+Cell = tuple[Case, str, int]
 
 
 @dataclass(frozen=True)
@@ -178,37 +175,54 @@ def main() -> int:
     options = _options()
     seeds = range(options.seed, options.seed + (1 if options.quick else options.seeds))
     cases = [case for case in CASES if case.name in options.cases] if options.cases else CASES
+    print(f"seeds {seeds[0]} to {seeds[-1]}", file=sys.stderr, flush=True)
+    cells = [(case, column, seed) for seed in seeds for column, case in planned(options.columns, cases)]
     with _site() as site:
-        answers = [_logged(answer(case, seed, site)) for seed in seeds for case in cases]
-    if options.out:
-        Path(options.out).write_text(json.dumps([asdict(each) for each in answers], indent=1))
-    _print(cases, answers)
-    passed = holds(answers, QUICK_BAR if options.quick else BAR)
-    print("verdict: " + ("the bar holds" if passed else "the bar does NOT hold"))
+        if options.truth:
+            return _print_truths(cells, site)
+        answers, impossible = _answered(cells, site, Path(options.out) if options.out else None)
+    bar = QUICK_BAR if options.quick else BAR
+    print("\n".join(lines(answers, bar, impossible)))
+    passed = holds(answers, bar)
+    without = f" (not possible here: {', '.join(impossible)})" if impossible else ""
+    print("verdict: " + ("the bar holds" if passed else "the bar does NOT hold") + without)
     return 0 if passed else 1
 
 
-def holds(answers: Sequence[Answer], bar: int = BAR) -> bool:
-    """True if at least `bar` percent are right or accepted, and no wrong one is confirmed."""
-    wrong = [each for each in answers if not each.is_accepted]
-    enough = 100 * (len(answers) - len(wrong)) >= bar * len(answers)
-    return enough and not any(each.tested == "confirmed" for each in wrong)
+def planned(columns: Sequence[str], cases: Sequence[Case]) -> list[tuple[str, Case]]:
+    """The cells of one seed. Cases without a design, those of pages, are in the quiet column only."""
+    return [(column, case) for column in columns for case in cases if column == QUIET or case.name in DESIGNS]
 
 
-def answer(case: Case, seed: int, site: Site) -> Answer:
-    """Measure the variant with its bottleneck, and test the verdict."""
-    draw = random.Random(f"{case.name}/{seed}")
-    definition = replace(_definition(seed), **case.measured(draw))
-    machine = site.machine
-    if case.spin_us:
-        machine = replace(
-            machine, interpreters={"psycopg": spinning.write(site.folder, draw.randint(*case.spin_us))}
-        )
-    with _rival(case), _serving(case.served, site) as site:
+def _answered(cells: Sequence[Cell], site: Site, out: Path | None) -> tuple[list[Answer], dict[str, str]]:
+    """The answers, those that the file has first, and why columns are not possible here."""
+    found, impossible = kept(out), dict[str, str]()
+    for case, column, seed in cells:
+        key = (case.name, column, seed)
+        if key in found or column in impossible:
+            continue
+        try:
+            found[key] = answer(case, column, seed, site)
+        except NoQuota as error:
+            impossible[column] = str(error)
+            continue
+        print(found[key], file=sys.stderr, flush=True)
+        keep(found[key], out)
+    keys = [(case.name, column, seed) for case, column, seed in cells]
+    return [found[key] for key in keys if key in found], impossible
+
+
+def answer(case: Case, column: str, seed: int, site: Site) -> Answer:
+    """Measure the variant with its bottleneck and its disturbance, and test the verdict."""
+    design = DESIGNS.get(case.name)
+    definition, spin_us = drawn(case, seed)
+    definition = replace(definition, **settings(column, design))
+    machine = _spinning(site, spin_us)
+    with disturbance(column, design) as running, _competitors(case), _serving(case.served, site) as site:
         rows = _measured(definition, site, machine)
         verdict = rows[0].verdict
         assert verdict  # every summary has one
-        found = Answer(case.name, seed, verdict.word, verdict_kinds.evidence(verdict))
+        found = _answer(case, column, seed, verdict, running.proof(verdict))
         if not verdict.intervention:
             return found
         test = paired(definition, rows[0], verdict.intervention, lambda: "tcp", _CLIENTS_MOST)
@@ -217,6 +231,57 @@ def answer(case: Case, seed: int, site: Site) -> Answer:
         confirmation = verdict_kinds.confirm(verdict, verdict.intervention, own, changed)
         said = verdict_kinds.confirmation_evidence(replace(verdict, confirmation=confirmation))
         return replace(found, tested=confirmation.outcome, test=said)
+
+
+def _answer(case: Case, column: str, seed: int, verdict: Verdict, proof: Proof) -> Answer:
+    right, accepted = right_words(case, column)
+    grade = f"grade {verdict.grade.word}" if column != QUIET else ""
+    return Answer(
+        case.name, seed, verdict.word, verdict_kinds.evidence(verdict), right=right, accepted=accepted,
+        column=column, grade=grade, shown=proof.shown, lacking=proof.lacking,
+    )  # fmt: skip
+
+
+def right_words(case: Case, column: str) -> tuple[str, tuple[str, ...]]:
+    """The right word of a cell, and those that are accepted beside it: in the quiet column only."""
+    return (case.right, case.accepted) if column == QUIET else (DESIGNS[case.name].words[column], ())
+
+
+def drawn(case: Case, seed: int) -> tuple[Definition, int]:
+    """The definition and the client's additional CPU time (0 for none) that a seed determines."""
+    draw = random.Random(f"{case.name}/{seed}")
+    definition = replace(_definition(seed), **case.measured(draw))
+    return definition, draw.randint(*case.spin_us) if case.spin_us else 0
+
+
+def _spinning(site: Site, spin_us: int) -> RunSettings:
+    """The settings of a run whose psycopg clients spin."""
+    if not spin_us:
+        return site.machine
+    return replace(site.machine, interpreters={"psycopg": spinning.write(site.folder, spin_us)})
+
+
+def _print_truths(cells: Sequence[Cell], site: Site) -> int:
+    """The right words by plain timing, beside those that are fixed."""
+    found = []
+    for case, column, seed in cells:
+        if not case.served:
+            found.append(_truth(case, column, seed, site))
+            print(found[-1], file=sys.stderr, flush=True)
+    print("\n".join(verdict_truth.lines(found)))
+    return 0 if all(each.agrees for each in found) else 1
+
+
+def _truth(case: Case, column: str, seed: int, site: Site) -> Truth:
+    definition, spin_us = drawn(case, seed)
+    work, route, layer = definition.workloads[0], definition.routes[0], definition.layers[0]
+    operation = Operation(work.sql, tuple(map(str, work.args)), layer, spin_us)
+    with longer(site.routes, (route, "tcp")) as routes:
+        load = Load(operation, routes[route], definition.clients[0])
+        removal = verdict_truth.measured(case.name, column, load, routes, lambda: _competitors(case))
+    own = "client_cpu" if case.rival else case.right  # the ORM, with which the rival competes
+    word = own if removal.bottleneck_wins else verdict_truth.word_of_disturbance(case.name, column)
+    return Truth(case.name, column, seed, removal, word, *right_words(case, column))
 
 
 def _definition(seed: int) -> Definition:
@@ -242,20 +307,12 @@ def _without_controls(plan: Plan) -> Plan:
 
 
 @contextmanager
-def _rival(case: Case) -> Iterator[None]:
-    """Run a process that spins on each CPU of the clients."""
-    cpus = sorted(os.sched_getaffinity(0))
-    rival_cpus = cpus[: max(1, len(cpus) // 2)] if case.rival else []
-    rivals = [subprocess.Popen([sys.executable, "-c", _SPIN_ON_CPU.format(cpu)]) for cpu in rival_cpus]
-    try:
+def _competitors(case: Case) -> Iterator[None]:
+    """A process that spins on each CPU of the clients, in a case with a rival."""
+    with ExitStack() as running:
+        for cpu in halves()[0] if case.rival else ():
+            running.enter_context(rival(cpu))
         yield
-    finally:
-        for rival in rivals:
-            rival.kill()
-            rival.wait()
-
-
-_SPIN_ON_CPU = "import os\nos.sched_setaffinity(0, {{{}}})\nwhile True: pass"
 
 
 @contextmanager
@@ -298,55 +355,18 @@ def _routes(env: Mapping[str, str]) -> dict[str, Route]:
     }
 
 
-def _logged(found: Answer) -> Answer:
-    sign = "" if found.is_right else " (accepted)" if found.is_accepted else " (WRONG)"
-    tested = f"; {found.tested}: {found.test}" if found.tested else ""
-    print(
-        f"{found.case} {found.seed}: {found.word}{sign}: {found.evidence}{tested}",
-        file=sys.stderr,
-        flush=True,
-    )
-    return found
-
-
-def _print(cases: Sequence[Case], answers: Sequence[Answer]) -> None:
-    """Print verdicts by bottleneck, then the results of the tests."""
-    words = [word for word in verdict_kinds.words() if any(each.word == word for each in answers)]
-    print(
-        "| bottleneck | right | accepted too | "
-        + " | ".join(words)
-        + " |\n"
-        + "|---" * (3 + len(words))
-        + "|"
-    )
-    for case in cases:
-        said = Counter(each.word for each in answers if each.case == case.name)
-        cells = [case.name, case.right, ", ".join(case.accepted), *(str(said[word] or "") for word in words)]
-        print("| " + " | ".join(cells) + " |")
-    print("\n| verdicts | number | confirmed | withdrawn | undecided | no test |\n" + "|---" * 6 + "|")
-    groups = {
-        "right": [each for each in answers if each.is_right],
-        "accepted": [each for each in answers if each.is_accepted and not each.is_right],
-        "wrong": [each for each in answers if not each.is_accepted],
-    }
-    for name, found in groups.items():
-        tested = Counter(each.tested for each in found)
-        numbers = (len(found), tested["confirmed"], tested["withdrawn"], tested["undecided"], tested[""])
-        print(f"| {name} | " + " | ".join(map(str, numbers)) + " |")
-    good = sum(each.is_accepted for each in answers)
-    print(f"\n{good} of {len(answers)} right or accepted ({in_percent(good / max(1, len(answers)))})")
-
-
-def _case(name: str) -> Case:
-    return next(case for case in CASES if case.name == name)
-
-
 def _options() -> argparse.Namespace:
     parser = ScriptParser(__doc__)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1, help="the first seed (1)")
     parser.add_argument("--cases", type=lambda text: text.split(","), help="run only these cases, by name")
-    parser.add_argument("--out", help="write all answers to this file, as JSON")
+    parser.add_argument(
+        "--columns", type=chosen, default=(QUIET,), help=f"{','.join(COLUMNS)}, or all (quiet)"
+    )
+    parser.add_argument(
+        "--truth", action="store_true", help="measure the right words without pgperf, and no verdicts"
+    )
+    parser.add_argument("--out", help="keep the answers in this file, and go on after those that it has")
     return parser.options()
 
 

@@ -1,0 +1,170 @@
+"""The disturbances of benchmarks.verdict_cells: what happens while pgperf measures a cell.
+
+    with disturbance(column, design) as running:
+        ...  # pgperf measures
+        running.proof(verdict)  # that the cell was disturbed as its column says
+
+pgperf is not changed for it. Rivals are processes of their own. A quota's group gets the processes
+that pgperf finds for a role, when it has found them: after their start and warm-up, and before the
+first slice. Steal is replayed into what pgperf reads.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+from unittest.mock import patch
+
+from benchmarks.quota_group import QuotaGroup, Throttled, quota_group, times_us
+from benchmarks.replayed_steal import replayed_steal
+from benchmarks.rival import Rival, halves, rival
+from benchmarks.verdict_cells import QUIET, QUOTA, RIVALS, STOLEN, Design
+from pgperf.analysis.grade import Disturbance, Source
+from pgperf.analysis.number_text import in_percent
+from pgperf.analysis.verdict import Verdict
+from pgperf.runner.server.probe import ServerProbe
+
+#: A window under a quota has room for so many of its periods.
+_PERIODS = 4
+#: The least part of the replayed steal that the grade must show: windows cut ticks.
+_SEEN = 0.7
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What shows the disturbance, and what is lacking ("" if nothing is)."""
+
+    shown: str = ""
+    lacking: str = ""
+
+
+class Running(Protocol):
+    def proof(self, verdict: Verdict) -> Proof: ...
+
+
+def disturbance(column: str, design: Design | None) -> AbstractContextManager[Running]:
+    """Raises NoQuota where a control group with a quota is not possible."""
+    if column == QUIET or design is None:
+        return _quiet()
+    if column == QUOTA:
+        return _with_quota(design)
+    return _with_rival(column, design) if column in RIVALS else _with_steal(column)
+
+
+def settings(column: str, design: Design | None) -> Mapping[str, Any]:
+    """Fields of the definition that a column changes: windows that are long enough for a quota."""
+    if column != QUOTA or design is None:
+        return {}
+    _quota_us, period_us = times_us(design.quota)
+    return {"slice_ms": max(150, _PERIODS * period_us // 1000)}
+
+
+class _Quiet:
+    def proof(self, _verdict: Verdict) -> Proof:
+        return Proof()
+
+
+@dataclass(frozen=True)
+class _Rivalled:
+    cpu: int
+    rival: Rival
+
+    def proof(self, _verdict: Verdict) -> Proof:
+        return Proof(f"the rival had {in_percent(self.rival.had())} of CPU {self.cpu}")
+
+
+@dataclass(frozen=True)
+class _Throttling:
+    group: QuotaGroup
+    role: str
+
+    def proof(self, verdict: Verdict) -> Proof:
+        return quota_proof(self.group.throttled(), self.role, verdict)
+
+
+@dataclass(frozen=True)
+class _Stealing:
+    share: float
+
+    def proof(self, verdict: Verdict) -> Proof:
+        return steal_proof(self.share, verdict)
+
+
+def quota_proof(throttled: Throttled, role: str, verdict: Verdict) -> Proof:
+    """The quota binds, the grade calls it throttling of that role, and it is run delay, not steal."""
+    found, steal = _found(verdict, Source.THROTTLING), _found(verdict, Source.STEAL)
+    us = (found.us if found else None) or 0.0
+    stolen = (steal.us if steal else None) or 0.0
+    queued = verdict.numbers.queue_us.get(role) or 0.0
+    lacking = {
+        "the quota did not bind": throttled.periods == 0,
+        f"the grade does not say that the {role} was throttled": found is None or found.where != role,
+        f"no run delay of the {role}": queued == 0,
+        "the grade has as much steal as throttling": stolen >= max(us, 1.0),
+    }
+    shown = (
+        f"throttled in {throttled.periods} periods for {throttled.seconds:.1f} s; per operation {us:.0f} µs of"
+        f" throttling, {queued:.0f} µs of the {role}'s run delay, at most {stolen:.0f} µs of steal"
+    )
+    return Proof(shown, "; ".join(why for why, is_lacking in lacking.items() if is_lacking))
+
+
+def steal_proof(share: float, verdict: Verdict) -> Proof:
+    """The grade shows the replayed steal."""
+    found = _found(verdict, Source.STEAL)
+    seen = (found.share if found else None) or 0.0
+    shown = f"{in_percent(share)} replayed, {in_percent(seen, 1)} in the grade"
+    return Proof(shown, "" if seen >= _SEEN * share else "the grade does not show the replayed steal")
+
+
+def entering(
+    finder: Callable[..., Callable[[list[Any]], None]], enter: Callable[[Iterable[int]], None], role: str
+) -> Callable[..., Callable[[list[Any]], None]]:
+    """`ServerProbe.finder`, whose search ends with moving the role's processes into the group."""
+
+    def changed(probe: ServerProbe, cpu_placement: Any) -> Callable[[list[Any]], None]:
+        find = finder(probe, cpu_placement)
+
+        def found(groups: list[Any]) -> None:
+            find(groups)
+            enter({pid for group in groups for pid in group.processes().of(role) or ()})
+
+        return found
+
+    return changed
+
+
+@contextmanager
+def _quiet() -> Iterator[Running]:
+    yield _Quiet()
+
+
+@contextmanager
+def _with_rival(column: str, design: Design) -> Iterator[Running]:
+    cpu = rival_cpu(design)
+    with rival(cpu, RIVALS[column]) as running:
+        yield _Rivalled(cpu, running)
+
+
+def rival_cpu(design: Design) -> int:
+    clients, server = halves()
+    return (clients if design.rival_on == "clients" else server)[0]
+
+
+@contextmanager
+def _with_quota(design: Design) -> Iterator[Running]:
+    with quota_group("pgperf-verdicts") as group:
+        group.allow(design.quota)
+        changed = entering(ServerProbe.finder, group.enter, design.throttled)
+        with patch.object(ServerProbe, "finder", changed):
+            yield _Throttling(group, design.throttled)
+
+
+@contextmanager
+def _with_steal(column: str) -> Iterator[Running]:
+    with replayed_steal(STOLEN[column]):
+        yield _Stealing(STOLEN[column])
+
+
+def _found(verdict: Verdict, source: str) -> Disturbance | None:
+    return next((each for each in verdict.grade.disturbances if each.source == source), None)

@@ -1,0 +1,237 @@
+"""The right words of benchmarks.verdict_matrix, found without pgperf: what shortens the response more?
+
+    python -m benchmarks.verdict_matrix --truth [--columns all] [--cases a,b] [--seed 1]
+
+Plain clients (benchmarks.plain_operation) run the operation of a case on the CPUs that pgperf gives
+to clients and server. In turns of a fraction of a second they run it as it is, without its
+bottleneck and without its disturbance. The response is clients × time / operations, and of each
+state the median of the turns counts. Whichever removal leaves the shorter response names the cell.
+The plain client of libpq is psycopg's bare wrapper, which takes more CPU time than the one in C.
+
+Without its bottleneck: the client does not spin; libpq instead of the ORM; TCP instead of the pool
+or the distance; `SELECT 1` instead of the heavy query; the same sleep without the lock.
+
+Replayed steal takes no time, so there is nothing to remove. A hypervisor that stole that share of all
+CPUs would lengthen the response by that share times the CPUs at most. So the bottleneck names the
+cell where its removal saves more.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from statistics import median
+
+from benchmarks.plain_operation import Operation
+from benchmarks.quota_group import quota_group, times_us
+from benchmarks.rival import halves, rival
+from benchmarks.verdict_cells import DESIGNS, QUOTA, RIVALS, STOLEN, Design
+from benchmarks.verdict_disturbances import rival_cpu
+from pgperf.core.records import Route
+from pgperf.runner.processes import pooler_process
+
+#: Opens the disturbance for a turn.
+Disturb = Callable[[], AbstractContextManager[object]]
+_TURNS, _TURN_S = 5, 0.2
+#: A turn under a quota has room for so many of its periods.
+_PERIODS = 4
+
+
+@dataclass(frozen=True)
+class Load:
+    """Clients that run an operation over a route, one connection each."""
+
+    operation: Operation
+    route: Route
+    clients: int = 1
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Response times in µs: of the cell as it is, without its bottleneck, without its disturbance."""
+
+    whole: float
+    without_bottleneck: float
+    without_disturbance: float
+
+    @property
+    def bottleneck_wins(self) -> bool:
+        return self.without_bottleneck < self.without_disturbance
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The word of a cell by its removals, beside the word that is fixed and those accepted too."""
+
+    case: str
+    column: str
+    seed: int
+    removal: Removal
+    word: str
+    fixed: str
+    accepted: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        return self.word in (self.fixed, *self.accepted)
+
+    def __str__(self) -> str:
+        found = self.removal
+        times = (f"{us:,.0f}" for us in (found.whole, found.without_bottleneck, found.without_disturbance))
+        return f"| {' | '.join((self.case, self.column, str(self.seed), *times, self.word, self.fixed))} |"
+
+
+@dataclass
+class Clients:
+    """The connected clients of a load."""
+
+    load: Load
+    processes: list[subprocess.Popen[str]]
+    backends: set[int] = field(default_factory=set)
+
+    def pids(self, role: str) -> set[int]:
+        return {each.pid for each in self.processes} if role == "client" else self.backends
+
+    def response_us(self, seconds: float) -> float:
+        for each in self.processes:
+            _tell(each, str(seconds))
+        return self.load.clients / sum(float(_line(each)) for each in self.processes) * 1e6
+
+
+@contextmanager
+def connected(load: Load) -> Iterator[Clients]:
+    """Its clients, on the clients' CPUs; their backends are on the server's."""
+    own, far = halves()
+    route = load.route
+    login = {"host": route.host, "port": str(route.port), "dbname": route.dbname, "user": route.user,
+             "password": route.password}  # fmt: skip
+    request = json.dumps({"operation": asdict(load.operation), "login": login})
+    with ExitStack() as stack:
+        found = Clients(load, [stack.enter_context(_started()) for _ in range(load.clients)])
+        for each in found.processes:
+            _tell(each, request)
+        found.backends = {int(_line(each)) for each in found.processes}
+        for pid in found.backends:
+            os.sched_setaffinity(pid, far)
+        for each in found.processes:
+            os.sched_setaffinity(each.pid, own)
+        yield found
+
+
+def removal(whole: Clients, other: Clients, disturb: Disturb, seconds: float = _TURN_S) -> Removal:
+    """Turns of the three states. `other`: the clients without the bottleneck."""
+    states = ((whole, disturb), (other, disturb), (whole, nullcontext))
+    found: list[list[float]] = [[] for _ in states]
+    for _turn in range(_TURNS):
+        for (clients, open_), times in zip(states, found, strict=True):
+            with open_():
+                times.append(clients.response_us(seconds))
+    return Removal(*map(median, found))
+
+
+def measured(
+    case: str, column: str, load: Load, routes: Mapping[str, Route], competitors: Disturb
+) -> Removal:
+    """A cell by plain timing. `competitors`: those that belong to the case itself."""
+    _pin_pooler(load.route)
+    with connected(load) as whole, connected(relieved(case, load, routes)) as other:
+        if column in RIVALS:
+            return removal(whole, other, lambda: _beside(competitors, column, DESIGNS[case]))
+        if column == QUOTA:
+            return _throttled(whole, other, DESIGNS[case], competitors)
+        found = removal(whole, other, competitors)
+    stolen = STOLEN.get(column, 0.0) * (os.cpu_count() or 1)
+    return replace(found, without_disturbance=found.without_disturbance * (1 - stolen))
+
+
+def lines(found: Sequence[Truth]) -> Iterator[str]:
+    """A Markdown table of response times in µs, and how many words agree."""
+    heads = ("bottleneck", "column", "seed", "as it is, µs", "without bottleneck", "without disturbance")
+    yield "| " + " | ".join((*heads, "word", "fixed")) + " |"
+    yield "|---" * (len(heads) + 2) + "|"
+    yield from map(str, found)
+    yield f"\n{sum(each.agrees for each in found)} of {len(found)} fixed words agree with the measurement"
+
+
+def word_of_disturbance(case: str, column: str) -> str:
+    """The word of a cell whose disturbance wins: a quota is the role's CPU."""
+    return f"{DESIGNS[case].throttled}_cpu" if column == QUOTA else "disturbed"
+
+
+@contextmanager
+def _beside(competitors: Disturb, column: str, design: Design) -> Iterator[None]:
+    with competitors(), rival(rival_cpu(design), RIVALS[column]):
+        yield
+
+
+def _throttled(whole: Clients, other: Clients, design: Design, competitors: Disturb) -> Removal:
+    """Both loads are in one group, and take turns; its quota is lifted in turns without it."""
+    with quota_group("pgperf-truth") as group:
+        for each in (whole, other):
+            group.enter(each.pids(design.throttled))
+
+        @contextmanager
+        def limited() -> Iterator[None]:
+            with competitors():
+                group.allow(design.quota)
+                try:
+                    yield
+                finally:
+                    group.allow(None)
+
+        _quota_us, period_us = times_us(design.quota)
+        found = removal(whole, other, limited, max(_TURN_S, _PERIODS * period_us / 1e6))
+        if not group.throttled().periods:
+            raise SystemExit("verdict: cannot measure: the quota did not bind")
+        return found
+
+
+def _pin_pooler(route: Route) -> None:
+    """A pooler shares the clients' CPUs, as in a run of pgperf."""
+    if route.pooler and (pid := pooler_process.process(route.port)):
+        os.sched_setaffinity(pid, halves()[0])
+
+
+def relieved(case: str, load: Load, routes: Mapping[str, Route]) -> Load:
+    """The load without its bottleneck."""
+    operation, direct = load.operation, routes["tcp"]
+    return {
+        "client spinning": replace(load, operation=replace(operation, spin_us=0)),
+        "ORM client": replace(load, operation=replace(operation, layer="libpq")),
+        "pool of 1": replace(load, route=direct),
+        "heavy query": replace(load, operation=replace(operation, sql="SELECT 1", args=())),
+        "5 ms distance": replace(load, route=direct),
+        "competing process": replace(load, operation=replace(operation, layer="libpq")),
+        "lock contention": replace(load, operation=replace(operation, sql=operation.sql.replace(_LOCK, ""))),
+    }[case]
+
+
+_LOCK = "pg_advisory_xact_lock(4711), "
+
+
+@contextmanager
+def _started() -> Iterator[subprocess.Popen[str]]:
+    words = [sys.executable, "-m", "benchmarks.plain_operation"]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _tell(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdin
+    process.stdin.write(line + "\n")
+    process.stdin.flush()
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout
+    line = process.stdout.readline()
+    if not line:
+        raise SystemExit("verdict: cannot measure: a plain client has ended, see above")
+    return line

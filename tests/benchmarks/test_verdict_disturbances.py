@@ -1,0 +1,71 @@
+"""What shows that a cell was disturbed as its column says; how a role gets into its group."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchmarks.quota_group import Throttled
+from benchmarks.verdict_cells import COLUMNS, DESIGNS
+from benchmarks.verdict_disturbances import entering, quota_proof, settings, steal_proof
+from pgperf.analysis.grade import Disturbance, Grade, Source
+from pgperf.analysis.verdict import Verdict, VerdictNumbers
+
+THROTTLING = Disturbance(Source.THROTTLING, "client", 300.0, 0.5)
+STEAL = Disturbance(Source.STEAL, "host", 20.0, 0.05)
+VERDICT = Verdict("client_cpu", numbers=VerdictNumbers(queue_us={"client": 310.0, "server": 2.0}))
+
+
+def graded(*found: Disturbance) -> Verdict:
+    return replace(VERDICT, grade=Grade("poor", 0.5, found))
+
+
+def test_a_quota_that_binds_and_is_called_throttling_is_shown() -> None:
+    proof = quota_proof(Throttled(12, 0.4), "client", graded(THROTTLING, STEAL))
+    assert proof.lacking == ""
+    assert "throttled in 12 periods for 0.4 s" in proof.shown
+    assert "310 µs of the client's run delay" in proof.shown
+
+
+@pytest.mark.parametrize(
+    ("periods", "role", "verdict", "lacking"),
+    [
+        (0, "client", graded(THROTTLING), "did not bind"),
+        (12, "client", graded(STEAL), "grade does not say that the client was throttled"),
+        (12, "server", graded(THROTTLING), "grade does not say that the server was throttled"),
+        (12, "client", graded(THROTTLING, replace(STEAL, us=400.0)), "as much steal as throttling"),
+        (12, "client", replace(graded(THROTTLING), numbers=VerdictNumbers()), "no run delay of the client"),
+    ],
+)
+def test_what_a_quota_lacks(periods: int, role: str, verdict: Verdict, lacking: str) -> None:
+    assert lacking in quota_proof(Throttled(periods, 0.4), role, verdict).lacking
+
+
+def test_the_grade_must_show_the_replayed_steal() -> None:
+    assert steal_proof(0.05, graded(STEAL)).lacking == ""
+    assert "does not show" in steal_proof(0.12, graded(STEAL)).lacking
+    assert "does not show" in steal_proof(0.05, graded()).lacking
+
+
+def test_the_processes_of_the_role_enter_once_they_are_found() -> None:
+    order: list[Any] = []
+
+    def finder(_probe: object, placed: str) -> Any:
+        return lambda groups: order.append((placed, len(groups)))
+
+    def group(*pids: int) -> Any:
+        return SimpleNamespace(processes=lambda: SimpleNamespace(of=lambda role: pids or None))
+
+    changed = entering(finder, order.append, "client")  # type: ignore[arg-type]
+    changed(None, "placement")([group(3, 4), group(5), group()])
+    assert order == [("placement", 3), {3, 4, 5}]
+
+
+def test_only_a_quota_changes_the_definition() -> None:
+    design = DESIGNS["lock contention"]
+    changed = {column: settings(column, design) for column in COLUMNS}
+    assert changed.pop("quota") == {"slice_ms": 400}
+    assert not any(changed.values())
+    assert settings("quota", DESIGNS["heavy query"]) == {"slice_ms": 150}
+    assert settings("quiet", None) == {}

@@ -1,0 +1,89 @@
+"""The right words without pgperf: removals, turns and the table."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import pytest
+
+from benchmarks.plain_operation import Operation, per_second
+from benchmarks.verdict_matrix import CASES, drawn
+from benchmarks.verdict_truth import (
+    Clients,
+    Load,
+    Removal,
+    Truth,
+    lines,
+    relieved,
+    removal,
+    word_of_disturbance,
+)
+from pgperf.core.records import Route
+
+TCP, POOL = (Route(name, "127.0.0.1", port, "db", "user", "") for name, port in (("tcp", 1), ("pool", 2)))
+
+
+def test_the_removal_that_leaves_less_wins() -> None:
+    assert Removal(1000, 200, 500).bottleneck_wins
+    assert not Removal(1000, 900, 500).bottleneck_wins
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.served], ids=lambda case: case.name)
+def test_each_bottleneck_can_be_removed(case: Any) -> None:
+    definition, spin_us = drawn(case, 1)
+    work = definition.workloads[0]
+    load = Load(Operation(work.sql, tuple(map(str, work.args)), definition.layers[0], spin_us), POOL, 3)
+    without = relieved(case.name, load, {"tcp": TCP})
+    assert without != load
+    assert without.clients == 3
+
+
+def test_the_lock_is_removed_and_the_sleep_stays() -> None:
+    load = Load(Operation("SELECT pg_advisory_xact_lock(4711), pg_sleep(0.002)"), TCP)
+    assert relieved("lock contention", load, {"tcp": TCP}).operation.sql == "SELECT pg_sleep(0.002)"
+
+
+def test_turns_alternate_and_the_median_counts() -> None:
+    said: list[str] = []
+
+    class Made:
+        def __init__(self, name: str, *times: float) -> None:
+            self.name, self.times = name, iter(times)
+
+        def response_us(self, _seconds: float) -> float:
+            said.append(self.name)
+            return next(self.times)
+
+    @contextmanager
+    def disturb() -> Iterator[None]:
+        said.append("disturbed")
+        yield
+
+    whole = Made("whole", 9, 1, 9, 2, 90, 3, 9, 2, 9, 2)
+    other = Made("other", 5, 5, 500, 5, 5)
+    found = removal(cast(Clients, whole), cast(Clients, other), disturb)
+    assert found == Removal(9, 5, 2)
+    assert said[:5] == ["disturbed", "whole", "disturbed", "other", "whole"]
+    assert len(said) == 25
+
+
+def test_at_least_one_operation_counts() -> None:
+    ran: list[int] = []
+    assert per_second(lambda: ran.append(1), 0.0, 0.0) > 0
+    assert ran == [1]
+
+
+def test_a_quota_is_the_cpu_of_its_role() -> None:
+    assert word_of_disturbance("5 ms distance", "quota") == "server_cpu"
+    assert word_of_disturbance("5 ms distance", "rival-full") == "disturbed"
+
+
+def test_the_table_counts_the_words_that_agree() -> None:
+    right = Truth("ORM client", "rival-full", 1, Removal(1100.4, 200, 500), "client_cpu", "client_cpu")
+    accepted = Truth(
+        "competing process", "quiet", 1, Removal(900, 2, 5), "client_cpu", "disturbed", ("client_cpu",)
+    )
+    wrong = Truth("pool of 1", "quota", 1, Removal(900, 2, 5), "pool_queue", "client_cpu")
+    text = [*lines([right, accepted, wrong])]
+    assert text[2] == "| ORM client | rival-full | 1 | 1,100 | 200 | 500 | client_cpu | client_cpu |"
+    assert text[-1].strip() == "2 of 3 fixed words agree with the measurement"

@@ -1,11 +1,11 @@
 """The answers of benchmarks.verdict_matrix: records, the file that keeps them, the bar and tables."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from benchmarks import json_lines
 from benchmarks.verdict_cells import COLUMNS, QUIET
 from pgperf.analysis import verdict_kinds
 from pgperf.analysis.number_text import in_percent
@@ -66,17 +66,12 @@ class Answer:
 
 def kept(out: Path | None) -> dict[Key, Answer]:
     """The answers that the file has."""
-    if out is None or not out.exists():
-        return {}
-    stored = [json.loads(line) for line in out.read_text().splitlines()]
-    found = [Answer(**{**each, "accepted": tuple(each["accepted"])}) for each in stored]
+    found = [Answer(**{**each, "accepted": tuple(each["accepted"])}) for each in json_lines.read(out)]
     return {each.key: each for each in found}
 
 
 def keep(answer: Answer, out: Path | None) -> None:
-    if out:
-        with out.open("a") as file:
-            file.write(json.dumps(asdict(answer)) + "\n")
+    json_lines.append(out, asdict(answer))
 
 
 def by_column(answers: Sequence[Answer]) -> dict[str, list[Answer]]:

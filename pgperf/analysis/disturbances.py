@@ -28,15 +28,18 @@ FAIR, POOR = 0.02, 0.15
 _LEAST_PERCENT, _MOST_PROGRAMS = 5.0, 3
 
 
-def waits_for_others(hosts: Iterable[HostRoles], time: TimeBreakdown) -> dict[str, float]:
+def waits_for_others(
+    hosts: Iterable[HostRoles], time: TimeBreakdown, throttled: Known = MappingProxyType({})
+) -> dict[str, float]:
     """The most that each role's processes waited in run queues for other processes, µs per operation.
 
     A process waits for others no longer than they work: `others` CPUs for the response time. Where
-    that is not known, they may have been all that it waited for.
+    that is not known, they may have been all that it waited for. The kernel counts the time in which
+    a quota stops a process as time in run queues, so `throttled`, as in `disturbances`, is left out.
     """
     waits = dict.fromkeys(ROLES, 0.0)
     for host in hosts:
-        queued = {role: us for role in host.roles if (us := time.queue[role])}
+        queued = {role: us for role in host.roles if (us := _queued(role, time, throttled))}
         whole = sum(queued.values())
         most = _most_wait(host, time.response, whole)
         waits |= {role: us * most / whole for role, us in queued.items()}
@@ -53,7 +56,7 @@ def disturbances(
 ) -> tuple[Disturbance, ...]:
     """Those of all hosts, the largest first; none where the response time is not known.
 
-    `throttled`: how long CPU quotas kept the processes of each role from working, µs per operation.
+    `throttled`: how long CPU quotas kept each role from working while an operation waited, µs.
     `clock_read_ns`: the cost of a clock read where that is slow.
     """
     if not time.response:
@@ -73,6 +76,10 @@ def grade(hosts: Iterable[HostRoles], time: TimeBreakdown, found: tuple[Disturba
         return Grade(GradeWord.UNKNOWN, None, found)
     word = GradeWord.POOR if share >= POOR else GradeWord.FAIR if share >= FAIR else GradeWord.GOOD
     return Grade(word, share, found)
+
+
+def _queued(role: str, time: TimeBreakdown, throttled: Known) -> float:
+    return max(0.0, (time.queue[role] or 0.0) - (throttled.get(role) or 0.0))
 
 
 def _of_host(

@@ -61,7 +61,8 @@ class Facts:
         time, account = TimeBreakdown.of(variant), variant.cpu_account
         per_s, auxiliaries = variant.ops_per_s, variant.cpu_us_per_op.auxiliaries
         shared, on_hosts = sides(variant, time.cpu), hosts(variant, time.cpu)
-        waits = waits_for_others(on_hosts, time)
+        throttled = _throttled(variant)
+        waits = waits_for_others(on_hosts, time, throttled)
         return cls(
             clients=variant.connections,
             workers=variant.workers,
@@ -76,7 +77,7 @@ class Facts:
                 time,
                 waits,
                 variant.top,
-                account.throttled_us_per_op if account else {},
+                throttled,
                 account.clock_read_ns if account else None,
             ),
             parallel_workers=_parallel_workers(variant),
@@ -213,6 +214,15 @@ class Facts:
             return Capacity()
         busy = 1 - self.not_working
         return Capacity(True, "host", busy) if busy >= HOST_BUSY else Capacity(False)
+
+
+def _throttled(variant: VariantSummary) -> dict[str, float]:
+    """How long CPU quotas kept each role from working while an operation waited, µs: the operations of
+    all connections wait at the same time.
+    """
+    account = variant.cpu_account
+    known = account.throttled_us_per_op.items() if account else ()
+    return {role: us * variant.connections for role, us in known if us}
 
 
 #: What a rule finds in the facts of a variant; None if it finds nothing.

@@ -91,9 +91,11 @@ def test_no_disturbance_exceeds_the_response_time_and_the_grade_s_share_not_all_
 
 
 def test_throttling_is_named_and_graded_but_takes_no_verdict_away() -> None:
-    """The server's quota stops it for half of the time: a larger one would shorten the operation."""
+    """The server's quota stops it for half of the time, in which operations of both clients wait: a
+    larger one would shorten the operation.
+    """
     throttled = row(1000.0, client=100.0, server=300.0, queue={"server": 550.0}, clients=2)
-    throttled["cpu_account"]["throttled_us_per_op"] = {"client": 0.0, "server": 500.0}
+    throttled["cpu_account"]["throttled_us_per_op"] = {"client": 0.0, "server": 250.0}
     verdict = judge(summary(throttled), Checks(), [])
     (named,) = verdict.grade.disturbances
     assert (named.source, named.where, named.us) == ("throttling", "server", 500.0)
@@ -102,6 +104,18 @@ def test_throttling_is_named_and_graded_but_takes_no_verdict_away() -> None:
     assert grade_sentence(verdict.grade) == (
         "a CPU quota kept the server from working for 50 % of the time (throttling) (at most 500 µs)"
     )
+
+
+def test_throttled_time_is_no_wait_for_other_processes() -> None:
+    """Others are busy too, but of 550 µs in the run queue the quota explains 500."""
+    busy = row(1000.0, client=100.0, server=300.0, queue={"server": 550.0}, share={"other": 0.3})
+    assert judge(summary(busy), Checks(), []).word == "disturbed"
+    busy["cpu_account"]["throttled_us_per_op"] = {"server": 500.0}
+    verdict = judge(summary(busy), Checks(), [])
+    assert verdict.word == "server_cpu"
+    assert [(each.source, each.us) for each in verdict.grade.disturbances] == [
+        ("throttling", 500.0), ("run_queue", pytest.approx(50.0)),
+    ]  # fmt: skip
 
 
 def test_an_operation_is_not_throttled_for_longer_than_it_takes() -> None:

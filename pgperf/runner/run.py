@@ -334,9 +334,14 @@ class _RunGuard:
         )
 
     def _share(self) -> float:
-        if self._definition.is_fixed:
-            return self.progress.share()
-        return min(1.0, self.pace.passed_s() / self.pace.budget_s)
+        if self._fills_budget:
+            return min(1.0, self.pace.passed_s() / self.pace.budget_s)
+        return self.progress.share()
+
+    @property
+    def _fills_budget(self) -> bool:
+        """Has the run as many blocks as fit into the time that its user gave?"""
+        return bool(self._definition.budget_s) and not self._definition.is_fixed
 
     def _known(self) -> str:
         """The precision of the last look and the target."""
@@ -350,9 +355,11 @@ class _RunGuard:
     def _times(self) -> str:
         """The time that has passed, and the time left: at most that of the budget."""
         passed = f"{duration(self.pace.passed_s())} passed"
-        if not self._definition.is_fixed:
+        if self._fills_budget:
             return f"{passed}, at most {duration(self.pace.left_s())} left."
         left_s = self.progress.left_s()
+        if not self._definition.is_fixed:
+            left_s = min(left_s, self.pace.left_s())
         return f"{passed}, about {duration(left_s)} left." if left_s else f"{passed}."
 
 

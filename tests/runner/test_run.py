@@ -342,7 +342,7 @@ def test_a_first_block_that_hangs_names_six_times_what_has_passed(monkeypatch: p
 
 @pytest.mark.usefixtures("enough_time")
 def test_progress_says_what_the_run_does_how_precise_it_is_and_the_time_left() -> None:
-    fixed, early = Watcher(), Watcher()
+    fixed, early, timed = Watcher(), Watcher(), Watcher()
     run(definition(blocks=2, rounds=2), fixed)
     assert re.fullmatch(
         r"Block 1 of 2: clients start and warm up\. \d+ s passed, about \d+ s left\.", fixed.said[0]
@@ -350,4 +350,13 @@ def test_progress_says_what_the_run_does_how_precise_it_is_and_the_time_left() -
     assert re.fullmatch(r"Block 2 of 2: round 2 of 2 is timed\. \d+ s passed\.", fixed.said[-1])
     run(definition(blocks=9, precision=1e-9), early)
     assert "Block 1: clients start and warm up. Precision not yet known, target" in early.said[0]
-    assert re.search(r"Known to ±[\d.]+ %, target ±.* passed, at most 10 min left\.", early.said[-1])
+    assert re.search(r"Known to ±[\d.]+ %, target ±.* \d+ s passed\.", early.said[-1])
+    run(definition(blocks=9, precision=2.0, budget_s=600), timed)
+    assert timed.said[0].endswith("0 s passed, at most 10 min left.")
+
+
+def test_without_a_budget_progress_counts_the_planned_blocks() -> None:
+    """The promise leaves time for a busy machine, so a quiet one would end at a quarter of it."""
+    watcher = Watcher()
+    run(definition(blocks=6, precision=1e-9, rounds=2), watcher)
+    assert max(watcher.shares) > 0.8

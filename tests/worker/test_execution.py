@@ -129,7 +129,7 @@ class TestEnvironments:
         assert (compared["variant"], compared["baseline"]) == ("fake · here · twin", "fake · here")
         assert compared["low"] <= compared["ratio"] <= compared["high"]
         assert compared["outcome"]
-        assert "fake,simple,here,1,scheduler,persistent,twin" in variants_csv(run)
+        assert "fake,simple,here,1,1,scheduler,persistent,twin" in variants_csv(run)
 
     def test_no_link_is_left(self, database: Database, named: None, monkeypatch: Any, tmp_path: Path) -> None:
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "links"))

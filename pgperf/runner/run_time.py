@@ -19,7 +19,8 @@ START, COLD_START, WARM_UP, PILOT, ROUND, DIAGNOSTIC = (
     "start", "cold_start", "warm_up", "pilot", "round", "diagnostic",
 )  # fmt: skip
 
-_LATE_S, _LATE_TIMES = 60.0, 3  # what a promise has beyond the least time, at most
+#: What a promise has beyond the least time: three times as much, a minute at most, and half at least.
+_LATE_TIMES, _LATE_S, _LATE_SHARE = 3, 60.0, 0.5
 _FIXED_S = 2.0  # to probe the server, and to store the results
 _STARTING_CPUS = 2  # clients start together on all CPUs; a prediction takes two
 _END_S = 0.005  # to end a client
@@ -65,13 +66,14 @@ def seconds(plan: Plan) -> float:
 
 def promised_s(plan: Plan) -> float:
     """The wall time that the run may take: its time budget, else the predicted time. A run that may
-    stop early has a minute more than the least time, or four times the least time, whichever is less:
-    a busy machine takes several times as long.
+    stop early has more than the least time: a busy machine takes several times as long, and no
+    prediction knows the time of a query.
     """
     if plan.definition.budget_s or plan.definition.is_fixed:
         return plan.definition.budget_s or seconds(plan)
     least = least_s(plan)
-    return max(seconds(plan), least + min(_LATE_TIMES * least, _LATE_S))
+    more = max(min(_LATE_TIMES * least, _LATE_S), _LATE_SHARE * least)
+    return max(seconds(plan), least + more)
 
 
 def least_s(plan: Plan) -> float:

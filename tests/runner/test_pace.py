@@ -197,12 +197,16 @@ def test_there_is_no_time_to_repeat_a_slice_once_the_promise_is_used_up() -> Non
 
 
 def test_a_promise_without_a_budget_leaves_time_for_a_busy_machine() -> None:
-    """Four times as much for a short run, a minute more for a longer one."""
-    short, longer = planned(precision=2.0, blocks=6), planned(30, precision=2.0, blocks=6)
-    short = replace(short, definition=replace(short.definition, rounds=1))
-    longer = replace(longer, definition=replace(longer.definition, rounds=1))
-    assert run_time.promised_s(short) == pytest.approx(4 * run_time.least_s(short))
-    assert run_time.promised_s(longer) == pytest.approx(60 + run_time.least_s(longer))
+    """Four times as much for a short run, a minute more for a longer one, half as much again for the
+    longest.
+    """
+    plans = [planned(cohorts, precision=2.0, blocks=6) for cohorts in (1, 30, 300)]
+    plans = [replace(each, definition=replace(each.definition, rounds=1)) for each in plans]
+    short_s, longer_s, longest_s = map(run_time.least_s, plans)
+    assert short_s < 20 < longer_s < 120 < longest_s
+    assert list(map(run_time.promised_s, plans)) == [
+        pytest.approx(4 * short_s), pytest.approx(60 + longer_s), pytest.approx(1.5 * longest_s),
+    ]  # fmt: skip
 
 
 def test_diagnostic_slices_are_part_of_the_time() -> None:

@@ -1,5 +1,6 @@
 """What a run would do and take, before anyone asks for it."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -8,6 +9,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import guardrails
+from pgperf.conf import get_settings
 from pgperf.core.client_environment import DEFAULT
 from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import PgperfError
@@ -121,7 +123,9 @@ def preview(
 def time_text(plan: Plan) -> str:
     """The predicted time of a run of a fixed length; else the most that it takes."""
     words = _("about %s") if plan.definition.is_fixed else _("at most %s")
-    return words % number_format.seconds(promised_s(plan))
+    is_asked = plan.definition.is_fixed or plan.definition.budget_s
+    most_s = math.inf if is_asked else get_settings().MAX_RUN_SECONDS
+    return words % number_format.seconds(min(promised_s(plan), most_s))
 
 
 def skipped_layers(benchmark: Benchmark, workers: list[Worker]) -> dict[str, str]:

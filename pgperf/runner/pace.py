@@ -26,7 +26,8 @@ _LATEST = 1.15
 class Pace:
     """The clock of a run with a time budget, whose `progress` knows how long its steps take.
 
-    `after_s`: the predicted time of what follows the diagnostic slices. Times in seconds.
+    `after_s`: the predicted time of what follows the diagnostic slices. `most_s`: no run takes
+    longer. Times in seconds.
     """
 
     def __init__(
@@ -36,11 +37,12 @@ class Pace:
         after_s: float = 0.0,
         begin: float | None = None,
         clock: Callable[[], float] = time.monotonic,
+        most_s: float = math.inf,
     ) -> None:
         self._plan, self._progress, self._clock = plan, progress, clock
         self._after_s = after_s
         self._begin = clock() if begin is None else begin
-        self._promised_s = run_time.promised_s(plan)
+        self._promised_s = min(run_time.promised_s(plan), most_s)
         self.budget_s = math.inf if plan.definition.is_fixed else self._promised_s
         self.planned_rounds = plan.definition.rounds
         self._slowest_s = 0.0

@@ -18,8 +18,8 @@ _RESERVE = 1.1
 
 @dataclass(frozen=True)
 class ResourceEstimate:
-    """The needs of a plan: wall time in seconds, simultaneous connections, resident memory in
-    bytes.
+    """The needs of a plan: wall time in seconds, predicted or the time budget; simultaneous
+    connections; resident memory in bytes.
     """
 
     seconds: float
@@ -61,7 +61,8 @@ def estimate(plan: Plan) -> ResourceEstimate:
     ]
     memory = [start_bytes(cohort) for cohort in plan.cohorts]
     own = 3 if plan.definition.diagnostic_ms else 1
-    return ResourceEstimate(run_time.promised_s(plan), max(connections) + own, max(memory))
+    seconds = plan.definition.budget_s or run_time.seconds(plan)
+    return ResourceEstimate(seconds, max(connections) + own, max(memory))
 
 
 def check(plan: Plan, headroom: Headroom, connection_share: float, max_seconds: float) -> ResourceEstimate:

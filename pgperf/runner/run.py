@@ -288,7 +288,13 @@ class _RunGuard:
         begin: float,
     ) -> None:
         self.progress = Progress(plan, diagnoses=server.can_be_asked)
-        self.pace = Pace(plan, self.progress, _after_diagnostics_s(plan), settings.begin or begin)
+        self.pace = Pace(
+            plan,
+            self.progress,
+            _after_diagnostics_s(plan),
+            settings.begin or begin,
+            most_s=settings.max_run_seconds,
+        )
         self.looks = Looks(plan.definition)
         self.load = LoadGuard(server.one, settings.load_limits if server.can_be_asked else {})
         self.load()

@@ -209,6 +209,13 @@ def test_a_promise_without_a_budget_leaves_time_for_a_busy_machine() -> None:
     ]  # fmt: skip
 
 
+def test_a_promise_ends_where_no_run_may_be_longer() -> None:
+    plan = planned(300, precision=2.0, blocks=6)
+    most_s = run_time.promised_s(plan) - 10
+    pace = Pace(plan, Progress(plan, diagnoses=False), most_s=most_s)
+    assert pace.budget_s == pytest.approx(most_s)
+
+
 def test_diagnostic_slices_are_part_of_the_time() -> None:
     plan = planned(budget_s=60)
     with_it = replace(plan, definition=replace(plan.definition, diagnostic_ms=5000))

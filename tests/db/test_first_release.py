@@ -21,7 +21,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def unreleased() -> Iterator[None]:
-    """A database that older migrations made: their names are recorded, and a table lacks columns."""
+    """A database that older migrations made: their names are recorded, and a table lacks columns.
+
+    The new tables belong into `public`: where another test left the schema of the role's name, the
+    search path would put them there, and they would go with it.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SET search_path TO public")
     recorder = MigrationRecorder(connection)
     recorder.migration_qs.filter(app="pgperf").delete()
     recorder.record_applied("pgperf", "0001_initial")
@@ -31,6 +37,8 @@ def unreleased() -> Iterator[None]:
     yield
     remove_unreleased_tables()
     call_command("migrate", verbosity=0)
+    with connection.cursor() as cursor:
+        cursor.execute("RESET search_path")
 
 
 def found() -> list[str | None]:

@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
+from contextlib import suppress
 from dataclasses import fields
 from time import sleep
 from typing import Any
@@ -16,7 +17,7 @@ from django.urls import NoReverseMatch, reverse
 from pgperf.cli.progress_bar import Bar
 from pgperf.cli.result import report
 from pgperf.core import limits
-from pgperf.core.exceptions import RunConflict, RunWaits
+from pgperf.core.exceptions import PgperfError, RunConflict, RunWaits
 from pgperf.core.records import CONNECTION_MODES, IDLES, PLACEMENTS, Definition
 from pgperf.models import Benchmark, Database, Run
 from pgperf.reports.preview import time_text
@@ -101,8 +102,7 @@ def carry_out(asked: Run, options: dict[str, Any], out: OutputWrapper, err: Outp
     """Say how long the run takes, wait for its end and print it. Raises CommandError unless it is
     done.
     """
-    plan = make_plan(Definition.from_json(asked.definition))
-    err.write(f"{asked} takes {time_text(plan)}.", style_func=str)
+    _say_time(asked, err)
     bar = Bar(err)
     try:
         ended = _through_celery(asked, bar) if options["queue"] else _here(asked, bar)
@@ -111,6 +111,13 @@ def carry_out(asked: Run, options: dict[str, Any], out: OutputWrapper, err: Outp
     _print(ended, out, as_json=options["json"])
     if ended.status != Run.Status.DONE:
         raise CommandError(f"{ended}: {ended.get_status_display()}. {named(ended.error)}")
+
+
+def _say_time(asked: Run, err: OutputWrapper) -> None:
+    """Nothing of a run that has no plan: its own error says why."""
+    with suppress(PgperfError):
+        plan = make_plan(Definition.from_json(asked.definition))
+        err.write(f"{asked} takes {time_text(plan)}.", style_func=str)
 
 
 def find_benchmark(name: str) -> Benchmark:

@@ -65,3 +65,4 @@ def test_at_a_rate_no_step_has_an_effect_on_requests_per_second(at_rate: Run) ->
     part = result(at_rate).part("staircase")
     assert part is not None
     assert part["staircases"][0]["effects"]["rows"] == []
+    assert part["note"] == "", "it explains the effects"

@@ -144,7 +144,8 @@ def installed(request: pytest.FixtureRequest, stack: dict[str, str], tmp_path: P
             yield _install(Site(tmp_path / "site", Path(sys.executable), env), name)
         finally:
             if request.param == "postgresql":
-                connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+                # Without FORCE, which may not end an autovacuum worker.
+                connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
 
 
 def _install(site: Site, name: str) -> Installed:

@@ -27,5 +27,5 @@ def new_database(stack: dict[str, str]) -> Iterator[Callable[[str], str]]:
             return name
 
         yield make
-        for name in made:
-            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
+        for name in made:  # without FORCE, which may not end an autovacuum worker
+            connection.execute(f'DROP DATABASE "{name}"'.encode())

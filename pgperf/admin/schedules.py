@@ -4,6 +4,7 @@ A schedule runs as the user who saved it last, so that no user starts runs with 
 another one.
 """
 
+from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -83,9 +84,7 @@ class ScheduleForm(forms.ModelForm):
 
 class ScheduleAdmin(pages.StylesheetMixin, GroupScopedAdmin):
     form = ScheduleForm
-    list_display = (
-        "__str__", "benchmark", "database", "times", "owner", "enabled", "due_at", "last_run", "last_outcome",
-    )  # fmt: skip
+    list_display = ("benchmark", "database", "times", "owner", "next_due", "last_due")
     list_filter = (
         "enabled",
         "outcome",
@@ -152,7 +151,17 @@ class ScheduleAdmin(pages.StylesheetMixin, GroupScopedAdmin):
         length = gettext("quick") if schedule.quick else gettext("full")
         return f"{times(schedule)}, {length}"
 
-    @admin.display(description=_("last outcome"), ordering="outcome")
+    @admin.display(description=_("next due"), ordering="due_at", empty_value="–")
+    def next_due(self, schedule: Schedule) -> datetime | str | None:
+        return schedule.due_at if schedule.enabled else gettext("disabled")
+
+    @admin.display(description=_("last due"), ordering="last_due_at")
+    def last_due(self, schedule: Any) -> SafeString | str:
+        """What came of it, and its run."""
+        said = outcome(schedule)
+        return format_html("{}<br>{}", said, self.last_run(schedule)) if schedule.newest_run else said
+
+    @admin.display(description=_("last outcome"))
     def last_outcome(self, schedule: Schedule) -> str:
         return outcome(schedule)
 

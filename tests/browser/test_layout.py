@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.utils import timezone
 from playwright.sync_api import Page
 
-from pgperf.models import Run
+from pgperf.models import Run, Schedule, Worker
 from pgperf.runs.definitions import freeze
 from tests import factories
 from tests.catalog_runs import make_catalog_run
@@ -63,26 +64,40 @@ def rows() -> dict[str, Any]:
     earlier = factories.make_results(factories.make_run(), slower={"django_orm": 1.1})
     assert run.benchmark is not None
     return {
+        "worker": Worker.objects.get(),
+        "schedule": _schedule(run),
         "run": run,
         "earlier": earlier,
+        "narrow": factories.make_results(factories.make_run(), routes=("tcp",)),
         "suite": make_catalog_run("driver-suite-published"),
         "connections": make_catalog_run("connection-cost"),
         "failed": factories.make_run(Run.Status.FAILED, error="connection refused " * 12),
-        "queued": factories.make_run(Run.Status.QUEUED),
+        "queued": factories.make_run(Run.Status.QUEUED, schedule=Schedule.objects.get()),
         "benchmark": run.benchmark,
         "workload": run.benchmark.workloads[0],
         "database": run.database,
     }
 
 
-LISTS = {model: f"{model}/" for model in ("benchmark", "database", "run", "worker", "workload")}
+def _schedule(run: Run) -> Schedule:
+    """One that has started a run."""
+    times = {"due_at": timezone.now(), "last_due_at": timezone.now(), "outcome": Schedule.Outcome.STARTED}
+    owner = User.objects.get()
+    return factories.make_schedule(benchmark=run.benchmark, database=run.database, owner=owner, **times)
+
+
+LISTS = {model: f"{model}/" for model in ("benchmark", "database", "run", "schedule", "worker", "workload")}
 PAGES: dict[str, str] = {
     **{f"{model}s": path for model, path in LISTS.items()},
     **{
         f"change-{model}": f"{model}/{{{model}.pk}}/change/"
-        for model in ("benchmark", "database", "workload")
+        for model in ("benchmark", "database", "schedule", "worker", "workload")
     },
-    **{f"add-{model}": f"{model}/add/" for model in ("benchmark", "database", "workload")},
+    **{f"add-{model}": f"{model}/add/" for model in ("benchmark", "database", "schedule", "workload")},
+    **{
+        f"delete-{model}": f"{model}/{{{model}.pk}}/delete/"
+        for model in ("benchmark", "database", "schedule", "workload")
+    },
     "server-settings": "database/{database.pk}/change/?memory=16GB&cpus=8&profile=desktop",
     **{
         f"{name}-run": f"run/{{{name}.pk}}/change/#topic-all"
@@ -96,11 +111,14 @@ PAGES: dict[str, str] = {
     "measure-callable": "benchmark/measure/?kind=callable&orm=books.by_isbn",
     "measure-query": "benchmark/measure/?kind=query&model=books.Book",
     "compare": "run/{run.pk}/compare/?with={earlier.pk}",
+    "choose-runs": "run/compare/",
+    "comparison": "run/compare/?runs={run.pk},{earlier.pk},{narrow.pk},{failed.pk}",
+    "pauses": "pause/",
+    "add-pause": "pause/add/",
     "confirm": "run/{run.pk}/confirm/?variant=django_orm%20%C2%B7%20socket",
     "import": "benchmark/import/",
     "export": "benchmark/export/",
     "history": "run/{run.pk}/history/",
-    "delete": "benchmark/{benchmark.pk}/delete/",
     "over-runs": "benchmark/{benchmark.pk}/runs/",
 }
 

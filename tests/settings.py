@@ -1,5 +1,7 @@
 """The example site's settings as the tests use them."""
 
+import django
+
 from example.settings import *  # noqa: F403
 from example.settings import INSTALLED_APPS as SITE_APPS
 from example.settings import MIDDLEWARE as SITE_MIDDLEWARE
@@ -14,6 +16,9 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+if django.VERSION >= (6, 1):  # which calls the older settings deprecated
+    MAILERS = {"default": {"BACKEND": "django.core.mail.backends.smtp.EmailBackend"}}
 
 # Relays, proxies and poolers of tests listen on ports of their own.
 PGPERF = {

@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import django
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.core import mail
@@ -45,6 +46,16 @@ def change(settings: Any) -> ChangePoint:
         user.user_permissions.add(Permission.objects.get(codename="view_run"))
     runs = make_history(24, lambda at: 10.0 if at < 18 else 22.0)
     return next(found[0] for run in runs if (found := changes.record(run)))
+
+
+def use_backend(settings: Any, backend: str, **options: str) -> None:
+    """By the setting that this Django has for it."""
+    if django.VERSION >= (6, 1):
+        settings.MAILERS = {"default": {"BACKEND": backend, "OPTIONS": options}}
+    else:
+        settings.EMAIL_BACKEND = backend
+        for name, value in options.items():
+            setattr(settings, f"EMAIL_{name.upper()}", value)
 
 
 def send(change: ChangePoint) -> list[str]:
@@ -101,7 +112,7 @@ def test_without_the_setting_none_is_sent(change: ChangePoint, settings: Any) ->
 def test_a_server_that_refuses_one_address_keeps_no_other_user_from_theirs(
     change: ChangePoint, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings.EMAIL_BACKEND = f"{__name__}.{Refusing.__qualname__}"
+    use_backend(settings, f"{__name__}.{Refusing.__qualname__}")
     assert send(change) == ["bob@example.com", "cy@example.com"]
     assert "ConnectionRefusedError" in caplog.text
 
@@ -110,7 +121,7 @@ def test_a_server_that_does_not_answer_is_left_behind(
     change: ChangePoint, settings: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.PGPERF = {**settings.PGPERF, "CHANGE_EMAILS": ["ann"]}  # so that the thread ends with it
-    settings.EMAIL_BACKEND = f"{__name__}.{Hanging.__qualname__}"
+    use_backend(settings, f"{__name__}.{Hanging.__qualname__}")
     monkeypatch.setattr(change_mail, "TIMEOUT_S", 0.05)
     try:
         assert send(change) == []
@@ -120,13 +131,12 @@ def test_a_server_that_does_not_answer_is_left_behind(
 
 
 def test_a_backend_that_does_not_exist_does_not_raise(change: ChangePoint, settings: Any) -> None:
-    settings.EMAIL_BACKEND = "no.such.Backend"
+    use_backend(settings, "no.such.Backend")
     assert send(change) == []
 
 
 def test_a_message_reaches_a_file(change: ChangePoint, settings: Any, tmp_path: Path) -> None:
-    settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
-    settings.EMAIL_FILE_PATH = str(tmp_path)
+    use_backend(settings, "django.core.mail.backends.filebased.EmailBackend", file_path=str(tmp_path))
     send(change)
     texts = [path.read_text() for path in tmp_path.iterdir()]
     assert sum("Subject: pgperf: 1 change" in text for text in texts) == len(NAMES)

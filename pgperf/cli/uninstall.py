@@ -11,6 +11,7 @@ from pgperf.access import credentials, fixtures, readonly_role, removal
 from pgperf.access.removal import Traces
 from pgperf.conf import get_settings
 from pgperf.core.exceptions import PgperfError
+from pgperf.core.printable import one_line
 from pgperf.core.records import Route
 from pgperf.db import first_release
 from pgperf.models import Database
@@ -117,7 +118,7 @@ def _drop_schemas(routes: list[tuple[Database, Route]], out: OutputWrapper) -> I
             if fixtures.drop_empty_schema(route):
                 out.write(f"database {database}: dropped schema pgperf")
         except PgperfError as error:
-            out.write(f"database {database}: {error}")
+            out.write(f"database {database}: {one_line(str(error))}")
             yield f"the schema pgperf in {database}"
 
 
@@ -143,9 +144,8 @@ def _counted(traces: Traces) -> str:
 
 
 def _unreachable(error: PgperfError) -> str:
-    return (
-        f"not reachable ({error}). If pgperf has created tables there, drop them:\n{fixtures.drop_script()}"
-    )
+    drop = f"If pgperf has created tables there, drop them:\n{fixtures.drop_script()}"
+    return f"not reachable ({one_line(str(error))}). {drop}"
 
 
 def _forbidden() -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from pgperf.core import connection_errors, protocol
+from pgperf.core import connection_errors, printable, protocol
 from pgperf.core.exceptions import FEWER_ROWS, ClientFailed, OutOfMemory, ProtocolError
 from pgperf.core.records import Route
 
@@ -224,7 +224,8 @@ class ClientProcess:
             return self._out_of_memory(f"while: {stage}")
         elif error.stage == "spec" and self._exit_code() == protocol.EXIT_PROTOCOL:
             text = f"{text}. {_OTHER_VERSION}"
-        return ClientFailed(f"{self.name}: {text}{_code(sqlstate)} (while: {stage})", sqlstate)
+        shown = printable.lines(f"{self.name}: {text}{_code(sqlstate)} (while: {stage})")
+        return ClientFailed(shown, sqlstate)
 
     def _gone(self) -> ClientFailed:
         """The error for a client that ended unexpectedly, with its last line on stderr."""
@@ -269,7 +270,8 @@ class ClientProcess:
         size = self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, size - _STDERR_TAIL_BYTES))
         lines = self._stderr.read().decode(errors="replace").strip().splitlines()
-        return f": {protocol.scrub(lines[-1], {'password': self._secret})}" if lines else ""
+        last = protocol.scrub(lines[-1], {"password": self._secret}) if lines else ""
+        return f": {printable.lines(last)}" if last else ""
 
 
 def login(route: Route) -> dict[str, Any]:

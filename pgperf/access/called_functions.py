@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pgperf.conf import get_settings
 from pgperf.core import sql_calls, sql_functions, sql_parameters
-from pgperf.core.answers import TEXT, TRUTH, ControlQuery
+from pgperf.core.answers import LINE, TRUTH, ControlQuery
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.records import Route, WorkloadDefinition
 from pgperf.core.sql_calls import Call
@@ -56,7 +56,7 @@ def functions(connection: ControlConnection, calls: Iterable[Call]) -> list[Func
         return []
     values = ", ".join(_row(call) for call in names)
     sql = _LOOKUP.replace("{calls}", values)
-    query = ControlQuery("the functions that a statement calls", sql, (TEXT, TEXT, TRUTH, TRUTH))
+    query = ControlQuery("the functions that a statement calls", sql, (LINE, LINE, TRUTH, TRUTH))
     return [Function(*row) for row in connection.all(query)]
 
 

@@ -18,11 +18,12 @@ from pgperf import catalog
 from pgperf.access import called_functions
 from pgperf.catalog.driver_queries import BULK_INSERTS, SEVEN
 from pgperf.catalog.light import LIGHT
-from pgperf.core import sql_read_only
-from pgperf.core.answers import TEXT, TRUTH, ControlQuery
+from pgperf.core import printable, sql_read_only
+from pgperf.core.answers import IDENTIFIER, LINE, TEXT, TRUTH, ControlQuery
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition, PreflightRefused
 from pgperf.core.layers import connects
 from pgperf.core.records import Definition, Plan, Route, WorkloadDefinition
+from pgperf.core.sql_names import quoted
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.workloads import pages
 
@@ -58,7 +59,7 @@ class Access:
     powers: tuple[str, ...]
     settings: dict[str, str]
     standby: bool
-    table: str  # one that it must not be able to change, "" if there is none
+    table: str  # one that it must not be able to change, quoted; "" if there is none
 
     @property
     def can_write(self) -> bool:
@@ -192,14 +193,14 @@ def _writing(route: Route, tables: list[str]) -> tuple[Route, str]:
     Raises PreflightRefused with the GRANT where it may not fill, count and empty the tables.
     """
     with ControlConnection(route, APPLICATION) as connection:
-        role, _standby, _table = connection.one(_WHO)
+        role, *_others = connection.one(_WHO)
         settings = dict(connection.all(_SETTINGS))
         lacking = [table for table in tables if not connection.one(_may_write(table))[0]]
     if lacking:
         raise PreflightRefused(
             f"access: over route {route.name}, {role} may not fill and empty {', '.join(lacking)}. Run as their owner: "
-            f'GRANT USAGE ON SCHEMA pgperf TO "{role}"; '
-            f'GRANT SELECT, INSERT, TRUNCATE ON {", ".join(lacking)} TO "{role}";'
+            f"GRANT USAGE ON SCHEMA pgperf TO {quoted(role)}; "
+            f"GRANT SELECT, INSERT, TRUNCATE ON {', '.join(lacking)} TO {quoted(role)};"
         )
     if not route.pooler:
         route = replace(route, options=_in_options(_lacking_limits(settings)))
@@ -235,10 +236,10 @@ def guard(route: Route, wanted: Demand) -> tuple[Route, Access]:
 def examine(route: Route) -> Access:
     """What the login of a route may do. Raises ClientFailed when the server cannot be asked."""
     with ControlConnection(route, APPLICATION) as connection:
-        role, standby, table = connection.one(_WHO)
-        powers = tuple(words for (words,) in connection.all(_POWERS))
+        role, standby, schema, table = connection.one(_WHO)
+        powers = tuple(printable.one_line(words) for (words,) in connection.all(_POWERS))
         settings = dict(connection.all(_SETTINGS))
-    return Access(role, powers, settings, standby, table or "")
+    return Access(role, powers, settings, standby, f"{schema}.{table}" if schema and table else "")
 
 
 def _settings(route: Route) -> dict[str, str]:
@@ -272,7 +273,7 @@ def _check_settings(route: Route, access: Access) -> None:
     if access.settings.get(READ_ONLY) != "on":
         wrong.insert(0, READ_ONLY)
     if wrong:
-        alter = " ".join(f'ALTER ROLE "{access.role}" SET {name} = {_wanted(name)};' for name in wrong)
+        alter = " ".join(f"ALTER ROLE {quoted(access.role)} SET {name} = {_wanted(name)};" for name in wrong)
         raise PreflightRefused(
             f"access: sessions over route {route.name} do not keep {', '.join(wrong)}. A pooler takes them from the "
             f"role only, so run as a superuser: {alter}"
@@ -329,16 +330,20 @@ def definition_demands(definition: Definition, poolers: Iterable[str], productio
 
 
 _WHO_SQL = """
-SELECT current_user, pg_is_in_recovery(),
-       (SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
-          AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_toast%'
-        ORDER BY c.oid LIMIT 1)
+SELECT current_user, pg_is_in_recovery(), relation.nspname, relation.relname
+FROM (SELECT) AS always LEFT JOIN (
+    SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+      AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_toast%'
+    ORDER BY c.oid LIMIT 1
+) AS relation ON true
 """
 _SETTINGS_SQL = "SELECT name, setting FROM pg_settings WHERE name IN ({})".format(
     ", ".join(f"'{name}'" for name in (READ_ONLY, *LIMITS))
 )
-_WHO = ControlQuery("the role of this connection", _WHO_SQL, (TEXT, TRUTH, TEXT.or_null))
+_WHO = ControlQuery(
+    "the role of this connection", _WHO_SQL, (LINE, TRUTH, IDENTIFIER.or_null, IDENTIFIER.or_null)
+)
 _SETTINGS = ControlQuery("the settings of the session", _SETTINGS_SQL, (TEXT, TEXT))
 #: One row of words for each power to change something, over every role that the login may become.
 POWERS = """

@@ -1,13 +1,28 @@
 """The SQL that creates a readonly role: a login that can read one database and change nothing."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from pgperf.access.guardrails import LIMITS, READ_ONLY
-from pgperf.core.answers import TEXT, WHOLE, ControlQuery
+from pgperf.core.answers import IDENTIFIER, LINE, WHOLE, Column, ControlQuery
 from pgperf.core.records import Route
+from pgperf.core.sql_names import psql_connect, quoted
 from pgperf.runner.server.control_connection import ControlConnection
 
 #: The role of a database is ROLE_dbname: a role belongs to all databases of a server.
 ROLE = "pgperf_reader"
 _APPLICATION = "pgperf-doctor"
+
+
+@dataclass(frozen=True)
+class _Lack:
+    """A kind of statement, and the query for the names of those that are missing.
+
+    The text of a statement is never the server's.
+    """
+
+    statement: str
+    names: ControlQuery
 
 
 def create_script(route: Route) -> str:
@@ -18,14 +33,19 @@ def create_script(route: Route) -> str:
     """
     with ControlConnection(route, _APPLICATION) as connection:
         dbname, role, exists = connection.one(_NAMES)
-        missing = [statement for (statement,) in connection.all(_MISSING)]
+        missing = list(_missing(connection))
     if not missing:
         return ""
     head = (
         f"-- {role} can read {dbname} and change nothing. Paste into psql, connected to {dbname} as a"
         " superuser, or as a role with CREATEROLE that owns the tables."
     )
-    return "\n".join([head, *missing, *([] if exists else [f"\\password {role}"])])
+    return "\n".join([head, *missing, *([] if exists else [f"\\password {quoted(role)}"])])
+
+
+def _missing(connection: ControlConnection) -> Iterator[str]:
+    for lack in _LACKS:
+        yield from (lack.statement.format(*names) for names in connection.all(lack.names))
 
 
 def session_grant(direct: Route, pooled: Route) -> str:
@@ -37,8 +57,8 @@ def session_grant(direct: Route, pooled: Route) -> str:
     with ControlConnection(pooled, _APPLICATION) as behind:
         (session,) = behind.one(_SESSION_ROLE)
     with ControlConnection(direct, _APPLICATION) as connection:
-        query = ControlQuery("its roles", _SESSION_GRANT.format(oid=session), (TEXT,))
-        return "; ".join(grant for (grant,) in connection.all(query))
+        query = ControlQuery("its roles", _SESSION_GRANT.format(oid=session), (IDENTIFIER, IDENTIFIER))
+        return "; ".join(f"GRANT {role} TO {login};" for role, login in connection.all(query))
 
 
 def removal_script(route: Route) -> str:
@@ -47,19 +67,44 @@ def removal_script(route: Route) -> str:
     A role that owns something is left out: DROP OWNED would drop that too. Raises ClientFailed
     without an answer.
     """
-    with ControlConnection(route, "pgperf-doctor") as connection:
-        found = [(str(role), str(dbname or "")) for role, dbname in connection.query(_GRANTS)]
+    with ControlConnection(route, _APPLICATION) as connection:
+        found = connection.all(_GRANTS)
     lines = []
     for role in dict.fromkeys(role for role, _ in found):
         for dbname in (dbname for other, dbname in found if other == role and dbname):
-            lines += [f"\\connect {dbname}", f"DROP OWNED BY {role}; -- its privileges; it owns nothing"]
-        lines.append(f"DROP ROLE {role};")
+            lines += [
+                psql_connect(dbname),
+                f"DROP OWNED BY {quoted(role)}; -- its privileges; it owns nothing",
+            ]
+        lines.append(f"DROP ROLE {quoted(role)};")
     return "\n".join(lines)
 
 
+def _own_role(name: str) -> str:
+    if not name.startswith(ROLE):
+        raise ValueError(name)
+    return str(LINE.read(name))
+
+
+def _own_schema(name: str) -> str:
+    """Not one of the server's: its tables have the passwords of all roles."""
+    if name.startswith("pg_") or name == "information_schema":
+        raise ValueError(name)
+    return str(IDENTIFIER.read(name))
+
+
+def _setting(name: str) -> str:
+    return f"{name} = '{_WANTED[name]}'"
+
+
+_WANTED = {READ_ONLY: "on", **{name: f"{most}ms" for name, most in LIMITS.items()}}
+_OWN_ROLE = Column(f"a printable name that begins with {ROLE}", _own_role)
+_READER_NAME = Column(_OWN_ROLE.holds, lambda name: quoted(_own_role(name)))
+_SCHEMA = Column("a printable name of a schema of the site", _own_schema)
+_SETTING = Column("a setting of a session that only reads", _setting)
 #: A role of ours, and the databases in which it has privileges, also on a database itself.
-_GRANTS = (
-    "SELECT DISTINCT quote_ident(r.rolname), quote_ident(d.datname) FROM pg_roles r"
+_GRANTS_SQL = (
+    "SELECT DISTINCT r.rolname, d.datname FROM pg_roles r"
     " LEFT JOIN pg_shdepend s ON s.refclassid = 'pg_authid'::regclass AND s.refobjid = r.oid"
     " LEFT JOIN pg_database d ON d.oid = s.dbid"
     " OR (s.dbid = 0 AND s.classid = 'pg_database'::regclass AND d.oid = s.objid)"
@@ -67,6 +112,7 @@ _GRANTS = (
     " WHERE o.refclassid = 'pg_authid'::regclass AND o.refobjid = r.oid AND o.deptype = 'o')"
     " ORDER BY 1, 2 NULLS FIRST"
 )
+_GRANTS = ControlQuery("the roles that doctor's SQL has made", _GRANTS_SQL, (_OWN_ROLE, LINE.or_null))
 _OURS = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
 _READER = f"""
 WITH reader AS (
@@ -75,8 +121,8 @@ WITH reader AS (
 )"""
 _NAMES = ControlQuery(
     "the name of its readonly role",
-    f"{_READER} SELECT quote_ident(current_database()), quote_ident(name), oid FROM reader",
-    (TEXT, TEXT, WHOLE.or_null),
+    f"{_READER} SELECT current_database(), name, oid FROM reader",
+    (LINE, _OWN_ROLE, WHOLE.or_null),
 )
 _SESSION_ROLE = ControlQuery(
     "the role of a session", "SELECT oid FROM pg_roles WHERE rolname = session_user", (WHOLE,)
@@ -84,51 +130,80 @@ _SESSION_ROLE = ControlQuery(
 #: A login sees the sessions of its own role, of roles that it inherits, and with pg_read_all_stats
 #: all.
 _SEES = "(pg_has_role(current_user, {0}, 'USAGE') OR pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'))"
+#: A member of a superuser could become one, so the GRANT is of a role that sees all sessions instead.
 _SESSION_GRANT = (
-    "SELECT format('GRANT %I TO %I;', rolname, current_user) FROM pg_roles"
+    "SELECT CASE WHEN rolsuper THEN 'pg_read_all_stats' ELSE rolname END, current_user FROM pg_roles"
     f" WHERE oid = {{oid}} AND NOT {_SEES.format('oid')}"
 )
-_SETTINGS = ", ".join(
-    f"('{name}', '{value}')"
-    for name, value in {READ_ONLY: "on", **{name: f"{most}ms" for name, most in LIMITS.items()}}.items()
-)
+_SETTINGS = ", ".join(f"('{name}', '{value}')" for name, value in _WANTED.items())
+
+
+def _lack(statement: str, sql: str, *columns: Column) -> _Lack:
+    return _Lack(statement, ControlQuery("the privileges of its readonly role", sql, columns))
+
+
 # A privilege of a role that does not exist yet is null: it is missing.
-_MISSING_SQL = f"""{_READER}, schemas AS (SELECT n.oid, n.nspname FROM pg_namespace n WHERE {_OURS}),
-relations AS (
-    SELECT c.oid, c.relowner, c.relnamespace, n.nspname FROM pg_class c JOIN schemas n ON n.oid = c.relnamespace
-    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
-), statements (place, statement) AS (
-    SELECT 1, format('CREATE ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;', name)
-    FROM reader WHERE oid IS NULL
-    UNION ALL
-    SELECT 2, format('GRANT CONNECT ON DATABASE %I TO %I;', current_database(), name)
-    FROM reader WHERE has_database_privilege(oid, current_database(), 'CONNECT') IS NOT TRUE
-    UNION ALL
-    SELECT DISTINCT 3, format('REVOKE CREATE ON SCHEMA %I FROM PUBLIC; -- or every login may', n.nspname)
-    FROM pg_namespace n, aclexplode(n.nspacl) a WHERE a.grantee = 0 AND a.privilege_type = 'CREATE' AND {_OURS}
-    UNION ALL
-    SELECT 4, format('GRANT USAGE ON SCHEMA %I TO %I;', nspname, name)
-    FROM reader, schemas WHERE has_schema_privilege(reader.oid, schemas.oid, 'USAGE') IS NOT TRUE
-    UNION ALL
-    SELECT DISTINCT 5, format('GRANT SELECT ON ALL TABLES IN SCHEMA %I TO %I;', nspname, name)
-    FROM reader, relations WHERE has_table_privilege(reader.oid, relations.oid, 'SELECT') IS NOT TRUE
-    UNION ALL
-    SELECT DISTINCT 6, format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I GRANT SELECT ON TABLES TO %I;',
-                              pg_get_userbyid(relowner), nspname, name)
-    FROM reader, relations WHERE NOT EXISTS (
-        SELECT FROM pg_default_acl d, aclexplode(d.defaclacl) a
-        WHERE d.defaclrole = relowner AND d.defaclnamespace = relnamespace AND d.defaclobjtype = 'r'
-          AND a.grantee = reader.oid AND a.privilege_type = 'SELECT')
-    UNION ALL
-    SELECT 7, format('ALTER ROLE %I SET %s = %L;', name, wanted, most)
-    FROM reader, (VALUES {_SETTINGS}) AS settings (wanted, most) WHERE NOT EXISTS (
-        SELECT FROM pg_db_role_setting s, unnest(s.setconfig) AS given
-        WHERE s.setrole = reader.oid AND s.setdatabase = 0 AND split_part(given, '=', 1) = wanted
-          AND (wanted <> '{READ_ONLY}' OR given = wanted || '=on'))
-    UNION ALL
-    SELECT 8, format('GRANT %I TO %I; -- so that runs see its sessions behind a pooler', name, current_user)
-    FROM reader WHERE {_SEES.format("reader.oid")} IS NOT TRUE
+_RELATIONS = f"""{_READER}, relations AS (
+    SELECT c.oid, c.relowner, c.relnamespace, n.nspname FROM pg_class c
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {_OURS}
+)"""
+_LACKS = (
+    _lack(
+        "CREATE ROLE {0} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;",
+        f"{_READER} SELECT name FROM reader WHERE oid IS NULL",
+        _READER_NAME,
+    ),
+    _lack(
+        "GRANT CONNECT ON DATABASE {0} TO {1};",
+        f"{_READER} SELECT current_database(), name FROM reader"
+        " WHERE has_database_privilege(oid, current_database(), 'CONNECT') IS NOT TRUE",
+        IDENTIFIER,
+        _READER_NAME,
+    ),
+    _lack(
+        "REVOKE CREATE ON SCHEMA {0} FROM PUBLIC; -- or every login may",
+        "SELECT DISTINCT n.nspname FROM pg_namespace n, aclexplode(n.nspacl) a"
+        f" WHERE a.grantee = 0 AND a.privilege_type = 'CREATE' AND {_OURS} ORDER BY 1",
+        _SCHEMA,
+    ),
+    _lack(
+        "GRANT USAGE ON SCHEMA {0} TO {1};",
+        f"{_READER} SELECT n.nspname, reader.name FROM reader, pg_namespace n"
+        f" WHERE {_OURS} AND has_schema_privilege(reader.oid, n.oid, 'USAGE') IS NOT TRUE ORDER BY 1",
+        _SCHEMA,
+        _READER_NAME,
+    ),
+    _lack(
+        "GRANT SELECT ON ALL TABLES IN SCHEMA {0} TO {1};",
+        f"{_RELATIONS} SELECT DISTINCT nspname, name FROM reader, relations"
+        " WHERE has_table_privilege(reader.oid, relations.oid, 'SELECT') IS NOT TRUE ORDER BY 1",
+        _SCHEMA,
+        _READER_NAME,
+    ),
+    _lack(
+        "ALTER DEFAULT PRIVILEGES FOR ROLE {0} IN SCHEMA {1} GRANT SELECT ON TABLES TO {2};",
+        f"{_RELATIONS} SELECT DISTINCT pg_get_userbyid(relowner), nspname, name FROM reader, relations"
+        " WHERE NOT EXISTS (SELECT FROM pg_default_acl d, aclexplode(d.defaclacl) a"
+        " WHERE d.defaclrole = relowner AND d.defaclnamespace = relnamespace AND d.defaclobjtype = 'r'"
+        " AND a.grantee = reader.oid AND a.privilege_type = 'SELECT') ORDER BY 1, 2",
+        IDENTIFIER,
+        _SCHEMA,
+        _READER_NAME,
+    ),
+    _lack(
+        "ALTER ROLE {0} SET {1};",
+        f"{_READER} SELECT name, wanted FROM reader, (VALUES {_SETTINGS}) AS settings (wanted, most)"
+        " WHERE NOT EXISTS (SELECT FROM pg_db_role_setting s, unnest(s.setconfig) AS given"
+        " WHERE s.setrole = reader.oid AND s.setdatabase = 0 AND split_part(given, '=', 1) = wanted"
+        f" AND (wanted <> '{READ_ONLY}' OR given = wanted || '=on')) ORDER BY 2",
+        _READER_NAME,
+        _SETTING,
+    ),
+    _lack(
+        "GRANT {0} TO {1}; -- so that runs see its sessions behind a pooler",
+        f"{_READER} SELECT name, current_user FROM reader WHERE {_SEES.format('reader.oid')} IS NOT TRUE",
+        _READER_NAME,
+        IDENTIFIER,
+    ),
 )
-SELECT statement FROM statements ORDER BY place, statement
-"""
-_MISSING = ControlQuery("the privileges of its readonly role", _MISSING_SQL, (TEXT,))

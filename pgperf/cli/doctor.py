@@ -15,7 +15,7 @@ from django.db.migrations.executor import MigrationExecutor
 from pgperf.access import credentials, fixtures, guardrails, readonly_role
 from pgperf.conf import get_settings
 from pgperf.core import layers, printable
-from pgperf.core.answers import TEXT, WHOLE, ControlQuery
+from pgperf.core.answers import LINE, WHOLE, ControlQuery
 from pgperf.core.exceptions import PgperfError
 from pgperf.core.records import Plan, Route
 from pgperf.db import client_environments
@@ -271,7 +271,7 @@ _SERVER_SQL = (
     "SELECT current_setting('server_version'), current_user, current_setting('max_connections')::int"
     " - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"
 )
-_SERVER = ControlQuery("its version", _SERVER_SQL, (TEXT, TEXT, WHOLE))
+_SERVER = ControlQuery("its version", _SERVER_SQL, (LINE, LINE, WHOLE))
 
 
 def _fixtures(database: Database, route: Route) -> Iterator[CheckResult]:

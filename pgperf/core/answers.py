@@ -10,7 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pgperf.core import sql_names
+
 _LONGEST_TEXT = 100_000
+_LONGEST_LINE = 1_000
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
 _NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,3})?")
 _TRUTHS = {"t": True, "true": True, "True": True, "f": False, "false": False, "False": False}
@@ -48,6 +51,12 @@ def _text(value: str) -> str:
     return value
 
 
+def _line(value: str) -> str:
+    if not value or not value.isprintable() or len(value) > _LONGEST_LINE:
+        raise ValueError(value)
+    return value
+
+
 def _whole(value: str) -> int:
     if not _WHOLE.fullmatch(value):
         raise ValueError(value)
@@ -68,6 +77,10 @@ def _number(value: str) -> float:
 
 
 TEXT = Column("text", _text)
+#: For terminals and messages: a name or a version.
+LINE = Column("one line of printable text", _line)
+#: For SQL: the name is quoted here, whatever the server made of it.
+IDENTIFIER = Column("a name in printable characters", lambda value: sql_names.quoted(_line(value)))
 WHOLE = Column("a whole number", _whole)
 PID = Column("a process id", _pid)
 NUMBER = Column("a number", _number)

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -415,9 +416,9 @@ class TestDoctor:
         text = pgperf("doctor")
         assert "demo · login: pgperf can write (may create databases; " in text
         reader = f"pgperf_reader_{demo.dbname}"
-        assert f"CREATE ROLE {reader} LOGIN NOSUPERUSER" in text
-        assert f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {reader};" in text
-        assert f"ALTER ROLE {reader} SET default_transaction_read_only = 'on';" in text
+        assert f'CREATE ROLE "{reader}" LOGIN NOSUPERUSER' in text
+        assert f'GRANT SELECT ON ALL TABLES IN SCHEMA "public" TO "{reader}";' in text
+        assert f"ALTER ROLE \"{reader}\" SET default_transaction_read_only = 'on';" in text
         assert connection.settings_dict["PASSWORD"] not in text
 
     def test_a_fixture_that_may_not_be_made(self, demo: Database, routes: dict[str, Any]) -> None:

@@ -90,10 +90,21 @@ def wide(number: int, name: Callable[[int], bytes] = lambda at: b"c%d" % at) -> 
     )
 
 
+def one_wide_row(number: int) -> Forge:
+    """One row of so many columns, also where the server has none."""
+    made = [b"c%d" % at for at in range(number)]
+    return instead(T=fixed(columns(made)), D=fixed(b""), C=lambda each: row([b"1"] * number) + each.raw)
+
+
 def parameter(name: bytes, value: bytes) -> Forge:
     """The server reports this value of a parameter, such as its version."""
     raw = message("S", name + b"\0" + value + b"\0")
     return instead(S=lambda each: raw if each.body.startswith(name + b"\0") else each.raw)
+
+
+def one_row(*values: bytes | None) -> Forge:
+    """This row only, also where the server has none."""
+    return instead(D=fixed(b""), C=lambda each: row(list(values)) + each.raw)
 
 
 def fixed(raw: bytes) -> Forge:
@@ -144,8 +155,10 @@ ROWS: dict[str, Forge] = {
     "a huge number": every_value(b"9" * 40),
     "NULL": every_value(None),
     "NUL": every_value(b"\0"),
+    "a command of psql": every_value(b"\x1b]0;x\x07\n\\! false"),
     "no rows": nothing(),
-    "1,600 columns": wide(1600),
-    "no columns": wide(0),
+    "1,600 columns": one_wide_row(1600),
+    "no columns": one_wide_row(0),
+    "three columns": one_wide_row(3),
     "one name": every_name(b"database"),
 }

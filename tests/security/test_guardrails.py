@@ -19,6 +19,7 @@ from pgperf.core.answers import TEXT, ControlQuery
 from pgperf.core.exceptions import ClientFailed, InvalidDefinition, PreflightRefused
 from pgperf.core.records import Plan, Route, VariantBlock, WorkloadDefinition
 from pgperf.runner.plan import make_plan
+from pgperf.runner.processes.backends import hidden_from
 from pgperf.runner.run import RunSettings, execute
 from pgperf.runner.server.control_connection import ControlConnection
 from tests.runner.builders import definition
@@ -157,7 +158,7 @@ def test_a_privilege_missing_from_the_catalogs_is_found_by_a_trial_write(
     monkeypatch.setattr(guardrails, "_POWERS", nothing)
     for role, attempt in (
         ("harm_schema", "CREATE SCHEMA"),
-        ("harm_write_all", "DELETE FROM public.precious"),
+        ("harm_write_all", 'DELETE FROM "public"."precious"'),
     ):
         with pytest.raises(PreflightRefused, match=f"as {role}, '{attempt}.*was not refused"):
             guardrails.apply(plan(FREE), {"tcp": harm.route(role)}, production=False)
@@ -249,7 +250,7 @@ def reader(harm: Harm) -> Iterator[str]:
 
 def run_script(harm: Harm, printed: str, superuser_login: dict[str, Any]) -> None:
     """As in psql; the password is set as \\password would."""
-    statements = [line for line in printed.splitlines() if line != f"\\password {READER}"]
+    statements = [line for line in printed.splitlines() if line != f'\\password "{READER}"']
     environment = {"PGPASSWORD": superuser_login["password"], "PATH": os.defpath}
     login = [f"--host={harm.host}", f"--port={harm.port}", "--username=postgres", f"--dbname={DATABASE}"]
     psql = [str(PSQL), "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", *login]
@@ -265,7 +266,7 @@ def test_the_printed_script_creates_a_role_that_passes(
 ) -> None:
     printed = readonly_role.create_script(harm.route("harm_writer"))
     assert harm.password not in printed
-    assert printed.splitlines()[-1] == f"\\password {reader}"
+    assert printed.splitlines()[-1] == f'\\password "{reader}"'
     run_script(harm, printed, superuser_login)
     direct, route = harm.route(reader), {"port": pooled(), "pooler": "transaction"}
     for each in (direct, replace(direct, **route)):  # type: ignore[arg-type]
@@ -281,21 +282,24 @@ def test_the_printed_script_creates_a_role_that_passes(
         ("SELECT 1", []),
         (
             "ALTER ROLE {} RESET lock_timeout",
-            ["ALTER ROLE {} SET lock_timeout = '1000ms';"],
+            ["ALTER ROLE \"{}\" SET lock_timeout = '1000ms';"],
         ),
         (
             "ALTER ROLE {} SET default_transaction_read_only = off",
-            ["ALTER ROLE {} SET default_transaction_read_only = 'on';"],
+            ["ALTER ROLE \"{}\" SET default_transaction_read_only = 'on';"],
         ),
         ("ALTER ROLE {} SET statement_timeout = '1s'", []),
-        ("REVOKE SELECT ON precious FROM {}", ["GRANT SELECT ON ALL TABLES IN SCHEMA public TO {};"]),
+        ("REVOKE SELECT ON precious FROM {}", ['GRANT SELECT ON ALL TABLES IN SCHEMA "public" TO "{}";']),
         (
             "ALTER DEFAULT PRIVILEGES FOR ROLE postgres IN SCHEMA public REVOKE SELECT ON TABLES FROM {}",
-            ["ALTER DEFAULT PRIVILEGES FOR ROLE postgres IN SCHEMA public GRANT SELECT ON TABLES TO {};"],
+            [
+                'ALTER DEFAULT PRIVILEGES FOR ROLE "postgres" IN SCHEMA "public"'
+                ' GRANT SELECT ON TABLES TO "{}";'
+            ],
         ),
         (
             "REVOKE {} FROM harm_writer",
-            ["GRANT {} TO harm_writer; -- so that runs see its sessions behind a pooler"],
+            ['GRANT "{}" TO "harm_writer"; -- so that runs see its sessions behind a pooler'],
         ),
         ("GRANT pg_monitor TO harm_writer; REVOKE {} FROM harm_writer", []),
     ],
@@ -318,7 +322,7 @@ def test_the_script_for_a_role_that_exists_has_only_what_is_missing(
 def test_the_grant_for_sessions_behind_a_pooler(harm: Harm, pooled: Callable[..., int]) -> None:
     direct = harm.route("harm_writer")
     behind = harm.route("harm_bare", port=pooled(), pooler="transaction")
-    assert readonly_role.session_grant(direct, behind) == "GRANT harm_bare TO harm_writer;"
+    assert readonly_role.session_grant(direct, behind) == 'GRANT "harm_bare" TO "harm_writer";'
     assert readonly_role.session_grant(direct, replace(behind, user="harm_writer")) == ""
     assert readonly_role.session_grant(harm.route("harm_super"), behind) == ""
     harm.superuser.execute("GRANT harm_bare TO harm_writer")
@@ -326,6 +330,19 @@ def test_the_grant_for_sessions_behind_a_pooler(harm: Harm, pooled: Callable[...
         assert readonly_role.session_grant(direct, behind) == ""
     finally:
         harm.superuser.execute("REVOKE harm_bare FROM harm_writer")
+
+
+def test_no_grant_makes_a_login_a_member_of_a_superuser(harm: Harm, pooled: Callable[..., int]) -> None:
+    """Neither where doctor asks, nor where a run finds hidden sessions."""
+    direct = harm.route("harm_writer")
+    behind = harm.route("harm_super", port=pooled(), pooler="transaction")
+    assert readonly_role.session_grant(direct, behind) == 'GRANT "pg_read_all_stats" TO "harm_writer";'
+    session = psycopg.connect(
+        host=harm.host, port=harm.port, dbname=DATABASE, user="harm_super", password=harm.password,
+        application_name="pgperf-odd-1",
+    )  # fmt: skip
+    with session, ControlConnection(direct) as connection:
+        assert connection.all(hidden_from("pgperf-odd")) == [('"pg_read_all_stats"', '"harm_writer"')]
 
 
 def test_a_run_behind_a_pooler_names_the_grant_that_it_lacks(
@@ -363,7 +380,7 @@ def test_a_run_behind_a_pooler_names_the_grant_that_it_lacks(
     assert found["tcp"]["server_ns"]
     assert "missing_grant" not in found["tcp"]
     assert found["pooled"]["server_ns"] is None
-    assert found["pooled"]["missing_grant"] == "GRANT harm_bare TO harm_writer"
+    assert found["pooled"]["missing_grant"] == 'GRANT "harm_bare" TO "harm_writer"'
     harm.superuser.execute(found["pooled"]["missing_grant"])
     try:
         found = accounts()

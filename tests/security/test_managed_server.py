@@ -182,7 +182,7 @@ def recipe() -> list[str]:
 
 def printed_script(report: str) -> str:
     """The SQL in doctor's report without psql's \\password, which asks at a terminal."""
-    script = report.partition(f"-- {READER} can read shop")[2].partition(f"\\password {READER}")[0]
+    script = report.partition(f"-- {READER} can read shop")[2].partition(f'\\password "{READER}"')[0]
     return f"-- {script}"
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from pgperf.core.answers import NUMBER, PID, TEXT, WHOLE, ControlQuery
+from pgperf.core.answers import IDENTIFIER, NUMBER, PID, TEXT, WHOLE, ControlQuery
 from pgperf.runner.cpu import schedstat
 from pgperf.runner.processes import unix_sockets
 
@@ -18,16 +18,21 @@ UNION ALL SELECT pid, NULL, NULL, NULL FROM pg_stat_replication
 """
 SESSIONS = ControlQuery("its sessions", QUERY, (PID.or_null, TEXT.or_null, WHOLE.or_null, NUMBER.or_null))
 _HIDDEN = """
-SELECT DISTINCT format('GRANT %I TO %I', usename, current_user) FROM pg_stat_activity
-WHERE application_name LIKE '{application}-%' AND backend_start IS NULL AND usename IS NOT NULL ORDER BY 1
+SELECT DISTINCT CASE WHEN rolsuper THEN 'pg_read_all_stats' ELSE rolname END, current_user
+FROM pg_stat_activity JOIN pg_roles ON rolname = usename
+WHERE application_name LIKE '{application}-%' AND backend_start IS NULL ORDER BY 1
 """
 #: A pid of another machine may be an unrelated process here, so the start times must agree.
 _START_TOLERANCE_S = 10.0
 
 
 def hidden_from(application: str) -> ControlQuery:
-    """The GRANTs that would show the login the hidden sessions of an application."""
-    return ControlQuery("its hidden sessions", _HIDDEN.format(application=application), (TEXT,))
+    """What would show the login the hidden sessions of an application: a role, to grant to a login.
+
+    Never the role of a superuser, whose members could become one.
+    """
+    sql = _HIDDEN.format(application=application)
+    return ControlQuery("its hidden sessions", sql, (IDENTIFIER, IDENTIFIER))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pgperf.core import protocol, sql_parameters
-from pgperf.core.answers import TEXT, TRUTH, WHOLE, ControlQuery
+from pgperf.core.answers import IDENTIFIER, TEXT, TRUTH, WHOLE, ControlQuery
 from pgperf.runner.client_process import ClientProcess
 from pgperf.runner.server.control_connection import ControlConnection
 
@@ -96,13 +96,13 @@ _TRACK = ControlQuery(
     "pg_stat_statements.track", "SELECT current_setting('pg_stat_statements.track', true)", (TEXT.or_null,)
 )
 _EXTENSION_SQL = """
-SELECT quote_ident(n.nspname), has_table_privilege(c.oid, 'SELECT'),
+SELECT n.nspname, has_table_privilege(c.oid, 'SELECT'),
        EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = 'toplevel')
 FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
 JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'pg_stat_statements'
 WHERE e.extname = 'pg_stat_statements'
 """
-_EXTENSION = ControlQuery("the extension pg_stat_statements", _EXTENSION_SQL, (TEXT, TRUTH, TRUTH))
+_EXTENSION = ControlQuery("the extension pg_stat_statements", _EXTENSION_SQL, (IDENTIFIER, TRUTH, TRUTH))
 _SHOWS = "SELECT /* pgperf diagnosis */ current_user = %s OR pg_has_role('pg_read_all_stats', 'USAGE')"
 # A pooler sets application_name for each client; that is not part of the workload.
 _COUNT = """

@@ -188,8 +188,8 @@ class ServerProbe:
 
     def _missing_grant(self) -> str:
         """The GRANT that would show the sessions behind poolers; "" if the login sees them."""
-        rows = self.rows(hidden_from(self.application)) if self._poolers else []
-        return "; ".join(str(grant) for (grant,) in rows)
+        found = self.all(hidden_from(self.application)) if self._poolers else []
+        return "; ".join(f"GRANT {role} TO {login}" for role, login in found)
 
     def _watch(self, agent: Agent, rows: list[list[str | None]], groups: list[ClientGroup]) -> None:
         """Have the agent on the server's host sample the processes of each group."""

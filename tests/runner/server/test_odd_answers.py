@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgperf.access import fixtures, guardrails, readonly_role
-from pgperf.core.answers import NUMBER, PID, TEXT, TRUTH, WHOLE, ControlQuery, named
+from pgperf.access import called_functions, fixtures, guardrails, readonly_role
+from pgperf.core.answers import IDENTIFIER, LINE, NUMBER, PID, TEXT, TRUTH, WHOLE, ControlQuery, named
 from pgperf.core.exceptions import ClientFailed, PreflightRefused, UnexpectedAnswer
 from pgperf.core.records import Route
+from pgperf.core.sql_calls import Call
 from pgperf.runner import environment
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.server import pg_stat_activity
@@ -39,6 +40,7 @@ def console(route: Route, ask: Callable[[PgBouncerConsole], Any]) -> Any:
         return ask(opened)
 
 
+CALL = Call("", "now")
 #: What pgperf asks a server, by the room that asks.
 QUESTIONS: dict[str, Callable[[Route], Any]] = {
     "headroom": lambda route: probe(route, lambda server: server.headroom(RunMemory.now())),
@@ -48,6 +50,13 @@ QUESTIONS: dict[str, Callable[[Route], Any]] = {
     "proof": lambda route: guardrails.guard(route, guardrails.Demand.SESSION),
     "fixture": lambda route: fixtures.exists("site", route),
     "doctor's script": readonly_role.create_script,
+    "doctor's script of removal": readonly_role.removal_script,
+    "doctor's grant": lambda route: readonly_role.session_grant(route, route),
+    "a run's grant": lambda route: probe(
+        replace(route, pooler="session"),
+        lambda server: server.finder(None)([]),  # type: ignore[arg-type]
+    ),
+    "functions": lambda route: over(route, lambda each: called_functions.functions(each, [CALL])),
     "states": lambda route: over(route, lambda each: pg_stat_activity.poll(each, ["x"], 5)),
     "statements": lambda route: over(route, PgStatStatements.find),
     "console's totals": lambda route: console(route, lambda each: each.totals()),
@@ -89,7 +98,9 @@ def test_a_pid_or_number_that_is_none_is_refused(question: str, routes: dict[str
             QUESTIONS[question](route)
 
 
-_COLUMNS = st.sampled_from([TEXT, WHOLE, PID, NUMBER, TRUTH, TEXT.or_null, WHOLE.or_null])
+#: A line break, what a terminal obeys, and what turns or hides text.
+UNPRINTABLE = ["a\nb", "a\rb", "a\x1b[2Jb", "a\x9b31m", "a\tb", "a\0b", "a\u2028b", "a\u202eb", "a\u200bb"]
+_COLUMNS = st.sampled_from([TEXT, LINE, IDENTIFIER, WHOLE, PID, NUMBER, TRUTH, TEXT.or_null, WHOLE.or_null])
 _VALUES = st.none() | WORDS | st.integers().map(str) | st.floats().map(str) | st.sampled_from(["t", "f"])
 
 
@@ -116,6 +127,8 @@ def test_any_named_row_is_read_or_refused(names: list[str], row: list[str | None
         (NUMBER, {"1.5": 1.5, "-2e3": -2000.0, "7": 7.0}, ["nan", "inf", "1e400", "0x1", "1_0", "e999"]),
         (TRUTH, {"t": True, "False": False}, ["T", "1", "yes", ""]),
         (TEXT, {"": "", "é": "é"}, ["a\0b", "x" * 200_000]),
+        (LINE, {"18.4 (Debian)": "18.4 (Debian)", "é\\": "é\\"}, ["", *UNPRINTABLE, "x" * 2_000]),
+        (IDENTIFIER, {"shop": '"shop"', 'a"b': '"a""b"', "\\! x": '"\\! x"'}, ["", *UNPRINTABLE]),
     ],
 )
 def test_each_column_reads_its_own_text_only(column: Any, good: dict[str, Any], bad: list[str]) -> None:

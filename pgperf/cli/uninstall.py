@@ -157,10 +157,11 @@ def _logins(databases: list[Database]) -> Iterator[str]:
     for database in databases:
         try:
             script = readonly_role.removal_script(credentials.direct_route(database))
-        except PgperfError:
-            continue
-        if script:
-            yield f"-- The logins on the server of {database}. Paste into psql as a superuser.\n{script}"
+        except PgperfError as error:
+            yield f"-- The logins on the server of {database} are not known: {one_line(str(error))}"
+        else:
+            if script:
+                yield f"-- The logins on the server of {database}. Paste into psql as a superuser.\n{script}"
 
 
 def _print_rest(logins: list[str], out: OutputWrapper) -> None:

@@ -25,7 +25,7 @@ from pgperf.runner import machine_look
 from pgperf.runner.plan import make_plan
 from pgperf.runner.processes.backends import hidden_from
 from pgperf.runner.server.control_connection import ControlConnection
-from tests.clients.hostile_server import Forge, HostileServer, message, one_row
+from tests.clients.hostile_server import Forge, HostileServer, message, one_row, one_wide_row
 from tests.machine_looks import look
 from tests.runner.builders import definition
 from tests.security.conftest import DATABASE, Harm
@@ -289,3 +289,12 @@ class TestCommands:
         with HostileServer(routes["tcp"].port, {mark: forge}) as server:
             assert "shop · " in self.said(target, server, "doctor")
             self.said(target, server, "uninstall")
+
+    @pytest.mark.parametrize("columns", [0, 1, 3, 1600])
+    def test_uninstall_says_whose_logins_it_could_not_read(
+        self, target: Target, routes: dict[str, Route], columns: int
+    ) -> None:
+        with HostileServer(routes["tcp"].port, {"pg_shdepend": one_wide_row(columns)}) as server:
+            text = self.said(target, server, "uninstall")
+            assert "-- The logins on the server of shop are not known: " in text
+            assert f"tcp: the answer of 127.0.0.1:{server.port} about the roles" in text

@@ -16,8 +16,8 @@ from pgperf.access import credentials, fixtures, guardrails, readonly_role
 from pgperf.conf import get_settings
 from pgperf.core import layers, printable
 from pgperf.core.answers import LINE, WHOLE, ControlQuery
-from pgperf.core.exceptions import PgperfError
-from pgperf.core.records import Plan, Route
+from pgperf.core.exceptions import PgperfError, PreflightRefused
+from pgperf.core.records import Plan, Route, most_direct
 from pgperf.db import client_environments
 from pgperf.install import launch
 from pgperf.models import Benchmark, BenchmarkWorkload, Database, Run
@@ -239,14 +239,21 @@ def _database(database: Database) -> Iterator[CheckResult]:
             yield CheckResult("problem", f"{database} · {name}", str(error))
     if database.agent:
         yield _agent(database)
-    direct = next((route for route in reachable if not route.pooler), None)
-    if direct:
-        yield from _fixtures(database, direct)
-        yield from _login(database, direct)
-        yield from _own_workloads(database, direct)
-        for pooled in reachable:
-            if pooled.pooler:
-                yield from _pooled_sessions(database, direct, pooled)
+    if reachable:
+        yield from _inside(database, most_direct(reachable), reachable)
+
+
+def _inside(database: Database, best: Route, reachable: list[Route]) -> Iterator[CheckResult]:
+    """What only the server can tell, asked over the most direct route, as a run asks it."""
+    if best.pooler:
+        text = f"no direct one answers, so the lines below are checked over {best.name}, a pooler"
+        yield CheckResult("note", f"{database} · routes", text, _DIRECT_HINT)
+    yield from _fixtures(database, best)
+    yield from _login(database, best)
+    yield from _own_workloads(database, best)
+    for pooled in reachable:
+        if pooled.pooler and pooled is not best:
+            yield from _pooled_sessions(database, best, pooled)
 
 
 def _agent(database: Database) -> CheckResult:
@@ -336,18 +343,22 @@ def _own_workloads(database: Database, route: Route) -> Iterator[CheckResult]:
     """Whether a client of an own workload connects: the site's Django, read-only, on each of its
     aliases.
     """
+    wanted = guardrails.Demand.PROOF if route.pooler else guardrails.Demand.SESSION
     for alias, workload in sorted(discovery.aliases().items()):
         if connections[alias].vendor != "postgresql":
             continue
         subject = f"{database} · own workloads of alias {alias!r}"
         try:
-            guarded, _access = guardrails.guard(route, guardrails.Demand.SESSION)
+            guarded, _access = guardrails.guard(route, wanted)
             site_connection.check(guarded, workload, "pgperf-doctor")
             yield CheckResult("ok", subject, f"connect over {route.name} with the alias's OPTIONS")
+        except PreflightRefused as error:  # other benchmarks run over a pooler
+            yield CheckResult("note" if route.pooler else "problem", subject, str(error))
         except PgperfError as error:
             yield CheckResult("problem", subject, str(error), _OPTIONS_HINT)
 
 
+_DIRECT_HINT = "if there is one, add it as a target: own queries run over it with any login"
 _OPTIONS_HINT = "docs/your-queries.md lists what pgperf does with each key of OPTIONS"
 
 

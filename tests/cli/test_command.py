@@ -421,6 +421,51 @@ class TestDoctor:
         assert f"ALTER ROLE \"{reader}\" SET default_transaction_read_only = 'on';" in text
         assert connection.settings_dict["PASSWORD"] not in text
 
+    def test_without_a_direct_route_it_asks_over_the_pooler(self, demo: Database) -> None:
+        Target.objects.exclude(route="pgbouncer").update(enabled=False)
+        text = pgperf("doctor")
+        assert "note     demo · routes: no direct one answers" in text
+        assert "checked over pgbouncer, a pooler" in text
+        assert "demo · fixture " in text
+        assert "demo · login: pgperf can write (may create databases; " in text
+        assert f'CREATE ROLE "pgperf_reader_{demo.dbname}"' in text
+        own = "note     demo · own workloads of alias 'default': access: this run needs a login that cannot write"
+        assert own in text
+
+    def test_a_login_that_cannot_write_runs_own_workloads_over_the_pooler(
+        self, demo: Database, stack: dict[str, str], settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        port = int(stack["PGPERF_PGBOUNCER_TRANSACTION_PORT"])
+        settings.PGPERF = {**settings.PGPERF, "SECRETS_DIR": stack["PGPERF_CREDENTIAL_DIR"]}
+        Target.objects.exclude(route="pgbouncer").update(enabled=False)
+        Target.objects.filter(route="pgbouncer").update(
+            port=port, pooler="transaction", user="demo_reader", credential="file:demo_reader"
+        )
+        Database.objects.update(dbname=stack["PGPERF_DB_NAME"])
+        text = pgperf("doctor")
+        assert "ok       demo · login: demo_reader cannot write" in text
+        assert "ok       demo · own workloads of alias 'default': connect over pgbouncer" in text
+
+    def test_the_first_pooler_looks_for_the_sessions_behind_another(
+        self, demo: Database, stack: dict[str, str], settings: Any
+    ) -> None:
+        settings.PGPERF = {**settings.PGPERF, "SECRETS_DIR": stack["PGPERF_CREDENTIAL_DIR"]}
+        Target.objects.exclude(route="pgbouncer").update(enabled=False)
+        Database.objects.update(dbname=stack["PGPERF_DB_NAME"])
+        first = Target.objects.get(route="pgbouncer")
+        demo.targets.create(
+            route="second", host=first.host, port=first.port, sslmode="disable", pooler="session"
+        )
+        trusting = int(stack["PGPERF_PGBOUNCER_TRUST_PORT"])
+        demo.targets.filter(pk=first.pk).update(
+            port=trusting, user="demo_trusted", credential="file:demo_reader"
+        )
+        out = io.StringIO()
+        with suppress(CommandError):
+            call_command("pgperf", "doctor", stdout=out)
+        assert "note     demo · second: demo_trusted may not see the pooler's sessions" in out.getvalue()
+        assert 'GRANT "pgperf" TO "demo_trusted";' in out.getvalue()
+
     def test_a_fixture_that_may_not_be_made(self, demo: Database, routes: dict[str, Any]) -> None:
         fixtures.drop(demo, replace(routes["tcp"], dbname=demo.dbname))  # an earlier test may have left it
         Database.objects.update(allow_fixtures=False)

@@ -233,6 +233,9 @@ def _database(database: Database) -> Iterator[CheckResult]:
     for name in names:
         try:
             route = credentials.resolve(database, [name])[name]
+            if route.url:
+                yield CheckResult("ok", f"{database} · {name}", f"{route.url} is at {route.host}")
+                continue
             yield CheckResult("ok", f"{database} · {name}", _server(route))
             reachable.append(route)
         except PgperfError as error:

@@ -388,6 +388,14 @@ class TestDoctor:
         assert "OPTIONS['replication'] of the alias: Django cannot" in out.getvalue()
         assert "docs/your-queries.md lists" in out.getvalue()
 
+    def test_a_web_server_is_not_taken_for_a_database(self, demo: Database, settings: Any) -> None:
+        settings.PGPERF = {**settings.PGPERF, "WEB_URLS": ["http://127.0.0.1:8000"]}
+        demo.targets.create(route="web", url="http://127.0.0.1:8000")
+        assert "ok       demo · web: http://127.0.0.1:8000 is at 127.0.0.1" in pgperf("doctor")
+        settings.PGPERF = {**settings.PGPERF, "WEB_URLS": []}
+        with pytest.raises(CommandError, match="1 problem found"):
+            pgperf("doctor")
+
     def test_an_agent_is_looked_for(self, demo: Database) -> None:
         Database.objects.update(agent="db1")
         missing = pgperf("doctor")

@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from django.conf import settings
 
 from example.stack import certificates
 from example.stack.place import Place
 from pgperf.catalog import BENCHMARKS
-from pgperf.core import protocol
+from pgperf.core import layers, protocol
 from pgperf.core.connection_errors import CLEAR_TEXT
 from pgperf.core.exceptions import ClientFailed, LayerUnavailable
-from pgperf.core.records import Definition, Route, Variant
+from pgperf.core.records import Definition, Page, Route, Variant, WorkloadDefinition
 from pgperf.delay.relay import DelayRelay
 from pgperf.install import launch
 from pgperf.models import Database, Run, Target
@@ -35,11 +36,15 @@ SECRET = "correct horse 9"
 REFUSED = "asks for the password in clear text"
 CLEAR = asks(ASKS_FOR_CLEAR_TEXT)
 SCRAM = asks(SASL, b"SCRAM-SHA-256\0\0")
+#: Every layer that connects, in one of its modes. psycopg_c is compiled where it is installed:
+#: tests/clients/test_psycopg_c.py tries it.
 LAYERS = [
-    ("libpq", "simple"), ("psycopg2", "simple"), ("psycopg", "simple"), ("psycopg_python", "extended"),
-    ("psycopg_async", "extended"), ("asyncpg", "prepared"), ("django_cursor", "simple"), ("django_orm", "simple"),
-    ("django_cursor_psycopg2", "simple"), ("django_orm_psycopg2", "simple"),
-]  # fmt: skip
+    (layer.name, layer.modes[-1])
+    for layer in layers.LAYERS.values()
+    if layer.connects and layer.name != "psycopg_c"
+]
+PGBENCH = str(settings.PGPERF["PGBENCH"])
+PAGE = WorkloadDefinition("page", "", page=Page("/books/"))
 every_layer = pytest.mark.parametrize(("layer", "mode"), LAYERS)
 
 
@@ -71,12 +76,12 @@ def route(server: Impostor, **changes: Any) -> Route:
 
 
 def variant(layer: str, mode: str) -> tuple[Definition, Variant]:
-    benchmark = BENCHMARKS["orm-overhead"]
+    work = PAGE if layers.requests_pages(layer) else BENCHMARKS["orm-overhead"].workloads[0]
     definition = Definition(
-        benchmark="x", workloads=benchmark.workloads, layers=(layer,), routes=("tcp",), modes=(mode,), clients=(1,),
+        benchmark="x", workloads=(work,), layers=(layer,), routes=("tcp",), modes=(mode,), clients=(1,),
     )  # fmt: skip
     return definition, Variant(
-        workload=benchmark.workloads[0].name, layer=layer, mode=mode, route="tcp", clients=1, connect="persistent",
+        workload=work.name, layer=layer, mode=mode, route="tcp", clients=1, connect="persistent",
         placement="scheduler",
     )  # fmt: skip
 
@@ -84,17 +89,22 @@ def variant(layer: str, mode: str) -> tuple[Definition, Variant]:
 def start(layer: str, mode: str, where: Route, build_dir: Path) -> None:
     """Start a client as a block does."""
     definition, what = variant(layer, mode)
-    with client_group.started(definition, [(what, "pgperf-x")], {"tcp": where}, str(build_dir), False, None):
+    programs = {"pgbench": PGBENCH}
+    with client_group.started(
+        definition, [(what, "pgperf-x")], {"tcp": where}, str(build_dir), False, None, programs
+    ):
         pass
 
 
-def start_alone(layer: str, mode: str, where: Route, build_dir: Path) -> str:
+def start_alone(layer: str, mode: str, where: Route, build_dir: Path, **interpreters: str) -> str:
     """Start a client without asking the server first; its error."""
     definition, what = variant(layer, mode)
-    reason = launch.unavailable(layer, mode, str(build_dir))
+    programs = {"pgbench": PGBENCH, **interpreters}
+    reason = launch.unavailable(layer, mode, str(build_dir), programs)
     if reason:
         raise LayerUnavailable(reason)
-    with ClientProcess(layer, launch.command(layer, str(build_dir)), where.password) as client:
+    how = client_group.client_start(definition, what, str(build_dir), programs, None)
+    with ClientProcess(layer, how.argv, where.password, how.process_environment) as client:
         client.send(client_group.spec(definition, what, where, "x", False, client.spawned_ns))
         with pytest.raises(ClientFailed) as caught:
             client.expect(protocol.Ready, 60)
@@ -117,6 +127,18 @@ def test_libpq_16_and_newer_refuse_by_themselves(c_client: Path, layer: str, mod
     """Even where the server's answer to the runner was another one."""
     with Impostor() as server:
         assert CLEAR_TEXT in start_alone(layer, mode, route(server), c_client.parent)
+        assert server.passwords == []
+
+
+def test_an_older_pgbench_on_a_newer_libpq_refuses_by_itself(tmp_path: Path) -> None:
+    """Debian with PostgreSQL's own packages: pgbench 15 loads the newest libpq."""
+    program = tmp_path / "pgbench"
+    program.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] && echo "pgbench (PostgreSQL) 15.18" && exit\nexec {PGBENCH} "$@"\n'
+    )
+    program.chmod(0o755)
+    with Impostor() as server:
+        assert CLEAR_TEXT in start_alone("pgbench", "simple", route(server), tmp_path, pgbench=str(program))
         assert server.passwords == []
 
 
@@ -259,7 +281,9 @@ def pooler(harm: Harm, pooled: Callable[..., int]) -> Callable[..., Route]:
 @pytest.mark.parametrize("kind", ["scram-sha-256", "md5", "trust"])
 def test_other_kinds_of_login_work(pooler: Callable[..., Route], c_client: Path, kind: str) -> None:
     where = pooler(kind)
-    for layer, mode in (("psycopg", "simple"), ("asyncpg", "prepared"), ("libpq", "simple")):
+    for layer, mode in (
+        ("psycopg", "simple"), ("asyncpg", "prepared"), ("libpq", "simple"), ("pgbench", "simple")
+    ):  # fmt: skip
         with pytest.raises(ClientFailed, match=r"pgperf\.site"):  # connected; the table is not there
             start(layer, mode, where, c_client.parent)
 

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from resource import RUSAGE_CHILDREN, getrusage
 
@@ -16,7 +16,9 @@ from pgperf.clients.pgbench.report import Summary
 from pgperf.core import pgbench, protocol
 from pgperf.core.exceptions import LayerUnavailable, PgperfError
 
-_KNOWS_REQUIRE_AUTH = 16
+_KEYWORD = "require_auth"
+#: A socket that no server has: what a program says of it shows which keywords its libpq knows.
+_NOWHERE = "host=/dev/null/none"
 #: How long pgbench may take beyond its time.
 _GRACE_S = 10.0
 _CONNECTION = "connection to server"
@@ -53,6 +55,7 @@ class Pgbench:
     def __init__(self, program: str, spec: protocol.Spec) -> None:
         self._program, self._spec = program, spec
         self.version = _version(program)
+        self._knows_require_auth = _knows_require_auth(program)
         self._passfile = _in_memory("passfile", _passfile(spec.password))
 
     def run(self, script: str, arguments: Sequence[str], time_s: float | None) -> Finished:
@@ -108,12 +111,7 @@ class Pgbench:
         return out
 
     def _environment(self) -> dict[str, str]:
-        return {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "LC_ALL": "C",
-            "PGTZ": "UTC",
-            "PGDATABASE": self._connection_string(),
-        }
+        return {**_plain(), "PGTZ": "UTC", "PGDATABASE": self._connection_string()}
 
     def _connection_string(self) -> str:
         """All keywords, so that a database name that looks like a connection string stays a name."""
@@ -132,8 +130,8 @@ class Pgbench:
             "gssencmode": "disable",
             "client_encoding": "UTF8",
         }
-        if pgbench.major(self.version) >= _KNOWS_REQUIRE_AUTH:
-            keywords["require_auth"] = spec.require_auth
+        if self._knows_require_auth:
+            keywords[_KEYWORD] = spec.require_auth
         return " ".join(f"{name}={_quoted(str(value))}" for name, value in keywords.items() if value != "")
 
 
@@ -142,16 +140,37 @@ def _version(program: str) -> str:
 
     Raises LayerUnavailable for one that cannot be used.
     """
-    try:
-        said = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, errors="replace", timeout=_GRACE_S
-        ).stdout
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise LayerUnavailable(f"{program} cannot be started: {error}") from None
-    version = pgbench.version_of(said)
+    version = pgbench.version_of(_said(program, "--version").stdout)
     if refusal := pgbench.version_refusal(version):
         raise LayerUnavailable(f"{program} {refusal}")
     return version
+
+
+def _knows_require_auth(program: str) -> bool:
+    """Does its libpq know the keyword? Its version does not say: the libpq may be a newer one.
+
+    No server is asked, because it could lie.
+    """
+    environment = {**_plain(), "PGDATABASE": f"{_NOWHERE} {_KEYWORD}=!password"}
+    said = _said(program, "--no-vacuum", "--transactions=1", env=environment).stderr
+    return f'invalid connection option "{_KEYWORD}"' not in said
+
+
+def _plain() -> dict[str, str]:
+    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+
+
+def _said(
+    program: str, *arguments: str, env: Mapping[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """The program after it ended. Raises LayerUnavailable if it does not start or end."""
+    try:
+        return subprocess.run(
+            [program, *arguments], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            errors="replace", timeout=_GRACE_S,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LayerUnavailable(f"{program} cannot be started: {error}") from None
 
 
 def _failure(code: int, err: str) -> Exception:

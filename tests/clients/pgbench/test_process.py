@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from pgperf.clients.pgbench import process
 from pgperf.clients.pgbench.process import ConnectionFailed, Pgbench
@@ -17,11 +18,12 @@ SPEC = protocol.Spec(
 )
 
 
-def playing(place: Path, does: str, version: str = "18.6") -> str:
-    """A program that gives that version, and otherwise does this."""
+def playing(place: Path, does: str, version: str = "18.6", nowhere: str = "") -> str:
+    """A program that gives that version, says `nowhere` without a server, and otherwise does this."""
     path = place / "pgbench"
     path.write_text(
-        f'#!/bin/sh\n[ "$1" = --version ] && echo "pgbench (PostgreSQL) {version}" && exit\n{does}\n'
+        f'#!/bin/sh\n[ "$1" = --version ] && echo "pgbench (PostgreSQL) {version}" && exit\n'
+        f"case $PGDATABASE in host=/dev/null/none*) echo 'pgbench: error: {nowhere}' >&2; exit 1;; esac\n{does}\n"
     )
     path.chmod(0o755)
     return str(path)
@@ -70,11 +72,25 @@ def test_it_reads_the_script_from_memory(tmp_path: Path) -> None:
     assert seen.read_text() == "SELECT 1;\n"
 
 
-@pytest.mark.parametrize(("version", "asks"), [("15.3", False), ("16.0", True)])
-def test_an_old_libpq_knows_no_require_auth(tmp_path: Path, version: str, asks: bool) -> None:
+@pytest.mark.parametrize("version", ["15.3", "18.6"])
+@pytest.mark.parametrize(
+    ("nowhere", "asks"), [('invalid connection option "require_auth"', False), ("connection failed", True)]
+)
+def test_the_programs_libpq_says_whether_it_knows_require_auth(
+    tmp_path: Path, version: str, nowhere: str, asks: bool
+) -> None:
+    """A program of version 15 may use the libpq of a newer one."""
     seen = tmp_path / "seen"
-    run(playing(tmp_path, f"env > {seen}; {summary(tmp_path)}", version))
+    run(playing(tmp_path, f"env > {seen}; {summary(tmp_path)}", version, nowhere))
     assert ("require_auth" in seen.read_text()) is asks
+
+
+@pytest.mark.parametrize(("keyword", "known"), [("require_auth", True), ("no_such_keyword", False)])
+def test_a_real_program_says_which_keywords_it_knows(
+    keyword: str, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_KEYWORD", keyword)
+    assert process._knows_require_auth(str(settings.PGPERF["PGBENCH"])) is known
 
 
 @pytest.mark.parametrize(

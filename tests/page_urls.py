@@ -77,6 +77,12 @@ def broken(request: HttpRequest) -> HttpResponse:
     return HttpResponse(str(Book.objects.count() / 0))
 
 
+def reading(request: HttpRequest) -> HttpResponse:
+    with connection.cursor() as cursor:
+        cursor.execute(request.GET["sql"])
+        return HttpResponse(str(len(cursor.fetchall())))
+
+
 def two_lengths(request: HttpRequest) -> HttpResponse:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
@@ -109,5 +115,6 @@ urlpatterns = [
     path("tests/task/", queue),
     path("tests/broken/", broken),
     path("tests/two-lengths/", two_lengths),
+    path("tests/reading/", reading),
     path("tests/redirect/", elsewhere_now),
 ]

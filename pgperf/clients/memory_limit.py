@@ -4,9 +4,11 @@ RLIMIT_DATA counts private writable memory. RLIMIT_AS would also count address s
 only reserves, as sites with large libraries do.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from resource import RLIM_INFINITY, RLIMIT_DATA, getpagesize, getrlimit, setrlimit
 
+from pgperf.core.exceptions import ServerError
 from pgperf.core.protocol import MAX_SAMPLES
 
 #: The recorded end times, and the durations made from them.
@@ -42,13 +44,21 @@ def lift() -> None:
 def is_reached(error: BaseException | None) -> bool:
     """Did this error, or one of its causes, arise because the process got no more memory?
 
-    An error of the server itself has an SQLSTATE and does not count.
+    An error of the server itself has an SQLSTATE and does not count, nor does one that wraps it.
     """
+    return any(isinstance(each, MemoryError) or _says_so(each) for each in _chain(error))
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
-        if isinstance(error, MemoryError) or (not _sqlstate(error) and is_about_memory(str(error))):
-            return True
+        yield error
         error = error.__cause__ or error.__context__
-    return False
+
+
+def _says_so(error: BaseException) -> bool:
+    """Do its own words, not the server's, say so?"""
+    is_of_server = _sqlstate(error) or _sqlstate(error.__cause__) or isinstance(error, ServerError)
+    return not is_of_server and is_about_memory(str(error))
 
 
 def is_about_memory(message: str) -> bool:
@@ -56,7 +66,7 @@ def is_about_memory(message: str) -> bool:
     return any(words in message for words in ("out of memory", "cannot allocate memory", "MemoryError"))
 
 
-def _sqlstate(error: BaseException) -> str:
+def _sqlstate(error: BaseException | None) -> str:
     return getattr(error, "sqlstate", None) or getattr(error, "pgcode", None) or ""
 
 

@@ -60,6 +60,10 @@ class ReconnectFailed(PgperfError):
     """A client got no connection for its next operation. Its cause is the driver's error."""
 
 
+class ServerError(PgperfError):
+    """What a server said of a statement, where the program that asked gives no SQLSTATE."""
+
+
 class RequestFailed(PgperfError):
     """An HTTP request without the page as its answer.
 

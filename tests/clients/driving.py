@@ -12,8 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
+from django.conf import settings
+
 from pgperf.core import protocol, sql_parameters
-from pgperf.core.layers import calls_orm, is_async
+from pgperf.core.layers import LAYERS, calls_orm, is_async
 from pgperf.core.records import Route, WorkloadDefinition
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,8 +92,10 @@ class Driven:
 
     @classmethod
     def start(cls, subject: Subject, c_program: Path, **environment: str) -> Self:
-        argv = [sys.executable, *_STRICT, "-m", subject.module] if subject.module else [str(c_program)]
-        return cls(argv, **environment)
+        """A layer that runs a tool gets the stack's."""
+        tool = [str(settings.PGPERF["PGBENCH"])] if LAYERS[subject.layer].tool else []
+        python = [sys.executable, *_STRICT, "-m", subject.module, *tool]
+        return cls(python if subject.module else [str(c_program)], **environment)
 
     def send(self, *messages: protocol.Message | bytes) -> None:
         for message in messages:

@@ -1,21 +1,24 @@
 """Every layer against results that exceed its memory limit: an error that is typed, and in time."""
 
+import os
 import resource
 import sys
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from pgperf.clients import memory_limit
 from pgperf.core import layers, protocol
-from pgperf.core.exceptions import ClientFailed, OutOfMemory
-from pgperf.core.records import Route
+from pgperf.core.exceptions import ClientFailed, OutOfMemory, ServerError
+from pgperf.core.records import Route, WorkloadDefinition
 from pgperf.runner.client_process import ClientProcess
 from tests.clients.conftest import Start
 from tests.clients.driving import Driven, Subject
-from tests.clients.test_conformance import LOGINS, NAMED, every_login, select, started
+from tests.clients.test_conformance import LOGINS, NAMED, select
+from tests.clients.test_conformance import started as started_with
 
 _SHARE = 8 << 20
 _SOON_S = 20.0
@@ -29,6 +32,29 @@ RESULTS = {
     "few long documents": "SELECT 1 AS id, (SELECT json_agg(x) FROM generate_series(1, 500000) x) AS domain,"
     " 'n' AS name FROM generate_series(1, 12)",
 }
+#: Every layer that connects, each program and driver in one mode. psycopg_c is compiled where it is
+#: installed: test_psycopg_c.py tries it.
+SUBJECTS = [
+    *LOGINS,
+    *[
+        Subject(layer.name, "simple", layer.program)
+        for layer in layers.LAYERS.values()
+        if layer.connects and (layer.tool or layer.requests_pages)
+    ],
+]
+every_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+
+
+def started(start: Start, subject: Subject, route: Route, work: WorkloadDefinition, **changes: Any) -> Driven:
+    """A client with its spec. A page of the tests' site reads the rows of the SELECT."""
+    if not layers.requests_pages(subject.layer):
+        return started_with(start, subject, route, work, **changes)
+    site = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.page_settings"}
+    page = protocol.Page(f"/tests/reading/?sql={quote(work.sql)}")
+    none = WorkloadDefinition("page", "")
+    return started_with(
+        lambda each: start(each, **site), subject, route, none, page=page, site=True, **changes
+    )
 
 
 @pytest.fixture
@@ -37,7 +63,7 @@ def start(start_plain: Start) -> Start:
 
 
 @pytest.mark.parametrize("result", RESULTS)
-@every_login
+@every_subject
 def test_a_result_beyond_the_limit_is_an_out_of_memory_error(
     start: Start, subject: Subject, tcp: Route, result: str
 ) -> None:
@@ -67,16 +93,17 @@ def assert_runs_out_of_memory(client: Driven) -> None:
     assert client.wait() == protocol.EXIT_FAILED
 
 
-@every_login
+@every_subject
 def test_a_result_within_the_limit_is_read(start: Start, subject: Subject, tcp: Route) -> None:
     rows = "SELECT x AS id, repeat('x', 1000) AS domain, 'n' AS name FROM generate_series(1, 2000) x"
     client = started(start, subject, tcp, select(rows), cold=False, memory_bytes=_SHARE)
     ready = client.read(protocol.Ready)
-    assert ready.rows_per_op == 2000
+    layer = layers.LAYERS[subject.layer]
+    assert ready.rows_per_op == (None if layer.tool or layer.requests_pages else 2000)
     assert ready.memory_bytes == resource.prlimit(ready.pid, resource.RLIMIT_DATA)[0] > _SHARE
 
 
-@every_login
+@every_subject
 def test_without_a_limit_the_client_says_so(start: Start, subject: Subject, tcp: Route) -> None:
     client = started(start, subject, tcp, select("SELECT 1 AS id, 'd' AS domain, 'n' AS name"), cold=False)
     assert client.read(protocol.Ready).memory_bytes == 0
@@ -86,11 +113,29 @@ def test_the_servers_own_lack_of_memory_is_another_error() -> None:
     class FromServer(Exception):
         sqlstate = "53200"
 
-    assert not memory_limit.is_reached(FromServer("out of memory"))
-    assert memory_limit.is_reached(MemoryError())
+    wrapped = ValueError("out of memory")
+    wrapped.__cause__ = FromServer("out of memory")
+    for error in (FromServer("out of memory"), wrapped, ServerError("out of memory")):
+        assert not memory_limit.is_reached(error)
 
 
-@pytest.mark.parametrize("cause", [MemoryError(), RuntimeError("consuming input failed: out of memory")])
+@every_subject
+def test_what_the_server_says_of_memory_is_another_error(start: Start, subject: Subject, tcp: Route) -> None:
+    """Its message quotes a value that reads like a lack of memory."""
+    said = select("SELECT 'out of memory'::int AS id, 'd' AS domain, 'n' AS name")
+    error = started(start, subject, tcp, said, **limited(_SHARE)).read(protocol.Error)
+    assert error.message != protocol.OUT_OF_MEMORY
+    assert "integer" in error.message
+    assert error.sqlstate == ("" if layers.runs_tool(subject.layer) else "22P02")
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        MemoryError(),
+        RuntimeError("consuming input failed: out of memory"),
+    ],
+)
 def test_a_wrapped_lack_of_memory_is_found(cause: Exception) -> None:
     error = ValueError("Django's own words")
     error.__cause__ = cause
@@ -149,9 +194,6 @@ def test_the_kernel_ends_clients_before_the_worker() -> None:
 
 
 def test_every_layer_with_a_connection_is_tried() -> None:
-    """A page has no statement of its own that could read so much."""
-    assert {subject.layer for subject in LOGINS} == {
-        layer.name
-        for layer in layers.LAYERS.values()
-        if layer.connects and not layer.tool and not layer.requests_pages and layer.name != "psycopg_c"
+    assert {subject.layer for subject in SUBJECTS} | {"psycopg_c"} == {
+        layer.name for layer in layers.LAYERS.values() if layer.connects
     }

@@ -14,7 +14,7 @@ from resource import RUSAGE_CHILDREN, getrusage
 
 from pgperf.clients.pgbench.report import Summary
 from pgperf.core import pgbench, protocol
-from pgperf.core.exceptions import LayerUnavailable, PgperfError
+from pgperf.core.exceptions import LayerUnavailable, PgperfError, ServerError
 
 _KEYWORD = "require_auth"
 #: A socket that no server has: what a program says of it shows which keywords its libpq knows.
@@ -182,7 +182,9 @@ def _failure(code: int, err: str) -> Exception:
         return ConnectionFailed("\n".join(line for line in causes) or "pgbench could not connect")
     _, is_of_server, words = causes[0].partition("ERROR:  ") if causes else ("", "", "")
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
-    return PgperfError(words if is_of_server else f"pgbench ended with {how}: {causes[0] if causes else ''}")
+    if is_of_server:
+        return ServerError(f"server: {words}")
+    return PgperfError(f"pgbench ended with {how}: {causes[0] if causes else ''}")
 
 
 def _passfile(password: str) -> str:

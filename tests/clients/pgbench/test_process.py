@@ -98,7 +98,10 @@ def test_a_real_program_says_which_keywords_it_knows(
     [
         ("echo 'pgbench: error: client 0 script 0 aborted in command 0 query 0: ERROR:  division by zero' >&2;"
          " echo 'pgbench: error: Run was aborted; the above results are incomplete.' >&2; exit 2",
-         "^division by zero$"),
+         "^server: division by zero$"),
+        ("echo 'pgbench: error: client 0 script 0 aborted in command 0 query 0: ERROR:  out of memory' >&2;"
+         " echo 'DETAIL:  Failed on request of size 99.' >&2; exit 2",
+         "^server: out of memory$"),
         ("echo 'pgbench: error: Run was aborted; the above results are incomplete.' >&2; exit 2",
          "exit code 2: Run was aborted"),
         ("echo 'pgbench (18.6)'; echo 'pgbench: fatal: no such option' >&2; exit 1", "exit code 1: no such option"),

@@ -1,11 +1,12 @@
 """The memory limit of a client: the kernel refuses it more data than its spec allows.
 
-RLIMIT_DATA counts private writable memory. RLIMIT_AS would also count address space that a process
-only reserves, as sites with large libraries do.
+RLIMIT_DATA counts private writable memory, touched or not. RLIMIT_AS would also count address space
+that a process only reserves, without the permission to write, as sites with large libraries do.
 """
 
 from collections.abc import Iterator
 from contextlib import suppress
+from errno import ENOMEM
 from resource import RLIM_INFINITY, RLIMIT_DATA, getpagesize, getrlimit, setrlimit
 
 from pgperf.core.exceptions import ServerError
@@ -46,7 +47,10 @@ def is_reached(error: BaseException | None) -> bool:
 
     An error of the server itself has an SQLSTATE and does not count, nor does one that wraps it.
     """
-    return any(isinstance(each, MemoryError) or _says_so(each) for each in _chain(error))
+    return any(
+        isinstance(each, MemoryError) or getattr(each, "errno", None) == ENOMEM or _says_so(each)
+        for each in _chain(error)
+    )
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -1,5 +1,7 @@
 """Every layer against results that exceed its memory limit: an error that is typed, and in time."""
 
+import errno
+import mmap
 import os
 import resource
 import sys
@@ -129,10 +131,30 @@ def test_what_the_server_says_of_memory_is_another_error(start: Start, subject: 
     assert error.sqlstate == ("" if layers.runs_tool(subject.layer) else "22P02")
 
 
+@pytest.mark.parametrize("permission", [0, mmap.PROT_READ], ids=["none", "read"])
+def test_address_space_that_is_only_reserved_does_not_count(
+    start: Start, tcp: Route, permission: int
+) -> None:
+    client = started(start, NAMED["django_orm-simple"], tcp, mapping(8, permission), **limited(_SHARE))
+    assert client.read(protocol.Ready).memory_bytes < 1 << 30
+    reply, _ = client.slice(protocol.Slice(seq=1, lead_in_ops=0, lead_in_ns=0, count=3))
+    assert reply.rows == 3
+
+
+def test_writable_memory_counts_before_it_is_used(start: Start, tcp: Route) -> None:
+    work = mapping(8, mmap.PROT_READ | mmap.PROT_WRITE)
+    assert_runs_out_of_memory(started(start, NAMED["django_orm-simple"], tcp, work, **limited(_SHARE)))
+
+
+def mapping(gigabytes: int, permission: int) -> WorkloadDefinition:
+    return WorkloadDefinition("mapping", "SELECT %s, %s", (gigabytes, permission), orm="tests.mapping")
+
+
 @pytest.mark.parametrize(
     "cause",
     [
         MemoryError(),
+        OSError(errno.ENOMEM, "in words of the site's language"),
         RuntimeError("consuming input failed: out of memory"),
     ],
 )

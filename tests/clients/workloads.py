@@ -1,5 +1,6 @@
 """ORM callables for the tests; imported where Django is set up."""
 
+import mmap
 import os
 import sys
 
@@ -23,6 +24,14 @@ def lazy(domain: str) -> object:
 @workload("tests.nothing")
 def nothing(domain: str) -> Site | None:
     return Site.objects.filter(domain=f"no {domain}").first()
+
+
+@workload("tests.mapping")
+def mapping(gigabytes: int, permission: int) -> list[Site]:
+    """Reads a row while so much address space is mapped."""
+    kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    with mmap.mmap(-1, gigabytes << 30, flags=kind, prot=permission):
+        return raw("SELECT 1 AS id, 'd' AS domain, 'n' AS name")
 
 
 @workload("tests.noisy")

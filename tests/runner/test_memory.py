@@ -100,6 +100,37 @@ def test_an_unknown_size_refuses_nothing(sql: str, routes: dict[str, Route]) -> 
     assert result_size.estimates(plan, routes, "sizes") == {}
 
 
+#: By their plans: 76 MiB of numbers, and a tenth of it.
+LARGE = "SELECT x::bigint FROM generate_series(1, 10000000) x"
+SMALL = LARGE.replace("10000000", "1000000")
+
+
+@pytest.mark.parametrize(
+    ("texts", "workers"),
+    [
+        ((LARGE,), 1),
+        (("SELECT 1", f"WITH many AS ({LARGE}) SELECT * FROM many"), 1),
+        ((SMALL,), 3),
+    ],
+    ids=["one", "the second of two workloads", "small, and three of them at once"],
+)
+@pytest.mark.parametrize("route", ["tcp", "pgbouncer"])
+def test_a_run_whose_result_cannot_fit_starts_no_client(
+    texts: tuple[str, ...], workers: int, route: str, routes: dict[str, Route], tmp_path: Path
+) -> None:
+    started = tmp_path / "started"
+    (tmp_path / "pgperf-libpq").write_text(f"#!/bin/sh\ntouch {started}\n")
+    (tmp_path / "pgperf-libpq").chmod(0o755)
+    works = tuple(WorkloadDefinition(f"w{number}", text) for number, text in enumerate(texts))
+    what = definition(workloads=works, layers=("libpq", "psycopg"), routes=(route,), workers=workers)
+    plan, watcher = make_plan(what), Watcher()
+    enough_to_start = RunMemory(4000 * MIB, max(map(memory.start_bytes, plan.cohorts)))
+    settings = RunSettings(str(tmp_path), "too-large", memory=enough_to_start)
+    with pytest.raises(PreflightRefused, match=rf"one operation of w{len(texts) - 1} returns .*LIMIT"):
+        execute(plan, routes, settings, watcher)
+    assert (watcher.said, started.exists()) == ([], False)
+
+
 def test_a_run_beyond_its_memory_fails_with_the_remedy(routes: dict[str, Route], c_client: Path) -> None:
     """The plan's width of a computed text is too low, so only the limit finds it."""
     work = WorkloadDefinition("wide", "SELECT repeat('x', 1000) FROM generate_series(1, 60000)")

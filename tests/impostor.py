@@ -42,8 +42,9 @@ class Impostor:
     """Listens on `port` of 127.0.0.1, or on a Unix socket in `directory`.
 
     `ask` is sent after each startup message, and `show` makes the answer to a password. With
-    `certificate` it offers TLS; `ask_encrypted` is then sent instead of `ask`. `passwords` has what
-    it received in clear text.
+    `certificate` it offers TLS; `ask_encrypted` is then sent instead of `ask`. With `client_authority`
+    it demands a client's certificate by this authority. `passwords` has what it received in clear
+    text.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Impostor:
         certificate: tuple[Path, Path] | None = None,
         ask_encrypted: bytes | None = None,
         directory: Path | None = None,
+        client_authority: Path | None = None,
     ) -> None:
         self._ask, self._ask_encrypted = ask, ask if ask_encrypted is None else ask_encrypted
         self._show = show
@@ -60,6 +62,9 @@ class Impostor:
         if certificate:
             self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self._context.load_cert_chain(*certificate)
+            if client_authority:
+                self._context.load_verify_locations(client_authority)
+                self._context.verify_mode = ssl.CERT_REQUIRED
         self.passwords: list[str] = []
         self.startups: list[bytes] = []
         if directory:

@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
+from pgperf.core import client_certificate
 from pgperf.core.connection_errors import CLEAR_TEXT
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Route
@@ -179,10 +180,13 @@ def _connected(address: _Address) -> socket.socket:
 
 
 def _unverified() -> ssl.SSLContext:
-    """TLS without a check of the certificate: no secret is sent here, and the client checks it."""
+    """TLS without a check of the server's certificate: no secret is sent here, and the client checks
+    it. A server may demand the client's before it asks for anything else.
+    """
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
+    client_certificate.present(context)
     return context
 
 

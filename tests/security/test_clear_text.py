@@ -1,5 +1,7 @@
 """No layer sends a password that a server asks for in clear text, and no page shows one back."""
 
+import os
+import pwd
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from django.conf import settings
+from psycopg import sql
 
 from example.stack import certificates
 from example.stack.place import Place
@@ -18,7 +21,7 @@ from pgperf.core.records import Definition, Page, Route, Variant, WorkloadDefini
 from pgperf.delay.relay import DelayRelay
 from pgperf.install import launch
 from pgperf.models import Database, Run, Target
-from pgperf.runner import authentication, client_group, site_connection
+from pgperf.runner import authentication, client_group, client_process, site_connection
 from pgperf.runner.capture.wire_proxy import WireProxy
 from pgperf.runner.client_process import ClientProcess
 from pgperf.runner.server.control_connection import ControlConnection
@@ -30,6 +33,7 @@ from tests.factories import make_benchmark
 from tests.impostor import CLEAR_TEXT as ASKS_FOR_CLEAR_TEXT
 from tests.impostor import MD5, SASL, SHOWN, Impostor, error
 from tests.impostor import authentication as asks
+from tests.security import client_certificates
 from tests.security.conftest import DATABASE, Harm
 
 SECRET = "correct horse 9"
@@ -286,6 +290,99 @@ def test_other_kinds_of_login_work(pooler: Callable[..., Route], c_client: Path,
     ):  # fmt: skip
         with pytest.raises(ClientFailed, match=r"pgperf\.site"):  # connected; the table is not there
             start(layer, mode, where, c_client.parent)
+
+
+#: The clients that log in by code of their own. The stack's libpq knows no TLS: psycopg has another.
+BY_TLS = [("psycopg", "simple"), ("asyncpg", "prepared"), ("django_cursor", "simple")]
+CLIENTS = [*BY_TLS, ("psycopg2", "simple"), ("libpq", "simple"), ("pgbench", "simple")]
+
+
+@pytest.fixture
+def peer(harm: Harm, stack: dict[str, str]) -> Iterator[Route]:
+    """The server's socket, where the system's name of this user is its login."""
+    user, admin = pwd.getpwuid(os.geteuid()).pw_name, harm.superuser
+    (path,) = admin.execute("SHOW hba_file").fetchone() or ("",)
+    rules = Path(path).read_text()
+    admin.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(user)))
+    Path(path).write_text(f'local {DATABASE} "{user}" peer\n{rules}')
+    admin.execute("SELECT pg_reload_conf()")
+    where = harm.route(user, host=stack["PGPERF_DB_SOCKET"], name="socket", password=SECRET)
+    while authentication.conditions(where).authentication == "scram-sha-256":
+        pass  # until the server has read its rules again
+    yield where
+    Path(path).write_text(rules)
+    admin.execute("SELECT pg_reload_conf()")
+    admin.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(user)))
+
+
+def test_a_login_by_peer_works(peer: Route, c_client: Path) -> None:
+    """The role has no password, whatever the credential says."""
+    assert authentication.conditions(peer).authentication == "none (trust, peer or certificate)"
+    assert_logs_in(peer, CLIENTS, c_client)
+
+
+def assert_logs_in(where: Route, clients: list[tuple[str, str]], c_client: Path) -> None:
+    authentication.check(where)
+    with ControlConnection(where) as connection:
+        assert connection.query("SELECT current_user") == [[where.user]]
+    for layer, mode in clients:
+        with pytest.raises(ClientFailed, match=r"pgperf\.site"):  # connected; the table is not there
+            start(layer, mode, where, c_client.parent)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home of the worker's user, for clients too: they ask the system for it."""
+    clean = client_process._clean_environment()
+    monkeypatch.setattr(
+        client_process, "_clean_environment", lambda: {**clean, "HOME": str(tmp_path / "home")}
+    )
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def certifying(pooler: Callable[..., Route], certificate: Certificate, home: Path) -> Route:
+    """A PgBouncer that lets in whom a certificate names, as the one in the home does."""
+    authority = certificate.server.with_name("clients.crt")
+    client_certificates.issue(home, "harm_reader", authority)
+    where = pooler(
+        "cert", client_tls_sslmode="verify-full", client_tls_ca_file=str(authority),
+        client_tls_cert_file=str(certificate.server), client_tls_key_file=str(certificate.key),
+    )  # fmt: skip
+    return replace(where, host="localhost", sslmode="verify-full", sslrootcert=str(certificate.authority))
+
+
+def test_a_login_by_certificate_works(certifying: Route, c_client: Path) -> None:
+    assert_logs_in(certifying, BY_TLS, c_client)
+
+
+def test_without_the_certificate_there_is_no_login(certifying: Route, c_client: Path, home: Path) -> None:
+    (home / ".postgresql" / "postgresql.crt").unlink()
+    authentication.check(certifying)
+    with pytest.raises(ClientFailed):
+        ControlConnection(certifying).__enter__()
+    for layer, mode in BY_TLS:
+        with pytest.raises(ClientFailed) as refused:
+            start(layer, mode, certifying, c_client.parent)
+        assert "pgperf.site" not in str(refused.value)
+
+
+@pytest.mark.parametrize("sslmode", ["prefer", "require", "verify-full"])
+def test_a_server_that_demands_a_certificate_before_it_asks_is_refused(
+    certificate: Certificate, home: Path, tmp_path: Path, sslmode: str
+) -> None:
+    """A check without the certificate would not reach the request that the client answers."""
+    authority = tmp_path / "clients.crt"
+    client_certificates.issue(home, "app", authority)
+    with Impostor(
+        SCRAM, certificate=certificate[:2], ask_encrypted=CLEAR, client_authority=authority
+    ) as server:
+        authorities = str(certificate.authority) if sslmode == "verify-full" else ""
+        where = route(server, sslmode=sslmode, sslrootcert=authorities)
+        with pytest.raises(ClientFailed, match=REFUSED):
+            start("asyncpg", "prepared", where, tmp_path)
+        assert server.passwords == []
 
 
 def test_a_pooler_that_asks_for_clear_text_needs_the_targets_permission(

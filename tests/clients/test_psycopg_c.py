@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -14,11 +15,15 @@ import pytest
 
 from example import postgres_wheel
 from pgperf.core import protocol
+from pgperf.core.connection_errors import CLEAR_TEXT
 from pgperf.core.records import MODES, Route
 from pgperf.install import launch
 from tests.clients import test_conformance as conformance
+from tests.clients import test_memory_limit as memory
 from tests.clients.conftest import Start
 from tests.clients.driving import Driven, Subject
+from tests.impostor import Impostor
+from tests.security import test_clear_text as clear_text
 
 pytestmark = pytest.mark.registry
 
@@ -40,6 +45,9 @@ CASES: tuple[Callable[..., None], ...] = (
     conformance.test_a_backend_terminated_mid_slice,
     conformance.test_the_connection_cut_mid_slice,
     conformance.test_every_client_sets_settings_and_reads_them_as_text,
+    memory.test_a_result_within_the_limit_is_read,
+    memory.test_without_a_limit_the_client_says_so,
+    memory.test_what_the_server_says_of_memory_is_another_error,
 )
 
 
@@ -88,3 +96,26 @@ def test_it_behaves_like_the_other_implementations(
         "subject": Subject("psycopg_c", mode, "c"), "start": start_c, "tcp": tcp, "admin": admin,
     }  # fmt: skip
     case(**{name: given[name] for name in inspect.signature(case).parameters})
+
+
+@pytest.mark.parametrize("result", memory.RESULTS)
+def test_a_result_beyond_the_limit_is_an_out_of_memory_error(start_c: Start, tcp: Route, result: str) -> None:
+    memory.test_a_result_beyond_the_limit_is_an_out_of_memory_error(
+        start_c, Subject("psycopg_c", "simple", "c"), tcp, result
+    )
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_it_answers_no_request_for_clear_text(python: str, tmp_path: Path, mode: str) -> None:
+    with Impostor() as server:
+        route = clear_text.route(server)
+        assert CLEAR_TEXT in clear_text.start_alone("psycopg_c", mode, route, tmp_path, psycopg_c=python)
+        assert server.passwords == []
+
+
+def test_it_does_not_show_a_password_on(python: str, tmp_path: Path) -> None:
+    with Impostor() as server:
+        route = clear_text.route(server, allow_cleartext_password=True)
+        text = clear_text.start_alone("psycopg_c", "simple", route, tmp_path, psycopg_c=python)
+        assert server.passwords == [clear_text.SECRET]
+    assert clear_text.SECRET[::-1] not in text

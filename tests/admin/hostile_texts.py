@@ -16,7 +16,6 @@ from django.test import Client
 from django.urls import reverse
 
 from pgperf.admin import several
-from pgperf.admin.downloads import RAW, REPORT
 from pgperf.core.formula_injection import harmless, unharmed
 from pgperf.models import Run, VariantResult
 from pgperf.reports import run_json
@@ -37,11 +36,6 @@ TEXTS = (
     "\\u0000\ufffd\x7f\x1b[31m",
     "9" * 200,
 )
-
-FILES = (
-    "variants.csv", "comparisons.csv", "scaling.csv", "timeline.csv", "top.csv", "variants.xlsx", "comparisons.xlsx",
-    RAW, REPORT,
-)  # fmt: skip
 
 
 def make_hostile(run: Run, text: str) -> Run:

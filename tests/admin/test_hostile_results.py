@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from pgperf.admin import downloads
 from pgperf.models import Run
 from tests import factories
 from tests.admin import hostile_texts
@@ -37,7 +38,7 @@ def test_the_progress_of_a_run_is_json(admin_page: Client, hostile_run: Run) -> 
     assert json.loads(response.content)
 
 
-@pytest.mark.parametrize("name", hostile_texts.FILES)
+@pytest.mark.parametrize("name", downloads.FILES)
 def test_no_cell_of_a_file_is_a_formula(admin_page: Client, hostile_run: Run, name: str) -> None:
     hostile_texts.assert_file_is_harmless(admin_page, hostile_run, name)
 

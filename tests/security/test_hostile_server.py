@@ -14,6 +14,7 @@ from django.test import Client
 from django.utils.html import escape
 
 from example.stack.postgres import READER
+from pgperf.admin import downloads
 from pgperf.core.layers import LAYERS
 from pgperf.models import Database, Run, Target, Workload
 from pgperf.runs import state
@@ -86,7 +87,7 @@ def assert_is_shown_harmlessly(run: Run) -> str:
     boss, other = Client(), factories.make_results(factories.make_run(database=run.database))
     boss.force_login(User.objects.create_superuser("boss"))
     page = hostile_texts.assert_pages_are_harmless(boss, run, other)
-    for name in hostile_texts.FILES:
+    for name in downloads.FILES:
         hostile_texts.assert_file_is_harmless(boss, run, name)
     assert hostile_texts.read_back(run)["run"]["status"] == run.status
     return page

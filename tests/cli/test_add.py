@@ -85,7 +85,7 @@ def test_a_pooler_is_a_second_route(shop: dict[str, Any], mode: str) -> None:
     said = add("shop", "--pooler", mode, "--host", "pool.internal", "--port", "6000")
     first, note = said.splitlines()
     assert first == "shop: shop, route tcp (db.internal:5433), route pgbouncer (pool.internal:6000)"
-    assert "PGPERF['ALLOWED_HOSTS']" in note
+    assert "add 'pool.internal:6000' to PGPERF['ALLOWED_HOSTS']" in note
     direct, pooled = Target.objects.order_by("pk")
     assert (direct.route, direct.pooler) == ("tcp", "")
     assert (pooled.route, pooled.pooler, pooled.host, pooled.port) == (

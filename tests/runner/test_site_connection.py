@@ -1,13 +1,17 @@
 """The site's Django connects over a route, whatever the OPTIONS of its alias demand."""
 
 import json
+import os
 from typing import Any
 
 import pytest
 
+from pgperf.core import protocol, sql_parameters
 from pgperf.core.exceptions import ClientFailed
 from pgperf.core.records import Route
+from pgperf.install import launch
 from pgperf.runner import site_connection
+from pgperf.runner.client_process import ClientProcess, login, site_environment
 
 READ_ONLY = "-c default_transaction_read_only=on"
 WORKLOAD = {"orm": "tests.counting"}
@@ -29,7 +33,6 @@ OVERRIDDEN = {
     "dbname": "other",
     "pool": {"min_size": 4},
     "prepare_threshold": 1,
-    "cursor_factory": "no class",
 }
 KEPT = {
     "isolation_level": 4,
@@ -64,10 +67,34 @@ def options(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_overridden_and_kept_options_let_it_connect(
     route: Route, routes: dict[str, Route], options: Any
 ) -> None:
-    options({**OVERRIDDEN, **KEPT} | {"cursor_factory": None})
+    options({**OVERRIDDEN, **KEPT})
     site_connection.check(route, WORKLOAD, "pgperf-test")
     socket = routes["socket"]
     site_connection.check(socket, WORKLOAD, "pgperf-test")
+
+
+@pytest.mark.parametrize("mode", ["extended", "prepared"])
+def test_the_mode_overrides_the_class_of_the_cursor(mode: str, route: Route, options: Any) -> None:
+    options({"cursor_factory": "no class"})
+    assert connected(route, mode).versions["django"]
+
+
+def test_mode_simple_keeps_the_class_of_the_cursor(route: Route, options: Any) -> None:
+    options({"cursor_factory": "no class"})
+    with pytest.raises(ClientFailed, match="'str' object is not callable"):
+        connected(route, "simple")
+
+
+def connected(route: Route, mode: str) -> protocol.Ready:
+    """A client of the site's Django in that mode, once it has run a statement."""
+    statements = sql_parameters.statements("SELECT 1", ())
+    spec = protocol.Spec(
+        layer="django_cursor", mode=mode, **login(route), **WORKLOAD, statements=statements, site=True, cold=False
+    )  # fmt: skip
+    argv = launch.command("django_cursor", "")
+    with ClientProcess("the site's Django", argv, route.password, site_environment()) as client:
+        client.send(spec._replace(runner_pid=os.getpid(), spawned_ns=client.spawned_ns))
+        return client.expect(protocol.Ready, 60)
 
 
 def test_a_refused_option_is_named(route: Route, options: Any) -> None:

@@ -17,6 +17,8 @@ MAX_CPU_S = 2.0
 MAX_MB = 200.0
 #: CPU time of `_reference` on a quiet machine, s.
 REFERENCE_S = 0.04
+#: However slow the machine is, an input that takes 12 s on a quiet one fails.
+MAX_SLOWNESS = 4.0
 
 _PROCESS = Path("/proc/self")
 
@@ -43,13 +45,13 @@ class Cost:
 
 
 def slowness() -> float:
-    """How many times longer than on a quiet machine a loop takes now; 1 at least."""
+    """How many times longer than on a quiet machine a loop takes now; from 1 to MAX_SLOWNESS."""
     times = []
     for _ in range(5):
         before_s = time.process_time()
         _reference()
         times.append(time.process_time() - before_s)
-    return max(1.0, statistics.median(times) / REFERENCE_S)
+    return min(MAX_SLOWNESS, max(1.0, statistics.median(times) / REFERENCE_S))
 
 
 def _reference() -> None:

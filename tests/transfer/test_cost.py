@@ -55,6 +55,12 @@ def test_the_bar_of_time_follows_the_speed_of_the_machine(monkeypatch: pytest.Mo
         cost.Cost(cpu_s=3.1).check()
 
 
+def test_the_bar_of_time_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "REFERENCE_S", 1e-9)
+    with pytest.raises(AssertionError, match=r"8.10 s of CPU time, of 8.00 s"):
+        cost.Cost(cpu_s=8.1).check()
+
+
 @given(st.lists(st.text("ab", max_size=3)))
 def test_the_first_duplicate_is_found(items: list[str]) -> None:
     slow = next((item for at, item in enumerate(items) if item in items[:at]), None)

@@ -462,6 +462,16 @@ class TestDeletePages:
         assert f"Runs of {SECRET}-benchmark that only superusers may see then:" in text
         assert Benchmark.objects.filter(pk=site.benchmark.pk).exists()
 
+    def test_a_group_by_numbers_of_its_links_and_no_names(self, site: Site) -> None:
+        site.give(*KINDS)
+        page = reverse("admin:auth_group_delete", args=[site.group.pk])
+        for who in (site.stranger, site.superuser):
+            text = client(who).get(page).content.decode()
+            for kind in KINDS:
+                link = getattr(site, kind).groups.through.objects.get()
+                assert f"{type(link).__name__} object ({link.pk})" in text
+            assert SECRET not in text
+
 
 def test_a_taken_name_is_refused_in_the_same_words_whoever_sees_it(site: Site) -> None:
     site.give(*KINDS)

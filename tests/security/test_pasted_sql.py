@@ -163,7 +163,8 @@ def run_in_psql(harm: Harm, script: str) -> str:
     login = [f"--host={harm.host}", f"--port={harm.port}", "--username=harm_bare", f"--dbname={DATABASE}"]
     done = subprocess.run(
         [str(PSQL), "--no-psqlrc", "--no-password", *login],
-        input=script, env={"PGPASSWORD": harm.password, "PATH": os.defpath}, text=True, capture_output=True,
+        input=script, text=True, capture_output=True,
+        env={"PGPASSWORD": harm.password, "PGCONNECT_TIMEOUT": "10", "PATH": os.defpath},
         start_new_session=True,  # without a terminal, on which \password would ask
         check=False,
     )  # fmt: skip

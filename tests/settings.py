@@ -1,11 +1,16 @@
 """The example site's settings as the tests use them."""
 
+import os
+
 import django
 
 from example.settings import *  # noqa: F403
 from example.settings import INSTALLED_APPS as SITE_APPS
 from example.settings import MIDDLEWARE as SITE_MIDDLEWARE
 from example.settings import PGPERF as SITE_PGPERF
+
+# openpyxl reads as on a site without lxml; one test sets it to True.
+os.environ.setdefault("OPENPYXL_LXML", "False")
 
 #: tests.library has a relation of every kind.
 INSTALLED_APPS = [*SITE_APPS, "tests.library"]

@@ -1,21 +1,25 @@
 """File formats: an export imports unchanged, and a hostile file only gives an error."""
 
 import json
+import os
+import subprocess
+import sys
 import tracemalloc
 import zipfile
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from openpyxl import Workbook
 
 from pgperf.core.exceptions import TransferError
 from pgperf.transfer import files, workbook
 from pgperf.transfer.sheet import MAX_XLSX_CELL
 from pgperf.transfer.table import MAX_BYTES, MAX_COLUMNS, MAX_ROWS, ImportTable
 from pgperf.transfer.workbook import MAX_OTHER_ELEMENTS, MAX_UNPACKED_BYTES
+from tests.transfer.hostile_workbooks import DOCUMENT_TYPES, ENCODINGS, book, parts, rewritten
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
 TRICKY = st.text(alphabet=st.sampled_from("'=+-@＝\t\r\n x_0aFD\x0b\u200b\u2028\",;|#N/A"), max_size=20)
@@ -132,25 +136,6 @@ def test_a_yaml_date_stays_text() -> None:
 # Workbooks
 
 
-def book(*rows: list[Any]) -> bytes:
-    made = Workbook()
-    assert made.active
-    for row in rows:
-        made.active.append(row)
-    stream = BytesIO()
-    made.save(stream)
-    return stream.getvalue()
-
-
-def rewritten(content: bytes, part: str, text: str | bytes) -> bytes:
-    """The workbook with one of its parts replaced."""
-    stream = BytesIO()
-    with zipfile.ZipFile(BytesIO(content)) as old, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as new:
-        for name in old.namelist():
-            new.writestr(name, text if name == part else old.read(name))
-    return stream.getvalue()
-
-
 SHEET = "xl/worksheets/sheet1.xml"
 SPACE = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 
@@ -240,25 +225,12 @@ def test_xml_entities_are_refused() -> None:
     assert "document type" in refusal("x.xlsx", rewritten(book(["name"]), SHEET, sheet))
 
 
-WORKBOOK_PARTS = zipfile.ZipFile(BytesIO(book(["name"], ["a"]))).namelist()
-DOCUMENT_TYPES = {
-    "nested entities": "".join(
-        f'<!ENTITY e{at} "{f"&e{at - 1};" * 10 if at else "lol"}">' for at in range(12)
-    ),
-    "external entity": '<!ENTITY e11 SYSTEM "file:///etc/passwd">',
-    "parameter entity": '<!ENTITY % p SYSTEM "file:///etc/passwd"> %p; <!ENTITY e11 "x">',
-}
-ENCODINGS = (
-    "utf-8", "utf-8-sig", "ascii", "latin-1", "shift_jis", "gb18030", "utf-7", "hz", "cp037", "utf-16", "utf-32",
-)  # fmt: skip
-
-
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("document_type", DOCUMENT_TYPES.values(), ids=list(DOCUMENT_TYPES))
 def test_no_entity_reaches_the_parser_of_openpyxl(document_type: str, encoding: str) -> None:
     """openpyxl uses lxml where it is installed, which resolves entities that others refuse."""
     head = f'<?xml version="1.0" encoding="{encoding}"?><!DOCTYPE a [{document_type}]>'
-    for part in WORKBOOK_PARTS:
+    for part in parts(book(["name"], ["a"])):
         hostile = rewritten(book(["name"], ["a"]), part, f"{head}<a b='&e11;'>&e11;</a>".encode(encoding))
         assert part not in kept_parts(hostile)
 
@@ -269,6 +241,22 @@ def kept_parts(content: bytes) -> list[str]:
         return zipfile.ZipFile(workbook.checked(content)).namelist()
     except TransferError as error:
         return [] if "document type" in str(error) else [str(error)]
+
+
+@pytest.mark.parametrize("lxml", [True, False])
+def test_an_entity_is_refused_whatever_parser_openpyxl_uses(lxml: bool) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.transfer.hostile_workbooks"],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "OPENPYXL_LXML": str(lxml)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = json.loads(done.stdout)
+    assert found["lxml"] is lxml
+    assert set(found["outcomes"]) == {"refused", "as without the part"}
+    assert found["outcomes"]["refused"] > len(DOCUMENT_TYPES) * len(ENCODINGS)
 
 
 def test_a_value_too_long_for_a_cell_is_refused() -> None:

@@ -24,6 +24,10 @@ DELIVERIES = 5
 #: Kinds for which a second worker competes for the messages.
 WITH_SECOND_WORKER = ("five deliveries", "late deliveries", "two databases")
 CLICKS = 20
+#: JSON objects that lack parts of a Celery message: the worker takes them for a lost connection.
+INCOMPLETE = (b"{}", b'{"properties": {}}')
+#: The others end it.
+JUNK = (b"no JSON", b"{}", b"\xff", b'{"properties": {}}', b"null", b"[]")
 _BLOCKS = BlockResult._meta.db_table
 _TOGETHER = 5
 #: Limit on the time from a cancel to the end of the run: the worker polls every 5 s; the rest is
@@ -162,6 +166,35 @@ def broker_flushed(on: Performer, count: int, draw: random.Random) -> FaultResul
         require_done_once(result, run, begin)
         require_done_once(result, first, timed=False)
     return result
+
+
+def junk_on_the_queue(on: Performer, count: int, draw: random.Random) -> FaultResult:
+    """An item that is no message of Celery's: the worker finishes its run. Most items then end it,
+    and the queued run is done when it is started again.
+    """
+    result = FaultResult("from the end of one run to the end of the next")
+    for number in range(count):
+        item, running = JUNK[number % len(JUNK)], on.ask(blocks=3, slice_ms=500)
+        await_true(lambda: _is_running(running), 20.0)  # noqa: B023
+        _redis(on).rpush("pgperf", item)  # the next item to be read
+        queued = on.ask()
+        await_end(running, _END_WITHIN_S)
+        begin = time.monotonic()
+        require_done_once(result, running, timed=False)
+        if item not in INCOMPLETE:
+            _require_exit_and_restart(on, result, queued)
+        await_end(queued, _END_WITHIN_S)
+        require_done_once(result, queued, begin)
+    return result
+
+
+def _require_exit_and_restart(on: Performer, result: FaultResult, queued: Run) -> None:
+    worker = on.site.part("worker")
+    ended = await_true(worker.has_ended, 30.0) >= 0
+    code = worker.process.wait() if ended and worker.process else None
+    result.require(code == 1, f"the worker's exit code is {code}, not 1")
+    result.require(fresh(queued).status == Run.Status.QUEUED, "the queued run did not wait")
+    on.site.restart("worker")
 
 
 def web_dies_before_it_sends(on: Performer, count: int, draw: random.Random) -> FaultResult:
@@ -539,6 +572,7 @@ KINDS: dict[str, Kind] = {
     "cancel: lost": cancel_lost,
     "cancel: cancelled": cancel_cancelled,
     "broker flushed": broker_flushed,
+    "junk on the queue": junk_on_the_queue,
     "web dies before it sends": web_dies_before_it_sends,
     "broker silent": broker_silent,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Repeated and late messages, double clicks, cancel in every state, a lost broker.
+"""Repeated, late and invalid messages, double clicks, cancel in every state, a lost broker.
 
     python -m soak.faults [--case NAME] [--count N] [--seed N]
 
@@ -29,6 +29,7 @@ KINDS = {
     "cancel: lost": 5,
     "cancel: cancelled": 5,
     "broker flushed": 3,
+    "junk on the queue": 6,
     "web dies before it sends": 3,
     "broker silent": 3,
 }

@@ -28,8 +28,9 @@ def campaign(*words: str) -> subprocess.CompletedProcess[str]:
     [
         ("soak.kills", "--count=8", "--victims=client,web", "--lanes=1"),
         ("soak.faults", "--case=five deliveries", "--count=3"),
+        ("soak.faults", "--case=junk on the queue", "--count=2"),
     ],
-    ids=["kills", "faults"],
+    ids=["kills", "faults", "junk"],
 )
 def test_a_small_campaign_holds(words: tuple[str, ...]) -> None:
     done = campaign(*words)

@@ -1,4 +1,4 @@
-"""SIGKILL of a real Celery worker during a run: its clients end, and its blocks are kept."""
+"""A real Celery worker that is killed, stopped, suspended, or reads an item that is no message."""
 
 import os
 import signal
@@ -10,7 +10,9 @@ from typing import Any
 
 import psutil
 import pytest
+from django.conf import settings
 from django.db import connection
+from redis import Redis
 
 from example.stack import web
 from example.stack.part import Part
@@ -132,6 +134,53 @@ def test_a_stopped_worker_ends_its_run_and_deletes_its_row(own_worker: Part, dat
     assert run.summary["partial"] is True
     until(lambda: not backends(run), 10, "no backend is left")
     assert not Worker.objects.exists()
+
+
+def test_a_run_outlives_a_suspension_of_the_main_process(own_worker: Part, database: Database) -> None:
+    running, queued = ask(database, blocks=20), ask(database, blocks=1)
+    until(lambda: store.load_blocks(running), 30, "a finished block")
+    assert own_worker.process
+    own_worker.process.send_signal(signal.SIGSTOP)
+    try:
+        until(lambda: progress_json(running)["terminal"], 60, "the run has ended")
+        assert (status_of(running), running.error) == (Run.Status.DONE, "")
+        assert status_of(queued) == Run.Status.QUEUED
+        until(lambda: not state.live_workers(), 30, "no worker is listed")
+    finally:
+        own_worker.process.send_signal(signal.SIGCONT)
+    until(lambda: status_of(queued) == Run.Status.DONE, 60, "the queued run is done")
+    assert (running.attempt, queued.attempt) == (1, 1)
+
+
+@pytest.mark.parametrize("item", [b"no JSON", b"null"])
+def test_an_item_that_is_no_json_object_ends_the_worker_after_its_run(
+    own_worker: Part, database: Database, item: bytes
+) -> None:
+    running, queued = ask_around(item, database)
+    assert own_worker.process
+    assert own_worker.process.wait(60) == 1
+    assert (status_of(running), running.error) == (Run.Status.DONE, "")
+    assert status_of(queued) == Run.Status.QUEUED
+
+    own_worker.start()
+    until(lambda: status_of(queued) == Run.Status.DONE, 60, "the queued run is done")
+    assert (running.attempt, queued.attempt) == (1, 1)
+
+
+def test_an_object_that_is_no_message_ends_nothing(own_worker: Part, database: Database) -> None:
+    running, queued = ask_around(b"{}", database)
+    until(lambda: status_of(queued) == Run.Status.DONE, 120, "the queued run is done")
+    assert (status_of(running), running.attempt, queued.attempt) == (Run.Status.DONE, 1, 1)
+    assert not own_worker.has_ended()
+    assert "KeyError('properties')" in own_worker.log_since_start()
+
+
+def ask_around(item: bytes, database: Database) -> tuple[Run, Run]:
+    """A running run, and a queued one whose message is behind the item."""
+    running = ask(database, blocks=5)
+    until(lambda: store.load_blocks(running), 30, "a finished block")
+    Redis.from_url(settings.CELERY_BROKER_URL).rpush("pgperf", item)  # the next item to be read
+    return running, ask(database, blocks=1)
 
 
 def test_cancelling_a_run_of_a_real_worker(own_worker: Part, database: Database) -> None:

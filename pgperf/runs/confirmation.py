@@ -15,6 +15,9 @@ from pgperf.models import Database, Run, VariantResult
 from pgperf.runs import state
 from pgperf.runs.confirmation_definition import paired, told_apart
 
+#: Characters of an unknown label that an error shows.
+_SHOWN = 200
+
 
 def open_verdicts(run: Run) -> list[VariantResult]:
     """The run's variants with a verdict that can be tested and has not been."""
@@ -28,10 +31,12 @@ def find(run: Run, label: str) -> VariantResult:
 
     Raises InvalidDefinition with the reason.
     """
-    row = run.variants.filter(label=label, control=0).first()
-    if row is None:
-        there = ", ".join(run.variants.filter(control=0).values_list("label", flat=True)) or "none"
-        raise InvalidDefinition(f"variant: {run} has no {label!r}; it has {there}")
+    there = list(run.variants.filter(control=0).values_list("label", flat=True))
+    if label not in there:  # never asked of the database, which refuses some texts
+        raise InvalidDefinition(
+            f"variant: {run} has no {label[:_SHOWN]!r}; it has {', '.join(there) or 'none'}"
+        )
+    row = run.variants.filter(label=label, control=0)[0]
     verdict = row.record.verdict
     if verdict is None or not verdict.intervention:
         word = verdict.word if verdict else "none"

@@ -4,6 +4,7 @@ import re
 import uuid
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -69,6 +70,22 @@ def test_a_post_with_a_token_requests_one_run_and_redirects_to_it(
     entry = LogEntry.objects.get()
     assert entry.get_edited_object() == asked
     assert f"to test {LABEL} of run {run.pk}" in entry.change_message
+
+
+@pytest.mark.parametrize("label", ["\0", "\ud800", "x" * 100_000], ids=["NUL", "surrogate", "long"])
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_a_text_that_no_variant_has_leads_back(
+    admin_page: Client, page: str, run: Run, method: str, label: str
+) -> None:
+    query = urlencode(form(variant=label), errors="surrogatepass")
+    kind = "application/x-www-form-urlencoded"
+    answer = (
+        admin_page.get(f"{page}?{query}")
+        if method == "get"
+        else admin_page.post(page, query, content_type=kind)
+    )
+    assert answer["Location"] == reverse("admin:pgperf_run_change", args=[run.pk])
+    assert Run.objects.count() == 1
 
 
 def test_a_production_database_requires_its_name(admin_page: Client, page: str, run: Run) -> None:

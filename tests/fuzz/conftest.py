@@ -21,8 +21,9 @@ def site(db: None) -> Client:
     """A superuser's client; a response of 500 raises in the test."""
     factories.make_worker()
     factories.make_results(factories.make_run())
-    client = Client()
-    client.force_login(User.objects.create_superuser("fuzz"))
+    client, user = Client(), User.objects.create_superuser("fuzz")
+    factories.make_schedule(owner=user)
+    client.force_login(user)
     return client
 
 

@@ -81,7 +81,7 @@ def test_the_mode_overrides_the_class_of_the_cursor(mode: str, route: Route, opt
 
 def test_mode_simple_keeps_the_class_of_the_cursor(route: Route, options: Any) -> None:
     options({"cursor_factory": "no class"})
-    with pytest.raises(ClientFailed, match="'str' object is not callable"):
+    with pytest.raises(ClientFailed, match="TypeError in connection"):
         connected(route, "simple")
 
 

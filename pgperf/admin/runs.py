@@ -30,7 +30,7 @@ from pgperf.admin import audit, compare, downloads, pages, several
 from pgperf.admin.access import GroupScopedAdmin
 from pgperf.admin.confirm import confirm_view
 from pgperf.admin.run_notes import RunNotesAdmin
-from pgperf.core.exceptions import PgperfError
+from pgperf.core.exceptions import PgperfError, asked_budget_s
 from pgperf.models import Benchmark, Run
 from pgperf.reports import number_format
 from pgperf.reports.changed_settings import ChangedSettings, changed_settings
@@ -318,6 +318,7 @@ class RunAdmin(RunNotesAdmin, pages.StylesheetMixin, GroupScopedAdmin):
             },
             "may_see_schedule": _may_see_schedule(request, run),
             "startable": partial(_startable, request),
+            "asked_budget_s": asked_budget_s(run.error),
             **self.notes_context(request, run),
             "may_cancel": not progress["terminal"] and self.has_cancel_permission(request, run),
             "may_export": progress["terminal"] and self.has_export_permission(request),

@@ -16,11 +16,13 @@ from django.utils.translation import gettext_lazy as _
 
 from pgperf.access import permissions
 from pgperf.admin import audit, look, pages
+from pgperf.core import limits
 from pgperf.core.exceptions import PgperfError
 from pgperf.models import Benchmark, Database, Run
 from pgperf.reports.preview import Preview, preview
 from pgperf.reports.run_json import live_workers, worker_command
 from pgperf.runs import state
+from pgperf.runs.definitions import Overrides
 
 LENGTHS = (
     ("quick", _("Quick: a shorter run with wider intervals")),
@@ -38,6 +40,13 @@ class StartForm(forms.Form):
     length = forms.ChoiceField(choices=LENGTHS, widget=forms.RadioSelect, label=_("length"))
     confirm_name = forms.CharField(
         required=False, label=_("database name"), widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
+    budget_s = forms.IntegerField(
+        required=False,
+        min_value=limits.BUDGET_S.low,
+        max_value=limits.BUDGET_S.high,
+        label=_("time budget (s)"),
+        help_text=_("Empty: the time that the benchmark sets or pgperf predicts."),
     )
     token = forms.CharField(widget=forms.HiddenInput, validators=[RegexValidator(r"\A[0-9a-f]{32}\Z")])
 
@@ -87,9 +96,8 @@ def _form(request: HttpRequest, benchmark: Benchmark, databases: QuerySet[Databa
     usual = _by_pk(databases, str(benchmark.database_id))
     chosen = requested or usual or databases.first()
     length = "quick" if request.GET.get("length") == "quick" else "full"
-    return StartForm(
-        databases, initial={"database": chosen and chosen.pk, "length": length, "token": uuid.uuid4().hex}
-    )
+    initial = {"database": chosen and chosen.pk, "length": length, "token": uuid.uuid4().hex}
+    return StartForm(databases, initial={**initial, "budget_s": _budget_s(request.GET.get("budget_s"))})
 
 
 def _request_run(
@@ -116,6 +124,7 @@ def requested(page: admin.ModelAdmin, request: HttpRequest, benchmark: Benchmark
     return state.request(
         benchmark,
         database,
+        Overrides(budget_s=data["budget_s"]),
         quick=quick,
         user=request.user,
         token=data["token"],
@@ -128,7 +137,9 @@ def _again(request: HttpRequest, databases: QuerySet[Database], form: StartForm)
     """This page with the choices of the form."""
     database = _chosen(databases, form)
     length = "quick" if form["length"].value() == "quick" else "full"
-    return f"{request.path}?{urlencode({'database': database.pk if database else '', 'length': length})}"
+    chosen = {"database": database.pk if database else "", "length": length}
+    budget_s = _budget_s(form["budget_s"].value())
+    return f"{request.path}?{urlencode(chosen | ({'budget_s': budget_s} if budget_s else {}))}"
 
 
 def after(page: admin.ModelAdmin, request: HttpRequest, run: Run) -> str:
@@ -163,7 +174,17 @@ def _chosen(databases: QuerySet[Database], form: StartForm) -> Database | None:
 
 
 def _preview(benchmark: Benchmark, database: Database | None, form: StartForm) -> Preview | None:
-    return preview(benchmark, database, quick=form["length"].value() == "quick") if database else None
+    if database is None:
+        return None
+    quick = form["length"].value() == "quick"
+    return preview(benchmark, database, quick=quick, budget_s=_budget_s(form["budget_s"].value()))
+
+
+def _budget_s(text: Any) -> int | None:
+    """The time budget that is meant by unvalidated input; None for the benchmark's own."""
+    given = str(text or "")
+    number = int(given) if given.isascii() and given.isdigit() and len(given) < 9 else 0
+    return number if number and limits.BUDGET_S.allows(number) else None
 
 
 def _by_pk(databases: QuerySet[Database], text: str) -> Database | None:

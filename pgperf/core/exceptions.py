@@ -1,5 +1,7 @@
 """The errors that pgperf raises. Each message says what is wrong and what to do about it."""
 
+import re
+
 #: What a user can do about an operation whose result is too large.
 FEWER_ROWS = (
     "Read fewer rows (LIMIT) or columns, choose fewer clients or layers, or raise PGPERF['RUN_MEMORY_MB']"
@@ -27,6 +29,16 @@ class PreflightRefused(PgperfError):
 
 class BudgetTooShort(PreflightRefused):
     """Six blocks do not fit into the run's time budget. The message names the least time."""
+
+
+#: The remedy in the message of BudgetTooShort.
+ASKED_BUDGET = "set a time budget of {} s or more"
+
+
+def asked_budget_s(message: str) -> int | None:
+    """The time budget that such a message asks for; None of any other message."""
+    found = re.search(ASKED_BUDGET.format(r"(\d{1,6})"), message)
+    return int(found[1]) if found else None
 
 
 class TimeIsUp(PgperfError):

@@ -79,11 +79,16 @@ class Preview:
 
 
 def preview(
-    benchmark: Benchmark, database: Database, *, quick: bool, workloads: Sequence[Workload] | None = None
+    benchmark: Benchmark,
+    database: Database,
+    *,
+    quick: bool,
+    budget_s: int | None = None,
+    workloads: Sequence[Workload] | None = None,
 ) -> Preview:
     """What a run of the benchmark on the database would do with the workers that are alive now.
 
-    `workloads`: those of a benchmark that is not saved.
+    `budget_s`: in place of the benchmark's. `workloads`: those of a benchmark that is not saved.
     """
     workers = live_workers()
     skipped = skipped_layers(benchmark, workers)
@@ -101,8 +106,8 @@ def preview(
     )
     try:
         plans = {
-            length: make_plan(_definition(benchmark, database, length, workloads), left_out)
-            for length in (True, False)
+            length: make_plan(definitions.freeze(benchmark, database, overrides, workloads), left_out)
+            for length, overrides in _lengths(budget_s).items()
         }
     except PgperfError as error:
         return replace(shown, refusal=str(error))
@@ -247,7 +252,6 @@ _ACCESS = {
 }
 
 
-def _definition(
-    benchmark: Benchmark, database: Database, quick: bool, workloads: Sequence[Workload] | None
-) -> Definition:
-    return definitions.freeze(benchmark, database, definitions.Overrides(quick=quick), workloads)
+def _lengths(budget_s: int | None) -> dict[bool, definitions.Overrides]:
+    """Quick or not -> the overrides of such a run."""
+    return {quick: definitions.Overrides(quick=quick, budget_s=budget_s) for quick in (True, False)}

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from pgperf.core.exceptions import FEWER_ROWS, BudgetTooShort, PreflightRefused
+from pgperf.core.exceptions import ASKED_BUDGET, FEWER_ROWS, BudgetTooShort, PreflightRefused
 from pgperf.core.layers import over_http
 from pgperf.core.limits import LEAST_BLOCKS
 from pgperf.core.records import Plan
@@ -90,7 +90,7 @@ def too_short(least_s: float, budget_s: float) -> BudgetTooShort:
     asked_s = math.ceil(least_s * _RESERVE)
     return BudgetTooShort(
         f"budget_s: {LEAST_BLOCKS} blocks take at least {math.ceil(least_s)} s on this machine, and the run has"
-        f" {budget_s:.0f} s; set a time budget of {asked_s} s or more, or choose fewer layers, routes or clients"
+        f" {budget_s:.0f} s; {ASKED_BUDGET.format(asked_s)}, or choose fewer layers, routes or clients"
     )
 
 

@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from pgperf.models import Benchmark, Database, Run, Target
+from pgperf.runner import preflight
 from pgperf.runs import state
 from tests import factories
 from tests.concurrency import at_once
@@ -172,6 +173,49 @@ def test_run_again_selects_database_and_length(admin_page: Client, page: str, da
     text = admin_page.get(f"{page}?database={other.pk}&length=quick").content.decode()
     assert f'<option value="{other.pk}" selected>' in text
     assert re.search(r'<input[^>]* value="quick"[^>]* checked', text)
+
+
+def test_a_run_that_needed_more_time_is_offered_with_it(
+    admin_page: Client, page: str, benchmark: Benchmark, database: Database
+) -> None:
+    error = str(preflight.too_short(150.0, 62.0))
+    failed = factories.make_run(
+        Run.Status.FAILED, benchmark=benchmark, database=database, quick=True, error=error
+    )
+    shown = admin_page.get(reverse("admin:pgperf_run_change", args=[failed.pk])).content.decode()
+    (link, seconds) = re.findall(r'href="([^"]*)">Run again with (\d+) s</a>', shown)[0]
+    assert int(seconds) > 150
+    address = link.replace("&amp;", "&")
+    assert address.endswith(f"?database={database.pk}&length=quick&budget_s={seconds}")
+    text = admin_page.get(address).content.decode()
+    assert re.search(rf'<input[^>]* name="budget_s" value="{seconds}"', text)
+    admin_page.post(page, form(database, budget_s=seconds))
+    assert Run.objects.latest("pk").definition["budget_s"] == int(seconds)
+
+
+def test_without_a_time_budget_a_run_has_that_of_its_benchmark(
+    admin_page: Client, page: str, database: Database
+) -> None:
+    Benchmark.objects.update(budget_s=50)
+    admin_page.post(page, form(database, budget_s=""))
+    assert Run.objects.get().definition["budget_s"] == 50
+
+
+@pytest.mark.parametrize("budget_s", ["9", "86401", "-5", "x", "1e3"])
+def test_a_time_budget_beyond_its_limits_is_refused(
+    admin_page: Client, page: str, database: Database, budget_s: str
+) -> None:
+    text = admin_page.post(page, form(database, budget_s=budget_s)).content.decode()
+    assert "No run was started." in text
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize("given", ["9", "x", "²", "9" * 40, "-1", "%00", "1.5"])
+def test_an_address_with_another_time_budget_is_one_without(
+    admin_page: Client, page: str, database: Database, given: str
+) -> None:
+    text = admin_page.get(f"{page}?budget_s={given}").content.decode()
+    assert re.search(r'<input[^>]* name="budget_s"(?![^>]* value=)', text)
 
 
 def test_the_default_database_is_selected(admin_page: Client, page: str, database: Database) -> None:

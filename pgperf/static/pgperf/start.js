@@ -10,6 +10,8 @@
         database.addEventListener("change", () => {
             const chosen = form.querySelector("[name=length]:checked");
             const query = new URLSearchParams({database: database.value, length: chosen ? chosen.value : "full"});
+            const budget = form.querySelector("[name=budget_s]");
+            if (budget && budget.value) query.set("budget_s", budget.value);
             window.location.assign(window.location.pathname + "?" + query);
         });
     }

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -134,11 +135,24 @@ def _hint(run: Run, workers: int) -> str:
 
 
 def _project() -> str:
-    """The package of the site's Celery application: where its settings live, unless the application
-    is named.
+    """What `celery -A` takes: the module that holds the site's Celery application, else the package
+    where its settings live.
     """
     module = os.environ.get("DJANGO_SETTINGS_MODULE") or str(getattr(settings, "SETTINGS_MODULE", ""))
-    return str(current_app.main or module.partition(".")[0] or "PROJECT")
+    return _holder() or str(current_app.main or module.partition(".")[0] or "PROJECT")
+
+
+def _holder() -> str:
+    """The shortest name by which Celery finds the application; "" where it would not. It looks for
+    `app` or `celery` in a module, and in a package's module `celery`.
+    """
+    own = current_app._get_current_object()
+    names = [
+        name.removesuffix(".celery")
+        for name, module in list(sys.modules.items())
+        if any(getattr(module, "__dict__", {}).get(attribute) is own for attribute in ("app", "celery"))
+    ]
+    return min(names, key=len, default="")
 
 
 def time_us_per_op(row: VariantResult) -> dict[str, float | None]:

@@ -1,10 +1,13 @@
 """A run as JSON: the contract of `run --json`, and what the run page polls."""
 
 import json
+import sys
+import types
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from celery import current_app
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -208,6 +211,17 @@ def test_the_command_that_starts_a_worker(settings: Any) -> None:
     assert worker_command() == "celery -A example worker --queues pgperf --pool prefork --concurrency 1"
     settings.PGPERF = {"QUEUE": "bench"}
     assert "--queues bench" in worker_command()
+
+
+def test_the_command_names_the_module_of_the_application(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name, as in Celery("shop"), may be another."""
+    module = types.ModuleType("shop.background.tasks")
+    module.app = current_app._get_current_object()  # type: ignore[attr-defined]
+    monkeypatch.delitem(sys.modules, "example.celery")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    assert worker_command().startswith("celery -A shop.background.tasks worker ")
+    monkeypatch.delitem(sys.modules, module.__name__)
+    assert worker_command().startswith("celery -A example worker ")
 
 
 def stale(run: Run) -> None:

@@ -3,6 +3,7 @@
 Errors name the field.
 """
 
+from inspect import signature
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -98,3 +99,18 @@ def _check_callable(workload: Any) -> None:
                 + failures
             }
         )
+    _check_arguments(workload)
+
+
+def _check_arguments(workload: Any) -> None:
+    """Each form of the callable takes one argument for each of its parameters."""
+    found = registry.find(workload.orm)
+    for function in filter(None, (found.function, found.asynchronous)):
+        parameters = signature(function)
+        try:
+            parameters.bind(*workload.args)
+        except TypeError as error:
+            names = {"callable": workload.orm, "parameters": ", ".join(parameters.parameters), "error": error}
+            raise ValidationError(
+                {"args": _("%(callable)s(%(parameters)s) does not take these values: %(error)s.") % names}
+            ) from None

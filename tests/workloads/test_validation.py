@@ -39,6 +39,9 @@ def test_one_kind_of_work_is_accepted(fields: dict[str, Any]) -> None:
         ({"model": "books.Book"}, "lookup", "Say which one to get"),
         ({"orm": "books.nothing"}, "orm", "registered are: books.authors_one_by_one"),
         ({"orm": "books.page", "sql": "SELECT 1"}, "sql", "Leave it empty"),
+        ({"orm": "books.by_isbn"}, "args", "books.by_isbn(isbn) does not take these values: missing"),
+        ({"orm": "books.by_isbn", "args": ["a", "b"]}, "args", "too many positional arguments"),
+        ({"orm": "books.authors_one_by_one", "args": [1]}, "args", "books.authors_one_by_one() does not"),
         ({"orm": "pgperf.site_by_domain"}, "sql", "Give the SQL that pgperf.site_by_domain sends"),
     ],
 )

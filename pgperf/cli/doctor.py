@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from django.core import checks
 from django.core.management.base import CommandError, OutputWrapper
@@ -124,6 +125,17 @@ def machine() -> Iterator[CheckResult]:
         yield (
             CheckResult("note", name, "cannot run here", reason) if reason else CheckResult("ok", name, found)
         )
+    if find_spec("psycopg") and not any(map(find_spec, _IN_C)):
+        yield CheckResult(
+            "note", "psycopg", "runs in pure Python here, which is slower than in C", _IN_C_HINT
+        )
+
+
+#: The packages with psycopg's implementation in C.
+_IN_C = ("psycopg_c", "psycopg_binary")
+_IN_C_HINT = (
+    'run pip install "psycopg[binary]"; after pgperf build --drivers, psycopg_binary shows what that saves'
+)
 
 
 def outlook() -> Iterator[CheckResult]:

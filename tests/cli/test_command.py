@@ -396,6 +396,13 @@ class TestDoctor:
         with pytest.raises(CommandError, match="1 problem found"):
             pgperf("doctor")
 
+    def test_psycopg_in_pure_python_is_named(self, demo: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert "pure Python" not in pgperf("doctor")
+        monkeypatch.setattr(doctor, "find_spec", lambda name: name == "psycopg")
+        text = pgperf("doctor")
+        assert "note     psycopg: runs in pure Python here" in text
+        assert 'run pip install "psycopg[binary]"' in text
+
     def test_an_agent_is_looked_for(self, demo: Database) -> None:
         Database.objects.update(agent="db1")
         missing = pgperf("doctor")

@@ -1,0 +1,167 @@
+"""The search for the highest rate against servers of known capacity, and in runs."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from pgperf.analysis.grade import Grade, GradeWord
+from pgperf.analysis.rate_search import Outcome, RateSearch, searches
+from pgperf.core import protocol
+from pgperf.runner.client_group import SliceWindow
+from pgperf.runner.plan import make_plan, sharing
+from pgperf.runner.rate_search import CURVE, Searches, tried
+from pgperf.runner.slice_length import WINDOW_MAX_NS, length_s, searched as searched_slice
+from tests.analysis.synthetic import piece
+from tests.runner import simulated_server
+from tests.runner.builders import definition
+from tests.runner.simulated_server import CLOSED, SEARCH, Server
+from tests.runner.test_open_loop import MS, REQUEST, window
+from tests.runner.test_run import Watcher, run
+
+CALM = Grade(GradeWord.GOOD, 0.0)
+
+
+def found(server: Server, limit_ms: float, grade: Grade = CALM, **options: int) -> RateSearch:
+    blocks = simulated_server.searched(server, limit_ms, **options)
+    (one,) = searches(limit_ms, blocks, {CLOSED: server.per_s}, {CLOSED: grade})
+    return one
+
+
+def server(per_s: float, seed: int, **options: float) -> Server:
+    return Server(per_s, np.random.default_rng(seed), **options)
+
+
+@pytest.mark.parametrize(("per_s", "limit_ms", "window_s"), [(5000.0, 10.0, 1.0), (1000.0, 50.0, 1.0)])
+def test_intervals_of_searches_contain_what_the_server_can_do(
+    per_s: float, limit_ms: float, window_s: float
+) -> None:
+    """The speed scatters from round to round, which the closed loop shows only afterwards: a queue is
+    the longer for it, so the highest load is that of a slightly slower server.
+    """
+    of = [found(server(per_s, seed, window_s=window_s), limit_ms) for seed in range(40)]
+    assert {each.outcome for each in of} == {Outcome.FOUND}
+    truth = server(per_s, 0).highest_load(limit_ms)
+    covered = [each for each in of if each.share_low < truth * 1.005 and truth * 0.96 < each.share_high]
+    assert len(covered) >= 37
+    assert np.median([each.share for each in of]) == pytest.approx(truth, rel=0.05)
+    apart = [
+        (one, other) for one, other in combinations(of, 2) if one.high < other.low or other.high < one.low
+    ]
+    assert len(apart) <= 0.03 * math.comb(len(of), 2)
+
+
+def test_more_blocks_narrow_the_interval() -> None:
+    widths = [
+        np.median([math.log(one.high / one.low) for seed in range(8) if (one := found(server(5000.0, seed), 10.0, blocks=blocks))])
+        for blocks in (6, 24)
+    ]
+    assert widths[1] < 0.7 * widths[0]
+
+
+def test_a_tighter_limit_leaves_a_lower_rate() -> None:
+    loose, tight = (found(server(5000.0, 1), limit_ms) for limit_ms in (10.0, 1.5))
+    assert loose.share > 1.5 * tight.share
+    assert tight.share == pytest.approx(server(5000.0, 1).highest_load(1.5), rel=0.5)
+
+
+def test_a_limit_that_no_rate_holds_has_no_number() -> None:
+    one = found(server(5000.0, 1), 0.5)
+    assert (one.outcome, one.rate, one.low, one.share) == (Outcome.NONE_HOLDS, None, None, None)
+    assert min(step.share for step in one.steps) < 0.05
+
+
+def test_a_limit_that_every_rate_holds_has_no_number() -> None:
+    one = found(server(5000.0, 1, window_s=0.2), 1000.0)
+    assert (one.outcome, one.rate) == (Outcome.ALL_HOLD, None)
+
+
+def test_beside_load_there_is_no_number() -> None:
+    one = found(server(5000.0, 1), 10.0, Grade(GradeWord.POOR, 0.4))
+    assert (one.outcome, one.rate, one.share, one.grade) == (Outcome.DISTURBED, None, None, "poor")
+    assert len(one.steps) == 48
+
+
+def test_the_drift_of_the_machine_moves_rate_and_capacity_alike() -> None:
+    one = found(server(5000.0, 3, block_scatter=0.3, round_scatter=0.01), 10.0)
+    assert math.log(one.share_high / one.share_low) < 0.5 * math.log(one.high / one.low)
+
+
+def test_slices_of_the_curve_take_turns_with_bisection() -> None:
+    shares = [step.share for step in found(server(5000.0, 2, block_scatter=0.0, round_scatter=0.0), 10.0).steps]
+    assert shares[::3][:5] == pytest.approx(CURVE, rel=1e-6)
+    assert all(abs(share - 0.9) < 0.25 for share in [*shares[10::3], *shares[11::3]])
+
+
+def test_a_search_keeps_within_what_clients_can_be_asked_for() -> None:
+    searches_ = Searches()
+    for op_s in (1e-12, 1e9):
+        one = SEARCH if op_s < 1 else CLOSED
+        searches_.begin(one, op_s, 10.0)
+    rate = searches_.next_rate(SEARCH, 0)
+    assert rate is not None
+    assert protocol.MIN_RATE <= rate <= protocol.MAX_RATE
+    assert searches_.next_rate(CLOSED, 0) is None
+
+
+def test_a_slice_with_failed_requests_says_nothing() -> None:
+    searches_, empty = Searches(), SliceWindow(0, 0, np.zeros(0, np.uint64))
+    searches_.begin(SEARCH, 1e-3, 10.0)
+    searches_.learned(CLOSED, 0, piece(1e3, 0), empty, None)
+    searches_.learned(CLOSED, 0, piece(1.0, 0, errors=1), empty, None)
+    searches_.learned(SEARCH, 0, piece(1.0, 0, errors=1, due=100), empty, 1.0)
+    assert searches_.next_rate(SEARCH, 0) == pytest.approx(500.0)
+
+
+def test_operations_that_had_not_begun_count_with_the_time_they_had_waited() -> None:
+    """The first of the window takes 60 ms, and the eight after it wait for 80, 70, .. 10 ms."""
+    of = window([1.0] * 5 + [61.0, 1.0], [0.0] * 7, REQUEST)
+    assert of.waited.tolist() == [each * 10 * MS for each in range(8, 0, -1)]
+    assert tried(of, 45.0)["over"] == 5
+    assert tried(of, 45.0)["p50_ns"] == 40 * MS
+    assert tried(of, 45.0)["p99_ns"] is None
+
+
+def test_a_slice_is_long_enough_for_a_percentile_and_for_the_limit() -> None:
+    request = protocol.Slice(seq=1, lead_in_ns=MS, window_ns=50 * MS)
+    lengths = [
+        searched_slice(request, SEARCH, *asked).window_ns // MS
+        for asked in ((5000.0, 10.0), (500.0, 10.0), (5000.0, 300.0), (5.0, 10.0), (5000.0, 1000.0))
+    ]
+    assert lengths == [1000, 2000, 3000, WINDOW_MAX_NS // MS, WINDOW_MAX_NS // MS]
+    assert length_s(request, 0.0, SEARCH, 10.0) == pytest.approx(1.25)
+    assert length_s(request, 0.0, SEARCH, 300.0) == pytest.approx(3.75)
+
+
+def test_a_search_shares_the_processes_of_its_closed_loop_and_has_no_control() -> None:
+    plan = make_plan(definition(layers=("libpq", "psycopg"), rates=(None, 100.0), rate_search_ms=10.0))
+    own = [variant for variant in plan.variants if not variant.control]
+    assert [variant.is_search for variant in own] == [False] * 4 + [True] * 2
+    assert own[-1].label == "psycopg · here · highest rate exponential"
+    assert own[-1].closed == own[1]
+    assert [len(members) for members in sharing(own).values()] == [3, 3]
+    assert not any(variant.is_search for variant in plan.variants if variant.control)
+    assert [variant for cohort in plan.cohorts for variant in cohort.diagnosed if variant.is_search] == []
+
+
+def test_a_tool_has_no_search() -> None:
+    plan = make_plan(definition(layers=("libpq", "pgbench"), rate_search_ms=10.0))
+    assert {variant.layer for variant in plan.variants if variant.is_search} == {"libpq"}
+    assert [(left.layer, left.loop) for left in plan.skipped] == [("pgbench", "open")]
+
+
+def test_a_run_searches_beside_the_closed_loop() -> None:
+    """An operation takes 2 ms of one connection, so the capacity is near 500/s."""
+    watcher = Watcher()
+    what = definition(blocks=2, rounds=3, rate_search_ms=20.0, slice_ms=100, nominal_us={"fake": 2000.0})
+    outcome = run(what, watcher)
+    assert outcome.environment
+    own = [block for block in watcher.blocks if block.variant.is_search]
+    assert [len(block.slices) for block in own] == [3, 3]
+    pieces = [piece for block in own for piece in block.slices]
+    assert all(piece.due and piece.over is not None and piece.p50_ns for piece in pieces)
+    assert pieces[0].asked_per_s == pytest.approx(250, rel=0.5)
+    assert len({piece.asked_per_s for piece in pieces}) == 6
+    others = [block for block in watcher.blocks if not block.variant.is_search]
+    assert {piece.asked_per_s for block in others for piece in block.slices} == {None}

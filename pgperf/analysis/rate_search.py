@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from statistics import fmean, median
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,8 @@ from pgperf.analysis.grade import Grade, GradeWord
 from pgperf.analysis.paired_statistics import Estimate, hodges_lehmann
 from pgperf.core.records import SliceRecord, Variant, VariantBlock
 
+#: Steps that differ less in the logarithm of their shares are drawn as one.
+_ALIKE = 0.05
 #: Blocks by their cohort and number.
 _Blocks = Mapping[tuple[int, int], VariantBlock]
 
@@ -57,6 +60,26 @@ class Step:
         return self.over_share <= knee.ALLOWED
 
 
+@dataclass(frozen=True)
+class Point:
+    """Neighbouring steps of a search together. `share` and `rate` are their means (of logarithms, the
+    rate at the throughput of the closed loop), percentiles the medians of the known ones.
+    """
+
+    share: float
+    rate: float
+    slices: int
+    due: int
+    over: int
+    p50_us: float | None
+    p90_us: float | None
+    p99_us: float | None
+
+    @property
+    def over_share(self) -> float:
+        return self.over / self.due
+
+
 @dataclass(frozen=True, kw_only=True)
 class RateSearch:
     """What the search beside a closed loop found. `rate` is in operations/s, `share` is that over the
@@ -88,6 +111,13 @@ class RateSearch:
     share_low: float | None = None
     share_high: float | None = None
     steps: tuple[Step, ...] = ()
+
+    def points(self) -> list[Point]:
+        """The latency over the rate: steps that differ by less than a twentieth are one point."""
+        alike: dict[int, list[Step]] = {}
+        for step in self.steps:
+            alike.setdefault(round(math.log(step.share) / _ALIKE), []).append(step)
+        return [_point(alike[place], self.capacity or 0.0) for place in sorted(alike)]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -144,7 +174,9 @@ def _own(blocks: Iterable[VariantBlock], variant: Variant) -> _Blocks:
 def _steps(searched: _Blocks, references: _Blocks) -> Iterator[Step]:
     """The steps of all blocks whose closed loop was measured."""
     for key, block in searched.items():
-        reached = [piece.ops_per_s for piece in references[key].slices if piece.ops] if key in references else []
+        reached = (
+            [piece.ops_per_s for piece in references[key].slices if piece.ops] if key in references else []
+        )
         if reached:
             capacity = hodges_lehmann(np.array(reached))
             yield from (_step(block.block, capacity, piece) for piece in block.slices if piece.due)
@@ -154,6 +186,25 @@ def _step(block: int, capacity: float, piece: SliceRecord) -> Step:
     percentiles = (piece.p50_ns, piece.p90_ns, piece.p99_ns)
     us = [None if ns is None else ns / 1000 for ns in percentiles]
     return Step(block, piece.round, piece.asked_per_s or 0.0, capacity, piece.due or 0, piece.over or 0, *us)
+
+
+def _point(steps: Sequence[Step], capacity: float) -> Point:
+    share = math.exp(fmean(math.log(step.share) for step in steps))
+    return Point(
+        share=share,
+        rate=share * capacity,
+        slices=len(steps),
+        due=sum(step.due for step in steps),
+        over=sum(step.over for step in steps),
+        p50_us=_median(step.p50_us for step in steps),
+        p90_us=_median(step.p90_us for step in steps),
+        p99_us=_median(step.p99_us for step in steps),
+    )
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
 
 
 def _outcome(steps: Sequence[Step], capacity: float | None, grade: Grade) -> Outcome:

@@ -62,8 +62,8 @@ def summarise(
     the tables.
 
     `variants` holds rows whose keys are the fields of VariantResult, nulls for a variant without a
-    block, and none for a search; `comparisons` holds VariantComparisons, none for a pair that shared no round. The rest is
-    JSON-able: no NaN, no numpy types.
+    block, and none for a search; `comparisons` holds VariantComparisons, none for a pair that shared
+    no round. The rest is JSON-able: no NaN, no numpy types.
     """
     measured, failing = blocks, without_outcome(blocks)
     blocks, measurements = counting(measured), stopping.measurements(definition, measured)

@@ -520,8 +520,8 @@ class SliceRecord:
     loop.
 
     Of a search for the highest rate, `asked_per_s` is the rate of the slice, `over` are the operations
-    over the limit of the search, and `p50_ns`, `p90_ns` and `p99_ns` percentiles of the latency of what
-    was due; None elsewhere.
+    over the limit of the search, and `p50_ns`, `p90_ns` and `p99_ns` percentiles of the latency; None
+    elsewhere.
 
     `errors`: failed HTTP requests, lead-in included. A slice with one counts for no figure.
     `new_connections`: how many requests of the window opened one; None for other layers.

@@ -67,8 +67,9 @@ class Searches:
     _each: dict[Variant, RateSearch] = field(default_factory=dict)
 
     def begin(self, variant: Variant, op_s: float, limit_ms: float) -> None:
-        """Begin a search if the variant is one, once in a run. `op_s`: the time of an operation when it
-        was tried, 0 if it was not.
+        """Begin a search if the variant is one, once in a run.
+
+        `op_s`: the time of an operation when it was tried, 0 if it was not.
         """
         if variant.is_search and variant not in self._each:
             guess = variant.connections / (op_s or _UNKNOWN_S)

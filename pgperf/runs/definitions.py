@@ -260,7 +260,9 @@ def _rates_of_clients(definition: records.Definition) -> None:
 def _search_beside_closed_loop(definition: records.Definition) -> None:
     """A search takes its rates as shares of what the closed loop reaches."""
     if definition.rate_search_ms and None not in definition.rates:
-        raise InvalidDefinition("rate_search_ms: a search has the closed loop beside it; add closed to the rates")
+        raise InvalidDefinition(
+            "rate_search_ms: a search has the closed loop beside it; add closed to the rates"
+        )
     if definition.rate_search_ms and definition.latency_limit_ms:
         raise InvalidDefinition(
             "rate_search_ms: a latency limit skips operations, which a search has to count; choose one of the two"

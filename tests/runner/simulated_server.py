@@ -44,7 +44,11 @@ class Server:
 
 
 def searched(
-    server: Server, limit_ms: float, blocks: int = 6, rounds: int = 8, delay_ms: Callable[[], float] = lambda: 0.0
+    server: Server,
+    limit_ms: float,
+    blocks: int = 6,
+    rounds: int = 8,
+    delay_ms: Callable[[], float] = lambda: 0.0,
 ) -> list[VariantBlock]:
     """A search beside its closed loop, as the runner does it. `delay_ms` is added to each latency of a
     slice.
@@ -66,6 +70,7 @@ def searched(
             record = piece(100.0, round_, due=len(latencies))
             own[SEARCH].append(searches.learned(SEARCH, block, record, window, rate))
         found += [
-            VariantBlock(variant=of, cohort=0, block=block, slices=tuple(slices)) for of, slices in own.items()
+            VariantBlock(variant=of, cohort=0, block=block, slices=tuple(slices))
+            for of, slices in own.items()
         ]
     return found

@@ -1,18 +1,26 @@
 """The search for the highest rate against servers of known capacity, and in runs."""
 
+import json
 import math
+import os
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.spinners import spinning
 from pgperf.analysis.grade import Grade, GradeWord
 from pgperf.analysis.rate_search import Outcome, RateSearch, searches
+from pgperf.analysis.summary import summarise
 from pgperf.core import protocol
+from pgperf.core.records import Route, WorkloadDefinition
 from pgperf.runner.client_group import SliceWindow
 from pgperf.runner.plan import make_plan, sharing
 from pgperf.runner.rate_search import CURVE, Searches, tried
-from pgperf.runner.slice_length import WINDOW_MAX_NS, length_s, searched as searched_slice
+from pgperf.runner.run import RunSettings, execute
+from pgperf.runner.slice_length import WINDOW_MAX_NS, length_s
+from pgperf.runner.slice_length import searched as searched_slice
 from tests.analysis.synthetic import piece
 from tests.runner import simulated_server
 from tests.runner.builders import definition
@@ -21,6 +29,13 @@ from tests.runner.test_open_loop import MS, REQUEST, window
 from tests.runner.test_run import Watcher, run
 
 CALM = Grade(GradeWord.GOOD, 0.0)
+
+
+def width(one: RateSearch) -> float:
+    """Of the interval of the rate, as a logarithm."""
+    assert one.low
+    assert one.high
+    return math.log(one.high / one.low)
 
 
 def found(server: Server, limit_ms: float, grade: Grade = CALM, **options: int) -> RateSearch:
@@ -53,11 +68,11 @@ def test_intervals_of_searches_contain_what_the_server_can_do(
 
 
 def test_more_blocks_narrow_the_interval() -> None:
-    widths = [
-        np.median([math.log(one.high / one.low) for seed in range(8) if (one := found(server(5000.0, seed), 10.0, blocks=blocks))])
+    few, many = (
+        np.median([width(found(server(5000.0, seed), 10.0, blocks=blocks)) for seed in range(8)])
         for blocks in (6, 24)
-    ]
-    assert widths[1] < 0.7 * widths[0]
+    )
+    assert many < 0.7 * few
 
 
 def test_a_tighter_limit_leaves_a_lower_rate() -> None:
@@ -89,7 +104,9 @@ def test_the_drift_of_the_machine_moves_rate_and_capacity_alike() -> None:
 
 
 def test_slices_of_the_curve_take_turns_with_bisection() -> None:
-    shares = [step.share for step in found(server(5000.0, 2, block_scatter=0.0, round_scatter=0.0), 10.0).steps]
+    shares = [
+        step.share for step in found(server(5000.0, 2, block_scatter=0.0, round_scatter=0.0), 10.0).steps
+    ]
     assert shares[::3][:5] == pytest.approx(CURVE, rel=1e-6)
     assert all(abs(share - 0.9) < 0.25 for share in [*shares[10::3], *shares[11::3]])
 
@@ -165,3 +182,39 @@ def test_a_run_searches_beside_the_closed_loop() -> None:
     assert len({piece.asked_per_s for piece in pieces}) == 6
     others = [block for block in watcher.blocks if not block.variant.is_search]
     assert {piece.asked_per_s for block in others for piece in block.slices} == {None}
+
+
+def test_a_search_on_a_real_server(routes: dict[str, Route], c_client: Path) -> None:
+    """How high the rate is depends on this machine; what the search says of it does not."""
+    watcher = Watcher()
+    work = WorkloadDefinition("one", "SELECT 1")
+    what = definition(
+        workloads=(work,), layers=("libpq",), routes=("socket",), clients=(2,), blocks=2, rounds=4,
+        slice_ms=100, rate_search_ms=10.0,
+    )  # fmt: skip
+    outcome = execute(make_plan(what), routes, RunSettings(str(c_client.parent), "search"), watcher)
+    summary = json.loads(json.dumps(summarise(what, outcome.plan.variants, watcher.blocks, "psycopg")))
+    assert [row["label"] for row in summary["variants"]] == [
+        "libpq · socket · 2 clients", "libpq · socket · 2 clients · control 1",
+    ]  # fmt: skip
+    (one,) = map(RateSearch.from_json, summary["rate_searches"])
+    assert len(one.steps) == 8
+    assert all(step.due > 500 and step.p50_us and 0 <= step.over <= step.due for step in one.steps)
+    assert one.steps[0].p50_us < 1000 * one.limit_ms or one.steps[0].over
+    assert (one.rate is None) == (one.outcome != Outcome.FOUND)
+    if one.rate:
+        assert one.low <= one.rate <= one.high
+        assert one.rate == pytest.approx(one.share * one.capacity)
+
+
+def test_beside_load_a_real_search_has_no_number(routes: dict[str, Route], c_client: Path) -> None:
+    watcher = Watcher()
+    what = definition(
+        workloads=(WorkloadDefinition("one", "SELECT 1"),), layers=("libpq",), routes=("socket",), blocks=2,
+        rounds=2, slice_ms=200, rate_search_ms=10.0,
+    )  # fmt: skip
+    with spinning(3 * len(os.sched_getaffinity(0)), most_s=120):
+        outcome = execute(make_plan(what), routes, RunSettings(str(c_client.parent), "loaded"), watcher)
+    summary = summarise(what, outcome.plan.variants, watcher.blocks, "psycopg")
+    (one,) = map(RateSearch.from_json, summary["rate_searches"])
+    assert (one.outcome, one.grade, one.rate) == (Outcome.DISTURBED, "poor", None)

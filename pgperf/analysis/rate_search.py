@@ -113,9 +113,11 @@ class RateSearch:
     steps: tuple[Step, ...] = ()
 
     def points(self) -> list[Point]:
-        """The latency over the rate: steps that differ by less than a twentieth are one point."""
+        """The latency over the rate: steps that differ by less than a twentieth are one point. None
+        where the capacity is not known.
+        """
         alike: dict[int, list[Step]] = {}
-        for step in self.steps:
+        for step in self.steps if self.capacity else ():
             alike.setdefault(round(math.log(step.share) / _ALIKE), []).append(step)
         return [_point(alike[place], self.capacity or 0.0) for place in sorted(alike)]
 
@@ -217,7 +219,7 @@ def _outcome(steps: Sequence[Step], capacity: float | None, grade: Grade) -> Out
     return Outcome.ALL_HOLD if all(step.holds for step in steps) else Outcome.FOUND
 
 
-def _found(steps: Sequence[Step], capacity: float, widening: float) -> dict[str, float | None]:
+def _found(steps: Sequence[Step], capacity: float, widening: float) -> dict[str, Any]:
     """Rate and share with their intervals."""
     by_block: dict[int, list[Step]] = {}
     for step in steps:
@@ -233,6 +235,6 @@ def _evidence(step: Step) -> knee.Evidence:
     return knee.evidence(step.share, step.due, step.over)
 
 
-def _ends(log: Estimate, widening: float, name: str, prefix: str) -> dict[str, float | None]:
+def _ends(log: Estimate, widening: float, name: str, prefix: str) -> dict[str, Any]:
     found = log.widened(widening).exp()
     return {name: found.centre, f"{prefix}low": found.low, f"{prefix}high": found.high}

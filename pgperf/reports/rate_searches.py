@@ -159,7 +159,7 @@ def outcome_title(outcome: str) -> str:
 
 def curves(rows: RunRows) -> list[tuple[str, Chart]]:
     """The latency over the rate: a chart for each search."""
-    return [(title(rows, each), _curve(rows, each)) for each in rows.rate_searches if each.steps]
+    return [(title(rows, each), _curve(rows, each)) for each in rows.rate_searches if each.points()]
 
 
 def _curve(rows: RunRows, search: RateSearch) -> Chart:

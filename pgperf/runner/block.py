@@ -314,14 +314,14 @@ def _rounds(
 ) -> list[VariantMeasurements]:
     measured = [VariantMeasurements() for _ in groups]
     for group in groups:
-        context.searches.begin(group.variant, group.op_s, context.plan.definition.rate_search_ms)
+        context.searches.begin_block(group.variant, group.op_s, context.plan.definition.rate_search_ms)
     for round_ in context.pace.rounds(cohort, block):
         checkpoints = context.written.checkpoints()
         for position, index in enumerate(round_order(context.plan, cohort, block, round_)):
-            rate = context.searches.next_rate(groups[index].variant, block)
+            rate = context.searches.next_rate(groups[index].variant)
             request = _request(context, cohort, groups[index], f"{block}/{round_}", rate)
             record, window = measure(groups[index], request, round_, position, context.host, context.departed)
-            record = context.searches.learned(groups[index].variant, block, record, window, rate)
+            record = context.searches.learned(groups[index].variant, record, window, rate)
             _settle(context, groups[index], record)
             measured[index].ends_ns.append(time.monotonic_ns())
             context.clock.spent["slices"] += (request.lead_in_ns + record.window_ns) / 1e9

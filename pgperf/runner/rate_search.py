@@ -21,43 +21,50 @@ _UNKNOWN_S = 0.01  # of an operation that was never tried
 
 @dataclass
 class RateSearch:
-    """The search of one variant. `guess`: its closed loop's operations/s before that was measured."""
+    """The search of one variant. `capacity`: the operations/s of its closed loop, before a block
+    measures them.
+    """
 
     variant: Variant
     limit_ms: float
-    guess: float
-    _reached: dict[int, list[float]] = field(default_factory=dict)  # by the closed loop in each block
-    _steps: list[tuple[int, SliceRecord]] = field(default_factory=list)
+    capacity: float
+    _count: int = 0
+    _before: knee.Evidence = field(default_factory=knee.nothing)  # of earlier blocks
+    _tried: list[SliceRecord] = field(default_factory=list)  # in this block
+    _reached: list[float] = field(default_factory=list)  # by the closed loop in this block
 
-    def next_rate(self, block: int) -> float:
+    def next_block(self) -> None:
+        """Fresh processes have a capacity of their own."""
+        self._before, self.capacity = self._evidence(), self._capacity()
+        self._tried, self._reached = [], []
+
+    def next_rate(self) -> float:
         """In operations/s, within what clients can be asked for."""
-        turn, rest = divmod(len(self._steps), _CURVE_EVERY)
-        share = self._middle() if rest else CURVE[turn % len(CURVE)]
+        turn, rest = divmod(self._count, _CURVE_EVERY)
+        share = knee.middle(self._evidence()) if rest else CURVE[turn % len(CURVE)]
         least = protocol.MIN_RATE * self.variant.connections
-        return min(RATE_HIGH, max(least, share * self._capacity(block)))
+        return min(RATE_HIGH, max(least, share * self._capacity()))
 
-    def learn(self, block: int, record: SliceRecord) -> None:
+    def learn(self, record: SliceRecord) -> None:
         """Keep a slice of the search; one with failed requests says nothing."""
         if record.due and not record.errors:
-            self._steps.append((block, record))
+            self._tried.append(record)
+            self._count += 1
 
-    def learn_capacity(self, block: int, record: SliceRecord) -> None:
+    def learn_capacity(self, record: SliceRecord) -> None:
         """Keep a slice of the closed loop."""
         if record.ops and not record.errors:
-            self._reached.setdefault(block, []).append(record.ops_per_s)
+            self._reached.append(record.ops_per_s)
 
-    def _middle(self) -> float:
-        return knee.middle(sum(map(self._evidence, self._steps), knee.nothing()))
+    def _evidence(self) -> knee.Evidence:
+        capacity, found = self._capacity(), self._before
+        for record in self._tried:
+            share = (record.asked_per_s or 0.0) / capacity
+            found = found + knee.evidence(share, record.due or 0, record.over or 0)
+        return found
 
-    def _evidence(self, step: tuple[int, SliceRecord]) -> knee.Evidence:
-        block, record = step
-        share = (record.asked_per_s or 0.0) / self._capacity(block)
-        return knee.evidence(share, record.due or 0, record.over or 0)
-
-    def _capacity(self, block: int) -> float:
-        """What the closed loop reached in that block, else in the last one before it."""
-        known = [number for number in self._reached if number <= block]
-        return median(self._reached[max(known)]) if known else self.guess
+    def _capacity(self) -> float:
+        return median(self._reached) if self._reached else self.capacity
 
 
 @dataclass
@@ -66,31 +73,33 @@ class Searches:
 
     _each: dict[Variant, RateSearch] = field(default_factory=dict)
 
-    def begin(self, variant: Variant, op_s: float, limit_ms: float) -> None:
-        """Begin a search if the variant is one, once in a run.
+    def begin_block(self, variant: Variant, op_s: float, limit_ms: float) -> None:
+        """Begin a search if the variant is one, or its next block.
 
         `op_s`: the time of an operation when it was tried, 0 if it was not.
         """
-        if variant.is_search and variant not in self._each:
-            guess = variant.connections / (op_s or _UNKNOWN_S)
-            self._each[variant] = RateSearch(variant, limit_ms, guess)
+        if variant in self._each:
+            self._each[variant].next_block()
+        elif variant.is_search:
+            capacity = variant.connections / (op_s or _UNKNOWN_S)
+            self._each[variant] = RateSearch(variant, limit_ms, capacity)
 
-    def next_rate(self, variant: Variant, block: int) -> float | None:
+    def next_rate(self, variant: Variant) -> float | None:
         """The rate of the search's next slice; None for other variants."""
-        return self._each[variant].next_rate(block) if variant in self._each else None
+        return self._each[variant].next_rate() if variant in self._each else None
 
     def learned(
-        self, variant: Variant, block: int, record: SliceRecord, window: SliceWindow, rate: float | None
+        self, variant: Variant, record: SliceRecord, window: SliceWindow, rate: float | None
     ) -> SliceRecord:
         """The record with what a search tried. Searches learn from it, and from their closed loops."""
         for search in self._each.values():
             if search.variant.closed == variant:
-                search.learn_capacity(block, record)
+                search.learn_capacity(record)
         if variant not in self._each:
             return record
         own = self._each[variant]
         record = replace(record, asked_per_s=rate, **tried(window, own.limit_ms))
-        own.learn(block, record)
+        own.learn(record)
         return record
 
 

@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from pgperf.analysis.grade import Disturbance, Grade, GradeWord, Source
 from pgperf.analysis.rate_search import Outcome, RateSearch, Step
 from pgperf.cli import export, markdown, result
 from pgperf.models import Run
@@ -50,12 +51,8 @@ def run() -> Run:
     run = make_results(make_run(), routes=("tcp",))
     layers = [row.layer for row in run.variants.filter(control=0)]
     disturbed = run.variants.filter(control=0)[1]
-    disturbed.verdict = stored_verdict(
-        grade={
-            "word": "poor", "share": 0.4,
-            "disturbances": [{"source": "steal", "where": "host", "us": 40.0, "share": 0.2, "programs": []}],
-        }
-    )  # fmt: skip
+    stolen = Disturbance(Source.STEAL, "host", us=40.0, share=0.2)
+    disturbed.verdict = stored_verdict(grade=Grade(GradeWord.POOR, 0.4, (stolen,)))
     disturbed.save()
     outcomes = (Outcome.FOUND, Outcome.DISTURBED, Outcome.NONE_HOLDS, Outcome.ALL_HOLD)
     return with_searches(run, *(search(*each) for each in zip(layers, outcomes, strict=False)))

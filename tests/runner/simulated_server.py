@@ -54,21 +54,21 @@ def searched(
     slice.
     """
     searches, found = Searches(), []
-    searches.begin(SEARCH, 1 / server.per_s, limit_ms)
     for block in range(blocks):
+        searches.begin_block(SEARCH, 1 / server.per_s, limit_ms)
         own: dict[Variant, list[SliceRecord]] = {CLOSED: [], SEARCH: []}
         speed = math.exp(server.rng.normal(0.0, server.block_scatter))
         for round_ in range(rounds):
             now = speed * math.exp(server.rng.normal(0.0, server.round_scatter))
             window = SliceWindow(0, 0, np.zeros(0, np.uint64))
             closed = piece(1e6 / (server.per_s * now), round_)
-            own[CLOSED].append(searches.learned(CLOSED, block, closed, window, None))
-            rate = searches.next_rate(SEARCH, block)
+            own[CLOSED].append(searches.learned(CLOSED, closed, window, None))
+            rate = searches.next_rate(SEARCH)
             assert rate
             latencies = server.latencies_ns(rate, now) + np.uint64(delay_ms() * 1e6)
             window = replace(window, durations=latencies)
             record = piece(100.0, round_, due=len(latencies))
-            own[SEARCH].append(searches.learned(SEARCH, block, record, window, rate))
+            own[SEARCH].append(searches.learned(SEARCH, record, window, rate))
         found += [
             VariantBlock(variant=of, cohort=0, block=block, slices=tuple(slices))
             for of, slices in own.items()

@@ -111,24 +111,37 @@ def test_slices_of_the_curve_take_turns_with_bisection() -> None:
     assert all(abs(share - 0.9) < 0.25 for share in [*shares[10::3], *shares[11::3]])
 
 
-def test_a_search_keeps_within_what_clients_can_be_asked_for() -> None:
-    searches_ = Searches()
-    for op_s in (1e-12, 1e9):
-        one = SEARCH if op_s < 1 else CLOSED
-        searches_.begin(one, op_s, 10.0)
-    rate = searches_.next_rate(SEARCH, 0)
+@pytest.mark.parametrize("op_s", [1e-12, 0.0, 1e9])
+def test_a_search_keeps_within_what_clients_can_be_asked_for(op_s: float) -> None:
+    own = Searches()
+    own.begin_block(SEARCH, op_s, 10.0)
+    own.begin_block(CLOSED, op_s, 10.0)
+    rate = own.next_rate(SEARCH)
     assert rate is not None
     assert protocol.MIN_RATE <= rate <= protocol.MAX_RATE
-    assert searches_.next_rate(CLOSED, 0) is None
+    assert own.next_rate(CLOSED) is None
 
 
 def test_a_slice_with_failed_requests_says_nothing() -> None:
-    searches_, empty = Searches(), SliceWindow(0, 0, np.zeros(0, np.uint64))
-    searches_.begin(SEARCH, 1e-3, 10.0)
-    searches_.learned(CLOSED, 0, piece(1e3, 0), empty, None)
-    searches_.learned(CLOSED, 0, piece(1.0, 0, errors=1), empty, None)
-    searches_.learned(SEARCH, 0, piece(1.0, 0, errors=1, due=100), empty, 1.0)
-    assert searches_.next_rate(SEARCH, 0) == pytest.approx(500.0)
+    own, empty = Searches(), SliceWindow(0, 0, np.zeros(0, np.uint64))
+    own.begin_block(SEARCH, 1e-3, 10.0)
+    own.learned(CLOSED, piece(1e3, 0), empty, None)
+    own.learned(CLOSED, piece(1.0, 0, errors=1), empty, None)
+    own.learned(SEARCH, piece(1.0, 0, errors=1, due=100), empty, 1.0)
+    assert own.next_rate(SEARCH) == pytest.approx(500.0)
+
+
+def test_a_block_has_a_capacity_of_its_own_and_keeps_what_was_found() -> None:
+    own, window = Searches(), SliceWindow(0, 0, np.full(1000, 1000, np.uint64))
+    own.begin_block(SEARCH, 1e-3, 10.0)
+    own.learned(CLOSED, piece(1e3, 0), window, None)
+    for _ in range(8):
+        own.learned(SEARCH, piece(1.0, 0, due=1000), window, own.next_rate(SEARCH))
+    before = own.next_rate(SEARCH)
+    own.begin_block(SEARCH, 1e-3, 10.0)
+    assert own.next_rate(SEARCH) == pytest.approx(before)
+    own.learned(CLOSED, piece(2e3, 0), window, None)
+    assert own.next_rate(SEARCH) == pytest.approx(before / 2)
 
 
 def test_operations_that_had_not_begun_count_with_the_time_they_had_waited() -> None:

@@ -1,9 +1,10 @@
 """The highest load that holds a latency limit, from slices at many loads. Pure.
 
 Each slice shows which share of its operations was over the limit. In a queue the logarithm of that
-share is a line over the load, until all operations are over the limit: a logistic curve. Where it
-crosses ALLOWED, and how steep it is, are unknown. The evidence of a slice is the logarithm of the
-likelihood of each place and steepness; evidence of several slices adds up.
+share is a line over the load. Where it crosses ALLOWED, and how steep it is, are unknown. Far below
+and far above, other things decide the share (rare interruptions, the length of a slice), so the
+line ends at a tenth of ALLOWED and at ten times as much. The evidence of a slice is the logarithm of
+the likelihood of each place and steepness; evidence of several slices adds up.
 
 Loads are shares of the capacity, 1 for all of it.
 """
@@ -23,17 +24,18 @@ Evidence = NDArray[np.float64]
 ALLOWED = 0.01
 #: Loads that may be the highest one, in steps of 2 %.
 LOWEST, HIGHEST, _STEPS = 0.01, 1.5, 252
-#: Steepness: how many times more operations are over the limit at a load that is higher by all of
-#: the capacity, as a logarithm. The middle is a guess that two slices outweigh.
-_FLAT, _LIKELY, _STEEP, _SLOPES = 3.0, 30.0, 300.0, 14
+#: Steepness: the logarithm of how many times more operations are over the limit at a load that is
+#: higher by all of the capacity. Any is possible; a few slices outweigh the guess.
+_FLAT, _LIKELY, _STEEP, _SLOPES = 3.0, 50.0, 300.0, 14
+_UNSURE = 1.5
+_FEW, _MANY = ALLOWED / 10, ALLOWED * 10
 #: The operations of a slice depend on each other, because they share its queue and its
 #: interruptions. It counts as so many that do not.
-_INDEPENDENT = 20
+_INDEPENDENT = 30
 
 _LOADS = np.geomspace(LOWEST, HIGHEST, _STEPS)
 _SLOPE = np.geomspace(_FLAT, _STEEP, _SLOPES)
-_GUESS = -0.5 * np.log(_SLOPE / _LIKELY) ** 2
-_AT_ALLOWED = math.log(ALLOWED / (1 - ALLOWED))
+_GUESS = -0.5 * (np.log(_SLOPE / _LIKELY) / _UNSURE) ** 2
 _LEAST_REACH = math.log(HIGHEST / LOWEST) / _STEPS / 2
 _Z95 = 1.96
 
@@ -47,9 +49,11 @@ def evidence(load: float, due: int, over: int) -> Evidence:
     """Of a slice at that load, of whose `due` operations `over` were over the limit."""
     if not due:
         return nothing()
-    odds = np.clip(_AT_ALLOWED + _SLOPE[None, :] * (load - _LOADS[:, None]), -30, 30)
-    found: Evidence = min(due, _INDEPENDENT) * (min(over, due) / due * odds - np.log1p(np.exp(odds)))
-    return found
+    line = math.log(ALLOWED) + _SLOPE[None, :] * (load - _LOADS[:, None])
+    expected = np.exp(np.clip(line, math.log(_FEW), math.log(_MANY)))
+    share = min(over / due, _MANY)
+    found: Evidence = share * np.log(expected) + (1 - share) * np.log1p(-expected)
+    return min(due, _INDEPENDENT) * found
 
 
 def middle(found: Evidence) -> float:

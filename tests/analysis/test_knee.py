@@ -25,15 +25,15 @@ def test_a_slice_without_operations_says_nothing() -> None:
     assert not knee.evidence(0.5, 0, 0).any()
 
 
-def test_bisection_finds_where_the_limit_is_passed() -> None:
-    found, tried = knee.nothing(), []
-    for _ in range(16):
-        tried.append(knee.middle(found))
-        over = 0 if tried[-1] < 0.8 else 2000
-        found += knee.evidence(tried[-1], 5000, over)
-    assert tried[:2] == pytest.approx([0.122, 0.5], rel=0.3)
-    assert knee.middle(found) == pytest.approx(0.8, rel=0.08)
-    assert all(abs(load - 0.8) < 0.16 for load in tried[8:])
+@pytest.mark.parametrize("highest", [0.05, 0.3, 0.8, 0.97])
+@pytest.mark.parametrize("beyond", [0.05, 0.4, 1.0])
+def test_bisection_finds_where_the_limit_is_passed(highest: float, beyond: float) -> None:
+    """Whatever share of the operations is over the limit beyond it."""
+    found = knee.nothing()
+    for number in range(30):
+        load = (0.5, 0.25, 0.75, 0.1, 0.9)[number // 3 % 5] if number % 3 == 0 else knee.middle(found)
+        found = found + knee.evidence(load, 5000, 0 if load < highest else int(5000 * beyond))
+    assert knee.middle(found) == pytest.approx(highest, rel=0.05)
 
 
 def test_one_bad_slice_of_many_does_not_decide() -> None:

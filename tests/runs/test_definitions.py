@@ -258,9 +258,8 @@ def test_a_definition_without_rates_keeps_its_hash() -> None:
 
 
 def test_a_search_changes_the_hash() -> None:
-    plain, searching = (
-        freeze(make_benchmark(), make_database(), Overrides(rate_search_ms=limit)) for limit in (0.0, 10.0)
-    )
+    benchmark, database = make_benchmark(), make_database()
+    plain, searching = (freeze(benchmark, database, Overrides(rate_search_ms=limit)) for limit in (0.0, 10.0))
     assert searching.rate_search_ms == 10.0
     assert searching.digest() != plain.digest()
     assert Definition.from_json(json.loads(json.dumps(searching.to_json()))) == searching

@@ -80,7 +80,8 @@ def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
     The workloads of a suite come one after the other, in random order, and so do the routes of each.
     Within a route this is the best of 24 shuffles: it keeps each rung close to the rung below,
     controls close to their originals and two workloads of a layer close together, because
-    consecutive slices share some of the machine's noise.
+    consecutive slices share some of the machine's noise. In the first round, searches come last:
+    their closed loops show them what these processes can do.
     """
     rng = random.Random(f"{plan.definition.seed}/{cohort}/{block}/{round_}")
     variants = plan.cohorts[cohort].variants
@@ -93,7 +94,8 @@ def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
         min((rng.sample(group, len(group)) for _ in range(_SHUFFLES)), key=partial(_distance, variants))
         for group in shuffled
     ]
-    return [index for group in nearest for index in group]
+    order = [index for group in nearest for index in group]
+    return order if round_ else sorted(order, key=lambda index: variants[index].is_search)
 
 
 def _shuffled(rng: random.Random, items: Iterable[T]) -> list[T]:

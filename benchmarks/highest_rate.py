@@ -6,8 +6,8 @@ Each search is a run of its own: libpq in C over the local socket, clients and s
 own, six blocks of eight rounds. Then one more runs beside processes that keep all CPUs busy. The
 bars: each of the ten finds a rate; the intervals of every two contain a common rate; the highest rate
 is at most what the closed loop reaches; beside load there is a reason instead of a number. Rates in
-operations/s drift with the machine, so the shares of the closed loop are printed too. `--quick`: three
-searches of three rounds each, of which one pair may miss.
+operations/s drift with the machine, so the shares of the closed loop are printed too. `--quick`: two
+searches of three blocks of two rounds, under a minute, of which the pair may miss.
 """
 
 import argparse
@@ -59,8 +59,9 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = ScriptParser(__doc__)
-    parser.add_size("--searches", "searches on a quiet server", full=10, quick=3)
-    parser.add_size("--rounds", "rounds of each of six blocks", full=8, quick=3)
+    parser.add_size("--searches", "searches on a quiet server", full=10, quick=2)
+    parser.add_size("--blocks", "blocks of each search", full=6, quick=3)
+    parser.add_size("--rounds", "rounds of each block", full=8, quick=2)
     parser.add_argument("--limit-ms", type=float, default=10.0, help="of the 99th percentile (10)")
     parser.add_argument("--clients", type=int, default=4, help="connections of each search (4)")
     parser.add_argument("--out", help="write the JSON of all searches to this file")
@@ -75,6 +76,7 @@ def _definition(options: argparse.Namespace) -> Definition:
         routes=("socket",),
         clients=(options.clients,),
         rate_search_ms=options.limit_ms,
+        blocks=options.blocks,
         rounds=options.rounds,
     )
 

@@ -96,7 +96,7 @@ class TestDone:
         (found,) = read(run).rate_searches
         assert (found.reference, found.limit_ms) == ("fake · here", 20.0)
         assert [(step.block, step.round) for step in found.steps] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-        assert all(step.capacity > 100 and step.due >= 50 for step in found.steps)
+        assert all(step.capacity > 0 and step.due > 0 for step in found.steps)
         assert (found.rate is None) == (found.outcome != "found")
 
     def test_no_client_is_left(self, database: Database) -> None:

@@ -160,3 +160,12 @@ def test_files_of_runs_without_a_search_have_the_columns_only(admin_client: Clie
         response = admin_client.get(reverse("admin:pgperf_run_download", args=[run.pk, name]))
         assert response.status_code == 200
         assert len(response.content.decode().splitlines()) == 1
+
+
+def test_a_search_without_its_closed_loop_has_no_chart() -> None:
+    run = make_results(make_run(), routes=("tcp",))
+    rows = read(with_searches(run, search("libpq", Outcome.UNKNOWN, capacity=None)))
+    assert rate_searches.curves(rows) == []
+    assert rate_searches.curve_table(rows).rows == []
+    (said,) = rate_searches.sentences(rows)
+    assert said.endswith("too little was measured for a highest rate.")

@@ -159,7 +159,7 @@ def test_a_slice_is_long_enough_for_a_percentile_and_for_the_limit() -> None:
         searched_slice(request, SEARCH, *asked).window_ns // MS
         for asked in ((5000.0, 10.0), (500.0, 10.0), (5000.0, 300.0), (5.0, 10.0), (5000.0, 1000.0))
     ]
-    assert lengths == [1000, 2000, 3000, WINDOW_MAX_NS // MS, WINDOW_MAX_NS // MS]
+    assert lengths == [1000, 2400, 3000, WINDOW_MAX_NS // MS, WINDOW_MAX_NS // MS]
     assert length_s(request, 0.0, SEARCH, 10.0) == pytest.approx(1.25)
     assert length_s(request, 0.0, SEARCH, 300.0) == pytest.approx(3.75)
 

@@ -56,5 +56,5 @@ def test_the_axes_hold_all_rates_and_the_limit(shown: Page) -> None:
     assert scale["x"] == [0, 1000]
     assert scale["y"][0] <= 400
     assert scale["y"][1] >= 10_000
-    assert [len(dataset["data"]) for dataset in chart(shown, "chart-rate-1")["data"]] == [5, 5, 5]
+    assert [len(values) for values in chart(shown, "chart-rate-1")["data"]] == [5, 5, 5]
     assert all(canvas.evaluate(INK) > 1000 for canvas in shown.locator("[data-chart^=chart-rate]").all())

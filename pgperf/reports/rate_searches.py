@@ -25,6 +25,7 @@ from pgperf.reports.table import (
     text_column,
     words,
 )
+from pgperf.reports.verdicts import grade_title
 
 #: The fields that tell a search from the run's others, as files name them.
 _NAMED = ("workload", "layer", "mode", "route", "clients", "workers", "connect", "environment", "schedule")
@@ -113,8 +114,9 @@ def search_table(rows: RunRows) -> Table:
         Column(_("of the closed loop"), keys=("share",)),
         interval_column("share_low", "share_high"),
         Column(_("closed loop"), _("operations/s"), keys=("capacity",)),
+        text_column(_("measurement"), "grade"),
         Column(_("slices"), keys=("slices",)),
-        *file_columns((*_NAMED, "reference", "grade")),
+        *file_columns((*_NAMED, "reference")),
     )
     found = [_row(rows, search) for search in rows.rate_searches]
     return Table(_("The highest rate"), columns, found, "rate-search")
@@ -130,8 +132,9 @@ def _row(rows: RunRows, search: RateSearch) -> tuple[Cell, ...]:
         _found(search, percent(search.share)),
         _found(search, _percents(search.share_low, search.share_high)),
         number(search.capacity),
+        words(grade_title(search.grade), search.grade),
         count(len(search.steps)),
-        *(exact(getattr(search, name)) for name in (*_NAMED, "reference", "grade")),
+        *(exact(getattr(search, name)) for name in (*_NAMED, "reference")),
     )
 
 

@@ -71,6 +71,7 @@ def test_each_search_has_a_sentence_with_its_number_or_the_reason(run: Run) -> N
 def test_a_search_without_a_number_shows_none(run: Run) -> None:
     for row in rate_searches.search_table(read(run)).rows[1:]:
         assert [cell.text for cell in row[3:7]] == ["–"] * 4
+        assert row[8].text == "undisturbed"
         assert row[3].value is None
 
 

@@ -441,6 +441,7 @@ class Benchmark(_Restrictable):
         default=RateSchedule.EXPONENTIAL,
     )
     latency_limit_ms = LimitedFloatField(_("latency limit (ms)"), limit=limits.LATENCY_LIMIT_MS)
+    rate_search_ms = LimitedFloatField(_("rate search (p99, ms)"), limit=limits.RATE_SEARCH_MS)
     workers = LimitedField(_("workers"), limit=limits.WORKERS)
     row_type = models.CharField(
         _("row type"),

@@ -61,6 +61,7 @@ class BenchmarkAdmin(DefinitionAdmin):
                     "rates",
                     "schedule",
                     "latency_limit_ms",
+                    "rate_search_ms",
                     "workers",
                     "row_type",
                     "transaction",

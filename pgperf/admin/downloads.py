@@ -22,6 +22,8 @@ TABLES: dict[str, tuple[Callable[..., str | bytes], str]] = {
     "comparisons.csv": (csv_results.comparisons_csv, csv_results.CSV_TYPE),
     "comparisons.xlsx": (csv_results.comparisons_xlsx, csv_results.XLSX_TYPE),
     "scaling.csv": (csv_results.scaling_csv, csv_results.CSV_TYPE),
+    "rate-searches.csv": (csv_results.rate_searches_csv, csv_results.CSV_TYPE),
+    "rate-steps.csv": (csv_results.rate_steps_csv, csv_results.CSV_TYPE),
     "means.csv": (csv_results.means_csv, csv_results.CSV_TYPE),
     "steps.csv": (csv_results.steps_csv, csv_results.CSV_TYPE),
     "timeline.csv": (csv_results.timeline_csv, csv_results.CSV_TYPE),

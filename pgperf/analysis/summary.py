@@ -1,6 +1,6 @@
 """The summary of a run: a row per variant, the comparisons with their outcomes, the ladders."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import Any, Self
@@ -11,6 +11,7 @@ from pgperf.analysis import (
     cpu_per_operation,
     diagnostics,
     latency,
+    rate_search,
     scaling,
     stopping,
     top,
@@ -61,11 +62,12 @@ def summarise(
     the tables.
 
     `variants` holds rows whose keys are the fields of VariantResult, nulls for a variant without a
-    block; `comparisons` holds VariantComparisons, none for a pair that shared no round. The rest is
-    JSON-able: no NaN, no numpy types.
+    block, and none for a search; `comparisons` holds VariantComparisons, none for a pair that shared
+    no round. The rest is JSON-able: no NaN, no numpy types.
     """
     measured, failing = blocks, without_outcome(blocks)
     blocks, measurements = counting(measured), stopping.measurements(definition, measured)
+    variants = [variant for variant in variants if not variant.is_search]
     originals = [variant for variant in variants if not variant.control]
     asked = pairs(definition, [variant for variant in variants if variant not in failing], django_driver)
     time, throughput = Fit.of(measurements, asked), Fit.of(measurements, asked, ops_per_s)
@@ -95,6 +97,7 @@ def summarise(
         "levels": [level.to_json() for level in levels(time, sound, bases(sound))],
         "effects": effects(throughput, definition, sound),
         "scaling": [curve.to_json() for curve in scaling.curves(throughput, own)],
+        "rate_searches": [found.to_json() for found in _rate_searches(definition, blocks, throughput, own)],
         "timeline": line.to_json() if line else {},
     }
 
@@ -129,6 +132,22 @@ def _summarised(
     )
     checks = consistency_checks.checks(own, found.connections, found.cpu_us_per_op, found.cpu_account)
     return replace(found, verdict=verdict_kinds.judge(found, checks, by_block(found, own)))
+
+
+def _rate_searches(
+    definition: Definition,
+    blocks: Sequence[VariantBlock],
+    throughput: Fit,
+    summaries: Mapping[Variant, VariantSummary],
+) -> list[rate_search.RateSearch]:
+    """Each beside a closed loop, which shows the capacity and how disturbed the measurement was."""
+    return rate_search.searches(
+        definition.rate_search_ms,
+        blocks,
+        {variant: throughput.value(variant) for variant in summaries if variant in throughput},
+        {variant: each.verdict.grade for variant, each in summaries.items() if each.verdict},
+        stopping.widening(definition, len({block.block for block in blocks})),
+    )
 
 
 def _rows(slices: Iterable[SliceRecord], rows_read: int | None) -> int | None:

@@ -70,7 +70,8 @@ def first_kind(definition: Definition, variants: Sequence[Variant]) -> list[Pair
 
 
 def _originals(variants: Iterable[Variant]) -> list[Variant]:
-    return [variant for variant in variants if not variant.control]
+    """Without controls, and without searches: their slices are at different rates."""
+    return [variant for variant in variants if not variant.control and not variant.is_search]
 
 
 def _control_pairs(variants: Iterable[Variant]) -> list[Pair]:

@@ -25,6 +25,7 @@ class CatalogBenchmark:
     clients: tuple[int, ...] = (limits.CLIENTS.default,)
     connection_modes: tuple[str, ...] = ("persistent",)
     environments: tuple[str, ...] = (DEFAULT,)
+    rate_search_ms: float = limits.RATE_SEARCH_MS.default
     workers: int = limits.WORKERS.default
     row_type: str = "tuple"
     transaction: str = "autocommit"

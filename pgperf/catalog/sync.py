@@ -68,6 +68,7 @@ def _benchmark_fields(shipped: catalog.CatalogBenchmark) -> dict[str, Any]:
         "diagnostic_ms",
         "precision",
         "budget_s",
+        "rate_search_ms",
         "workers",
         "row_type",
         "transaction",

@@ -17,6 +17,8 @@ from pgperf.reports import openmetrics
 from pgperf.reports.csv_results import (
     comparisons_csv,
     means_csv,
+    rate_searches_csv,
+    rate_steps_csv,
     scaling_csv,
     steps_csv,
     timeline_csv,
@@ -35,6 +37,8 @@ TABLES: dict[str, Callable[[Run], str]] = {
     "variants": variants_csv,
     "comparisons": comparisons_csv,
     "scaling": scaling_csv,
+    "rate-searches": rate_searches_csv,
+    "rate-steps": rate_steps_csv,
     "means": means_csv,
     "steps": steps_csv,
     "timeline": timeline_csv,

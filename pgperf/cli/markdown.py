@@ -11,6 +11,7 @@ from pgperf.reports import (
     ladders,
     login_conditions,
     open_loops,
+    rate_searches,
     scaling,
     staircases,
     suite,
@@ -41,6 +42,8 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     shown = [] if rows.is_suite else rows.ladders
     yield from (ladders.ladder_table(ladder, shown) for ladder in shown)
     yield ladders.note() if shown else ""
+    yield "\n\n".join(cells(rate_searches.sentences(rows)))
+    yield from rate_searches.tables(rows)
     yield "\n\n".join(cells(open_loops.sentences(rows.variants)))
     yield open_loops.rate_table(rows.variants)
     yield cpu_accounting.spent_table(rows.originals)

@@ -9,6 +9,7 @@ from pgperf.reports import (
     ladders,
     login_conditions,
     open_loops,
+    rate_searches,
     run_ending,
     staircases,
     suite,
@@ -53,6 +54,8 @@ def _parts(rows: RunRows) -> Iterator[str | Table]:
     shown = [] if rows.is_suite else rows.ladders
     yield from (ladders.ladder_table(ladder, shown) for ladder in shown)
     yield ladders.note() if shown else ""
+    yield "\n".join(rate_searches.sentences(rows))
+    yield from rate_searches.tables(rows)
     yield "\n".join(open_loops.sentences(rows.variants))
     yield open_loops.rate_table(rows.variants)
     yield open_loops.note() if open_loops.with_rate(rows.variants) else ""

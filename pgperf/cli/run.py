@@ -70,11 +70,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--idle", choices=IDLES, help="awake keeps the CPUs from sleeping during the run")
     for limit in limits.BY_NAME.values():
+        optional: dict[str, Any] = {} if limit.usual is None else {"nargs": "?", "const": limit.usual}
         parser.add_argument(
             f"--{limit.name.replace('_', '-')}",
             type=type(limit.default),
             metavar="N",
             help=limit.option_help.replace("%", "%%"),  # argparse fills in what it knows
+            **optional,
         )
     parser.add_argument(
         "--database-name",

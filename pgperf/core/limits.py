@@ -19,6 +19,8 @@ class Limit(Generic[N]):
     It is whole unless `decimals` allows some. `quick` is the maximum in a quick run (the minimum
     with `quick_is_least`), None if it keeps the benchmark's number. A list with several numbers
     keeps them: the run compares them.
+
+    `usual`: what the option of a command means without a number; None: it needs one.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Limit(Generic[N]):
     quick: N | None = None
     quick_is_least: bool = False
     decimals: int = 0
+    usual: N | None = None
 
     def allows(self, value: object) -> TypeGuard[N]:
         if type(value) is float and self.decimals:
@@ -135,6 +138,18 @@ LATENCY_LIMIT_MS = Limit(
     zero_means="none is skipped",
     decimals=1,
 )
+RATE_SEARCH_MS = Limit(
+    "rate_search_ms",
+    "Search for the highest rate at which the 99th percentile of the latency stays under this time, beside"
+    " each closed loop",
+    0.1,
+    1000.0,
+    default=0.0,
+    unit="ms (10 is usual)",
+    zero_means="no search",
+    decimals=1,
+    usual=10.0,
+)
 
 #: Workloads of one benchmark.
 MOST_WORKLOADS = 12
@@ -151,6 +166,7 @@ BY_NAME = {
         DIAGNOSTIC_MS,
         WORKERS,
         LATENCY_LIMIT_MS,
+        RATE_SEARCH_MS,
     )
 }
 

@@ -8,7 +8,7 @@ never stored.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Protocol, Self, TypeVar
 
 from pgperf.core import layers, limits, protocol
@@ -200,6 +200,7 @@ class Definition:
     rates: tuple[float | None, ...] = (None,)  # operations/s of all clients together; None: closed loop
     schedule: str = "exponential"  # of rates, one of SCHEDULES
     latency_limit_ms: float = 0.0  # operations that would begin later are skipped; 0: none is
+    rate_search_ms: float = 0.0  # find the highest rate whose p99 stays under it; 0: no search
     workers: int = 1  # threads or tasks in each client process that can have several
     as_processes: bool = False  # measure as many processes beside each process with several workers
     row_type: str = "tuple"  # one of ROW_TYPES
@@ -289,6 +290,7 @@ LATER_FIELDS: dict[str, Any] = {
     "rates": (None,),
     "schedule": "exponential",
     "latency_limit_ms": 0.0,
+    "rate_search_ms": 0.0,
     "workers": 1,
     "as_processes": False,
     "row_type": "tuple",
@@ -343,7 +345,17 @@ class Variant:
     @property
     def is_open_loop(self) -> bool:
         """Do its operations begin by a schedule?"""
-        return self.rate is not None
+        return bool(self.schedule)
+
+    @property
+    def is_search(self) -> bool:
+        """Does each of its slices have a rate of its own?"""
+        return self.is_open_loop and self.rate is None
+
+    @property
+    def closed(self) -> "Variant":
+        """The same in a closed loop."""
+        return replace(self, rate=None, schedule="")
 
     @property
     def reconnects(self) -> bool:
@@ -376,6 +388,7 @@ class Variant:
         parts += [self.connect.replace("_", " ")] if self.connect != "persistent" else []
         parts += [self.environment] if self.environment != DEFAULT_ENVIRONMENT else []
         parts += [f"{self.rate:.12g}/s {self.schedule}"] if self.rate is not None else []
+        parts += [f"highest rate {self.schedule}"] if self.is_search else []
         parts += [f"control {self.control}"] if self.control else []
         return tuple(parts)
 
@@ -404,6 +417,11 @@ class Cohort:
 
     variants: tuple[Variant, ...]
     reference: int = 0
+
+    @property
+    def diagnosed(self) -> tuple[Variant, ...]:
+        """Those with a diagnostic slice."""
+        return tuple(variant for variant in self.variants if not variant.is_search)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -501,6 +519,10 @@ class SliceRecord:
     have begun after it, and `backlog` had not begun when the window closed. All are None in a closed
     loop.
 
+    Of a search for the highest rate, `asked_per_s` is the rate of the slice, `over` are the operations
+    over the limit of the search, and `p50_ns`, `p90_ns` and `p99_ns` percentiles of the latency; None
+    elsewhere.
+
     `errors`: failed HTTP requests, lead-in included. A slice with one counts for no figure.
     `new_connections`: how many requests of the window opened one; None for other layers.
     """
@@ -549,6 +571,11 @@ class SliceRecord:
     late: int | None = None
     skipped: int | None = None
     backlog: int | None = None
+    asked_per_s: float | None = None
+    over: int | None = None
+    p50_ns: int | None = None
+    p90_ns: int | None = None
+    p99_ns: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

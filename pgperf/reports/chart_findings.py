@@ -114,6 +114,11 @@ def _lines(chart: Chart) -> str:
     }  # fmt: skip
 
 
+def _knee(chart: Chart) -> str:
+    """What a search found."""
+    return str(chart["told"])
+
+
 def _history(chart: Chart) -> str:
     """The changes of level, or the range without one."""
     if chart["told"]:
@@ -150,6 +155,7 @@ def _area(chart: Chart) -> str:
 _KINDS: dict[str, Callable[[Chart], str]] = {
     "stack": _stack, "bars": _bars, "groups": _groups, "dots": _dots, "ladder": _ladder, "forest": _forest,
     "lines": _lines, "area": _area, "history": _history,
+    "knee": _knee,
 }  # fmt: skip
 
 

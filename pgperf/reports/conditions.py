@@ -1,6 +1,6 @@
 """The conditions of a run that its definition names: connections, workers, rows, transactions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from django.db.models import Field
@@ -13,16 +13,19 @@ from pgperf.reports.table import Table, text_column, words
 
 _SHOWN = (
     "modes", "clients", "workers", "connection_modes", "environments", "rates", "schedule", "latency_limit_ms",
-    "row_type", "transaction", "bulk_api", "placement", "idle",
+    "rate_search_ms", "row_type", "transaction", "bulk_api", "placement", "idle",
 )  # fmt: skip
 
 
-#: Fields that say something about open loops only.
-_OF_RATES = ("schedule", "latency_limit_ms")
-
-
-def _has_rate(known: Mapping[str, Any]) -> bool:
-    return any(rate is not None for rate in known["rates"])
+def _hidden(known: Mapping[str, Any]) -> Iterator[str]:
+    """Fields that say nothing about this run: of bulk inserts, open loops and searches."""
+    if not any(work.get("bulk") for work in with_workloads(known)["workloads"]):
+        yield "bulk_api"
+    if not known["rate_search_ms"]:
+        yield "rate_search_ms"
+    if not any(rate is not None for rate in known["rates"]):
+        yield "latency_limit_ms"
+        yield from () if known["rate_search_ms"] else ("schedule",)
 
 
 def conditions_table(definition: Mapping[str, Any]) -> Table:
@@ -30,8 +33,7 @@ def conditions_table(definition: Mapping[str, Any]) -> Table:
     inserts rows.
     """
     known = {**LATER_FIELDS, **definition}
-    inserts = any(work.get("bulk") for work in with_workloads(definition)["workloads"])
-    hidden = {*(() if inserts else ("bulk_api",)), *(() if _has_rate(known) else _OF_RATES)}
+    hidden = set(_hidden(known))
     names = [name for name in _SHOWN if name in known and name not in hidden]
     rows = [(words(_title(name)), words(_value(name, known[name]))) for name in names]
     return Table(_("Conditions"), (text_column(_("What")), text_column(_("value"))), rows, "environment")

@@ -35,6 +35,7 @@ def benchmarks() -> Rows:
             "rates": row.rates,
             "schedule": row.schedule,
             "latency_limit_ms": row.latency_limit_ms,
+            "rate_search_ms": row.rate_search_ms,
             "workers": row.workers,
             "row_type": row.row_type,
             "transaction": row.transaction,

@@ -78,6 +78,7 @@ def rows_json(rows: RunRows) -> dict[str, Any]:
         "levels": run.summary.get("levels", []),
         "geometric_means": run.summary.get("geometric_means", []),
         "staircases": staircases_json(rows),
+        "rate_searches": [each.to_json() for each in rows.rate_searches],
         "scaling": [asdict(curve) for curve in rows.scaling],
         "timeline": run.summary.get("timeline") or None,
         "timings": run.timings,

@@ -7,6 +7,7 @@ from functools import cached_property
 from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.geometric_mean import GeometricMean
 from pgperf.analysis.ladder import Ladder
+from pgperf.analysis.rate_search import RateSearch
 from pgperf.analysis.scaling import Curve
 from pgperf.analysis.timeline import Timeline
 from pgperf.catalog.published import PUBLICATIONS, Figure, Publication
@@ -78,6 +79,11 @@ class RunRows:
         shares = {_key(row): account.share for row in self.originals if (account := row.record.cpu_account)}
         curves = map(Curve.from_json, self.run.summary.get("scaling", []))
         return [_with_shares(curve, shares) for curve in curves]
+
+    @cached_property
+    def rate_searches(self) -> list[RateSearch]:
+        """What the searches for the highest rate found; none in runs of older versions."""
+        return [RateSearch.from_json(each) for each in self.run.summary.get("rate_searches", [])]
 
     @cached_property
     def timeline(self) -> Timeline | None:

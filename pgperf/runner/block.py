@@ -43,6 +43,7 @@ from pgperf.runner.pace import Pace
 from pgperf.runner.plan import round_order
 from pgperf.runner.processes import pooler_process
 from pgperf.runner.progress import Progress
+from pgperf.runner.rate_search import Searches
 from pgperf.runner.remote import server
 from pgperf.runner.remote.server import Agent, AgentSamples
 from pgperf.runner.server.diagnostics import DiagnosticConnections, DiagnosticResult
@@ -55,6 +56,7 @@ from pgperf.runner.slice_length import (
     later_lead_in,
     pilot_slice,
     scheduled,
+    searched,
     shortened,
     warm_up_most_s,
 )
@@ -124,6 +126,7 @@ class RunContext:
     before_block: Callable[[int, Sequence[str]], None] = lambda _block, _routes: None
     page_parts: list[PageParts] = field(default_factory=list)  # the same
     statement_times: list[StatementTimes] = field(default_factory=list)  # grows in the diagnosed block
+    searches: Searches = field(default_factory=Searches)
 
 
 def run_block(
@@ -264,8 +267,11 @@ def _need(context: RunContext, group: ClientGroup) -> Need:
     return Need(group.variant.connections, mean_ns, max(longest_ns, window.led_in_ns))
 
 
-def _request(context: RunContext, cohort: int, group: ClientGroup, turn: str) -> protocol.Slice:
-    """The group's next slice. The schedules of all variants in a turn have the same seed.
+def _request(
+    context: RunContext, cohort: int, group: ClientGroup, turn: str, rate: float | None = None
+) -> protocol.Slice:
+    """The group's next slice, of a search at that rate. The schedules of all variants in a turn have
+    the same seed.
 
     Connections that share a window lead in with one operation, so as not to start late.
     """
@@ -275,7 +281,12 @@ def _request(context: RunContext, cohort: int, group: ClientGroup, turn: str) ->
     if group.variant.is_open_loop:
         limit_ns = round(definition.latency_limit_ms * 1e6)
         seed = random.Random(f"{definition.seed}/{cohort}/{turn}").getrandbits(62)
-        return scheduled(request, group.variant)._replace(seed=seed, latency_limit_ns=limit_ns)
+        at_rate = (
+            scheduled(request, group.variant)
+            if rate is None
+            else searched(request, group.variant, rate, definition.rate_search_ms)
+        )
+        return at_rate._replace(seed=seed, latency_limit_ns=limit_ns)
     return request._replace(lead_in_ops=1) if group.variant.connections > 1 else request
 
 
@@ -302,11 +313,15 @@ def _rounds(
     context: RunContext, groups: list[ClientGroup], cohort: int, block: int
 ) -> list[VariantMeasurements]:
     measured = [VariantMeasurements() for _ in groups]
+    for group in groups:
+        context.searches.begin_block(group.variant, group.op_s, context.plan.definition.rate_search_ms)
     for round_ in context.pace.rounds(cohort, block):
         checkpoints = context.written.checkpoints()
         for position, index in enumerate(round_order(context.plan, cohort, block, round_)):
-            request = _request(context, cohort, groups[index], f"{block}/{round_}")
+            rate = context.searches.next_rate(groups[index].variant)
+            request = _request(context, cohort, groups[index], f"{block}/{round_}", rate)
             record, window = measure(groups[index], request, round_, position, context.host, context.departed)
+            record = context.searches.learned(groups[index].variant, record, window, rate)
             _settle(context, groups[index], record)
             measured[index].ends_ns.append(time.monotonic_ns())
             context.clock.spent["slices"] += (request.lead_in_ns + record.window_ns) / 1e9
@@ -406,7 +421,8 @@ def _diagnose(
     disturbed.
     """
     definition = context.plan.definition
-    order = round_order(context.plan, cohort, definition.diagnosed_block, definition.rounds)
+    whole = round_order(context.plan, cohort, definition.diagnosed_block, definition.rounds)
+    order = [index for index in whole if not groups[index].variant.is_search]
     for index in order:
         measured[index].diagnosis = _diagnosed(context, connections, cohort, groups[index])
         context.diagnosed += 1

@@ -297,9 +297,11 @@ class SliceWindow:
     errors: Mapping[str, int] = field(default_factory=dict)  # failed HTTP requests, lead-in included
     lengths: tuple[int, ...] = ()  # least and greatest length of their bodies, bytes; empty: none
     #: Of an open loop: `durations` and `phases` are of the operations that were due in the window,
-    #: `served` are the service times of the `ops` that ended in it.
+    #: `served` are the service times of the `ops` that ended in it, and `waited` are those that were
+    #: due in it and had not begun, with the time that they had waited at its end.
     scheduled: open_loop.Scheduled | None = None
     served: Durations | None = None
+    waited: Durations = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
 
     @classmethod
     def of(
@@ -364,9 +366,10 @@ class SliceWindow:
         an operation that a stall held up past the end counts where it should have begun.
         """
         opens = request.start_ns + request.lead_in_ns
+        closes = opens + request.window_ns
         slices = list(open_loop.client_slices(_recorded_from_the_start(request), durations))
         inside = [each.ran & each.due_from(opens) for each in slices]
-        ended = [each.ended_between(opens, opens + request.window_ns) for each in slices]
+        ended = [each.ended_between(opens, closes) for each in slices]
         lag = replies[0].phases.index(protocol.LAG)
         served = [each.durations - rows[lag] for each, rows in zip(slices, phases, strict=True)]
         return cls(
@@ -377,6 +380,7 @@ class SliceWindow:
             disturbed=disturbed,
             phases=np.concatenate([rows[:, own] for rows, own in zip(phases, inside, strict=True)], axis=1),
             scheduled=open_loop.counted(request, replies, slices),
+            waited=np.concatenate([each.waited(opens, closes) for each in slices]),
         )
 
     def by_phase(self) -> dict[str, Durations]:

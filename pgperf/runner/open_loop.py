@@ -72,6 +72,11 @@ class ClientSlice:
         """Which of the operations that it took were due then or later."""
         return self.due[: len(self.durations)] >= opens
 
+    def waited(self, opens: int, closes: int) -> NDArray[np.uint64]:
+        """Of those that were due from then on and that it did not take: how long they had waited."""
+        left = self.due[len(self.durations) :]
+        return (closes - left[left >= opens]).astype(np.uint64)
+
 
 def client_slices(request: protocol.Slice, durations: Sequence[NDArray[np.uint64]]) -> Iterator[ClientSlice]:
     """The slices of all clients of an armed request. Raises ProtocolError if one is longer than its

@@ -144,7 +144,7 @@ class Pace:
         definition = self._plan.definition
         if not definition.diagnostic_ms or block != definition.diagnosed_block:
             return Counter()
-        return Counter({Step(cohort, run_time.DIAGNOSTIC): len(self._plan.cohorts[cohort].variants)})
+        return Counter({Step(cohort, run_time.DIAGNOSTIC): len(self._plan.cohorts[cohort].diagnosed)})
 
     def _seconds(self, steps: Counter[Step], rounds: int = 1) -> float:
         """The expected time of these steps, with so many rounds for each."""

@@ -71,7 +71,7 @@ def sharing(variants: Iterable[Variant]) -> dict[Variant, list[Variant]]:
 
 
 def _of_same_processes(variant: Variant) -> Variant:
-    return replace(variant, clients=0, rate=None, schedule="")
+    return replace(variant.closed, clients=0)
 
 
 def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
@@ -80,7 +80,8 @@ def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
     The workloads of a suite come one after the other, in random order, and so do the routes of each.
     Within a route this is the best of 24 shuffles: it keeps each rung close to the rung below,
     controls close to their originals and two workloads of a layer close together, because
-    consecutive slices share some of the machine's noise.
+    consecutive slices share some of the machine's noise. In the first round, searches come last:
+    their closed loops show them what these processes can do.
     """
     rng = random.Random(f"{plan.definition.seed}/{cohort}/{block}/{round_}")
     variants = plan.cohorts[cohort].variants
@@ -93,7 +94,8 @@ def round_order(plan: Plan, cohort: int, block: int, round_: int) -> list[int]:
         min((rng.sample(group, len(group)) for _ in range(_SHUFFLES)), key=partial(_distance, variants))
         for group in shuffled
     ]
-    return [index for group in nearest for index in group]
+    order = [index for group in nearest for index in group]
+    return order if round_ else sorted(order, key=lambda index: variants[index].is_search)
 
 
 def _shuffled(rng: random.Random, items: Iterable[T]) -> list[T]:
@@ -142,7 +144,7 @@ def _variants(definition: Definition) -> list[Variant]:
     suite, pair = (works, [""]) if definition.is_suite else ([""], works)
     axes = product(
         suite, definition.routes, definition.modes, counts, definition.connection_modes,
-        definition.environments, dict.fromkeys(definition.rates), order, pair,
+        definition.environments, _loops(definition), order, pair,
     )  # fmt: skip
     return [
         Variant(
@@ -157,12 +159,19 @@ def _variants(definition: Definition) -> list[Variant]:
             workers=workers,
             environment=environment,
             rate=rate,
-            schedule="" if rate is None else definition.schedule,
+            schedule=schedule,
         )
-        for turn, route, mode, clients, connect, environment, rate, layer, work in axes
+        for turn, route, mode, clients, connect, environment, (rate, schedule), layer, work in axes
         if LAYERS[layer].over_http == (route in definition.web_routes)
         for processes, workers in _processes(definition, layer, clients)
     ]
+
+
+def _loops(definition: Definition) -> dict[tuple[float | None, str], None]:
+    """Rate and schedule of each loop, in order; a search comes last."""
+    loops = [(rate, "" if rate is None else definition.schedule) for rate in definition.rates]
+    search = [(None, definition.schedule)] if definition.rate_search_ms else []
+    return dict.fromkeys([*loops, *search])
 
 
 def _processes(definition: Definition, layer: str, clients: int) -> Iterator[tuple[int, int]]:
@@ -199,7 +208,7 @@ def _lacking_environments(definition: Definition) -> Iterator[LeftOut]:
 
 def _lacking_rates(definition: Definition) -> Iterator[LeftOut]:
     """Open loops of layers whose load another program makes, and of bulk operations."""
-    if set(definition.rates) == {None}:
+    if not any(schedule for _rate, schedule in _loops(definition)):
         return
     for layer in filter(None, map(LAYERS.get, definition.layers)):
         if layer.tool:
@@ -268,11 +277,12 @@ def _controls(definition: Definition, variants: list[Variant]) -> list[Variant]:
     """A duplicate of the fastest and of the slowest: lowest rung of the first route, highest of the
     last.
 
-    Those with the fewest connections, as a control's processes are its own. Each workload of a suite
-    has one of the two, in turn.
+    Those with the fewest connections, as a control's processes are its own; no search, whose slices
+    are not alike. Each workload of a suite has one of the two, in turn.
     """
-    fewest = min(variant.connections for variant in variants)
-    few = [variant for variant in variants if variant.connections == fewest]
+    steady = [variant for variant in variants if not variant.is_search]
+    fewest = min(variant.connections for variant in steady)
+    few = [variant for variant in steady if variant.connections == fewest]
     chosen = [few[0], few[-1]]
     if definition.is_suite:
         each = [

@@ -25,7 +25,7 @@ class Progress:
     def __init__(self, plan: Plan, *, diagnoses: bool, clock: Callable[[], float] = time.monotonic) -> None:
         definition = plan.definition
         self._plan, self._clock = plan, clock
-        variants = sum(len(cohort.variants) for cohort in plan.cohorts)
+        variants = sum(len(cohort.diagnosed) for cohort in plan.cohorts)
         self.diagnostic = variants if definition.diagnostic_ms and diagnoses else 0
         self._left = run_time.steps(plan, diagnoses=diagnoses)
         self._predicted_s = {step: run_time.predicted_s(plan, step) for step in self._left}

@@ -51,7 +51,7 @@ def steps(plan: Plan, *, diagnoses: bool) -> Counter[Step]:
             WARM_UP: definition.blocks,
             PILOT: 1,
             ROUND: definition.blocks * definition.rounds,
-            DIAGNOSTIC: len(cohort.variants) if definition.diagnostic_ms and diagnoses else 0,
+            DIAGNOSTIC: len(cohort.diagnosed) if definition.diagnostic_ms and diagnoses else 0,
         }
         found.update({Step(at, part): count for part, count in times.items()})
     return found
@@ -100,20 +100,23 @@ def round_s(
     definition: Definition, slices: Mapping[str, protocol.Slice], op_s: Mapping[Variant, float]
 ) -> float:
     """A round with these slices, by workload, and times of an operation, by variant."""
-    lengths = _slice_s(slices, op_s)
+    lengths = _slice_s(definition, slices, op_s)
     return sum(length_s + _overhead_s(definition, variant) for variant, length_s in lengths.items())
 
 
-def _slice_s(slices: Mapping[str, protocol.Slice], op_s: Mapping[Variant, float]) -> dict[Variant, float]:
+def _slice_s(
+    definition: Definition, slices: Mapping[str, protocol.Slice], op_s: Mapping[Variant, float]
+) -> dict[Variant, float]:
+    search_ms = definition.rate_search_ms
     return {
-        variant: slice_length.length_s(slices[variant.workload], each_s, variant)
+        variant: slice_length.length_s(slices[variant.workload], each_s, variant, search_ms)
         for variant, each_s in op_s.items()
     }
 
 
 def predicted_slice_s(definition: Definition, cohort: Cohort) -> dict[Variant, float]:
     """The lead-in and window of each variant's slices before any pilot."""
-    return _slice_s(predicted_slices(definition, cohort), _predicted_ops(definition, cohort))
+    return _slice_s(definition, predicted_slices(definition, cohort), _predicted_ops(definition, cohort))
 
 
 def predicted_round_s(definition: Definition, cohort: Cohort) -> float:
@@ -174,15 +177,10 @@ def _pilot_s(definition: Definition, cohort: Cohort) -> float:
     piloted = [v for v in variants if v.connections > 1 or not definition.slice_ms]
     ops = _predicted_ops(definition, cohort)
     return sum(
-        slice_length.length_s(slice_length.pilot_slice(ops[v], v.connections), ops[v], _closed(v))
+        slice_length.length_s(slice_length.pilot_slice(ops[v], v.connections), ops[v], v.closed)
         + _overhead_s(definition, v)
         for v in piloted
     )
-
-
-def _closed(variant: Variant) -> Variant:
-    """The same without a rate, as a pilot measures it."""
-    return replace(variant, rate=None, schedule="")
 
 
 def _predicted_ops(definition: Definition, cohort: Cohort) -> dict[Variant, float]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pgperf.core import pgbench, protocol
 from pgperf.core.delayed_routes import apart
 from pgperf.core.layers import LAYERS
-from pgperf.core.limits import PILOT_MAX_MS, PILOT_MIN_MS
+from pgperf.core.limits import PILOT_MAX_MS, PILOT_MIN_MS, RATE_HIGH
 from pgperf.core.records import Definition, Variant
 
 PILOT_OPS = 20  # of a variant in the pilot, as far as they fit into
@@ -19,6 +19,8 @@ _WINDOW_OPS = 50  # of a variant, and of each of its connections:
 _WINDOW_OPS_EACH = 5
 _SHORT_NS, _SHORT_OPS = 1_000_000_000, 5  # of a slow operation, where the run has little time
 _DUE_OPS, _DUE_LEAST_NS = 100, 500_000_000  # in the window of an open loop
+_SEARCHED_OPS, _SEARCHED_NS = 1200, 1_000_000_000  # the same of a search: 1,000 ops where gaps scatter
+_SEARCHED_LIMITS = 10  # and so many times its limit, so that a queue can pass it
 _DUE_MOST = 250_000  # of a client in such a slice: its recording has room, also where gaps scatter
 _BULK_OPS = 5  # of a bulk operation in a slice; each takes long, and all its rows stay until the end
 _LEAD_IN_OPS = 10
@@ -34,7 +36,7 @@ _LONGEST_CONNECT = 1.5
 _LOGIN_TRIPS, _WEB_TRIPS = 4, 1
 #: A row, by kind; executemany of psycopg2 sends a statement for each.
 _ROW_S = {"copy": 1.5e-6, "batch": 20e-6}
-_STATEMENT_S = 100e-6
+_STATEMENT_S = _FAST_S = 100e-6
 
 
 def warm_up_most_s(definition: Definition) -> float:
@@ -145,16 +147,26 @@ def scheduled(request: protocol.Slice, variant: Variant) -> protocol.Slice:
     """
     if variant.rate is None:
         return request
-    holding_ns = int(_DUE_OPS / variant.rate * 1e9)
-    room_ns = int(_DUE_MOST * variant.processes / variant.rate * 1e9)
-    window_ns = min(WINDOW_MAX_NS, room_ns * 4 // 5, max(_DUE_LEAST_NS, request.window_ns, holding_ns))
+    return _at_rate(request, variant, variant.rate, _DUE_OPS, _DUE_LEAST_NS)
+
+
+def searched(request: protocol.Slice, variant: Variant, rate: float, limit_ms: float) -> protocol.Slice:
+    """The slice of a search at that rate: long enough for a 99th percentile, and for a queue to pass
+    the limit.
+    """
+    least_ns = max(_SEARCHED_NS, int(_SEARCHED_LIMITS * limit_ms * 1e6))
+    return _at_rate(request, variant, rate, _SEARCHED_OPS, least_ns)
+
+
+def _at_rate(
+    request: protocol.Slice, variant: Variant, rate: float, ops: int, least_ns: int
+) -> protocol.Slice:
+    holding_ns = int(ops / rate * 1e9)
+    room_ns = int(_DUE_MOST * variant.processes / rate * 1e9)
+    window_ns = min(WINDOW_MAX_NS, room_ns * 4 // 5, max(least_ns, request.window_ns, holding_ns))
     lead_in_ns = min(room_ns // 5, max(request.lead_in_ns, window_ns // 4))
     return request._replace(
-        lead_in_ns=lead_in_ns,
-        window_ns=window_ns,
-        count=0,
-        rate=variant.rate,
-        schedule=variant.schedule,
+        lead_in_ns=lead_in_ns, window_ns=window_ns, count=0, rate=rate, schedule=variant.schedule
     )
 
 
@@ -195,8 +207,13 @@ def predicted(definition: Definition, variants: Sequence[Variant]) -> protocol.S
     return fitting(asked_slice(definition), needs)
 
 
-def length_s(request: protocol.Slice, op_s: float, variant: Variant) -> float:
-    """How long a slice of the variant lasts, where an operation takes `op_s`."""
+def length_s(request: protocol.Slice, op_s: float, variant: Variant, search_ms: float = 0.0) -> float:
+    """How long a slice of the variant lasts, where an operation takes `op_s`, and a search has the
+    limit `search_ms`.
+    """
+    if variant.is_search:
+        rate = variant.connections / max(op_s, _FAST_S) / 2  # about the middle of those that it tries
+        request = searched(request, variant, min(RATE_HIGH, rate), search_ms)
     request = scheduled(request, variant)
     if request.count:
         return (request.lead_in_ops + request.count) * op_s

@@ -37,6 +37,7 @@ def paired(
         modes=(variant.mode,),
         clients=(variant.clients,),
         rates=(variant.rate,),
+        rate_search_ms=0.0,
         workers=variant.workers,
         as_processes=False,
         environments=(variant.environment,),

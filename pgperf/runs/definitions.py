@@ -28,6 +28,7 @@ class Overrides:
     environments: Sequence[str] | None = None
     rates: Sequence[float | None] | None = None
     latency_limit_ms: float | None = None
+    rate_search_ms: float | None = None
     placement: str | None = None
     idle: str | None = None
     slice_ms: int | None = None
@@ -72,6 +73,7 @@ def freeze(
         rates=_checked("rates", preset.pick("rates"), validators.rate_list),
         schedule=_one_of("schedule", benchmark.schedule, records.SCHEDULES),
         latency_limit_ms=float(_number(limits.LATENCY_LIMIT_MS, preset)),
+        rate_search_ms=float(_number(limits.RATE_SEARCH_MS, preset)),
         workers=_number(limits.WORKERS, preset),
         row_type=_one_of("row_type", benchmark.row_type, records.ROW_TYPES),
         transaction=_one_of("transaction", benchmark.transaction, records.TRANSACTIONS),
@@ -91,6 +93,7 @@ def freeze(
     _some_mode_possible(definition)
     _allowed_connections(definition)
     _rates_of_clients(definition)
+    _search_beside_closed_loop(definition)
     if definition.transaction != "autocommit" and definition.connection_modes != ("persistent",):
         raise InvalidDefinition("transaction: connections that end with each operation need autocommit")
     return definition
@@ -251,6 +254,18 @@ def _rates_of_clients(definition: records.Definition) -> None:
         raise InvalidDefinition(
             f"rates: {min(rates):g} operations/s are too few for {connections} connections; choose"
             f" {connections * protocol.MIN_RATE:g} or more, or fewer clients"
+        )
+
+
+def _search_beside_closed_loop(definition: records.Definition) -> None:
+    """A search takes its rates as shares of what the closed loop reaches."""
+    if definition.rate_search_ms and None not in definition.rates:
+        raise InvalidDefinition(
+            "rate_search_ms: a search has the closed loop beside it; add closed to the rates"
+        )
+    if definition.rate_search_ms and definition.latency_limit_ms:
+        raise InvalidDefinition(
+            "rate_search_ms: a latency limit skips operations, which a search has to count; choose one of the two"
         )
 
 

@@ -94,7 +94,7 @@ def post_benchmark(client: Client, benchmark: Benchmark, **changed: object) -> t
         "name": benchmark.name, "title": benchmark.title, "workloads": [row.pk for row in benchmark.workloads],
         "layers": ["libpq", "psycopg"], "modes": ["simple"], "routes": "socket, tcp", "clients": "1 8",
         "connection_modes": ["persistent"], "rates": "closed", "schedule": benchmark.schedule,
-        "latency_limit_ms": 0, "workers": 1, "row_type": benchmark.row_type,
+        "latency_limit_ms": 0, "rate_search_ms": 0, "workers": 1, "row_type": benchmark.row_type,
         "transaction": benchmark.transaction, "bulk_api": benchmark.bulk_api,
         "placement": "apart", "idle": "awake", "blocks": 6, "rounds": 5, "slice_ms": 0,
         "diagnostic_ms": 500, "precision": 2, "budget_s": 0, **changed,
@@ -118,11 +118,17 @@ def test_the_benchmark_form_needs_no_json(admin_page: Client) -> None:
 
 def test_rates_are_typed_as_numbers_and_the_word_closed(admin_page: Client) -> None:
     benchmark = factories.make_benchmark()
-    changed = {"rates": "closed, 100 2.5", "schedule": "constant", "latency_limit_ms": 20}
+    changed = {
+        "rates": "closed, 100 2.5",
+        "schedule": "constant",
+        "latency_limit_ms": 20,
+        "rate_search_ms": 7.5,
+    }
     assert post_benchmark(admin_page, benchmark, **changed)[0] == 302
     benchmark.refresh_from_db()
     assert benchmark.rates == [None, 100.0, 2.5]
     assert (benchmark.schedule, benchmark.latency_limit_ms) == ("constant", 20.0)
+    assert benchmark.rate_search_ms == 7.5
     assert 'value="closed, 100, 2.5"' in text(admin_page, "pgperf_benchmark_change", benchmark.pk)
 
 

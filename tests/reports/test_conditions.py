@@ -47,6 +47,12 @@ def test_no_two_conditions_look_alike(field: str, values: tuple[str, ...]) -> No
     assert len({tuple(each.items()) for each in made}) == len(values)
 
 
+def test_a_search_shows_its_limit_and_the_schedule_of_its_rates() -> None:
+    plain, searching = (shown(asked(rate_search_ms=limit)) for limit in (0.0, 10.0))
+    assert set(searching) - set(plain) == {"Rate search (p99, ms)", "Schedule of the rates"}
+    assert searching["Rate search (p99, ms)"] == "10.0"
+
+
 @pytest.mark.parametrize("api", BULK_APIS)
 def test_the_api_for_many_rows_is_shown_where_rows_are_inserted(api: str) -> None:
     title = str(dict(Benchmark.BulkApi.choices)[api])

@@ -93,6 +93,14 @@ def test_the_run_measures_the_variant_and_the_changed_variant(
     assert len([variant for variant in cohorts[0].variants if not variant.control]) == 2
 
 
+def test_a_verdict_is_tested_without_a_search() -> None:
+    asked = fake(rate_search_ms=10.0)
+    variant = VariantSummary(workload="spin", layer="fake", route="here", mode="simple", connect="persistent")
+    plan = make_plan(confirmation_definition.paired(asked, variant, "double_clients", lambda: "here", 8))
+    assert not any(each.is_search for each in plan.variants)
+    assert {each.clients for each in plan.variants} == {1, 2}
+
+
 @pytest.mark.parametrize(
     ("connect", "modes"), [("persistent", ("persistent",)), ("per_operation", ("per_operation", "request"))]
 )

@@ -251,10 +251,31 @@ def test_a_definition_without_rates_keeps_its_hash() -> None:
     """As runs of older versions have it: no field of open loops is in it."""
     definition = freeze(make_benchmark(), make_database())
     stored = definition.to_json()
-    for name in ("rates", "schedule", "latency_limit_ms"):
+    for name in ("rates", "schedule", "latency_limit_ms", "rate_search_ms"):
         del stored[name]
     assert Definition.from_json(stored).digest() == definition.digest()
     assert replace(definition, rates=(None, 100.0)).digest() != definition.digest()
+
+
+def test_a_search_changes_the_hash() -> None:
+    benchmark, database = make_benchmark(), make_database()
+    plain, searching = (freeze(benchmark, database, Overrides(rate_search_ms=limit)) for limit in (0.0, 10.0))
+    assert searching.rate_search_ms == 10.0
+    assert searching.digest() != plain.digest()
+    assert Definition.from_json(json.loads(json.dumps(searching.to_json()))) == searching
+
+
+@pytest.mark.parametrize(
+    ("asked", "refusal"),
+    [
+        ({"rates": [100.0]}, "closed loop beside it; add closed to the rates"),
+        ({"latency_limit_ms": 20.0}, "choose one of the two"),
+        ({"rate_search_ms": 1000.1}, "0.1 to 1000 ms"),
+    ],
+)
+def test_a_search_needs_its_closed_loop_and_every_operation(asked: dict[str, Any], refusal: str) -> None:
+    with pytest.raises(InvalidDefinition, match=rf"^rate_search_ms: .*{refusal}"):
+        freeze(make_benchmark(), make_database(), Overrides(**{"rate_search_ms": 10.0, **asked}))
 
 
 def test_each_client_needs_a_rate_that_it_can_keep(settings: Any) -> None:

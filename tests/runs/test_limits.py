@@ -3,6 +3,7 @@ the same ones.
 """
 
 import re
+from argparse import ArgumentParser
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,15 @@ def test_every_default_is_the_limit_s(limit: Limit) -> None:
     assert limit.allows(limit.default)
     assert Benchmark._meta.get_field(limit.name).default == limit.default
     assert limit.quick is None or limit.allows(limit.quick)
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"), [([], None), (["--rate-search-ms"], 10.0), (["--rate-search-ms", "2.5"], 2.5)]
+)
+def test_an_option_without_its_number_means_the_usual_one(words: list[str], asked: float | None) -> None:
+    parser = ArgumentParser()
+    cli_run.add_arguments(parser)
+    assert parser.parse_args(["a-benchmark", *words]).rate_search_ms == asked
 
 
 @pytest.mark.parametrize("limit", limits.BY_NAME.values(), ids=lambda limit: limit.name)

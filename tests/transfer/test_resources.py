@@ -53,7 +53,7 @@ SAMPLES: dict[type[models.Model], dict[str, Any]] = {
         "database": "shop", "layers": ["libpq", "psycopg"], "routes": ["tcp"], "modes": ["simple", "prepared"],
         "clients": [1, 8], "connection_modes": ["persistent", "pool"], "workers": 3,
         "environments": ["default", "old"], "rates": [None, 100, 250.5], "schedule": "constant",
-        "latency_limit_ms": 12.5,
+        "latency_limit_ms": 12.5, "rate_search_ms": 7.5,
         "row_type": "named", "transaction": "driver_default", "bulk_api": "dbapi",
         "placement": "together", "idle": "system", "blocks": 7, "rounds": 9, "slice_ms": 250,
         "diagnostic_ms": 300, "precision": 0.5, "budget_s": 90, "groups": ["readers"], "restricted": True,

@@ -81,6 +81,24 @@ class TestDone:
         assert run.environment["python"]
         assert run.timings["wall_s"] > 0
 
+    def test_a_search_has_no_row_and_its_steps_are_stored(self, database: Database) -> None:
+        frozen = definition(
+            blocks=2,
+            rounds=2,
+            slice_ms=50,
+            nominal_us={"fake": 2000.0},
+            rate_search_ms=20.0,
+            diagnostic_ms=50,
+        )
+        run = execution.perform(ask(database, frozen).pk, "w@h")
+        assert run.status == Status.DONE, run.error
+        assert [row.label for row in run.variants.all()] == ["fake · here", "fake · here · control 1"]
+        (found,) = read(run).rate_searches
+        assert (found.reference, found.limit_ms) == ("fake · here", 20.0)
+        assert [(step.block, step.round) for step in found.steps] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+        assert all(step.capacity > 0 and step.due > 0 for step in found.steps)
+        assert (found.rate is None) == (found.outcome != "found")
+
     def test_no_client_is_left(self, database: Database) -> None:
         execution.perform(ask(database).pk, "w@h")
         assert not [child for child in psutil.Process().children(recursive=True) if _is_client(child)]

@@ -41,7 +41,7 @@ def legend(chart: Chart) -> list[Key]:
 
 
 def _key(chart: Chart, series: Chart, at: int) -> Key:
-    shape = {"dots": at, "lines": series.get("shape")}.get(chart["kind"])
+    shape = {"dots": at, "lines": series.get("shape"), "knee": series.get("shape")}.get(chart["kind"])
     return Key(
         name=series["name"],
         style=tinted(series["colour"]),

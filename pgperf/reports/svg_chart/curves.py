@@ -1,4 +1,6 @@
-"""Charts of curves: `lines`, for example over clients, and `area` for parts of a whole."""
+"""Charts of curves: `lines`, for example over clients, `knee` with the highest rate that a search
+found, and `area` for parts of a whole.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -51,7 +53,7 @@ def _y_scale(chart: Chart) -> Scale:
     known = [value for series in chart["series"] for value in series["values"] if value is not None]
     if chart.get("log"):
         positive = [value for value in known if value > 0] or [1.0]
-        return scale.logarithmic(min(positive), max(positive), start, end)
+        return scale.logarithmic(min(positive), max(*positive, chart.get("limit", 0.0)), start, end)
     if chart.get("max"):
         return Scale(0.0, chart["max"], start, end)
     high = _highest_sum(chart) if chart["kind"] == "area" else _reach(chart, max(known, default=1.0))
@@ -114,6 +116,20 @@ def _lines(frame: Frame) -> Iterator[str]:
             yield mark(SHAPES[shape % len(SHAPES)], x, y, _DOT, class_="tinted dot", style=style)
 
 
+def _knee(frame: Frame) -> Iterator[str]:
+    """The found rate with its interval, and the limit, behind the curves."""
+    low, found, high = frame.chart["knee"]
+    top, bottom = frame.y.end, frame.y.start
+    if low is not None and high is not None:
+        left, right = frame.x.within(low), frame.x.within(high)
+        yield element("rect", x=left, y=top, width=right - left, height=bottom - top, class_="band")
+    if found is not None:
+        yield line(frame.x.within(found), top, frame.x.within(found), bottom, "dashed")
+    y = frame.y.within(frame.chart["limit"])
+    yield line(frame.x.start, y, frame.x.end, y, "dashed")
+    yield from _lines(frame)
+
+
 def _spans(frame: Frame, series: Chart, style: str) -> Iterator[str]:
     """The interval of each point."""
     for x, ends in zip(frame.xs(), series.get("intervals") or [], strict=False):
@@ -153,4 +169,4 @@ def _known(values: Sequence[float | None]) -> list[list[int]]:
     return [list(places) for known, places in stretches if known]
 
 
-KINDS: dict[str, Callable[[Frame], Iterator[str]]] = {"lines": _lines, "area": _area}
+KINDS: dict[str, Callable[[Frame], Iterator[str]]] = {"lines": _lines, "knee": _knee, "area": _area}

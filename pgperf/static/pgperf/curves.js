@@ -1,4 +1,5 @@
-/* Charts of curves: `lines`, for example over clients, `area` for parts of a whole, and `history` over runs. */
+/* Charts of curves: `lines`, for example over clients, `knee` with the highest rate that holds a limit, `area` for parts
+   of a whole, and `history` over runs. */
 "use strict";
 (function () {
     const pgperf = (window.pgperf = window.pgperf || {});
@@ -6,7 +7,7 @@
     const DASHES = [[], [6, 4], [2, 3], [10, 3, 2, 3]];
     const HEIGHT = 280;
 
-    const KINDS = {lines, area, history};
+    const KINDS = {lines, knee: lines, area, history};
 
     /* On a logarithmic axis each doubling has the same width. */
     const place = (chart, x) => (chart.x_log ? Math.log2(x) : x);
@@ -89,7 +90,7 @@
                 beginAtZero: !chart.log,
                 stacked: chart.kind === "area",
                 max: chart.max,
-                suggestedMax: chart.series.some((series) => series.intervals) ? reach(chart) : undefined,
+                suggestedMax: chart.series.some((series) => series.intervals) ? reach(chart) : chart.limit,
                 title: {display: true, text: chart.axis, color: theme.quiet},
                 ticks: {...ticks, callback: chart.log ? pgperf.roundPowers : format},
             },
@@ -141,10 +142,11 @@
                     legend: {display: false},
                     tooltip: tooltip(chart),
                     filler: {propagate: false},
+                    knee: {interval: chart.knee, limit: chart.limit, colour: theme.quiet},
                     happened: {marks: chart.happened, change: theme.change, other: theme.quiet},
                 },
             },
-            plugins: [pgperf.spans, pgperf.happened],
+            plugins: [pgperf.spans, pgperf.happened, pgperf.knee],
         };
     }
 

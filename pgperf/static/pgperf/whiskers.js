@@ -1,4 +1,5 @@
-/* Chart.js plug-ins: interval whiskers, values inside segments, values at the ends of bars, percentile ranges. */
+/* Chart.js plug-ins: interval whiskers, values inside segments, values at the ends of bars, percentile ranges, the knee of a
+   curve. */
 "use strict";
 (function () {
     const pgperf = (window.pgperf = window.pgperf || {});
@@ -204,6 +205,40 @@
             ctx.moveTo(x, chart.chartArea.top);
             ctx.lineTo(x, chart.chartArea.bottom);
             ctx.stroke();
+            ctx.restore();
+        },
+    };
+
+    /* A dashed line at the value between both ends of options.interval, which is a band, and one at options.limit. */
+    pgperf.knee = {
+        id: "knee",
+        beforeDatasetsDraw(chart, _args, options) {
+            if (!options.interval) {
+                return;
+            }
+            const ctx = chart.ctx;
+            const {left, right, top, bottom} = chart.chartArea;
+            const within = (value) => Math.min(Math.max(chart.scales.x.getPixelForValue(value), left), right);
+            const dashed = (...[x1, y1, x2, y2]) => {
+                ctx.beginPath();
+                ctx.moveTo(x1, y1);
+                ctx.lineTo(x2, y2);
+                ctx.stroke();
+            };
+            const [low, found, high] = options.interval.map((value) => (value === null ? null : within(value)));
+            ctx.save();
+            ctx.strokeStyle = ctx.fillStyle = options.colour;
+            if (low !== null) {
+                ctx.globalAlpha = 0.15;
+                ctx.fillRect(low, top, high - low, bottom - top);
+                ctx.globalAlpha = 1;
+            }
+            ctx.setLineDash([4, 4]);
+            if (found !== null) {
+                dashed(found, top, found, bottom);
+            }
+            const limit = chart.scales.y.getPixelForValue(options.limit);
+            dashed(left, limit, right, limit);
             ctx.restore();
         },
     };

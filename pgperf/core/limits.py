@@ -136,6 +136,9 @@ LATENCY_LIMIT_MS = Limit(
     decimals=1,
 )
 
+#: Load hosts that make a run's load together; 0: its own worker makes it.
+LOAD_HOSTS_HIGH = 64
+
 #: Workloads of one benchmark.
 MOST_WORKLOADS = 12
 

@@ -13,7 +13,7 @@ from pgperf.reports.table import Table, text_column, words
 
 _SHOWN = (
     "modes", "clients", "workers", "connection_modes", "environments", "rates", "schedule", "latency_limit_ms",
-    "row_type", "transaction", "bulk_api", "placement", "idle",
+    "load_hosts", "load_host_names", "may_lose_hosts", "row_type", "transaction", "bulk_api", "placement", "idle",
 )  # fmt: skip
 
 

@@ -28,6 +28,8 @@ COHORT_PROCESSES = 64
 _SHUFFLES = 24
 _WORKERS_STAY = "several workers of a process keep their connections"
 _TOOL_KEEPS_NO_RATE = "another program makes its load, and takes no schedule from pgperf"
+_TOOL_KEEPS_NO_START = "another program makes its load, and begins when it likes"
+_BULK_ON_ONE = "inserting many rows is measured by one worker"
 _BULK_BY_COUNT = "inserting many rows is measured by count, without a rate"
 _NO_ORM_CALL = "this workload of the suite has no call of the ORM"
 T = TypeVar("T")
@@ -43,6 +45,7 @@ def make_plan(definition: Definition, skipped: Iterable[LeftOut] = ()) -> Plan:
         *_lacking_connection_modes(definition),
         *_lacking_environments(definition),
         *_lacking_rates(definition),
+        *_lacking_load_hosts(definition),
         *_unfit_for_pgbench(definition),
         *_lacking_conditions(definition),
         *_lacking_routes(definition),
@@ -142,7 +145,7 @@ def _variants(definition: Definition) -> list[Variant]:
     suite, pair = (works, [""]) if definition.is_suite else ([""], works)
     axes = product(
         suite, definition.routes, definition.modes, counts, definition.connection_modes,
-        definition.environments, dict.fromkeys(definition.rates), order, pair,
+        definition.environments, dict.fromkeys(definition.rates), sorted(set(definition.load_hosts)), order, pair,
     )  # fmt: skip
     return [
         Variant(
@@ -158,8 +161,9 @@ def _variants(definition: Definition) -> list[Variant]:
             environment=environment,
             rate=rate,
             schedule="" if rate is None else definition.schedule,
+            hosts=hosts,
         )
-        for turn, route, mode, clients, connect, environment, rate, layer, work in axes
+        for turn, route, mode, clients, connect, environment, rate, hosts, layer, work in axes
         if LAYERS[layer].over_http == (route in definition.web_routes)
         for processes, workers in _processes(definition, layer, clients)
     ]
@@ -207,6 +211,18 @@ def _lacking_rates(definition: Definition) -> Iterator[LeftOut]:
         for work in definition.workloads:
             if work.bulk:
                 yield LeftOut(workload=work.name, layer=layer.name, loop="open", reason=_BULK_BY_COUNT)
+
+
+def _lacking_load_hosts(definition: Definition) -> Iterator[LeftOut]:
+    """Load hosts for layers whose load another program makes, and for bulk operations."""
+    if not any(definition.load_hosts):
+        return
+    for layer in filter(None, map(LAYERS.get, definition.layers)):
+        if layer.one_process:
+            yield LeftOut(layer=layer.name, load="hosts", reason=_TOOL_KEEPS_NO_START)
+        for work in definition.workloads:
+            if work.bulk:
+                yield LeftOut(workload=work.name, layer=layer.name, load="hosts", reason=_BULK_ON_ONE)
 
 
 def _unfit_for_pgbench(definition: Definition) -> Iterator[LeftOut]:

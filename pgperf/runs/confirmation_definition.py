@@ -37,6 +37,7 @@ def paired(
         modes=(variant.mode,),
         clients=(variant.clients,),
         rates=(variant.rate,),
+        load_hosts=(variant.hosts,),
         workers=variant.workers,
         as_processes=False,
         environments=(variant.environment,),

@@ -472,9 +472,10 @@ def with_effective_status(runs: QuerySet[Run]) -> QuerySet[Run]:
 
 
 def live_workers() -> QuerySet[Worker]:
-    """Workers with a recent heartbeat, of their own or of their run; without agents."""
+    """Workers with a recent heartbeat, of their own or of their run; without agents and load hosts."""
     busy = _heard_runs().values_list("worker", flat=True)
-    return _heard_of(busy).exclude(queue__startswith=broker.agent_queue(""))
+    elsewhere = Q(queue__startswith=broker.agent_queue("")) | Q(queue__startswith=broker.load_queue(""))
+    return _heard_of(busy).exclude(elsewhere)
 
 
 def live_agents(name: str = "") -> QuerySet[Worker]:
@@ -484,6 +485,14 @@ def live_agents(name: str = "") -> QuerySet[Worker]:
     alive = _heard_of(_heard_runs().values_list("samplings__agent", flat=True))
     queue = broker.agent_queue(name)
     return alive.filter(queue=queue) if name else alive.filter(queue__startswith=queue)
+
+
+def live_load_hosts() -> list[str]:
+    """The load hosts with a recent heartbeat, of their own or of the run that they serve."""
+    prefix = broker.load_queue("")
+    alive = _heard_of(_heard_runs().values_list("load_shares__agent", flat=True))
+    queues = alive.filter(queue__startswith=prefix).values_list("queue", flat=True)
+    return sorted({queue.removeprefix(prefix) for queue in queues})
 
 
 def heard_since() -> Any:

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 #: A host comes within that time, prepares itself, and starts and warms up its clients.
 COME_S, _PREPARE_S, _START_S = 30.0, 120.0, 300.0
-_ON_WAIT_S, _LOOK_S = 0.05, 5.0
+_ON_WAIT_S = 0.05
 #: A host's clock is good enough for windows that are so many times longer than its error.
 _WINDOWS = 100
 #: The windows that are proposed are longer by this factor, because errors scatter.
@@ -277,7 +277,7 @@ class LoadHostController:
 
     def check_alive(self) -> None:
         """Raises LoadHostFailed for a host that refuses or is silent. Asks every few seconds."""
-        if time.monotonic() - self._looked_s < _LOOK_S:
+        if time.monotonic() - self._looked_s < get_settings().HEARTBEAT_SECONDS:
             return
         self._looked_s = time.monotonic()
         try:

@@ -48,8 +48,8 @@ from pgperf.worker.execution import skipped_layers
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two queries for an order, and between two signs of life.
-_IDLE_S, _TOUCH_S = 0.1, 5.0
+#: Seconds between two queries for an order.
+_IDLE_S = 0.1
 #: Share of STALE_SECONDS for which it retries while the site's database is down.
 _RETRY_SHARE = 2 / 3
 
@@ -167,7 +167,7 @@ class _Share:
 
     def look(self) -> None:
         """A sign of life every few seconds, also while clients work. Raises RunIsOver."""
-        if time.monotonic() - self.touched_s < _TOUCH_S:
+        if time.monotonic() - self.touched_s < get_settings().HEARTBEAT_SECONDS:
             return
         if not self._retry(partial(rows.touch, self.row_id, self.worker)):
             raise RunIsOver

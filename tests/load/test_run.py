@@ -26,10 +26,14 @@ def test_two_load_hosts_make_the_load_together(load_hosts: dict[str, Part], data
     for row in (own, hosted):
         record = row.record
         assert row.ops > 100
-        assert record.diagnostics and record.diagnostics.backends == pytest.approx(4)
-        assert record.verdict and record.verdict.checks.little.holds, row.label
-        assert record.cpu_us_per_op.client and record.cpu_us_per_op.server
-        assert record.cpu_account and record.cpu_account.cpus == 2, "one machine counts once"
+        assert record.diagnostics
+        assert record.diagnostics.backends == pytest.approx(4)
+        assert record.verdict
+        assert record.verdict.checks.little.holds, row.label
+        assert record.cpu_us_per_op.client
+        assert record.cpu_us_per_op.server
+        assert record.cpu_account
+        assert record.cpu_account.cpus == 2, "one machine counts once"
     compared = {(each.variant.label, each.baseline.label) for each in run.comparisons.all()}
     assert (hosted.label, own.label) in compared
     for block in store.load_blocks(run):

@@ -28,13 +28,15 @@ class HostFacts:
     machine: str
     kernel: str
     processors: int
+    network_mbit: int | None = None
 
 
 def begun(data: Any) -> HostFacts:
     processors = _number(data, "processors")
     if not 0 < processors <= _MOST_CPUS:
         raise _unfit("processors")
-    return HostFacts(_text(data, "machine"), _text(data, "kernel"), processors)
+    speed = _number_or_none(data, "network_mbit")
+    return HostFacts(_text(data, "machine"), _text(data, "kernel"), processors, speed)
 
 
 def started(data: Any) -> HostStart:

@@ -88,6 +88,10 @@ class LoadHostController:
         return [host.facts.machine for host in self._hosts]
 
     @property
+    def network_mbit(self) -> list[int | None]:
+        return [host.facts.network_mbit for host in self._hosts]
+
+    @property
     def own_machine(self) -> str:
         return state.load_host()
 

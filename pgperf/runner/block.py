@@ -44,6 +44,7 @@ from pgperf.runner.load_hosts import (
     Measured,
     Turn,
     accounts,
+    by_host,
     hosted,
     measured,
     server_account,
@@ -193,6 +194,7 @@ class VariantMeasurements:
     ends_ns: list[int] = field(default_factory=list)
     remote_account: dict[str, Any] = field(default_factory=dict)  # the server's host's, if that is another
     server_accounts: list[Mapping[str, int] | None] = field(default_factory=list)  # here, by slice
+    by_host: list[Sequence[Mapping[str, int | None]]] = field(default_factory=list)  # load hosts, by slice
     diagnosis: Diagnosis = field(default_factory=Diagnosis)
 
 
@@ -375,6 +377,7 @@ def _keep(context: RunContext, each: Measured, measurements: VariantMeasurements
     measurements.records.append(each.record)
     measurements.windows.append(each.window)
     measurements.server_accounts.append(each.server_account)
+    measurements.by_host.append(each.by_host)
     context.slices_done += 1
 
 
@@ -562,6 +565,7 @@ def _fold(
             **counted,
             **_role_cpus(counted, group),
             **_remote_account(measurements, counted),
+            **by_host(counted, measurements.by_host),
             **({"missing_grant": group.missing_grant} if group.missing_grant else {}),
             **({"web_workers": len(group.web.workers)} if group.web.workers else {}),
             **({"server_unknown": group.server_unknown} if group.server_unknown else {}),

@@ -14,6 +14,7 @@ import numpy as np
 from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostLate, ProtocolError
 from pgperf.runner.client_group import ClientGroup, Recorded, begin, closed
+from pgperf.runner.cpu import network
 from pgperf.runner.cpu.host import Host
 
 #: Of an order's slices, packed and unpacked: a forged row must not exhaust the owner's memory.
@@ -21,7 +22,7 @@ MAX_PACKED_BYTES, MAX_UNPACKED_BYTES = 64 << 20, 512 << 20
 #: The parts of a slice's record that a load host knows.
 CPU_FIELDS = (
     "elapsed_ns", "host_ns", "iowait_ns", "steal_ns", "runner_ns", "client_ns", "client_wait_ns",
-    "client_busiest_ns",
+    "client_busiest_ns", "network_bytes",
 )  # fmt: skip
 _MOST_NS = 2**62
 #: The quickest compression: an answer is awaited.
@@ -41,6 +42,7 @@ def run(group: ClientGroup, request: protocol.Slice, host: Host) -> HostSlice:
 
     Raises LoadHostLate if that has passed.
     """
+    sent = network.bytes_so_far()
     try:
         request, accounting = begin(group, request, host)
     except LoadHostLate:
@@ -48,8 +50,13 @@ def run(group: ClientGroup, request: protocol.Slice, host: Host) -> HostSlice:
         raise
     recorded = group.collect(request)
     account = closed(group, accounting)
-    fields = account.fields() if account else {}
+    fields = {**(account.fields() if account else {}), "network_bytes": _since(sent)}
     return HostSlice(recorded, {name: fields.get(name) for name in CPU_FIELDS})
+
+
+def _since(before: int | None) -> int | None:
+    after = network.bytes_so_far()
+    return None if before is None or after is None else max(0, after - before)
 
 
 NOTHING = HostSlice(Recorded([], [], []), {})

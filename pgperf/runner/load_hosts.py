@@ -71,6 +71,10 @@ class LoadHosts(Protocol):
         """The machine of each; hosts may share one."""
 
     @property
+    def network_mbit(self) -> Sequence[int | None]:
+        """What the network of each could take, Mbit/s; None is not known."""
+
+    @property
     def own_machine(self) -> str:
         """That of the owner."""
 
@@ -235,6 +239,7 @@ class Measured:
     window: SliceWindow
     ended_ns: int
     server_account: Mapping[str, int] | None = None  # of the server's host, where only that is this one
+    by_host: Sequence[Mapping[str, int | None]] = ()  # what each load host counted
 
 
 def measured(
@@ -346,7 +351,12 @@ def _measured(
     together = _cpu(record, slices, taking_part, hosts.own_machine)
     here = account if hosts.own_machine not in taking_part and group.server_pids else None
     return Measured(
-        turn, replace(record, **together), window, _closes_ns(turn), _server_account(here, record)
+        turn,
+        replace(record, **together),
+        window,
+        _closes_ns(turn),
+        _server_account(here, record),
+        [each.cpu for each in slices],
     )
 
 
@@ -428,6 +438,15 @@ def _account_of(
             "client": _sum(part["throttled_ns"]["client"] for part in parts),
         },
         "own_cpus": own["cpus"],
+        "load_hosts": [
+            {
+                "name": name,
+                "cpus": block.counted["cpus"],
+                "client_cpus": block.counted["role_cpus"]["clients"],
+                "network_mbit": hosts.network_mbit[at],
+            }
+            for at, (name, _machine, block) in enumerate(mine)
+        ],
     }
 
 
@@ -444,13 +463,12 @@ def _counted(
         for machine in dict.fromkeys(at for at, _counted in blocks)
     ]
     clients = {machine: counted["role_cpus"]["clients"] for machine, counted in blocks}
-    server = own["role_cpus"]["server"] if own_machine in clients else None
     return {
         "cpus": sum(each["cpus"] for each in machines),
         "source": machines[0]["source"],
         "elapsed_ns": round(sum(each["elapsed_ns"] for each in machines) / len(machines)),
         **{name: _sum(each[name] for each in machines) for name in ("host_ns", "ours_ns", "others_ns")},
-        "role_cpus": {"clients": sum(clients.values()), "server": server},
+        "role_cpus": {"clients": sum(clients.values()), "server": own["role_cpus"]["server"]},
     }
 
 
@@ -483,6 +501,21 @@ def server_account(measured: Iterable[Mapping[str, int] | None], cpus: int) -> d
         "roles": {role: sum(each[role] for each in known) for role in roles},
         **{name: sum(each[name] for each in known) for name in parts},
     }
+
+
+_BY_HOST = ("elapsed_ns", "client_ns", "host_ns", "steal_ns", "network_bytes")
+
+
+def by_host(
+    counted: Mapping[str, Any], slices: Sequence[Sequence[Mapping[str, int | None]]]
+) -> dict[str, Any]:
+    """What each load host counted in the slices of a block; {} without load hosts."""
+    known = counted.get("load_hosts", ())
+    found = [
+        {**host, **{name: _sum(each[at][name] for each in slices if at < len(each)) for name in _BY_HOST}}
+        for at, host in enumerate(known)
+    ]
+    return {"load_hosts": found} if found else {}
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

@@ -33,7 +33,7 @@ from pgperf.runner.block import warm_up
 from pgperf.runner.capture import statements
 from pgperf.runner.client_group import ClientGroup, started
 from pgperf.runner.client_process import while_waiting
-from pgperf.runner.cpu import idle
+from pgperf.runner.cpu import idle, network
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.cpu.process_cpu import ProcessCpu
@@ -200,6 +200,7 @@ class _Share:
             "machine": state.load_host(),
             "kernel": platform.release(),
             "processors": self.host.cpus,
+            "network_mbit": network.speed_mbit(),
         }, b""
 
     def _prepare(self, skipped: list[LeftOut], cpus: frozenset[int] | None) -> _Prepared:

@@ -25,6 +25,7 @@ class CatalogBenchmark:
     clients: tuple[int, ...] = (limits.CLIENTS.default,)
     connection_modes: tuple[str, ...] = ("persistent",)
     environments: tuple[str, ...] = (DEFAULT,)
+    load_hosts: tuple[int, ...] = (0,)
     workers: int = limits.WORKERS.default
     row_type: str = "tuple"
     transaction: str = "autocommit"

@@ -66,6 +66,13 @@ class _Host:
     worker: str = ""
     worst_error_ns: int = 0
 
+    def described(self) -> dict[str, Any]:
+        facts = {"kernel": self.facts.kernel, "processors": self.facts.processors}
+        return {"worker": self.worker, **facts, "network_mbit": self.facts.network_mbit}
+
+    def clock_facts(self) -> dict[str, float]:
+        return {"offset_ms": self.clock.ns / 1e6, "error_us": self.worst_error_ns / 1e3}
+
 
 class LoadHostController:
     """A run's load hosts; a `runner.load_hosts.LoadHosts`. Close it when the run is over."""
@@ -175,17 +182,8 @@ class LoadHostController:
 
     def facts(self) -> dict[str, Any]:
         return {
-            "hosts": [
-                {
-                    "name": host.name,
-                    "worker": host.worker,
-                    "kernel": host.facts.kernel,
-                    "processors": host.facts.processors,
-                    "clock_offset_ms": host.clock.ns / 1e6,
-                    "clock_error_us": host.worst_error_ns / 1e3,
-                }
-                for host in self._hosts
-            ],
+            "hosts": {host.name: host.described() for host in self._hosts},
+            "clocks": {host.name: host.clock_facts() for host in self._hosts},
             "start_skew_us": percentile(self._skews, 0.99) / 1e3,
             "repeated": self._repeated,
             **({"lost": self._lost} if self._lost else {}),

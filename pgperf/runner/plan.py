@@ -1,5 +1,6 @@
 """The plan of a definition (pure): variants, controls, cohorts and the order of each round."""
 
+import math
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ from pgperf.core.records import Cohort, Definition, LeftOut, Plan, Variant
 
 #: Most variants in one cohort. All of `orm-overhead` fits, so all of it is compared directly.
 COHORT_SIZE = 18
-#: Most client processes in one cohort, without those of the reference and of controls.
+#: Most client processes of one cohort on a machine, without those of the reference and of controls.
 COHORT_PROCESSES = 64
 _SHUFFLES = 24
 _WORKERS_STAY = "several workers of a process keep their connections"
@@ -340,7 +341,8 @@ def _split(variants: list[Variant]) -> list[Cohort]:
 def _fit(variants: Sequence[Variant], most: int) -> bool:
     """Do they fit into one cohort?"""
     own = sharing(variant for variant in variants if not variant.control)
-    return len(variants) <= most and sum(variant.processes for variant in own) <= COHORT_PROCESSES
+    most_on_a_host = sum(math.ceil(variant.processes / max(1, variant.hosts)) for variant in own)
+    return len(variants) <= most and most_on_a_host <= COHORT_PROCESSES
 
 
 def _groups_by_route(variants: Iterable[Variant]) -> list[list[list[Variant]]]:

@@ -487,12 +487,16 @@ def live_agents(name: str = "") -> QuerySet[Worker]:
     return alive.filter(queue=queue) if name else alive.filter(queue__startswith=queue)
 
 
-def live_load_hosts() -> list[str]:
-    """The load hosts with a recent heartbeat, of their own or of the run that they serve."""
-    prefix = broker.load_queue("")
+def live_load_workers() -> QuerySet[Worker]:
+    """Load hosts with a recent heartbeat, of their own or of the run that they serve."""
     alive = _heard_of(_heard_runs().values_list("load_shares__agent", flat=True))
-    queues = alive.filter(queue__startswith=prefix).values_list("queue", flat=True)
-    return sorted({queue.removeprefix(prefix) for queue in queues})
+    return alive.filter(queue__startswith=broker.load_queue(""))
+
+
+def live_load_hosts() -> list[str]:
+    """The names of those hosts."""
+    queues = live_load_workers().values_list("queue", flat=True)
+    return sorted({queue.removeprefix(broker.load_queue("")) for queue in queues})
 
 
 def heard_since() -> Any:

@@ -40,7 +40,10 @@ _NEW_SESSIONS = (
     "pg_stat_statements.track is none, and cannot be switched on for sessions that begin within the slice; set it to"
     " top on the server"
 )
-_ON_LOAD_HOSTS = "pg_stat_statements.track is none, and is not switched on for clients on load hosts; set it to top on the server"
+_ON_LOAD_HOSTS = (
+    "pg_stat_statements.track is none, and is not switched on for clients on load hosts; set it to top on the"
+    " server"
+)
 _HIDDEN = '{} may not see {}: GRANT pg_monitor TO "{}"'
 _OF_WEB_SERVER = "the sessions of a web server serve other requests too, and are not told apart"
 #: The note if there is no direct route.

@@ -28,7 +28,8 @@ class LoadHostUse:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        return cls(**{name: stored.get(name) for name in cls.__dataclass_fields__})
+        known: dict[str, Any] = {name: stored.get(name) for name in cls.__dataclass_fields__}
+        return cls(**known)
 
     def used(self, resource: str) -> float:
         """The share of its CPU or its network that is used; 0 where that is not known."""

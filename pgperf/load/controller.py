@@ -40,6 +40,9 @@ COME_S, _PREPARE_S, _START_S = 30.0, 120.0, 300.0
 _ON_WAIT_S = 0.05
 #: A host's clock is good enough for windows that are so many times longer than its error.
 _WINDOWS = 100
+#: An error that is good for the shortest windows, and how long it is sought: before there is a window,
+#: and for the windows of an order.
+_GOOD_ERROR_NS, _IMPROVE_S, _SETTLE_S = 500_000, 2.0, 10.0
 #: The windows that are proposed are longer by this factor, because errors scatter.
 _RESERVE = 2
 #: Share of STALE_SECONDS for which it retries while the site's database is down.
@@ -104,7 +107,7 @@ class LoadHostController:
 
     @property
     def least_window_ns(self) -> int:
-        return _RESERVE * _WINDOWS * max(host.worst_error_ns for host in self._hosts)
+        return _RESERVE * _WINDOWS * max(host.clock.error_ns for host in self._hosts)
 
     def begin(self, skipped: Sequence[LeftOut], cpus: frozenset[int] | None) -> None:
         self._open()
@@ -128,11 +131,12 @@ class LoadHostController:
         for host, answer in zip(self._hosts, self._ordered(orders, _START_S), strict=True):
             with _naming(host):
                 found.append(answers.started(answer.data))
+        self._improve_clocks(_GOOD_ERROR_NS, _IMPROVE_S)
         return found
 
     def order(self, slices: Sequence[tuple[int, protocol.Slice]]) -> None:
         self._asked = list(slices)
-        self._check_clocks()
+        self._settle_clocks()
         for host in self._hosts:
             host.number = self._put(host, {"slices": [[at, _line(each, host)] for at, each in slices]})
 
@@ -140,6 +144,7 @@ class LoadHostController:
         seconds = max(0.0, (until_ns - time.monotonic_ns()) / 1e9) + 4 * SLICE_GRACE_S
         before = [host.clock for host in self._hosts]
         said = self._awaited(seconds)
+        self._settle_clocks()
         found, late = [], []
         for host, answer, first in zip(self._hosts, said, before, strict=True):
             clock = ClockOffset.over(first, host.clock)
@@ -295,13 +300,23 @@ class LoadHostController:
         for host in self._hosts:
             with _naming(host):
                 host.clock = answers.clock(found[host.name].data).then_back(ours)
-            host.worst_error_ns = max(host.worst_error_ns, host.clock.error_ns)
 
-    def _check_clocks(self) -> None:
-        """Raises LoadHostFailed for a host whose clock is too uncertain for an order's windows."""
+    def _improve_clocks(self, error_ns: int, seconds: float) -> None:
+        """Ask for the time again until every clock is known that well: on a busy machine few answers
+        are quick.
+        """
+        until = time.monotonic() + seconds
+        while max(host.clock.error_ns for host in self._hosts) > error_ns and time.monotonic() < until:
+            self._ordered([{"clock": True}] * len(self._hosts))
+
+    def _settle_clocks(self) -> None:
+        """Raises LoadHostFailed for a host whose clock stays too uncertain for an order's windows."""
         window_ns = min((each.window_ns for _at, each in self._asked if each.window_ns), default=0)
+        if not window_ns:
+            return
+        self._improve_clocks(window_ns // _WINDOWS, _SETTLE_S)
         for host in self._hosts:
-            if window_ns and host.clock.error_ns * _WINDOWS > window_ns:
+            if host.clock.error_ns * _WINDOWS > window_ns:
                 raise LoadHostFailed(
                     host.name,
                     f"its clock is known to ±{host.clock.error_ns / 1e6:.2f} ms only, and a window of"

@@ -371,7 +371,7 @@ def skew_ns(request: protocol.Slice, slices: Sequence[HostSlice]) -> int:
 
 def _cpu(
     record: SliceRecord, slices: Sequence[HostSlice], machines: Sequence[str], own_machine: str
-) -> dict[str, int | None]:
+) -> dict[str, Any]:
     """The CPU time of all clients, and that of the load hosts' machines, each once."""
     here = own_machine in machines
     of_machine = {machine: each.cpu for machine, each in zip(machines, slices, strict=True)}
@@ -422,8 +422,8 @@ def accounts(groups: Iterable[ClientGroup], own: Mapping[str, Any]) -> dict[Vari
 def _account_of(
     group: HostedGroup, hosts: LoadHosts, blocks: Sequence[HostBlock], own: Mapping[str, Any]
 ) -> dict[str, Any]:
-    mine = [(*pair, block) for *pair, block in zip(hosts.names, hosts.machines, blocks, strict=True)]
-    mine = [(name, machine, block) for name, machine, block in mine if group.at in block.totals]
+    everyone = zip(hosts.names, hosts.machines, blocks, strict=True)
+    mine = [each for each in everyone if group.at in each[2].totals]
     parts = [block.totals[group.at] for _name, _machine, block in mine]
     totals = group.totals.to_json()
     return {

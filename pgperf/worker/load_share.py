@@ -181,6 +181,7 @@ class _Share:
             "start": self._start,
             "slices": self._slices,
             "totals": self._totals,
+            "clock": lambda _order: ({}, b""),
             "end": self._end,
         }
         (name,) = order

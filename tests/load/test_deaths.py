@@ -195,6 +195,5 @@ def test_the_owner_dies_and_its_hosts_end_their_clients(
         until(lambda: all(map(clients, load_hosts.values())), 30, "clients on both hosts")
         Run.objects.filter(pk=run.pk).update(attempt=7)
 
-    with pytest.raises(Exception, match="no longer attempt"):
-        perform_and(run, abandon)
+    perform_and(run, abandon)
     until(lambda: not any(map(clients, load_hosts.values())), 40, "no client is left")

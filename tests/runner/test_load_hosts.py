@@ -88,7 +88,7 @@ class TestTogether:
         request = protocol.Slice(seq=1, start_ns=1, lead_in_ops=1, lead_in_ns=9, window_ns=20)
         both = joined(replace(VARIANT, clients=2), [recorded([6, 6, 6, 6, 6]), recorded([11, 11, 11])])
         window = SliceWindow.of(request, *both)
-        assert (window.ops, sorted(window.durations.tolist())) == (3 + 1, [6, 6, 6, 11])
+        assert (window.ops, sorted(window.durations.tolist())) == (4 + 2, [6, 6, 6, 6, 11, 11])
 
     def slices(self, *machines: str) -> dict[str, Any]:
         cpu = {

@@ -88,6 +88,7 @@ class LoadHostController:
         self._repeated = 0
         self._asked: list[tuple[int, protocol.Slice]] = []
         self._looked_s = 0.0
+        self.own_cpus: frozenset[int] | None = None
 
     @property
     def names(self) -> list[str]:
@@ -109,15 +110,11 @@ class LoadHostController:
     def least_window_ns(self) -> int:
         return _RESERVE * _WINDOWS * max(host.clock.error_ns for host in self._hosts)
 
-    def begin(self, skipped: Sequence[LeftOut], cpus: frozenset[int] | None) -> None:
+    def begin(self, skipped: Sequence[LeftOut]) -> None:
         self._open()
         for host in self._hosts:
             self._send(host)
-        order = {
-            "skipped": [each.to_json() for each in skipped],
-            "machine": self.own_machine,
-            "cpus": sorted(cpus) if cpus else None,
-        }
+        order = {"skipped": [each.to_json() for each in skipped]}
         said = self._ordered([{"begin": order}] * len(self._hosts), _PREPARE_S)
         for host, answer in zip(self._hosts, said, strict=True):
             with _naming(host):
@@ -126,13 +123,21 @@ class LoadHostController:
     def start(self, cohort: int, block: int, cold: bool) -> list[HostStart]:
         of = len(self._hosts)
         shared = {"cohort": cohort, "block": block, "of": of}
-        orders = [{"start": {**shared, "part": at, "cold": cold and at == 0}} for at in range(of)]
+        orders = [
+            {"start": {**shared, "part": at, "cold": cold and at == 0, "cpus": self._cpus_on(host)}}
+            for at, host in enumerate(self._hosts)
+        ]
         found = []
         for host, answer in zip(self._hosts, self._ordered(orders, _START_S), strict=True):
             with _naming(host):
                 found.append(answers.started(answer.data))
         self._improve_clocks(_GOOD_ERROR_NS, _IMPROVE_S)
         return found
+
+    def _cpus_on(self, host: _Host) -> list[int] | None:
+        """The CPUs of its clients, where others of the run are on the same machine; None: all."""
+        here = self.own_cpus and host.facts.machine == self.own_machine
+        return sorted(self.own_cpus) if here and self.own_cpus else None
 
     def order(self, slices: Sequence[tuple[int, protocol.Slice]]) -> None:
         self._asked = list(slices)

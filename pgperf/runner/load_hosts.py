@@ -17,7 +17,7 @@ import numpy as np
 from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostFailed, LoadHostLate, ProtocolError
 from pgperf.core.host_part import HostPart
-from pgperf.core.records import LeftOut, SliceRecord, Variant
+from pgperf.core.records import LeftOut, Plan, SliceRecord, Variant
 from pgperf.runner.client_group import (
     AwaitDeparture,
     ClientGroup,
@@ -82,10 +82,11 @@ class LoadHosts(Protocol):
     def least_window_ns(self) -> int:
         """The shortest window that the error of the clocks allows."""
 
-    def begin(self, skipped: Sequence[LeftOut], cpus: frozenset[int] | None) -> None:
-        """Have every host prepare itself for the plan without what is skipped. `cpus`: those of the
-        clients on our machine.
-        """
+    #: The CPUs of clients on the owner's machine; None: all.
+    own_cpus: frozenset[int] | None
+
+    def begin(self, skipped: Sequence[LeftOut]) -> None:
+        """Have every host prepare itself for the plan without what is skipped."""
 
     def go_on_without(self, host: str, why: str) -> bool:
         """Leave a failed host out. False if no other is left, or the run may lose none."""
@@ -526,6 +527,13 @@ def _sum(values: Iterable[int | None]) -> int | None:
 def _most(values: Iterable[int | None]) -> int | None:
     known = list(values)
     return None if None in known else max((ns or 0 for ns in known), default=None)
+
+
+def placement_refusal(hosts: LoadHosts | None, plan: Plan) -> str:
+    """Why nothing is to be pinned on this machine: no client runs here. "" where some do."""
+    if hosts is None or hosts.own_machine in hosts.machines or not all(each.hosts for each in plan.variants):
+        return ""
+    return "all clients are on other machines"
 
 
 def percentile(values: Sequence[int], share: float) -> float:

@@ -34,7 +34,7 @@ from pgperf.runner.cpu import idle, placement
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.environment import Versions
 from pgperf.runner.environment_places import places
-from pgperf.runner.load_hosts import LoadHosts
+from pgperf.runner.load_hosts import LoadHosts, placement_refusal
 from pgperf.runner.looks import Looks
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.pace import Pace
@@ -125,11 +125,11 @@ def execute(
         )
         server.call_agent()
         checked = _checked(plan, routes, settings, server)
-        plan, cpu_placement = _placed(plan, server)
+        if load_hosts:
+            stack.enter_context(_ready(load_hosts, plan, server))
+        plan, cpu_placement = _placed(plan, server, load_hosts)
         facts = _facts_before(stack, plan, server, cpu_placement, checked.logins)
         know(facts)
-        if load_hosts:
-            stack.enter_context(_ready(load_hosts, plan, cpu_placement, server))
         guard = _RunGuard(plan, settings, observer, server, begin)
         context = _context(plan, routes, settings, server, cpu_placement, guard, agent, written, checked)
         context.load_hosts, context.end_sessions = load_hosts, server.end_sessions
@@ -157,9 +157,14 @@ def _checked(plan: Plan, routes: dict[str, Route], settings: RunSettings, server
     return _Checked(logins, local_ports, client_bytes)
 
 
-def _placed(plan: Plan, server: ServerProbe) -> tuple[Plan, CpuPlacement]:
+def _placed(
+    plan: Plan, server: ServerProbe, load_hosts: LoadHosts | None = None
+) -> tuple[Plan, CpuPlacement]:
     """The plan with the placement that is possible here, and the server bound to its CPUs."""
-    cpu_placement = placement.place(plan.definition.placement, os.sched_getaffinity(0), server.pin_refusal())
+    refusal = server.pin_refusal() or placement_refusal(load_hosts, plan)
+    cpu_placement = placement.place(plan.definition.placement, os.sched_getaffinity(0), refusal)
+    if load_hosts:
+        load_hosts.own_cpus = cpu_placement.clients
     cohorts = tuple(
         replace(
             cohort, variants=tuple(replace(v, placement=cpu_placement.placement) for v in cohort.variants)
@@ -237,12 +242,10 @@ def _logins(plan: Plan, routes: Mapping[str, Route], application: str) -> dict[s
 
 
 @contextmanager
-def _ready(
-    load_hosts: LoadHosts, plan: Plan, cpu_placement: CpuPlacement, server: ServerProbe
-) -> Iterator[None]:
+def _ready(load_hosts: LoadHosts, plan: Plan, server: ServerProbe) -> Iterator[None]:
     """The load hosts, prepared. Where one fails, no session of its clients is left."""
     try:
-        load_hosts.begin(plan.skipped, cpu_placement.clients)
+        load_hosts.begin(plan.skipped)
         with also_while_waiting(load_hosts.check_alive):
             yield
     except BaseException:

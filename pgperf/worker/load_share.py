@@ -106,7 +106,6 @@ class _Prepared:
     run: Run
     plan: Plan
     routes: dict[str, Route]
-    cpus: frozenset[int] | None
     memory: RunMemory
 
 
@@ -124,6 +123,7 @@ class _Share:
     groups: dict[int, ClientGroup] = field(default_factory=dict)  # by the variant's place in its cohort
     process_cpu: ProcessCpu | None = None
     secrets: dict[str, str] = field(default_factory=dict)
+    cpus: frozenset[int] | None = None  # of the clients; None: all of the machine
     _run_long: ExitStack = field(default_factory=ExitStack)
     _block_long: ExitStack = field(default_factory=ExitStack)
 
@@ -191,10 +191,7 @@ class _Share:
 
     def _begin(self, order: Any) -> tuple[dict[str, Any], bytes]:
         """Prepare for the plan without what the owner left out."""
-        skipped = [LeftOut(**each) for each in order["skipped"]]
-        same_machine = order["machine"] == state.load_host()
-        cpus = frozenset(order["cpus"]) if same_machine and order["cpus"] else None
-        self.prepared = self._prepare(skipped, cpus)
+        self.prepared = self._prepare([LeftOut(**each) for each in order["skipped"]])
         definition = self.prepared.plan.definition
         self._run_long.enter_context(idle.keep_awake(definition.idle))
         return {
@@ -204,7 +201,7 @@ class _Share:
             "network_mbit": network.speed_mbit(),
         }, b""
 
-    def _prepare(self, skipped: list[LeftOut], cpus: frozenset[int] | None) -> _Prepared:
+    def _prepare(self, skipped: list[LeftOut]) -> _Prepared:
         settings = get_settings()
         share = rows.ROWS.all().select_related("run__database").get(pk=self.row_id)
         assert isinstance(share, LoadShare)
@@ -215,7 +212,7 @@ class _Share:
         memory = RunMemory.now(settings.RUN_MEMORY_MB)
         _check_layers(plan, settings.BUILD_DIR, settings.programs)
         routes = self._routes(run, plan)
-        return _Prepared(run, _captured(plan, routes, memory), routes, cpus, memory)
+        return _Prepared(run, _captured(plan, routes, memory), routes, memory)
 
     def _routes(self, run: Run, plan: Plan) -> dict[str, Route]:
         """The routes with this host's login and relays, after the proof of each login."""
@@ -231,6 +228,7 @@ class _Share:
         self._block_long.close()
         prepared = self._known()
         at, of, cohort = order["part"], order["of"], prepared.plan.cohorts[order["cohort"]]
+        self.cpus = frozenset(order["cpus"]) if order["cpus"] else None
         parts = {
             variant: part
             for variant in cohort.variants
@@ -259,7 +257,7 @@ class _Share:
         with (
             places(definition, usable) as at,
             started(
-                definition, named, prepared.routes, settings.BUILD_DIR, bool(order["cold"]), prepared.cpus,
+                definition, named, prepared.routes, settings.BUILD_DIR, bool(order["cold"]), self.cpus,
                 interpreters=settings.programs, memory_bytes=_client_bytes(prepared.memory, parts),
                 places=at.in_block(order["block"]) if at else None, part_of=parts.__getitem__,
             ) as groups,
@@ -288,7 +286,7 @@ class _Share:
     def _totals(self, _order: Any) -> tuple[dict[str, Any], bytes]:
         """What was counted since the clients are ready."""
         assert self.process_cpu
-        placement = CpuPlacement("", clients=self._known().cpus)
+        placement = CpuPlacement("", clients=self.cpus)
         counted = {**self.process_cpu.close(), "role_cpus": placement.role_cpus()}
         return {
             "counted": counted,

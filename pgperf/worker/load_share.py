@@ -38,7 +38,7 @@ from pgperf.runner.cpu.host import Host
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.cpu.process_cpu import ProcessCpu
 from pgperf.runner.environment_places import places
-from pgperf.runner.load_hosts import part_of
+from pgperf.runner.load_hosts import part_of, sleep_until
 from pgperf.runner.memory import MIB, RunMemory, start_bytes
 from pgperf.runner.plan import make_plan
 from pgperf.runs import database_clock, query_access, state
@@ -281,7 +281,10 @@ class _Share:
         request = protocol.decode(line.encode())
         assert isinstance(request, protocol.Slice)
         group = self.groups.get(at)
-        return host_slices.run(group, request, self.host) if group else host_slices.NOTHING
+        if group is None:
+            sleep_until(request.start_ns + request.lead_in_ns + request.window_ns)  # asks nobody meanwhile
+            return host_slices.NOTHING
+        return host_slices.run(group, request, self.host)
 
     def _totals(self, _order: Any) -> tuple[dict[str, Any], bytes]:
         """What was counted since the clients are ready."""

@@ -13,7 +13,7 @@ HALF = {"cpus": 4.0, "clients": 0.5, "busy": 0.5, "steal": 0.0, "network": 0.5}
 
 def hosted(*hosts: dict[str, Any], **more: Any) -> Row:
     """A variant of 16 clients on load hosts; the server has a host of its own."""
-    found = remote(211.0, clients=16, client=50.0, server=100.0, **more)
+    found = remote(211.0, clients=16, client=100.0, server=50.0, far_cpus=32, **more)
     names = "abcd"
     uses = [{"name": names[at], **HALF, **host} for at, host in enumerate(hosts)]
     found["cpu_account"] |= {"cpus": 16, "load_hosts": uses}

@@ -81,8 +81,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 def _workers(fleet: Fleet, directory: Path) -> Part:
     """One on each load host; they end with their hosts.
 
-    All are of one session: where the kernel gives each session its share of a busy machine (autogroup),
-    four sessions would have more than one.
+    All are of one session. Where the kernel gives each session its share of a busy machine
+    (autogroup), four sessions would have more than one.
     """
     commands = [
         shlex.join(host.inside(*web.worker(directory, {}, f"pgperf-load-{name}").argv, cwd=web.CHECKOUT))

@@ -12,7 +12,8 @@ from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostLate, ProtocolError
 from pgperf.runner import host_slices
 from pgperf.runner.host_slices import HostSlice
-from pgperf.runner.load_hosts import HostBlock, HostStart
+from pgperf.runner.load_accounts import HostBlock
+from pgperf.runner.load_hosts import HostStart
 from pgperf.runner.remote.clock_offset import ClockOffset
 
 _MOST_NS = 2**62

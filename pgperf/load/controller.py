@@ -25,7 +25,8 @@ from pgperf.models import Run
 from pgperf.runner.client_group import SLICE_GRACE_S, Recorded
 from pgperf.runner.client_process import look_up
 from pgperf.runner.host_slices import HostSlice
-from pgperf.runner.load_hosts import HostBlock, HostStart, percentile
+from pgperf.runner.load_accounts import HostBlock
+from pgperf.runner.load_hosts import HostStart, percentile
 from pgperf.runner.remote.clock_offset import ClockOffset
 from pgperf.runs import broker, database_clock, state
 from pgperf.runs.db_retry import CONNECTION_ERRORS, drop_broken_connection, retry_while_down

@@ -38,16 +38,15 @@ from pgperf.runner.cpu.host import Host
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.cpu.process_cpu import ProcessCpu
 from pgperf.runner.environment_places import EnvironmentPlaces
+from pgperf.runner.load_accounts import by_host, server_account
 from pgperf.runner.load_hosts import (
     HostedGroup,
     LoadHosts,
     Measured,
     Turn,
     accounts,
-    by_host,
     hosted,
     measured,
-    server_account,
 )
 from pgperf.runner.pace import Pace
 from pgperf.runner.plan import round_order

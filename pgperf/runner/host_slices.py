@@ -13,7 +13,7 @@ import numpy as np
 
 from pgperf.core import protocol
 from pgperf.core.exceptions import LoadHostLate, ProtocolError
-from pgperf.runner.client_group import ClientGroup, Recorded, begin, closed
+from pgperf.runner.client_group import ClientGroup, Durations, Recorded, begin, closed
 from pgperf.runner.cpu import network
 from pgperf.runner.cpu.host import Host
 
@@ -81,17 +81,25 @@ def unpack(lines: Sequence[Any], packed: bytes) -> list[HostSlice]:
         cpu = [_cpu(each["cpu"]) for each in lines]
     except (zlib.error, TypeError, LookupError, ValueError, AttributeError) as error:
         raise ProtocolError(f"its slices cannot be read ({type(error).__name__})") from error
-    found, at = [], 0
-    for own, used in zip(replies, cpu, strict=True):
-        rows = [numbers[at + start : at + start + count] for start, count in _spans(own)]
-        at += sum(count for _start, count in _spans(own))
-        shaped = [each.reshape(1 + len(reply.phases), -1) for each, reply in zip(rows, own, strict=True)]
-        found.append(
-            HostSlice(Recorded(own, [each[0] for each in shaped], [each[1:] for each in shaped]), used)
-        )
-    if at != len(numbers):
-        raise ProtocolError(f"its slices have {len(numbers)} numbers, and their replies announce {at}")
-    return found
+    announced = sum(reply.nbytes // 8 for own in replies for reply in own)
+    if announced != len(numbers):
+        raise ProtocolError(f"its slices have {len(numbers)} numbers, and their replies announce {announced}")
+    rest = iter(_split([reply for own in replies for reply in own], numbers))
+    return [
+        HostSlice(_recorded(own, [next(rest) for _ in own]), used)
+        for own, used in zip(replies, cpu, strict=True)
+    ]
+
+
+def _split(replies: Sequence[protocol.SliceReply], numbers: Durations) -> list[Durations]:
+    """The numbers of each reply: a row of durations, then one for each phase."""
+    ends = np.cumsum([reply.nbytes // 8 for reply in replies], dtype=np.int64)
+    parts = np.split(numbers, ends[:-1]) if replies else []
+    return [part.reshape(1 + len(reply.phases), -1) for part, reply in zip(parts, replies, strict=True)]
+
+
+def _recorded(replies: list[protocol.SliceReply], rows: Sequence[Durations]) -> Recorded:
+    return Recorded(replies, [each[0] for each in rows], [each[1:] for each in rows])
 
 
 def _unzipped(packed: bytes) -> bytes:
@@ -116,12 +124,3 @@ def _cpu(stored: Mapping[str, Any]) -> dict[str, int | None]:
     if any(ns is not None and (type(ns) is not int or abs(ns) > _MOST_NS) for ns in found.values()):
         raise ValueError("CPU time is a whole number")
     return found
-
-
-def _spans(replies: Sequence[protocol.SliceReply]) -> list[tuple[int, int]]:
-    """Where the numbers of each reply begin, and how many there are."""
-    spans, at = [], 0
-    for reply in replies:
-        spans.append((at, reply.nbytes // 8))
-        at += reply.nbytes // 8
-    return spans

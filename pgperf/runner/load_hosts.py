@@ -32,6 +32,13 @@ from pgperf.runner.client_process import look_up
 from pgperf.runner.cpu.accounting import SliceAccount, SliceAccounting
 from pgperf.runner.cpu.host import Host
 from pgperf.runner.host_slices import HostSlice
+from pgperf.runner.load_accounts import (
+    CountingHost,
+    HostBlock,
+    cpu_together,
+    server_slice,
+    variant_account,
+)
 
 #: From the order of a batch until its first slice: every host asks for orders ten times a second.
 _LEAD_NS, _LEAD_MOST_NS = 400_000_000, 8_000_000_000
@@ -50,13 +57,6 @@ class HostStart(NamedTuple):
     ready: Mapping[int, list[protocol.Ready]]
     op_s: Mapping[int, float]
     unlimited: Sequence[str] = ()
-
-
-class HostBlock(NamedTuple):
-    """The totals of a block on one load host: of all processes, and by the place of a variant."""
-
-    counted: Mapping[str, Any]
-    totals: Mapping[int, Mapping[str, Any]]
 
 
 class LoadHosts(Protocol):
@@ -349,14 +349,14 @@ def _measured(
     place = SlicePlace(round_, turn.position, request.start_ns - _READ_NS)
     record, window = slice_record(group, request, recorded, place, account, still_there)
     taking_part = hosts.machines[: len(slices)]
-    together = _cpu(record, slices, taking_part, hosts.own_machine)
+    together = cpu_together(record, slices, taking_part, hosts.own_machine)
     here = account if hosts.own_machine not in taking_part and group.server_pids else None
     return Measured(
         turn,
         replace(record, **together),
         window,
         _closes_ns(turn),
-        _server_account(here, record),
+        server_slice(here, record),
         [each.cpu for each in slices],
     )
 
@@ -370,44 +370,6 @@ def skew_ns(request: protocol.Slice, slices: Sequence[HostSlice]) -> int:
     return max(firsts) - min(firsts)
 
 
-def _cpu(
-    record: SliceRecord, slices: Sequence[HostSlice], machines: Sequence[str], own_machine: str
-) -> dict[str, Any]:
-    """The CPU time of all clients, and that of the load hosts' machines, each once."""
-    here = own_machine in machines
-    of_machine = {machine: each.cpu for machine, each in zip(machines, slices, strict=True)}
-    of_machine.pop(own_machine, None)
-    own = {name: getattr(record, name) if here else 0 for name in ("host_ns", "iowait_ns", "steal_ns")}
-    totals = {name: _sum([ns, *(cpu[name] for cpu in of_machine.values())]) for name, ns in own.items()}
-    elapsed = [ns for each in slices if (ns := each.cpu["elapsed_ns"]) is not None]
-    return {
-        **totals,
-        "elapsed_ns": record.elapsed_ns if here else round(sum(elapsed) / len(elapsed)) if elapsed else None,
-        "runner_ns": _sum([record.runner_ns if here else 0, *(each.cpu["runner_ns"] for each in slices)]),
-        "client_ns": _sum(each.cpu["client_ns"] for each in slices),
-        "client_wait_ns": _sum(each.cpu["client_wait_ns"] for each in slices),
-        "client_busiest_ns": _most(each.cpu["client_busiest_ns"] for each in slices),
-    }
-
-
-def _server_account(account: SliceAccount | None, record: SliceRecord) -> dict[str, int] | None:
-    """What the server's host did in a slice, where that is this machine and no load host is."""
-    if account is None:
-        return None
-    fields = account.fields()
-    found = {
-        "elapsed_ns": fields["elapsed_ns"],
-        "busy_ns": fields["host_ns"],
-        "iowait_ns": fields["iowait_ns"],
-        "steal_ns": fields["steal_ns"],
-        "server": record.server_ns,
-        "auxiliaries": record.auxiliary_ns,
-        "pooler": record.pooler_ns,
-    }
-    known = {name: ns for name, ns in found.items() if ns is not None}
-    return known if len(known) == len(found) else None
-
-
 def accounts(groups: Iterable[ClientGroup], own: Mapping[str, Any]) -> dict[Variant, dict[str, Any]]:
     """What was counted in a block of the load hosts' machines, and of the processes of each variant
     that they share. `own`: the same of this machine.
@@ -416,117 +378,12 @@ def accounts(groups: Iterable[ClientGroup], own: Mapping[str, Any]) -> dict[Vari
     if not shared:
         return {}
     hosts = shared[0].hosted.hosts
-    blocks = hosts.totals()
-    return {group.variant: _account_of(group, hosts, blocks, own) for group in shared}
-
-
-def _account_of(
-    group: HostedGroup, hosts: LoadHosts, blocks: Sequence[HostBlock], own: Mapping[str, Any]
-) -> dict[str, Any]:
-    everyone = zip(hosts.names, hosts.machines, blocks, strict=True)
-    mine = [each for each in everyone if group.at in each[2].totals]
-    parts = [block.totals[group.at] for _name, _machine, block in mine]
-    totals = group.totals.to_json()
+    rows = zip(hosts.names, hosts.machines, hosts.network_mbit, hosts.totals(), strict=True)
+    counting = [CountingHost(*row) for row in rows]
     return {
-        **_counted([(machine, block.counted) for _name, machine, block in mine], hosts.own_machine, own),
-        **totals,
-        "ticks_and_switches": {
-            **totals["ticks_and_switches"],
-            "client": _added(part["ticks_and_switches"]["client"] for part in parts),
-        },
-        "throttled_ns": {
-            **totals["throttled_ns"],
-            "client": _sum(part["throttled_ns"]["client"] for part in parts),
-        },
-        "own_cpus": own["cpus"],
-        "load_hosts": [
-            {
-                "name": name,
-                "cpus": block.counted["cpus"],
-                "client_cpus": block.counted["role_cpus"]["clients"],
-                "network_mbit": hosts.network_mbit[at],
-            }
-            for at, (name, _machine, block) in enumerate(mine)
-        ],
+        group.variant: variant_account(group.at, group.totals.to_json(), counting, hosts.own_machine, own)
+        for group in shared
     }
-
-
-def _counted(
-    blocks: Sequence[tuple[str, Mapping[str, Any]]], own_machine: str, own: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The processes of all machines that take part. On one with several hosts, or with the owner,
-    each counts the clients of the others among other programs.
-    """
-    machines = [
-        _machine(
-            [counted for at, counted in blocks if at == machine], own if machine == own_machine else None
-        )
-        for machine in dict.fromkeys(at for at, _counted in blocks)
-    ]
-    clients = {machine: counted["role_cpus"]["clients"] for machine, counted in blocks}
-    return {
-        "cpus": sum(each["cpus"] for each in machines),
-        "source": machines[0]["source"],
-        "elapsed_ns": round(sum(each["elapsed_ns"] for each in machines) / len(machines)),
-        **{name: _sum(each[name] for each in machines) for name in ("host_ns", "ours_ns", "others_ns")},
-        "role_cpus": {"clients": sum(clients.values()), "server": own["role_cpus"]["server"]},
-    }
-
-
-def _machine(hosts: Sequence[Mapping[str, Any]], own: Mapping[str, Any] | None) -> dict[str, Any]:
-    first = own or hosts[0]
-    also_ours = sum(each["ours_ns"] for each in hosts if each is not first)
-    return {
-        **first,
-        "ours_ns": first["ours_ns"] + also_ours,
-        "others_ns": max(0, first["others_ns"] - also_ours),
-    }
-
-
-def _added(counts: Iterable[Mapping[str, int] | None]) -> dict[str, int] | None:
-    known = list(counts)
-    if not known or None in known:
-        return None
-    return {name: sum((each or {})[name] for each in known) for name in known[0] or {}}
-
-
-def server_account(measured: Iterable[Mapping[str, int] | None], cpus: int) -> dict[str, Any]:
-    """The account of the server's host over a block, as an agent gives it; {} where there is none."""
-    known = [each for each in measured if each is not None]
-    if not known:
-        return {}
-    roles = ("server", "auxiliaries", "pooler")
-    parts = ("elapsed_ns", "busy_ns", "iowait_ns", "steal_ns")
-    return {
-        "cpus": cpus,
-        "roles": {role: sum(each[role] for each in known) for role in roles},
-        **{name: sum(each[name] for each in known) for name in parts},
-    }
-
-
-_BY_HOST = ("elapsed_ns", "client_ns", "host_ns", "steal_ns", "network_bytes")
-
-
-def by_host(
-    counted: Mapping[str, Any], slices: Sequence[Sequence[Mapping[str, int | None]]]
-) -> dict[str, Any]:
-    """What each load host counted in the slices of a block; {} without load hosts."""
-    known = counted.get("load_hosts", ())
-    found = [
-        {**host, **{name: _sum(each[at][name] for each in slices if at < len(each)) for name in _BY_HOST}}
-        for at, host in enumerate(known)
-    ]
-    return {"load_hosts": found} if found else {}
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    known = list(values)
-    return None if None in known else sum(ns or 0 for ns in known)
-
-
-def _most(values: Iterable[int | None]) -> int | None:
-    known = list(values)
-    return None if None in known else max((ns or 0 for ns in known), default=None)
 
 
 def placement_refusal(hosts: LoadHosts | None, plan: Plan) -> str:

@@ -13,7 +13,7 @@ from pgperf.core import protocol
 from pgperf.core.exceptions import ProtocolError
 from pgperf.core.host_part import HostPart
 from pgperf.core.records import SliceRecord, Variant
-from pgperf.runner import load_hosts
+from pgperf.runner import load_accounts, load_hosts
 from pgperf.runner.client_group import ClientGroup, Recorded, SliceWindow
 from pgperf.runner.host_slices import HostSlice
 from pgperf.runner.load_hosts import HostedCohort, HostedGroup, Turn, joined, part_of, scheduled
@@ -100,7 +100,7 @@ class TestTogether:
             sys_ns=0, elapsed_ns=90, host_ns=70, iowait_ns=5, steal_ns=6, runner_ns=7,
         )  # fmt: skip
         found = [HostSlice(recorded([1]), cpu) for _ in machines]
-        return load_hosts._cpu(own, found, machines, "owner's")
+        return load_accounts.cpu_together(own, found, machines, "owner's")
 
     def test_each_machine_counts_once(self) -> None:
         found = self.slices("one", "one", "two")
@@ -115,7 +115,7 @@ class TestTogether:
     def test_a_part_that_one_host_does_not_know_is_unknown(self) -> None:
         own = HostSlice(recorded([1]), dict.fromkeys(("client_ns",), 1))
         unknown = HostSlice(recorded([1]), {"client_ns": None})
-        assert load_hosts._sum(each.cpu["client_ns"] for each in (own, unknown)) is None
+        assert load_accounts._sum(each.cpu["client_ns"] for each in (own, unknown)) is None
 
     def test_the_skew_is_between_the_first_starts_of_the_hosts(self) -> None:
         request = protocol.Slice(seq=1, start_ns=100)

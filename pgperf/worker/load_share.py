@@ -6,31 +6,23 @@ for STALE_SECONDS ends its own process, and the kernel ends its clients.
 """
 
 import logging
-import os
 import platform
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pgperf.access import credentials, guardrails, permissions
 from pgperf.conf import get_settings
 from pgperf.core import protocol
-from pgperf.core.delayed_routes import apart
-from pgperf.core.exceptions import LayerUnavailable, LoadHostLate, PgperfError, PreflightRefused
+from pgperf.core.exceptions import LoadHostLate, PgperfError, PreflightRefused
 from pgperf.core.host_part import HostPart
 from pgperf.core.protocol import scrub
-from pgperf.core.records import Cohort, Definition, LeftOut, Plan, Route, Variant, most_direct
-from pgperf.delay.routes import longer
+from pgperf.core.records import Cohort, LeftOut, Variant
 from pgperf.load import rows
-from pgperf.models import LoadShare, Run
 from pgperf.runner import host_slices
 from pgperf.runner.block import warm_up
-from pgperf.runner.capture import statements
 from pgperf.runner.client_group import ClientGroup, started
 from pgperf.runner.client_process import while_waiting
 from pgperf.runner.cpu import idle, network
@@ -39,12 +31,12 @@ from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.cpu.process_cpu import ProcessCpu
 from pgperf.runner.environment_places import places
 from pgperf.runner.load_hosts import part_of, sleep_until
-from pgperf.runner.memory import MIB, RunMemory, start_bytes
-from pgperf.runner.plan import make_plan
-from pgperf.runs import database_clock, query_access, state
+from pgperf.runner.memory import MIB
+from pgperf.runs import database_clock, state
 from pgperf.runs.db_retry import retry_while_down
 from pgperf.worker import environments
-from pgperf.worker.execution import skipped_layers
+from pgperf.worker.lifeline import Lifeline
+from pgperf.worker.load_preparation import Prepared, near_routes, prepared
 
 logger = logging.getLogger(__name__)
 
@@ -70,45 +62,6 @@ def serve(row_id: int, worker: str, refusal: str = "") -> None:
         _Share(row_id, worker, lifeline).run()
 
 
-class Lifeline:
-    """Ends this process when nothing has called `alive` for so long: its main thread may hang in a
-    query to a database that is out of reach.
-    """
-
-    def __init__(self, seconds: float, end: Callable[[], object] | None = None) -> None:
-        self._seconds, self._end = seconds, end or partial(os.kill, os.getpid(), signal.SIGKILL)
-        self._over = threading.Event()
-        self._seen_s = time.monotonic()
-
-    def alive(self) -> None:
-        self._seen_s = time.monotonic()
-
-    def __enter__(self) -> "Lifeline":
-        self._thread = threading.Thread(target=self._watch, name="pgperf-lifeline", daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._over.wait(max(0.05, self._seen_s + self._seconds - time.monotonic())):
-            if time.monotonic() - self._seen_s >= self._seconds:
-                self._end()
-                return
-
-
-@dataclass
-class _Prepared:
-    """What a load host knows of its run."""
-
-    run: Run
-    plan: Plan
-    routes: dict[str, Route]
-    memory: RunMemory
-
-
 @dataclass
 class _Share:
     """One run's orders to this host."""
@@ -119,7 +72,7 @@ class _Share:
     done: int = 0
     touched_s: float = 0.0
     host: Host = field(default_factory=Host.here)
-    prepared: _Prepared | None = None
+    prepared: Prepared | None = None
     groups: dict[int, ClientGroup] = field(default_factory=dict)  # by the variant's place in its cohort
     process_cpu: ProcessCpu | None = None
     secrets: dict[str, str] = field(default_factory=dict)
@@ -186,14 +139,18 @@ class _Share:
         }
         (name,) = order
         data, packed = steps[name](order[name])
-        data["clock"] = database_clock.offset(rows.ROWS.all().filter(pk=self.row_id)).to_json()
+        row = rows.ROWS.all().filter(pk=self.row_id)
+        data["clock"] = self._retry(lambda: database_clock.offset(row)).to_json()
         self._retry(partial(rows.ROWS.answer, self.row_id, self.worker, number, data, packed))
 
     def _begin(self, order: Any) -> tuple[dict[str, Any], bytes]:
         """Prepare for the plan without what the owner left out."""
-        self.prepared = self._prepare([LeftOut(**each) for each in order["skipped"]])
-        definition = self.prepared.plan.definition
-        self._run_long.enter_context(idle.keep_awake(definition.idle))
+        skipped = [LeftOut(**each) for each in order["skipped"]]
+        run = rows.ROWS.all().select_related("run__database").get(pk=self.row_id).run
+        near = near_routes(run)
+        self.secrets = {f"password {at}": route.password for at, route in enumerate(near.values(), 1)}
+        self.prepared = self._run_long.enter_context(prepared(run, skipped, near))
+        self._run_long.enter_context(idle.keep_awake(self.prepared.plan.definition.idle))
         return {
             "machine": state.load_host(),
             "kernel": platform.release(),
@@ -201,52 +158,28 @@ class _Share:
             "network_mbit": network.speed_mbit(),
         }, b""
 
-    def _prepare(self, skipped: list[LeftOut]) -> _Prepared:
-        settings = get_settings()
-        share = rows.ROWS.all().select_related("run__database").get(pk=self.row_id)
-        assert isinstance(share, LoadShare)
-        run = share.run
-        _check_permission(run)
-        definition = Definition.from_json(run.definition)
-        plan = make_plan(definition, skipped)
-        memory = RunMemory.now(settings.RUN_MEMORY_MB)
-        _check_layers(plan, settings.BUILD_DIR, settings.programs)
-        routes = self._routes(run, plan)
-        return _Prepared(run, _captured(plan, routes, memory), routes, memory)
-
-    def _routes(self, run: Run, plan: Plan) -> dict[str, Route]:
-        """The routes with this host's login and relays, after the proof of each login."""
-        assert run.database
-        database, definition = run.database, plan.definition
-        near = credentials.resolve(database, dict.fromkeys(apart(name)[0] for name in definition.routes))
-        self.secrets = {f"password {number}": route.password for number, route in enumerate(near.values(), 1)}
-        routes = self._run_long.enter_context(longer(near, definition.routes))
-        return guardrails.apply(plan, routes, database.production, database.allow_fixtures).routes
-
     def _start(self, order: Any) -> tuple[dict[str, Any], bytes]:
         """Start this host's part of a cohort's clients, and warm them up."""
         self._block_long.close()
-        prepared = self._known()
-        at, of, cohort = order["part"], order["of"], prepared.plan.cohorts[order["cohort"]]
+        plan = self._known().plan
+        cohort = plan.cohorts[order["cohort"]]
         self.cpus = frozenset(order["cpus"]) if order["cpus"] else None
-        parts = {
-            variant: part
-            for variant in cohort.variants
-            if variant.hosts and (part := part_of(variant, at, of))
-        }
+        parts = _parts(cohort, order["part"], order["of"])
         groups = self._block_long.enter_context(self._started(parts, order))
-        warm_up(prepared.plan.definition, groups)
+        warm_up(plan.definition, groups)
         self.groups = {cohort.variants.index(group.variant): group for group in groups}
         pids = {pid for group in groups for pid in group.processes().pids()}
         self.process_cpu = ProcessCpu(self.host, pids)
+        return self._ready(), b""
+
+    def _ready(self) -> dict[str, Any]:
+        """What the clients said when they were ready, and how long their operations take."""
+        groups = self.groups.items()
         return {
-            "ready": {
-                at: [protocol.encode(each).decode() for each in group.ready]
-                for at, group in self.groups.items()
-            },
-            "op_s": {at: group.op_s for at, group in self.groups.items()},
-            "unlimited": sorted({why for group in groups for why in group.unlimited()}),
-        }, b""
+            "ready": {at: [protocol.encode(each).decode() for each in group.ready] for at, group in groups},
+            "op_s": {at: group.op_s for at, group in groups},
+            "unlimited": sorted({why for _at, group in groups for why in group.unlimited()}),
+        }
 
     @contextmanager
     def _started(self, parts: dict[Variant, HostPart], order: Any) -> Iterator[list[ClientGroup]]:
@@ -258,7 +191,7 @@ class _Share:
             places(definition, usable) as at,
             started(
                 definition, named, prepared.routes, settings.BUILD_DIR, bool(order["cold"]), self.cpus,
-                interpreters=settings.programs, memory_bytes=_client_bytes(prepared.memory, parts),
+                interpreters=settings.programs, memory_bytes=prepared.client_bytes(parts),
                 places=at.in_block(order["block"]) if at else None, part_of=parts.__getitem__,
             ) as groups,
         ):  # fmt: skip
@@ -301,7 +234,7 @@ class _Share:
         self.groups = {}
         return {}, b""
 
-    def _known(self) -> _Prepared:
+    def _known(self) -> Prepared:
         assert self.prepared
         return self.prepared
 
@@ -310,44 +243,7 @@ class _Share:
         return retry_while_down(step, seconds, f"the load host's row {self.row_id}")
 
 
-def _check_permission(run: Run) -> None:
-    """The owner has checked the same; a forged row must not make load here."""
-    if reason := permissions.refusal(run):
-        raise PreflightRefused(f"permission: {reason}")
-    definition = Definition.from_json(run.definition)
-    query_access.check((work.query for work in definition.workloads), permissions.requester(run))
-
-
-def _check_layers(plan: Plan, build_dir: str, interpreters: dict[str, str]) -> None:
-    """Raises LayerUnavailable if this host cannot run a variant that it has to."""
-    hosted = [variant for variant in plan.variants if variant.hosts]
-    for each in skipped_layers(plan.definition, build_dir, interpreters):
-        if any(each.covers(variant) for variant in hosted):
-            raise LayerUnavailable(f"{each.name} cannot run here: {each.reason}")
-
-
-def _captured(plan: Plan, routes: dict[str, Route], memory: RunMemory) -> Plan:
-    """The plan with the statements of the site's workloads as this host captures them."""
-    if not any(work.is_site for work in plan.definition.workloads):
-        return plan
-    settings = get_settings()
-    site = statements.CaptureSettings(
-        most_direct(routes.values()), settings.BUILD_DIR, settings.programs, memory.client_bytes(plan)
-    )
-    captures = statements.of_definition(plan.definition, site, plan.skipped)
-    return replace(plan, definition=statements.filled(plan.definition, captures))
-
-
-def _client_bytes(memory: RunMemory, parts: dict[Variant, HostPart]) -> int:
-    """What each client may take. Raises PreflightRefused if they need more to start than there is."""
-    here = [
-        replace(variant, hosts=0, clients=len(part.indices(variant.clients)))
-        for variant, part in parts.items()
-    ]
-    cohort = Cohort(tuple(here))
-    if (needed := start_bytes(cohort)) > memory.allowed_bytes:
-        raise PreflightRefused(
-            f"memory: its clients need about {needed // MIB} MiB, allowed are {memory.allowed_bytes // MIB} MiB"
-            f" ({memory.rule}); choose fewer clients or more load hosts"
-        )
-    return memory.client_bytes_of([cohort])
+def _parts(cohort: Cohort, at: int, of: int) -> dict[Variant, HostPart]:
+    """The variants that have clients here, with this host's part of each."""
+    found = {variant: part_of(variant, at, of) for variant in cohort.variants if variant.hosts}
+    return {variant: part for variant, part in found.items() if part}

@@ -19,7 +19,7 @@ from pgperf.runner.remote.clock_offset import ClockOffset
 _MOST_NS = 2**62
 _MOST_CHARACTERS = 300
 _MOST_CPUS = 1 << 16
-_COUNTED = ("cpus", "elapsed_ns", "host_ns", "ours_ns", "others_ns")
+_COUNTED = ("cpus", "elapsed_ns", "ours_ns", "others_ns")
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,13 @@ def slices(data: Any, packed: bytes, asked: int) -> list[HostSlice]:
 
 
 def totals(data: Any) -> HostBlock:
+    """What was counted; the host's own total may not be known."""
     counted = _part(data, "counted", dict)
     cpus = _part(_part(counted, "role_cpus", dict), "clients", (int, float))
     if not 0 < cpus <= _MOST_CPUS:
         raise _unfit("role_cpus")
-    known = {name: _number_or_none(counted, name) for name in _COUNTED}
+    known = {name: _number(counted, name) for name in _COUNTED}
+    known |= {"host_ns": _number_or_none(counted, "host_ns")}
     source = {"source": _text(counted, "source"), "role_cpus": {"clients": cpus}}
     return HostBlock({**known, **source}, _by_place(data, "totals", _totals))
 

@@ -197,11 +197,13 @@ def hosted(
 def _group(
     cohort: HostedCohort, at: int, variant: Variant, name: str, started: Sequence[HostStart]
 ) -> HostedGroup:
-    ready = [each.ready[at] for each in started if at in each.ready]
+    ready = _in_order([each.ready[at] for each in started if at in each.ready])
+    if len(ready) != variant.processes:
+        raise ProtocolError(f"{variant.label}: {len(ready)} of {variant.processes} clients are ready")
     return HostedGroup(
         variant,
         name,
-        ready=_in_order(ready),
+        ready=ready,
         op_s=max(each.op_s[at] for each in started if at in each.op_s),
         at=at,
         cohort=cohort,

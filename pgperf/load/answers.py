@@ -65,8 +65,8 @@ def totals(data: Any) -> HostBlock:
     cpus = _part(_part(counted, "role_cpus", dict), "clients", (int, float))
     if not 0 < cpus <= _MOST_CPUS:
         raise _unfit("role_cpus")
-    known = {name: _number(counted, name) for name in _COUNTED}
-    known |= {"host_ns": _number_or_none(counted, "host_ns")}
+    known: dict[str, Any] = {name: _number(counted, name) for name in _COUNTED}
+    known["host_ns"] = _number_or_none(counted, "host_ns")
     source = {"source": _text(counted, "source"), "role_cpus": {"clients": cpus}}
     return HostBlock({**known, **source}, _by_place(data, "totals", _totals))
 

@@ -27,7 +27,7 @@ class Prepared:
 
     run: Run
     plan: Plan
-    routes: Mapping[str, Route] = field(repr=False)
+    routes: dict[str, Route] = field(repr=False)
     memory: RunMemory
 
     def client_bytes(self, parts: Mapping[Variant, HostPart]) -> int:

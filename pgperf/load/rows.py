@@ -7,7 +7,7 @@ from django.db import IntegrityError, router, transaction
 from pgperf.conf import get_settings
 from pgperf.core.exceptions import OrdersLost
 from pgperf.db.now import Now
-from pgperf.models import LoadShare, Run
+from pgperf.models import LoadShare, Run, Worker
 from pgperf.runner.host_slices import MAX_PACKED_BYTES
 from pgperf.runs.order_rows import OrderRows
 
@@ -27,8 +27,14 @@ def open_for(run: Run, name: str, queue: str) -> int | None:
 
 
 def touch(row_id: int, agent: str) -> bool:
-    """The host's sign of life. False when the run is over or without one itself."""
-    return bool(ROWS.live().filter(pk=row_id, agent=agent).update(seen_at=Now()))
+    """The host's sign of life. False when the run is over or without one itself.
+
+    It is also that of its worker, which gives none of its own meanwhile: the next run has to find it.
+    """
+    if not ROWS.live().filter(pk=row_id, agent=agent).update(seen_at=Now()):
+        return False
+    Worker.objects.using(router.db_for_write(Worker)).filter(hostname=agent).update(last_seen=Now())
+    return True
 
 
 def is_silent(row_id: int) -> bool:

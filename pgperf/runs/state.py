@@ -488,9 +488,8 @@ def live_agents(name: str = "") -> QuerySet[Worker]:
 
 
 def live_load_workers() -> QuerySet[Worker]:
-    """Load hosts with a recent heartbeat, of their own or of the run that they serve."""
-    alive = _heard_of(_heard_runs().values_list("load_shares__agent", flat=True))
-    return alive.filter(queue__startswith=broker.load_queue(""))
+    """Load hosts with a recent heartbeat. They give one in the runs of others, too."""
+    return _heard_of(()).filter(queue__startswith=broker.load_queue(""))
 
 
 def live_load_hosts() -> list[str]:

@@ -157,13 +157,17 @@ def _redis_port(site: Site) -> int:
 
 
 def kill_a_client(on: Performer, draw: random.Random) -> None:
-    """A random one; a block may end while we look."""
-    for _ in range(100):
+    """A random one of the next block: those of this one may be about to end, and are not missed."""
+    before = {each.pid for each in _clients(on)}
+    for _ in range(1000):
         with suppress(psutil.NoSuchProcess, IndexError):
-            clients = [each for each in on.doomed().children(recursive=True) if is_client(each)]
-            draw.choice(clients).kill()
+            draw.choice([each for each in _clients(on) if each.pid not in before]).kill()
             return
         time.sleep(0.05)
+
+
+def _clients(on: Performer) -> list[psutil.Process]:
+    return [each for each in on.doomed().children(recursive=True) if is_client(each)]
 
 
 def kill_the_pool_child(on: Performer, draw: random.Random) -> None:

@@ -103,15 +103,17 @@ def pool_child(part: Part) -> psutil.Process:
 
 
 def kill_a_client(part: Part) -> None:
-    """One that is there: a block may end while we look."""
+    """One of the next block: those of this one may be about to end, and are not missed then."""
+    before = {each.pid for each in clients(part)}
 
     def killed() -> bool:
+        fresh = [each for each in clients(part) if each.pid not in before]
         with suppress(psutil.NoSuchProcess, IndexError):
-            clients(part)[0].kill()
+            fresh[0].kill()
             return True
         return False
 
-    until(killed, 30, "a client is killed")
+    until(killed, 60, "a client is killed")
 
 
 @pytest.mark.parametrize("victim", ["client", "pool child", "worker"])

@@ -37,7 +37,7 @@ def test_a_host_works_for_one_run_at_a_time(run: Run) -> None:
 
 
 def test_rows_of_ended_runs_keep_no_host(run: Run, taken: int) -> None:
-    Run.objects.filter(pk=run.pk).update(status=Run.Status.LOST)
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.LOST, busy_key=None, busy_host=None)
     rows.ROWS.clear(make_run(Run.Status.RUNNING, attempt=1))
     assert not LoadShare.objects.exists()
 

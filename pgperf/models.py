@@ -442,6 +442,27 @@ class Benchmark(_Restrictable):
     )
     latency_limit_ms = LimitedFloatField(_("latency limit (ms)"), limit=limits.LATENCY_LIMIT_MS)
     rate_search_ms = LimitedFloatField(_("rate search (p99, ms)"), limit=limits.RATE_SEARCH_MS)
+    load_hosts = models.JSONField(
+        _("load hosts"),
+        default=fields.own_worker,
+        validators=[validators.load_host_counts],
+        help_text=_(
+            "How many hosts make the load together, each by a worker of its own queue. 0: the worker that performs"
+            " the run. Several numbers are compared: 0, 1, 4."
+        ),
+    )
+    load_host_names = models.JSONField(
+        _("names of load hosts"),
+        default=list,
+        blank=True,
+        validators=[validators.load_host_names],
+        help_text=_("Which hosts make the load, in this order. Without names, those that are free."),
+    )
+    may_lose_hosts = models.BooleanField(
+        _("go on without a lost load host"),
+        default=False,
+        help_text=_("When a load host dies, the others take over its clients. Otherwise the run fails."),
+    )
     workers = LimitedField(_("workers"), limit=limits.WORKERS)
     row_type = models.CharField(
         _("row type"),
@@ -700,13 +721,9 @@ class Run(models.Model):
         return bool(self.summary.get("partial"))
 
 
-class Sampling(models.Model):
-    """The requests of a run to the agent on its database's host, and the answers (see
-    pgperf.agent).
-    """
+class _Orders(models.Model):
+    """Orders of a run to a worker on another host, and its answers (pgperf.runs.order_rows)."""
 
-    #: The index of the constraint begins with the run.
-    run = models.ForeignKey(Run, models.CASCADE, related_name="samplings", db_index=False)
     attempt = models.PositiveIntegerField()
     queue = models.CharField(max_length=100)
     agent = models.CharField(max_length=200, blank=True)  # the worker that accepted it
@@ -715,7 +732,17 @@ class Sampling(models.Model):
     order_number = models.PositiveIntegerField(default=0)
     answer = models.JSONField(default=dict)
     answer_number = models.PositiveIntegerField(default=0)  # order_number of the order that it answers
-    readings = models.BinaryField(default=b"")  # runner.readings, packed
+    readings = models.BinaryField(default=b"")  # what it read or recorded, packed
+
+    class Meta:
+        abstract = True
+
+
+class Sampling(_Orders):
+    """The requests of a run to the agent on its database's host (see pgperf.agent)."""
+
+    #: The index of the constraint begins with the run.
+    run = models.ForeignKey(Run, models.CASCADE, related_name="samplings", db_index=False)
 
     class Meta:
         verbose_name = _("sampling")
@@ -727,6 +754,28 @@ class Sampling(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run_id} · attempt {self.attempt} · {self.queue}"
+
+
+class LoadShare(_Orders):
+    """The orders of a run to one of its load hosts (see pgperf.load)."""
+
+    #: The index of the constraint begins with the run.
+    run = models.ForeignKey(Run, models.CASCADE, related_name="load_shares", db_index=False)
+    name = models.CharField(max_length=60)  # of the load host
+    #: The same as the queue while the run lasts: a load host serves one run at a time.
+    busy_queue = models.CharField(max_length=100, unique=True)
+    seen_at = models.DateTimeField(null=True)  # its last sign of life; null: it has not come yet
+
+    class Meta:
+        verbose_name = _("share of a load host")
+        verbose_name_plural = _("shares of load hosts")
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(fields=["run", "attempt", "name"], name="pgperf_one_share_per_host")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.run_id} · attempt {self.attempt} · {self.name}"
 
 
 class StatementList(models.Model):
@@ -771,6 +820,7 @@ class VariantResult(models.Model):
     named = models.BooleanField(default=False)  # the run has several workloads, so the label says which
     rate = models.FloatField(null=True)  # operations/s of an open loop; null: closed loop
     schedule = models.CharField(max_length=12, blank=True)  # of the rate
+    hosts = models.PositiveSmallIntegerField(default=0)  # load hosts; 0: the run's own worker
     slices = models.PositiveIntegerField(default=0)
     ops = models.PositiveBigIntegerField(default=0)
     rows = models.PositiveBigIntegerField(default=0)

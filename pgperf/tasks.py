@@ -12,7 +12,7 @@ from pgperf import schedules
 from pgperf.agent.service import serve
 from pgperf.core.exceptions import RunConflict
 from pgperf.runs import broker, retention, state
-from pgperf.worker import heartbeat, machine_look, statement_list
+from pgperf.worker import heartbeat, load_share, machine_look, statement_list
 from pgperf.worker.execution import perform
 
 logger = logging.getLogger(__name__)
@@ -45,6 +45,14 @@ def watch_host(self: Any, *args: Any, **kwargs: Any) -> None:
     row_id = broker.row_of(broker.WATCH, args, kwargs)
     if row_id is not None:
         serve(row_id, str(self.request.hostname or ""), heartbeat.pool_refusal)
+
+
+@shared_task(name=broker.LOAD, bind=True, acks_late=False, ignore_result=True, max_retries=0)
+def make_load(self: Any, *args: Any, **kwargs: Any) -> None:
+    """Take part in a run as one of its load hosts, until the run is over."""
+    row_id = broker.row_of(broker.LOAD, args, kwargs)
+    if row_id is not None:
+        load_share.serve(row_id, str(self.request.hostname or ""), heartbeat.pool_refusal)
 
 
 @shared_task(name=broker.STATEMENTS, bind=True, acks_late=False, ignore_result=True, max_retries=0)

@@ -33,6 +33,9 @@ CAMPAIGNS = {
     "outages": Campaign(
         "soak.outages", "suspended processes, a full disk, a standby, limits of a control group"
     ),
+    "load-hosts": Campaign(
+        "soak.load_hosts", "load hosts that die, hang or are cut off, and servers that restart"
+    ),
     "fuzz-c": Campaign("soak.fuzz_c", "hostile input to the C client"),
     "fuzz-python": Campaign(
         "soak.fuzz_python", "hostile input to the wire, forms, lists, imports and commands"
@@ -56,7 +59,7 @@ def main() -> int:
 
 def _argv(name: str, options: argparse.Namespace) -> list[str]:
     more = ["--quick"] if options.quick else []
-    if options.count and name in ("kills", "faults", "outages"):
+    if options.count and name in ("kills", "faults", "outages", "load-hosts"):
         more += ["--count", str(options.count)]
     return [sys.executable, "-m", CAMPAIGNS[name].program, f"--seed={options.seed}", *more]
 
@@ -73,7 +76,10 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--seed", type=int, default=20261121)
     parser.add_argument(
-        "--count", type=int, default=0, help="cases of kills, faults and outages (default: their own count)"
+        "--count",
+        type=int,
+        default=0,
+        help="cases of kills, faults, outages and load hosts (default: their own count)",
     )
     parser.add_argument("--quick", action="store_true", help="run a small version of each campaign")
     return parser.parse_args()

@@ -23,6 +23,7 @@ from pgperf.models import (
     Benchmark,
     ChangePoint,
     Database,
+    LoadShare,
     MachineLook,
     Run,
     Sampling,
@@ -105,6 +106,8 @@ def measured_rows() -> Rows:
     factories.make_schedule(days=["mon"], owner=None).runs.add(run)
     StatementList.objects.create(database=run.database, statements=[], error="no")
     Sampling.objects.create(run=run, attempt=1, queue="pgperf-agent-x", readings=b"\x00\xff")
+    queue = "pgperf-load-x"
+    LoadShare.objects.create(run=run, attempt=1, name="x", queue=queue, busy_queue=queue)
     levels = {"before_us": 100.0, "after_us": 112.0, "low_us": 9.0, "high_us": 15.0}
     ChangePoint.objects.create(run=run, label="libpq · tcp", found_by=run.pk, **levels)
     MachineLook.objects.create(asked_at=timezone.now(), host="here", findings={"seconds": 5.0})

@@ -12,16 +12,18 @@ from example.stack.part import Part
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
-def worker(directory: Path, env: Mapping[str, str]) -> Part:
-    """A worker for pgperf's queue with one process, so that it runs one benchmark at a time.
+def worker(directory: Path, env: Mapping[str, str], queue: str = "pgperf") -> Part:
+    """A worker for pgperf's queue with one process, so that it runs one benchmark at a time; or a load
+    host's or an agent's, for a queue of its own.
 
     It is ready when Celery logs `ready.`. It prefetches no messages, because a worker that holds
     one ends when the broker does.
     """
-    command = "-m celery -A example worker -Q pgperf -c 1 --disable-prefetch --loglevel INFO"
+    command = f"-m celery -A example worker -Q {queue} -c 1 --disable-prefetch --loglevel INFO"
+    name = [] if queue == "pgperf" else ["-n", f"{queue}@%h"]
     return Part(
         name="Celery worker",
-        argv=[sys.executable, *command.split(), "--without-gossip", "--without-mingle"],
+        argv=[sys.executable, *command.split(), *name, "--without-gossip", "--without-mingle"],
         log=directory / "worker.log",
         answers=lambda part: " ready." in part.log_since_start(),
         polite=signal.SIGQUIT,  # SIGTERM would wait for the end of a benchmark

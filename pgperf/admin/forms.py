@@ -20,6 +20,7 @@ from pgperf.core.client_environment import DEFAULT
 from pgperf.core.layers import LAYERS
 from pgperf.core.records import CONNECTION_MODES, MODES
 from pgperf.db import client_environments, validators
+from pgperf.db.fields import own_worker
 from pgperf.db.restriction import UNTICKED_WITH_GROUPS
 from pgperf.models import Database, Target, Workload
 from pgperf.reports.preview import missing_layers
@@ -205,6 +206,20 @@ class BenchmarkForm(DefinitionForm):
         ),
     )
 
+    load_hosts = NumbersField(
+        label=_("Load hosts"),
+        required=False,
+        help_text=_(
+            "How many hosts make the load together, each by a worker of its own queue. 0: the worker that performs"
+            " the run. Several numbers are compared: 0, 1, 4."
+        ),
+    )
+    load_host_names = WordsField(
+        label=_("Names of load hosts"),
+        required=False,
+        help_text=_("Which hosts make the load, in this order. Without names, those that are free."),
+    )
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if "workloads" in self.fields:
@@ -245,6 +260,15 @@ class BenchmarkForm(DefinitionForm):
         rates = list(self.cleaned_data["rates"]) or [None]
         validators.rate_list(rates)
         return rates
+
+    def clean_load_hosts(self) -> list[int]:
+        counts = list(self.cleaned_data["load_hosts"]) or own_worker()
+        validators.load_host_counts(counts)
+        return counts
+
+    def clean_load_host_names(self) -> list[str]:
+        validators.load_host_names(list(self.cleaned_data["load_host_names"]))
+        return list(self.cleaned_data["load_host_names"])
 
     def clean_clients(self) -> list[int]:
         validators.client_list(self.cleaned_data["clients"])

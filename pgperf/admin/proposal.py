@@ -5,7 +5,7 @@ from typing import Any
 from pgperf.access import permissions
 from pgperf.catalog.base import CatalogBenchmark
 from pgperf.core.layers import LAYERS, ladder_on
-from pgperf.db.fields import closed_loop
+from pgperf.db.fields import closed_loop, own_worker
 from pgperf.install import launch
 from pgperf.models import Database, Target
 from pgperf.reports.preview import missing_layers
@@ -30,6 +30,7 @@ def proposed(user: Any, database: str = "") -> dict[str, Any]:
         "connection_modes": list(CatalogBenchmark.connection_modes),
         "environments": list(CatalogBenchmark.environments),
         "rates": closed_loop(),
+        "load_hosts": own_worker(),
     }
 
 

@@ -41,7 +41,8 @@ class WorkerAdmin(StylesheetMixin, GroupScopedAdmin):
         return super().changelist_view(request, {**(extra_context or {}), **hint})  # type: ignore[return-value]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Worker]:
-        alive = When(pk__in=[worker.pk for worker in (*live_workers(), *state.live_agents())], then=True)
+        online = (*live_workers(), *state.live_agents(), *state.live_load_workers())
+        alive = When(pk__in=[worker.pk for worker in online], then=True)
         return (
             super()
             .get_queryset(request)

@@ -19,6 +19,7 @@ from pgperf.runner.remote.counters import CounterSamples
 from pgperf.runner.remote.server import Address, AgentSamples, RemotePooler, WatchRequest
 from pgperf.runs import broker, state
 from pgperf.runs.db_retry import drop_broken_connection
+from pgperf.runs.order_rows import Answer
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +116,7 @@ class AgentController:
         """From the agent's clock to ours, by way of the database's."""
         return agents.then_back(clock.offset(self._row_id))
 
-    def _ordered(self, what: dict[str, Any]) -> rows.Answer:
+    def _ordered(self, what: dict[str, Any]) -> Answer:
         number = rows.order(self._row_id, what)
         deadline = time.monotonic() + ANSWER_S
         while time.monotonic() < deadline:

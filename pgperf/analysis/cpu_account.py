@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
+from pgperf.analysis.load_hosts import LoadHostUse
 from pgperf.core.layers import over_http
 
 Known = Mapping[str, float | None]
@@ -149,6 +150,7 @@ class CpuAccount:
     mean_us_per_op: float | None = None
     server_unknown: str = ""  # why the server's part of clients that reconnect is unknown; "": it is known
     clock_read_ns: float | None = None  # the cost of a clock read where that is slow
+    load_hosts: tuple[LoadHostUse, ...] = ()  # each of those that made the load
 
     @classmethod
     def from_json(cls, stored: Json | None) -> Self | None:
@@ -175,6 +177,7 @@ class CpuAccount:
             mean_us_per_op=stored.get("mean_us_per_op"),
             server_unknown=stored.get("server_unknown") or "",
             clock_read_ns=stored.get("clock_read_ns"),
+            load_hosts=tuple(LoadHostUse.from_json(each) for each in stored.get("load_hosts") or ()),
         )
 
     def to_json(self) -> dict[str, Any]:

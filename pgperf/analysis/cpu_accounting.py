@@ -13,6 +13,7 @@ from typing import Any
 
 from pgperf.analysis.cpu_account import ROLES as BY_ROLE
 from pgperf.analysis.cpu_account import CpuAccount, CpuShares, RoleCpus, ServerHost
+from pgperf.analysis.load_hosts import load_hosts
 from pgperf.core.records import SliceRecord, Variant, VariantBlock
 
 #: Role in the account -> field of a slice.
@@ -52,6 +53,7 @@ class BlockCount:
     server_unknown: str
     web_workers: int | None
     clock_read_ns: float | None
+    load_hosts: Sequence[Mapping[str, Any]]
 
     @classmethod
     def of(cls, block: VariantBlock) -> "BlockCount | None":
@@ -75,6 +77,7 @@ class BlockCount:
             server_unknown=counted.get("server_unknown") or "",
             web_workers=counted.get("web_workers"),
             clock_read_ns=counted.get("clock_read_ns"),
+            load_hosts=counted.get("load_hosts") or (),
         )
 
 
@@ -163,6 +166,7 @@ def cpu_account(blocks: Sequence[VariantBlock]) -> CpuAccount | None:
         mean_us_per_op=mean_us,
         server_unknown=next((each.server_unknown for each in counted if each.server_unknown), ""),
         clock_read_ns=max((each.clock_read_ns for each in counted if each.clock_read_ns), default=None),
+        load_hosts=load_hosts(each.load_hosts for each in counted),
     )
 
 

@@ -11,12 +11,13 @@ A clock whose reads take long lengthens each operation by one read, which is kno
 verdict away either.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from pgperf.analysis.cpu_account import ROLES, Known
 from pgperf.analysis.grade import Disturbance, Grade, GradeWord, Source
 from pgperf.analysis.hosts import HostRoles
+from pgperf.analysis.load_hosts import LoadHostUse
 from pgperf.analysis.time_breakdown import TimeBreakdown
 from pgperf.analysis.top import Top
 
@@ -53,8 +54,10 @@ def disturbances(
     top: Top | None,
     throttled: Known = MappingProxyType({}),
     clock_read_ns: float | None = None,
+    load_hosts: Sequence[LoadHostUse] = (),
 ) -> tuple[Disturbance, ...]:
-    """Those of all hosts, the largest first; none where the response time is not known.
+    """Those of all hosts, the largest first; none where the response time is not known. Of several
+    load hosts, the hypervisor of each.
 
     `throttled`: how long CPU quotas kept each role from working while an operation waited, µs.
     `clock_read_ns`: the cost of a clock read where that is slow.
@@ -62,6 +65,9 @@ def disturbances(
     if not time.response:
         return ()
     found = [each for host in hosts for each in _of_host(host, time, time.response, waits, top)]
+    if len(load_hosts) > 1:
+        found = [each for each in found if (each.source, each.where) != (Source.STEAL, "host")]
+        found += _stolen(load_hosts, time.response)
     found += [*_throttling(throttled, time.response), *_clock(clock_read_ns, time.response)]
     return tuple(sorted(found, key=lambda each: -(each.us or 0.0)))
 
@@ -92,6 +98,14 @@ def _of_host(
     if waited:
         share = min(1.0, sum(time.queue[role] or 0.0 for role in host.roles) / response)
         yield Disturbance(Source.RUN_QUEUE, host.title, waited, share, host.other_cpus, _programs(host, top))
+
+
+def _stolen(load_hosts: Sequence[LoadHostUse], response: float) -> Iterator[Disturbance]:
+    """Each load host has its part of the clients, whose operations it can have lengthened."""
+    for host in load_hosts:
+        if host.steal:
+            us = min(1.0, host.steal * host.cpus) * response / len(load_hosts)
+            yield Disturbance(Source.STEAL, f"load host {host.name}", us, host.steal)
 
 
 def _throttling(throttled: Known, response: float) -> Iterator[Disturbance]:

@@ -45,6 +45,7 @@ class GeometricMean:
     sample: str
     environment: str = DEFAULT
     rate: float | None = None  # operations/s of an open loop; None: closed loop
+    hosts: int = 0  # load hosts of the clients
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "workloads": list(self.workloads)}
@@ -130,4 +131,5 @@ def _mean(fit: Fit, pairs: Sequence[tuple[Variant, Variant]], sample: Sample) ->
         sample=sample.kind,
         environment=variant.environment,
         rate=variant.rate,
+        hosts=variant.hosts,
     )

@@ -64,10 +64,13 @@ class Ladder:
     environment: str = DEFAULT
     rate: float | None = None  # operations/s of an open loop; None: closed loop
     schedule: str = ""
+    hosts: int = 0  # load hosts of the clients
 
     def has(self, variant: Variant) -> bool:
         """Is the variant one of its rungs, or beside them?"""
-        shared = "workload", "route", "mode", "placement", "connect", "environment", "rate", "schedule"
+        shared = (
+            "workload", "route", "mode", "placement", "connect", "environment", "rate", "schedule", "hosts",
+        )  # fmt: skip
         alike = all(getattr(self, name) == getattr(variant, name) for name in shared)
         return (
             alike
@@ -141,6 +144,7 @@ def _ladder(fit: Fit, driver: str, climbed: list[Variant], beside: list[Variant]
         environment=first.environment,
         rate=first.rate,
         schedule=first.schedule,
+        hosts=first.hosts,
     )
 
 

@@ -18,7 +18,7 @@ from pgperf.core.records import RECONNECTING
 
 #: The fields in one of which an alternative differs.
 _CHOICES = ("layer", "mode", "route", "connect")
-_FIXED = ("workload", "clients", "workers", "placement", "rate", "schedule")
+_FIXED = ("workload", "clients", "workers", "placement", "rate", "schedule", "hosts")
 #: The layers that may stand in for one of a rung: those of these rungs.
 _INSTEAD_OF = {Rung.ORM: (Rung.ORM, Rung.CURSOR), Rung.CURSOR: (Rung.CURSOR,), Rung.DRIVER: (Rung.DRIVER,)}
 #: Smaller shares of the response time are not worth a change.

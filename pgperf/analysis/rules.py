@@ -13,6 +13,7 @@ from pgperf.analysis.cpu_account import ROLES, Known
 from pgperf.analysis.disturbances import FAIR, OTHER_CPUS, disturbances, grade, waits_for_others
 from pgperf.analysis.grade import Disturbance, Grade, Source
 from pgperf.analysis.hosts import HostRoles, Side, hosts, sides
+from pgperf.analysis.load_hosts import CPU, NETWORK, LoadHostUse, busiest
 from pgperf.analysis.open_loop import OpenLoop
 from pgperf.analysis.time_breakdown import WAITS, TimeBreakdown
 from pgperf.analysis.variant_summary import VariantSummary
@@ -55,6 +56,7 @@ class Facts:
     per_s: float | None = None  # operations per second
     missing_grant: str = ""  # the GRANT that would show the server's sessions
     open_loop: OpenLoop | None = None
+    load_hosts: tuple[LoadHostUse, ...] = ()  # those that made the load; none: the run's own worker
 
     @classmethod
     def of(cls, variant: VariantSummary) -> Self:
@@ -79,6 +81,7 @@ class Facts:
                 variant.top,
                 throttled,
                 account.clock_read_ns if account else None,
+                account.load_hosts if account else (),
             ),
             parallel_workers=_parallel_workers(variant),
             pooler_busy=_used(per_s, time, _pooler(variant), auxiliaries),
@@ -88,6 +91,7 @@ class Facts:
             per_s=per_s,
             missing_grant=account.missing_grant if account else "",
             open_loop=variant.open_loop,
+            load_hosts=account.load_hosts if account else (),
         )
 
     def queued(self, roles: Iterable[str] = ROLES) -> float | None:
@@ -113,9 +117,16 @@ class Facts:
             if used is not None and used >= SATURATED:
                 role = max(self.sides[side].roles, key=lambda role: self.time.of_part(role) or 0.0)
                 found.setdefault(role, (role, used, side))
+        if (one := self.limiting_host(CPU)) and "client" not in found:
+            found["client"] = ("client", one.used(CPU), f"load host {one.name}")
         if self.pooler_busy is not None and self.pooler_busy >= SATURATED:
             found["pooler"] = ("pooler", self.pooler_busy, "pooler")
         return max(found.values(), key=lambda each: self.time.of_part(each[0]) or 0.0, default=None)
+
+    def limiting_host(self, resource: str) -> LoadHostUse | None:
+        """The load host whose CPUs or network are used up; None if none is."""
+        found = busiest(self.load_hosts, resource)
+        return found if found and found.used(resource) >= SATURATED else None
 
     @property
     def interpreter_busy(self) -> float | None:
@@ -204,16 +215,21 @@ class Facts:
         return grade(self.hosts, self.time, self.disturbances)
 
     def capacity(self) -> Capacity:
-        """Withheld where the clients' CPUs, their interpreter's, or the load host's were used up."""
+        """Withheld where the clients' CPUs, their interpreter's, or the load host's were used up; of
+        several load hosts, where one was the limit.
+        """
         used = self.utilisation.get("clients", self.utilisation.get("host"))
         if self.clients > 1 and used is not None and used >= SATURATED:
             return Capacity(True, "clients", used)
         if self.interpreter_busy is not None:
             return Capacity(True, "interpreter", self.interpreter_busy)
+        for resource, busy in ((CPU, "one_host"), (NETWORK, "network")):
+            if one := self.limiting_host(resource):
+                return Capacity(True, busy, one.used(resource), one.name)
         if self.not_working is None:
             return Capacity()
-        busy = 1 - self.not_working
-        return Capacity(True, "host", busy) if busy >= HOST_BUSY else Capacity(False)
+        used = 1 - self.not_working
+        return Capacity(True, "host", used) if used >= HOST_BUSY else Capacity(False)
 
 
 def _throttled(variant: VariantSummary) -> dict[str, float]:

@@ -52,6 +52,7 @@ class Curve:
     workers: int = 1
     environment: str = DEFAULT
     rate: float | None = None  # operations/s of an open loop; None: closed loop
+    hosts: int = 0  # load hosts of the clients
 
     def to_json(self) -> dict[str, Any]:
         """As stored: without the shares, which the variants' CPU accounts have."""
@@ -91,7 +92,7 @@ def _curve(throughput: Fit, series: Sequence[Variant], summaries: Summaries) -> 
     points = (_point(throughput, variant, first, summaries[variant]) for variant in series)
     return Curve(
         first.workload, first.layer, first.mode, first.route, tuple(points), first.connect, first.workers,
-        first.environment, first.rate,
+        first.environment, first.rate, first.hosts,
     )  # fmt: skip
 
 

@@ -123,6 +123,7 @@ def _further_kinds(definition: Definition, originals: Sequence[Variant]) -> Iter
     yield _connection_pairs(definition, originals)
     yield _environment_pairs(definition, originals)
     yield _rate_pairs(originals)
+    yield _host_pairs(originals)
     yield scaling.pairs(originals)
 
 
@@ -203,6 +204,11 @@ def _environment_pairs(definition: Definition, variants: Sequence[Variant]) -> I
 def _rate_pairs(variants: Sequence[Variant]) -> Iterator[Pair]:
     """The service time at every rate over that of the closed loop, or of the first rate."""
     return _over_the_first(variants, lambda each: replace(each, rate=None, schedule=""))
+
+
+def _host_pairs(variants: Sequence[Variant]) -> Iterator[Pair]:
+    """Every number of load hosts over the fewest, with the same clients."""
+    return _over_the_first(variants, lambda each: replace(each, hosts=0))
 
 
 def _comparison(pair: Pair, paired: PairedComparison, outcome: Outcome) -> VariantComparison:

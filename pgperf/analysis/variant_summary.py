@@ -43,6 +43,7 @@ class VariantSummary:
     environment: str = DEFAULT
     rate: float | None = None  # operations/s of its clients together; None: closed loop
     schedule: str = ""  # of the rate; "" in a closed loop
+    hosts: int = 0  # load hosts of its clients; 0: the run's own worker
     slices: int = 0
     ops: int = 0
     rows: int = 0

@@ -130,25 +130,29 @@ class Capacity:
     """Whether the run shows how much the server could do. None is not known.
 
     It does not (`withheld`) where the clients' CPUs, the one CPU of a client process with workers,
-    or those of the load host were used up: `busy` says which, `share` how much of them.
+    or those of the load host were used up, or of several load hosts the CPUs or the network of one:
+    `busy` says which, `share` how much of them, and `where` the name of that load host.
     """
 
     withheld: bool | None = None
-    busy: str = ""  # "clients", "interpreter", "host" or ""
+    busy: str = ""  # "clients", "interpreter", "one_host", "network", "host" or ""
     share: float | None = None
+    where: str = ""
 
     @property
     def why(self) -> str:
         """Why the run does not show how much the server could do; "" where nothing is withheld."""
         if not self.withheld:
             return ""
-        return f"{_BUSY[self.busy]} {in_percent(self.share or 0.0)} busy"
+        return f"{_BUSY[self.busy].format(self.where)} {in_percent(self.share or 0.0)} busy"
 
 
 _BUSY = {
     "clients": "the clients' CPUs were",
     "interpreter": "the client's interpreter was",
     "host": "the load host's CPUs were",
+    "one_host": "the CPUs of load host {} were",
+    "network": "the network of load host {} was",
 }
 
 

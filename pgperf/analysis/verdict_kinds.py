@@ -84,7 +84,8 @@ def _of_cpu(title: str, role: str) -> Sentence:
         found, split = verdict.finding, _split(verdict.numbers, title, role)
         if found.basis != Basis.SATURATED:
             return split
-        return f"{verdict.numbers.clients} clients, {_CPUS[found.where]} {in_percent(found.share or 0.0)} busy; {split}"
+        whose = _CPUS.get(found.where, f"the CPUs of {found.where}")
+        return f"{verdict.numbers.clients} clients, {whose} {in_percent(found.share or 0.0)} busy; {split}"
 
     return sentence
 

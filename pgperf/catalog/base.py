@@ -26,6 +26,7 @@ class CatalogBenchmark:
     connection_modes: tuple[str, ...] = ("persistent",)
     environments: tuple[str, ...] = (DEFAULT,)
     rate_search_ms: float = limits.RATE_SEARCH_MS.default
+    load_hosts: tuple[int, ...] = (0,)
     workers: int = limits.WORKERS.default
     row_type: str = "tuple"
     transaction: str = "autocommit"

@@ -55,7 +55,7 @@ def _workload_fields(title: str, workload: records.WorkloadDefinition) -> dict[s
 
 
 def _benchmark_fields(shipped: catalog.CatalogBenchmark) -> dict[str, Any]:
-    names = ("layers", "routes", "modes", "clients", "connection_modes", "environments")
+    names = ("layers", "routes", "modes", "clients", "connection_modes", "environments", "load_hosts")
     lists = {name: list(getattr(shipped, name)) for name in names}
     plain = (
         "title",

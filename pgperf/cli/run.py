@@ -66,6 +66,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="operations per second of all clients of a variant together; closed: as many as they can",
     )
     parser.add_argument(
+        "--load-hosts",
+        type=_numbers,
+        metavar="0,4",
+        help="how many load hosts make the load together; 0: the worker that performs the run",
+    )
+    parser.add_argument(
+        "--load-host-names", type=_names, metavar="A,B", help="which of them; default: those that are free"
+    )
+    parser.add_argument(
         "--placement", choices=PLACEMENTS, help="which CPUs the clients and the server run on"
     )
     parser.add_argument("--idle", choices=IDLES, help="awake keeps the CPUs from sleeping during the run")

@@ -143,6 +143,22 @@ class AgentFailed(PgperfError):
     """
 
 
+class OrdersLost(PgperfError):
+    """The row with the orders to a worker on another host is gone, or its answer is too long."""
+
+
+class LoadHostFailed(PgperfError):
+    """A load host is missing, refuses, died, or fell silent. The message names it, as does `host`."""
+
+    def __init__(self, host: str, why: str) -> None:
+        super().__init__(f"load host {host}: {why}")
+        self.host = host
+
+
+class LoadHostLate(PgperfError):
+    """A load host got the order of a slice after its start. The round is void and can be repeated."""
+
+
 class UnreadableBlock(PgperfError):
     """A stored block that this version cannot read: a later version wrote it, or it is corrupt."""
 

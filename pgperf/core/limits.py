@@ -151,6 +151,9 @@ RATE_SEARCH_MS = Limit(
     usual=10.0,
 )
 
+#: Load hosts that make a run's load together; 0: its own worker makes it.
+LOAD_HOSTS_HIGH = 64
+
 #: Workloads of one benchmark.
 MOST_WORKLOADS = 12
 

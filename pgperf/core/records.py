@@ -223,6 +223,9 @@ class Definition:
     precision: float = 0.0  # ±%, the target at which the run stops early; 0: it does not
     budget_s: int = 0  # wall time after which no block begins; 0: the predicted time of the blocks
     environments: tuple[str, ...] = (DEFAULT_ENVIRONMENT,)  # names of PGPERF["ENVIRONMENTS"]
+    load_hosts: tuple[int, ...] = (0,)  # how many make the load; 0: the worker of the run itself
+    load_host_names: tuple[str, ...] = ()  # which of them, in this order; none: those that are free
+    may_lose_hosts: bool = False  # does a run go on with the others when a load host is lost?
     #: The routes that are URLs of a web server: each with the route that it builds on, "" if none.
     web_routes: dict[str, str] = field(default_factory=dict)
 
@@ -297,6 +300,9 @@ LATER_FIELDS: dict[str, Any] = {
     "transaction": "autocommit",
     "bulk_api": "best",
     "environments": (DEFAULT_ENVIRONMENT,),
+    "load_hosts": (0,),
+    "load_host_names": (),
+    "may_lose_hosts": False,
 }
 
 
@@ -341,6 +347,7 @@ class Variant:
     environment: str = DEFAULT_ENVIRONMENT  # the Python in which its clients run
     rate: float | None = None
     schedule: str = ""
+    hosts: int = 0  # load hosts that its clients are spread over; 0: they are on the run's own worker
 
     @property
     def is_open_loop(self) -> bool:
@@ -389,6 +396,7 @@ class Variant:
         parts += [self.environment] if self.environment != DEFAULT_ENVIRONMENT else []
         parts += [f"{self.rate:.12g}/s {self.schedule}"] if self.rate is not None else []
         parts += [f"highest rate {self.schedule}"] if self.is_search else []
+        parts += [f"{self.hosts} load host{'s' if self.hosts > 1 else ''}"] if self.hosts else []
         parts += [f"control {self.control}"] if self.control else []
         return tuple(parts)
 
@@ -439,6 +447,7 @@ class LeftOut:
     connect: str = ""
     environment: str = ""
     loop: str = ""  # "open": only where operations begin by a schedule
+    load: str = ""  # "hosts": only where load hosts make the load
 
     @property
     def name(self) -> str:
@@ -452,13 +461,16 @@ class LeftOut:
         connect = f", {self.connect.replace('_', ' ')}" if self.connect else ""
         route = f" · {self.route}" if self.route else ""
         loop = f", {self.loop} loop" if self.loop else ""
+        load = f", load {self.load}" if self.load else ""
         environment = f" · environment {self.environment}" if self.environment else ""
-        return f"{workload}{layer or 'all layers below the ORM'}{mode}{connect}{loop}{route}{environment}"
+        return (
+            f"{workload}{layer or 'all layers below the ORM'}{mode}{connect}{loop}{load}{route}{environment}"
+        )
 
     def covers(self, variant: Variant) -> bool:
         asked = ("workload", "layer", "mode", "route", "connect", "environment")
         same = all(getattr(self, name) in ("", getattr(variant, name)) for name in asked)
-        same = same and (variant.is_open_loop or not self.loop)
+        same = same and (variant.is_open_loop or not self.loop) and bool(variant.hosts or not self.load)
         return same and bool(self.layer or layers.runs_statements(variant.layer))
 
     def covers_layer(self, layer: str, mode: str) -> bool:
@@ -469,7 +481,7 @@ class LeftOut:
             self.layer == layer
             and self.mode in ("", mode)
             and self.environment in ("", DEFAULT_ENVIRONMENT)
-            and not (self.workload or self.route or self.connect or self.loop)
+            and not (self.workload or self.route or self.connect or self.loop or self.load)
         )
 
     def to_json(self) -> dict[str, str]:

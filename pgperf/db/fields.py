@@ -48,6 +48,11 @@ def closed_loop() -> list[None]:
     return [None]
 
 
+def own_worker() -> list[int]:
+    """The default load hosts of a benchmark: none, so that the run's own worker makes the load."""
+    return [0]
+
+
 def is_beside(model: type[models.Model], using: str) -> bool:
     """Are the model's rows in that database?"""
     return router.db_for_write(model) == using

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from pgperf.conf import get_settings
 from pgperf.core import delayed_routes
 from pgperf.core.layers import LAYERS
-from pgperf.core.limits import CLIENTS, RATE_HIGH, RATE_LOW, Limit
+from pgperf.core.limits import CLIENTS, LOAD_HOSTS_HIGH, RATE_HIGH, RATE_LOW, Limit
 from pgperf.core.records import CONNECTION_MODES, MODES
 from pgperf.core.timetable import DAYS
 from pgperf.db import allowed_hosts, client_environments, web_urls
@@ -227,6 +227,28 @@ def rate_list(value: Any) -> None:
             )
             % {"low": RATE_LOW, "high": RATE_HIGH}
         )
+
+
+def load_host_counts(value: Any) -> None:
+    """How many load hosts make the load; 0 is the run's own worker."""
+    given = value if isinstance(value, list) else []
+    if not given or not all(type(each) is int and 0 <= each <= LOAD_HOSTS_HIGH for each in given):
+        raise ValidationError(
+            _("Give a list of numbers of load hosts, each 0 to %d; 0 is the run's own worker.")
+            % LOAD_HOSTS_HIGH
+        )
+    if len(set(given)) != len(given):
+        raise ValidationError(_("Give each number of load hosts once."))
+
+
+def load_host_names(value: Any) -> None:
+    """Names of load hosts, as the queues of their workers have them."""
+    if not isinstance(value, list) or not all(
+        isinstance(name, str) and _NAME.fullmatch(name) for name in value
+    ):
+        raise ValidationError(_('Give a JSON list of names of load hosts, for example ["a", "b"].'))
+    if len(set(value)) != len(value):
+        raise ValidationError(_("Give each load host once."))
 
 
 def client_limit() -> Limit[int]:

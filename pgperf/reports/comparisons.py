@@ -41,6 +41,7 @@ class ComparisonKind(StrEnum):
     CONNECT = "connect"
     ENVIRONMENT = "environment"
     RATE = "rate"
+    HOSTS = "hosts"
     LAYER = "layer"
 
 
@@ -70,6 +71,7 @@ def comparison_tables(comparisons: Iterable[ComparisonResult]) -> list[Table]:
         ComparisonKind.MODE: _("One statement mode against another"),
         ComparisonKind.CONNECT: _("One connection mode against another"),
         ComparisonKind.RATE: _("One rate against another: service times"),
+        ComparisonKind.HOSTS: _("More load hosts, with the same clients"),
     }
     made = (_table(title, [row for one, row in rows if one == each]) for each, title in titles.items())
     return [table for table in made if table.rows]

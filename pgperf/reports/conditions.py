@@ -13,7 +13,8 @@ from pgperf.reports.table import Table, text_column, words
 
 _SHOWN = (
     "modes", "clients", "workers", "connection_modes", "environments", "rates", "schedule", "latency_limit_ms",
-    "rate_search_ms", "row_type", "transaction", "bulk_api", "placement", "idle",
+    "rate_search_ms", "load_hosts", "load_host_names", "may_lose_hosts", "row_type", "transaction", "bulk_api",
+    "placement", "idle",
 )  # fmt: skip
 
 

@@ -18,8 +18,8 @@ Path = tuple[str, ...]
 _VARIANT: tuple[tuple[Path, Path], ...] = (
     ((), (
         "label", "workload", "layer", "mode", "route", "clients", "workers", "placement", "connect", "environment",
-        "rate", "schedule", "control", "slices", "ops", "rows", "errors", "ops_per_s", "rows_per_s", "us_per_op",
-        "us_per_op_low", "us_per_op_high",
+        "rate", "schedule", "hosts", "control", "slices", "ops", "rows", "errors", "ops_per_s", "rows_per_s",
+        "us_per_op", "us_per_op_low", "us_per_op_high",
     )),
     (("latency_us",), result_keys.LATENCY),
     *(

@@ -50,6 +50,8 @@ def field_title(variant: Variant, name: str) -> str:
         return clients_title(variant.clients)
     if name == "rate":
         return rate_title(variant.rate)
+    if name == "hosts":
+        return hosts_title(variant.hosts)
     value = str(getattr(variant, name))
     return layer_title(value) if name == "layer" else value.replace("_", " ")
 
@@ -79,6 +81,11 @@ def connections_title(count: int) -> str:
 def rate_title(rate: float | None) -> str:
     """A rate of an open loop, or that there is none."""
     return _("closed loop") if rate is None else _("%s operations/s") % f"{rate:.12g}"
+
+
+def hosts_title(hosts: int) -> str:
+    """How many load hosts share the clients, or that the run's own worker has them."""
+    return ngettext("%d load host", "%d load hosts", hosts) % hosts if hosts else _("no load hosts")
 
 
 def load_title(connections: int, workers: int) -> str:

@@ -8,7 +8,7 @@ from pgperf.analysis.ladder import Ladder, Step
 from pgperf.core.layers import LAYERS, Rung, place_of
 from pgperf.reports import labels, number_format
 from pgperf.reports.chart import Chart
-from pgperf.reports.labels import colour, layer_title, rate_title
+from pgperf.reports.labels import colour, hosts_title, layer_title, rate_title
 from pgperf.reports.table import (
     Cell,
     Column,
@@ -23,8 +23,8 @@ from pgperf.reports.table import (
     words,
 )
 
-#: Connections, connection mode and rate.
-Load = tuple[int, str, float | None]
+#: Connections, connection mode, rate and load hosts.
+Load = tuple[int, str, float | None, int]
 
 
 def note() -> str:
@@ -128,23 +128,24 @@ def load_title(ladder: Ladder) -> str:
 
 
 def scale_title(ladder: Ladder, among: Sequence[Ladder]) -> str:
-    """The number of clients; the connection mode and the rate, where ladders of the run differ in
-    them.
+    """The number of clients; the connection mode, the rate and the load hosts, where ladders of the
+    run differ in them.
     """
     parts = [load_title(ladder)]
     parts += [ladder.connect.replace("_", " ")] if len({other.connect for other in among}) > 1 else []
     parts += [rate_title(ladder.rate)] if len({other.rate for other in among}) > 1 else []
+    parts += [hosts_title(ladder.hosts)] if len({other.hosts for other in among}) > 1 else []
     return " · ".join(parts)
 
 
 def load(ladder: Ladder) -> Load:
     """What the ladders of one scale have in common."""
-    return ladder.clients, ladder.connect, ladder.rate
+    return ladder.clients, ladder.connect, ladder.rate, ladder.hosts
 
 
 def first_load(ladders: Sequence[Ladder]) -> list[Ladder]:
-    """Those of the first number of clients, connection mode and rate: bars of all could not share a
-    scale.
+    """Those of the first number of clients, connection mode, rate and number of load hosts: bars of
+    all could not share a scale.
     """
     return [each for each in ladders if load(each) == load(ladders[0])]
 
@@ -166,6 +167,7 @@ def _title_parts(ladder: Ladder, ladders: Sequence[Ladder]) -> list[str]:
         "clients": load_title(ladder),
         "connect": ladder.connect.replace("_", " "),
         "rate": rate_title(ladder.rate),
+        "hosts": hosts_title(ladder.hosts),
         "placement": ladder.placement,
         "environment": ladder.environment,
         "driver": ladder.driver,

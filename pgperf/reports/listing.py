@@ -36,6 +36,8 @@ def benchmarks() -> Rows:
             "schedule": row.schedule,
             "latency_limit_ms": row.latency_limit_ms,
             "rate_search_ms": row.rate_search_ms,
+            "load_hosts": row.load_hosts,
+            "load_host_names": row.load_host_names,
             "workers": row.workers,
             "row_type": row.row_type,
             "transaction": row.transaction,

@@ -19,7 +19,7 @@ from pgperf.reports.run_rows import read
 
 #: The fields of a variant that identify it.
 _IDENTITY = (
-    "workload", "layer", "mode", "route", "clients", "workers", "connect", "environment", "rate", "schedule",
+    "workload", "layer", "mode", "route", "clients", "workers", "connect", "environment", "rate", "schedule", "hosts",
     "placement", "control",
 )  # fmt: skip
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})

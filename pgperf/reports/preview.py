@@ -225,8 +225,8 @@ def _lacking(skipped: Iterable[LeftOut]) -> Iterator[Lacking]:
 
 
 def _parts(each: LeftOut) -> list[str]:
-    loop = each.loop and f"{each.loop} loop"
-    parts = (each.workload, each.mode, each.connect, loop, each.environment)
+    loop, load = each.loop and f"{each.loop} loop", each.load and f"load {each.load}"
+    parts = (each.workload, each.mode, each.connect, loop, load, each.environment)
     return [part.replace("_", " ") for part in parts if part]
 
 

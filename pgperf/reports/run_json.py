@@ -29,7 +29,7 @@ TERMINAL = (Run.Status.DONE, Run.Status.FAILED, Run.Status.CANCELLED, Run.Status
 
 _VARIANT = (
     "label", "workload", "layer", "mode", "route", "clients", "workers", "placement", "connect", "environment", "rate",
-    "schedule", "control", "ops", "rows", "errors", "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low",
+    "schedule", "hosts", "control", "ops", "rows", "errors", "ops_per_s", "rows_per_s", "us_per_op", "us_per_op_low",
     "us_per_op_high",
 )  # fmt: skip
 _COMPARISON = (

@@ -103,12 +103,14 @@ def read(run: Run) -> RunRows:
     return RunRows(run, variants, comparisons)
 
 
-_Key = tuple[str, str, str, str, str, int, str, float | None, int]
+_Key = tuple[str, str, str, str, str, int, str, float | None, int, int]
 
 
 def _key(row: VariantResult) -> _Key:
-    series = row.workload, row.layer, row.mode, row.route, row.connect, row.workers, row.environment, row.rate
-    return (*series, row.identity.connections)
+    return (
+        row.workload, row.layer, row.mode, row.route, row.connect, row.workers, row.environment, row.rate, row.hosts,
+        row.identity.connections,
+    )  # fmt: skip
 
 
 def _with_shares(curve: Curve, shares: dict[_Key, CpuShares]) -> Curve:
@@ -121,6 +123,7 @@ def _with_shares(curve: Curve, shares: dict[_Key, CpuShares]) -> Curve:
         curve.workers,
         curve.environment,
         curve.rate,
+        curve.hosts,
     )
     points = (replace(point, share=shares.get((*series, point.clients))) for point in curve.points)
     return replace(curve, points=tuple(points))

@@ -8,7 +8,7 @@ from pgperf.analysis.cpu_account import CpuShares
 from pgperf.analysis.scaling import Curve, Point
 from pgperf.reports import result_keys
 from pgperf.reports.chart import Chart
-from pgperf.reports.labels import colour, layer_title, rate_title, role_names
+from pgperf.reports.labels import colour, hosts_title, layer_title, rate_title, role_names
 from pgperf.reports.run_rows import RunRows
 from pgperf.reports.table import (
     Cell,
@@ -73,7 +73,7 @@ def scaling_table(scaling: Sequence[Curve]) -> Table:
             Column(_("%s, of the host") % names[role], keys=(f"share_{role}",), file_only=role not in shown)
             for role in result_keys.SHARE
         ),
-        *file_columns(("connect", "workers", "environment", "rate")),
+        *file_columns(("connect", "workers", "environment", "rate", "hosts")),
     )
     rows = [
         (
@@ -84,6 +84,7 @@ def scaling_table(scaling: Sequence[Curve]) -> Table:
             exact(series.workers),
             exact(series.environment),
             exact(series.rate),
+            exact(series.hosts),
         )
         for series in scaling
         for point in series.points
@@ -105,6 +106,7 @@ def series_title(series: Curve, scaling: Sequence[Curve]) -> str:
     parts += [series.connect.replace("_", " ")] if len({other.connect for other in scaling}) > 1 else []
     parts += [series.environment] if len({other.environment for other in scaling}) > 1 else []
     parts += [rate_title(series.rate)] if len({other.rate for other in scaling}) > 1 else []
+    parts += [hosts_title(series.hosts)] if len({other.hosts for other in scaling}) > 1 else []
     return " · ".join(parts)
 
 

@@ -31,7 +31,6 @@ from pgperf.runner.client_group import (
     Durations,
     SliceWindow,
     find_server_cgroup,
-    measure,
     started,
 )
 from pgperf.runner.cpu.clock import slow_read_ns
@@ -39,6 +38,16 @@ from pgperf.runner.cpu.host import Host
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.cpu.process_cpu import ProcessCpu
 from pgperf.runner.environment_places import EnvironmentPlaces
+from pgperf.runner.load_accounts import by_host, server_account
+from pgperf.runner.load_hosts import (
+    HostedGroup,
+    LoadHosts,
+    Measured,
+    Turn,
+    accounts,
+    hosted,
+    measured,
+)
 from pgperf.runner.pace import Pace
 from pgperf.runner.plan import round_order
 from pgperf.runner.processes import pooler_process
@@ -120,6 +129,9 @@ class RunContext:
     departed: AwaitDeparture = lambda _group: ""
     written: WrittenTables = field(default_factory=WrittenTables)  # by workloads that insert rows
     agent: Agent | None = None  # on the server's host, if that is another machine
+    load_hosts: LoadHosts | None = None  # None: all clients are on this machine
+    #: Ends what clients on lost load hosts have left on the server.
+    end_sessions: Callable[[], None] = lambda: None
     interpreters: Mapping[str, str] = field(default_factory=dict)  # layer -> Python, if the site named one
     places: EnvironmentPlaces | None = None  # None: there is only the default environment
     #: Prepares the servers of the routes that a block measures.
@@ -140,7 +152,9 @@ def run_block(
     """
     with _resident(context, cohort, block) as groups:
         with context.clock.phase("warm_up"):
-            _warm_up(context, groups)
+            warm_up(context.plan.definition, groups)
+            for group in groups:
+                context.departed(group)
             context.written.begin_block()
         context.progress.ended(cohort, run_time.WARM_UP)
         _find_processes(context, groups)
@@ -148,6 +162,7 @@ def run_block(
         process_cpu = ProcessCpu(context.host, {pid for group in groups for pid in group.processes().pids()})
         measured = _rounds(context, groups, cohort, block)
         counted = {**_close_process_cpu(process_cpu, groups), "role_cpus": context.cpu_placement.role_cpus()}
+        away = accounts(groups, counted)
         try:
             if context.diagnostic_connections and block == context.plan.definition.diagnosed_block:
                 with context.clock.phase("diagnostics"):
@@ -156,7 +171,12 @@ def run_block(
         finally:
             _complete_remote(context.agent, groups, measured)
             pairs = zip(groups, measured, strict=True)
-            done([_fold(group, cohort, block, measurements, counted) for group, measurements in pairs])
+            done(
+                [
+                    _fold(group, cohort, block, measurements, away.get(group.variant) or _own(counted, group))
+                    for group, measurements in pairs
+                ]
+            )
 
 
 @dataclass(frozen=True)
@@ -175,6 +195,8 @@ class VariantMeasurements:
     windows: list[SliceWindow] = field(default_factory=list)
     ends_ns: list[int] = field(default_factory=list)
     remote_account: dict[str, Any] = field(default_factory=dict)  # the server's host's, if that is another
+    server_accounts: list[Mapping[str, int] | None] = field(default_factory=list)  # here, by slice
+    by_host: list[Sequence[Mapping[str, int | None]]] = field(default_factory=list)  # load hosts, by slice
     diagnosis: Diagnosis = field(default_factory=Diagnosis)
 
 
@@ -183,39 +205,41 @@ def _resident(context: RunContext, cohort: int, block: int) -> Iterator[list[Cli
     plan = context.plan
     everyone = plan.variants
     named = [(v, f"{context.application}-{everyone.index(v)}") for v in plan.cohorts[cohort].variants]
+    own = [(variant, name) for variant, name in named if not variant.hosts]
     cold = block < plan.definition.cold_blocks
     start = partial(
-        started, plan.definition, named, context.routes, context.build_dir, cold, context.cpu_placement.clients,
+        started, plan.definition, own, context.routes, context.build_dir, cold, context.cpu_placement.clients,
         interpreters=context.interpreters, memory_bytes=context.client_bytes,
         places=context.places.in_block(block) if context.places else None,
     )  # fmt: skip
     begin = time.monotonic()
     context.before_block(block, list(dict.fromkeys(v.route for v in plan.cohorts[cohort].variants)))
-    with start() as groups:
+    with start() as here, hosted(context.load_hosts, cohort, block, named, cold) as away:
+        by_variant = {group.variant: group for group in (*here, *away)}
+        groups = [by_variant[variant] for variant, _name in named]
         context.clock.spent["startup"] += time.monotonic() - begin
         context.unlimited.update(reason for group in groups for reason in group.unlimited())
         context.progress.ended(cohort, run_time.COLD_START if cold else run_time.START)
         yield groups
 
 
-def _warm_up(context: RunContext, groups: list[ClientGroup]) -> None:
-    """Warm up all clients at the same time, to save wall time.
+def warm_up(definition: Definition, groups: Sequence[ClientGroup]) -> None:
+    """Warm up all clients of this machine at the same time, to save wall time.
 
     Slow operations get a smaller count.
     """
-    owners = [group for group in groups if not group.owner]
+    owners = [group for group in groups if not (group.owner or isinstance(group, HostedGroup))]
     for group in owners:
         group.begin(_TRIAL)
     for group in owners:
         group.calibrate(_TRIAL)
-    requests = [_warm_up_of(context.plan.definition, group) for group in owners]
+    requests = [_warm_up_of(definition, group) for group in owners]
     for group, request in zip(owners, requests, strict=True):
         group.begin(request)
     for group, request in zip(owners, requests, strict=True):
         group.collect(request)
     for group in groups:
         group.op_s = group.owner.op_s if group.owner else group.op_s
-        context.departed(group)
 
 
 def _warm_up_of(definition: Definition, group: ClientGroup) -> protocol.Slice:
@@ -241,7 +265,7 @@ def _choose_windows(context: RunContext, cohort: int, groups: list[ClientGroup])
         with context.clock.phase("pilot"):
             needs = _needs(context, own)
         piloted[workload] = list(needs.values())
-        slices[workload] = fitting(asked_slice(definition), piloted[workload])
+        slices[workload] = _for_clocks(context, own, fitting(asked_slice(definition), piloted[workload]))
         op_s.update({variant: need.mean_ns / 1e9 for variant, need in needs.items()})
     context.progress.ended(cohort, run_time.PILOT)
     context.progress.piloted(cohort, slices, op_s)
@@ -249,6 +273,18 @@ def _choose_windows(context: RunContext, cohort: int, groups: list[ClientGroup])
         slices |= {workload: shortened(slices[workload], needs) for workload, needs in piloted.items()}
         context.progress.piloted(cohort, slices, op_s)
     context.windows[cohort] = slices
+
+
+def _for_clocks(
+    context: RunContext, groups: Sequence[ClientGroup], request: protocol.Slice
+) -> protocol.Slice:
+    """The slice with a window that is long for the error of the load hosts' clocks, unless the
+    definition asks for one.
+    """
+    asked = context.plan.definition.slice_ms or request.count
+    if asked or context.load_hosts is None or not any(group.variant.hosts for group in groups):
+        return request
+    return request._replace(window_ns=max(request.window_ns, context.load_hosts.least_window_ns))
 
 
 def _needs(context: RunContext, groups: list[ClientGroup]) -> dict[Variant, Need]:
@@ -261,23 +297,29 @@ def _needs(context: RunContext, groups: list[ClientGroup]) -> dict[Variant, Need
 def _need(context: RunContext, group: ClientGroup) -> Need:
     """A variant's need by the pilot, which all its clients run at the same time."""
     request = pilot_slice(group.op_s, group.variant.connections)
-    record, window = measure(group, request, -1, -1, departed=context.departed)
+    (found,) = measured([Turn(group, request, -1)], -1, None, context.departed)
+    record, window = found.record, found.window
     mean_ns = record.us_per_op * 1000
     longest_ns = float(window.durations.max()) if len(window.durations) else mean_ns
     return Need(group.variant.connections, mean_ns, max(longest_ns, window.led_in_ns))
 
 
 def _request(
-    context: RunContext, cohort: int, group: ClientGroup, turn: str, rate: float | None = None
+    context: RunContext,
+    cohort: int,
+    group: ClientGroup,
+    turn: str,
+    ahead: int = 0,
+    rate: float | None = None,
 ) -> protocol.Slice:
-    """The group's next slice, of a search at that rate. The schedules of all variants in a turn have
-    the same seed.
+    """The group's slice that has so many `ahead` of it, of a search at that rate. The schedules of
+    all variants in a turn have the same seed.
 
     Connections that share a window lead in with one operation, so as not to start late.
     """
     definition = context.plan.definition
     window = context.windows[cohort][group.variant.workload]
-    request = window._replace(seq=context.slices_done + context.diagnosed + context.repeated + 1)
+    request = window._replace(seq=context.slices_done + ahead + context.diagnosed + context.repeated + 1)
     if group.variant.is_open_loop:
         limit_ns = round(definition.latency_limit_ms * 1e6)
         seed = random.Random(f"{definition.seed}/{cohort}/{turn}").getrandbits(62)
@@ -287,7 +329,8 @@ def _request(
             else searched(request, group.variant, rate, definition.rate_search_ms)
         )
         return at_rate._replace(seed=seed, latency_limit_ns=limit_ns)
-    return request._replace(lead_in_ops=1) if group.variant.connections > 1 else request
+    armed = group.variant.connections > 1 or bool(group.variant.hosts)
+    return request._replace(lead_in_ops=1) if armed else request
 
 
 def _find_processes(context: RunContext, groups: list[ClientGroup]) -> None:
@@ -312,32 +355,46 @@ def _close_process_cpu(process_cpu: ProcessCpu, groups: list[ClientGroup]) -> di
 def _rounds(
     context: RunContext, groups: list[ClientGroup], cohort: int, block: int
 ) -> list[VariantMeasurements]:
-    measured = [VariantMeasurements() for _ in groups]
+    found = [VariantMeasurements() for _ in groups]
     for group in groups:
         context.searches.begin_block(group.variant, group.op_s, context.plan.definition.rate_search_ms)
     for round_ in context.pace.rounds(cohort, block):
         checkpoints = context.written.checkpoints()
-        for position, index in enumerate(round_order(context.plan, cohort, block, round_)):
-            rate = context.searches.next_rate(groups[index].variant)
-            request = _request(context, cohort, groups[index], f"{block}/{round_}", rate)
-            record, window = measure(groups[index], request, round_, position, context.host, context.departed)
-            record = context.searches.learned(groups[index].variant, record, window, rate)
-            _settle(context, groups[index], record)
-            measured[index].ends_ns.append(time.monotonic_ns())
-            context.clock.spent["slices"] += (request.lead_in_ns + record.window_ns) / 1e9
-            measured[index].records.append(record)
-            measured[index].windows.append(window)
-            context.slices_done += 1
-            if groups[index].served_by_others and groups[index].variant.backends_pass:
+        order = round_order(context.plan, cohort, block, round_)
+        turns = [
+            _turn(context, cohort, groups[index], f"{block}/{round_}", at) for at, index in enumerate(order)
+        ]
+        for each in measured(turns, round_, context.host, context.departed):
+            _keep(context, each, found[order[each.turn.position]])
+            group = each.turn.group
+            if group.served_by_others and group.variant.backends_pass:
                 _find_processes(context, groups)  # the next slice may use the same server connections
         if context.written.overlapped(checkpoints):
-            _mark_checkpoint(context.plan.definition, groups, measured)
+            _mark_checkpoint(context.plan.definition, groups, found)
         if any(group.served_by_others for group in groups):
             _find_processes(context, groups)
-        _lead_in_longer(context.windows[cohort], groups, measured)
+        _lead_in_longer(context.windows[cohort], groups, found)
         context.progress.ended(cohort, run_time.ROUND)
         context.between_rounds(f"round {round_ + 1} of {context.pace.planned_rounds} is timed")
-    return measured
+    return found
+
+
+def _turn(context: RunContext, cohort: int, group: ClientGroup, turn: str, position: int) -> Turn:
+    rate = context.searches.next_rate(group.variant)
+    return Turn(group, _request(context, cohort, group, turn, position, rate), position, rate)
+
+
+def _keep(context: RunContext, each: Measured, measurements: VariantMeasurements) -> None:
+    """A slice that has ended, with its table as it was before."""
+    record = context.searches.learned(each.turn.group.variant, each.record, each.window, each.turn.rate)
+    _settle(context, each.turn.group, record)
+    context.clock.spent["slices"] += (each.turn.request.lead_in_ns + each.record.window_ns) / 1e9
+    measurements.ends_ns.append(each.ended_ns)
+    measurements.records.append(record)
+    measurements.windows.append(each.window)
+    measurements.server_accounts.append(each.server_account)
+    measurements.by_host.append(each.by_host)
+    context.slices_done += 1
 
 
 def _lead_in_longer(
@@ -490,6 +547,11 @@ def _statements_of(work: WorkloadDefinition) -> int | None:
     return len(work.statements) or (1 if work.sql else None)
 
 
+def _own(counted: dict[str, Any], group: ClientGroup) -> dict[str, Any]:
+    """What was counted in the block of all processes, and of this group's."""
+    return {**counted, **group.totals.to_json()}
+
+
 def _fold(
     group: ClientGroup, cohort: int, block: int, measurements: VariantMeasurements, counted: dict[str, Any]
 ) -> VariantBlock:
@@ -518,9 +580,9 @@ def _fold(
         http=_http(measurements) if layers.over_http(group.variant.layer) else {},
         cpu_account={
             **counted,
-            **group.totals.to_json(),
             **_role_cpus(counted, group),
-            **_remote_account(measurements),
+            **_remote_account(measurements, counted),
+            **by_host(counted, measurements.by_host),
             **({"missing_grant": group.missing_grant} if group.missing_grant else {}),
             **({"web_workers": len(group.web.workers)} if group.web.workers else {}),
             **({"server_unknown": group.server_unknown} if group.server_unknown else {}),
@@ -546,8 +608,11 @@ def _role_cpus(counted: dict[str, Any], group: ClientGroup) -> dict[str, Any]:
     return {"role_cpus": {**counted["role_cpus"], "pooler": pooler_process.processors(group.pooler_pid)}}
 
 
-def _remote_account(measurements: VariantMeasurements) -> dict[str, Any]:
-    return {"server_host": measurements.remote_account} if measurements.remote_account else {}
+def _remote_account(measurements: VariantMeasurements, counted: Mapping[str, Any]) -> dict[str, Any]:
+    """The account of the server's host, if that is no load host: by an agent, or by this process."""
+    here = server_account(measurements.server_accounts, counted.get("own_cpus", 0))
+    found = measurements.remote_account or here
+    return {"server_host": found} if found else {}
 
 
 def _cold(ready: protocol.Ready) -> dict[str, float | None]:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 import pgperf
 from pgperf.core import layers, protocol, sql_parameters
-from pgperf.core.exceptions import ClientFailed, ProtocolError
+from pgperf.core.exceptions import ClientFailed, LoadHostLate, ProtocolError
+from pgperf.core.host_part import WHOLE, HostPart
 from pgperf.core.records import Definition, Route, SliceRecord, Variant, WorkloadDefinition
 from pgperf.install import launch
 from pgperf.install.environments import other_version
@@ -86,6 +87,7 @@ class ClientGroup:
     served_by_others: bool = False  # did other backends than `server_pids` serve it?
     server_unknown: str = ""  # why the CPU time of a server whose backends come and go is unknown
     op_s: float = 0.0  # what one operation took when it was tried; 0: not tried yet
+    part: HostPart = WHOLE  # which of the variant's clients are on this host
 
     @property
     def applications(self) -> list[str]:
@@ -99,8 +101,9 @@ class ClientGroup:
     def share(self, owner: "ClientGroup") -> None:
         """Use the first clients of another group, which are connected already."""
         self.owner, self.application = owner, owner.application
-        self.clients = owner.clients[: self.variant.clients]
-        self.ready = owner.ready[: self.variant.clients]
+        own = len(self.part.indices(self.variant.clients))
+        self.clients = owner.clients[:own]
+        self.ready = owner.ready[:own]
 
     def unlimited(self) -> Iterator[str]:
         """What the kernel does not enforce on its clients."""
@@ -114,11 +117,17 @@ class ClientGroup:
         self.begin(request)
         return self.collect(request)
 
+    def arming_ns(self, request: protocol.Slice) -> int:
+        """The time between an order to several clients and their common start."""
+        preparing_ns = open_loop.prepare_ns(request, self.variant.processes) if request.rate else 0
+        return _ARM_NS + _ARM_EACH_NS * self.variant.connections + preparing_ns
+
     def begin(self, request: protocol.Slice) -> None:
         """Send the slice; armed clients have all acknowledged when this returns."""
         whole = _recorded_from_the_start(request)
-        for at, client in enumerate(self.clients):
-            client.send(open_loop.share(whole, at, len(self.clients)))
+        processes = self.variant.processes
+        for at, client in zip(self.part.indices(processes), self.clients, strict=True):
+            client.send(open_loop.share(whole, at, processes))
         if request.start_ns:
             for client in self.clients:
                 client.expect(protocol.Armed, SLICE_GRACE_S)
@@ -210,18 +219,46 @@ def measure(
     so that it contains their end and the next slice does not.
     """
     started_ns = time.monotonic_ns()
-    request, accounting = _begin(group, request, host)
+    request, accounting = begin(group, request, host)
     recorded = group.collect(request)
-    replies = recorded.replies
     still_there = departed(group)
-    account = accounting.close() if accounting else None
-    if accounting and account:
-        group.totals.add(account)
-        group.served_by_others |= group.variant.backends_pass and accounting.new_processes()
+    account = closed(group, accounting)
+    place = SlicePlace(round_, position, started_ns)
+    return slice_record(group, request, recorded, place, account, still_there)
+
+
+class SlicePlace(NamedTuple):
+    """Where in a block a slice was, and when it began."""
+
+    round: int
+    position: int
+    started_ns: int
+
+
+def closed(group: ClientGroup, accounting: SliceAccounting | None) -> SliceAccount | None:
+    """The account of a slice that has ended, as far as it was opened."""
+    if accounting is None:
+        return None
+    account = accounting.close()
+    group.totals.add(account)
+    group.served_by_others |= group.variant.backends_pass and accounting.new_processes()
+    return account
+
+
+def slice_record(
+    group: ClientGroup,
+    request: protocol.Slice,
+    recorded: Recorded,
+    place: SlicePlace,
+    account: SliceAccount | None,
+    still_there: str = "",
+) -> "tuple[SliceRecord, SliceWindow]":
+    """The record of a slice, from what its clients recorded and its CPU account."""
+    replies = recorded.replies
     window = SliceWindow.of(request, *recorded)
     record = SliceRecord(
-        round=round_,
-        position=position,
+        round=place.round,
+        position=place.position,
         ops=window.ops,
         rows=_rows(replies, window.ops),
         errors=sum(window.errors.values()),
@@ -232,7 +269,7 @@ def measure(
         ops_per_s=window.ops / window.length_ns * 1e9 if window.length_ns else 0.0,
         user_ns=sum(r.user_ns for r in replies),
         sys_ns=sum(r.sys_ns for r in replies),
-        started_ns=started_ns,
+        started_ns=place.started_ns,
         disturbed="; ".join(filter(None, (window.disturbed, still_there))),
         **(_account_fields(group, account, window.ops, replies) if account else {}),
         **{f"{name}_ns": int(part.sum()) for name, part in window.by_phase().items()},
@@ -335,7 +372,8 @@ class SliceWindow:
             return cls(replies[0].ops, replies[0].window_ns, durations[0], disturbed, _joined(phases))
         chains = [chain for pair in zip(replies, durations, strict=True) for chain in chains_of(*pair)]
         led_in_ns = max(chain.first_ns for chain in chains) - request.start_ns if request.start_ns else 0
-        if len(chains) == 1 or not request.window_ns:
+        alone = len(chains) == 1 and not request.start_ns
+        if alone or not request.window_ns:
             length = max((int(chain.durations.sum()) for chain in chains), default=0)
             ops = sum(r.ops for r in replies)
             return cls(ops, length, np.concatenate(durations), disturbed, _joined(phases), led_in_ns)
@@ -471,6 +509,7 @@ def started(
     interpreters: Mapping[str, str] = launch.NO_INTERPRETERS,
     memory_bytes: int = 0,
     places: BlockPlaces | None = None,
+    part_of: Callable[[Variant], HostPart] = lambda _variant: WHOLE,
 ) -> Iterator[list[ClientGroup]]:
     """Groups of the variants (each with its application name), connected; ended when the context
     ends.
@@ -478,10 +517,11 @@ def started(
     With `cold`, the first client of each owner starts alone, pinned from the start, and measures
     its cold phases. All other clients start together and are pinned when they are ready.
     `memory_bytes`: the limit of each client's operations, 0 for none. `places`: where the
-    environments are, None if there is only the default one.
+    environments are, None if there is only the default one. `part_of`: which clients of a variant
+    are on this host.
     """
     _check_authentication([variant for variant, _ in variants], routes)
-    groups = {variant: ClientGroup(variant, name) for variant, name in variants}
+    groups = {variant: ClientGroup(variant, name, part=part_of(variant)) for variant, name in variants}
     families = sharing(groups)
     clean = False
 
@@ -529,7 +569,7 @@ def _start_together(groups: list[ClientGroup], spawn: Callable[[ClientGroup], No
     """Start all clients that the groups still lack, some at a time."""
     starting: deque[ClientGroup] = deque()
     for group in groups:
-        for _ in range(group.variant.processes - len(group.clients)):
+        for _ in group.part.indices(group.variant.processes)[len(group.clients) :]:
             if len(starting) == _STARTING:
                 _await(starting.popleft())
             spawn(group)
@@ -547,7 +587,8 @@ def _spawn(
     memory_bytes: int,
 ) -> None:
     variant = group.variant
-    name = application_of(group.application, len(group.clients), variant.workers)
+    number = group.part.indices(variant.processes)[len(group.clients)]
+    name = application_of(group.application, number, variant.workers)
     client = ClientProcess(variant.label, start.argv, route.password, start.process_environment)
     group.clients.append(client)
     client.send(spec(definition, variant, route, name, cold, client.spawned_ns, memory_bytes))
@@ -575,17 +616,20 @@ def application_of(group: str, client: int, workers: int = 1) -> str:
     return protocol.connection_name(group, client * workers)
 
 
-def _begin(
+def begin(
     group: ClientGroup, request: protocol.Slice, host: Host | None
 ) -> tuple[protocol.Slice, SliceAccounting | None]:
     """Start a slice: the request that was sent, and its open CPU accounting.
 
     Armed clients sleep until their start, so the accounting is opened again right before it, if
-    there is time.
+    there is time. Raises LoadHostLate for a slice whose start was given and has passed.
     """
     accounting = SliceAccounting(host, group.processes()) if host else None
+    given_ns = request.start_ns
     request = armed(group, request)
     group.begin(request)
+    if given_ns and time.monotonic_ns() > given_ns:
+        raise LoadHostLate(f"{group.variant.label}: its start had passed")
     if host and request.start_ns:
         opens_ns = request.start_ns - _READ_NS - _READ_EACH_NS * group.variant.connections
         time.sleep(max(0, opens_ns - time.monotonic_ns()) / 1e9)
@@ -595,15 +639,12 @@ def _begin(
 
 
 def armed(group: ClientGroup, request: protocol.Slice) -> protocol.Slice:
-    """The slice with a common start, if the group has several connections or a schedule."""
-    if group.variant.connections == 1 and not request.rate:
+    """The slice with a common start, if the group has several connections or a schedule, and none
+    was given.
+    """
+    if request.start_ns or (group.variant.connections == 1 and not request.rate):
         return request
-    preparing_ns = open_loop.prepare_ns(request, group.variant.processes) if request.rate else 0
-    return request._replace(start_ns=time.monotonic_ns() + _arm_ns(group) + preparing_ns)
-
-
-def _arm_ns(group: ClientGroup) -> int:
-    return _ARM_NS + _ARM_EACH_NS * group.variant.connections
+    return request._replace(start_ns=time.monotonic_ns() + group.arming_ns(request))
 
 
 def client_start(

@@ -65,6 +65,11 @@ def while_waiting(callback: Callable[[], None]) -> Iterator[None]:
         _on_wait.reset(token)
 
 
+def look_up() -> None:
+    """Call it now, where something else than a client is waited for."""
+    _on_wait.get()()
+
+
 @contextmanager
 def also_while_waiting(callback: Callable[[], None]) -> Iterator[None]:
     """The same, besides the callback that is called already."""

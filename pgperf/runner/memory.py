@@ -57,8 +57,12 @@ class RunMemory:
 
     def client_bytes(self, plan: Plan) -> int:
         """What each client may take for its operations, beyond what it takes to start."""
-        shares = [(self.allowed_bytes - start_bytes(c)) // _clients(c) for c in plan.cohorts if _clients(c)]
-        return max(LEAST_BYTES, min(shares, default=LEAST_BYTES))
+        return self.client_bytes_of(plan.cohorts)
+
+    def client_bytes_of(self, cohorts: Sequence[Cohort]) -> int:
+        """The same for clients in these cohorts."""
+        shares = [(self.allowed_bytes - start_bytes(c)) // _clients(c) for c in cohorts if _clients(c)]
+        return max(LEAST_BYTES, min(shares, default=self.allowed_bytes))
 
     def to_json(self, client_bytes: int, unlimited: Iterable[str]) -> dict[str, Any]:
         """For a run's environment. `unlimited`: what the kernel does not enforce."""
@@ -71,8 +75,8 @@ class RunMemory:
 
 
 def start_bytes(cohort: Cohort) -> int:
-    """The predicted memory of a cohort's clients once they are connected."""
-    return sum(variant.processes * _start_mib(variant) * MIB for variant in owners(cohort))
+    """The predicted memory of a cohort's clients on this machine once they are connected."""
+    return sum(variant.processes * _start_mib(variant) * MIB for variant in _here(cohort))
 
 
 def _start_mib(variant: Variant) -> int:
@@ -84,8 +88,13 @@ def owners(cohort: Cohort) -> Sequence[Variant]:
     return list(sharing(cohort.variants))
 
 
+def _here(cohort: Cohort) -> list[Variant]:
+    """Those whose clients are not on load hosts."""
+    return [variant for variant in owners(cohort) if not variant.hosts]
+
+
 def _clients(cohort: Cohort) -> int:
-    return sum(variant.clients for variant in owners(cohort))
+    return sum(variant.clients for variant in _here(cohort))
 
 
 def free_bytes() -> int:

@@ -16,7 +16,7 @@ _MOST, _LEAST = 200, 3
 def are_measured(variant: Variant) -> bool:
     """Is the variant one whose client has instruments?"""
     plain = variant.connections == 1 and not variant.control and not variant.is_open_loop
-    plain = plain and variant.environment == DEFAULT
+    plain = plain and variant.environment == DEFAULT and not variant.hosts
     return plain and layers.has_instruments(variant.layer)
 
 

@@ -1,5 +1,6 @@
 """The plan of a definition (pure): variants, controls, cohorts and the order of each round."""
 
+import math
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -23,11 +24,13 @@ from pgperf.core.records import Cohort, Definition, LeftOut, Plan, Variant
 
 #: Most variants in one cohort. All of `orm-overhead` fits, so all of it is compared directly.
 COHORT_SIZE = 18
-#: Most client processes in one cohort, without those of the reference and of controls.
+#: Most client processes of one cohort on a machine, without those of the reference and of controls.
 COHORT_PROCESSES = 64
 _SHUFFLES = 24
 _WORKERS_STAY = "several workers of a process keep their connections"
 _TOOL_KEEPS_NO_RATE = "another program makes its load, and takes no schedule from pgperf"
+_TOOL_KEEPS_NO_START = "another program makes its load, and begins when it likes"
+_BULK_ON_ONE = "inserting many rows is measured by one worker"
 _BULK_BY_COUNT = "inserting many rows is measured by count, without a rate"
 _NO_ORM_CALL = "this workload of the suite has no call of the ORM"
 T = TypeVar("T")
@@ -43,6 +46,7 @@ def make_plan(definition: Definition, skipped: Iterable[LeftOut] = ()) -> Plan:
         *_lacking_connection_modes(definition),
         *_lacking_environments(definition),
         *_lacking_rates(definition),
+        *_lacking_load_hosts(definition),
         *_unfit_for_pgbench(definition),
         *_lacking_conditions(definition),
         *_lacking_routes(definition),
@@ -144,7 +148,7 @@ def _variants(definition: Definition) -> list[Variant]:
     suite, pair = (works, [""]) if definition.is_suite else ([""], works)
     axes = product(
         suite, definition.routes, definition.modes, counts, definition.connection_modes,
-        definition.environments, _loops(definition), order, pair,
+        definition.environments, _loops(definition), sorted(set(definition.load_hosts)), order, pair,
     )  # fmt: skip
     return [
         Variant(
@@ -160,8 +164,9 @@ def _variants(definition: Definition) -> list[Variant]:
             environment=environment,
             rate=rate,
             schedule=schedule,
+            hosts=hosts,
         )
-        for turn, route, mode, clients, connect, environment, (rate, schedule), layer, work in axes
+        for turn, route, mode, clients, connect, environment, (rate, schedule), hosts, layer, work in axes
         if LAYERS[layer].over_http == (route in definition.web_routes)
         for processes, workers in _processes(definition, layer, clients)
     ]
@@ -216,6 +221,18 @@ def _lacking_rates(definition: Definition) -> Iterator[LeftOut]:
         for work in definition.workloads:
             if work.bulk:
                 yield LeftOut(workload=work.name, layer=layer.name, loop="open", reason=_BULK_BY_COUNT)
+
+
+def _lacking_load_hosts(definition: Definition) -> Iterator[LeftOut]:
+    """Load hosts for layers whose load another program makes, and for bulk operations."""
+    if not any(definition.load_hosts):
+        return
+    for layer in filter(None, map(LAYERS.get, definition.layers)):
+        if layer.one_process:
+            yield LeftOut(layer=layer.name, load="hosts", reason=_TOOL_KEEPS_NO_START)
+        for work in definition.workloads:
+            if work.bulk:
+                yield LeftOut(workload=work.name, layer=layer.name, load="hosts", reason=_BULK_ON_ONE)
 
 
 def _unfit_for_pgbench(definition: Definition) -> Iterator[LeftOut]:
@@ -334,7 +351,8 @@ def _split(variants: list[Variant]) -> list[Cohort]:
 def _fit(variants: Sequence[Variant], most: int) -> bool:
     """Do they fit into one cohort?"""
     own = sharing(variant for variant in variants if not variant.control)
-    return len(variants) <= most and sum(variant.processes for variant in own) <= COHORT_PROCESSES
+    most_on_a_host = sum(math.ceil(variant.processes / max(1, variant.hosts)) for variant in own)
+    return len(variants) <= most and most_on_a_host <= COHORT_PROCESSES
 
 
 def _groups_by_route(variants: Iterable[Variant]) -> list[list[list[Variant]]]:

@@ -79,7 +79,7 @@ def needs(
     addresses: dict[tuple[str, int], list[Variant]] = {}
     for variant in plan.variants:
         route = routes[variant.route]
-        if variant.reconnects and not route.host.startswith("/"):
+        if variant.reconnects and not variant.hosts and not route.host.startswith("/"):
             addresses.setdefault((route.host, route.port), []).append(variant)
     prediction = _Prediction(plan, routes, logins)
     held = {address: local.hold_s(address[0]) for address in addresses}

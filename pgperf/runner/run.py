@@ -4,14 +4,14 @@ results.
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pgperf.analysis.number_text import in_percent
 from pgperf.core import layers
-from pgperf.core.exceptions import ClientFailed, RunCancelled, TimeIsUp
+from pgperf.core.exceptions import ClientFailed, LoadHostFailed, RunCancelled, TimeIsUp
 from pgperf.core.records import (
     BLOCKS,
     BUDGET,
@@ -29,10 +29,12 @@ from pgperf.install.environments import UsableEnvironment
 from pgperf.runner import authentication, environment, page_parts, ports, preflight, statement_times
 from pgperf.runner.authentication import LoginConditions
 from pgperf.runner.block import PHASES, PhaseClock, RunContext, run_block
+from pgperf.runner.client_process import also_while_waiting
 from pgperf.runner.cpu import idle, placement
 from pgperf.runner.cpu.placement import CpuPlacement
 from pgperf.runner.environment import Versions
 from pgperf.runner.environment_places import places
+from pgperf.runner.load_hosts import LoadHosts, placement_refusal
 from pgperf.runner.looks import Looks
 from pgperf.runner.memory import RunMemory
 from pgperf.runner.pace import Pace
@@ -107,9 +109,11 @@ def execute(
     observer: RunObserver,
     agent: Agent | None = None,
     know: Callable[[dict[str, Any]], object] = lambda facts: None,
+    load_hosts: LoadHosts | None = None,
 ) -> RunResult:
     """Run the plan and pass each block to the observer as it ends. `agent` reads the server's host
-    if it is remote; `know` gets the facts that hold before the first block.
+    if it is remote; `load_hosts` start the clients of the variants that have some; `know` gets the
+    facts that hold before the first block.
 
     Raises a PgperfError with the reason if the run cannot start or finish.
     """
@@ -121,11 +125,14 @@ def execute(
         )
         server.call_agent()
         checked = _checked(plan, routes, settings, server)
-        plan, cpu_placement = _placed(plan, server)
+        if load_hosts:
+            stack.enter_context(_ready(load_hosts, plan, server))
+        plan, cpu_placement = _placed(plan, server, load_hosts)
         facts = _facts_before(stack, plan, server, cpu_placement, checked.logins)
         know(facts)
         guard = _RunGuard(plan, settings, observer, server, begin)
         context = _context(plan, routes, settings, server, cpu_placement, guard, agent, written, checked)
+        context.load_hosts, context.end_sessions = load_hosts, server.end_sessions
         context.places = stack.enter_context(places(plan.definition, settings.environments))
         _connect_diagnostics(stack, context, server)
         versions = _blocks(context, observer, guard)
@@ -133,7 +140,7 @@ def execute(
     found = _found(context, settings, checked, guard)
     return RunResult(
         plan,
-        {**facts, **environment.after(versions, settings.environments), **found, **_server_host(agent)},
+        {**facts, **environment.after(versions, settings.environments), **found, **_hosts(agent, load_hosts)},
         timings,
     )
 
@@ -150,9 +157,14 @@ def _checked(plan: Plan, routes: dict[str, Route], settings: RunSettings, server
     return _Checked(logins, local_ports, client_bytes)
 
 
-def _placed(plan: Plan, server: ServerProbe) -> tuple[Plan, CpuPlacement]:
+def _placed(
+    plan: Plan, server: ServerProbe, load_hosts: LoadHosts | None = None
+) -> tuple[Plan, CpuPlacement]:
     """The plan with the placement that is possible here, and the server bound to its CPUs."""
-    cpu_placement = placement.place(plan.definition.placement, os.sched_getaffinity(0), server.pin_refusal())
+    refusal = server.pin_refusal() or placement_refusal(load_hosts, plan)
+    cpu_placement = placement.place(plan.definition.placement, os.sched_getaffinity(0), refusal)
+    if load_hosts:
+        load_hosts.own_cpus = cpu_placement.clients
     cohorts = tuple(
         replace(
             cohort, variants=tuple(replace(v, placement=cpu_placement.placement) for v in cohort.variants)
@@ -229,9 +241,26 @@ def _logins(plan: Plan, routes: Mapping[str, Route], application: str) -> dict[s
     return {name: authentication.conditions(routes[name], application) for name in names}
 
 
-def _server_host(agent: Agent | None) -> dict[str, Any]:
-    facts = agent.facts() if agent else {}
-    return {"server_host": facts} if facts else {}
+@contextmanager
+def _ready(load_hosts: LoadHosts, plan: Plan, server: ServerProbe) -> Iterator[None]:
+    """The load hosts, prepared. Where one fails, no session of its clients is left."""
+    try:
+        load_hosts.begin(plan.skipped)
+        with also_while_waiting(load_hosts.check_alive):
+            yield
+    except BaseException:
+        load_hosts.leave()
+        server.end_sessions()
+        raise
+
+
+def _hosts(agent: Agent | None, load_hosts: LoadHosts | None) -> dict[str, Any]:
+    """The facts about the server's host and about load hosts, where there are any."""
+    found = {
+        "server_host": agent.facts() if agent else {},
+        "load_hosts": load_hosts.facts() if load_hosts else {},
+    }
+    return {name: facts for name, facts in found.items() if facts}
 
 
 def _blocks(context: RunContext, observer: RunObserver, guard: "_RunGuard") -> Versions:
@@ -265,13 +294,26 @@ def _measured(
     try:
         with guard.pace.watched():
             for cohort in range(len(context.plan.cohorts)):
-                run_block(context, cohort, block, done)
+                _run_cohort(context, cohort, block, done)
     except TimeIsUp:
         if not block:
             raise guard.pace.first_block_too_long() from None
         return False
     guard.pace.block_ended(time.monotonic() - begin - (context.clock.once_s - once_s))
     return True
+
+
+def _run_cohort(
+    context: RunContext, cohort: int, block: int, done: Callable[[list[VariantBlock]], None]
+) -> None:
+    """A block of a cohort; once more without a load host that failed, if the run may lose it."""
+    while True:
+        try:
+            return run_block(context, cohort, block, done)
+        except LoadHostFailed as error:
+            if context.load_hosts is None or not context.load_hosts.go_on_without(error.host, str(error)):
+                raise
+            context.end_sessions()
 
 
 class _RunGuard:

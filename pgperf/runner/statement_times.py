@@ -30,6 +30,7 @@ def are_timed(variant: Variant, work: WorkloadDefinition) -> bool:
     """Is the variant one whose statements can be run alone, and has it several?"""
     plain = variant.connections == 1 and variant.connect == "persistent" and not variant.control
     plain = plain and variant.environment == DEFAULT and not variant.is_open_loop
+    plain = plain and not variant.hosts
     whole = layers.runs_tool(variant.layer) or not layers.runs_statements(variant.layer)
     return plain and not whole and len(work.statements) > 1
 

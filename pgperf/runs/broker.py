@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 TASK = "pgperf.tasks.run_benchmark"
 #: For the agent on a database's host: watch it for the run that this row of Sampling belongs to.
 WATCH = "pgperf.tasks.watch_host"
+#: For a load host: take the part in a run that this row of LoadShare gives it.
+LOAD = "pgperf.tasks.make_load"
 #: For a worker: read the statements of the database that this row of StatementList belongs to.
 STATEMENTS = "pgperf.tasks.read_statements"
 #: Look at the machine, as this row of MachineLook asks.
@@ -42,6 +44,11 @@ def agent_queue(name: str) -> str:
     return f"{get_settings().QUEUE}-agent-{name}"
 
 
+def load_queue(name: str) -> str:
+    """The queue of the load host of that name; with "" what the queues of all of them begin with."""
+    return f"{get_settings().QUEUE}-load-{name}"
+
+
 def send(run_id: int, queue: str) -> None:
     """Put the run's message on a queue.
 
@@ -56,6 +63,14 @@ def send_watch(row_id: int, queue: str) -> None:
     Raises BrokerUnreachable within seconds when the broker does not take it.
     """
     _put(WATCH, row_id, queue)
+
+
+def send_load(row_id: int, queue: str) -> None:
+    """Ask a load host to take part in a run.
+
+    Raises BrokerUnreachable within seconds when the broker does not take it.
+    """
+    _put(LOAD, row_id, queue)
 
 
 def send_statements(row_id: int, queue: str) -> None:

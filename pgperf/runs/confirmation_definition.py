@@ -38,6 +38,7 @@ def paired(
         clients=(variant.clients,),
         rates=(variant.rate,),
         rate_search_ms=0.0,
+        load_hosts=(variant.hosts,),
         workers=variant.workers,
         as_processes=False,
         environments=(variant.environment,),

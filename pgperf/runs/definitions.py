@@ -29,6 +29,8 @@ class Overrides:
     rates: Sequence[float | None] | None = None
     latency_limit_ms: float | None = None
     rate_search_ms: float | None = None
+    load_hosts: Sequence[int] | None = None
+    load_host_names: Sequence[str] | None = None
     placement: str | None = None
     idle: str | None = None
     slice_ms: int | None = None
@@ -74,6 +76,11 @@ def freeze(
         schedule=_one_of("schedule", benchmark.schedule, records.SCHEDULES),
         latency_limit_ms=float(_number(limits.LATENCY_LIMIT_MS, preset)),
         rate_search_ms=float(_number(limits.RATE_SEARCH_MS, preset)),
+        load_hosts=_checked("load_hosts", preset.pick("load_hosts"), validators.load_host_counts),
+        load_host_names=_checked(
+            "load_host_names", preset.pick("load_host_names"), validators.load_host_names
+        ),
+        may_lose_hosts=bool(benchmark.may_lose_hosts),
         workers=_number(limits.WORKERS, preset),
         row_type=_one_of("row_type", benchmark.row_type, records.ROW_TYPES),
         transaction=_one_of("transaction", benchmark.transaction, records.TRANSACTIONS),
@@ -94,6 +101,7 @@ def freeze(
     _allowed_connections(definition)
     _rates_of_clients(definition)
     _search_beside_closed_loop(definition)
+    _named_load_hosts(definition)
     if definition.transaction != "autocommit" and definition.connection_modes != ("persistent",):
         raise InvalidDefinition("transaction: connections that end with each operation need autocommit")
     return definition
@@ -266,6 +274,20 @@ def _search_beside_closed_loop(definition: records.Definition) -> None:
     if definition.rate_search_ms and definition.latency_limit_ms:
         raise InvalidDefinition(
             "rate_search_ms: a latency limit skips operations, which a search has to count; choose one of the two"
+        )
+
+
+def _named_load_hosts(definition: records.Definition) -> None:
+    """Names are enough for the most hosts. A page is seen as a user by one worker's session only."""
+    most, names = max(definition.load_hosts), definition.load_host_names
+    if names and len(names) < most:
+        raise InvalidDefinition(
+            f"load_host_names: {len(names)} names for {most} load hosts; name {most}, or none for those that are free"
+        )
+    users = [work.name for work in definition.workloads if work.page and work.page.user]
+    if most and users:
+        raise InvalidDefinition(
+            f"load_hosts: {', '.join(users)} is requested as a user, whose session is on one worker; choose 0"
         )
 
 

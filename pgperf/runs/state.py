@@ -472,9 +472,10 @@ def with_effective_status(runs: QuerySet[Run]) -> QuerySet[Run]:
 
 
 def live_workers() -> QuerySet[Worker]:
-    """Workers with a recent heartbeat, of their own or of their run; without agents."""
+    """Workers with a recent heartbeat, of their own or of their run; without agents and load hosts."""
     busy = _heard_runs().values_list("worker", flat=True)
-    return _heard_of(busy).exclude(queue__startswith=broker.agent_queue(""))
+    elsewhere = Q(queue__startswith=broker.agent_queue("")) | Q(queue__startswith=broker.load_queue(""))
+    return _heard_of(busy).exclude(elsewhere)
 
 
 def live_agents(name: str = "") -> QuerySet[Worker]:
@@ -484,6 +485,17 @@ def live_agents(name: str = "") -> QuerySet[Worker]:
     alive = _heard_of(_heard_runs().values_list("samplings__agent", flat=True))
     queue = broker.agent_queue(name)
     return alive.filter(queue=queue) if name else alive.filter(queue__startswith=queue)
+
+
+def live_load_workers() -> QuerySet[Worker]:
+    """Load hosts with a recent heartbeat. They give one in the runs of others, too."""
+    return _heard_of(()).filter(queue__startswith=broker.load_queue(""))
+
+
+def live_load_hosts() -> list[str]:
+    """The names of those hosts."""
+    queues = live_load_workers().values_list("queue", flat=True)
+    return sorted({queue.removeprefix(broker.load_queue("")) for queue in queues})
 
 
 def heard_since() -> Any:

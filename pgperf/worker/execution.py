@@ -29,6 +29,7 @@ from pgperf.core.protocol import scrub
 from pgperf.core.records import CAPTURES, Definition, LeftOut, Plan, Route, VariantBlock, most_direct
 from pgperf.delay.routes import longer
 from pgperf.install import launch
+from pgperf.load.controller import LoadHostController
 from pgperf.models import Database, Run
 from pgperf.runner import environment_support, tls_support
 from pgperf.runner.capture import statements
@@ -159,11 +160,11 @@ class _ClaimedRun:
             plan = self._encrypted(replace(plan, definition=with_cookies), routes)
             self._prepare(plan, routes)
             guarded = self._guarded_routes(plan, routes)
-            with closing(AgentController(run)) as agent:
+            with closing(AgentController(run)) as agent, _load_hosts(run, plan) as load_hosts:
                 captured = self._captured(plan, guarded, memory.client_bytes(plan))
                 proved = self._proved(captured, guarded, machine)
                 self.access |= machine_look.predicted(proved)
-                return execute(proved, guarded, machine, observer, agent, self.facts.update)
+                return execute(proved, guarded, machine, observer, agent, self.facts.update, load_hosts)
 
     def done(self, outcome: RunResult) -> None:
         """Store the summary and the final state in one transaction, unless the run was taken away."""
@@ -295,6 +296,16 @@ def _end_once(run: Run, status: str, end: Callable[[], None]) -> None:
                 raise
 
     retry_while_down(step, _retry_s(), f"ending {run}", _DISK_FULL_S)
+
+
+@contextmanager
+def _load_hosts(run: Run, plan: Plan) -> Iterator[LoadHostController | None]:
+    """The load hosts of the plan, if a variant has some."""
+    if not any(variant.hosts for variant in plan.variants):
+        yield None
+        return
+    with closing(LoadHostController(run, plan.definition)) as found:
+        yield found
 
 
 def _load_limits(run: Run) -> dict[str, float]:

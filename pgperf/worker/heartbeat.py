@@ -33,6 +33,7 @@ from pgperf.core.exceptions import RunConflict
 from pgperf.core.records import ENVIRONMENTS
 from pgperf.db.now import Now
 from pgperf.install import launch
+from pgperf.load import rows as load_rows
 from pgperf.models import Worker
 from pgperf.runs import broker
 from pgperf.runs import state as run_state
@@ -140,6 +141,16 @@ class AgentHeartbeat(Heartbeat):
         return
 
 
+class LoadHostHeartbeat(Heartbeat):
+    """A load host's heartbeat. It makes load for runs of others, and reconciles none."""
+
+    def _reconcile(self, *, arriving: bool = False) -> None:
+        return
+
+    def _mark_lost(self, run_id: int, reason: str) -> None:
+        load_rows.ROWS.refuse(run_id, self.hostname, reason)
+
+
 def available_layers() -> dict[str, str]:
     """Layer -> why this machine cannot run it; "" if it can. Connection modes that a layer lacks here,
     such as a pool without its package, are beside their layer.
@@ -174,7 +185,7 @@ def versions() -> dict[str, str]:
 
 def is_measuring() -> bool:
     """Is a run of ours under way in this worker, or watched by it, or a look at the machine?"""
-    ours = (broker.TASK, broker.WATCH, broker.LOOK)
+    ours = (broker.TASK, broker.WATCH, broker.LOOK, broker.LOAD)
     try:
         return any(request.name in ours for request in list(state.active_requests))
     except RuntimeError:  # the main thread took or ended a task just now
@@ -204,6 +215,9 @@ def _heartbeat_of(hostname: str, queues: Iterable[str]) -> Heartbeat | None:
     known = list(queues)
     if get_settings().QUEUE in known:
         return Heartbeat(hostname, get_settings().QUEUE)
+    load = next((name for name in known if name.startswith(broker.load_queue(""))), "")
+    if load:
+        return LoadHostHeartbeat(hostname, load)
     own = next((name for name in known if name.startswith(broker.agent_queue(""))), "")
     return AgentHeartbeat(hostname, own) if own else None
 
@@ -212,8 +226,8 @@ def _heartbeat_of(hostname: str, queues: Iterable[str]) -> Heartbeat | None:
 def on_task_failure(sender: Any, exception: BaseException, args: Any, **_: Any) -> None:
     """Mark a run lost at once when its pool process was killed, for example out of memory."""
     killed = isinstance(exception, WorkerLostError | TimeLimitExceeded)
-    if current and killed and sender.name == broker.TASK:
-        run_id = broker.row_of(broker.TASK, args or (), {})
+    if current and killed and sender.name in (broker.TASK, broker.LOAD):
+        run_id = broker.row_of(sender.name, args or (), {})
         if run_id is not None:
             current.lose(run_id, reason_of(exception))
 

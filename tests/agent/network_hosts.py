@@ -36,11 +36,16 @@ def refusal() -> str:
 class Host:
     """A simulated host for as long as the context lasts.
 
-    Run commands in it with `inside` or `run`.
+    Run commands in it with `inside` or `run`. `ahead_s`: by how much its monotonic clock is ahead of
+    this machine's.
     """
+
+    def __init__(self, ahead_s: int | None = None) -> None:
+        self.ahead_s = ahead_s
 
     def __enter__(self) -> Self:
         spaces = ["unshare", "--net", "--pid", "--mount-proc", "--fork", "--kill-child=SIGKILL"]
+        spaces += [] if self.ahead_s is None else ["--time", f"--monotonic={self.ahead_s}"]
         self._outer = subprocess.Popen(
             ["setpriv", "--pdeathsig=KILL", *spaces, *_INIT],
             stdout=subprocess.PIPE,
@@ -61,7 +66,8 @@ class Host:
 
     def inside(self, *argv: str, cwd: Path = Path("/"), as_user: Sequence[str] = ()) -> list[str]:
         """The command line that runs `argv` in this host. `as_user`: options of setpriv."""
-        enter = ["nsenter", f"--target={self.init}", "--net", "--pid", "--mount", "env", f"--chdir={cwd}"]
+        spaces = ["--net", "--pid", "--mount", *([] if self.ahead_s is None else ["--time"])]
+        enter = ["nsenter", f"--target={self.init}", *spaces, "env", f"--chdir={cwd}"]
         return [*enter, *(["setpriv", *as_user] if as_user else []), *argv]
 
     def run(self, *argv: str, cwd: Path = Path("/"), env: Mapping[str, str] | None = None) -> str:
@@ -89,3 +95,35 @@ def join(one: Host, other: Host, network: str) -> tuple[str, str]:
         host.run("ip", "address", "add", f"{address}/30", "dev", "cable")
         host.run("ip", "link", "set", "cable", "up")
     return addresses
+
+
+def star(hub: Host, hosts: Sequence[Host], network: str) -> str:
+    """Join every host with the hub by a pair of its own; the hub's address, by which all reach it."""
+    address = f"{network}.254"
+    hub.run("ip", "address", "add", f"{address}/32", "dev", "lo")
+    for at, host in enumerate(hosts):
+        ends = (f"{network}.{4 * at + 1}", f"{network}.{4 * at + 2}")
+        pair = [
+            "ip",
+            "link",
+            "add",
+            cable(at),
+            "netns",
+            str(hub.init),
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "cable",
+        ]
+        subprocess.run([*pair, "netns", str(host.init)], check=True)
+        for end, name, own in zip((hub, host), (cable(at), "cable"), ends, strict=True):
+            end.run("ip", "address", "add", f"{own}/30", "dev", name)
+            end.run("ip", "link", "set", name, "up")
+        host.run("ip", "route", "add", f"{address}/32", "via", ends[0])
+    return address
+
+
+def cable(at: int) -> str:
+    """The hub's end of a host's pair."""
+    return f"cable{at}"

@@ -34,6 +34,7 @@ from pgperf.runner.remote.server import (
 )
 from pgperf.runner.server.control_connection import ControlConnection
 from pgperf.runs import broker
+from pgperf.runs.order_rows import Answer
 from tests.factories import make_database, make_run, make_worker
 from tests.fuzz.hostile import JSON_VALUES
 
@@ -320,7 +321,7 @@ class TestUnknown:
                 data,
             ]
         )
-        answer: Callable[..., rows.Answer] = lambda *_: rows.Answer(next(answers), readings, AGENT, "")  # noqa: E731
+        answer: Callable[..., Answer] = lambda *_: Answer(next(answers), readings, AGENT, "")  # noqa: E731
         monkeypatch.setattr(rows, "answered", answer)
         agent = controller_of(run)
         agent.watch(self.ORDER)
@@ -335,8 +336,8 @@ class TestUnknown:
         genuine = iter([_WATCHING, _HANDED_OVER])
         packed = data.draw(st.binary(max_size=30) | _PACKED)
 
-        def answered(row_id: int, number: int) -> rows.Answer:
-            return rows.Answer(data.draw(_forged(next(genuine))), packed, AGENT, "")
+        def answered(row_id: int, number: int) -> Answer:
+            return Answer(data.draw(_forged(next(genuine))), packed, AGENT, "")
 
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(rows, "answered", answered)

@@ -8,6 +8,7 @@ from django.utils import timezone
 from pgperf.agent import rows
 from pgperf.core.exceptions import AgentFailed
 from pgperf.models import Run, Sampling
+from pgperf.runs.order_rows import Answer
 from tests.factories import make_run
 
 pytestmark = pytest.mark.django_db
@@ -83,7 +84,7 @@ class TestOrders:
         assert rows.poll(taken, "a@db") == (number, {"watch": 1})
         assert rows.answered(taken, number) is None
         rows.answer(taken, "a@db", number, {"said": 1}, b"bytes")
-        assert rows.answered(taken, number) == rows.Answer({"said": 1}, b"bytes", "a@db", "")
+        assert rows.answered(taken, number) == Answer({"said": 1}, b"bytes", "a@db", "")
 
     def test_an_answer_to_an_earlier_order_is_ignored(self, taken: int) -> None:
         first, second = rows.order(taken, {"n": 1}), rows.order(taken, {"n": 2})

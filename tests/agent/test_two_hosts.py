@@ -4,24 +4,24 @@ Neither sees the other's processes. The same run without the agent shows what is
 """
 
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from example.stack import postgres, web
+from example.stack import web
 from example.stack.part import TIMEOUT_S, Part
 from example.stack.place import Place
 from example.stack.state import State
 from tests.agent.network_hosts import Host, join, refusal
+from tests.network_site import environment, start_broker, start_server
 
 REFUSAL = refusal()
 pytestmark = pytest.mark.skipif(bool(REFUSAL), reason=REFUSAL)
@@ -110,51 +110,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     try:
         with Host() as app, Host() as db:
             here, there = join(app, db, NETWORK)
-            _start_server(db, there, place, state)
-            _start_broker(app, here, state)
-            site = Site(app, db, _environment(here, there, place, state), tmp_path)
+            start_server(db, there, f"{NETWORK}.0/30", place, state)
+            start_broker(app, here, state)
+            site = Site(app, db, environment(here, there, place, state), tmp_path)
             site.manage("migrate", "--verbosity=0")
             site.manage("pgperf", "add", "default", "--allow-fixtures", "--agent", "db1")
             yield site
     finally:
         place.remove()
-
-
-def _start_server(db: Host, address: str, place: Place, state: State) -> None:
-    """PostgreSQL over there, listening on the cable; it ends with its host."""
-    part = postgres.part(place, state)
-    with (place.servers / "postgres" / "pg_hba.conf").open("a") as rules:
-        rules.write(f"host all all {NETWORK}.0/30 scram-sha-256\n")
-    argv = db.inside(
-        *part.argv, f"--listen_addresses={address}", cwd=place.servers, as_user=place.account.setpriv()
-    )
-    replace(part, argv=argv, account=None).start()
-    postgres.create_roles_and_database(place, state)
-
-
-def _start_broker(app: Host, address: str, state: State) -> None:
-    """Its settings come on stdin: passwords do not belong in an argv."""
-    settings = f"port {state.ports['redis']}\nbind {address}\nsave ''\nrequirepass {state.redis_password}\n"
-    broker = subprocess.Popen(
-        app.inside("redis-server", "-"), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-    )
-    assert broker.stdin
-    broker.stdin.write(settings)
-    broker.stdin.close()
-
-
-def _environment(here: str, there: str, place: Place, state: State) -> dict[str, str]:
-    return {
-        **{key: value for key, value in os.environ.items() if not key.startswith(("PGPERF_", "DJANGO_"))},
-        "DJANGO_SETTINGS_MODULE": "example.settings",
-        "DJANGO_SECRET_KEY": state.django_secret_key,
-        "PGPERF_DB_HOST": there,
-        "PGPERF_DB_PORT": str(state.ports["postgres"]),
-        "PGPERF_DB_NAME": postgres.DATABASE,
-        "PGPERF_DB_USER": postgres.ROLE,
-        "PGPERF_DB_PASSWORD": state.site_password,
-        "PGPERF_REDIS_URL": f"redis://:{state.redis_password}@{here}:{state.ports['redis']}/0",
-    }
 
 
 def test_a_server_on_another_host_is_read_by_the_agent_there(site: Site) -> None:

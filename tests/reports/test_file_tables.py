@@ -137,4 +137,5 @@ def test_scaling_has_the_promised_columns(run: Run) -> None:
     assert set(header) == {
         "run_id", "benchmark", "database", "workload", "layer", "mode", "route", *point,
         *(f"share_{role}" for role in result_keys.SHARE), "connect", "workers", "environment", "rate",
+        "hosts",
     }  # fmt: skip

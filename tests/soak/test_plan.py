@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from soak import __main__ as campaigns
-from soak import fault_cases, faults, kills, outage_cases, outages
+from soak import fault_cases, faults, kills, load_host_cases, load_hosts, outage_cases, outages
 from soak.fault_cases import FaultResult
 from soak.kill_case import REASONS, Observation, violations
 
@@ -67,6 +67,8 @@ def test_kills_of_broker_and_web_may_not_fail_a_run() -> None:
 def test_every_kind_of_fault_has_a_case() -> None:
     assert list(faults.KINDS) == list(fault_cases.KINDS)
     assert list(outages.KINDS) == list(outage_cases.KINDS)
+    assert list(load_hosts.KINDS) == list(load_host_cases.KINDS)
+    assert sum(load_hosts.KINDS.values()) == 50
 
 
 def test_without_root_the_outages_that_need_it_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

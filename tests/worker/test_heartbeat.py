@@ -16,7 +16,7 @@ from django.utils import timezone
 from benchmarks.twin import twin
 from pgperf.core.layers import LAYERS
 from pgperf.install import launch
-from pgperf.models import Run, Worker
+from pgperf.models import LoadShare, Run, Worker
 from pgperf.runs import broker
 from pgperf.runs import state as run_state
 from pgperf.worker import heartbeat
@@ -100,6 +100,30 @@ def test_an_agent_performs_and_reconciles_no_runs() -> None:
     assert run.status == Run.Status.RUNNING
     assert not run_state.live_workers()
     assert [row.layers for row in run_state.live_agents("db1")] == [{}]
+
+
+def test_a_load_host_has_layers_and_reconciles_no_runs() -> None:
+    run = make_run(Run.Status.RUNNING)
+    Run.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+    host = heartbeat.LoadHostHeartbeat("load@a", "pgperf-load-a")
+    host.register()
+    host.refresh()
+    run.refresh_from_db()
+    assert run.status == Run.Status.RUNNING
+    assert not run_state.live_workers()
+    assert run_state.live_load_hosts() == ["a"]
+    assert all("libpq" in row.layers for row in run_state.live_load_workers())
+
+
+def test_a_load_host_whose_process_is_gone_says_so_in_its_row() -> None:
+    run = make_run(Run.Status.RUNNING, attempt=1)
+    share = LoadShare.objects.create(
+        run=run, attempt=1, name="a", queue="pgperf-load-a", busy_queue="pgperf-load-a", agent="load@a"
+    )
+    host = heartbeat.LoadHostHeartbeat("load@a", "pgperf-load-a")
+    host._mark_lost(share.pk, "The worker's process is gone.")
+    share.refresh_from_db()
+    assert share.refusal == "The worker's process is gone."
 
 
 def test_a_beat_reconciles_abandoned_runs(beat: Heartbeat) -> None:
@@ -210,6 +234,7 @@ def test_a_refused_worker_is_listed_with_the_reason(beat: Heartbeat, monkeypatch
         (["celery", "pgperf"], ["Heartbeat pgperf"]),
         (["celery"], []),
         (["pgperf-agent-db1"], ["AgentHeartbeat pgperf-agent-db1"]),
+        (["pgperf-load-a"], ["LoadHostHeartbeat pgperf-load-a"]),
         (["pgperf-agent-db1", "pgperf"], ["Heartbeat pgperf"]),
         (["pgperf-mail"], []),
     ],

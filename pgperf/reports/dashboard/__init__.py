@@ -98,5 +98,6 @@ def _latest_first(rows: QuerySet[M], done: Mapping[int, int]) -> list[M]:
 
 
 def _shown(online: workers.Workers) -> list[ShownWorker]:
-    found = [ShownWorker(worker, workers.lacking(worker)) for worker in online.workers]
+    able = (*online.workers, *online.load_hosts)
+    found = [ShownWorker(worker, workers.lacking(worker)) for worker in able]
     return found + [ShownWorker(agent, is_agent=True) for agent in online.agents]

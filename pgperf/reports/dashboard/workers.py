@@ -21,11 +21,12 @@ class Workers:
 
     workers: Sequence[Worker]
     agents: Sequence[Worker]
+    load_hosts: Sequence[Worker] = ()
 
 
 def online() -> Workers:
-    """In four queries."""
-    return Workers(live_workers(), list(state.live_agents()))
+    """In six queries."""
+    return Workers(live_workers(), list(state.live_agents()), list(state.live_load_workers()))
 
 
 def lacking(worker: Worker) -> str:

@@ -1,8 +1,8 @@
 """The offset between two machines' monotonic clocks, from a third clock that both can read. Pure.
 
 Each side reads its own clock before and after it asks the third one. The third clock was read in
-between, so the midpoint is right to within half the round trip. The quickest of several answers is
-the most precise.
+between, so each answer bounds the offset from both sides, and the offset lies where the bounds of
+all answers overlap.
 """
 
 from collections.abc import Iterable
@@ -12,11 +12,28 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Ping:
-    """One reading of the third clock, ns: this clock before and after, and its value."""
+    """One reading of the third clock, ns: this clock before and after, and its value, which it cuts
+    down to a multiple of `step_ns`.
+    """
 
     before_ns: int
     third_ns: int
     after_ns: int
+    step_ns: int = 0
+
+    @property
+    def least_ns(self) -> int:
+        """The offset if the third clock was read last."""
+        return self.third_ns - self.after_ns
+
+    @property
+    def most_ns(self) -> int:
+        """The offset if it was read first."""
+        return self.third_ns + self.step_ns - self.before_ns
+
+    @property
+    def width_ns(self) -> int:
+        return self.most_ns - self.least_ns
 
 
 @dataclass(frozen=True)
@@ -28,10 +45,16 @@ class ClockOffset:
 
     @classmethod
     def best_of(cls, pings: Iterable[Ping]) -> Self:
-        """From the quickest answer. Raises ValueError if there is none."""
-        best = min(pings, key=lambda ping: ping.after_ns - ping.before_ns)
-        middle = (best.before_ns + best.after_ns) // 2
-        return cls(best.third_ns - middle, (best.after_ns - best.before_ns + 1) // 2)
+        """From what all answers agree on; from the quickest where a clock was set in between.
+
+        Raises ValueError if there is no answer.
+        """
+        known = list(pings)
+        best = min(known, key=lambda ping: ping.width_ns)
+        least, most = max(ping.least_ns for ping in known), min(ping.most_ns for ping in known)
+        if least > most:
+            least, most = best.least_ns, best.most_ns
+        return cls((least + most) // 2, (most - least + 1) // 2)
 
     @classmethod
     def over(cls, first: Self, last: Self) -> Self:

@@ -40,6 +40,10 @@ _NEW_SESSIONS = (
     "pg_stat_statements.track is none, and cannot be switched on for sessions that begin within the slice; set it to"
     " top on the server"
 )
+_ON_LOAD_HOSTS = (
+    "pg_stat_statements.track is none, and is not switched on for clients on load hosts; set it to top on the"
+    " server"
+)
 _HIDDEN = '{} may not see {}: GRANT pg_monitor TO "{}"'
 _OF_WEB_SERVER = "the sessions of a web server serve other requests too, and are not told apart"
 #: The note if there is no direct route.
@@ -271,6 +275,9 @@ class _DiagnosticSlice:
             return False
         if self._makes_sessions():
             self._notes["statements"] = _NEW_SESSIONS
+            return False
+        if self._group.variant.hosts:
+            self._notes["statements"] = _ON_LOAD_HOSTS
             return False
         if not pg_stat_statements.switch_on(self._group.clients, self._group.ready[0].server_version):
             self._notes["statements"] = _DENIED.format(self._route.user)

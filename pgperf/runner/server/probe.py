@@ -80,9 +80,17 @@ class ServerProbe:
         """End the statements of killed clients: a server notices a lost connection only after the
         statement.
         """
+        self._end(connection, _THAT_WORK)
+
+    def end_sessions(self) -> None:
+        """End all sessions of clients: a server may never notice that a lost load host is gone."""
+        if self._connection:
+            self._end(self._connection, _OF_CLIENTS)
+
+    def _end(self, connection: ControlConnection, which: str) -> None:
         try:
             with while_waiting(lambda: None):
-                connection.query(_END_STATEMENTS.format(self.application), _CLEAN_UP_S)
+                connection.query((_END_SESSIONS + which).format(self.application), _CLEAN_UP_S)
         except ClientFailed:
             pass  # the server is gone as well, or does not answer
 
@@ -262,9 +270,8 @@ GROUP BY r.rolconnlimit, d.datconnlimit
 """
 _FREE_SLOTS = ControlQuery("its free connection slots", _FREE_SLOTS_SQL, (WHOLE,))
 _OWN_PID = ControlQuery("the process of this connection", "SELECT pg_backend_pid()", (PID,))
-_END_STATEMENTS = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-    " WHERE application_name LIKE '{}-%' AND state <> 'idle' AND pid <> pg_backend_pid()"
-)
+_END_SESSIONS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND "
+_THAT_WORK = "application_name LIKE '{}-%' AND state <> 'idle'"
+_OF_CLIENTS = "application_name ~ '^{}-[0-9]'"
 _CLEAN_UP_S = 5.0
 _PIN_OFF = "PGPERF['PIN_SERVER'] is off"

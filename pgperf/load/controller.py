@@ -1,0 +1,363 @@
+"""The owner's side of the load hosts: asks for them, orders, and puts their answers on its clock."""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from django.db import Error
+
+from pgperf.conf import get_settings
+from pgperf.core import protocol
+from pgperf.core.exceptions import (
+    BrokerUnreachable,
+    ClientFailed,
+    LoadHostFailed,
+    LoadHostLate,
+    OrdersLost,
+)
+from pgperf.core.records import Definition, LeftOut
+from pgperf.load import answers, rows
+from pgperf.models import Run
+from pgperf.runner.client_group import SLICE_GRACE_S, Recorded
+from pgperf.runner.client_process import look_up
+from pgperf.runner.host_slices import HostSlice
+from pgperf.runner.load_accounts import HostBlock
+from pgperf.runner.load_hosts import HostStart, percentile
+from pgperf.runner.remote.clock_offset import ClockOffset
+from pgperf.runs import broker, database_clock, state
+from pgperf.runs.db_retry import CONNECTION_ERRORS, drop_broken_connection, retry_while_down
+from pgperf.runs.order_rows import Answer
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: A host comes within that time, prepares itself, and starts and warms up its clients.
+COME_S, _PREPARE_S, _START_S = 30.0, 120.0, 300.0
+_ON_WAIT_S = 0.05
+#: A host's clock is good enough for windows that are so many times longer than its error.
+_WINDOWS = 100
+#: An error that is good for the shortest windows, and how long it is sought: before there is a window,
+#: and for the windows of an order.
+_GOOD_ERROR_NS, _IMPROVE_S, _SETTLE_S = 500_000, 2.0, 10.0
+#: The windows that are proposed are longer by this factor, because errors scatter.
+_RESERVE = 2
+#: Share of STALE_SECONDS for which it retries while the site's database is down.
+_RETRY_SHARE = 2 / 3
+#: The slices whose skew is remembered.
+_SKEWS = 10_000
+
+
+def retry(step: Callable[[], T]) -> T:
+    """While the site's database restarts, for as long as a run does."""
+    return retry_while_down(step, get_settings().STALE_SECONDS * _RETRY_SHARE, "orders to load hosts")
+
+
+@dataclass
+class _Host:
+    """A load host of this run. `clock` is from its clock to ours."""
+
+    name: str
+    row_id: int
+    queue: str
+    number: int = 0  # of its last order
+    clock: ClockOffset = field(default_factory=lambda: ClockOffset(0, 0))
+    facts: answers.HostFacts = field(default_factory=lambda: answers.HostFacts("", "", 0))
+    worker: str = ""
+    worst_error_ns: int = 0
+
+    def described(self) -> dict[str, Any]:
+        facts = {"kernel": self.facts.kernel, "processors": self.facts.processors}
+        return {"worker": self.worker, **facts, "network_mbit": self.facts.network_mbit}
+
+    def clock_facts(self) -> dict[str, float]:
+        return {"offset_ms": self.clock.ns / 1e6, "error_us": self.worst_error_ns / 1e3}
+
+
+class LoadHostController:
+    """A run's load hosts; a `runner.load_hosts.LoadHosts`. Close it when the run is over."""
+
+    def __init__(self, run: Run, definition: Definition) -> None:
+        self._run, self._definition = run, definition
+        self._hosts: list[_Host] = []
+        self._lost: dict[str, str] = {}
+        self._skews: deque[int] = deque(maxlen=_SKEWS)
+        self._repeated = 0
+        self._asked: list[tuple[int, protocol.Slice]] = []
+        self._looked_s = 0.0
+        self.own_cpus: frozenset[int] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        return [host.name for host in self._hosts]
+
+    @property
+    def machines(self) -> list[str]:
+        return [host.facts.machine for host in self._hosts]
+
+    @property
+    def network_mbit(self) -> list[int | None]:
+        return [host.facts.network_mbit for host in self._hosts]
+
+    @property
+    def own_machine(self) -> str:
+        return state.load_host()
+
+    @property
+    def least_window_ns(self) -> int:
+        return _RESERVE * _WINDOWS * max(host.clock.error_ns for host in self._hosts)
+
+    def begin(self, skipped: Sequence[LeftOut]) -> None:
+        self._open()
+        for host in self._hosts:
+            self._send(host)
+        order = {"skipped": [each.to_json() for each in skipped]}
+        said = self._ordered([{"begin": order}] * len(self._hosts), _PREPARE_S)
+        for host, answer in zip(self._hosts, said, strict=True):
+            with _naming(host):
+                host.facts, host.worker = answers.begun(answer.data), answer.agent
+
+    def start(self, cohort: int, block: int, cold: bool) -> list[HostStart]:
+        of = len(self._hosts)
+        shared = {"cohort": cohort, "block": block, "of": of}
+        orders = [
+            {"start": {**shared, "part": at, "cold": cold and at == 0, "cpus": self._cpus_on(host)}}
+            for at, host in enumerate(self._hosts)
+        ]
+        found = []
+        for host, answer in zip(self._hosts, self._ordered(orders, _START_S), strict=True):
+            with _naming(host):
+                found.append(answers.started(answer.data))
+        self._improve_clocks(_GOOD_ERROR_NS, _IMPROVE_S)
+        return found
+
+    def _cpus_on(self, host: _Host) -> list[int] | None:
+        """The CPUs of its clients, where others of the run are on the same machine; None: all."""
+        here = self.own_cpus and host.facts.machine == self.own_machine
+        return sorted(self.own_cpus) if here and self.own_cpus else None
+
+    def order(self, slices: Sequence[tuple[int, protocol.Slice]]) -> None:
+        self._asked = list(slices)
+        self._settle_clocks()
+        for host in self._hosts:
+            host.number = self._put(host, {"slices": [[at, _line(each, host)] for at, each in slices]})
+
+    def results(self, until_ns: int) -> list[list[HostSlice]]:
+        seconds = max(0.0, (until_ns - time.monotonic_ns()) / 1e9) + 4 * SLICE_GRACE_S
+        before = [host.clock for host in self._hosts]
+        said = self._awaited(seconds)
+        self._settle_clocks()
+        found, late = [], []
+        for host, answer, first in zip(self._hosts, said, before, strict=True):
+            clock = ClockOffset.over(first, host.clock)
+            host.worst_error_ns = max(host.worst_error_ns, clock.error_ns)
+            try:
+                with _naming(host):
+                    own = answers.slices(answer.data, answer.readings, len(self._asked))
+                found.append([_on_our_clock(each, clock) for each in own])
+            except LoadHostLate:
+                late.append(host.name)
+        if late:
+            self._repeated += 1
+            raise LoadHostLate(f"load host {', '.join(late)}: the order came after its start")
+        return found
+
+    def totals(self) -> list[HostBlock]:
+        found = []
+        for host, answer in zip(
+            self._hosts, self._ordered([{"totals": True}] * len(self._hosts)), strict=True
+        ):
+            with _naming(host):
+                found.append(answers.totals(answer.data))
+        return found
+
+    def end(self) -> None:
+        self._ordered([{"end": True}] * len(self._hosts))
+
+    def go_on_without(self, host: str, why: str) -> bool:
+        if not self._definition.may_lose_hosts or host not in self.names or len(self._hosts) == 1:
+            return False
+        (lost,) = (each for each in self._hosts if each.name == host)
+        self._hosts.remove(lost)
+        self._lost[host] = why
+        self._close(lost)
+        logger.warning("run %s goes on without a load host: %s", self._run.pk, why)
+        return True
+
+    def note_skew(self, skew_ns: Sequence[int]) -> None:
+        self._skews.extend(skew_ns)
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "hosts": {host.name: host.described() for host in self._hosts},
+            "clocks": {host.name: host.clock_facts() for host in self._hosts},
+            "start_skew_us": percentile(self._skews, 0.99) / 1e3,
+            "repeated": self._repeated,
+            **({"lost": self._lost} if self._lost else {}),
+        }
+
+    def leave(self) -> None:
+        """Let the hosts go.
+
+        Safe at any time; what cannot be written now is cleared away by the next run.
+        """
+        while self._hosts:
+            self._close(self._hosts.pop())
+
+    close = leave
+
+    def _close(self, host: _Host) -> None:
+        try:
+            rows.ROWS.close(host.row_id)
+        except Error:
+            drop_broken_connection()
+
+    def _open(self) -> None:
+        """A row for each host: those that the definition names, or the first that are free."""
+        rows.ROWS.clear(self._run)
+        needed, named = max(self._definition.load_hosts), self._definition.load_host_names
+        alive = state.live_load_hosts()
+        for name in named[:needed] or alive:
+            if len(self._hosts) == needed:
+                break
+            queue = broker.load_queue(name)
+            if name not in alive:
+                raise LoadHostFailed(name, f"it is not there: start a worker on queue {queue} on that host")
+            row_id = rows.open_for(self._run, name, queue)
+            if row_id is not None:
+                self._hosts.append(_Host(name, row_id, queue))
+            elif named:
+                raise LoadHostFailed(name, "it works for another run; wait for its end, or name another one")
+        if len(self._hosts) < needed:
+            raise LoadHostFailed(
+                ", ".join(self.names) or "none",
+                f"{len(self._hosts)} of {needed} load hosts are free; start workers on queues"
+                f" {broker.load_queue('NAME')}, or choose fewer load_hosts",
+            )
+
+    def _send(self, host: _Host) -> None:
+        try:
+            broker.send_load(host.row_id, host.queue)
+        except BrokerUnreachable as error:
+            raise LoadHostFailed(host.name, str(error)) from None
+
+    def _ordered(self, orders: Sequence[dict[str, Any]], seconds: float = _PREPARE_S) -> list[Answer]:
+        for host, order in zip(self._hosts, orders, strict=True):
+            host.number = self._put(host, order)
+        return self._awaited(seconds)
+
+    def _put(self, host: _Host, order: dict[str, Any]) -> int:
+        with _naming(host):
+            return retry(lambda: rows.ROWS.order(host.row_id, order))
+
+    def _awaited(self, seconds: float) -> list[Answer]:
+        """The answers of all hosts, which have their clocks in them."""
+        begin = time.monotonic()
+        found: dict[str, Answer] = {}
+        while len(found) < len(self._hosts):
+            for host in self._hosts:
+                if host.name not in found and (answer := self._answer(host)):
+                    found[host.name] = answer
+            if len(found) < len(self._hosts):
+                self._wait(begin, seconds, [host for host in self._hosts if host.name not in found])
+        self._set_clocks(found)
+        return [found[host.name] for host in self._hosts]
+
+    def _answer(self, host: _Host) -> Answer | None:
+        with _naming(host):
+            answer = retry(lambda: rows.ROWS.answered(host.row_id, host.number))
+        if answer and answer.refusal:
+            raise LoadHostFailed(host.name, answer.refusal)
+        return answer
+
+    def _wait(self, begin: float, seconds: float, missing: Sequence[_Host]) -> None:
+        """Raises LoadHostFailed for a host that is silent for too long."""
+        passed = time.monotonic() - begin
+        if passed > COME_S and (absent := [host for host in missing if not rows.ROWS.taken_by(host.row_id)]):
+            raise LoadHostFailed(
+                absent[0].name,
+                f"it did not come within {COME_S:g} s: is its worker busy, or of another version of pgperf?",
+            )
+        if passed > seconds:
+            raise LoadHostFailed(missing[0].name, f"it did not answer within {seconds:.0f} s")
+        self.check_alive()
+        look_up()
+        time.sleep(_ON_WAIT_S)
+
+    def check_alive(self) -> None:
+        """Raises LoadHostFailed for a host that refuses or is silent. Asks every few seconds."""
+        if time.monotonic() - self._looked_s < get_settings().HEARTBEAT_SECONDS:
+            return
+        self._looked_s = time.monotonic()
+        try:
+            for host in self._hosts:
+                _check_alive(host)
+        except CONNECTION_ERRORS:
+            drop_broken_connection()  # the heartbeat limits how long a run continues without an answer
+
+    def _set_clocks(self, found: Mapping[str, Answer]) -> None:
+        """Lay each host's clock beside ours, by way of the database's."""
+        row = rows.ROWS.all().filter(pk=self._hosts[0].row_id)
+        ours = retry(lambda: database_clock.offset(row))
+        for host in self._hosts:
+            with _naming(host):
+                host.clock = answers.clock(found[host.name].data).then_back(ours)
+
+    def _improve_clocks(self, error_ns: int, seconds: float) -> None:
+        """Ask for the time again until every clock is known that well: on a busy machine few answers
+        are quick.
+        """
+        until = time.monotonic() + seconds
+        while max(host.clock.error_ns for host in self._hosts) > error_ns and time.monotonic() < until:
+            self._ordered([{"clock": True}] * len(self._hosts))
+
+    def _settle_clocks(self) -> None:
+        """Raises LoadHostFailed for a host whose clock stays too uncertain for an order's windows."""
+        window_ns = min((each.window_ns for _at, each in self._asked if each.window_ns), default=0)
+        if not window_ns:
+            return
+        self._improve_clocks(window_ns // _WINDOWS, _SETTLE_S)
+        for host in self._hosts:
+            if host.clock.error_ns * _WINDOWS > window_ns:
+                raise LoadHostFailed(
+                    host.name,
+                    f"its clock is known to ±{host.clock.error_ns / 1e6:.2f} ms only, and a window of"
+                    f" {window_ns / 1e6:.0f} ms allows {window_ns / _WINDOWS / 1e6:.2f} ms; choose a longer slice_ms"
+                    " or a quicker way to the site's database",
+                )
+
+
+def _check_alive(host: _Host) -> None:
+    if refusal := rows.refusal(host.row_id):
+        raise LoadHostFailed(host.name, refusal)
+    if rows.is_silent(host.row_id):
+        raise LoadHostFailed(host.name, "no sign of life: it was killed, or cannot reach this database")
+
+
+def _line(request: protocol.Slice, host: _Host) -> str:
+    """The slice in the host's own time."""
+    return protocol.encode(request._replace(start_ns=request.start_ns - host.clock.ns)).decode()
+
+
+def _on_our_clock(found: HostSlice, clock: ClockOffset) -> HostSlice:
+    replies = [
+        reply._replace(
+            first_ns=reply.first_ns + clock.ns,
+            worker_first_ns=[first_ns + clock.ns for first_ns in reply.worker_first_ns],
+        )
+        for reply in found.recorded.replies
+    ]
+    return HostSlice(Recorded(replies, found.recorded.durations, found.recorded.phases), found.cpu)
+
+
+@contextmanager
+def _naming(host: _Host) -> Iterator[None]:
+    """An unusable answer is the failure of the host that gave it."""
+    try:
+        yield
+    except (OrdersLost, ClientFailed) as error:
+        raise LoadHostFailed(host.name, str(error)) from error

@@ -1,0 +1,48 @@
+"""The LoadShare rows, one for each load host of a run."""
+
+from datetime import timedelta
+
+from django.db import IntegrityError, router, transaction
+
+from pgperf.conf import get_settings
+from pgperf.core.exceptions import OrdersLost
+from pgperf.db.now import Now
+from pgperf.models import LoadShare, Run, Worker
+from pgperf.runner.host_slices import MAX_PACKED_BYTES
+from pgperf.runs.order_rows import OrderRows
+
+#: Of an answer without its numbers: a reply of each client in each slice of a round.
+_MAX_ANSWER_CHARACTERS = 16 << 20
+
+ROWS = OrderRows(LoadShare, "its row", OrdersLost, _MAX_ANSWER_CHARACTERS, MAX_PACKED_BYTES)
+
+
+def open_for(run: Run, name: str, queue: str) -> int | None:
+    """A fresh row for this attempt; None while the host works for another run."""
+    try:
+        with transaction.atomic(using=router.db_for_write(LoadShare)):
+            return ROWS.create(run, name=name, queue=queue, busy_queue=queue)
+    except IntegrityError:
+        return None
+
+
+def touch(row_id: int, agent: str) -> bool:
+    """The host's sign of life. False when the run is over or without one itself.
+
+    It is also that of its worker, which gives none of its own meanwhile: the next run has to find it.
+    """
+    if not ROWS.live().filter(pk=row_id, agent=agent).update(seen_at=Now()):
+        return False
+    Worker.objects.using(router.db_for_write(Worker)).filter(hostname=agent).update(last_seen=Now())
+    return True
+
+
+def is_silent(row_id: int) -> bool:
+    """Has the host been silent for so long that it counts as dead?"""
+    since = Now() - timedelta(seconds=get_settings().STALE_SECONDS)
+    return ROWS.all().filter(pk=row_id, seen_at__lt=since).exists()
+
+
+def refusal(row_id: int) -> str:
+    """What the host says why it cannot go on; "" while it can."""
+    return str(ROWS.all().filter(pk=row_id).values_list("refusal", flat=True).first() or "")

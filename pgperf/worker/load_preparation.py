@@ -1,0 +1,107 @@
+"""How a load host prepares itself for a run: the owner's plan, made from the run's definition; routes
+with this host's secrets; the memory that its clients may take.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from pgperf.access import credentials, guardrails, permissions
+from pgperf.conf import get_settings
+from pgperf.core.delayed_routes import apart
+from pgperf.core.exceptions import CredentialError, LayerUnavailable, PreflightRefused
+from pgperf.core.host_part import HostPart
+from pgperf.core.records import Cohort, Definition, LeftOut, Plan, Route, Variant, most_direct
+from pgperf.delay.routes import longer
+from pgperf.models import Run
+from pgperf.runner.capture import statements
+from pgperf.runner.memory import MIB, RunMemory, start_bytes
+from pgperf.runner.plan import make_plan
+from pgperf.runs import query_access
+from pgperf.worker.execution import skipped_layers
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a load host knows of its run."""
+
+    run: Run
+    plan: Plan
+    routes: dict[str, Route] = field(repr=False)
+    memory: RunMemory
+
+    def client_bytes(self, parts: Mapping[Variant, HostPart]) -> int:
+        """What each client may take. Raises PreflightRefused if they need more to start than there
+        is.
+        """
+        cohort = _here(parts)
+        if (needed := start_bytes(cohort)) > self.memory.allowed_bytes:
+            raise PreflightRefused(
+                f"memory: its clients need about {needed // MIB} MiB, allowed are"
+                f" {self.memory.allowed_bytes // MIB} MiB ({self.memory.rule}); choose fewer clients or more load"
+                " hosts"
+            )
+        return self.memory.client_bytes_of([cohort])
+
+
+def near_routes(run: Run) -> dict[str, Route]:
+    """The run's routes without delay, with the login that this host resolves."""
+    names = dict.fromkeys(apart(name)[0] for name in Definition.from_json(run.definition).routes)
+    if run.database is None:
+        raise CredentialError(f"database: {run.database_name} was deleted")
+    return credentials.resolve(run.database, names)
+
+
+@contextmanager
+def prepared(run: Run, skipped: list[LeftOut], near: Mapping[str, Route]) -> Iterator[Prepared]:
+    """The preparation for a run over these routes, whose relays last as long as the context. Raises a
+    PgperfError with what this host lacks.
+    """
+    settings = get_settings()
+    _check_permission(run)
+    definition = Definition.from_json(run.definition)
+    plan = make_plan(definition, skipped)
+    _check_layers(plan, settings.BUILD_DIR, settings.programs)
+    memory = RunMemory.now(settings.RUN_MEMORY_MB)
+    with longer(near, definition.routes) as routes:
+        assert run.database
+        guarded = guardrails.apply(plan, routes, run.database.production, run.database.allow_fixtures).routes
+        yield Prepared(run, _captured(plan, guarded, memory), guarded, memory)
+
+
+def _check_permission(run: Run) -> None:
+    """The owner has checked the same; a forged row must not make load here."""
+    if reason := permissions.refusal(run):
+        raise PreflightRefused(f"permission: {reason}")
+    definition = Definition.from_json(run.definition)
+    query_access.check((work.query for work in definition.workloads), permissions.requester(run))
+
+
+def _check_layers(plan: Plan, build_dir: str, interpreters: Mapping[str, str]) -> None:
+    """Raises LayerUnavailable if this host cannot run a variant that it has to."""
+    hosted = [variant for variant in plan.variants if variant.hosts]
+    for each in skipped_layers(plan.definition, build_dir, interpreters):
+        if any(each.covers(variant) for variant in hosted):
+            raise LayerUnavailable(f"{each.name} cannot run here: {each.reason}")
+
+
+def _captured(plan: Plan, routes: Mapping[str, Route], memory: RunMemory) -> Plan:
+    """The plan with the statements of the site's workloads as this host captures them."""
+    if not any(work.is_site for work in plan.definition.workloads):
+        return plan
+    settings = get_settings()
+    site = statements.CaptureSettings(
+        most_direct(routes.values()), settings.BUILD_DIR, settings.programs, memory.client_bytes(plan)
+    )
+    captures = statements.of_definition(plan.definition, site, plan.skipped)
+    return replace(plan, definition=statements.filled(plan.definition, captures))
+
+
+def _here(parts: Mapping[Variant, HostPart]) -> Cohort:
+    """The variants with the clients that are here, as if there were no others."""
+    return Cohort(
+        tuple(
+            replace(variant, hosts=0, clients=len(part.indices(variant.clients)))
+            for variant, part in parts.items()
+        )
+    )

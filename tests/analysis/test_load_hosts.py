@@ -1,0 +1,78 @@
+"""Verdicts over several load hosts: which of them is the limit, and when nothing is withheld."""
+
+from typing import Any
+
+import pytest
+
+from pgperf.analysis.load_hosts import CPU, NETWORK, LoadHostUse, busiest, load_hosts
+from tests.analysis.rows import Row, remote
+from tests.analysis.test_verdict import judge
+
+HALF = {"cpus": 4.0, "clients": 0.5, "busy": 0.5, "steal": 0.0, "network": 0.5}
+
+
+def hosted(*hosts: dict[str, Any], **more: Any) -> Row:
+    """A variant of 16 clients on load hosts; the server has a host of its own."""
+    found = remote(211.0, clients=16, client=100.0, server=50.0, far_cpus=32, **more)
+    names = "abcd"
+    uses = [{"name": names[at], **HALF, **host} for at, host in enumerate(hosts)]
+    found["cpu_account"] |= {"cpus": 16, "load_hosts": uses}
+    found["cpu_account"]["role_cpus"] = {"clients": 16, "server": None, "pooler": None}
+    return {**found, "hosts": len(hosts)}
+
+
+def capacity(row: Row) -> dict[str, Any]:
+    found: dict[str, Any] = judge(row)["checks"]["capacity"]
+    return found
+
+
+def test_nothing_is_withheld_where_the_load_hosts_have_room() -> None:
+    assert capacity(hosted({}, {}, {}, {}, share={"idle": 0.5}))["withheld"] is False
+
+
+@pytest.mark.parametrize(
+    ("use", "why"),
+    [
+        ({"clients": 0.97}, "the CPUs of load host b were 97 % busy"),
+        ({"network": 0.95}, "the network of load host b was 95 % busy"),
+    ],
+)
+def test_one_load_host_is_the_limit(use: dict[str, float], why: str) -> None:
+    found = capacity(hosted({}, use, {}, {}))
+    assert (found["withheld"], found["where"], found["why"]) == (True, "b", why)
+
+
+def test_the_clients_cpu_is_the_verdict_where_one_host_has_no_more_of_it() -> None:
+    found = judge(hosted({}, {"clients": 0.97}))
+    assert found["word"] == "client_cpu"
+    assert "the CPUs of load host b 97 % busy" in found["evidence"]
+
+
+def test_what_the_hypervisor_took_is_told_for_each_host() -> None:
+    found = judge(hosted({}, {"steal": 0.05}, {}, {}, share={"steal": 0.0125}))
+    assert "the hypervisor took 5.0 % of the load host b's CPU time (steal)" in found["grade"]["evidence"]
+    assert "the host's CPU time" not in found["grade"]["evidence"]
+
+
+def test_shares_over_blocks_are_of_what_each_host_had() -> None:
+    block = {
+        "name": "a", "cpus": 4, "client_cpus": 2, "network_mbit": 1_000, "elapsed_ns": 10**9, "client_ns": 10**9,
+        "host_ns": 2 * 10**9, "steal_ns": 4 * 10**8, "network_bytes": 12_500_000,
+    }  # fmt: skip
+    (found,) = load_hosts([[block], None, [{**block, "client_ns": 2 * 10**9}]])
+    assert found == LoadHostUse("a", 2, clients=0.75, busy=0.5, steal=0.1, network=0.1)
+
+
+def test_what_a_block_does_not_know_is_unknown() -> None:
+    block = {
+        "name": "a", "cpus": 4, "client_cpus": 2, "network_mbit": None, "elapsed_ns": 10**9, "client_ns": None,
+        "host_ns": 10**9, "steal_ns": 0, "network_bytes": 1,
+    }  # fmt: skip
+    (found,) = load_hosts([[block]])
+    assert (found.clients, found.network, found.steal) == (None, None, 0.0)
+
+
+def test_the_busiest_host_of_a_resource() -> None:
+    hosts = [LoadHostUse("a", 2, clients=0.9, network=0.1), LoadHostUse("b", 2, clients=0.1, network=None)]
+    assert [found.name for what in (CPU, NETWORK) if (found := busiest(hosts, what))] == ["a", "a"]
+    assert busiest([], CPU) is None

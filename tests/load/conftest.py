@@ -1,0 +1,71 @@
+"""Load hosts: real Celery workers on queues of their own, beside the tests' own database."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from example.stack import web
+from example.stack.part import Part
+from pgperf.core.records import Route
+from pgperf.models import Benchmark, Database, Run, Target
+from pgperf.runs import state
+from pgperf.runs.definitions import Overrides
+from tests import settings_impatient
+
+NAMES = ("a", "b")
+
+
+@pytest.fixture
+def impatient(settings: Any) -> None:
+    settings.PGPERF = settings_impatient.PGPERF
+
+
+@contextmanager
+def started(directory: Path, names: tuple[str, ...] = NAMES) -> Iterator[dict[str, Part]]:
+    """A worker for each name, with the impatient settings."""
+    environment = {
+        **os.environ,
+        "PGPERF_DB_NAME": str(connection.settings_dict["NAME"]),
+        "DJANGO_SETTINGS_MODULE": "tests.settings_impatient",
+    }
+    parts = {}
+    with ExitStack() as stack:
+        for name in names:
+            (directory / name).mkdir()
+            parts[name] = web.worker(directory / name, environment, f"pgperf-load-{name}")
+            stack.callback(parts[name].stop)
+            parts[name].start()
+        yield parts
+
+
+@pytest.fixture
+def load_hosts(impatient: None, tmp_path: Path) -> Iterator[dict[str, Part]]:
+    """Two load hosts on this machine, by name."""
+    with started(tmp_path) as parts:
+        yield parts
+
+
+@pytest.fixture
+def database(routes: dict[str, Route]) -> Database:
+    row = Database.objects.create(
+        name="real", dbname=connection.settings_dict["NAME"], credential="alias:default", allow_fixtures=True
+    )
+    port = routes["tcp"].port
+    Target.objects.create(database=row, route="tcp", host="127.0.0.1", port=port, sslmode="disable")
+    return row
+
+
+def ask(database: Database, may_lose_hosts: bool = False, **more: Any) -> Run:
+    """A short run on two load hosts, which the owner in this process is to perform."""
+    fields = {
+        "quick": True, "layers": ["libpq"], "routes": ["tcp"], "clients": [4], "load_hosts": [2], "slice_ms": 500,
+        "rounds": 2, "blocks": 2, "diagnostic_ms": 0, "precision": 0.0, **more,
+    }  # fmt: skip
+    benchmark = Benchmark.objects.get(name="orm-overhead")
+    benchmark.may_lose_hosts = may_lose_hosts
+    return state.request(benchmark, database, Overrides(**fields), foreground=True)

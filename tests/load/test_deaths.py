@@ -1,0 +1,201 @@
+"""A load host dies in the middle of a run: the run names it, and nothing is left of its clients."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psutil
+import pytest
+from django.db import connection, connections
+
+from example.stack.part import Part
+from pgperf.models import Database, LoadShare, Run
+from pgperf.runs import state, store
+from pgperf.worker import execution
+from tests.load.conftest import ask
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def clients(part: Part) -> list[psutil.Process]:
+    """The client processes of a load host's worker."""
+    assert part.process
+    with suppress(psutil.NoSuchProcess):
+        children = psutil.Process(part.process.pid).children(recursive=True)
+        return [each for each in children if _words(each).endswith("pgperf-libpq")]
+    return []
+
+
+def _words(process: psutil.Process) -> str:
+    with suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return ""
+
+
+def backends(run: Run) -> list[Any]:
+    """The sessions of a run's clients."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pid, application_name FROM pg_stat_activity WHERE application_name ~ %s",
+            [f"^pgperf-{run.pk}-[0-9]"],
+        )
+        return list(cursor.fetchall())
+
+
+def until(holds: Callable[[], Any], seconds: float, what: str) -> None:
+    """Other processes make it true: all we can do is look."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+
+
+@contextmanager
+def meanwhile(act: Callable[[], object]) -> Iterator[None]:
+    """Something happens to the load hosts while this process performs the run."""
+    errors: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            act()
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=guarded)
+    thread.start()
+    yield
+    thread.join()
+    assert not errors, errors
+
+
+def perform_and(run: Run, act: Callable[[], object]) -> tuple[Run, float]:
+    """The run, to which that happens after its first block; and how long it went on after it."""
+    happened: list[float] = []
+
+    def then() -> None:
+        until(lambda: store.load_blocks(run), 120, "a finished block")
+        act()
+        happened.append(time.monotonic())
+
+    with meanwhile(then):
+        ended = execution.perform(run.pk, "owner@here")
+        over = time.monotonic()
+    return ended, over - happened[0]
+
+
+def nothing_is_left(run: Run, load_hosts: dict[str, Part]) -> None:
+    until(lambda: not any(map(clients, load_hosts.values())), 15, "no client is left")
+    until(lambda: not backends(run), 15, "no session is left")
+    assert not LoadShare.objects.exists()
+
+
+def pool_child(part: Part) -> psutil.Process:
+    """The process that has the clients."""
+    until(lambda: clients(part), 30, "a client")
+    assert part.process
+    return next(each for each in psutil.Process(part.process.pid).children() if each.children())
+
+
+def kill_a_client(part: Part) -> None:
+    """One of the next block: those of this one may be about to end, and are not missed then."""
+    before = {each.pid for each in clients(part)}
+
+    def killed() -> bool:
+        fresh = [each for each in clients(part) if each.pid not in before]
+        with suppress(psutil.NoSuchProcess, IndexError):
+            fresh[0].kill()
+            return True
+        return False
+
+    until(killed, 60, "a client is killed")
+
+
+@pytest.mark.parametrize("victim", ["client", "pool child", "worker"])
+def test_the_run_names_a_load_host_that_was_killed(
+    load_hosts: dict[str, Part], database: Database, victim: str
+) -> None:
+    doomed = load_hosts["b"]
+
+    def kill() -> None:
+        if victim == "client":
+            kill_a_client(doomed)
+        elif victim == "pool child":
+            pool_child(doomed).kill()
+        else:
+            assert doomed.process
+            doomed.process.send_signal(signal.SIGKILL)
+
+    run, seconds = perform_and(ask(database, blocks=100, rounds=8), kill)
+    assert run.status == Run.Status.FAILED
+    assert "load host b: " in run.error
+    assert seconds < 60
+    nothing_is_left(run, load_hosts)
+
+    if victim == "worker":
+        doomed.start()
+    until(lambda: state.live_load_hosts() == ["a", "b"], 30, "both hosts are there again")
+    following = execution.perform(ask(database, blocks=1).pk, "owner@here")
+    assert (following.status, following.error) == (Run.Status.DONE, "")
+
+
+def test_a_run_that_may_lose_hosts_goes_on_with_the_others(
+    load_hosts: dict[str, Part], database: Database
+) -> None:
+    run, _seconds = perform_and(
+        ask(database, may_lose_hosts=True, blocks=3), lambda: pool_child(load_hosts["b"]).kill()
+    )
+    assert (run.status, run.error) == (Run.Status.DONE, "")
+    facts = run.environment["load_hosts"]
+    assert list(facts["hosts"]) == ["a"]
+    assert "gone" in facts["lost"]["b"]
+    assert len({block.block for block in store.load_blocks(run)}) == 3
+    assert all(block.slices for block in store.load_blocks(run))
+    nothing_is_left(run, load_hosts)
+
+
+def test_a_cancel_reaches_all_hosts(load_hosts: dict[str, Part], database: Database) -> None:
+    run = ask(database, blocks=100)
+    ended, seconds = perform_and(run, lambda: state.request_cancel(Run.objects.get(pk=run.pk)))
+    assert ended.status == Run.Status.CANCELLED
+    assert seconds < 15
+    nothing_is_left(run, load_hosts)
+
+
+def test_a_suspended_host_takes_no_part_until_the_next_run(
+    load_hosts: dict[str, Part], database: Database
+) -> None:
+    """When it continues, its row is gone: it ends its clients and waits for the next message."""
+    stopped: list[psutil.Process] = []
+
+    def suspend() -> None:
+        stopped.append(pool_child(load_hosts["b"]))
+        os.kill(stopped[0].pid, signal.SIGSTOP)
+
+    run, seconds = perform_and(ask(database, blocks=100), suspend)
+    assert "load host b: no sign of life" in run.error
+    assert seconds < 60
+    until(lambda: not backends(run), 15, "no session is left")
+    os.kill(stopped[0].pid, signal.SIGCONT)
+    nothing_is_left(run, load_hosts)
+    following = execution.perform(ask(database, blocks=1).pk, "owner@here")
+    assert (following.status, following.error) == (Run.Status.DONE, "")
+
+
+def test_the_owner_dies_and_its_hosts_end_their_clients(
+    load_hosts: dict[str, Part], database: Database
+) -> None:
+    """Its heartbeat stops, as a killed owner's does."""
+    run = ask(database, blocks=100)
+
+    def abandon() -> None:
+        until(lambda: all(map(clients, load_hosts.values())), 30, "clients on both hosts")
+        Run.objects.filter(pk=run.pk).update(attempt=7)
+
+    perform_and(run, abandon)
+    until(lambda: not any(map(clients, load_hosts.values())), 40, "no client is left")

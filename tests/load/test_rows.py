@@ -1,0 +1,71 @@
+"""The row between a run's owner and a load host: signs of life, and one run at a time."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from pgperf.load import rows
+from pgperf.models import LoadShare, Run, Worker
+from pgperf.runs import state
+from tests.factories import make_run, make_worker
+
+pytestmark = pytest.mark.django_db
+QUEUE, AGENT = "pgperf-load-a", "load@a"
+
+
+@pytest.fixture
+def run() -> Run:
+    return make_run(Run.Status.RUNNING, attempt=1)
+
+
+@pytest.fixture
+def taken(run: Run) -> int:
+    row = rows.open_for(run, "a", QUEUE)
+    assert row
+    assert rows.ROWS.claim(row, AGENT)
+    return row
+
+
+def test_a_host_works_for_one_run_at_a_time(run: Run) -> None:
+    other = make_run(Run.Status.RUNNING, attempt=1, busy_key="other", busy_host="other")
+    first = rows.open_for(run, "a", QUEUE)
+    assert first
+    assert rows.open_for(other, "a", QUEUE) is None
+    rows.ROWS.close(first)
+    assert rows.open_for(other, "a", QUEUE)
+
+
+def test_rows_of_ended_runs_keep_no_host(run: Run, taken: int) -> None:
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.LOST, busy_key=None, busy_host=None)
+    rows.ROWS.clear(make_run(Run.Status.RUNNING, attempt=1))
+    assert not LoadShare.objects.exists()
+
+
+def test_a_sign_of_life_is_also_that_of_the_worker(taken: int) -> None:
+    """Its own heartbeat pauses while it works, and the next run has to find it."""
+    make_worker(AGENT)
+    Worker.objects.update(queue=QUEUE, last_seen=timezone.now() - timedelta(minutes=5))
+    assert state.live_load_hosts() == []
+    assert rows.touch(taken, AGENT)
+    assert state.live_load_hosts() == ["a"]
+
+
+def test_there_is_no_sign_of_life_without_a_run(run: Run, taken: int) -> None:
+    assert not rows.touch(taken, "stranger@b")
+    Run.objects.filter(pk=run.pk).update(attempt=2)
+    assert not rows.touch(taken, AGENT)
+
+
+def test_silence_is_told_by_the_clock_of_the_database(taken: int) -> None:
+    assert not rows.is_silent(taken), "it has not come yet"
+    rows.touch(taken, AGENT)
+    assert not rows.is_silent(taken)
+    LoadShare.objects.update(seen_at=timezone.now() - timedelta(minutes=5))
+    assert rows.is_silent(taken)
+
+
+def test_a_host_says_why_it_cannot_go_on(taken: int) -> None:
+    assert rows.refusal(taken) == ""
+    rows.ROWS.refuse(taken, AGENT, "no layer")
+    assert rows.refusal(taken) == "no layer"

@@ -1,0 +1,123 @@
+"""The owner's view of load hosts: parts, schedules, and slices of several hosts as one."""
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgperf.core import protocol
+from pgperf.core.exceptions import ProtocolError
+from pgperf.core.host_part import HostPart
+from pgperf.core.records import SliceRecord, Variant
+from pgperf.runner import load_accounts, load_hosts
+from pgperf.runner.client_group import ClientGroup, Recorded, SliceWindow
+from pgperf.runner.host_slices import HostSlice
+from pgperf.runner.load_hosts import HostedCohort, HostedGroup, Turn, joined, part_of, scheduled
+
+VARIANT = Variant(
+    workload="w", layer="fake", mode="simple", route="here", clients=5, connect="persistent", placement="apart", hosts=2
+)  # fmt: skip
+MS = 1_000_000
+
+
+def reply(first_ns: int, ops: int = 1) -> protocol.SliceReply:
+    return protocol.SliceReply(
+        seq=1, ops=ops, rows=ops, lead_in_ops=0, first_ns=first_ns, user_ns=1, sys_ns=1, capped=False, nbytes=8 * ops
+    )  # fmt: skip
+
+
+def recorded(*clients: list[int], first_ns: int = 0) -> Recorded:
+    durations = [np.array(each, dtype=np.uint64) for each in clients]
+    return Recorded(
+        [reply(first_ns, len(each)) for each in clients],
+        durations,
+        [np.zeros((0, len(each)), dtype=np.uint64) for each in clients],
+    )
+
+
+class TestParts:
+    def test_hosts_without_a_client_take_no_part(self) -> None:
+        few = replace(VARIANT, clients=1)
+        assert [part_of(few, at, 2) for at in range(2)] == [HostPart(0, 1), None]
+
+    def test_the_hosts_that_are_left_share_all_clients(self) -> None:
+        four = replace(VARIANT, hosts=4, clients=8)
+        parts = [part_of(four, at, 3) for at in range(3)]
+        assert sorted(i for part in parts if part for i in part.indices(8)) == list(range(8))
+
+    @given(st.integers(1, 40), st.integers(1, 8), st.integers(1, 8))
+    def test_what_the_hosts_recorded_is_in_the_order_of_the_clients(
+        self, clients: int, hosts: int, left: int
+    ) -> None:
+        variant = replace(VARIANT, clients=clients, hosts=hosts)
+        parts = [part for at in range(left) if (part := part_of(variant, at, left))]
+        by_host = [recorded(*([client + 1] for client in part.indices(clients))) for part in parts]
+        assert [int(each[0]) for each in joined(variant, by_host).durations] == list(range(1, clients + 1))
+
+    def test_a_missing_client_is_an_error(self) -> None:
+        with pytest.raises(ProtocolError, match="4 of 5 clients"):
+            joined(VARIANT, [recorded([1], [1]), recorded([1], [1])])
+
+
+class TestSchedule:
+    def turns(self, count: int, op_s: float = 0.0) -> list[Turn]:
+        group = HostedGroup(VARIANT, "app", op_s=op_s, cohort=HostedCohort(None))  # type: ignore[arg-type]
+        request = protocol.Slice(seq=1, lead_in_ops=1, lead_in_ns=20 * MS, window_ns=50 * MS)
+        return [Turn(group, request, at) for at in range(count)]
+
+    def test_no_slice_begins_before_the_clients_of_the_one_before_are_collected_and_armed(self) -> None:
+        timed = scheduled(self.turns(4), 10**12)
+        starts = [turn.request.start_ns for turn in timed]
+        arming = ClientGroup.arming_ns(timed[0].group, timed[0].request)
+        assert starts[0] == 10**12 + arming
+        gaps = [later - earlier - 70 * MS - arming for earlier, later in pairwise(starts)]
+        assert gaps == [load_hosts._COLLECT_NS] * 3
+
+    def test_slow_operations_have_time_to_end(self) -> None:
+        quick, slow = (scheduled(self.turns(2, op_s), 0) for op_s in (0.0, 1.0))
+        assert slow[1].request.start_ns - quick[1].request.start_ns == 2 * 10**9
+
+
+class TestTogether:
+    def test_two_hosts_share_one_window(self) -> None:
+        """Both started at 0; what ended from 10 to 30 counts."""
+        request = protocol.Slice(seq=1, start_ns=1, lead_in_ops=1, lead_in_ns=9, window_ns=20)
+        both = joined(replace(VARIANT, clients=2), [recorded([6, 6, 6, 6, 6]), recorded([11, 11, 11])])
+        window = SliceWindow.of(request, *both)
+        assert (window.ops, sorted(window.durations.tolist())) == (4 + 2, [6, 6, 6, 6, 11, 11])
+
+    def slices(self, *machines: str) -> dict[str, Any]:
+        cpu = {
+            "elapsed_ns": 100, "host_ns": 50, "iowait_ns": 1, "steal_ns": 2, "runner_ns": 3, "client_ns": 40,
+            "client_wait_ns": 4, "client_busiest_ns": 30,
+        }  # fmt: skip
+        own = SliceRecord(
+            round=0, position=0, ops=1, rows=1, lead_in_ops=0, window_ns=1, us_per_op=1.0, ops_per_s=1.0, user_ns=0,
+            sys_ns=0, elapsed_ns=90, host_ns=70, iowait_ns=5, steal_ns=6, runner_ns=7,
+        )  # fmt: skip
+        found = [HostSlice(recorded([1]), cpu) for _ in machines]
+        return load_accounts.cpu_together(own, found, machines, "owner's")
+
+    def test_each_machine_counts_once(self) -> None:
+        found = self.slices("one", "one", "two")
+        assert (found["host_ns"], found["steal_ns"], found["elapsed_ns"]) == (100, 4, 100)
+        assert (found["client_ns"], found["client_busiest_ns"], found["runner_ns"]) == (120, 30, 9)
+
+    def test_on_the_owners_machine_its_own_account_counts(self) -> None:
+        found = self.slices("owner's", "two")
+        assert (found["host_ns"], found["elapsed_ns"], found["runner_ns"]) == (70 + 50, 90, 7 + 6)
+        assert found["client_ns"] == 80
+
+    def test_a_part_that_one_host_does_not_know_is_unknown(self) -> None:
+        own = HostSlice(recorded([1]), dict.fromkeys(("client_ns",), 1))
+        unknown = HostSlice(recorded([1]), {"client_ns": None})
+        assert load_accounts._sum(each.cpu["client_ns"] for each in (own, unknown)) is None
+
+    def test_the_skew_is_between_the_first_starts_of_the_hosts(self) -> None:
+        request = protocol.Slice(seq=1, start_ns=100)
+        found = [HostSlice(recorded([1], [1], first_ns=at), {}) for at in (100, 130, 110)]
+        assert load_hosts.skew_ns(request, found) == 30

@@ -1,6 +1,7 @@
 """The page that starts a run: a preview with the needed resources, and the request by POST."""
 
 import uuid
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 
@@ -182,9 +183,10 @@ def _preview(benchmark: Benchmark, database: Database | None, form: StartForm) -
 
 def _budget_s(text: Any) -> int | None:
     """The time budget that is meant by unvalidated input; None for the benchmark's own."""
-    given = str(text or "")
-    number = int(given) if given.isascii() and given.isdigit() and len(given) < 9 else 0
-    return number if number and limits.BUDGET_S.allows(number) else None
+    with suppress(ValidationError):
+        number: int | None = StartForm.base_fields["budget_s"].clean(text)
+        return number
+    return None
 
 
 def _by_pk(databases: QuerySet[Database], text: str) -> Database | None:

@@ -136,6 +136,15 @@ def test_the_list_says_what_came_of_the_last_time(ada: Client) -> None:
     assert reverse("admin:pgperf_run_change", args=[run.pk]) in shown
 
 
+def test_the_list_says_which_schedules_are_disabled(ada: Client) -> None:
+    address = reverse("admin:pgperf_schedule_changelist")
+    cell = '<td class="field-next_due">disabled</td>'
+    schedule = factories.make_schedule()
+    assert cell not in ada.get(address).content.decode()
+    Schedule.objects.filter(pk=schedule.pk).update(enabled=False)
+    assert cell in ada.get(address).content.decode()
+
+
 def test_the_list_shows_no_run_that_the_user_may_not_see(ada: Client) -> None:
     schedule = factories.make_schedule()
     run = factories.make_run(schedule=schedule, restricted=True)

@@ -1,7 +1,6 @@
 """A run as JSON: the contract of `run --json`, and what the run page polls."""
 
 import json
-import sys
 import types
 from datetime import timedelta
 from typing import Any
@@ -12,6 +11,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from pgperf.models import Run
+from pgperf.reports import run_json as run_json_module
 from pgperf.reports.run_json import progress_json, run_json, worker_command
 from tests.cpu_accounts import add_cpu_accounts
 from tests.factories import make_results, make_run, make_worker
@@ -217,10 +217,12 @@ def test_the_command_names_the_module_of_the_application(monkeypatch: pytest.Mon
     """Its name, as in Celery("shop"), may be another."""
     module = types.ModuleType("shop.background.tasks")
     module.app = current_app._get_current_object()  # type: ignore[attr-defined]
-    monkeypatch.delitem(sys.modules, "example.celery")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
+    modules = {"shop": types.ModuleType("shop"), module.__name__: module}
+    monkeypatch.setattr(run_json_module, "sys", types.SimpleNamespace(modules=modules))
     assert worker_command().startswith("celery -A shop.background.tasks worker ")
-    monkeypatch.delitem(sys.modules, module.__name__)
+    modules["shop.celery"] = module
+    assert worker_command().startswith("celery -A shop worker ")
+    modules.clear()
     assert worker_command().startswith("celery -A example worker ")
 
 

@@ -30,6 +30,8 @@ GROWS, FLAT = 1.6, 1.2
 FREES, FREES_NOT = 1.2, 1.05
 #: CPUs that stay so busy with twice the clients were used up.
 STILL_BUSY = 0.85
+#: Words that say what is used up; the server's CPUs need not be busy too.
+_NAMED_AGAIN = ("web_workers", "network")
 #: The share of what was added that must show in the response time; under the second one it did not
 #: matter.
 SHOWS, HIDES = 0.8, 0.4
@@ -112,14 +114,14 @@ def _said_of_processes(found: MeasuredChange) -> str:
 def _grows_or_stays(word: str, found: MeasuredChange) -> str:
     """Latency leaves room for twice the clients.
 
-    A used-up server does not, stays busy and is named again; as do busy web workers.
+    A used-up server does not, stays busy and is named again; as do busy web workers and a full network.
     """
     growth = found.growth or 0.0
     if word == "latency":
         return CONFIRMED if growth >= GROWS else WITHDRAWN if growth <= FLAT else UNDECIDED
     if growth >= GROWS:
         return WITHDRAWN
-    used_up = word == "web_workers" or (found.server_busy or 0.0) >= STILL_BUSY
+    used_up = word in _NAMED_AGAIN or (found.server_busy or 0.0) >= STILL_BUSY
     stays = growth <= FLAT and used_up and found.changed_word == word
     return CONFIRMED if stays else UNDECIDED
 
@@ -128,8 +130,8 @@ def _said_of_the_load(found: MeasuredChange) -> str:
     said = f"{found.growth or 0.0:.2f} times the throughput"
     if not found.changed_word:
         return said
-    if found.changed_word == "web_workers":
-        return f"{said}, and the verdict web_workers"
+    if found.changed_word in _NAMED_AGAIN:
+        return f"{said}, and the verdict {found.changed_word}"
     busy = "not seen" if found.server_busy is None else f"{in_percent(found.server_busy)} busy"
     return f"{said}, the server's CPUs {busy}, and the verdict {found.changed_word}"
 

@@ -40,6 +40,7 @@ class Advice(StrEnum):
     VIEW = "view"
     WEB_CPUS = "web_cpus"
     WEB_WORKERS = "web_workers"
+    NETWORK = "network"
     LOCKS = "locks"
     DISKS = "disks"
     SERVER_WAITS = "server_waits"
@@ -56,6 +57,7 @@ _BY_WORD = {
     "proxy_cpu": Advice.PROXY,
     "web_cpu": Advice.VIEW,
     "web_workers": Advice.WEB_WORKERS,
+    "network": Advice.NETWORK,
     "interpreter": Advice.PROCESSES,
     "pool_queue": Advice.POOL,
     "server_lock": Advice.LOCKS,

@@ -286,6 +286,12 @@ def web_workers(facts: Facts) -> Finding | None:
     return Finding(Basis.WEB_WORKERS, where="web", share=min(1.0, busy))
 
 
+def network(facts: Facts) -> Finding | None:
+    """The network of a load host carries as much as its interface can."""
+    full = facts.limiting_host(NETWORK)
+    return Finding(Basis.NETWORK, f"load host {full.name}", full.used(NETWORK)) if full else None
+
+
 def pool_queue(facts: Facts) -> Finding | None:
     """The pool has no free server connection and clients wait for one, or that wait is most of the
     time.

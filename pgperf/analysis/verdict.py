@@ -28,6 +28,7 @@ class Basis(StrEnum):
     SATURATED = "saturated"
     INTERPRETER = "interpreter"  # the CPU that the workers of one process share is used up
     WEB_WORKERS = "web_workers"  # each process of the web servers is busy with a request
+    NETWORK = "network"  # the network of a load host carries as much as it can
     STEAL = "steal"
     RUN_QUEUE = "run_queue"
     NO_FREE_CONNECTION = "no_free_connection"

@@ -108,6 +108,12 @@ def _of_web_workers(verdict: Verdict) -> str:
     return f"{numbers.clients} clients, {of_web} {busy} busy; {_all_parts(numbers)}"
 
 
+def _of_network(verdict: Verdict) -> str:
+    found, numbers = verdict.finding, verdict.numbers
+    full = f"the network of {found.where} {in_percent(found.share or 0.0)} full"
+    return f"{numbers.clients} clients, {full}; {_all_parts(numbers)}"
+
+
 def _of_schedule(verdict: Verdict) -> str:
     """ "500 operations/s, as the schedule has it; of 211 µs: client 165 µs, .." """
     held = f"{verdict.finding.per_s or 0.0:,.0f} operations/s, as many as were due"
@@ -225,6 +231,13 @@ VERDICTS: tuple[VerdictKind, ...] = (
         gettext_noop("all web workers busy"),
         rules.web_workers,
         _of_web_workers,
+        _by(interventions.DOUBLE_CLIENTS),
+    ),
+    VerdictKind(
+        "network",
+        gettext_noop("the network is full"),
+        rules.network,
+        _of_network,
         _by(interventions.DOUBLE_CLIENTS),
     ),
     VerdictKind(

@@ -112,6 +112,7 @@ def _takes_most() -> dict[str, str]:
         "web_cpu": _("The web server’s own work, with the view, takes the largest part of the time"),
         "interpreter": _("The workers of a client process wait for each other: they share an interpreter"),
         "web_workers": _("All workers of the web server are busy, and requests wait for one"),
+        "network": _("The network of a load host carries as much as it can"),
         "pool_queue": _("The largest part of the time is waiting for a server connection of the pool"),
         "server_lock": _("The largest part of the time is waiting for locks in the server"),
         "server_io": _("The largest part of the time is waiting for the server’s disks"),

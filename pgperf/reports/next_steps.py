@@ -99,6 +99,9 @@ def _sentences() -> dict[str, str]:
         Advice.WEB_WORKERS: _(
             "Start more workers of the web server: each is busy with a request, and requests wait for one."
         ),
+        Advice.NETWORK: _(
+            "Spread the load over more load hosts, or let each operation read less: the network carries no more."
+        ),
         Advice.LOCKS: _("Hold locks for a shorter time: the clients wait for each other."),
         Advice.DISKS: _("Read less from disk: an index, fewer columns, or more shared_buffers."),
         Advice.RATE: _("Ask for a higher rate, or a closed loop, to see what bounds it."),

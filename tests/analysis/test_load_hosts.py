@@ -1,10 +1,15 @@
 """Verdicts over several load hosts: which of them is the limit, and when nothing is withheld."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pgperf.analysis.load_hosts import CPU, NETWORK, LoadHostUse, busiest, load_hosts
+from pgperf.analysis.variant_summary import VariantSummary
+from pgperf.analysis.verdict import CONFIRMED, UNDECIDED, WITHDRAWN
+from pgperf.analysis.verdict_kinds import confirm
+from pgperf.analysis.verdict_kinds import judge as judge_summary
 from tests.analysis.rows import Row, remote
 from tests.analysis.test_verdict import judge
 
@@ -46,6 +51,25 @@ def test_the_clients_cpu_is_the_verdict_where_one_host_has_no_more_of_it() -> No
     found = judge(hosted({}, {"clients": 0.97}))
     assert found["word"] == "client_cpu"
     assert "the CPUs of load host b 97 % busy" in found["evidence"]
+
+
+def test_the_network_is_the_verdict_where_one_host_has_no_more_of_it() -> None:
+    found = judge(hosted({}, {"network": 0.95}))
+    assert (found["word"], found["certainty"]) == ("network", "likely")
+    assert found["evidence"].startswith("16 clients, the network of load host b 95 % full; of 211 µs: ")
+
+
+def test_used_up_cpus_come_before_a_full_network() -> None:
+    assert judge(hosted({"clients": 0.97}, {"network": 0.95}))["word"] == "client_cpu"
+
+
+@pytest.mark.parametrize(("times", "expected"), [(1.05, CONFIRMED), (1.7, WITHDRAWN), (1.4, UNDECIDED)])
+def test_a_full_network_carries_no_more_with_twice_the_clients(times: float, expected: str) -> None:
+    full = VariantSummary.from_json(hosted({"network": 0.95}, ops_per_s=1_000.0))
+    own = replace(full, verdict=judge_summary(full))
+    assert own.verdict
+    found = confirm(own.verdict, own.verdict.intervention, own, replace(own, ops_per_s=1_000.0 * times))
+    assert (own.verdict.intervention, found.outcome) == ("double_clients", expected)
 
 
 def test_what_the_hypervisor_took_is_told_for_each_host() -> None:

@@ -8,6 +8,8 @@ from django.conf import settings
 from django.db.models.signals import m2m_changed, post_migrate, pre_delete, pre_save
 from django.utils.translation import gettext_lazy as _
 
+from pgperf.core import site_start
+
 
 class PgperfConfig(AppConfig):
     name = "pgperf"
@@ -22,6 +24,7 @@ class PgperfConfig(AppConfig):
 
         post_migrate.connect(sync.copy_catalog, sender=self, dispatch_uid="pgperf.copy_catalog")
         _keep_restrictions()
+        site_start.note()
 
 
 def _keep_restrictions() -> None:

@@ -114,7 +114,8 @@ def _said_of_processes(found: MeasuredChange) -> str:
 def _grows_or_stays(word: str, found: MeasuredChange) -> str:
     """Latency leaves room for twice the clients.
 
-    A used-up server does not, stays busy and is named again; as do busy web workers and a full network.
+    A used-up server does not, stays busy and is named again; as do busy web workers and a full
+    network.
     """
     growth = found.growth or 0.0
     if word == "latency":

@@ -26,7 +26,7 @@ from pgperf.reports.run_names import named
 from pgperf.reports.run_rows import read
 from pgperf.runner.plan import make_plan
 from pgperf.runs import state
-from pgperf.runs.definitions import Overrides
+from pgperf.runs.definitions import Overrides, starting_here
 from pgperf.worker.execution import perform
 
 #: The same interval as the run page: frequent polling would disturb the run.
@@ -127,7 +127,7 @@ def carry_out(asked: Run, options: dict[str, Any], out: OutputWrapper, err: Outp
 def _say_time(asked: Run, err: OutputWrapper) -> None:
     """Nothing of a run that has no plan: its own error says why."""
     with suppress(PgperfError):
-        plan = make_plan(Definition.from_json(asked.definition))
+        plan = make_plan(starting_here(Definition.from_json(asked.definition)))
         err.write(f"{asked} takes {time_text(plan)}.", style_func=str)
 
 

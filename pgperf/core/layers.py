@@ -455,6 +455,8 @@ LAYERS: dict[str, Layer] = {
 
 #: The layer on the lowest rung: ladders begin with it, and others are compared with it.
 BASE_LAYER = min(LAYERS.values(), key=lambda layer: layer.rung).name
+#: The layer that captures the statements of a site's own call.
+ORM_LAYER = "django_orm"
 #: The layer that runs a page in process.
 VIEW_LAYER = next(layer.name for layer in LAYERS.values() if layer.rung == Rung.VIEW)
 

@@ -134,7 +134,8 @@ class WorkloadDefinition:
 
     The lower layers run `statements` and `other_statements`, if there are any, instead of `sql` and
     `other_sql`. They are captured in the worker, contain the site's own values, and are never
-    stored or hashed. The same holds for `cookie`, "NAME=VALUE", the session of the page's user.
+    stored or hashed. The same holds for `cookie`, "NAME=VALUE", the session of the page's user, and
+    for `start_s`, how long a client takes here to start the site (0: not known).
     """
 
     name: str
@@ -153,6 +154,7 @@ class WorkloadDefinition:
     cookie: str = field(default="", repr=False)
     statements: tuple[protocol.Statement, ...] = field(default=(), repr=False)
     other_statements: tuple[protocol.Statement, ...] = field(default=(), repr=False)
+    start_s: float = field(default=0.0, repr=False, compare=False)
 
     @property
     def is_site(self) -> bool:
@@ -166,7 +168,7 @@ class WorkloadDefinition:
 
     def to_json(self) -> dict[str, Any]:
         data = asdict(self)
-        del data["statements"], data["other_statements"], data["cookie"]
+        del data["statements"], data["other_statements"], data["cookie"], data["start_s"]
         for later in ("bulk", "page"):  # definitions without one keep their digest
             if not data[later]:
                 del data[later]

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pgperf.core import protocol
-from pgperf.core.layers import LAYERS
+from pgperf.core.layers import LAYERS, ORM_LAYER
 from pgperf.core.limits import LEAST_BLOCKS
-from pgperf.core.records import Cohort, Definition, Plan, Variant
+from pgperf.core.records import Cohort, Definition, Plan, Variant, WorkloadDefinition
 from pgperf.runner import slice_length
 from pgperf.runner.plan import sharing
 
@@ -59,9 +59,19 @@ def steps(plan: Plan, *, diagnoses: bool) -> Counter[Step]:
 
 def seconds(plan: Plan) -> float:
     """The predicted wall time of all blocks and rounds."""
-    return _FIXED_S + sum(
-        times * predicted_s(plan, step) for step, times in steps(plan, diagnoses=True).items()
+    return (
+        _FIXED_S
+        + _captures_s(plan.definition)
+        + sum(times * predicted_s(plan, step) for step, times in steps(plan, diagnoses=True).items())
     )
+
+
+def _captures_s(definition: Definition) -> float:
+    """To capture the statements of the site's own calls: a client of the ORM, then one of each
+    layer that repeats them.
+    """
+    own = [work for work in definition.workloads if work.is_site]
+    return sum(_client_start_s(layer, work) for work in own for layer in (ORM_LAYER, *definition.layers))
 
 
 def promised_s(plan: Plan) -> float:
@@ -151,12 +161,22 @@ def _overhead_s(definition: Definition, variant: Variant) -> float:
 
 def _start_s(definition: Definition, cohort: Cohort) -> float:
     """To start all clients together, and to end them."""
-    clients = [(own.processes, LAYERS[own.layer].start_seconds) for own in sharing(cohort.variants)]
+    clients = [(own.processes, _alone_s(definition, own)) for own in sharing(cohort.variants)]
     return sum(count * (each_s / _STARTING_CPUS + _END_S) for count, each_s in clients)
 
 
+def _alone_s(definition: Definition, variant: Variant) -> float:
+    return _client_start_s(variant.layer, definition.work(variant.workload))
+
+
+def _client_start_s(layer: str, work: WorkloadDefinition) -> float:
+    """Of one client alone: at least that of the site where it starts the site."""
+    least_s = LAYERS[layer].start_seconds
+    return max(least_s, work.start_s) if LAYERS[layer].needs_site else least_s
+
+
 def _cold_start_s(definition: Definition, cohort: Cohort) -> float:
-    alone_s = sum(LAYERS[own.layer].start_seconds for own in sharing(cohort.variants))
+    alone_s = sum(_alone_s(definition, own) for own in sharing(cohort.variants))
     return _start_s(definition, cohort) + alone_s * (1 - 1 / _STARTING_CPUS)
 
 

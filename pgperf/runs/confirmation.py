@@ -14,6 +14,7 @@ from pgperf.core.records import Definition, most_direct
 from pgperf.models import Database, Run, VariantResult
 from pgperf.runs import state
 from pgperf.runs.confirmation_definition import paired, told_apart
+from pgperf.runs.definitions import starting_here
 
 #: Characters of an unknown label that an error shows.
 _SHOWN = 200
@@ -64,7 +65,7 @@ def definition(row: VariantResult) -> Definition:
         raise InvalidDefinition(
             f"database: {run.database_name} was deleted, so nothing can be measured there again"
         )
-    asked = Definition.from_json(run.definition)
+    asked = starting_here(Definition.from_json(run.definition))
     most = get_settings().MAX_CLIENTS
     return paired(asked, row.record, intervention(row), lambda: _direct(row, database), most)
 

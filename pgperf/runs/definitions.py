@@ -2,14 +2,14 @@
 
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.core.exceptions import ValidationError
 
 from pgperf import models
 from pgperf.catalog.driver_queries import BULK_INSERTS
-from pgperf.core import limits, protocol, records
+from pgperf.core import limits, protocol, records, site_start
 from pgperf.core.delayed_routes import apart
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.layers import LAYERS
@@ -104,7 +104,15 @@ def freeze(
     _named_load_hosts(definition)
     if definition.transaction != "autocommit" and definition.connection_modes != ("persistent",):
         raise InvalidDefinition("transaction: connections that end with each operation need autocommit")
-    return definition
+    return starting_here(definition)
+
+
+def starting_here(definition: records.Definition) -> records.Definition:
+    """The definition with the time that the site takes to start, for its own workloads."""
+    works = (
+        replace(work, start_s=site_start.seconds()) if work.is_site else work for work in definition.workloads
+    )
+    return replace(definition, workloads=tuple(works))
 
 
 def workload(row: models.Workload) -> records.WorkloadDefinition:

@@ -40,6 +40,7 @@ from pgperf.runner.run import RunResult, RunSettings, execute
 from pgperf.runner.server import load_limits
 from pgperf.runs import changes, confirmation, query_access, state, store
 from pgperf.runs.db_retry import CONNECTION_ERRORS, drop_broken_connection, retry_while_down
+from pgperf.runs.definitions import starting_here
 from pgperf.worker import block_hooks, change_mail, environments, machine_look
 from pgperf.worker.environments import Usable
 from pgperf.workloads import discovery, forms
@@ -130,7 +131,7 @@ class _ClaimedRun:
     def measure(self) -> RunResult:
         begin, settings, run = time.monotonic(), get_settings(), self.run
         _check_permission(run)
-        definition = Definition.from_json(run.definition)
+        definition = starting_here(Definition.from_json(run.definition))
         query_access.check((work.query for work in definition.workloads), permissions.requester(run))
         usable = environments.examined(definition)
         self.skipped = skipped_layers(definition, settings.BUILD_DIR, settings.programs, usable)

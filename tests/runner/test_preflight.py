@@ -8,6 +8,7 @@ import pytest
 from pgperf.catalog.client_scaling import CLIENT_SCALING
 from pgperf.catalog.driver_queries import BATCH, COPYFROM
 from pgperf.core.exceptions import PreflightRefused
+from pgperf.core.layers import LAYERS
 from pgperf.core.records import WorkloadDefinition
 from pgperf.runner import preflight, run_time
 from pgperf.runner.plan import make_plan
@@ -113,6 +114,28 @@ def test_each_block_starts_and_ends_its_clients() -> None:
     )
     assert one > 6
     assert six - one > 5 * 6
+
+
+@pytest.mark.parametrize(
+    ("layer", "starts"),
+    [
+        ("libpq", 1),  # the ORM captures its statements
+        ("django_orm", 1 + 1 + 2 + 1),  # and repeats them; a cold block, and one with two clients at once
+    ],
+)
+def test_a_site_that_starts_slowly_takes_longer_where_it_is_started(layer: str, starts: int) -> None:
+    usual_s = LAYERS["django_orm"].start_seconds
+    usual, slow = (
+        make_plan(
+            definition(
+                workloads=(WorkloadDefinition("own", "", orm="site.call", start_s=start_s),),
+                layers=(layer,),
+                blocks=2,
+            )
+        )
+        for start_s in (usual_s, usual_s + 4)
+    )
+    assert run_time.seconds(slow) - run_time.seconds(usual) == pytest.approx(starts * 4)
 
 
 def test_more_rounds_take_longer() -> None:

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from django.core.exceptions import ValidationError
 
-from pgperf.core import limits
+from pgperf.core import limits, site_start
 from pgperf.core.exceptions import InvalidDefinition
 from pgperf.core.records import Definition
 from pgperf.db import validators
 from pgperf.models import Target, Workload
-from pgperf.runs.definitions import Overrides, freeze, missing_routes
+from pgperf.runs.definitions import Overrides, freeze, missing_routes, starting_here
 from tests.factories import LAYER_NAMES, ROUTES, make_benchmark, make_database
 
 pytestmark = pytest.mark.django_db
@@ -31,6 +31,18 @@ def test_a_definition_has_the_saved_values() -> None:
 def test_a_stored_definition_is_equal() -> None:
     definition = freeze(make_benchmark(), make_database())
     assert Definition.from_json(definition.to_json()) == definition
+
+
+def test_own_workloads_know_how_long_the_site_takes_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site_start, "seconds", lambda: 2.5)
+    own = Workload.objects.create(name="own", title="Own", orm="site.call")
+    given = Workload.objects.create(name="given", title="Given", sql="SELECT 1")
+    definition = freeze(make_benchmark(workloads=[own, given]), make_database())
+    assert {work.name: work.start_s for work in definition.workloads} == {"own": 2.5, "given": 0.0}
+    stored = Definition.from_json(definition.to_json())
+    assert "start_s" not in definition.to_json()["workloads"][0]
+    assert stored == definition
+    assert starting_here(stored).work("own").start_s == 2.5
 
 
 def test_environments_are_chosen_by_the_names_of_the_settings(settings: Any) -> None:

@@ -34,7 +34,6 @@ _ONCE = protocol.Slice(seq=2, lead_in_ops=0, lead_in_ns=0, count=1)
 _MOST_STATEMENTS = 1000
 #: Statements with different texts of one operation that are explained.
 MOST_TEXTS = 50
-_ORM = "django_orm"
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ def _masked_line(line: str) -> str:
 
 def _top(work: WorkloadDefinition) -> str:
     """The layer whose client runs the operation as a whole."""
-    return layers.VIEW_LAYER if work.page else _ORM
+    return layers.VIEW_LAYER if work.page else layers.ORM_LAYER
 
 
 def capture(definition: Definition, work: WorkloadDefinition, settings: CaptureSettings) -> Capture:

@@ -128,7 +128,7 @@ def test_damaged_bytes_raise_an_error(stored: bytes) -> None:
 
 def test_all_fields_of_the_slice_are_scalars() -> None:
     """A cell of a column is a scalar."""
-    assert {field.type for field in fields(SliceRecord)} <= {int, float, str, int | None}
+    assert {field.type for field in fields(SliceRecord)} <= {int, float, str, int | None, float | None}
 
 
 def test_the_phases_of_operations_that_connect_come_back() -> None:

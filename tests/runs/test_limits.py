@@ -76,6 +76,7 @@ def by_form(field: str, number: int) -> str:
         "routes": "tcp",
         "clients": "1",
         "rates": "closed",
+        "load_hosts": "0",
         "database": "",
         "workloads": chosen,
     }

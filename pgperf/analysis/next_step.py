@@ -6,7 +6,7 @@ variant's own time is its upper bound.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pgperf.analysis.time_breakdown import TimeBreakdown
@@ -114,9 +114,18 @@ def next_step(own: VariantSummary, others: Iterable[VariantSummary]) -> NextStep
     if own.verdict is None:
         return None
     measured = _measured(own, others)
-    if measured and own.verdict.word == "disturbed" and measured.is_vague:
-        return _by_verdict(own, own.verdict)
+    if measured and own.verdict.word == "disturbed":
+        measured = _undisturbed(measured, own.verdict)
     return measured or _by_verdict(own, own.verdict)
+
+
+def _undisturbed(found: NextStep, verdict: Verdict) -> NextStep | None:
+    """What a change saves at least without the time that the disturbances may have added; None where
+    that leaves little of it.
+    """
+    added = sum(each.us or 0.0 for each in verdict.grade.disturbances)
+    sure = replace(found, least_us=min(found.least_us or 0.0, (found.us or 0.0) - added))
+    return None if sure.is_vague else sure
 
 
 def _measured(own: VariantSummary, others: Iterable[VariantSummary]) -> NextStep | None:

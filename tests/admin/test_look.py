@@ -73,12 +73,13 @@ def test_a_click_asks_a_worker_once_and_starts_no_run(
 
 def test_the_answer_has_the_moment_the_precision_and_its_age(admin_page: Client, page: str) -> None:
     seen(others={0: 0.0, 1: 0.4}, steal=0.09)
+    MachineLook.objects.update(taken_at=timezone.now() - timedelta(seconds=150))
     text = admin_page.get(page).content.decode()
     for expected in (
         "Now is a bad moment: other programs use 40 % of CPU 1; the hypervisor takes 9 %",
         "<li>Quick: about ±",
         "<li>Full: about ±",
-        "Seen 0\xa0minutes ago",
+        "Seen 2\xa0minutes ago",
         f"({WORKER})",
     ):
         assert expected in text

@@ -1,6 +1,7 @@
 """Statements of a server in *Measure a query of mine*."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -27,7 +28,9 @@ def database(db: None) -> Database:
     factories.make_worker()
     database = factories.make_database()
     rows = [{"query": QUERY, "calls": 20, "rows": 20, "total_ms": 5.0}]
-    StatementList.objects.create(database=database, read_at=timezone.now(), statements=rows)
+    StatementList.objects.create(
+        database=database, read_at=timezone.now() - timedelta(seconds=150), statements=rows
+    )
     return database
 
 
@@ -46,7 +49,7 @@ def filled(client: Client, database: Database, *values: str) -> dict[str, Any]:
 
 def test_the_list_has_its_age_and_times(admin_page: Client, database: Database) -> None:
     shown = admin_page.get(reverse(PAGE)).content.decode()
-    assert "Read 0\xa0minutes ago." in shown
+    assert "Read 2\xa0minutes ago." in shown
     assert f"statement={key(database)}&amp;database={database.pk}" in shown
     assert '<td class="num">250</td>' in shown
     assert inline_parts(shown) == []

@@ -1,0 +1,21 @@
+"""When something happened, in the words of a page."""
+
+from datetime import timedelta
+
+import pytest
+from django.template import Context, Template
+from django.utils import timezone
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        (timedelta(0), "now"),
+        (timedelta(minutes=5, seconds=30), "5\xa0minutes ago"),
+        (timedelta(days=2, minutes=30), "2\xa0days ago"),
+    ],
+)
+def test_a_moment_before_now(before: timedelta, words: str) -> None:
+    moment = timezone.now() - before
+    shown = Template("{% load pgperf_times %}{{ moment|ago }}").render(Context({"moment": moment}))
+    assert shown == words

@@ -3,7 +3,7 @@
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -361,9 +361,7 @@ def _rounds(
     for round_ in context.pace.rounds(cohort, block):
         checkpoints = context.written.checkpoints()
         order = round_order(context.plan, cohort, block, round_)
-        turns = [
-            _turn(context, cohort, groups[index], f"{block}/{round_}", at) for at, index in enumerate(order)
-        ]
+        turns = _turns(context, cohort, [groups[index] for index in order], f"{block}/{round_}")
         for each in measured(turns, round_, context.host, context.departed):
             _keep(context, each, found[order[each.turn.position]])
             group = each.turn.group
@@ -379,9 +377,15 @@ def _rounds(
     return found
 
 
-def _turn(context: RunContext, cohort: int, group: ClientGroup, turn: str, position: int) -> Turn:
-    rate = context.searches.next_rate(group.variant)
-    return Turn(group, _request(context, cohort, group, turn, position, rate), position, rate)
+def _turns(context: RunContext, cohort: int, groups: Iterable[ClientGroup], turn: str) -> Iterator[Turn]:
+    """The slices of a round, each made when its turn comes: the rate of a search follows from those
+    before it.
+    """
+    done = context.slices_done
+    for position, group in enumerate(groups):
+        rate = context.searches.next_rate(group.variant)
+        ahead = position - (context.slices_done - done)
+        yield Turn(group, _request(context, cohort, group, turn, ahead, rate), position, rate)
 
 
 def _keep(context: RunContext, each: Measured, measurements: VariantMeasurements) -> None:

@@ -262,8 +262,10 @@ def measured(
 def _batches(turns: Iterable[Turn]) -> Iterator[list[Turn]]:
     """Slices on load hosts that follow one another, if it is known when each of them ends."""
     for joins, some in groupby(turns, key=_joins):
-        together = list(some)
-        yield from ([together] if joins else ([turn] for turn in together))
+        if joins:
+            yield list(some)
+        else:
+            yield from ([turn] for turn in some)
 
 
 def _joins(turn: Turn) -> bool:

@@ -5,7 +5,6 @@ import math
 import os
 from itertools import combinations
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 import pytest
@@ -191,7 +190,7 @@ def test_a_tool_has_no_search() -> None:
 
 
 def test_a_run_searches_beside_the_closed_loop() -> None:
-    """An operation takes 2 ms of one connection, so the capacity is at most 500/s."""
+    """An operation takes 2 ms of one connection, so the capacity is near 500/s."""
     watcher = Watcher()
     what = definition(blocks=2, rounds=3, rate_search_ms=20.0, slice_ms=100, nominal_us={"fake": 2000.0})
     outcome = run(what, watcher)
@@ -203,9 +202,7 @@ def test_a_run_searches_beside_the_closed_loop() -> None:
     assert len({piece.asked_per_s for piece in pieces}) == 6
     others = [block for block in watcher.blocks if not block.variant.is_search]
     closed = next(block for block in others if not block.variant.control)
-    reached = median(piece.ops_per_s for piece in closed.slices)
-    assert 0 < (pieces[0].asked_per_s or 0) <= 500 * CURVE[0]
-    assert pieces[3].asked_per_s == pytest.approx(reached * CURVE[1])
+    assert pieces[0].asked_per_s == pytest.approx(closed.slices[0].ops_per_s / 2)
     assert {piece.asked_per_s for block in others for piece in block.slices} == {None}
 
 

@@ -10,8 +10,6 @@ AXE := node_modules/axe-core/axe.min.js
 C_CLIENT := .build/pgperf-libpq
 PACKAGER := .packager
 SERVE ?= 1
-# A test waits for servers for about 40 % of its time, so one process more than there are CPUs, up to 4.
-PROCESSES ?= $(shell echo $$(( $$(nproc) + 1 )))
 
 .PHONY: help demo test check matrix soak published-a published-b published-c published-d format up up-web down clean build wheel venv system web nginx postgresql apache chromium mariadb clang
 
@@ -44,7 +42,7 @@ down:
 	@test ! -e .stack || $(STACK) down
 
 test: chromium nginx postgresql build $(AXE)
-	$(PY) -m pytest -m "not registry" -rs -n $(PROCESSES) --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	$(PY) -m pytest -m "not registry" -rs -n logical --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 check: venv
 	$(PY) -m ruff format --check .

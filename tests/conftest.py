@@ -21,16 +21,6 @@ hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=No
 hypothesis.settings.load_profile("repeatable")
 
 
-#: Directories whose tests start whole sites, browsers or campaigns: few tests that take long.
-LONG = {"agent", "browser", "cli", "example", "installation", "load", "security", "soak", "worker"}
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first: processes that share out the files then end at about the same time."""
-    here = Path(__file__).parent
-    items.sort(key=lambda item: item.path.relative_to(here).parts[0] not in LONG)
-
-
 @pytest.fixture(scope="session")
 def stack() -> dict[str, str]:
     """The variables of the running stack."""

@@ -120,12 +120,12 @@ def next_step(own: VariantSummary, others: Iterable[VariantSummary]) -> NextStep
 
 
 def _undisturbed(found: NextStep, verdict: Verdict) -> NextStep | None:
-    """What a change saves at least without the time that the disturbances may have added; None where
-    that leaves little of it.
+    """What a change saves without the time that the disturbances may have added; None where that
+    leaves little of it.
     """
-    added = sum(each.us or 0.0 for each in verdict.grade.disturbances)
-    sure = replace(found, least_us=min(found.least_us or 0.0, (found.us or 0.0) - added))
-    return None if sure.is_vague else sure
+    left = (found.us or 0.0) - sum(each.us or 0.0 for each in verdict.grade.disturbances)
+    sure = replace(found, least_us=min(found.least_us or 0.0, left))
+    return None if sure.is_vague else replace(sure, us=left)
 
 
 def _measured(own: VariantSummary, others: Iterable[VariantSummary]) -> NextStep | None:

@@ -1,6 +1,7 @@
 """A load host dies in the middle of a run: the run names it, and nothing is left of its clients."""
 
 import os
+import re
 import signal
 import threading
 import time
@@ -160,7 +161,8 @@ def test_a_run_that_may_lose_hosts_goes_on_with_the_others(
     assert (run.status, run.error) == (Run.Status.DONE, "")
     facts = run.environment["load_hosts"]
     assert list(facts["hosts"]) == ["a"]
-    assert facts["lost"]["b"].startswith("load host b: ")
+    # Its main process tells it at once, unless a busy machine is silent for too long before.
+    assert re.match(r"load host b: .*(gone|no sign of life)", facts["lost"]["b"])
     assert len({block.block for block in store.load_blocks(run)}) == 3
     assert all(block.slices for block in store.load_blocks(run))
     nothing_is_left(run, load_hosts)

@@ -19,8 +19,9 @@ from django.db import DatabaseError, OperationalError, connection
 from django.utils import timezone
 
 from benchmarks.twin import twin
+from pgperf.core import site_start
 from pgperf.core.exceptions import ClientFailed, FenceLost, RunCancelled, RunConflict, RunWaits
-from pgperf.core.records import Definition, Route
+from pgperf.core.records import Definition, Plan, Route, WorkloadDefinition
 from pgperf.install import launch
 from pgperf.models import Benchmark, Database, Run, Target
 from pgperf.reports.csv_results import variants_csv
@@ -265,6 +266,18 @@ class TestFailed:
         run = execution.perform(ask(database).pk, "w@h")
         assert (run.status, run.summary) == (Status.FAILED, {})
         assert len(store.load_blocks(run)) == 6
+
+
+def test_a_run_of_the_site_s_call_knows_how_long_the_site_takes_to_start(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned: list[Plan] = []
+    monkeypatch.setattr(site_start, "seconds", lambda: 2.5)
+    monkeypatch.setattr(execution, "make_plan", lambda *each: planned.append(make_plan(*each)) or planned[-1])
+    own = WorkloadDefinition("own", "", orm="site.call")
+    execution.perform(ask(database, definition(workloads=(own,))).pk, "w@h")
+    assert planned
+    assert {plan.definition.work("own").start_s for plan in planned} == {2.5}
 
 
 class TestPermission:

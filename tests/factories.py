@@ -165,11 +165,13 @@ def make_results(
     stored = {variant: _variant_result(run, position, variant) for position, variant in enumerate(variants)}
     for row in stored.values():
         row.us_per_op *= (slower or {}).get(row.layer, 1.0)
-        row.save()
+    VariantResult.objects.bulk_create(stored.values())
+    comparisons = []
     for position, (variant, baseline) in enumerate(_pairs(variants, layers[0], routes[0])):
         row = _comparison(run, position, variant, baseline)
         row.variant, row.baseline = stored[variant], stored[baseline]
-        row.save()
+        comparisons.append(row)
+    ComparisonResult.objects.bulk_create(comparisons)
     ladder = tuple(layer for layer in LADDER if layer in layers)
     beside = tuple(layer for layer in layers if layer not in LADDER)
     run.summary = {

@@ -5,7 +5,7 @@ from pgperf.catalog.orm_overhead import SITE_BY_DOMAIN
 
 FLEET_SCALING = CatalogBenchmark(
     name="fleet-scaling",
-    rank=7,
+    rank=8,
     title="1 to 4 load hosts",
     description=(
         "The same statement from 16 clients that 1, 2 and 4 load hosts share, through libpq in C and through the"

@@ -1,5 +1,5 @@
-"""`pgperf doctor`: checks the installation, the machine, the broker, the workers and each database,
-with hints.
+"""`pgperf doctor`: checks the installation, the machine, the broker, the workers, the load hosts and
+each database, with hints.
 """
 
 import shutil
@@ -214,6 +214,25 @@ def celery() -> Iterator[CheckResult]:
         )
 
 
+def load_hosts() -> Iterator[CheckResult]:
+    """The load hosts that are online, and those that a benchmark names and that are not."""
+    try:
+        named = {name: row for row in Benchmark.objects.order_by("-name") for name in row.load_host_names}
+        online = {worker.queue: worker.hostname for worker in state.live_load_workers()}
+    except DatabaseError:
+        return
+    for queue, hostname in sorted(online.items()):
+        yield CheckResult(
+            "ok", f"load host {queue.removeprefix(broker.load_queue(''))}", f"{hostname}, queue {queue}"
+        )
+    for name, benchmark in sorted(named.items()):
+        if (queue := broker.load_queue(name)) not in online:
+            text = f"is not online, and the benchmark {benchmark} names it"
+            yield CheckResult(
+                "note", f"load host {name}", text, f"start it on that host: {worker_command(queue)}"
+            )
+
+
 def targets() -> Iterator[CheckResult]:
     """Every database over every enabled route, from this machine."""
     try:
@@ -233,6 +252,7 @@ CHECKS: tuple[Callable[[], Iterator[CheckResult]], ...] = (
     client_pythons,
     outlook,
     celery,
+    load_hosts,
     targets,
 )
 

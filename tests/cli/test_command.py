@@ -23,6 +23,7 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
 from django.test import Client
+from django.utils import timezone
 
 from benchmarks.twin import twin
 from pgperf.access import fixtures
@@ -338,6 +339,16 @@ class TestDoctor:
         assert "problem" not in text
         assert all(f"demo · {route}: PostgreSQL 18" in text for route in ("socket", "tcp"))
         assert "broker: answers" in text
+
+    def test_load_hosts_that_are_online_and_one_that_a_benchmark_lacks(self) -> None:
+        Worker.objects.create(hostname="load@app1", queue="pgperf-load-app1", last_seen=timezone.now())
+        make_benchmark("fleet", load_host_names=["app1", "app2"])
+        there, lacking = doctor.load_hosts()
+        assert (there.mark, there.subject) == ("ok", "load host app1")
+        assert there.text == "load@app1, queue pgperf-load-app1"
+        assert (lacking.mark, lacking.subject) == ("note", "load host app2")
+        assert "the benchmark fleet names it" in lacking.text
+        assert "--queues pgperf-load-app2" in lacking.hint
 
     def test_environments(self, settings: Any, tmp_path: Path) -> None:
         stub = with_other_pgperf(tmp_path, "0.0.9")

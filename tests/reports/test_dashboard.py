@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+import django
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
@@ -199,6 +200,21 @@ def test_other_versions_need_attention() -> None:
     concern = shown().concerns[0]
     assert worker.hostname in concern.subject
     assert concern.text == f"pgperf 0.0.1, here {pgperf.__version__}."
+
+
+def test_other_versions_of_a_load_host_need_attention() -> None:
+    """Its clients are of the site's Django, as a worker's are."""
+    factories.make_worker()
+    measured()
+    Worker.objects.create(
+        hostname="load@app1",
+        queue="pgperf-load-app1",
+        versions={"pgperf": pgperf.__version__, "django": "1.0"},
+        last_seen=timezone.now(),
+    )
+    concern = shown().concerns[0]
+    assert "load@app1" in concern.subject
+    assert concern.text == f"django 1.0, here {django.get_version()}."
 
 
 def test_a_role_that_can_write_needs_attention() -> None:

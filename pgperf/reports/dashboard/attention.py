@@ -119,7 +119,7 @@ def _agents(databases: Iterable[Database], workers: Workers) -> Iterator[Concern
 def _versions(viewer: Viewer, workers: Workers) -> Iterator[Concern]:
     if not viewer.sees(Worker):
         return
-    found = [(worker, other_versions(worker)) for worker in workers.workers]
+    found = [(worker, other_versions(worker)) for worker in (*workers.workers, *workers.load_hosts)]
     found += [(agent, other_versions(agent, agent=True)) for agent in workers.agents]
     for worker, differ in found:
         if differ:

@@ -221,7 +221,7 @@ def test_a_search_on_a_real_server(routes: dict[str, Route], c_client: Path) -> 
     ]  # fmt: skip
     (one,) = map(RateSearch.from_json, json.loads(json.dumps(summary["rate_searches"])))
     assert len(one.steps) == 8
-    assert all(step.due > 500 and step.p50_us and 0 <= step.over <= step.due for step in one.steps)
+    assert all(step.due and step.p50_us and 0 <= step.over <= step.due for step in one.steps)
     assert one.steps[0].p50_us < 1000 * one.limit_ms or one.steps[0].over
     assert (one.rate is None) == (one.outcome != Outcome.FOUND)
     if one.rate:
